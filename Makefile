@@ -1,0 +1,68 @@
+# make help lists the targets. They need Rust 1.89 or newer, Python 3.10 or newer and,
+# for demo and test, Java 17 or newer; everything else goes into .venv from the lock files.
+#
+#   PYTHON=python3.12 make test           another interpreter (.venv is made anew)
+#   make demo INPUT=events.jsonl OUT=dir  another input, another place for the result
+
+PYTHON ?= python3
+VENV   ?= .venv
+INPUT  ?=
+OUT    ?= demo-out
+EVENTS ?=
+ARGS   ?=
+export PYTHON VENV
+
+PY := $(VENV)/bin/python
+
+# Spark starts its workers with this Python, and listens on this machine only.
+export PYSPARK_PYTHON        := $(abspath $(PY))
+export PYSPARK_DRIVER_PYTHON := $(abspath $(PY))
+export SPARK_LOCAL_IP        ?= 127.0.0.1
+# The crate of the extension is compiled for this Python.
+export PYO3_PYTHON           := $(abspath $(PY))
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench fuzz docs lock clean
+.NOTPARALLEL:
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-7s %s\n", $$1, $$2 }' Makefile
+
+demo: ## logs in, Spark through, tables and pictures out: results in demo-out
+	@scripts/need.sh rust python java
+	@scripts/env.sh demo
+	$(PY) -m deedbook demo $(if $(INPUT),--input "$(INPUT)") $(if $(EVENTS),--events $(EVENTS)) --out "$(OUT)"
+
+test: ## all tests of Rust and Python, the latter with the wheel installed
+	@scripts/need.sh rust python java
+	@scripts/env.sh test
+	cargo test --workspace --exclude deedbook-python --all-features --locked
+	$(PY) -m pytest
+	@echo "make test: all Rust and Python tests passed"
+
+check: ## format, lints, types, stubs, documentation, licences
+	@scripts/need.sh rust python
+	@scripts/env.sh test
+	@scripts/check.sh
+	@echo "make check: nothing to complain about"
+
+bench: ## measure against the peers: benches/results
+	@scripts/need.sh rust python
+	@scripts/env.sh bench
+	$(PY) benches/python/run.py $(ARGS)
+
+fuzz: ## every fuzz target for FUZZ_SECONDS (60)
+	@scripts/need.sh rust fuzz
+	@scripts/fuzz.sh
+
+docs: ## the documentation of the Rust crate: target/doc/deedbook
+	@scripts/need.sh rust
+	cargo doc --workspace --exclude deedbook-python --no-deps --all-features --locked
+
+lock: ## write requirements/*.txt anew from requirements/*.in
+	@scripts/need.sh python
+	@scripts/lock.sh
+
+clean: ## remove what the other targets made
+	rm -rf $(VENV) demo-out .mypy_cache .pytest_cache .ruff_cache .hypothesis spark-warehouse
+	cargo clean

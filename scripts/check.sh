@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Everything that judges the code without running the tests. Stops at the first complaint.
+# Needs the environment of scripts/env.sh test.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+venv=${VENV:-.venv}
+
+step() {
+    echo "== $*"
+    "$@"
+}
+
+step cargo fmt --all --check
+# The Python crate by itself: its feature abi3 is not what is built by default.
+step cargo clippy --workspace --exclude deedbook-python --all-targets --all-features --locked -- -D warnings
+step cargo clippy -p deedbook-python --all-targets --locked -- -D warnings
+step env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --exclude deedbook-python --no-deps --all-features --locked
+
+step "$venv/bin/ruff" format --check .
+step "$venv/bin/ruff" check .
+step "$venv/bin/python" -m mypy
+allowlist=()
+[ ! -f scripts/stubtest-allowlist.txt ] || allowlist=(--allowlist scripts/stubtest-allowlist.txt)
+step "$venv/bin/python" -m mypy.stubtest deedbook._core --mypy-config-file pyproject.toml ${allowlist[@]+"${allowlist[@]}"}
+
+if command -v cargo-deny >/dev/null; then
+    step cargo deny --log-level error check bans licenses sources # CI also asks for advisories, which needs the network
+else
+    echo "== skipped: cargo-deny is not installed (cargo install cargo-deny --locked)"
+fi
+echo "== note: CI also builds with the oldest Rust allowed (rust-version in Cargo.toml); this is $(rustc --version)"
