@@ -1,0 +1,97 @@
+//! How a book is opened.
+
+use std::path::Path;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use super::Book;
+use super::format::{DEED_BYTES_MAX, FORMAT};
+use crate::durability::Durability;
+use crate::error::{Error, ErrorKind, Result};
+use crate::storage::{Disk, Storage};
+
+/// What a handle may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Read: no lock, no writes.
+    Read,
+    /// Append; create the book if it is missing.
+    Append,
+    /// Create; fail if the book exists.
+    Create,
+}
+
+/// What opening for write does with a tail that is not clean.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Recovery {
+    /// Keep every intact deed, cut a torn tail, refuse a corrupt log.
+    #[default]
+    Valid,
+    /// The same, and cut intact deeds that were never acknowledged as durable.
+    Acknowledged,
+    /// Cut behind the last valid deed whatever lies there, after saving what is cut.
+    Spec,
+}
+
+impl FromStr for Recovery {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "valid" => Ok(Self::Valid),
+            "acknowledged" => Ok(Self::Acknowledged),
+            "spec" => Ok(Self::Spec),
+            _ => Err(Error::new(
+                ErrorKind::InvalidArgument,
+                format!("recovery {text:?}, known are \"valid\", \"acknowledged\", \"spec\""),
+            )),
+        }
+    }
+}
+
+/// How a book is opened; see the fields.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// When appends are synced; the specification's default is always.
+    pub durability: Durability,
+    /// What opening for write does with a tail that is not clean.
+    pub recovery: Recovery,
+    /// Last event before this log's first one, for an empty log. By default what an earlier handle
+    /// was told, the N of a directory named `0iN`, or 0.
+    pub epoch: Option<u64>,
+    /// Limit of a deed's `len_d` (mug and jam), bytes.
+    pub deed_bytes_max: u64,
+    /// Unix permissions of new files, less the umask; the specification asks for 0644.
+    pub file_mode: u32,
+    /// The file system.
+    pub storage: Arc<dyn Storage>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            durability: Durability::Always,
+            recovery: Recovery::Valid,
+            epoch: None,
+            deed_bytes_max: DEED_BYTES_MAX,
+            file_mode: 0o644,
+            storage: Arc::new(Disk),
+        }
+    }
+}
+
+impl Options {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Open the book in a directory, or with a `book.log` named itself.
+    pub fn open(&self, path: impl AsRef<Path>, mode: Mode) -> Result<Book> {
+        if self.deed_bytes_max < super::format::MUG_BYTES || self.deed_bytes_max > 1 << 62 {
+            let message = format!("deed limit {} bytes, from 4 to 2^62", self.deed_bytes_max);
+            return Err(Error::new(ErrorKind::InvalidArgument, message).of(FORMAT));
+        }
+        Book::open_with(path.as_ref(), mode, self.clone()).map_err(|error| error.of(FORMAT))
+    }
+}

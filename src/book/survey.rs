@@ -1,0 +1,169 @@
+//! Going on behind damage: where the next deed begins, and which number it has.
+//!
+//! Payloads may contain whole deeds, so what parses behind a broken frame need not be one. A
+//! candidate counts if the chain from it reaches a place known to lie between deeds: the claimed
+//! end of the damaged deed, an entry of the index, the mark, or the end of the data.
+
+use std::io;
+
+use super::format::{FRAMING_BYTES, HEAD_BYTES, MUG_BYTES, Packed};
+use crate::scan::{Bad, Damage, Found, Parse, Scanner, Step, Stop, end_of_data, find_intact};
+use crate::sidecar::{Index, Mark};
+use crate::storage::{File, read_full};
+
+/// A chain of intact deeds this long is believed without reaching a known place.
+const CONVINCING_BYTES: u64 = 8 << 20;
+
+/// Places known to lie between deeds.
+#[derive(Clone, Debug)]
+pub struct Borders {
+    /// The index, as far as the mark vouches for it.
+    pub index: Index,
+    /// The mark, if it is this log's.
+    pub mark: Option<Mark>,
+}
+
+impl Borders {
+    /// The first known border at or behind a byte: its offset and the number of the deed there.
+    fn first_from(&self, offset: u64) -> Option<(u64, u64)> {
+        if let Some(entry) = self.index.first_from(offset) {
+            return Some((entry.offset, entry.ordinal));
+        }
+        let mark = self.mark.filter(|mark| mark.records > 0 && mark.end >= offset)?;
+        Some((mark.end, mark.first + mark.records))
+    }
+}
+
+/// How to go on behind damage.
+#[derive(Clone, Debug)]
+pub struct Resync {
+    /// The damage passed over; `None` if only unwritten zeros follow.
+    pub damage: Option<Damage>,
+    /// Where to go on, and the number of the deed there if it is known.
+    pub next: Option<(u64, Option<u64>)>,
+}
+
+/// Find the next deed behind the damage at `offset`, before `end`.
+pub fn resync(
+    file: &dyn File,
+    codec: Packed,
+    offset: u64,
+    why: &Stop,
+    end: u64,
+    event: Option<u64>,
+    borders: &Borders,
+) -> io::Result<Resync> {
+    let damage = |to: u64, next: Option<u64>, lost: Option<u64>| Damage {
+        offset,
+        end: to,
+        reason: match event {
+            Some(event) => format!("deed {event}: {}", why.reason()),
+            None => why.reason(),
+        },
+        next_intact: next,
+        first_lost: event,
+        records_lost: lost,
+    };
+    if let Stop::Bad(Bad { framed_len: Some(len), .. }) = why {
+        let next = offset + len;
+        let intact = parses_at(file, codec, next, end)?.then_some(next);
+        let number = event.and_then(|event| event.checked_add(1));
+        return Ok(Resync {
+            damage: Some(damage(next, intact, Some(1))),
+            next: Some((next, number)),
+        });
+    }
+    let data_end = end_of_data(file, offset, end)?;
+    if data_end == offset {
+        return Ok(Resync { damage: None, next: None });
+    }
+    let claimed = claimed_end(file, codec, offset)?;
+    if let Some(next) = claimed.filter(|&next| next < data_end)
+        && parses_at(file, codec, next, data_end)?
+    {
+        let number = event.and_then(|event| event.checked_add(1));
+        let damage = Some(damage(next, Some(next), Some(1)));
+        return Ok(Resync { damage, next: Some((next, number)) });
+    }
+    let mut from = offset + 1;
+    while let Some(candidate) = find_intact(file, &codec, from, data_end)? {
+        let chain = follow_chain(file, codec, candidate, data_end, end, borders)?;
+        if chain.believed || claimed.is_some_and(|claimed| candidate >= claimed) {
+            let number = chain.first_event;
+            let lost = match (number, event) {
+                (Some(number), Some(event)) => number.checked_sub(event),
+                _ => None,
+            };
+            let damage = Some(damage(candidate, Some(candidate), lost));
+            return Ok(Resync { damage, next: Some((candidate, number)) });
+        }
+        from = chain.end.max(candidate + 1);
+    }
+    Ok(Resync { damage: Some(damage(end, None, None)), next: None })
+}
+
+/// Where the deed at `offset` ends if its length can be believed.
+fn claimed_end(file: &dyn File, codec: Packed, offset: u64) -> io::Result<Option<u64>> {
+    let mut head = [0; HEAD_BYTES as usize];
+    let read = read_full(file, &mut head, offset)?;
+    let len = match head.first_chunk() {
+        Some(len) if read >= 8 => u64::from_le_bytes(*len),
+        _ => return Ok(None),
+    };
+    let possible = (MUG_BYTES..=codec.deed_bytes_max).contains(&len);
+    Ok(possible.then(|| offset.saturating_add(len + FRAMING_BYTES)))
+}
+
+fn parses_at(file: &dyn File, codec: Packed, offset: u64, end: u64) -> io::Result<bool> {
+    let mut scanner = Scanner::new(codec, offset, end);
+    Ok(matches!(scanner.next(file)?, Found::Record { .. }))
+}
+
+struct Chain {
+    believed: bool,
+    end: u64,
+    first_event: Option<u64>,
+}
+
+/// Walk from a candidate until a border is reached or the chain breaks.
+fn follow_chain(
+    file: &dyn File,
+    codec: Packed,
+    candidate: u64,
+    data_end: u64,
+    end: u64,
+    borders: &Borders,
+) -> io::Result<Chain> {
+    let border = borders.first_from(candidate);
+    let mut scanner = Scanner::new(codec, candidate, end);
+    let mut deeds = 0;
+    loop {
+        let at = scanner.position();
+        if let Some((offset, ordinal)) = border.filter(|(offset, _)| *offset == at) {
+            return Ok(Chain {
+                believed: true,
+                end: offset,
+                first_event: ordinal.checked_sub(deeds),
+            });
+        }
+        let convinced = border.is_none() && at - candidate > CONVINCING_BYTES;
+        if at == data_end || convinced {
+            return Ok(Chain { believed: true, end: at, first_event: None });
+        }
+        match scanner.next(file)? {
+            Found::Record { .. } => deeds += 1,
+            Found::Stop { why: Stop::Bad(Bad { framed_len: Some(len), .. }), .. } => {
+                scanner.seek(at + len);
+                deeds += 1;
+            }
+            Found::Stop { .. } | Found::End => {
+                return Ok(Chain { believed: false, end: at, first_event: None });
+            }
+        }
+    }
+}
+
+/// Whether `bytes` begin with a whole deed by its lengths alone, so that no reading is needed.
+pub fn is_whole(codec: Packed, bytes: &[u8]) -> bool {
+    matches!(Packed { check: false, ..codec }.parse(bytes), Step::Record { .. })
+}

@@ -1,0 +1,79 @@
+//! When an append is on stable storage: the words that all formats share.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// When appends are synced. Whatever is chosen, an append that returned is in the operating
+/// system's page cache and survives the death of the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// Each append is on stable storage when it returns. A power cut takes nothing acknowledged.
+    Always,
+    /// Appends are synced within this time. A power cut takes at most that much time's appends.
+    Interval(Duration),
+    /// A sync after so many bytes. A power cut takes at most that many bytes, and one append.
+    Bytes(u64),
+    /// The caller syncs; closing syncs. A power cut takes what came after the last sync.
+    Manual,
+    /// Never synced, not even at close. A power cut takes what the system had not yet written.
+    Never,
+}
+
+impl fmt::Display for Durability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Always => f.write_str("always"),
+            Self::Interval(time) => write!(f, "interval:{}", time.as_millis()),
+            Self::Bytes(bytes) => write!(f, "bytes:{bytes}"),
+            Self::Manual => f.write_str("manual"),
+            Self::Never => f.write_str("none"),
+        }
+    }
+}
+
+impl FromStr for Durability {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let number = |digits: &str| digits.parse::<u64>().ok().filter(|&number| number > 0);
+        let parsed = match text.split_once(':') {
+            None => match text {
+                "always" => Some(Self::Always),
+                "manual" => Some(Self::Manual),
+                "none" => Some(Self::Never),
+                _ => None,
+            },
+            Some(("interval", ms)) => {
+                number(ms).map(|ms| Self::Interval(Duration::from_millis(ms)))
+            }
+            Some(("bytes", bytes)) => number(bytes).map(Self::Bytes),
+            Some(_) => None,
+        };
+        parsed.ok_or_else(|| {
+            let message = format!(
+                "durability {text:?}, known are \"always\", \"interval:MS\", \"bytes:N\", \
+                 \"manual\", \"none\""
+            );
+            Error::new(ErrorKind::InvalidArgument, message)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_is_read_back() {
+        for text in ["always", "interval:100", "bytes:10000000", "manual", "none"] {
+            assert_eq!(text.parse::<Durability>().unwrap().to_string(), text);
+        }
+        for text in ["", "Always", "interval", "interval:0", "bytes:-1", "interval:1s"] {
+            let error = text.parse::<Durability>().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{text}");
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! One error type for every format: kind, format, place, and what is known of durability.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The result of every call of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong, by what the caller can do about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The operating system refused an operation; the source is the `io::Error`.
+    Io,
+    /// The log, or a file that belongs to it, does not exist.
+    Missing,
+    /// A log is created where one exists.
+    AlreadyExists,
+    /// The file is not of the format: wrong magic, version, size or file type.
+    NotALog,
+    /// A known layout that this version cannot read or write.
+    Unsupported,
+    /// Damage with intact records behind it.
+    Corrupt,
+    /// Records that were acknowledged as durable are missing or damaged.
+    LostRecords,
+    /// Another writer holds the log.
+    Locked,
+    /// An earlier write or sync failed; the handle takes no more writes.
+    Poisoned,
+    /// A write through a handle opened for reading.
+    ReadOnly,
+    /// A call on a closed handle.
+    Closed,
+    /// A call on a handle opened before a fork, in the child.
+    Forked,
+    /// No record with that number.
+    OutOfRange,
+    /// A number that would leave a gap in the log, or repeat one.
+    Contiguity,
+    /// A record beyond the format's or the caller's limit.
+    TooLarge,
+    /// An argument outside its domain.
+    InvalidArgument,
+}
+
+impl ErrorKind {
+    /// The kind's name as Python and JSON show it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Io => "io",
+            Self::Missing => "missing",
+            Self::AlreadyExists => "already_exists",
+            Self::NotALog => "not_a_log",
+            Self::Unsupported => "unsupported",
+            Self::Corrupt => "corrupt",
+            Self::LostRecords => "lost_records",
+            Self::Locked => "locked",
+            Self::Poisoned => "poisoned",
+            Self::ReadOnly => "read_only",
+            Self::Closed => "closed",
+            Self::Forked => "forked",
+            Self::OutOfRange => "out_of_range",
+            Self::Contiguity => "contiguity",
+            Self::TooLarge => "too_large",
+            Self::InvalidArgument => "invalid_argument",
+        }
+    }
+}
+
+/// For a failed write: what is known of the data's durability.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Durable {
+    /// The data is not in the log; the write was rolled back or never began.
+    No,
+    /// The data may or may not be found after a restart.
+    Unknown,
+}
+
+/// An error with its place. Small: one pointer.
+pub struct Error(Box<Inner>);
+
+struct Inner {
+    kind: ErrorKind,
+    format: Option<&'static str>,
+    message: String,
+    path: Option<PathBuf>,
+    offset: Option<u64>,
+    durable: Option<Durable>,
+    holder: Option<u32>,
+    next_intact: Option<u64>,
+    source: Option<io::Error>,
+}
+
+impl Error {
+    /// An error of that kind; the message is lower case and names both values.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self(Box::new(Inner {
+            kind,
+            format: None,
+            message: message.into(),
+            path: None,
+            offset: None,
+            durable: None,
+            holder: None,
+            next_intact: None,
+            source: None,
+        }))
+    }
+
+    /// An error of the operating system, with what was being done.
+    pub fn io(doing: &str, path: &Path, source: io::Error) -> Self {
+        let kind = match source.kind() {
+            io::ErrorKind::NotFound => ErrorKind::Missing,
+            io::ErrorKind::AlreadyExists => ErrorKind::AlreadyExists,
+            _ => ErrorKind::Io,
+        };
+        let mut error = Self::new(kind, format!("cannot {doing}: {source}")).at(path);
+        error.0.source = Some(source);
+        error
+    }
+
+    /// Name the file.
+    #[must_use]
+    pub fn at(mut self, path: &Path) -> Self {
+        self.0.path.get_or_insert_with(|| path.to_path_buf());
+        self
+    }
+
+    /// Name the byte in the file.
+    #[must_use]
+    pub fn offset_at(mut self, offset: u64) -> Self {
+        self.0.offset = Some(offset);
+        self
+    }
+
+    /// Name the format.
+    #[must_use]
+    pub fn of(mut self, format: &'static str) -> Self {
+        self.0.format.get_or_insert(format);
+        self
+    }
+
+    /// Say what is known of the data's durability.
+    #[must_use]
+    pub fn with_durable(mut self, durable: Durable) -> Self {
+        self.0.durable = Some(durable);
+        self
+    }
+
+    /// Name the process that holds the lock.
+    #[must_use]
+    pub fn with_holder(mut self, holder: Option<u32>) -> Self {
+        self.0.holder = holder;
+        self
+    }
+
+    /// Name the next intact record behind the damage.
+    #[must_use]
+    pub fn with_next_intact(mut self, next_intact: Option<u64>) -> Self {
+        self.0.next_intact = next_intact;
+        self
+    }
+
+    /// What went wrong.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// The log format, for example `"book"`.
+    pub fn format(&self) -> Option<&'static str> {
+        self.0.format
+    }
+
+    /// The text without the place.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The file.
+    pub fn path(&self) -> Option<&Path> {
+        self.0.path.as_deref()
+    }
+
+    /// The byte in the file.
+    pub fn offset(&self) -> Option<u64> {
+        self.0.offset
+    }
+
+    /// For writes: what is known of the data's durability.
+    pub fn durable(&self) -> Option<Durable> {
+        self.0.durable
+    }
+
+    /// For [`ErrorKind::Locked`]: the process that holds the lock, if known.
+    pub fn holder(&self) -> Option<u32> {
+        self.0.holder
+    }
+
+    /// For [`ErrorKind::Corrupt`] and [`ErrorKind::LostRecords`]: the next intact record.
+    pub fn next_intact(&self) -> Option<u64> {
+        self.0.next_intact
+    }
+
+    /// The error of the operating system, if that is the cause.
+    pub fn io_source(&self) -> Option<&io::Error> {
+        self.0.source.as_ref()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)?;
+        match (&self.0.path, self.0.offset) {
+            (Some(path), Some(at)) => write!(f, " (byte {} of {})", grouped(at), path.display())?,
+            (Some(path), None) => write!(f, " ({})", path.display())?,
+            (None, Some(at)) => write!(f, " (byte {})", grouped(at))?,
+            (None, None) => {}
+        }
+        if let Some(next) = self.0.next_intact {
+            write!(f, "; next intact record at byte {}", grouped(next))?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {self}", self.0.kind)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source.as_ref().map(|source| source as _)
+    }
+}
+
+/// A number with commas between thousands: `40,312`.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_names_the_place_and_both_values() {
+        let error = Error::new(ErrorKind::Corrupt, "deed 812: checksum 1ff78bc, stored 1ff78bd")
+            .at(Path::new("book.log"))
+            .offset_at(40_312)
+            .with_next_intact(Some(1_040_400));
+        assert_eq!(
+            error.to_string(),
+            "deed 812: checksum 1ff78bc, stored 1ff78bd (byte 40,312 of book.log); \
+             next intact record at byte 1,040,400"
+        );
+    }
+
+    #[test]
+    fn numbers_are_grouped_by_thousands() {
+        let shown: Vec<_> = [0, 999, 1000, 1_234_567].map(grouped).into();
+        assert_eq!(shown, ["0", "999", "1,000", "1,234,567"]);
+    }
+}

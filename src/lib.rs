@@ -1,0 +1,45 @@
+//! Append-only logs that never lose what they acknowledged, in published on-disk formats.
+//!
+//! | format | for | type |
+//! |---|---|---|
+//! | Book | Urbit's event log: numbered deeds with a checksum each | [`book::Book`] |
+//!
+//! ```
+//! use deedbook::book::Book;
+//!
+//! # fn main() -> deedbook::Result<()> {
+//! # let dir = tempfile::tempdir().unwrap();
+//! # let path = dir.path().join("log");
+//! let book = Book::create(&path)?;
+//! let event = book.append(0, b"first")?; // on stable storage when it returns
+//! book.close()?;
+//!
+//! let book = Book::open(&path)?;
+//! for deed in book.iter(0, None)? {
+//!     assert_eq!(deed?.jam, b"first");
+//! }
+//! # assert_eq!(event, 1);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Words
+//!
+//! *append* returned: the bytes are in the operating system's page cache and survive the death of
+//! the process. *sync* returned: they are on stable storage. *commit* is both. What is covered by
+//! a sync that returned is never lost; [`Durability`] chooses when syncs happen.
+
+pub mod book;
+mod checksum;
+#[cfg(feature = "arrow")]
+mod columns;
+mod commit;
+mod durability;
+mod error;
+mod scan;
+mod sidecar;
+pub mod storage;
+
+pub use durability::Durability;
+pub use error::{Durable, Error, ErrorKind, Result};
+pub use scan::{Damage, Verdict};

@@ -1,0 +1,368 @@
+//! One driver for every scan and recovery: a format's pure `parse` tells what stands at an offset,
+//! the driver reads blocks, walks, and concludes how the log ends.
+//!
+//! Parsing never truncates, logs or opens; what to do about a damaged tail is the caller's choice.
+
+use std::io;
+
+use crate::storage::{File, read_full};
+
+/// What a format's parser finds at the start of some bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step<F> {
+    /// An intact record of `len` bytes.
+    Record {
+        /// What the parser learnt of it.
+        frame: F,
+        /// Its whole size in the file, bytes.
+        len: u64,
+    },
+    /// The record needs this many bytes in all before more can be said.
+    NeedMore(u64),
+    /// Not written: zeros where a record would begin.
+    Blank,
+    /// Not a record.
+    Bad(Bad),
+}
+
+/// Why some bytes are not a record: two values that do not agree.
+///
+/// No text yet, because the search for intact records meets one at almost every byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bad {
+    /// The name of the value found, for example `checksum`.
+    pub what: &'static str,
+    /// The value found.
+    pub found: u64,
+    /// The name of the value that it should agree with, for example `stored`.
+    pub against: &'static str,
+    /// The value that it should agree with.
+    pub expected: u64,
+    /// The size of the record if its framing is intact and only its content is damaged.
+    pub framed_len: Option<u64>,
+}
+
+impl Bad {
+    /// The reason in words, with both values; checksums in hexadecimal.
+    pub fn reason(&self) -> String {
+        let Self { what, found, against, expected, .. } = self;
+        match *what {
+            "checksum" => format!("{what} {found:08x}, {against} {expected:08x}"),
+            _ => format!("{what} {found}, {against} {expected}"),
+        }
+    }
+}
+
+/// A format's record codec, as the scanner needs it.
+pub trait Parse {
+    /// What is known of an intact record: small and free of references.
+    type Frame: Copy;
+
+    /// Look at the start of `bytes`. Must ask for more rather than guess, and never ask for more
+    /// than the format's limit.
+    fn parse(&self, bytes: &[u8]) -> Step<Self::Frame>;
+
+    /// The bytes at the end of a record that tell whether `head` can be its beginning.
+    const TRAILER_BYTES: usize = 0;
+
+    /// Whether a record that begins with `head` can end with `trailer`. Keeps a long record from
+    /// being read, and memory from being reserved for it, on the word of its head alone.
+    fn fits(&self, _head: &[u8], _trailer: &[u8]) -> Result<(), Bad> {
+        Ok(())
+    }
+}
+
+/// How a log ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The last record ends where the file ends.
+    Clean,
+    /// An incomplete or unwritten tail follows the last intact record.
+    Torn,
+    /// Damage with intact records behind it, or below the high-water mark.
+    Corrupt,
+}
+
+impl Verdict {
+    /// `clean`, `torn` or `corrupt`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Clean => "clean",
+            Self::Torn => "torn",
+            Self::Corrupt => "corrupt",
+        }
+    }
+}
+
+/// A damaged stretch of a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// First damaged byte.
+    pub offset: u64,
+    /// First byte behind the damage: the next intact record, or the end of the file.
+    pub end: u64,
+    /// What is wrong, with both values.
+    pub reason: String,
+    /// The next intact record.
+    pub next_intact: Option<u64>,
+    /// Ordinal of the first record lost, where it is known.
+    pub first_lost: Option<u64>,
+    /// How many records are lost, where it is known.
+    pub records_lost: Option<u64>,
+}
+
+/// What stands at the scanner's position.
+#[derive(Clone, Debug)]
+pub enum Found<F> {
+    /// An intact record; [`Scanner::bytes`] gives it whole.
+    Record {
+        /// Where it begins.
+        offset: u64,
+        /// What the parser learnt of it.
+        frame: F,
+    },
+    /// The end of the range, exactly behind a record.
+    End,
+    /// Something else, which stays where it is: the scanner does not go on by itself.
+    Stop {
+        /// Where it begins.
+        offset: u64,
+        /// Why it is not a record.
+        why: Stop,
+    },
+}
+
+/// Why a scan stopped before the end of its range.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// A record begins here that needs more bytes than there are.
+    Incomplete {
+        /// Bytes that the record needs.
+        need: u64,
+        /// Bytes that are there.
+        left: u64,
+    },
+    /// Zeros where a record would begin.
+    Blank,
+    /// Not a record.
+    Bad(Bad),
+}
+
+impl Stop {
+    /// The reason in words, with both values.
+    pub fn reason(&self) -> String {
+        match self {
+            Self::Incomplete { need, left } => {
+                format!("incomplete record: {need} bytes needed, {left} there")
+            }
+            Self::Blank => "unwritten: zeros where a record would begin".into(),
+            Self::Bad(bad) => bad.reason(),
+        }
+    }
+}
+
+const TRAILER_BYTES_MAX: usize = 32;
+
+/// Bytes read at a time: small enough to stay in the processor's cache until they are checked.
+const BLOCK_BYTES: usize = 256 << 10;
+
+/// Walks the records of a part of a file in blocks; nothing is allocated per record.
+#[derive(Debug)]
+pub struct Scanner<P> {
+    parse: P,
+    /// Position of the next record.
+    pos: u64,
+    /// Position and size of the record found last.
+    last: (u64, usize),
+    end: u64,
+    buf: Vec<u8>,
+    /// File offset of `buf[0]`.
+    buf_start: u64,
+}
+
+impl<P: Parse> Scanner<P> {
+    /// A scanner over `start..end` of a file.
+    pub fn new(parse: P, start: u64, end: u64) -> Self {
+        Self { parse, pos: start, last: (start, 0), end, buf: Vec::new(), buf_start: start }
+    }
+
+    /// Position of the next record.
+    pub fn position(&self) -> u64 {
+        self.pos
+    }
+
+    /// End of the range.
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Go on at another offset.
+    pub fn seek(&mut self, offset: u64) {
+        self.pos = offset;
+    }
+
+    /// The whole bytes of the record found last.
+    pub fn bytes(&self) -> &[u8] {
+        let (offset, len) = self.last;
+        let start = offset.saturating_sub(self.buf_start) as usize;
+        self.buf.get(start..start + len).unwrap_or_default()
+    }
+
+    /// The bytes from the position on that are in memory already.
+    pub fn ahead(&self) -> &[u8] {
+        let at = self.pos.wrapping_sub(self.buf_start) as usize;
+        self.buf.get(at..).unwrap_or_default()
+    }
+
+    /// Look at the next record. An error of the file is an error, never taken for the end.
+    #[inline]
+    pub fn next(&mut self, file: &dyn File) -> io::Result<Found<P::Frame>> {
+        let offset = self.pos;
+        let mut need = 0;
+        loop {
+            let there = self.ahead();
+            if (there.len() as u64) < need || there.is_empty() {
+                if need > BLOCK_BYTES as u64 && need <= self.end.saturating_sub(offset) {
+                    let fits = trailer_fits(file, &self.parse, there, offset, need)?;
+                    if let Err(bad) = fits {
+                        return Ok(Found::Stop { offset, why: Stop::Bad(bad) });
+                    }
+                }
+                match self.fill(file, need)? {
+                    0 if need == 0 => return Ok(Found::End),
+                    have if have < need => {
+                        let left = self.end.saturating_sub(offset).min(have);
+                        return Ok(Found::Stop { offset, why: Stop::Incomplete { need, left } });
+                    }
+                    _ => continue,
+                }
+            }
+            match self.parse.parse(there) {
+                Step::Record { frame, len } => {
+                    self.last = (offset, len as usize);
+                    self.pos = offset + len;
+                    return Ok(Found::Record { offset, frame });
+                }
+                Step::NeedMore(more) => need = more.max(there.len() as u64 + 1),
+                Step::Blank => return Ok(Found::Stop { offset, why: Stop::Blank }),
+                Step::Bad(bad) => return Ok(Found::Stop { offset, why: Stop::Bad(bad) }),
+            }
+        }
+    }
+
+    /// Have at least `need` bytes from the position on, if the range has them; returns how many
+    /// there are. Never reserves more than the bytes left.
+    fn fill(&mut self, file: &dyn File, need: u64) -> io::Result<u64> {
+        let left = self.end.saturating_sub(self.pos);
+        if need > left {
+            return Ok(left);
+        }
+        let want = need.max(BLOCK_BYTES as u64).min(left) as usize;
+        let kept = match self.pos.checked_sub(self.buf_start) {
+            Some(skip) if (skip as usize) < self.buf.len() => {
+                let skip = skip as usize;
+                let kept = self.buf.len() - skip;
+                self.buf.copy_within(skip.., 0);
+                kept
+            }
+            _ => 0,
+        };
+        self.buf_start = self.pos;
+        // A buffer grown for one long record is not kept for the rest of the log.
+        if self.buf.capacity() > 4 * BLOCK_BYTES && want <= BLOCK_BYTES {
+            self.buf.truncate(kept);
+            self.buf.shrink_to(BLOCK_BYTES);
+        }
+        self.buf.resize(want.max(kept), 0);
+        let target = self.buf.get_mut(kept..).unwrap_or_default();
+        let read = read_full(file, target, self.pos + kept as u64)?;
+        self.buf.truncate(kept + read);
+        Ok(self.buf.len() as u64)
+    }
+}
+
+/// Read the trailer of a record of `len` bytes at `offset` and hold it against its head.
+fn trailer_fits<P: Parse>(
+    file: &dyn File,
+    parse: &P,
+    head: &[u8],
+    offset: u64,
+    len: u64,
+) -> io::Result<Result<(), Bad>> {
+    let mut trailer = [0; TRAILER_BYTES_MAX];
+    let trailer = trailer.get_mut(..P::TRAILER_BYTES).unwrap_or_default();
+    read_full(file, trailer, offset + len.saturating_sub(trailer.len() as u64))?;
+    Ok(parse.fits(head, trailer))
+}
+
+/// The last byte of `start..end` that is not zero, plus one; `start` if all are zero.
+pub fn end_of_data(file: &dyn File, start: u64, end: u64) -> io::Result<u64> {
+    let mut block = vec![0; BLOCK_BYTES];
+    let mut stop = end;
+    while stop > start {
+        let from = stop.saturating_sub(BLOCK_BYTES as u64).max(start);
+        let target = block.get_mut(..(stop - from) as usize).unwrap_or_default();
+        let read = read_full(file, target, from)?;
+        let seen = target.get(..read).unwrap_or_default();
+        if let Some(at) = seen.iter().rposition(|&byte| byte != 0) {
+            return Ok(from + at as u64 + 1);
+        }
+        stop = from;
+    }
+    Ok(start)
+}
+
+/// The first offset in `start..end` at which an intact record lies.
+///
+/// Tries every byte. A hostile file could make that quadratic, so the bytes checksummed are limited
+/// to `8 * (end - start) + 64 MiB`; beyond that the answer is the offset reached, as if intact:
+/// the caller is then as careful as it can be.
+pub fn find_intact<P: Parse>(
+    file: &dyn File,
+    parse: &P,
+    start: u64,
+    end: u64,
+) -> io::Result<Option<u64>> {
+    let mut budget = (end.saturating_sub(start)).saturating_mul(8).saturating_add(64 << 20);
+    let mut block = vec![0; 2 * BLOCK_BYTES];
+    let mut record = Vec::new();
+    let mut at = start;
+    while at < end {
+        let want = (end - at).min(block.len() as u64) as usize;
+        let target = block.get_mut(..want).unwrap_or_default();
+        let read = read_full(file, target, at)?;
+        let there = target.get(..read).unwrap_or_default();
+        if there.is_empty() {
+            break;
+        }
+        // Keep half of the block behind each candidate, so that short records are complete.
+        let last = at + there.len() as u64 >= end;
+        let candidates = if last { there.len() } else { there.len() / 2 };
+        for i in 0..candidates {
+            let offset = at + i as u64;
+            let tail = there.get(i..).unwrap_or_default();
+            let need = match parse.parse(tail) {
+                Step::Record { .. } => return Ok(Some(offset)),
+                Step::Bad(_) | Step::Blank => continue,
+                Step::NeedMore(need) => need,
+            };
+            if need > end - offset || need <= tail.len() as u64 {
+                continue;
+            }
+            if trailer_fits(file, parse, tail, offset, need)?.is_err() {
+                continue;
+            }
+            if need > budget {
+                return Ok(Some(offset));
+            }
+            budget -= need;
+            record.resize(need as usize, 0);
+            let read = read_full(file, &mut record, offset)?;
+            if let Step::Record { .. } = parse.parse(record.get(..read).unwrap_or_default()) {
+                return Ok(Some(offset));
+            }
+        }
+        at += candidates as u64;
+    }
+    Ok(None)
+}

@@ -1,0 +1,355 @@
+//! The sparse index: where blocks of records end, and a checksum per block.
+//!
+//! ```text
+//! header   0 magic 4   4 version 4   8 seed 4   12 crc 4 (of bytes 0..12)
+//! entry    0 ordinal 8  (of the record behind the block)   8 offset 8  (of that record)
+//!         16 sum 4      (CRC-32 of the block's bytes, 0 if unknown)
+//!         20 chain 4    (CRC-32 of bytes 0..20, going on from the chain of the entry before)
+//! ```
+//!
+//! Little-endian. The mark says how many entries count and what the last one's chain is, so entries
+//! of another log, or of a part that was cut off, are never believed.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::checksum::{crc32, crc32_more};
+use crate::storage::{Access, File, Storage, read_full, replace, write_full};
+
+const INDEX_NAME: &str = "index";
+const MAGIC: &[u8; 4] = b"DBIX";
+const VERSION: u32 = 1;
+const HEADER_BYTES: u64 = 16;
+const ENTRY_BYTES: u64 = 24;
+/// Entries held in memory before they are written.
+const PENDING_MAX: usize = 1024;
+
+/// The end of one block of records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Ordinal of the record behind the block.
+    pub ordinal: u64,
+    /// Byte of that record.
+    pub offset: u64,
+    /// CRC-32 of the block's bytes, 0 if unknown.
+    pub sum: u32,
+}
+
+impl Entry {
+    fn encode(self, chain: u32) -> ([u8; ENTRY_BYTES as usize], u32) {
+        let mut bytes = [0; ENTRY_BYTES as usize];
+        let (ordinal, rest) = bytes.split_at_mut(8);
+        let (offset, rest) = rest.split_at_mut(8);
+        let (sum, link) = rest.split_at_mut(4);
+        ordinal.copy_from_slice(&self.ordinal.to_le_bytes());
+        offset.copy_from_slice(&self.offset.to_le_bytes());
+        sum.copy_from_slice(&self.sum.to_le_bytes());
+        let mut chained = crc32_more(chain, ordinal);
+        chained = crc32_more(crc32_more(chained, offset), sum);
+        link.copy_from_slice(&chained.to_le_bytes());
+        (bytes, chained)
+    }
+
+    fn decode(bytes: &[u8]) -> Option<(Self, u32)> {
+        let u64_at = |at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
+        let u32_at = |at: usize| Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
+        let entry = Self { ordinal: u64_at(0)?, offset: u64_at(8)?, sum: u32_at(16)? };
+        Some((entry, u32_at(20)?))
+    }
+}
+
+/// The index of one log. Cheap to clone; clones do not see each other's later entries.
+#[derive(Clone, Debug)]
+pub struct Index {
+    path: PathBuf,
+    file: Option<Arc<dyn File>>,
+    seed: u32,
+    /// Entries in the file that count, and the chain behind the last of them.
+    written: u64,
+    written_chain: u32,
+    pending: Vec<Entry>,
+    /// Byte at which the last block ends, 0 without blocks.
+    last_offset: u64,
+}
+
+impl Index {
+    /// An index without entries.
+    pub fn empty(sidecar: &Path) -> Self {
+        Self {
+            path: sidecar.join(INDEX_NAME),
+            file: None,
+            seed: 0,
+            written: 0,
+            written_chain: 0,
+            pending: Vec::new(),
+            last_offset: 0,
+        }
+    }
+
+    /// Open the index that the mark vouches for; an empty one if it is not that.
+    pub fn load(
+        storage: &dyn Storage,
+        sidecar: &Path,
+        seed: u32,
+        entries: u64,
+        chain: u32,
+        access: Access,
+    ) -> Self {
+        let mut index = Self::empty(sidecar);
+        index.start(seed);
+        let Ok(file) = storage.open(&index.path, access) else {
+            return index;
+        };
+        let mut header = [0; HEADER_BYTES as usize];
+        let read = read_full(&*file, &mut header, 0).unwrap_or(0);
+        if read != header.len() || header != encode_header(seed) {
+            return index;
+        }
+        index.file = Some(Arc::from(file));
+        index.written = entries;
+        index.written_chain = chain;
+        if entries > 0 {
+            match index.read(entries - 1) {
+                Some((last, stored)) if stored == chain => index.last_offset = last.offset,
+                _ => index.start(seed),
+            }
+        }
+        index
+    }
+
+    /// Begin anew for a log whose first record has this checksum.
+    pub fn start(&mut self, seed: u32) {
+        self.seed = seed;
+        self.written = 0;
+        self.written_chain = seed;
+        self.pending.clear();
+        self.file = None;
+        self.last_offset = 0;
+    }
+
+    /// Number of entries that describe the log up to byte `end`, and the chain behind the last of
+    /// them, for the mark. Only entries that are in the file count.
+    pub fn summary_at(&self, end: u64) -> (u64, u32) {
+        let last = match self.last_offset <= end {
+            true => self.len(),
+            false => self.last_where(|entry| entry.offset <= end).map_or(0, |(i, _)| i + 1),
+        };
+        match last.min(self.written) {
+            0 => (0, self.seed),
+            count if count == self.written => (count, self.written_chain),
+            count => self.read(count - 1).map_or((0, self.seed), |(_, chain)| (count, chain)),
+        }
+    }
+
+    /// Make the entries in the file durable. Advisory: a failure costs time only.
+    pub fn sync(&self) {
+        if let Some(file) = &self.file {
+            let _ = file.sync_data();
+        }
+    }
+
+    /// Number of entries.
+    pub fn len(&self) -> u64 {
+        self.written + self.pending.len() as u64
+    }
+
+    /// Whether there are no entries.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Byte at which the last block ends, 0 without blocks.
+    pub fn last_offset(&self) -> u64 {
+        self.last_offset
+    }
+
+    /// Note the end of a block, in memory.
+    pub fn push(&mut self, entry: Entry) {
+        self.last_offset = entry.offset;
+        self.pending.push(entry);
+    }
+
+    /// Whether enough entries have gathered in memory to be worth a write.
+    pub fn wants_flush(&self) -> bool {
+        self.pending.len() >= PENDING_MAX
+    }
+
+    /// Write the entries still in memory. Advisory: a failure leaves them in memory.
+    pub fn flush(&mut self, storage: &dyn Storage, mode: u32) {
+        if !self.pending.is_empty() {
+            let _ = self.try_flush(storage, mode);
+        }
+    }
+
+    fn try_flush(&mut self, storage: &dyn Storage, mode: u32) -> io::Result<()> {
+        let file = match &self.file {
+            Some(file) => file.clone(),
+            None => {
+                replace(storage, &self.path, &encode_header(self.seed), mode)?;
+                Arc::from(storage.open(&self.path, Access::Write)?)
+            }
+        };
+        let mut bytes = Vec::with_capacity(self.pending.len() * ENTRY_BYTES as usize);
+        let mut chain = self.written_chain;
+        for entry in &self.pending {
+            let (encoded, chained) = entry.encode(chain);
+            bytes.extend_from_slice(&encoded);
+            chain = chained;
+        }
+        write_full(&*file, &bytes, HEADER_BYTES + self.written * ENTRY_BYTES)?;
+        self.file = Some(file);
+        self.written += self.pending.len() as u64;
+        self.written_chain = chain;
+        self.pending.clear();
+        Ok(())
+    }
+
+    /// Read entry `i`, held against the chain of the one before.
+    fn read(&self, i: u64) -> Option<(Entry, u32)> {
+        if i >= self.written {
+            let entry = *self.pending.get((i - self.written) as usize)?;
+            return Some((entry, 0));
+        }
+        let file = self.file.as_ref()?;
+        let mut two = [0; 2 * ENTRY_BYTES as usize];
+        let at = HEADER_BYTES + i * ENTRY_BYTES;
+        let (before, bytes) = if i == 0 {
+            let one = two.get_mut(..ENTRY_BYTES as usize)?;
+            (read_full(&**file, one, at).ok()? == one.len()).then_some(())?;
+            (self.seed, &*one)
+        } else {
+            let read = read_full(&**file, &mut two, at - ENTRY_BYTES).ok()?;
+            (read == two.len()).then_some(())?;
+            let (first, second) = two.split_at(ENTRY_BYTES as usize);
+            (Entry::decode(first)?.1, second)
+        };
+        let (entry, stored) = Entry::decode(bytes)?;
+        (entry.encode(before).1 == stored).then_some((entry, stored))
+    }
+
+    /// Entry `i`, if it can be read and believed.
+    pub fn entry(&self, i: u64) -> Option<Entry> {
+        self.read(i).map(|(entry, _)| entry)
+    }
+
+    /// The last entry for which `wanted` holds, if it holds for a prefix of the entries.
+    pub fn last_where(&self, wanted: impl Fn(&Entry) -> bool) -> Option<(u64, Entry)> {
+        let (mut low, mut high) = (0, self.len());
+        let mut best = None;
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.entry(middle) {
+                Some(entry) if wanted(&entry) => {
+                    best = Some((middle, entry));
+                    low = middle + 1;
+                }
+                // An entry that cannot be believed: look before it, which costs time only.
+                _ => high = middle,
+            }
+        }
+        best
+    }
+
+    /// The first entry at or behind a byte of the log.
+    pub fn first_from(&self, offset: u64) -> Option<Entry> {
+        let next = self.last_where(|entry| entry.offset < offset).map_or(0, |(i, _)| i + 1);
+        self.entry(next).filter(|entry| entry.offset >= offset)
+    }
+
+    /// Forget the entries behind a byte of the log, because the log is cut there.
+    pub fn cut(&mut self, end: u64) {
+        let last = self.last_where(|entry| entry.offset <= end);
+        let keep = last.map_or(0, |(i, _)| i + 1);
+        self.last_offset = last.map_or(0, |(_, entry)| entry.offset);
+        if keep >= self.written {
+            self.pending.truncate((keep - self.written) as usize);
+            return;
+        }
+        self.pending.clear();
+        self.written = keep;
+        self.written_chain = match keep {
+            0 => self.seed,
+            _ => self.read(keep - 1).map_or(self.seed, |(_, chain)| chain),
+        };
+    }
+}
+
+fn encode_header(seed: u32) -> [u8; HEADER_BYTES as usize] {
+    let mut header = [0; HEADER_BYTES as usize];
+    let (body, crc) = header.split_at_mut(12);
+    let (magic, rest) = body.split_at_mut(4);
+    let (version, start) = rest.split_at_mut(4);
+    magic.copy_from_slice(MAGIC);
+    version.copy_from_slice(&VERSION.to_le_bytes());
+    start.copy_from_slice(&seed.to_le_bytes());
+    crc.copy_from_slice(&crc32(body).to_le_bytes());
+    header
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::Memory;
+
+    fn entry(i: u64) -> Entry {
+        Entry { ordinal: 1 + 10 * (i + 1), offset: 16 + 1000 * (i + 1), sum: i as u32 }
+    }
+
+    fn written(storage: &Memory, entries: u64) -> Index {
+        let mut index = Index::empty(Path::new("/s"));
+        index.start(77);
+        for i in 0..entries {
+            index.push(entry(i));
+        }
+        index.flush(storage, 0o600);
+        index
+    }
+
+    fn load(storage: &Memory, seed: u32, (entries, chain): (u64, u32)) -> Index {
+        Index::load(storage, Path::new("/s"), seed, entries, chain, Access::Write)
+    }
+
+    #[test]
+    fn entries_come_back_and_are_found() {
+        let storage = Memory::new();
+        let index = written(&storage, 3000);
+        let again = load(&storage, 77, index.summary_at(u64::MAX));
+        assert_eq!(again.len(), 3000);
+        for ordinal in [1, 10, 11, 12, 15_000, 30_001, 99_999] {
+            let found = again.last_where(|entry| entry.ordinal <= ordinal).map(|(_, e)| e);
+            let expected = (0..3000).map(entry).rfind(|e| e.ordinal <= ordinal);
+            assert_eq!(found, expected, "{ordinal}");
+        }
+        assert_eq!(again.first_from(1016), Some(entry(0)));
+        assert_eq!(again.first_from(1017), Some(entry(1)));
+    }
+
+    #[test]
+    fn a_foreign_or_damaged_index_is_not_believed() {
+        let storage = Memory::new();
+        let summary = written(&storage, 10).summary_at(u64::MAX);
+        assert_eq!(load(&storage, 78, summary).len(), 0);
+        assert_eq!(load(&storage, 77, (10, summary.1 ^ 1)).len(), 0);
+        assert_eq!(load(&storage, 77, (11, summary.1)).len(), 0);
+        let file = storage.open(Path::new("/s/index"), Access::Write).unwrap();
+        file.write_at(&[0xee], HEADER_BYTES + 4 * ENTRY_BYTES + 3).unwrap();
+        let damaged = load(&storage, 77, summary);
+        assert_eq!(damaged.entry(4), None);
+        assert_eq!(damaged.entry(3), Some(entry(3)));
+    }
+
+    #[test]
+    fn a_cut_index_goes_on() {
+        let storage = Memory::new();
+        let mut index = written(&storage, 10);
+        index.push(entry(10));
+        index.cut(entry(10).offset);
+        assert_eq!(index.len(), 11);
+        index.cut(entry(5).offset + 1);
+        assert_eq!(index.len(), 6);
+        index.push(entry(6));
+        index.flush(&storage, 0o600);
+        assert_eq!(load(&storage, 77, index.summary_at(u64::MAX)).entry(6), Some(entry(6)));
+    }
+}

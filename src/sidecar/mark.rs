@@ -1,0 +1,212 @@
+//! The high-water mark: how far the log is known to be on stable storage.
+//!
+//! ```text
+//! slot (512 bytes apart)
+//!   0 magic 4   4 version 2   6 flags 2 (bit 0: closed)   8 seq 8
+//!  16 first 8  24 records 8  32 end 8  40 last_offset 8  48 first_sum 4  52 last_sum 4
+//!  56 index_entries 8  64 index_chain 4  68 zero 4  72 device 8  80 inode 8  88 born 8
+//!  96 zero 28  124 crc 4 (CRC-32 of bytes 0..124)
+//! ```
+//!
+//! Little-endian. A store goes to the slot that is not the newest, so a torn store leaves the one
+//! before. It is written only after the data's fsync has returned, so it never runs ahead of it.
+
+use std::io;
+use std::path::Path;
+
+use crate::checksum::crc32;
+use crate::storage::{Access, File, FileId, Storage, read_full, replace, write_full};
+
+const MARK_NAME: &str = "mark";
+const MAGIC: &[u8; 4] = b"DBMK";
+const VERSION: u16 = 1;
+const FLAG_CLOSED: u16 = 1;
+const SLOT_BYTES: usize = 128;
+const SLOT_STRIDE: u64 = 512;
+const CRC_AT: usize = SLOT_BYTES - 4;
+
+/// What is known to be durable of a log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mark {
+    /// Whether the writer closed the log: the file ends at `end`.
+    pub closed: bool,
+    /// Ordinal of the first record, or of the one to come.
+    pub first: u64,
+    /// Number of durable records.
+    pub records: u64,
+    /// Byte behind the last durable record.
+    pub end: u64,
+    /// Byte of the last durable record.
+    pub last_offset: u64,
+    /// Stored checksum of the first record: tells logs apart.
+    pub first_sum: u32,
+    /// Stored checksum of the last durable record: ties the mark to the log.
+    pub last_sum: u32,
+    /// Entries of the index that describe durable records.
+    pub index_entries: u64,
+    /// Chain value of the last of them.
+    pub index_chain: u32,
+    /// The log's file.
+    pub file: FileId,
+}
+
+/// The mark as found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// The newest intact slot.
+    Mark(Mark),
+    /// No file.
+    Missing,
+    /// A file without an intact slot.
+    Damaged,
+}
+
+impl Mark {
+    fn encode(&self, seq: u64) -> Vec<u8> {
+        let mut slot = Vec::with_capacity(SLOT_BYTES);
+        slot.extend_from_slice(MAGIC);
+        slot.extend_from_slice(&VERSION.to_le_bytes());
+        slot.extend_from_slice(&(if self.closed { FLAG_CLOSED } else { 0 }).to_le_bytes());
+        for number in [seq, self.first, self.records, self.end, self.last_offset] {
+            slot.extend_from_slice(&number.to_le_bytes());
+        }
+        slot.extend_from_slice(&self.first_sum.to_le_bytes());
+        slot.extend_from_slice(&self.last_sum.to_le_bytes());
+        slot.extend_from_slice(&self.index_entries.to_le_bytes());
+        slot.extend_from_slice(&u64::from(self.index_chain).to_le_bytes());
+        for number in [self.file.device, self.file.inode, self.file.born_ns] {
+            slot.extend_from_slice(&number.to_le_bytes());
+        }
+        slot.resize(CRC_AT, 0);
+        slot.extend_from_slice(&crc32(&slot).to_le_bytes());
+        slot
+    }
+
+    fn decode(slot: &[u8]) -> Option<(u64, Self)> {
+        let u32_at = |at: usize| Some(u32::from_le_bytes(*slot.get(at..)?.first_chunk()?));
+        let u64_at = |at: usize| Some(u64::from_le_bytes(*slot.get(at..)?.first_chunk()?));
+        let u16_at = |at: usize| Some(u16::from_le_bytes(*slot.get(at..)?.first_chunk()?));
+        let intact = slot.get(..4)? == MAGIC
+            && u16_at(4)? == VERSION
+            && u32_at(CRC_AT)? == crc32(slot.get(..CRC_AT)?);
+        if !intact {
+            return None;
+        }
+        let mark = Self {
+            closed: u16_at(6)? & FLAG_CLOSED != 0,
+            first: u64_at(16)?,
+            records: u64_at(24)?,
+            end: u64_at(32)?,
+            last_offset: u64_at(40)?,
+            first_sum: u32_at(48)?,
+            last_sum: u32_at(52)?,
+            index_entries: u64_at(56)?,
+            index_chain: u32_at(64)?,
+            file: FileId { device: u64_at(72)?, inode: u64_at(80)?, born_ns: u64_at(88)? },
+        };
+        Some((u64_at(8)?, mark))
+    }
+}
+
+/// The mark's file, open for the writer.
+#[derive(Debug)]
+pub struct MarkFile {
+    file: Box<dyn File>,
+    seq: u64,
+}
+
+impl MarkFile {
+    /// Read the newest intact slot.
+    pub fn load(storage: &dyn Storage, sidecar: &Path) -> io::Result<Found> {
+        match storage.open(&sidecar.join(MARK_NAME), Access::Read) {
+            Ok(file) => Ok(match Self::newest(&*file)? {
+                Some((_, mark)) => Found::Mark(mark),
+                None => Found::Damaged,
+            }),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Found::Missing),
+            // Advisory: what cannot be opened is as good as not there.
+            Err(_) => Ok(Found::Damaged),
+        }
+    }
+
+    /// Start a mark anew, durably, whatever was there.
+    pub fn reset(
+        storage: &dyn Storage,
+        sidecar: &Path,
+        mark: &Mark,
+        mode: u32,
+    ) -> io::Result<Self> {
+        let path = sidecar.join(MARK_NAME);
+        let mut bytes = mark.encode(0);
+        bytes.resize(2 * SLOT_STRIDE as usize, 0);
+        replace(storage, &path, &bytes, mode)?;
+        Ok(Self { file: storage.open(&path, Access::Write)?, seq: 0 })
+    }
+
+    /// Open an existing mark to go on from it.
+    pub fn open(storage: &dyn Storage, sidecar: &Path) -> io::Result<Self> {
+        let file = storage.open(&sidecar.join(MARK_NAME), Access::Write)?;
+        let seq = Self::newest(&*file)?.map_or(0, |(seq, _)| seq);
+        Ok(Self { file, seq })
+    }
+
+    /// Remember a mark. Call only when the log is durable up to it.
+    pub fn store(&mut self, mark: &Mark) -> io::Result<()> {
+        let seq = self.seq + 1;
+        write_full(&*self.file, &mark.encode(seq), seq % 2 * SLOT_STRIDE)?;
+        self.seq = seq;
+        Ok(())
+    }
+
+    /// Return when the last mark stored is durable itself.
+    pub fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    fn newest(file: &dyn File) -> io::Result<Option<(u64, Mark)>> {
+        let mut bytes = [0; SLOT_STRIDE as usize + SLOT_BYTES];
+        let read = read_full(file, &mut bytes, 0)?;
+        let there = bytes.get(..read).unwrap_or_default();
+        let second = there.get(SLOT_STRIDE as usize..).unwrap_or_default();
+        let slots = [Mark::decode(there), Mark::decode(second)];
+        Ok(slots.into_iter().flatten().max_by_key(|(seq, _)| *seq))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::Memory;
+
+    fn mark(records: u64) -> Mark {
+        Mark { records, end: 16 + 25 * records, first: 1, ..Mark::default() }
+    }
+
+    #[test]
+    fn a_torn_store_leaves_the_mark_before() {
+        let storage = Memory::new();
+        let dir = Path::new("/.deedbook");
+        assert_eq!(MarkFile::load(&storage, dir).unwrap(), Found::Missing);
+        let mut file = MarkFile::reset(&storage, dir, &mark(0), 0o600).unwrap();
+        for records in 1..=5 {
+            file.store(&mark(records)).unwrap();
+            assert_eq!(MarkFile::load(&storage, dir).unwrap(), Found::Mark(mark(records)));
+        }
+        let raw = storage.open(&dir.join(MARK_NAME), Access::Write).unwrap();
+        raw.write_at(&[0xff], SLOT_STRIDE + 30).unwrap();
+        assert_eq!(MarkFile::load(&storage, dir).unwrap(), Found::Mark(mark(4)));
+        raw.write_at(&[0xff], 30).unwrap();
+        assert_eq!(MarkFile::load(&storage, dir).unwrap(), Found::Damaged);
+    }
+
+    #[test]
+    fn a_reopened_file_goes_on_counting() {
+        let storage = Memory::new();
+        let dir = Path::new("/.deedbook");
+        let mut file = MarkFile::reset(&storage, dir, &mark(0), 0o600).unwrap();
+        file.store(&mark(1)).unwrap();
+        let mut again = MarkFile::open(&storage, dir).unwrap();
+        again.store(&mark(2)).unwrap();
+        assert_eq!(MarkFile::load(&storage, dir).unwrap(), Found::Mark(mark(2)));
+    }
+}

@@ -1,0 +1,192 @@
+//! A file system in memory, for tests and for logs that need not outlive the process.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::{Access, File, FileId, LockAttempt, LockGuard, Storage};
+
+/// Files in memory. Clones share the same files.
+#[derive(Clone, Debug, Default)]
+pub struct Memory {
+    tree: Arc<Mutex<Tree>>,
+}
+
+#[derive(Debug, Default)]
+struct Tree {
+    files: BTreeMap<PathBuf, Arc<Inode>>,
+    dirs: BTreeSet<PathBuf>,
+    locked: BTreeSet<u64>,
+    inodes: u64,
+}
+
+#[derive(Debug)]
+struct Inode {
+    number: u64,
+    bytes: Mutex<Vec<u8>>,
+}
+
+#[derive(Debug)]
+struct Handle {
+    inode: Arc<Inode>,
+    access: Access,
+}
+
+#[derive(Debug)]
+struct Guard {
+    tree: Arc<Mutex<Tree>>,
+    inode: u64,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Memory {
+    /// An empty file system whose root directory exists.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn inode(&self, path: &Path) -> io::Result<Arc<Inode>> {
+        let tree = lock(&self.tree);
+        tree.files.get(path).cloned().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+}
+
+impl Storage for Memory {
+    fn open(&self, path: &Path, access: Access) -> io::Result<Box<dyn File>> {
+        Ok(Box::new(Handle { inode: self.inode(path)?, access }))
+    }
+
+    fn create_new(&self, path: &Path, _mode: u32) -> io::Result<Box<dyn File>> {
+        let mut tree = lock(&self.tree);
+        if tree.files.contains_key(path) || tree.dirs.contains(path) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        tree.inodes += 1;
+        let inode = Arc::new(Inode { number: tree.inodes, bytes: Mutex::default() });
+        tree.files.insert(path.to_path_buf(), inode.clone());
+        Ok(Box::new(Handle { inode, access: Access::Write }))
+    }
+
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        let mut tree = lock(&self.tree);
+        if tree.files.contains_key(path) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        tree.dirs.insert(path.to_path_buf());
+        Ok(())
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut tree = lock(&self.tree);
+        let inode = tree.files.remove(from).ok_or(io::ErrorKind::NotFound)?;
+        tree.files.insert(to.to_path_buf(), inode);
+        Ok(())
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        match lock(&self.tree).files.remove(path) {
+            Some(_) => Ok(()),
+            None => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
+        let tree = lock(&self.tree);
+        let inside = |path: &&PathBuf| path.parent() == Some(dir);
+        let names = tree.files.keys().chain(&tree.dirs).filter(inside);
+        Ok(names.filter_map(|path| path.file_name().map(OsString::from)).collect())
+    }
+
+    fn is_dir(&self, path: &Path) -> bool {
+        lock(&self.tree).dirs.contains(path)
+    }
+
+    fn sync_dir(&self, _dir: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn lock(&self, path: &Path, _sign: bool) -> io::Result<LockAttempt> {
+        let inode = self.inode(path)?.number;
+        if !lock(&self.tree).locked.insert(inode) {
+            return Ok(LockAttempt::Busy(Some(std::process::id())));
+        }
+        Ok(LockAttempt::Held(Box::new(Guard { tree: self.tree.clone(), inode })))
+    }
+}
+
+impl LockGuard for Guard {}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        lock(&self.tree).locked.remove(&self.inode);
+    }
+}
+
+impl Handle {
+    fn writable(&self) -> io::Result<MutexGuard<'_, Vec<u8>>> {
+        match self.access {
+            Access::Read => Err(io::ErrorKind::PermissionDenied.into()),
+            Access::Write => Ok(lock(&self.inode.bytes)),
+        }
+    }
+}
+
+fn position(offset: u64) -> io::Result<usize> {
+    usize::try_from(offset).map_err(|_| io::ErrorKind::FileTooLarge.into())
+}
+
+impl File for Handle {
+    fn len(&self) -> io::Result<u64> {
+        Ok(lock(&self.inode.bytes).len() as u64)
+    }
+
+    fn id(&self) -> io::Result<FileId> {
+        Ok(FileId { device: 0, inode: self.inode.number, born_ns: 0 })
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        let bytes = lock(&self.inode.bytes);
+        let rest = bytes.get(position(offset)?..).unwrap_or_default();
+        let n = rest.len().min(buf.len());
+        for (to, from) in buf.iter_mut().zip(rest) {
+            *to = *from;
+        }
+        Ok(n)
+    }
+
+    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<usize> {
+        let mut bytes = self.writable()?;
+        let start = position(offset)?;
+        let end = start.checked_add(buf.len()).ok_or(io::ErrorKind::FileTooLarge)?;
+        if bytes.len() < end {
+            bytes.resize(end, 0);
+        }
+        if let Some(target) = bytes.get_mut(start..end) {
+            target.copy_from_slice(buf);
+        }
+        Ok(buf.len())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.writable()?.resize(position(len)?, 0);
+        Ok(())
+    }
+
+    fn allocate(&self, len: u64) -> io::Result<bool> {
+        let mut bytes = self.writable()?;
+        let len = position(len)?;
+        if bytes.len() < len {
+            bytes.resize(len, 0);
+        }
+        Ok(true)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        Ok(())
+    }
+}

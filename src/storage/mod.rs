@@ -1,0 +1,151 @@
+//! The only way to the file system: two small traits, boxed, so that no generics leak.
+//!
+//! [`Disk`] is the real one and [`Memory`] keeps everything in memory; with the crate feature `sim`
+//! there is one that loses power. The traits are also the interface for injecting faults: a failing
+//! or crashing disk is one more implementation, never a hook in the formats.
+
+mod disk;
+mod fork;
+#[cfg(target_os = "linux")]
+mod map;
+mod memory;
+#[cfg(feature = "sim")]
+pub mod sim;
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+pub use disk::Disk;
+pub use fork::generation as fork_generation;
+pub use memory::Memory;
+
+/// What a file is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Reading only.
+    Read,
+    /// Reading and writing.
+    Write,
+}
+
+/// Which file it is, whatever its name: device, inode and, where the system tells, its birth.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileId {
+    /// The device.
+    pub device: u64,
+    /// The inode.
+    pub inode: u64,
+    /// Nanoseconds from 1970 to the file's creation, or 0: tells a reused inode apart.
+    pub born_ns: u64,
+}
+
+/// An open regular file. All calls are positional and take `&self`.
+pub trait File: Send + Sync + fmt::Debug {
+    /// Size in bytes.
+    fn len(&self) -> io::Result<u64>;
+    /// Whether the file has no bytes.
+    fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+    /// Which file it is.
+    fn id(&self) -> io::Result<FileId>;
+    /// Read at most `buf.len()` bytes; 0 only at the end of the file.
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
+    /// Write at most `buf.len()` bytes; they survive the death of the process.
+    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<usize>;
+    /// Cut the file, or extend it with zeros.
+    fn set_len(&self, len: u64) -> io::Result<()>;
+    /// Extend the file to `len` with zeros and reserve the space, so that later writes below `len`
+    /// cannot run out of it. `false` where the system cannot: nothing changed.
+    fn allocate(&self, len: u64) -> io::Result<bool>;
+    /// Return when data and size are on stable storage. Says nothing about the directory entry.
+    fn sync_data(&self) -> io::Result<()>;
+}
+
+/// The answer to a request for a lock.
+#[derive(Debug)]
+pub enum LockAttempt {
+    /// The lock is ours until the guard is dropped.
+    Held(Box<dyn LockGuard>),
+    /// Another holder has it; its process id, if it is known.
+    Busy(Option<u32>),
+}
+
+/// Releases the lock when dropped.
+pub trait LockGuard: Send + Sync + fmt::Debug {}
+
+/// A file system, as far as logs need one.
+pub trait Storage: Send + Sync + fmt::Debug {
+    /// Open an existing regular file without following a symbolic link.
+    fn open(&self, path: &Path, access: Access) -> io::Result<Box<dyn File>>;
+    /// Create a file that must not exist, with Unix permissions `mode` less the umask.
+    fn create_new(&self, path: &Path, mode: u32) -> io::Result<Box<dyn File>>;
+    /// Create a directory whose parent exists; fine if it is there already.
+    fn create_dir(&self, path: &Path) -> io::Result<()>;
+    /// Replace `to` by `from`, atomically.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Remove a file.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Names in a directory, in no order.
+    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>>;
+    /// Whether the path is a directory.
+    fn is_dir(&self, path: &Path) -> bool;
+    /// Return when the directory's entries are on stable storage.
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+    /// Lock a whole existing file against other processes and against this one, without waiting.
+    /// With `sign`, the holder's process id is written into the file.
+    fn lock(&self, path: &Path, sign: bool) -> io::Result<LockAttempt>;
+}
+
+/// Fill `buf` from `offset`, or as much as there is before the end of the file; returns the count.
+pub(crate) fn read_full(file: &dyn File, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut done = 0;
+    while let Some(rest) = buf.get_mut(done..).filter(|rest| !rest.is_empty()) {
+        match file.read_at(rest, offset + done as u64) {
+            Ok(0) => break,
+            Ok(n) => done += n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(done)
+}
+
+/// Write all of `buf` at `offset`; short writes go on, a write of 0 bytes is an error.
+pub(crate) fn write_full(file: &dyn File, buf: &[u8], offset: u64) -> io::Result<()> {
+    let mut done = 0;
+    while let Some(rest) = buf.get(done..).filter(|rest| !rest.is_empty()) {
+        match file.write_at(rest, offset + done as u64) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(n) => done += n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
+}
+
+/// Make `path` hold exactly `bytes`, all or nothing: temporary file, fsync, rename, fsync of the
+/// directory. When this returns, the new content is durable.
+pub(crate) fn replace(
+    storage: &dyn Storage,
+    path: &Path,
+    bytes: &[u8],
+    mode: u32,
+) -> io::Result<()> {
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(".tmp");
+    let temporary = path.with_file_name(name);
+    match storage.remove(&temporary) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+        _ => {}
+    }
+    let file = storage.create_new(&temporary, mode)?;
+    write_full(&*file, bytes, 0)?;
+    file.sync_data()?;
+    drop(file);
+    storage.rename(&temporary, path)?;
+    storage.sync_dir(path.parent().unwrap_or(Path::new(".")))
+}
