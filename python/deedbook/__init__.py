@@ -1,0 +1,79 @@
+"""Deedbook: append-only logs that never lose what they acknowledged.
+
+>>> import deedbook, tempfile
+>>> path = tempfile.mkdtemp() + "/log"
+>>> with deedbook.Book.create(path) as book:
+...     book.append(b"first"), book.append(b"second")
+(1, 2)
+>>> with deedbook.Book.open(path) as book:
+...     [deed.jam for deed in book]
+[b'first', b'second']
+"""
+
+from deedbook._core import (
+    BatchStream,
+    Book,
+    Damage,
+    Deed,
+    DeedRange,
+    Meta,
+    RecoveryReport,
+    RepairReport,
+    SalvageReport,
+    SalvageRun,
+    Split,
+    VerifyReport,
+    __version__,
+)
+from deedbook._errors import (
+    AlreadyExistsError,
+    ClosedError,
+    ContiguityError,
+    CorruptError,
+    Error,
+    ForkedError,
+    InvalidArgumentError,
+    IoError,
+    LockedError,
+    LostRecordsError,
+    MissingError,
+    NotALogError,
+    OutOfRangeError,
+    PoisonedError,
+    ReadOnlyError,
+    TooLargeError,
+    UnsupportedError,
+)
+
+__all__ = [
+    "AlreadyExistsError",
+    "BatchStream",
+    "Book",
+    "ClosedError",
+    "ContiguityError",
+    "CorruptError",
+    "Damage",
+    "Deed",
+    "DeedRange",
+    "Error",
+    "ForkedError",
+    "InvalidArgumentError",
+    "IoError",
+    "LockedError",
+    "LostRecordsError",
+    "Meta",
+    "MissingError",
+    "NotALogError",
+    "OutOfRangeError",
+    "PoisonedError",
+    "ReadOnlyError",
+    "RecoveryReport",
+    "RepairReport",
+    "SalvageReport",
+    "SalvageRun",
+    "Split",
+    "TooLargeError",
+    "UnsupportedError",
+    "VerifyReport",
+    "__version__",
+]

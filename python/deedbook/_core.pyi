@@ -1,0 +1,539 @@
+"""The native core of Deedbook. Import its names from `deedbook`."""
+
+from collections.abc import Callable, Iterable, Iterator
+from os import PathLike
+from types import TracebackType
+from typing import Any, Literal, final, overload
+
+from typing_extensions import Buffer, Self
+
+__version__: str
+
+_Path = str | PathLike[str]
+_Mode = Literal["r", "a", "x"]
+_Verdict = Literal["clean", "torn", "corrupt"]
+_OnCorrupt = Literal["raise", "skip"]
+
+@final
+class Deed:
+    """One event of a book: its number, mug and jam.
+
+    Source: book-uip.md, "Deed Format".
+    """
+
+    def __init__(self, event: int | None, mug: int, jam: bytes) -> None: ...
+    @property
+    def event(self) -> int | None:
+        """Event number, from 1 up. None only behind damage that hid the count."""
+    @property
+    def mug(self) -> int:
+        """The 32-bit mug as stored; 0 where the writer gave none."""
+    @property
+    def jam(self) -> bytes:
+        """The payload, 0 bytes or more."""
+    def __len__(self) -> int:
+        """Length of the jam in bytes."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __iter__(self) -> Iterator[Any]:
+        """Event, mug and jam, so that ``event, mug, jam = deed`` works."""
+
+@final
+class Meta:
+    """The ship metadata in ``meta.bin``; a field is None where nothing was saved.
+
+    Source: book-uip.md, "Metadata Format".
+    """
+
+    @property
+    def who(self) -> int | None:
+        """Ship identity, an unsigned 128-bit number."""
+    @property
+    def version(self) -> int | None:
+        """Version of the metadata, unsigned 32-bit."""
+    @property
+    def life(self) -> int | None:
+        """Length of the lifecycle, unsigned 32-bit."""
+    @property
+    def fake(self) -> bool | None:
+        """Whether the ship is fake (stored as a loobean: 0 = yes)."""
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class Damage:
+    """One damaged stretch of a log."""
+
+    @property
+    def offset(self) -> int:
+        """First byte of the damage in the file."""
+    @property
+    def end(self) -> int:
+        """First byte behind the damage: the next intact record, or the end of the file."""
+    @property
+    def reason(self) -> str:
+        """What is wrong there, with both values."""
+    @property
+    def next_intact(self) -> int | None:
+        """Byte of the next intact record, if there is one."""
+    @property
+    def first_event(self) -> int | None:
+        """Number of the first event lost here, where it is known."""
+    @property
+    def events_lost(self) -> int | None:
+        """How many events are lost here, where it is known."""
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values."""
+
+@final
+class RecoveryReport:
+    """What opening a log found and did."""
+
+    @property
+    def verdict(self) -> _Verdict:
+        """``clean``, ``torn`` (an incomplete or unwritten tail) or ``corrupt``."""
+    @property
+    def source(self) -> Literal["mark", "scan"]:
+        """Where the end of the log came from: the high-water mark, or a scan of the file."""
+    @property
+    def scanned_bytes(self) -> int:
+        """Bytes of the log that opening had to read."""
+    @property
+    def scanned_deeds(self) -> int:
+        """Deeds that opening had to look at."""
+    @property
+    def valid_end(self) -> int:
+        """Byte behind the last intact deed."""
+    @property
+    def file_end(self) -> int:
+        """Size of the file as found, bytes."""
+    @property
+    def cut_bytes(self) -> int:
+        """Bytes that opening for write cut from the tail; preallocated zeros included."""
+    @property
+    def torn_bytes(self) -> int:
+        """Bytes behind the last intact deed, up to the last byte that is not zero."""
+    @property
+    def cut_deeds(self) -> int:
+        """Intact but unacknowledged deeds cut, with ``recovery="acknowledged"``."""
+    @property
+    def durable_end(self) -> int | None:
+        """End of the acknowledged-durable prefix by the mark, bytes; None without a mark."""
+    @property
+    def mark(self) -> Literal["used", "missing", "damaged", "foreign"]:
+        """What became of the high-water mark."""
+    @property
+    def damage(self) -> Damage | None:
+        """The first damage, for ``torn`` and ``corrupt``."""
+    @property
+    def saved_to(self) -> str | None:
+        """File in which the cut bytes were saved (``recovery="spec"``)."""
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+
+@final
+class VerifyReport:
+    """What a full check of a log found."""
+
+    @property
+    def verdict(self) -> _Verdict:
+        """``clean``, ``torn`` or ``corrupt``."""
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is damaged, torn or lost (a preallocated tail of zeros is fine)."""
+    @property
+    def deeds(self) -> int:
+        """Intact deeds found."""
+    @property
+    def bytes(self) -> int:
+        """Bytes of intact deeds."""
+    @property
+    def bounds(self) -> tuple[int, int] | None:
+        """First and last event of the valid prefix."""
+    @property
+    def valid_end(self) -> int:
+        """Byte behind the valid prefix."""
+    @property
+    def file_end(self) -> int:
+        """Size of the file in bytes."""
+    @property
+    def durable_end(self) -> int | None:
+        """Acknowledged end by the mark, in bytes."""
+    @property
+    def lost_acknowledged(self) -> bool:
+        """Whether the valid prefix ends below the mark."""
+    @property
+    def damages(self) -> list[Damage]:
+        """Every damaged stretch, in file order."""
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+
+@final
+class RepairReport:
+    """What `Book.repair` cut, and where it saved it."""
+
+    @property
+    def path(self) -> str:
+        """The log file that was repaired."""
+    @property
+    def valid_end(self) -> int:
+        """New size of the file in bytes."""
+    @property
+    def cut_bytes(self) -> int:
+        """Bytes removed from the end of the file."""
+    @property
+    def saved_to(self) -> str | None:
+        """File beside the log that holds the bytes cut, or None if nothing was cut."""
+    @property
+    def damage(self) -> Damage | None:
+        """The damage at which the log was cut."""
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+
+@final
+class SalvageRun:
+    """Consecutive intact deeds copied by `Book.salvage`."""
+
+    @property
+    def source_event(self) -> int | None:
+        """Number of the run's first deed in the source, where it is known."""
+    @property
+    def event(self) -> int:
+        """Number of the run's first deed in the new log."""
+    @property
+    def deeds(self) -> int:
+        """Number of deeds in the run."""
+    @property
+    def source_offset(self) -> int:
+        """Byte of the run's first deed in the source."""
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values."""
+
+@final
+class SalvageReport:
+    """What `Book.salvage` copied, and what it could not."""
+
+    @property
+    def deeds(self) -> int:
+        """Deeds copied."""
+    @property
+    def runs(self) -> list[SalvageRun]:
+        """The runs of intact deeds, with their old and new numbers."""
+    @property
+    def damages(self) -> list[Damage]:
+        """The stretches left out."""
+    @property
+    def renumbered(self) -> bool:
+        """Whether any deed has another number in the new log than in the source."""
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+
+@final
+class BatchStream:
+    """Deeds as Arrow record batches, once; also an iterator of Arrow arrays.
+
+    Each item has ``__arrow_c_array__`` (a struct array), so ``pyarrow.record_batch(item)`` takes it.
+    ``pyarrow.RecordBatchReader.from_stream(stream)`` takes the stream whole.
+    """
+
+    @property
+    def damages(self) -> list[Damage]:
+        """Damaged stretches passed over so far (``on_corrupt="skip"``)."""
+    def __iter__(self) -> Iterator[Any]: ...
+    def __next__(self) -> Any: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    def __arrow_c_schema__(self) -> object: ...
+
+@final
+class Split:
+    """A part of a book between two deeds, readable without opening the whole book.
+
+    Made by `Book.splits`, or from its numbers on another machine.
+    """
+
+    def __init__(
+        self, path: _Path, first_event: int | None, deeds: int | None, offset: int, end: int
+    ) -> None:
+        """Name the deeds in bytes ``offset..end`` of the log at ``path``.
+
+        ``first_event`` None: unknown number (behind damage); ``deeds`` None: not counted.
+        """
+    @property
+    def path(self) -> str:
+        """Directory of the book."""
+    @property
+    def first_event(self) -> int | None:
+        """Number of the first deed."""
+    @property
+    def deeds(self) -> int | None:
+        """Number of deeds, where it is known."""
+    @property
+    def offset(self) -> int:
+        """Byte of the first deed in ``book.log``."""
+    @property
+    def end(self) -> int:
+        """Byte behind the last deed."""
+    def batches(
+        self,
+        *,
+        start: int | None = None,
+        stop: int | None = None,
+        columns: Iterable[str] | None = None,
+        batch_rows: int = 65536,
+        batch_bytes: int = 16777216,
+        on_corrupt: _OnCorrupt = "raise",
+        verify: Literal["crc", "none"] = "crc",
+        deed_bytes_max: int = 4294967296,
+    ) -> BatchStream:
+        """Read the deeds of the split, of events ``start <= event < stop``.
+
+        Columns: ``event`` int64, ``mug`` int32 (bits as stored), ``jam`` binary, and on request
+        ``offset`` int64 (byte of the deed), ``length`` int64 (bytes of the deed with framing).
+        Raises `CorruptError` at damage, or with ``on_corrupt="skip"`` notes it in ``damages``.
+        ``verify="none"`` checks lengths but no checksums.
+        """
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class DeedRange:
+    """The deeds ``start <= event < stop`` of a book; iterable again and again."""
+
+    @property
+    def start(self) -> int: ...
+    @property
+    def stop(self) -> int: ...
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Deed]: ...
+    def __reversed__(self) -> Iterator[Deed]: ...
+    def jams(self) -> Iterator[bytes]:
+        """The payloads alone, the quickest way to iterate."""
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    def __arrow_c_schema__(self) -> object: ...
+
+@final
+class Book:
+    """An event log in Urbit's Book format: a directory with ``book.log`` and ``meta.bin``.
+
+    A handle may be shared by threads. It is a context manager, an iterable of `Deed`, and an
+    Arrow table for every library that knows ``__arrow_c_stream__``.
+    """
+
+    @staticmethod
+    def open(
+        path: _Path,
+        mode: _Mode = "r",
+        *,
+        durability: str = "always",
+        recovery: Literal["valid", "acknowledged", "spec"] = "valid",
+        epoch: int | None = None,
+        deed_bytes_max: int = 4294967296,
+        file_mode: int = 0o644,
+    ) -> Book:
+        """Open the book in directory ``path`` (or the path of its ``book.log``).
+
+        ``mode``: ``"r"`` reads, takes no lock and never writes; ``"a"`` appends, creating the book
+        if it is missing; ``"x"`` creates and fails if it exists.
+
+        ``durability``: ``"always"`` (each append is on stable storage when it returns),
+        ``"interval:MS"`` (synced within MS milliseconds), ``"bytes:N"`` (synced every N bytes),
+        ``"manual"`` (the caller syncs; close syncs), ``"none"`` (never synced). Whatever is
+        chosen, an append that returned survives the death of the process.
+
+        ``recovery``: ``"valid"`` keeps every intact deed, ``"acknowledged"`` cuts back to what was
+        acknowledged, ``"spec"`` cuts behind the last valid deed whatever lies there, after saving
+        what it cuts.
+
+        ``epoch``: last event before this log's first one; only for an empty log (default 0, or
+        the N of a directory named ``0iN``). ``deed_bytes_max``: limit of ``len_d``.
+
+        Raises: `MissingError`, `AlreadyExistsError`, `NotALogError`, `UnsupportedError`,
+        `LockedError`, `CorruptError` and `LostRecordsError` (modes ``"a"``; files unchanged),
+        `IoError`.
+        """
+    @staticmethod
+    def create(
+        path: _Path,
+        *,
+        durability: str = "always",
+        epoch: int | None = None,
+        deed_bytes_max: int = 4294967296,
+        file_mode: int = 0o644,
+    ) -> Book:
+        """Create an empty book; the same as ``open(path, "x")``."""
+    def close(self) -> None:
+        """Sync (unless ``durability="none"``), cut preallocated space, and release the lock."""
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+    @property
+    def path(self) -> str:
+        """Directory of the book."""
+    @property
+    def mode(self) -> _Mode: ...
+    @property
+    def closed(self) -> bool: ...
+    @property
+    def layout(self) -> Literal["packed"]:
+        """Name of the layout on disk."""
+    @property
+    def durability(self) -> str:
+        """The durability option as given."""
+    @property
+    def bounds(self) -> tuple[int, int] | None:
+        """First and last event number, or None while empty."""
+    @property
+    def epoch(self) -> int:
+        """The last event before this log's first one."""
+    @property
+    def last(self) -> int:
+        """Last event number; the epoch while empty."""
+    @property
+    def durable_last(self) -> int | None:
+        """Last event known to be on stable storage; None if a reader finds no mark."""
+    @property
+    def end(self) -> int:
+        """Byte behind the last deed."""
+    @property
+    def recovery(self) -> RecoveryReport:
+        """What opening found and did."""
+    def append(self, jam: Buffer, mug: int = 0) -> int:
+        """Append one deed and return its event number.
+
+        Raises `TooLargeError`, `PoisonedError`, `IoError` (``durable`` says ``"no"`` or
+        ``"unknown"``), `ReadOnlyError`, `ClosedError`, `ForkedError`.
+        """
+    def commit(self, jam: Buffer, mug: int = 0) -> int:
+        """Append one deed and sync, whatever the durability option."""
+    def append_many(
+        self,
+        jams: Iterable[Buffer] | object,
+        mugs: Iterable[int] | None = None,
+    ) -> range:
+        """Append every item of an iterable of bytes-like objects, or of an Arrow binary array.
+
+        Arrow: anything with ``__arrow_c_array__`` or ``__arrow_c_stream__`` of type binary,
+        large_binary, binary_view, string, large_string or string_view, without nulls; or a
+        stream or batch with columns ``jam`` and optionally ``mug``.
+        Synced once, at the end, with ``durability="always"``. If the iterable raises, what it
+        gave before stays appended. Returns the range of event numbers.
+        """
+    def append_batch(
+        self,
+        jams: Iterable[Buffer],
+        mugs: Iterable[int] | None = None,
+        *,
+        event: int | None = None,
+        epoch: int | None = None,
+    ) -> range:
+        """Append deeds as one batch, all or nothing for the caller that is told it succeeded.
+
+        ``event``: the number the first deed must get, else `ContiguityError`. ``epoch``: as in
+        `open`, checked. This is ``u3_book_save`` of the specification.
+        """
+    def sync(self) -> None:
+        """Return when every deed appended so far is on stable storage."""
+    def refresh(self) -> int:
+        """Look for deeds that another process appended; return the last event number."""
+    def read(self, event: int) -> Deed:
+        """The deed with that number; `OutOfRangeError` if there is none."""
+    @overload
+    def __getitem__(self, key: int, /) -> Deed: ...
+    @overload
+    def __getitem__(self, key: slice, /) -> DeedRange: ...
+    def __len__(self) -> int:
+        """Number of deeds."""
+    def __iter__(self) -> Iterator[Deed]: ...
+    def __reversed__(self) -> Iterator[Deed]: ...
+    def iter(
+        self,
+        start: int | None = None,
+        stop: int | None = None,
+        *,
+        reverse: bool = False,
+        on_corrupt: _OnCorrupt = "raise",
+    ) -> Iterator[Deed]:
+        """Iterate the deeds ``start <= event < stop``; CRC-checked.
+
+        ``on_corrupt="skip"`` goes on behind damage (forward only).
+        """
+    def jams(self, start: int | None = None, stop: int | None = None) -> Iterator[bytes]:
+        """The payloads alone of ``start <= event < stop``, CRC-checked."""
+    def follow(self, start: int | None = None, *, timeout: float | None = None) -> Iterator[Deed]:
+        """Iterate deeds as they are appended, by this or another process.
+
+        Begins at ``start`` (default: the first event) and waits for more. Ends when nothing came
+        for ``timeout`` seconds (None: never). A tail that is still being written is waited
+        for; damage raises `CorruptError`.
+        """
+    def batches(
+        self,
+        start: int | None = None,
+        stop: int | None = None,
+        *,
+        columns: Iterable[str] | None = None,
+        batch_rows: int = 65536,
+        batch_bytes: int = 16777216,
+        on_corrupt: _OnCorrupt = "raise",
+        verify: Literal["crc", "none"] = "crc",
+    ) -> BatchStream:
+        """Deeds as Arrow record batches; columns as in `Split.batches`."""
+    def splits(
+        self,
+        split_bytes: int = 67108864,
+        start: int | None = None,
+        stop: int | None = None,
+    ) -> list[Split]:
+        """Cut the log between deeds into parts of about ``split_bytes`` bytes.
+
+        Uses the index; without one, walks the deeds' headers.
+        """
+    @property
+    def meta(self) -> Meta:
+        """The metadata in ``meta.bin``."""
+    def save_meta(
+        self,
+        *,
+        who: int | None = None,
+        version: int | None = None,
+        life: int | None = None,
+        fake: bool | None = None,
+    ) -> None:
+        """Change metadata fields, durably and all at once; None leaves a field as it is."""
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """A fresh stream of all deeds; each call is a new snapshot."""
+    def __arrow_c_schema__(self) -> object: ...
+    @staticmethod
+    def verify(
+        path: _Path,
+        *,
+        deed_bytes_max: int = 4294967296,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> VerifyReport:
+        """Check every deed of a log without changing it.
+
+        ``progress(bytes_done, bytes_total)`` is called now and then; what it raises ends the
+        check.
+        """
+    @staticmethod
+    def repair(path: _Path, *, deed_bytes_max: int = 4294967296) -> RepairReport:
+        """Cut the log behind its valid prefix, after saving what is cut beside it.
+
+        The saved file is named ``book.log.cut-OFFSET`` (a number is added if it exists).
+        """
+    @staticmethod
+    def salvage(
+        source: _Path,
+        target: _Path,
+        *,
+        deed_bytes_max: int = 4294967296,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> SalvageReport:
+        """Copy every intact deed, and the metadata, to a new book at ``target``.
+
+        A packed book has no gaps, so deeds behind a gap get new numbers; the report tells them.
+        """
+    def __repr__(self) -> str: ...

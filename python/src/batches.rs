@@ -1,0 +1,208 @@
+//! Arrow out: streams of record batches, and splits.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::{Arc, Mutex};
+
+use arrow_array::{ArrayRef, StructArray};
+use arrow_schema::{ArrowError, Field, SchemaRef};
+use deedbook::book::{Batches, Column, Cursor, OnCorrupt, Options, Split};
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+use pyo3_arrow::PyRecordBatch;
+use pyo3_arrow::ffi::{ArrayIterator, to_schema_pycapsule, to_stream_pycapsule};
+
+use crate::errors::{OrRaise, invalid};
+use crate::iterators::locked;
+use crate::reports::PyDamage;
+
+pub const BATCH_ROWS: usize = 65_536;
+pub const BATCH_BYTES: usize = 16 << 20;
+
+/// The columns by name, or the default ones.
+pub fn columns(py: Python<'_>, names: Option<Vec<String>>) -> PyResult<Vec<Column>> {
+    let Some(names) = names else {
+        return Ok(Column::DEFAULT.to_vec());
+    };
+    if names.is_empty() {
+        return Err(invalid(py, "no columns asked for".into()));
+    }
+    names.iter().map(|name| Column::from_str(name).or_raise(py)).collect()
+}
+
+/// `raise` or `skip`.
+pub fn on_corrupt(py: Python<'_>, word: &str) -> PyResult<OnCorrupt> {
+    match word {
+        "raise" => Ok(OnCorrupt::Raise),
+        "skip" => Ok(OnCorrupt::Skip),
+        _ => Err(invalid(py, format!("on_corrupt {word:?}, known are \"raise\", \"skip\""))),
+    }
+}
+
+/// A capsule with a stream of all batches of a cursor.
+pub fn stream_of<'py>(
+    py: Python<'py>,
+    cursor: Cursor,
+    requested_schema: Option<Bound<'py, PyCapsule>>,
+) -> PyResult<Bound<'py, PyCapsule>> {
+    let batches = Batches::new(cursor, Column::DEFAULT.to_vec(), BATCH_ROWS, BATCH_BYTES);
+    capsule(py, batches, requested_schema)
+}
+
+fn capsule<'py>(
+    py: Python<'py>,
+    batches: Batches,
+    requested_schema: Option<Bound<'py, PyCapsule>>,
+) -> PyResult<Bound<'py, PyCapsule>> {
+    let field = Arc::new(Field::new_struct("", batches.schema().fields().clone(), false));
+    let arrays = batches.map(|batch| match batch {
+        Ok(batch) => Ok(Arc::new(StructArray::from(batch)) as ArrayRef),
+        Err(error) => Err(ArrowError::ExternalError(Box::new(error))),
+    });
+    let reader = Box::new(ArrayIterator::new(arrays, field));
+    Ok(to_stream_pycapsule(py, reader, requested_schema)?)
+}
+
+/// A capsule with the default columns' schema.
+pub fn default_schema(py: Python<'_>) -> PyResult<Bound<'_, PyCapsule>> {
+    Ok(to_schema_pycapsule(py, Column::schema(&Column::DEFAULT).as_ref())?)
+}
+
+#[pyclass(frozen, module = "deedbook")]
+pub struct BatchStream {
+    batches: Mutex<Option<Batches>>,
+    schema: SchemaRef,
+    damages: Mutex<Vec<PyDamage>>,
+}
+
+impl BatchStream {
+    pub fn new(batches: Batches) -> Self {
+        let schema = batches.schema();
+        Self { batches: Mutex::new(Some(batches)), schema, damages: Mutex::default() }
+    }
+}
+
+#[pymethods]
+impl BatchStream {
+    #[getter]
+    fn damages(&self, py: Python<'_>) -> Vec<PyDamage> {
+        match &*locked(py, &self.batches) {
+            Some(batches) => batches.damages().iter().cloned().map(PyDamage).collect(),
+            None => locked(py, &self.damages).clone(),
+        }
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyRecordBatch>> {
+        let mut guard = locked(py, &self.batches);
+        let Some(batches) = guard.as_mut() else {
+            return Ok(None);
+        };
+        let batch = py.detach(|| batches.next().transpose());
+        Ok(batch.transpose().or_raise(py)?.map(PyRecordBatch::new))
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyCapsule>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let batches = locked(py, &self.batches).take();
+        let batches = batches.ok_or_else(|| {
+            invalid(py, "this stream was handed over already; ask the book for another".into())
+        })?;
+        capsule(py, batches, requested_schema)
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        Ok(to_schema_pycapsule(py, self.schema.as_ref())?)
+    }
+}
+
+#[pyclass(frozen, eq, name = "Split", module = "deedbook")]
+#[derive(PartialEq)]
+pub struct PySplit(pub Split);
+
+#[pymethods]
+impl PySplit {
+    #[new]
+    fn new(
+        path: PathBuf,
+        first_event: Option<u64>,
+        deeds: Option<u64>,
+        offset: u64,
+        end: u64,
+    ) -> Self {
+        Self(Split { path, first_event, deeds, offset, end })
+    }
+
+    #[getter]
+    fn path(&self) -> String {
+        self.0.path.to_string_lossy().into_owned()
+    }
+
+    #[getter]
+    fn first_event(&self) -> Option<u64> {
+        self.0.first_event
+    }
+
+    #[getter]
+    fn deeds(&self) -> Option<u64> {
+        self.0.deeds
+    }
+
+    #[getter]
+    fn offset(&self) -> u64 {
+        self.0.offset
+    }
+
+    #[getter]
+    fn end(&self) -> u64 {
+        self.0.end
+    }
+
+    #[pyo3(signature = (*, start=None, stop=None, columns=None, batch_rows=BATCH_ROWS,
+                        batch_bytes=BATCH_BYTES, on_corrupt="raise", verify="crc",
+                        deed_bytes_max=deedbook::book::DEED_BYTES_MAX))]
+    #[allow(clippy::too_many_arguments)]
+    fn batches(
+        &self,
+        py: Python<'_>,
+        start: Option<u64>,
+        stop: Option<u64>,
+        columns: Option<Vec<String>>,
+        batch_rows: usize,
+        batch_bytes: usize,
+        on_corrupt: &str,
+        verify: &str,
+        deed_bytes_max: u64,
+    ) -> PyResult<BatchStream> {
+        let columns = self::columns(py, columns)?;
+        let on_corrupt = self::on_corrupt(py, on_corrupt)?;
+        let check = checks(py, verify)?;
+        let options = Options { deed_bytes_max, ..Options::default() };
+        let cursor =
+            py.detach(|| self.0.cursor(&options, start.unwrap_or(0), stop, on_corrupt, check));
+        Ok(BatchStream::new(Batches::new(cursor.or_raise(py)?, columns, batch_rows, batch_bytes)))
+    }
+
+    fn __repr__(&self) -> String {
+        let Split { path, first_event, deeds, offset, end } = &self.0;
+        let shown = |value: &Option<u64>| value.map_or("None".into(), |value| value.to_string());
+        let (first, deeds) = (shown(first_event), shown(deeds));
+        format!("Split({:?}, first_event={first}, deeds={deeds}, offset={offset}, end={end})", path)
+    }
+}
+
+/// Whether checksums are compared: `crc` or `none`.
+pub fn checks(py: Python<'_>, word: &str) -> PyResult<bool> {
+    match word {
+        "crc" => Ok(true),
+        "none" => Ok(false),
+        _ => Err(invalid(py, format!("verify {word:?}, known are \"crc\", \"none\""))),
+    }
+}

@@ -1,0 +1,442 @@
+//! The class `Book`.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use deedbook::book::{self, Batches, Book, Meta, Mode, OnCorrupt, Options};
+use deedbook::{Error, ErrorKind};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyRange, PySlice};
+
+use crate::batches::{
+    BATCH_BYTES, BATCH_ROWS, BatchStream, PySplit, checks, columns, default_schema, on_corrupt,
+    stream_of,
+};
+use crate::deed::{PyDeed, PyMeta};
+use crate::errors::{OrRaise, invalid};
+use crate::input;
+use crate::iterators::{BackIterator, DeedIterator, FollowIterator, JamIterator};
+use crate::range::{DeedRange, event_of};
+use crate::reports::{PyRecoveryReport, PyRepairReport, PySalvageReport, PyVerifyReport};
+
+const DEED_BYTES_MAX: u64 = book::DEED_BYTES_MAX;
+const FILE_MODE: u32 = 0o644;
+const SPLIT_BYTES: u64 = 64 << 20;
+
+#[pyclass(frozen, name = "Book", module = "deedbook")]
+pub struct PyBook {
+    book: Book,
+}
+
+/// A function of Python called with progress, from work that runs without the GIL. Also the place
+/// where Ctrl-C ends that work.
+struct Progress {
+    callback: Option<Py<PyAny>>,
+    raised: Option<PyErr>,
+}
+
+impl Progress {
+    fn call(&mut self, done: u64, total: u64) -> deedbook::Result<()> {
+        let called = Python::attach(|py| {
+            py.check_signals()?;
+            match &self.callback {
+                Some(callback) => callback.call1(py, (done, total)).map(drop),
+                None => Ok(()),
+            }
+        });
+        called.map_err(|raised| {
+            self.raised = Some(raised);
+            Error::new(ErrorKind::InvalidArgument, "the progress function raised")
+        })
+    }
+
+    fn run<T: Send>(
+        py: Python<'_>,
+        callback: Option<Py<PyAny>>,
+        work: impl FnOnce(&mut Self) -> deedbook::Result<T> + Send,
+    ) -> PyResult<T> {
+        let mut progress = Self { callback, raised: None };
+        let result = py.detach(|| work(&mut progress));
+        match progress.raised {
+            Some(raised) => Err(raised),
+            None => result.or_raise(py),
+        }
+    }
+}
+
+fn range_object(py: Python<'_>, first: u64, behind: u64) -> PyResult<Bound<'_, PyAny>> {
+    match (isize::try_from(first), isize::try_from(behind)) {
+        (Ok(first), Ok(behind)) => Ok(PyRange::new(py, first, behind)?.into_any()),
+        _ => py.import("builtins")?.getattr("range")?.call1((first, behind)),
+    }
+}
+
+impl PyBook {
+    fn cursor(
+        &self,
+        py: Python<'_>,
+        start: Option<u64>,
+        stop: Option<u64>,
+        on_corrupt: OnCorrupt,
+    ) -> PyResult<book::Cursor> {
+        py.detach(|| self.book.cursor(start.unwrap_or(0), stop, on_corrupt)).or_raise(py)
+    }
+}
+
+#[pymethods]
+impl PyBook {
+    #[staticmethod]
+    #[pyo3(signature = (path, mode="r", *, durability="always", recovery="valid", epoch=None,
+                        deed_bytes_max=DEED_BYTES_MAX, file_mode=FILE_MODE))]
+    #[allow(clippy::too_many_arguments)]
+    fn open(
+        py: Python<'_>,
+        path: PathBuf,
+        mode: &str,
+        durability: &str,
+        recovery: &str,
+        epoch: Option<u64>,
+        deed_bytes_max: u64,
+        file_mode: u32,
+    ) -> PyResult<Self> {
+        let mode = match mode {
+            "r" => Mode::Read,
+            "a" => Mode::Append,
+            "x" => Mode::Create,
+            _ => return Err(invalid(py, format!("mode {mode:?}, known are \"r\", \"a\", \"x\""))),
+        };
+        let options = Options {
+            durability: durability.parse().or_raise(py)?,
+            recovery: recovery.parse().or_raise(py)?,
+            epoch,
+            deed_bytes_max,
+            file_mode,
+            ..Options::default()
+        };
+        let book = py.detach(|| options.open(&path, mode)).or_raise(py)?;
+        Ok(Self { book })
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (path, *, durability="always", epoch=None, deed_bytes_max=DEED_BYTES_MAX,
+                        file_mode=FILE_MODE))]
+    fn create(
+        py: Python<'_>,
+        path: PathBuf,
+        durability: &str,
+        epoch: Option<u64>,
+        deed_bytes_max: u64,
+        file_mode: u32,
+    ) -> PyResult<Self> {
+        Self::open(py, path, "x", durability, "valid", epoch, deed_bytes_max, file_mode)
+    }
+
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.book.close()).or_raise(py)
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        exc_type: &Bound<'_, PyAny>,
+        _exc_value: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        match self.close(py) {
+            // What is being raised tells more than what follows from it.
+            Err(_) if !exc_type.is_none() => Ok(()),
+            closed => closed,
+        }
+    }
+
+    #[getter]
+    fn path(&self) -> String {
+        self.book.path().to_string_lossy().into_owned()
+    }
+
+    #[getter]
+    fn mode(&self) -> &'static str {
+        match self.book.mode() {
+            Mode::Read => "r",
+            Mode::Append => "a",
+            Mode::Create => "x",
+        }
+    }
+
+    #[getter]
+    fn closed(&self) -> bool {
+        self.book.is_closed()
+    }
+
+    #[getter]
+    fn layout(&self) -> &'static str {
+        self.book.layout().name()
+    }
+
+    #[getter]
+    fn durability(&self) -> String {
+        self.book.options().durability.to_string()
+    }
+
+    #[getter]
+    fn bounds(&self, py: Python<'_>) -> PyResult<Option<(u64, u64)>> {
+        let bounds = self.book.bounds().or_raise(py)?;
+        Ok(bounds.map(|bounds| (*bounds.start(), *bounds.end())))
+    }
+
+    #[getter]
+    fn epoch(&self, py: Python<'_>) -> PyResult<u64> {
+        self.book.epoch().or_raise(py)
+    }
+
+    #[getter]
+    fn last(&self, py: Python<'_>) -> PyResult<u64> {
+        self.book.last().or_raise(py)
+    }
+
+    #[getter]
+    fn durable_last(&self, py: Python<'_>) -> PyResult<Option<u64>> {
+        self.book.durable_last().or_raise(py)
+    }
+
+    #[getter]
+    fn end(&self, py: Python<'_>) -> PyResult<u64> {
+        self.book.end().or_raise(py)
+    }
+
+    #[getter]
+    fn recovery(&self) -> PyRecoveryReport {
+        PyRecoveryReport(self.book.recovery().clone())
+    }
+
+    #[pyo3(signature = (jam, mug=0))]
+    fn append(&self, py: Python<'_>, jam: &Bound<'_, PyAny>, mug: u32) -> PyResult<u64> {
+        let jam = input::bytes_of(jam)?;
+        py.detach(|| self.book.append(mug, &jam)).or_raise(py)
+    }
+
+    #[pyo3(signature = (jam, mug=0))]
+    fn commit(&self, py: Python<'_>, jam: &Bound<'_, PyAny>, mug: u32) -> PyResult<u64> {
+        let jam = input::bytes_of(jam)?;
+        py.detach(|| self.book.commit(mug, &jam)).or_raise(py)
+    }
+
+    #[pyo3(signature = (jams, mugs=None))]
+    fn append_many<'py>(
+        &self,
+        py: Python<'py>,
+        jams: &Bound<'py, PyAny>,
+        mugs: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (first, behind) = input::append_many(&self.book, jams, mugs)?;
+        range_object(py, first, behind)
+    }
+
+    #[pyo3(signature = (jams, mugs=None, *, event=None, epoch=None))]
+    fn append_batch<'py>(
+        &self,
+        py: Python<'py>,
+        jams: &Bound<'py, PyAny>,
+        mugs: Option<&Bound<'py, PyAny>>,
+        event: Option<u64>,
+        epoch: Option<u64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let batch = input::collect(jams, mugs, self.book.options().deed_bytes_max)?;
+        let first = py.detach(|| self.book.append_batch(&batch, event, epoch)).or_raise(py)?;
+        range_object(py, first, first + batch.len())
+    }
+
+    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.book.sync()).or_raise(py)
+    }
+
+    fn refresh(&self, py: Python<'_>) -> PyResult<u64> {
+        py.detach(|| self.book.refresh()).or_raise(py)
+    }
+
+    fn read(&self, py: Python<'_>, event: u64) -> PyResult<PyDeed> {
+        let deed = py.detach(|| self.book.read(event)).or_raise(py)?;
+        Ok(PyDeed::build(py, deed.event, deed.mug, &deed.jam))
+    }
+
+    fn __getitem__<'py>(
+        &self,
+        py: Python<'py>,
+        key: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if let Ok(slice) = key.cast::<PySlice>() {
+            return Ok(Bound::new(py, DeedRange::new(py, &self.book, slice)?)?.into_any());
+        }
+        let event = event_of(py, &self.book, key.extract()?)?;
+        Ok(Bound::new(py, self.read(py, event)?)?.into_any())
+    }
+
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.book.len().or_raise(py)? as usize)
+    }
+
+    fn __iter__(&self, py: Python<'_>) -> PyResult<DeedIterator> {
+        Ok(DeedIterator(Mutex::new(self.cursor(py, None, None, OnCorrupt::Raise)?)))
+    }
+
+    fn __reversed__(&self, py: Python<'_>) -> PyResult<BackIterator> {
+        let cursor = py.detach(|| self.book.cursor_back(0, None)).or_raise(py)?;
+        Ok(BackIterator(Mutex::new(cursor)))
+    }
+
+    #[pyo3(signature = (start=None, stop=None, *, reverse=false, on_corrupt="raise"))]
+    fn iter<'py>(
+        &self,
+        py: Python<'py>,
+        start: Option<u64>,
+        stop: Option<u64>,
+        reverse: bool,
+        on_corrupt: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let on_corrupt = self::on_corrupt(py, on_corrupt)?;
+        if !reverse {
+            let cursor = self.cursor(py, start, stop, on_corrupt)?;
+            return Ok(Bound::new(py, DeedIterator(Mutex::new(cursor)))?.into_any());
+        }
+        if on_corrupt == OnCorrupt::Skip {
+            return Err(invalid(py, "damage can be skipped only forwards".into()));
+        }
+        let cursor = py.detach(|| self.book.cursor_back(start.unwrap_or(0), stop)).or_raise(py)?;
+        Ok(Bound::new(py, BackIterator(Mutex::new(cursor)))?.into_any())
+    }
+
+    #[pyo3(signature = (start=None, stop=None))]
+    fn jams(&self, py: Python<'_>, start: Option<u64>, stop: Option<u64>) -> PyResult<JamIterator> {
+        Ok(JamIterator(Mutex::new(self.cursor(py, start, stop, OnCorrupt::Raise)?)))
+    }
+
+    #[pyo3(signature = (start=None, *, timeout=None))]
+    fn follow(
+        &self,
+        py: Python<'_>,
+        start: Option<u64>,
+        timeout: Option<f64>,
+    ) -> PyResult<FollowIterator> {
+        let wrong = |_| invalid(py, format!("timeout {timeout:?} seconds"));
+        let timeout = timeout.map(Duration::try_from_secs_f64).transpose().map_err(wrong)?;
+        let follow = py.detach(|| self.book.follow(start)).or_raise(py)?;
+        Ok(FollowIterator { follow: Mutex::new(follow), timeout })
+    }
+
+    #[pyo3(signature = (start=None, stop=None, *, columns=None, batch_rows=BATCH_ROWS,
+                        batch_bytes=BATCH_BYTES, on_corrupt="raise", verify="crc"))]
+    #[allow(clippy::too_many_arguments)]
+    fn batches(
+        &self,
+        py: Python<'_>,
+        start: Option<u64>,
+        stop: Option<u64>,
+        columns: Option<Vec<String>>,
+        batch_rows: usize,
+        batch_bytes: usize,
+        on_corrupt: &str,
+        verify: &str,
+    ) -> PyResult<BatchStream> {
+        let columns = self::columns(py, columns)?;
+        let mut cursor = self.cursor(py, start, stop, self::on_corrupt(py, on_corrupt)?)?;
+        if !checks(py, verify)? {
+            cursor = cursor.without_checksums();
+        }
+        Ok(BatchStream::new(Batches::new(cursor, columns, batch_rows, batch_bytes)))
+    }
+
+    #[pyo3(signature = (split_bytes=SPLIT_BYTES, start=None, stop=None))]
+    fn splits(
+        &self,
+        py: Python<'_>,
+        split_bytes: u64,
+        start: Option<u64>,
+        stop: Option<u64>,
+    ) -> PyResult<Vec<PySplit>> {
+        let splits = py.detach(|| self.book.splits(split_bytes, start.unwrap_or(0), stop));
+        Ok(splits.or_raise(py)?.into_iter().map(PySplit).collect())
+    }
+
+    #[getter]
+    fn meta(&self, py: Python<'_>) -> PyResult<PyMeta> {
+        Ok(py.detach(|| self.book.meta()).or_raise(py)?.into())
+    }
+
+    #[pyo3(signature = (*, who=None, version=None, life=None, fake=None))]
+    fn save_meta(
+        &self,
+        py: Python<'_>,
+        who: Option<u128>,
+        version: Option<u32>,
+        life: Option<u32>,
+        fake: Option<bool>,
+    ) -> PyResult<()> {
+        let meta = Meta { who, version, life, fake };
+        py.detach(|| self.book.save_meta(&meta)).or_raise(py)
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyCapsule>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        stream_of(py, self.cursor(py, None, None, OnCorrupt::Raise)?, requested_schema)
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        default_schema(py)
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (path, *, deed_bytes_max=DEED_BYTES_MAX, progress=None))]
+    fn verify(
+        py: Python<'_>,
+        path: PathBuf,
+        deed_bytes_max: u64,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<PyVerifyReport> {
+        let options = Options { deed_bytes_max, ..Options::default() };
+        let report = Progress::run(py, progress, |progress| {
+            book::verify(&path, &options, |done, total| progress.call(done, total))
+        });
+        report.map(PyVerifyReport)
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (path, *, deed_bytes_max=DEED_BYTES_MAX))]
+    fn repair(py: Python<'_>, path: PathBuf, deed_bytes_max: u64) -> PyResult<PyRepairReport> {
+        let options = Options { deed_bytes_max, ..Options::default() };
+        py.detach(|| book::repair(&path, &options)).or_raise(py).map(PyRepairReport)
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (source, target, *, deed_bytes_max=DEED_BYTES_MAX, progress=None))]
+    fn salvage(
+        py: Python<'_>,
+        source: PathBuf,
+        target: PathBuf,
+        deed_bytes_max: u64,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<PySalvageReport> {
+        let options = Options { deed_bytes_max, ..Options::default() };
+        let report = Progress::run(py, progress, |progress| {
+            book::salvage(&source, &target, &options, |done, total| progress.call(done, total))
+        });
+        report.map(PySalvageReport)
+    }
+
+    fn __repr__(&self) -> String {
+        let state = match self.book.bounds() {
+            Ok(Some(bounds)) => format!("events {} to {}", bounds.start(), bounds.end()),
+            Ok(None) => "empty".into(),
+            Err(_) => "closed".into(),
+        };
+        format!("<deedbook.Book {:?}, {state}, mode {:?}>", self.path(), self.mode())
+    }
+}

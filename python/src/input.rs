@@ -1,0 +1,269 @@
+//! Bytes in: any bytes-like object, any iterable of them, any Arrow array of them.
+
+use std::borrow::Cow;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, StructArray};
+use arrow_schema::DataType;
+use deedbook::Durability;
+use deedbook::book::{Batch, Book};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyBytes, PyIterator, PyMemoryView};
+use pyo3_arrow::input::AnyArray;
+
+use crate::errors::{OrRaise, invalid};
+
+/// Appended with one write; larger ones are no faster and take memory.
+const PART_BYTES: usize = 256 << 10;
+
+/// The bytes of an object: borrowed from `bytes`, which cannot change, copied from anything else.
+pub fn bytes_of<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Cow<'a, [u8]>> {
+    if let Ok(bytes) = object.cast::<PyBytes>() {
+        return Ok(Cow::Borrowed(bytes.as_bytes()));
+    }
+    if let Ok(bytes) = object.cast::<PyByteArray>() {
+        return Ok(Cow::Owned(bytes.to_vec()));
+    }
+    let refuse = |_| {
+        let name = object.get_type().name().map_or("?".into(), |name| name.to_string());
+        PyTypeError::new_err(format!("a bytes-like object is required, not {name:?}"))
+    };
+    let view = PyMemoryView::from(object).map_err(refuse)?;
+    let copy = view.call_method0("tobytes")?.cast_into::<PyBytes>()?;
+    Ok(Cow::Owned(copy.as_bytes().to_vec()))
+}
+
+/// Mugs beside the jams: none, or exactly as many.
+enum Mugs<'py> {
+    None,
+    Each(Bound<'py, PyIterator>),
+}
+
+impl<'py> Mugs<'py> {
+    fn new(mugs: Option<&Bound<'py, PyAny>>) -> PyResult<Self> {
+        mugs.map_or(Ok(Self::None), |mugs| Ok(Self::Each(mugs.try_iter()?)))
+    }
+
+    fn next(&mut self, py: Python<'py>, count: u64) -> PyResult<u32> {
+        match self {
+            Self::None => Ok(0),
+            Self::Each(mugs) => match mugs.next() {
+                Some(mug) => mug?.extract(),
+                None => Err(invalid(py, format!("{count} mugs, but more jams"))),
+            },
+        }
+    }
+
+    fn finish(&mut self, py: Python<'py>, count: u64) -> PyResult<()> {
+        match self {
+            Self::Each(mugs) => match mugs.next() {
+                Some(_) => Err(invalid(py, format!("{count} jams, but more mugs"))),
+                None => Ok(()),
+            },
+            Self::None => Ok(()),
+        }
+    }
+}
+
+/// Encode all of an iterable into one batch.
+pub fn collect<'py>(
+    jams: &Bound<'py, PyAny>,
+    mugs: Option<&Bound<'py, PyAny>>,
+    deed_bytes_max: u64,
+) -> PyResult<Batch> {
+    let py = jams.py();
+    let mut batch = Batch::new(deed_bytes_max);
+    let mut mugs = Mugs::new(mugs)?;
+    for jam in jams.try_iter()? {
+        let mug = mugs.next(py, batch.len())?;
+        batch.push(mug, &bytes_of(&jam?)?).or_raise(py)?;
+    }
+    mugs.finish(py, batch.len())?;
+    Ok(batch)
+}
+
+/// Appends parts of an endless stream of deeds.
+struct Appender<'a> {
+    book: &'a Book,
+    batch: Batch,
+    first: Option<u64>,
+    appended: u64,
+    last: u64,
+}
+
+impl<'a> Appender<'a> {
+    fn new(book: &'a Book) -> Self {
+        let batch = Batch::new(book.options().deed_bytes_max);
+        Self { book, batch, first: None, appended: 0, last: 0 }
+    }
+
+    fn push(&mut self, mug: u32, jam: &[u8]) -> deedbook::Result<()> {
+        self.batch.push(mug, jam)?;
+        self.appended += 1;
+        Ok(())
+    }
+
+    fn is_full(&self) -> bool {
+        self.batch.bytes_len() >= PART_BYTES
+    }
+
+    fn flush(&mut self) -> deedbook::Result<()> {
+        let first = self.book.append_unsynced(&self.batch)?;
+        self.first.get_or_insert(first);
+        self.last = first + self.batch.len();
+        self.batch.clear();
+        Ok(())
+    }
+
+    fn finish(&mut self) -> deedbook::Result<(u64, u64)> {
+        self.flush()?;
+        if self.book.options().durability == Durability::Always {
+            self.book.sync()?;
+        }
+        Ok((self.first.unwrap_or(self.last), self.last))
+    }
+}
+
+/// Append everything that an iterable or an Arrow object gives; returns first and past-the-last
+/// event. What came before an error stays appended.
+pub fn append_many<'py>(
+    book: &Book,
+    jams: &Bound<'py, PyAny>,
+    mugs: Option<&Bound<'py, PyAny>>,
+) -> PyResult<(u64, u64)> {
+    let py = jams.py();
+    let mut appender = Appender::new(book);
+    let fed = match jams.hasattr("__arrow_c_stream__")? || jams.hasattr("__arrow_c_array__")? {
+        true if mugs.is_some() => {
+            return Err(invalid(py, "mugs beside an Arrow object; give it a mug column".into()));
+        }
+        true => feed_arrow(&mut appender, jams),
+        false => feed_iterable(&mut appender, jams, mugs),
+    };
+    let finished = py.detach(|| appender.finish());
+    fed?;
+    finished.or_raise(py)
+}
+
+fn feed_iterable<'py>(
+    appender: &mut Appender<'_>,
+    jams: &Bound<'py, PyAny>,
+    mugs: Option<&Bound<'py, PyAny>>,
+) -> PyResult<()> {
+    let py = jams.py();
+    let mut mugs = Mugs::new(mugs)?;
+    for jam in jams.try_iter()? {
+        let jam = jam?;
+        let mug = mugs.next(py, appender.appended)?;
+        match jam.cast::<PyBytes>() {
+            Ok(bytes) => appender.push(mug, bytes.as_bytes()),
+            Err(_) => appender.push(mug, &bytes_of(&jam)?),
+        }
+        .or_raise(py)?;
+        if appender.is_full() {
+            py.detach(|| appender.flush()).or_raise(py)?;
+            py.check_signals()?;
+        }
+    }
+    mugs.finish(py, appender.appended)
+}
+
+fn feed_arrow(appender: &mut Appender<'_>, jams: &Bound<'_, PyAny>) -> PyResult<()> {
+    let py = jams.py();
+    let reader = jams.extract::<AnyArray>()?.into_reader()?;
+    // The producer may need the GIL, so only our own work goes without it.
+    for array in reader {
+        let array = array.map_err(|e| invalid(py, format!("arrow: {e}")))?;
+        let row = appender.appended;
+        let fed = py.detach(|| feed_array(appender, &array));
+        fed.map_err(|e| match e {
+            Fault::Argument(message) => invalid(py, format!("{message} (array from row {row})")),
+            Fault::Book(error) => crate::errors::to_py(py, &error),
+        })?;
+        py.check_signals()?;
+    }
+    Ok(())
+}
+
+enum Fault {
+    Argument(String),
+    Book(deedbook::Error),
+}
+
+impl From<deedbook::Error> for Fault {
+    fn from(error: deedbook::Error) -> Self {
+        Self::Book(error)
+    }
+}
+
+fn feed_array(appender: &mut Appender<'_>, array: &ArrayRef) -> Result<(), Fault> {
+    let Some(table) = array.as_any().downcast_ref::<StructArray>() else {
+        return feed_column(appender, array, None);
+    };
+    let names = table.column_names().join(", ");
+    let jam = table.column_by_name("jam").or_else(|| match table.columns() {
+        [only] => Some(only),
+        _ => None,
+    });
+    let jam = jam.ok_or_else(|| Fault::Argument(format!("no column \"jam\" among {names}")))?;
+    feed_column(appender, jam, table.column_by_name("mug"))
+}
+
+fn feed_column(
+    appender: &mut Appender<'_>,
+    jams: &ArrayRef,
+    mugs: Option<&ArrayRef>,
+) -> Result<(), Fault> {
+    for (name, column) in [("jam", Some(jams)), ("mug", mugs)] {
+        let nulls = column.and_then(|column| column.nulls());
+        let null = nulls.and_then(|nulls| (0..nulls.len()).find(|&row| nulls.is_null(row)));
+        if let Some(row) = null {
+            return Err(Fault::Argument(format!("{name} is null in row {row}")));
+        }
+    }
+    let mug = mug_getter(mugs)?;
+    macro_rules! feed {
+        ($array:expr) => {{
+            for (row, jam) in $array.iter().enumerate() {
+                let bytes: &[u8] = jam.unwrap_or_default().as_ref();
+                appender.push(mug(row), bytes)?;
+                if appender.is_full() {
+                    appender.flush()?;
+                }
+            }
+            Ok(())
+        }};
+    }
+    match jams.data_type() {
+        DataType::Binary => feed!(jams.as_binary::<i32>()),
+        DataType::LargeBinary => feed!(jams.as_binary::<i64>()),
+        DataType::BinaryView => feed!(jams.as_binary_view()),
+        DataType::Utf8 => feed!(jams.as_string::<i32>()),
+        DataType::LargeUtf8 => feed!(jams.as_string::<i64>()),
+        DataType::Utf8View => feed!(jams.as_string_view()),
+        other => {
+            Err(Fault::Argument(format!("jam of Arrow type {other}, binary or string needed")))
+        }
+    }
+}
+
+type MugOf<'a> = Box<dyn Fn(usize) -> u32 + Send + 'a>;
+
+fn mug_getter(mugs: Option<&ArrayRef>) -> Result<MugOf<'_>, Fault> {
+    use arrow_array::types::{Int32Type, UInt32Type};
+    let Some(mugs) = mugs else {
+        return Ok(Box::new(|_| 0));
+    };
+    match mugs.data_type() {
+        DataType::Int32 => {
+            let mugs = mugs.as_primitive::<Int32Type>();
+            Ok(Box::new(|row| mugs.values().get(row).copied().unwrap_or(0) as u32))
+        }
+        DataType::UInt32 => {
+            let mugs = mugs.as_primitive::<UInt32Type>();
+            Ok(Box::new(|row| mugs.values().get(row).copied().unwrap_or(0)))
+        }
+        other => Err(Fault::Argument(format!("mug of Arrow type {other}, int32 or uint32 needed"))),
+    }
+}

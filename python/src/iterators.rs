@@ -1,0 +1,117 @@
+//! Iterators: forwards, backwards, payloads alone, following.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use deedbook::book::{BackCursor, Cursor, DeedRef, Follow};
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use pyo3::types::PyBytes;
+
+use crate::deed::PyDeed;
+use crate::errors::OrRaise;
+
+/// Between two looks for Ctrl-C while waiting.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// Wait for the lock without the GIL: its holder may need the GIL to let go.
+pub fn locked<'a, T>(py: Python<'_>, mutex: &'a Mutex<T>) -> MutexGuard<'a, T> {
+    mutex.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Step, without the GIL if that means reading.
+fn step<'a>(py: Python<'_>, cursor: &'a mut Cursor) -> PyResult<Option<DeedRef<'a>>> {
+    match cursor.ready() {
+        true => cursor.next(),
+        false => py.detach(move || cursor.next()),
+    }
+    .or_raise(py)
+}
+
+fn to_deed(py: Python<'_>, deed: DeedRef<'_>) -> PyDeed {
+    PyDeed::build(py, deed.event, deed.mug, deed.jam)
+}
+
+#[pyclass(frozen, module = "deedbook")]
+pub struct DeedIterator(pub Mutex<Cursor>);
+
+#[pymethods]
+impl DeedIterator {
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyDeed>> {
+        let mut cursor = locked(py, &self.0);
+        Ok(step(py, &mut cursor)?.map(|deed| to_deed(py, deed)))
+    }
+}
+
+#[pyclass(frozen, module = "deedbook")]
+pub struct JamIterator(pub Mutex<Cursor>);
+
+#[pymethods]
+impl JamIterator {
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let mut cursor = locked(py, &self.0);
+        Ok(step(py, &mut cursor)?.map(|deed| PyBytes::new(py, deed.jam)))
+    }
+}
+
+#[pyclass(frozen, module = "deedbook")]
+pub struct BackIterator(pub Mutex<BackCursor>);
+
+#[pymethods]
+impl BackIterator {
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyDeed>> {
+        let mut cursor = locked(py, &self.0);
+        let cursor = &mut *cursor;
+        Ok(py.detach(move || cursor.next()).or_raise(py)?.map(|deed| to_deed(py, deed)))
+    }
+}
+
+#[pyclass(frozen, module = "deedbook")]
+pub struct FollowIterator {
+    pub follow: Mutex<Follow>,
+    pub timeout: Option<Duration>,
+}
+
+#[pymethods]
+impl FollowIterator {
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyDeed>> {
+        let mut follow = locked(py, &self.follow);
+        let begun = Instant::now();
+        loop {
+            let left = match self.timeout {
+                Some(timeout) => timeout.saturating_sub(begun.elapsed()),
+                None => PATIENCE,
+            };
+            let found = {
+                let follow = &mut *follow;
+                py.detach(move || {
+                    let deed = follow.next(left.min(PATIENCE))?;
+                    Ok(deed.map(|deed| (deed.event, deed.mug, deed.jam.to_vec())))
+                })
+            };
+            if let Some((event, mug, jam)) = found.or_raise(py)? {
+                return Ok(Some(PyDeed::build(py, event, mug, &jam)));
+            }
+            py.check_signals()?;
+            if left <= PATIENCE && self.timeout.is_some() {
+                return Ok(None);
+            }
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! The Python module `deedbook._core`: frozen classes over the crate's public API.
+//!
+//! What the classes do is documented in `deedbook/_core.pyi`, which the tests hold against them.
+
+#![allow(missing_docs)]
+
+mod batches;
+mod book;
+mod deed;
+mod errors;
+mod input;
+mod iterators;
+mod range;
+mod reports;
+
+use pyo3::prelude::*;
+
+#[pymodule(gil_used = false)]
+mod _core {
+    #[pymodule_export]
+    use super::batches::{BatchStream, PySplit};
+    #[pymodule_export]
+    use super::book::PyBook;
+    #[pymodule_export]
+    use super::deed::{PyDeed, PyMeta};
+    #[pymodule_export]
+    use super::range::DeedRange;
+    #[pymodule_export]
+    use super::reports::{
+        PyDamage, PyRecoveryReport, PyRepairReport, PySalvageReport, PySalvageRun, PyVerifyReport,
+    };
+    use super::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -1,0 +1,87 @@
+//! A range of a book as a value: iterable again and again, both ways, and an Arrow table.
+
+use std::sync::Mutex;
+
+use deedbook::book::{Book, OnCorrupt};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PySlice};
+
+use crate::batches::{default_schema, stream_of};
+use crate::errors::{OrRaise, invalid};
+use crate::iterators::{BackIterator, DeedIterator, JamIterator};
+
+#[pyclass(frozen, module = "deedbook")]
+pub struct DeedRange {
+    book: Book,
+    #[pyo3(get)]
+    start: u64,
+    #[pyo3(get)]
+    stop: u64,
+}
+
+/// An event number as given: counted from the end if negative.
+pub fn event_of(py: Python<'_>, book: &Book, given: i128) -> PyResult<u64> {
+    let behind = i128::from(book.last().or_raise(py)?) + 1;
+    let event = if given < 0 { (behind + given).max(0) } else { given };
+    u64::try_from(event).map_err(|_| invalid(py, format!("event {given}, beyond 2^64")))
+}
+
+impl DeedRange {
+    pub fn new(py: Python<'_>, book: &Book, slice: &Bound<'_, PySlice>) -> PyResult<Self> {
+        let part = |name: &str| slice.getattr(name)?.extract::<Option<i128>>();
+        if let Some(step) = part("step")?.filter(|&step| step != 1) {
+            return Err(invalid(py, format!("step {step}; only 1, and reversed()")));
+        }
+        let first = book.epoch().or_raise(py)?.saturating_add(1);
+        let behind = book.last().or_raise(py)?.saturating_add(1);
+        let resolve = |given: Option<i128>, default: u64| match given {
+            Some(given) => event_of(py, book, given).map(|event| event.clamp(first, behind)),
+            None => Ok(default),
+        };
+        let start = resolve(part("start")?, first)?;
+        let stop = resolve(part("stop")?, behind)?.max(start);
+        Ok(Self { book: book.clone(), start, stop })
+    }
+
+    fn cursor(&self, py: Python<'_>) -> PyResult<deedbook::book::Cursor> {
+        let cursor = py.detach(|| self.book.cursor(self.start, Some(self.stop), OnCorrupt::Raise));
+        cursor.or_raise(py)
+    }
+}
+
+#[pymethods]
+impl DeedRange {
+    fn __len__(&self) -> usize {
+        (self.stop - self.start) as usize
+    }
+
+    fn __iter__(&self, py: Python<'_>) -> PyResult<DeedIterator> {
+        Ok(DeedIterator(Mutex::new(self.cursor(py)?)))
+    }
+
+    fn __reversed__(&self, py: Python<'_>) -> PyResult<BackIterator> {
+        let cursor = py.detach(|| self.book.cursor_back(self.start, Some(self.stop)));
+        Ok(BackIterator(Mutex::new(cursor.or_raise(py)?)))
+    }
+
+    fn jams(&self, py: Python<'_>) -> PyResult<JamIterator> {
+        Ok(JamIterator(Mutex::new(self.cursor(py)?)))
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyCapsule>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        stream_of(py, self.cursor(py)?, requested_schema)
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        default_schema(py)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("DeedRange({}, {})", self.start, self.stop)
+    }
+}

@@ -1,0 +1,123 @@
+//! Reports as values with attributes, and as plain dictionaries.
+
+use std::path::PathBuf;
+
+use deedbook::Damage;
+use deedbook::book::{RecoveryReport, RepairReport, SalvageReport, SalvageRun, VerifyReport};
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// A class with attributes, `to_dict` and a readable `repr`, from one list of fields.
+macro_rules! report {
+    ($class:ident, $name:literal, $inner:ty, { $($field:ident: $type:ty = $get:expr),* $(,)? }) => {
+        #[pyclass(frozen, eq, name = $name, module = "deedbook")]
+        #[derive(Clone, PartialEq)]
+        pub struct $class(pub $inner);
+
+        #[pymethods]
+        impl $class {
+            $(#[getter]
+            fn $field(&self) -> $type {
+                let get: fn(&$inner) -> $type = $get;
+                get(&self.0)
+            })*
+
+            fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+                let fields = PyDict::new(py);
+                $({
+                    let value = self.$field().into_bound_py_any(py)?;
+                    fields.set_item(stringify!($field), plain(&value)?)?;
+                })*
+                Ok(fields)
+            }
+
+            fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+                let fields = self.to_dict(py)?;
+                let shown = fields.iter().map(|(name, value)| Ok(format!("{name}={}", value.repr()?)));
+                Ok(format!("{}({})", $name, shown.collect::<PyResult<Vec<_>>>()?.join(", ")))
+            }
+        }
+    };
+}
+
+/// Reports inside of reports become dictionaries, too.
+fn plain<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    if let Ok(list) = value.cast::<pyo3::types::PyList>() {
+        let plain: PyResult<Vec<_>> = list.iter().map(|item| plain(&item)).collect();
+        return Ok(plain?.into_pyobject(value.py())?.into_any());
+    }
+    match value.hasattr("to_dict")? {
+        true => value.call_method0("to_dict"),
+        false => Ok(value.clone()),
+    }
+}
+
+fn text(path: &Option<PathBuf>) -> Option<String> {
+    path.as_ref().map(|path| path.to_string_lossy().into_owned())
+}
+
+fn damages(damages: &[Damage]) -> Vec<PyDamage> {
+    damages.iter().cloned().map(PyDamage).collect()
+}
+
+report!(PyDamage, "Damage", Damage, {
+    offset: u64 = |damage| damage.offset,
+    end: u64 = |damage| damage.end,
+    reason: String = |damage| damage.reason.clone(),
+    next_intact: Option<u64> = |damage| damage.next_intact,
+    first_event: Option<u64> = |damage| damage.first_lost,
+    events_lost: Option<u64> = |damage| damage.records_lost,
+});
+
+report!(PyRecoveryReport, "RecoveryReport", RecoveryReport, {
+    verdict: &'static str = |report| report.verdict.name(),
+    source: &'static str = |report| if report.by_mark() { "mark" } else { "scan" },
+    scanned_bytes: u64 = |report| report.scanned_bytes,
+    scanned_deeds: u64 = |report| report.scanned_deeds,
+    valid_end: u64 = |report| report.valid_end,
+    file_end: u64 = |report| report.file_end,
+    cut_bytes: u64 = |report| report.cut_bytes,
+    torn_bytes: u64 = |report| report.torn_bytes,
+    cut_deeds: u64 = |report| report.cut_deeds,
+    durable_end: Option<u64> = |report| report.durable_end,
+    mark: &'static str = |report| report.mark.name(),
+    damage: Option<PyDamage> = |report| report.damage.clone().map(PyDamage),
+    saved_to: Option<String> = |report| text(&report.saved_to),
+});
+
+report!(PyVerifyReport, "VerifyReport", VerifyReport, {
+    verdict: &'static str = |report| report.verdict.name(),
+    ok: bool = |report| report.ok(),
+    deeds: u64 = |report| report.deeds,
+    bytes: u64 = |report| report.bytes,
+    bounds: Option<(u64, u64)> =
+        |report| report.bounds.as_ref().map(|bounds| (*bounds.start(), *bounds.end())),
+    valid_end: u64 = |report| report.valid_end,
+    file_end: u64 = |report| report.file_end,
+    durable_end: Option<u64> = |report| report.durable_end,
+    lost_acknowledged: bool = |report| report.lost_acknowledged,
+    damages: Vec<PyDamage> = |report| damages(&report.damages),
+});
+
+report!(PyRepairReport, "RepairReport", RepairReport, {
+    path: String = |report| report.path.to_string_lossy().into_owned(),
+    valid_end: u64 = |report| report.valid_end,
+    cut_bytes: u64 = |report| report.cut_bytes,
+    saved_to: Option<String> = |report| text(&report.saved_to),
+    damage: Option<PyDamage> = |report| report.damage.clone().map(PyDamage),
+});
+
+report!(PySalvageRun, "SalvageRun", SalvageRun, {
+    source_event: Option<u64> = |run| run.source_event,
+    event: u64 = |run| run.event,
+    deeds: u64 = |run| run.deeds,
+    source_offset: u64 = |run| run.source_offset,
+});
+
+report!(PySalvageReport, "SalvageReport", SalvageReport, {
+    deeds: u64 = |report| report.deeds,
+    runs: Vec<PySalvageRun> = |report| report.runs.iter().copied().map(PySalvageRun).collect(),
+    damages: Vec<PyDamage> = |report| damages(&report.damages),
+    renumbered: bool = |report| report.renumbered(),
+});
