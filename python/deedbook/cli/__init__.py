@@ -1,0 +1,82 @@
+"""The command line of Deedbook: ``deedbook COMMAND ...`` or ``python -m deedbook COMMAND ...``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from deedbook.cli import parser
+from deedbook.cli.failure import (
+    EXIT_INTERRUPTED,
+    EXIT_PIPE_CLOSED,
+    describe,
+    details,
+    exit_code,
+)
+from deedbook.cli.output import Output, complain
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code; ``argv`` defaults to the process's arguments.
+
+    Errors become one line on standard error, never a traceback; ``DEEDBOOK_DEBUG=1`` in the
+    environment shows one. Raises nothing.
+    """
+    _keep_standard_descriptors()
+    out = Output()
+    wants_json = False
+    try:
+        argv = sys.argv[1:] if argv is None else argv
+        try:
+            args = parser.build(argv).parse_args(argv)
+        except SystemExit as end:  # --help and --version
+            out.finish()
+            return int(end.code or 0)
+        out.quiet = getattr(args, "quiet", False)
+        wants_json = getattr(args, "json", False) and args.command not in ("cat", "demo")
+        code: int = args.run(args, out)
+        out.finish()
+        return code
+    except BaseException as error:  # a panic of the core is not an Exception
+        return _fail(error, out, wants_json)
+
+
+def _fail(error: BaseException, out: Output, wants_json: bool) -> int:
+    """Report the error that ended a command; return the exit code."""
+    if os.environ.get("DEEDBOOK_DEBUG"):
+        import traceback  # as slow to load as the rest of the command line
+
+        traceback.print_exception(error)
+    code = exit_code(error)
+    if code == EXIT_PIPE_CLOSED:
+        out.abandon(closed=True)
+        return code
+    if code == EXIT_INTERRUPTED:
+        out.abandon()
+    else:
+        try:
+            if wants_json and not out.emitted:
+                out.emit({"ok": False, "error": details(error)})
+            out.finish()
+        except Exception:  # the error that ended the command is the one to report
+            out.abandon(closed=True)
+    complain(describe(error))
+    return code
+
+
+def _keep_standard_descriptors() -> None:
+    """Fill the descriptors 0 to 2 that the parent closed.
+
+    Otherwise the log could be opened as one of them, and a message be written into it.
+    """
+    while True:
+        try:
+            fd = os.open(os.devnull, os.O_RDWR)
+        except OSError:
+            return
+        if fd > 2:
+            os.close(fd)
+            return

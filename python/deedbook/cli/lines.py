@@ -1,0 +1,177 @@
+"""Input for ``deedbook append``: lines from a file or pipe, gathered into batches."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+import time
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Final, NamedTuple
+
+from deedbook.cli.failure import CliError
+from deedbook.cli.signals import Stop
+
+READ_BYTES: Final = 1 << 18
+"""Bytes asked for in one read."""
+BATCH_BYTES_MAX: Final = 16 << 20
+"""A batch ends with the line that reaches this size, whatever its number of lines."""
+LINGER_SECONDS: Final = 0.05
+"""A line from a slow producer waits at most this long for others to share its commit."""
+
+
+class Batch(NamedTuple):
+    """Consecutive lines of the input, without their newlines."""
+
+    first_line: int
+    """Number of the first line, from 1."""
+    lines: list[bytes]
+
+
+class LineSource:
+    """Lines from a file descriptor. A last line without a newline counts as a line.
+
+    Raises `CliError` on a read error, and on a line over ``line_bytes_max``.
+    """
+
+    def __init__(self, fd: int, name: str, *, owned: bool, line_bytes_max: int) -> None:
+        self.name = name
+        self.bytes_read = 0
+        self.total_bytes = _size_if_regular(fd)
+        """Size of the input where it is known, in bytes."""
+        self._fd = fd
+        self._owned = owned
+        self._line_bytes_max = line_bytes_max
+        self._partial: list[bytes] = []
+        self._partial_bytes = 0
+
+    @classmethod
+    def open(cls, file: str, *, line_bytes_max: int) -> LineSource:
+        """Open a file, or standard input for ``-``. Raises `CliError`."""
+        if file == "-":
+            if sys.stdin is None:
+                raise CliError("standard input is closed")
+            return cls(0, "standard input", owned=False, line_bytes_max=line_bytes_max)
+        try:
+            fd = os.open(file, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+            if stat.S_ISDIR(os.fstat(fd).st_mode):
+                os.close(fd)
+                raise CliError(f"{file}: is a directory, not a file of lines", path=file)
+        except OSError as error:
+            raise CliError(f"{file}: {error.strerror}", path=file) from error
+        return cls(fd, file, owned=True, line_bytes_max=line_bytes_max)
+
+    def __enter__(self) -> LineSource:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._owned:
+            os.close(self._fd)
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether a person types the lines."""
+        return os.isatty(self._fd)
+
+    def is_file(self, path: str) -> bool:
+        """Whether the input is the file at ``path``, under whatever name."""
+        try:
+            return os.path.samestat(os.fstat(self._fd), os.stat(path))
+        except OSError:
+            return False
+
+    def batches(self, lines_max: int, stop: Stop) -> Iterator[Batch]:
+        """Yield the lines in batches of at most ``lines_max``, until the end or a stop.
+
+        A batch is short when the input pauses, so that no line waits long for its commit.
+        After a stop no batch is begun; lines that were read but not yielded are dropped.
+        """
+        waiting: list[bytes] = []
+        waiting_bytes = 0
+        first_line = 1
+        deadline = 0.0
+        ended = False
+        while not ended and not stop.requested:
+            timeout = max(deadline - time.monotonic(), 0.0) if waiting else None
+            ready = stop.wait(self._fd, timeout)
+            if ready:
+                if not waiting:
+                    deadline = time.monotonic() + LINGER_SECONDS
+                lines, ended = self._read()
+                waiting += lines
+                waiting_bytes += sum(map(len, lines))
+            paused = not ready or (self.total_bytes is None and time.monotonic() >= deadline)
+            all_now = ended or paused or waiting_bytes >= BATCH_BYTES_MAX
+            done = 0
+            while not stop.requested and (
+                len(waiting) - done >= lines_max or (all_now and done < len(waiting))
+            ):
+                batch = waiting[done : done + lines_max]
+                yield Batch(first_line, batch)
+                done += len(batch)
+                first_line += len(batch)
+            waiting_bytes -= sum(map(len, waiting[:done]))
+            del waiting[:done]
+
+    def _read(self) -> tuple[list[bytes], bool]:
+        """Read once: the lines completed by it, and whether the input ended."""
+        try:
+            chunk = os.read(self._fd, READ_BYTES)
+        except OSError as error:
+            raise CliError(f"cannot read {self.name}: {error.strerror}") from error
+        self.bytes_read += len(chunk)
+        if not chunk:
+            last = [b"".join(self._partial)] if self._partial else []
+            self._partial = []
+            return last, True
+        *lines, rest = chunk.split(b"\n")
+        if lines:
+            lines[0] = b"".join([*self._partial, lines[0]])
+            self._partial, self._partial_bytes = [], 0
+        if rest:
+            self._partial.append(rest)
+            self._partial_bytes += len(rest)
+        if self._partial_bytes > self._line_bytes_max:
+            raise CliError(
+                f"{self.name}: a line is longer than {self._line_bytes_max:,} bytes "
+                "(--line-bytes-max)"
+            )
+        return lines, False
+
+
+def why_not_json(line: bytes) -> str | None:
+    """Why a line is not one JSON value in UTF-8 (RFC 8259), or None if it is."""
+    try:
+        _DECODER.decode(line.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        return f"byte {error.start + 1} is not UTF-8"
+    except json.JSONDecodeError as error:
+        return f"{error.msg[:1].lower()}{error.msg[1:]} at column {error.pos + 1}"
+    except ValueError as error:
+        return str(error)
+    except RecursionError:
+        return "nested too deeply"
+    return None
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+# Numbers are checked, not converted: no limit on their digits, and faster.
+_DECODER: Final = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_refuse_constant)
+
+
+def _size_if_regular(fd: int) -> int | None:
+    try:
+        found = os.fstat(fd)
+    except OSError:
+        return None
+    return found.st_size if stat.S_ISREG(found.st_mode) else None

@@ -1,0 +1,340 @@
+"""The arguments of ``deedbook``, and its help."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import textwrap
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any, Final, NoReturn
+
+from deedbook import __version__
+from deedbook.cli import append, cat, check, mend
+from deedbook.cli.failure import CliError
+from deedbook.cli.output import Output
+
+_Commands = Any  # argparse keeps the type of add_subparsers() private
+
+EXIT_CODES: Final = """\
+exit codes:
+  0    fine
+  1    a log is damaged, or something in it is lost
+  2    wrong usage, unusable input, or a file that cannot be opened, read or written
+  130  interrupted
+  141  the reader of our output went away
+
+DEEDBOOK_DEBUG=1 in the environment shows where an error comes from."""
+
+
+class Parser(argparse.ArgumentParser):
+    """An `argparse.ArgumentParser` whose errors are `CliError`: one line, exit code 2."""
+
+    def __init__(self, **options: Any) -> None:
+        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        if "description" in options:
+            options["description"] = textwrap.fill(options["description"], 79)
+        super().__init__(allow_abbrev=False, **options)
+
+    def error(self, message: str) -> NoReturn:
+        """Raise `CliError` with the message and where to find help."""
+        command = self.prog.partition(" ")[2]
+        where = f"{command}: " if command else ""
+        raise CliError(f"{where}{message} (see '{self.prog} --help')")
+
+
+class CommandParser(Parser):
+    """The parser of one command. Options may stand between positional arguments.
+
+    Without this, argparse (before 3.13) takes an optional positional for absent as soon as an
+    option comes, and refuses ``append PATH --resume FILE``.
+    """
+
+    _intermixed = False
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """As in the base class, options and positional arguments in any order."""
+        if self._intermixed:
+            return super().parse_known_args(args, namespace)
+        self._intermixed = True
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._intermixed = False
+
+
+def build(argv: Sequence[str]) -> Parser:
+    """The parser for ``argv``. The demo's arguments are loaded only if it is the command."""
+    parser = Parser(
+        prog="deedbook",
+        description="Append-only logs that never lose what they acknowledged.",
+        epilog="examples:\n"
+        "  deedbook append events.book events.jsonl   append a file, a deed for each line\n"
+        "  deedbook info events.book                  what is in it, and how it was closed\n"
+        "  deedbook cat events.book 10:20             events 10 to 19\n"
+        "  deedbook verify events.book                check every checksum\n\n"
+        "'deedbook COMMAND --help' tells more, with examples.\n\n" + EXIT_CODES,
+    )
+    parser.add_argument("--version", action="version", version=f"deedbook {__version__}")
+    commands = parser.add_subparsers(
+        dest="command",
+        metavar="COMMAND",
+        required=True,
+        title="commands",
+        parser_class=CommandParser,
+    )
+    _add_info(commands)
+    _add_cat(commands)
+    _add_append(commands)
+    _add_verify(commands)
+    _add_repair(commands)
+    _add_salvage(commands)
+    command = next((word for word in argv if not word.startswith("-")), None)
+    _add_demo(commands, load=command == "demo")
+    return parser
+
+
+def _add_info(commands: _Commands) -> None:
+    parser = commands.add_parser(
+        "info",
+        help="show what a book holds and how it was left",
+        description="Show layout, events, size, durable end, metadata, writer, and what opening "
+        "found. Reads only; works while another process writes.",
+        epilog="examples:\n"
+        "  deedbook info events.book\n"
+        "  deedbook info --json events.book | jq .recovery.verdict\n\n"
+        "Exits with 1 if the book is corrupt. A torn tail is what a crash leaves: not damage.",
+    )
+    _add_path(parser)
+    _add_json(parser)
+    parser.set_defaults(run=check.run_info)
+
+
+def _add_cat(commands: _Commands) -> None:
+    parser = commands.add_parser(
+        "cat",
+        help="print deeds",
+        description="Print deeds on standard output: one line each, number, tab and payload, "
+        "with everything unprintable escaped.",
+        epilog="examples:\n"
+        "  deedbook cat events.book                       everything\n"
+        "  deedbook cat events.book 10:20                 events 10 to 19\n"
+        "  deedbook cat events.book 42 --raw > event.bin  one payload and a newline\n"
+        "  deedbook cat events.book --reverse | head      the newest first\n"
+        "  deedbook cat events.book --json | jq .jam      JSON lines\n"
+        "  deedbook cat events.book --raw -0 | xargs -0 -n1 handler\n"
+        "  deedbook cat events.book --follow --timeout 60\n\n"
+        'JSON lines: {"event":1,"mug":0,"jam":"text"}; a payload that is not UTF-8 is\n'
+        '"jam_base64"; the event is null where damage hid its number.\n'
+        "At damage, everything before it is printed and the exit code is 1; also with\n"
+        "--skip-corrupt, which prints what is intact behind it too.",
+    )
+    _add_path(parser)
+    parser.add_argument(
+        "range",
+        metavar="RANGE",
+        nargs="?",
+        type=cat.event_range,
+        help="START:STOP, either may be left out; STOP is not included; or one event",
+    )
+    parser.add_argument(
+        "--start", metavar="EVENT", type=cat.event_number, help="first event to print"
+    )
+    parser.add_argument(
+        "--stop", metavar="EVENT", type=cat.event_number, help="event to stop before"
+    )
+    parser.add_argument("--reverse", action="store_true", help="newest first")
+    parser.add_argument(
+        "--follow", action="store_true", help="wait for deeds that other processes append"
+    )
+    parser.add_argument(
+        "--timeout",
+        metavar="SECONDS",
+        type=cat.seconds,
+        help="with --follow: end when nothing came for so long (default: never)",
+    )
+    parser.add_argument(
+        "--raw", action="store_true", help="the payloads' bytes, each followed by a newline"
+    )
+    parser.add_argument(
+        "-0",
+        "--null",
+        action="store_true",
+        help="as --raw, each followed by a NUL byte instead of a newline",
+    )
+    parser.add_argument(
+        "--skip-corrupt", action="store_true", help="go on behind damage, and exit with 1"
+    )
+    _add_json(parser, "JSON lines, one deed each")
+    parser.set_defaults(run=cat.run)
+
+
+def _add_append(commands: _Commands) -> None:
+    parser = commands.add_parser(
+        "append",
+        help="append lines of a file or of standard input",
+        description="Append each line of FILE as a deed: its bytes without the newline. The book "
+        "is made if it is missing.",
+        epilog="examples:\n"
+        "  deedbook append events.book events.jsonl\n"
+        "  producer | deedbook append events.book --acks\n"
+        "  deedbook append events.book events.jsonl --resume   after a crash: the rest only\n"
+        "  deedbook append notes.book notes.txt --no-validate  any lines, not just JSON\n\n"
+        "With --resume, line k of the input is the k-th event of the book. Lines whose events\n"
+        "are there are skipped, after the last 1,000 of them were compared byte by byte.\n"
+        "Lines skipped by --skip-invalid are not counted.\n"
+        "A commit holds at most --batch lines, and fewer when the input pauses.\n"
+        "Ctrl-C and SIGTERM end at the edge of a commit: no line is half in the book, and\n"
+        "lines read but not yet committed are not in it. A second signal ends at once.",
+    )
+    _add_path(parser)
+    parser.add_argument(
+        "file", metavar="FILE", nargs="?", default="-", help="input; - (default): standard input"
+    )
+    parser.add_argument(
+        "--resume", action="store_true", help="skip the lines that the book already holds"
+    )
+    parser.add_argument(
+        "--batch",
+        metavar="LINES",
+        type=append.positive,
+        default=1000,
+        help="lines for each commit, at most (default: 1000)",
+    )
+    parser.add_argument(
+        "--durability",
+        metavar="WHEN",
+        type=append.durability,
+        default="always",
+        help="always (default: each commit is on stable storage before the next begins), "
+        "interval:MS, bytes:N, manual (at the end), none (never)",
+    )
+    parser.add_argument(
+        "--validate",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="stop at a line that is not JSON (default); the lines before it stay appended",
+    )
+    parser.add_argument(
+        "--skip-invalid", action="store_true", help="leave out lines that are not JSON, and count"
+    )
+    parser.add_argument(
+        "--acks",
+        action="store_true",
+        help="write the last durable event to standard output after each commit",
+    )
+    parser.add_argument(
+        "--recovery",
+        choices=("valid", "acknowledged", "spec"),
+        default="valid",
+        help="after a crash, keep every intact deed (default), cut back to what was acknowledged, "
+        "or do as the specification says",
+    )
+    parser.add_argument(
+        "--epoch",
+        metavar="EVENT",
+        type=append.epoch,
+        help="for an empty book: the last event before its first one (default: 0)",
+    )
+    parser.add_argument(
+        "--line-bytes-max",
+        metavar="BYTES",
+        type=append.positive,
+        default=256 << 20,
+        help="refuse longer lines (default: 268435456)",
+    )
+    _add_json(parser)
+    _add_quiet(parser)
+    parser.set_defaults(run=append.run)
+
+
+def _add_verify(commands: _Commands) -> None:
+    parser = commands.add_parser(
+        "verify",
+        help="check every deed, without changing anything",
+        description="Check every deed of each book, without changing anything.",
+        epilog="examples:\n"
+        "  deedbook verify events.book\n"
+        "  deedbook verify --json *.book | jq 'select(.ok | not)'\n\n"
+        "With --json, one object for each book. Exits with 1 if a book is damaged, torn or has\n"
+        "lost acknowledged deeds, and with 2 if one cannot be opened.",
+    )
+    parser.add_argument("paths", metavar="PATH", nargs="+", help="directory of a book")
+    _add_json(parser)
+    _add_quiet(parser)
+    parser.set_defaults(run=check.run_verify)
+
+
+def _add_repair(commands: _Commands) -> None:
+    parser = commands.add_parser(
+        "repair",
+        help="cut a damaged book behind its intact beginning, saving what is cut",
+        description="Cut a damaged book behind its intact beginning. What is cut is saved beside "
+        "the log first; intact deeds behind the damage go with it, so try salvage before.",
+        epilog="examples:\n"
+        "  deedbook salvage events.book rescued.book   keep what is behind the damage\n"
+        "  deedbook repair events.book                 then make the book usable again\n\n"
+        "Exits with 0 when the book is usable, whatever had to be cut.",
+    )
+    _add_path(parser)
+    _add_json(parser)
+    parser.set_defaults(run=mend.run_repair)
+
+
+def _add_salvage(commands: _Commands) -> None:
+    parser = commands.add_parser(
+        "salvage",
+        help="copy every intact deed to a new book",
+        description="Copy every intact deed, and the metadata, to a new book. The source is not "
+        "changed. Deeds behind a gap get new numbers, which are told.",
+        epilog="examples:\n"
+        "  deedbook salvage broken.book rescued.book\n"
+        "  deedbook salvage --json broken.book rescued.book | jq .damages\n\n"
+        "Exits with 0 when everything intact was copied, whatever was left out.",
+    )
+    parser.add_argument("source", metavar="SRC", help="directory of the damaged book")
+    parser.add_argument("target", metavar="DST", help="directory of the new book")
+    _add_json(parser)
+    _add_quiet(parser)
+    parser.set_defaults(run=mend.run_salvage)
+
+
+def _add_demo(commands: _Commands, *, load: bool) -> None:
+    parser = commands.add_parser(
+        "demo",
+        help="see it work: write, crash, recover, read",
+        description="See it work: write, crash, recover, read.",
+        epilog="examples:\n  deedbook demo\n  deedbook demo --input events.jsonl --out demo --json",
+    )
+    if load:
+        demo = _demo()
+        demo.add_arguments(parser)
+        parser.set_defaults(run=_run_demo)
+
+
+def _demo() -> ModuleType:
+    try:
+        return importlib.import_module("deedbook.demo")
+    except ImportError as error:
+        raise CliError(f"demo: cannot be loaded: {error}") from error
+
+
+def _run_demo(args: argparse.Namespace, out: Output) -> int:
+    code = _demo().main(args)
+    return int(code or 0)
+
+
+def _add_path(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("path", metavar="PATH", help="directory of the book")
+
+
+def _add_json(parser: argparse.ArgumentParser, text: str = "one JSON object as the result") -> None:
+    parser.add_argument("--json", action="store_true", help=text)
+
+
+def _add_quiet(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-q", "--quiet", action="store_true", help="no progress and no summary, only errors"
+    )

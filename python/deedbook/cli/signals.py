@@ -1,0 +1,79 @@
+"""Stopping at an edge: signals that are noted instead of raised."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import threading
+from types import FrameType, TracebackType
+from typing import Any
+
+
+class Stop:
+    """While entered, the first SIGINT or SIGTERM is noted and wakes `wait`; nothing is raised.
+
+    The second one acts as it did before, so a stuck write can still be left. A signal that was
+    ignored when the process began (``nohup``, a background job) stays ignored. Outside the main
+    thread, where Python has no signal handlers, this does nothing.
+    """
+
+    def __init__(self) -> None:
+        self.requested = False
+        """Whether a signal came."""
+        self._before: dict[int, Any] = {}
+        self._pipe: tuple[int, int] | None = None
+        self._wakeup_before = -1
+
+    def __enter__(self) -> Stop:
+        if threading.current_thread() is not threading.main_thread():
+            return self
+        if os.name != "nt":
+            self._pipe = os.pipe()
+            for end in self._pipe:
+                os.set_blocking(end, False)
+            self._wakeup_before = signal.set_wakeup_fd(self._pipe[1], warn_on_full_buffer=False)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            before = signal.getsignal(number)
+            if before not in (signal.SIG_IGN, None):
+                self._before[number] = before
+                signal.signal(number, self._note)
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._restore()
+        if self._pipe is not None:
+            signal.set_wakeup_fd(self._wakeup_before)
+            for end in self._pipe:
+                os.close(end)
+            self._pipe = None
+
+    def wait(self, fd: int, timeout_seconds: float | None) -> bool:
+        """Wait until ``fd`` can be read (True), or a signal or the timeout comes (False).
+
+        A timeout of None waits for ever. Regular files can always be read.
+        """
+        if self.requested:
+            return False
+        if os.name == "nt":  # select knows only sockets there: read, and block
+            return True
+        wakers = [] if self._pipe is None else [self._pipe[0]]
+        ready, _, _ = select.select([fd, *wakers], [], [], timeout_seconds)
+        for waker in wakers:
+            if waker in ready:
+                os.read(waker, 4096)
+        return fd in ready and not self.requested
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.requested = True
+        self._restore()
+
+    def _restore(self) -> None:
+        before, self._before = self._before, {}
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,827 @@
+"""The command line at the boundary of the process: arguments in; bytes, text and exit code out."""
+
+from __future__ import annotations
+
+import base64
+import ctypes
+import json
+import os
+import shlex
+import signal
+import struct
+import subprocess
+import sys
+import zlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+# uip-packed-3 of the golden files: events 1..3, and the same with one byte of deed 2 inverted.
+HEADER = bytes.fromhex("4b4f4f42 01000000 0100000000000000")
+DEED_1 = bytes.fromhex("0500000000000000 04030201 02 bc78ff01 0500000000000000")
+DEED_2 = bytes.fromhex("0700000000000000 ffffff7f 714834 98a93f8f 0700000000000000")
+DEED_2_BAD = bytes.fromhex("0700000000000000 ffffff7f 8e4834 98a93f8f 0700000000000000")
+JAM_3 = bytes.fromhex("5feced6d0de00fad8c8ded8d05240c0eaecc8dace5cd8d2d0fe4ee4d8e8d0c")
+DEED_3 = (
+    bytes.fromhex("2400000000000000 efcdab00 01")
+    + JAM_3
+    + bytes.fromhex("fc0e0afd 2400000000000000")
+)
+JAMS = [b"\x02", b"qH4", b"\x01" + JAM_3]
+GOOD = HEADER + DEED_1 + DEED_2 + DEED_3
+TORN = GOOD[:-5]
+MIDCORRUPT = HEADER + DEED_1 + DEED_2_BAD + DEED_3
+# Opening without a mark checks the chain of lengths (RULINGS: verify checks every CRC), so this one
+# is found corrupt at once: the length of deed 2 is wrong, and an intact deed follows.
+BROKEN_CHAIN = HEADER + DEED_1 + b"\x08" + DEED_2[1:] + DEED_3
+
+COMMANDS = ("info", "cat", "append", "verify", "repair", "salvage", "demo")
+
+
+def command(*args: object) -> list[str]:
+    return [sys.executable, "-m", "deedbook", *map(os.fsdecode, map(_fspath, args))]
+
+
+def _fspath(arg: object) -> str | bytes:
+    return os.fspath(arg) if isinstance(arg, str | bytes | os.PathLike) else str(arg)
+
+
+def default_signals() -> None:
+    """In the child: as in a shell's foreground job, whatever the test runner ignores."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_DFL)
+
+
+def environment(extra: dict[str, str] | None = None) -> dict[str, str]:
+    """Ours, but with a buffered standard output, as users have it."""
+    ours = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    return {**ours, **(extra or {})}
+
+
+def deedbook(
+    *args: object, stdin: bytes = b"", env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a command to its end."""
+    return subprocess.run(
+        command(*args),
+        input=stdin,
+        capture_output=True,
+        timeout=30,
+        env=environment(env),
+        preexec_fn=default_signals,
+    )
+
+
+def ok(*args: object, stdin: bytes = b"") -> bytes:
+    """Run a command that must succeed; return its standard output."""
+    done = deedbook(*args, stdin=stdin)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def complaint(done: subprocess.CompletedProcess[bytes], code: int) -> str:
+    """The one line in which the command must have failed, with that exit code."""
+    text = done.stderr.decode()
+    assert done.returncode == code, text
+    assert "Traceback" not in text
+    assert text.startswith("deedbook: ") and text.endswith("\n") and text.count("\n") == 1, text
+    return text.removeprefix("deedbook: ").rstrip("\n")
+
+
+def packed(jams: Iterable[bytes]) -> bytes:
+    """A packed log with these payloads, built without Deedbook."""
+    log = HEADER
+    for jam in jams:
+        head = struct.pack("<QI", len(jam) + 4, 0) + jam
+        log += head + struct.pack("<IQ", zlib.crc32(head), len(jam) + 4)
+    return log
+
+
+def make_book(path: Path, log: bytes) -> Path:
+    path.mkdir()
+    (path / "book.log").write_bytes(log)
+    return path
+
+
+def json_lines(text: bytes) -> list[Any]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def payloads(path: Path) -> list[bytes]:
+    """All payloads; they must not contain NUL."""
+    return ok("cat", path, "--null").split(b"\0")[:-1]
+
+
+def snapshot(path: Path) -> dict[str, bytes]:
+    """Every file below a directory but those in .deedbook."""
+    return {
+        str(file.relative_to(path)): file.read_bytes()
+        for file in path.rglob("*")
+        if file.is_file() and ".deedbook" not in file.parts
+    }
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Path:
+    """Events 1..5 with the payloads 1 to 5."""
+    path = tmp_path / "five.book"
+    ok("append", path, stdin=b"1\n2\n3\n4\n5\n")
+    return path
+
+
+# -- usage ----------------------------------------------------------------------------------------
+
+
+def test_version_names_program_and_version() -> None:
+    import deedbook as package
+
+    assert ok("--version").decode() == f"deedbook {package.__version__}\n"
+
+
+def test_help_of_every_command_has_examples_and_the_main_help_the_exit_codes() -> None:
+    main = ok("--help").decode()
+    assert "exit codes:" in main
+    for name in COMMANDS:
+        assert f"\n    {name} " in main
+        help_text = ok(name, "--help").decode()
+        assert help_text.startswith(f"usage: deedbook {name}")
+        assert f"examples:\n  deedbook {name}" in help_text.replace("salvage events", "repair ev")
+        assert all(len(line) <= 100 for line in help_text.splitlines())
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        [],
+        ["unknown"],
+        ["cat"],
+        ["cat", "x", "--unknown"],
+        ["cat", "x", "10:20", "--start", "1"],
+        ["cat", "x", "20:10"],
+        ["cat", "x", "0"],
+        ["cat", "x", "-5:"],
+        ["cat", "x", "1:x"],
+        ["cat", "x", str(2**64)],
+        ["cat", "x", "²"],
+        ["cat", "x", "--timeout", "1"],
+        ["cat", "x", "--follow", "--timeout", "nan"],
+        ["cat", "x", "--follow", "--reverse"],
+        ["cat", "x", "--reverse", "--skip-corrupt"],
+        ["cat", "x", "--json", "--raw"],
+        ["append", "x", "--batch", "0"],
+        ["append", "x", "--durability", "sometimes"],
+        ["append", "x", "--epoch", "-1"],
+        ["verify"],
+        ["salvage", "x"],
+    ],
+)
+def test_wrong_usage_is_one_line_and_2(args: Sequence[str], tmp_path: Path) -> None:
+    complaint(deedbook(*args), 2)
+
+
+def test_options_may_stand_between_positional_arguments(tmp_path: Path, book: Path) -> None:
+    assert ok("cat", book, "--raw", "2:4") == b"2\n3\n"
+    file = tmp_path / "lines"
+    file.write_bytes(b"1\n2\n3\n4\n5\n6\n")
+    ok("append", book, "--resume", file)
+    assert ok("cat", "--raw", book) == b"1\n2\n3\n4\n5\n6\n"
+
+
+def test_the_demo_is_loaded_only_on_request() -> None:
+    code = (
+        "import sys; from deedbook.cli import main; main(['--help']);"
+        "sys.exit('deedbook.demo' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], stdout=subprocess.DEVNULL).returncode == 0
+    assert b"--events" in ok("demo", "--help")
+
+
+def test_debug_shows_the_traceback_and_keeps_the_exit_code(tmp_path: Path) -> None:
+    done = deedbook("info", tmp_path / "none", env={"DEEDBOOK_DEBUG": "1"})
+    assert done.returncode == 2
+    assert b"Traceback" in done.stderr and b"deedbook: " in done.stderr
+
+
+# -- cat ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("args", "events"),
+    [
+        ([], "12345"),
+        (["2:4"], "23"),
+        (["4:"], "45"),
+        ([":3"], "12"),
+        ([":"], "12345"),
+        (["3"], "3"),
+        (["3:3"], ""),
+        (["4:900"], "45"),
+        (["900:"], ""),
+        (["--start", "4"], "45"),
+        (["--stop", "3"], "12"),
+        (["--start", "2", "--stop", "4"], "23"),
+        (["--reverse"], "54321"),
+        (["2:5", "--reverse"], "432"),
+    ],
+)
+def test_cat_prints_the_selected_events(book: Path, args: Sequence[str], events: str) -> None:
+    assert ok("cat", book, "--raw", *args).decode().split() == list(events)
+
+
+def test_cat_has_three_forms(book: Path) -> None:
+    assert ok("cat", book, "2:4").decode() == "2\t2\n3\t3\n"
+    assert ok("cat", book, "2:4", "--raw") == b"2\n3\n"
+    assert ok("cat", book, "2:4", "--json") == (
+        b'{"event":2,"mug":0,"jam":"2"}\n{"event":3,"mug":0,"jam":"3"}\n'
+    )
+    assert ok("cat", book, "3", "--json") == b'{"event":3,"mug":0,"jam":"3"}\n'
+
+
+def test_cat_of_an_absent_event_says_what_there_is(book: Path) -> None:
+    text = complaint(deedbook("cat", book, "6"), 2)
+    assert "6" in text and "5" in text
+
+
+def test_cat_shows_mugs_and_binary_payloads(tmp_path: Path) -> None:
+    book = make_book(tmp_path / "book", GOOD)
+    first, second, third = json_lines(ok("cat", book, "--json"))
+    assert first == {"event": 1, "mug": 0x01020304, "jam": "\x02"}
+    assert second == {"event": 2, "mug": 0x7FFFFFFF, "jam": "qH4"}
+    assert third["mug"] == 0x00ABCDEF
+    assert base64.b64decode(third["jam_base64"]) == JAMS[2]
+    assert "jam" not in third
+    assert ok("cat", book, "--raw") == b"".join(jam + b"\n" for jam in JAMS)
+    assert ok("cat", book, "-0") == b"".join(jam + b"\0" for jam in JAMS)
+    assert ok("cat", book, "--raw", "--reverse", "-0", "3") == JAMS[2] + b"\0"
+
+
+def test_cat_text_never_drives_the_terminal(tmp_path: Path) -> None:
+    book = make_book(tmp_path / "book", packed([b"\x1b[2Ja\nb\xff", "grün".encode(), b""]))
+    shown = ok("cat", book).decode()
+    assert shown == "1\t\\x1b[2Ja\\nb\\xff\n2\tgrün\n3\t\n"
+
+
+def test_output_is_utf8_whatever_the_locale(tmp_path: Path) -> None:
+    book = make_book(tmp_path / "büch", packed(['{"größe":"😀"}'.encode()]))
+    env = {"LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONCOERCECLOCALE": "0"}
+    for args in (["cat", book, "--json"], ["cat", book], ["info", book]):
+        done = deedbook(*args, env=env)
+        assert done.returncode == 0, done.stderr
+        assert "größe" in done.stdout.decode() or args[0] == "info"
+
+
+def test_cat_of_a_large_payload_is_complete(tmp_path: Path) -> None:
+    jams = [bytes(3_000_000), b"tail"]
+    book = make_book(tmp_path / "book", packed(jams))
+    assert ok("cat", book, "--raw") == jams[0] + b"\ntail\n"
+
+
+# -- append ---------------------------------------------------------------------------------------
+
+
+def test_append_makes_a_book_and_takes_the_bytes_of_each_line(tmp_path: Path) -> None:
+    book = tmp_path / "book"
+    lines = ['{"a": "ü😀"}', ' [1, 2.50, 1e400, "\\ud800"] ', "1" * 5000, "null\r", '"last"']
+    done = deedbook("append", book, stdin="\n".join(lines).encode())
+    assert done.returncode == 0 and done.stdout == b""
+    assert done.stderr == b"deedbook: appended 5 deeds (events 1..5); all durable\n"
+    assert payloads(book) == [line.encode() for line in lines]
+    assert (book / "book.log").read_bytes() == packed(line.encode() for line in lines)
+
+
+def test_append_reads_a_file_and_goes_on_behind_the_last_event(tmp_path: Path, book: Path) -> None:
+    file = tmp_path / "lines"
+    file.write_bytes(b'"6"\n"7"\n')
+    result = json.loads(ok("append", book, file, "--json"))
+    assert result == {
+        "ok": True,
+        "path": str(book),
+        "appended": 2,
+        "skipped": 0,
+        "invalid_lines": 0,
+        "invalid_at": [],
+        "last_event": 7,
+        "durable_event": 7,
+        "interrupted": False,
+    }
+    assert payloads(book)[5:] == [b'"6"', b'"7"']
+
+
+def test_append_of_nothing_makes_an_empty_book(tmp_path: Path) -> None:
+    book = tmp_path / "book"
+    ok("append", book, os.devnull)
+    assert json.loads(ok("info", book, "--json"))["bounds"] is None
+    assert ok("cat", book) == b""
+
+
+def test_append_takes_any_bytes_without_validation(tmp_path: Path) -> None:
+    book = tmp_path / "book"
+    lines = [b"\xff\xfe", b"", b"plain \x01 text", b"\r"]
+    ok("append", book, "--no-validate", stdin=b"\n".join(lines) + b"\n")
+    assert payloads(book) == lines
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        b"{",
+        b"",
+        b"nope",
+        b"NaN",
+        b"-Infinity",
+        b"1 2",
+        b"'a'",
+        b'"\xff"',
+        b'"tab\there"',
+        b"\xef\xbb\xbf1",
+        "1".encode("utf-16"),
+        b"[" * 200_000,
+    ],
+)
+def test_a_line_that_is_not_json_stops_there(tmp_path: Path, bad: bytes) -> None:
+    book = tmp_path / "book"
+    done = deedbook("append", book, "--json", stdin=b"1\n2\n" + bad + b"\n4\n")
+    assert "line 3 of standard input is not JSON" in complaint(done, 2)
+    result = json.loads(done.stdout)
+    assert (result["ok"], result["appended"], result["error"]["line"]) == (False, 2, 3)
+    assert payloads(book) == [b"1", b"2"]
+
+
+def test_skip_invalid_leaves_lines_out_and_counts_them(tmp_path: Path) -> None:
+    book = tmp_path / "book"
+    text = b"1\nno\n2\n\n3\n"
+    done = deedbook("append", book, "--skip-invalid", stdin=text)
+    assert done.returncode == 0
+    assert b"skipped 2 invalid lines (2, 4)" in done.stderr
+    assert payloads(book) == [b"1", b"2", b"3"]
+    result = json.loads(ok("append", book, "--skip-invalid", "--json", stdin=text))
+    assert (result["invalid_lines"], result["invalid_at"]) == (2, [2, 4])
+
+
+@pytest.mark.parametrize(
+    ("durability", "acks"),
+    [("always", b"2\n4\n5\n"), ("manual", b"5\n"), ("none", b"")],
+)
+def test_acks_tell_the_last_durable_event(tmp_path: Path, durability: str, acks: bytes) -> None:
+    file = tmp_path / "lines"
+    file.write_bytes(b"1\n2\n3\n4\n5\n")
+    args = ("--acks", "--batch", "2", "--durability", durability)
+    assert ok("append", tmp_path / "book", file, *args) == acks
+    assert len(payloads(tmp_path / "book")) == 5
+
+
+def test_epoch_numbers_the_first_event(tmp_path: Path) -> None:
+    book = tmp_path / "book"
+    result = json.loads(ok("append", book, "--epoch", "100", "--json", stdin=b"1\n2\n"))
+    assert result["last_event"] == 102
+    result = json.loads(ok("append", book, "--resume", "--json", stdin=b"1\n2\n3\n"))
+    assert (result["skipped"], result["appended"], result["last_event"]) == (2, 1, 103)
+    assert ok("cat", book, "102:") == b"102\t2\n103\t3\n"
+
+
+def test_a_line_over_the_limit_is_refused(tmp_path: Path) -> None:
+    args = ("append", tmp_path / "book", "--line-bytes-max", "1000", "--no-validate")
+    text = complaint(deedbook(*args, stdin=b"1\n" + b"x" * 400_000), 2)
+    assert "1,000 bytes" in text
+
+
+def test_append_into_a_torn_log_cuts_the_tail_and_says_so(tmp_path: Path) -> None:
+    book = make_book(tmp_path / "book", TORN)
+    done = deedbook("append", book, stdin=b"3\n")
+    assert done.returncode == 0
+    assert b"cut a torn tail of" in done.stderr
+    log = (book / "book.log").read_bytes()
+    assert log == HEADER + DEED_1 + DEED_2 + packed([b"3"])[16:]
+
+
+def test_append_into_a_corrupt_log_is_refused_and_changes_nothing(tmp_path: Path) -> None:
+    book = make_book(tmp_path / "book", BROKEN_CHAIN)
+    done = deedbook("append", book, "--json", stdin=b"3\n")
+    text = complaint(done, 1)
+    assert "book.log" in text
+    error = json.loads(done.stdout)["error"]
+    assert error["kind"] == "corrupt"
+    assert (error["offset"], error["next_intact"]) == (41, 68)
+    assert snapshot(book) == {"book.log": BROKEN_CHAIN}
+
+
+def test_unusable_input_makes_no_book(tmp_path: Path) -> None:
+    for file in (tmp_path / "none", tmp_path):
+        assert str(file) in complaint(deedbook("append", tmp_path / "book", file), 2)
+    assert not (tmp_path / "book").exists()
+
+
+def test_a_log_is_not_appended_to_itself(book: Path) -> None:
+    before = snapshot(book)
+    complaint(deedbook("append", book, book / "book.log", "--no-validate"), 2)
+    assert snapshot(book) == before
+
+
+# -- append --resume ------------------------------------------------------------------------------
+
+
+def test_resume_appends_the_rest_and_then_nothing(tmp_path: Path) -> None:
+    book = tmp_path / "book"
+    lines = [b"%d" % number for number in range(2500)]
+    ok("append", book, stdin=b"\n".join(lines[:1700]))
+    text = b"\n".join(lines) + b"\n"
+    for skipped, appended in ((1700, 800), (2500, 0)):
+        result = json.loads(ok("append", book, "--resume", "--json", stdin=text))
+        assert (result["skipped"], result["appended"]) == (skipped, appended)
+        assert result["last_event"] == 2500
+    assert payloads(book) == lines
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        (b"1\n2\n3\n4\nfive\n6\n", ["line 5", "event 5"]),
+        (b"1\ntwo\n3\n4\n5\n6\n", ["line 2", "event 2"]),
+        (b"1\n2\n3\n4\n", ["4 lines", "5 deeds"]),
+        (b"", ["0 lines", "5 deeds"]),
+    ],
+)
+def test_resume_refuses_another_input(book: Path, text: bytes, names: Sequence[str]) -> None:
+    message = complaint(deedbook("append", book, "--resume", stdin=text), 2)
+    assert all(name in message for name in names), message
+    assert payloads(book) == [b"1", b"2", b"3", b"4", b"5"]
+
+
+def test_resume_does_not_count_lines_that_were_skipped_as_invalid(tmp_path: Path) -> None:
+    book = tmp_path / "book"
+    ok("append", book, "--skip-invalid", stdin=b"no\n1\nno\n2\n")
+    ok("append", book, "--skip-invalid", "--resume", stdin=b"no\n1\nno\n2\nno\n3\n")
+    assert payloads(book) == [b"1", b"2", b"3"]
+
+
+# -- info, verify, repair, salvage ----------------------------------------------------------------
+
+
+def test_info_tells_layout_bounds_size_and_recovery(book: Path) -> None:
+    info = json.loads(ok("info", book, "--json"))
+    log = (book / "book.log").stat().st_size
+    assert info["path"] == str(book)
+    assert info["layout"] == "packed"
+    assert info["bounds"] == [1, 5]
+    assert (info["deeds"], info["bytes"], info["file_bytes"], info["epoch"]) == (5, log, log, 0)
+    assert (info["durable_event"], info["durable_end"]) == (5, log)
+    assert info["meta"] == {"who": None, "version": None, "life": None, "fake": None}
+    assert info["recovery"]["verdict"] == "clean"
+    assert info["writer"] == {"held": False, "pid": None}
+    text = ok("info", book).decode()
+    rows = dict(line.split(None, 1) for line in text.splitlines())
+    assert list(rows) == [
+        "path", "layout", "events", "size", "durable", "metadata", "writer", "recovery",
+    ]  # fmt: skip
+    assert rows["events"] == "1..5 (5 deeds, epoch 0)"
+    assert rows["durable"].startswith("through event 5")
+    assert len({len(line) - len(line.split(None, 1)[1]) for line in text.splitlines()}) == 1
+
+
+def test_info_takes_the_path_of_the_log_file_too(book: Path) -> None:
+    assert json.loads(ok("info", book / "book.log", "--json"))["deeds"] == 5
+
+
+def test_info_shows_metadata(book: Path) -> None:
+    import deedbook as package
+
+    with package.Book.open(book, "a") as handle:
+        handle.save_meta(who=2**127 + 1, version=3, life=7, fake=True)
+    assert json.loads(ok("info", book, "--json"))["meta"] == {
+        "who": f"{2**127 + 1:#x}",
+        "version": 3,
+        "life": 7,
+        "fake": True,
+    }
+    assert b"version 3, life 7, fake yes" in ok("info", book)
+
+
+def test_info_of_a_torn_log_is_fine_and_of_a_corrupt_one_is_1(tmp_path: Path) -> None:
+    torn = json.loads(ok("info", make_book(tmp_path / "torn", TORN), "--json"))
+    assert torn["recovery"]["verdict"] == "torn"
+    assert torn["bounds"] == [1, 2]
+    corrupt = make_book(tmp_path / "corrupt", BROKEN_CHAIN)
+    done = deedbook("info", corrupt, "--json")
+    assert done.returncode == 1 and done.stderr == b""
+    assert json.loads(done.stdout)["recovery"]["damage"]["offset"] == 41
+    assert b"next intact deed at byte 68" in deedbook("info", corrupt).stdout
+
+
+def test_verify_of_an_intact_log(book: Path) -> None:
+    report = json.loads(ok("verify", book, "--json"))
+    assert (report["ok"], report["verdict"], report["deeds"]) == (True, "clean", 5)
+    assert report["path"] == str(book)
+    assert ok("verify", book).decode().startswith(f"{book}: ok, 5 deeds")
+
+
+@pytest.mark.parametrize(
+    ("log", "verdict", "offset"), [(TORN, "torn", 68), (MIDCORRUPT, "corrupt", 41)]
+)
+def test_verify_of_a_broken_log_is_1_and_changes_nothing(
+    tmp_path: Path, log: bytes, verdict: str, offset: int
+) -> None:
+    book = make_book(tmp_path / "book", log)
+    done = deedbook("verify", book, "--json")
+    report = json.loads(done.stdout)
+    assert done.returncode == 1 and done.stderr == b""
+    assert (report["ok"], report["verdict"]) == (False, verdict)
+    assert report["damages"][0]["offset"] == offset
+    text = deedbook("verify", book).stdout.decode()
+    assert f": {verdict}, " in text and f"\n  bytes {offset}.." in text
+    assert snapshot(book) == {"book.log": log}
+
+
+def test_verify_checks_every_book_and_exits_with_the_worst(tmp_path: Path, book: Path) -> None:
+    torn = make_book(tmp_path / "torn", TORN)
+    done = deedbook("verify", "--json", book, torn, book)
+    assert done.returncode == 1
+    assert [report["ok"] for report in json_lines(done.stdout)] == [True, False, True]
+    done = deedbook("verify", "--json", torn, tmp_path / "none", book)
+    complaint(done, 2)
+    reports = json_lines(done.stdout)
+    assert [report["ok"] for report in reports] == [False, False, True]
+    assert reports[1]["error"]["kind"] == "missing"
+
+
+def test_verify_finds_acknowledged_deeds_that_are_lost(book: Path) -> None:
+    log = (book / "book.log").read_bytes()
+    (book / "book.log").write_bytes(log[:-25])
+    done = deedbook("verify", book, "--json")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["lost_acknowledged"] is True
+    assert b"acknowledged deeds are lost" in deedbook("verify", book).stdout
+    text = complaint(deedbook("append", book, stdin=b"6\n"), 1)
+    assert "lost acknowledged records" in text or "acknowledged" in text
+    assert (book / "book.log").read_bytes() == log[:-25]
+
+
+@pytest.mark.parametrize(("log", "end"), [(TORN, 68), (MIDCORRUPT, 41), (BROKEN_CHAIN, 41)])
+def test_repair_cuts_and_saves_and_the_log_is_usable(tmp_path: Path, log: bytes, end: int) -> None:
+    book = make_book(tmp_path / "book", log)
+    done = deedbook("repair", book, "--json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert (report["ok"], report["valid_end"], report["cut_bytes"]) == (True, end, len(log) - end)
+    assert Path(report["saved_to"]).read_bytes() == log[end:]
+    assert (book / "book.log").read_bytes() == log[:end]
+    ok("append", book, stdin=b'"new"\n')
+    ok("verify", book)
+    assert b"nothing to repair" in ok("repair", book)
+
+
+def test_repair_says_what_it_did(tmp_path: Path) -> None:
+    book = make_book(tmp_path / "book", BROKEN_CHAIN)
+    text = ok("repair", book).decode()
+    assert f"cut {len(BROKEN_CHAIN) - 41} bytes behind byte 41" in text
+    assert "book.log.cut-41" in text
+
+
+def test_salvage_copies_what_is_intact(tmp_path: Path) -> None:
+    source, target = make_book(tmp_path / "broken", MIDCORRUPT), tmp_path / "rescued"
+    report = json.loads(ok("salvage", source, target, "--json"))
+    assert (report["ok"], report["deeds"], report["renumbered"]) == (True, 2, True)
+    assert [damage["offset"] for damage in report["damages"]] == [41]
+    assert payloads(target) == [JAMS[0], JAMS[2]]
+    ok("verify", target)
+    assert snapshot(source) == {"book.log": MIDCORRUPT}
+    text = ok("salvage", source, tmp_path / "again").decode()
+    assert "copied 2 deeds" in text and "left out bytes 41..68" in text and "-> 2..2" in text
+
+
+def test_salvage_never_writes_into_an_existing_book(tmp_path: Path, book: Path) -> None:
+    source = make_book(tmp_path / "broken", MIDCORRUPT)
+    before = snapshot(book)
+    complaint(deedbook("salvage", source, book), 2)
+    assert snapshot(book) == before
+
+
+# -- damage and hostile input ---------------------------------------------------------------------
+
+
+def test_cat_prints_up_to_the_damage_and_behind_it_on_request(tmp_path: Path) -> None:
+    book = make_book(tmp_path / "book", MIDCORRUPT)
+    done = deedbook("cat", book, "--raw")
+    assert "41" in complaint(done, 1)
+    assert done.stdout == JAMS[0] + b"\n"
+    done = deedbook("cat", book, "--raw", "--skip-corrupt")
+    assert complaint(done, 1).startswith("skipping damage: ")
+    assert done.stdout == JAMS[0] + b"\n" + JAMS[2] + b"\n"
+    done = deedbook("cat", book, "--json", "--skip-corrupt")
+    assert json_lines(done.stdout)[0]["event"] == 1
+    assert len(json_lines(done.stdout)) == 2
+
+
+def test_skip_corrupt_of_an_intact_log_is_fine(book: Path) -> None:
+    assert ok("cat", book, "--raw", "--skip-corrupt", "2:4") == b"2\n3\n"
+
+
+def test_cat_ends_quietly_at_a_torn_tail(tmp_path: Path) -> None:
+    book = make_book(tmp_path / "book", TORN)
+    done = deedbook("cat", book, "--raw")
+    assert (done.returncode, done.stdout, done.stderr) == (0, JAMS[0] + b"\nqH4\n", b"")
+
+
+def _missing(path: Path) -> Path:
+    return path / "none"
+
+
+def _directory_without_log(path: Path) -> Path:
+    (path / "empty").mkdir()
+    (path / "empty" / "other").write_bytes(b"x")
+    return path / "empty"
+
+
+def _file(path: Path) -> Path:
+    (path / "file").write_bytes(b"not a book\n" * 100)
+    return path / "file"
+
+
+def _garbage(path: Path) -> Path:
+    return make_book(path / "garbage", b"\xde\xad\xbe\xef" * 5000)
+
+
+def _short(path: Path) -> Path:
+    return make_book(path / "short", GOOD[:9])
+
+
+def _other_version(path: Path) -> Path:
+    return make_book(path / "version", HEADER[:4] + b"\x09" + HEADER[5:])
+
+
+def _fifo(path: Path) -> Path:
+    os.mkfifo(path / "fifo")
+    return path / "fifo"
+
+
+def _log_is_fifo(path: Path) -> Path:
+    (path / "with-fifo").mkdir()
+    os.mkfifo(path / "with-fifo" / "book.log")
+    return path / "with-fifo"
+
+
+def _log_is_directory(path: Path) -> Path:
+    (path / "with-dir" / "book.log").mkdir(parents=True)
+    return path / "with-dir"
+
+
+def _log_is_link(path: Path) -> Path:
+    (path / "link").mkdir()
+    (path / "link" / "book.log").symlink_to(make_book(path / "real", GOOD) / "book.log")
+    return path / "link"
+
+
+def _link_loop(path: Path) -> Path:
+    (path / "loop").symlink_to(path / "loop")
+    return path / "loop"
+
+
+def _long_name(path: Path) -> Path:
+    return path / ("x" * 300)
+
+
+def _ugly_name(path: Path) -> Path:
+    return path / "a\nb\x1b[2J"
+
+
+HOSTILE = [
+    _missing,
+    _directory_without_log,
+    _file,
+    _garbage,
+    _short,
+    _other_version,
+    _fifo,
+    _log_is_fifo,
+    _log_is_directory,
+    _log_is_link,
+    _link_loop,
+    _long_name,
+    _ugly_name,
+]
+CREATABLE = (_missing, _directory_without_log, _ugly_name)
+
+
+@pytest.mark.parametrize("make", HOSTILE)
+def test_hostile_paths_end_in_one_line(tmp_path: Path, make: Any) -> None:
+    path = make(tmp_path)
+    before = snapshot(tmp_path)
+    runs: list[list[object]] = [["info", path], ["repair", path]]
+    if make not in CREATABLE:
+        runs.append(["append", path])
+    if make in (_missing, _garbage, _log_is_fifo):
+        runs += [
+            ["cat", path],
+            ["cat", path, "--follow", "--timeout", "0.2"],
+            ["verify", path],
+            ["salvage", path, tmp_path / "target"],
+        ]
+    for args in runs:
+        done = deedbook(*args, stdin=b"1\n")
+        complaint(done, 2)
+        assert done.stdout == b"", args
+    assert snapshot(tmp_path) == before
+
+
+def test_an_impossible_length_is_no_reason_for_a_traceback(tmp_path: Path) -> None:
+    book = make_book(tmp_path / "book", HEADER + DEED_1 + b"\xff" * 64 + DEED_2 + DEED_3)
+    for name in ("info", "cat", "verify", "append"):
+        done = deedbook(name, book, stdin=b"1\n")
+        assert done.returncode == 1, (name, done)
+        assert b"Traceback" not in done.stderr
+    assert snapshot(book) == {"book.log": HEADER + DEED_1 + b"\xff" * 64 + DEED_2 + DEED_3}
+
+
+def test_errors_are_json_objects_on_request(tmp_path: Path) -> None:
+    for args in (["info"], ["verify"], ["repair"], ["append", "--no-validate"]):
+        done = deedbook(*args, _fifo(tmp_path), "--json", stdin=b"1\n")
+        text = complaint(done, 2)
+        result = json.loads(done.stdout)
+        assert result["ok"] is False
+        assert result["error"]["message"] == text
+        (tmp_path / "fifo").unlink()
+
+
+def test_a_place_that_cannot_be_written_is_2(tmp_path: Path) -> None:
+    complaint(deedbook("append", "/proc/none/book", stdin=b"1\n"), 2)
+    complaint(deedbook("append", tmp_path / "no" / "such" / "parent", stdin=b"1\n"), 2)
+
+
+def obey_permissions() -> None:
+    """In the child: also root may not write where the permissions forbid it (Linux)."""
+    default_signals()
+    if os.geteuid() == 0:
+        pr_capbset_drop, cap_dac_override = 24, 1
+        ctypes.CDLL(None).prctl(pr_capbset_drop, cap_dac_override, 0, 0, 0)
+
+
+@pytest.mark.skipif(
+    os.geteuid() == 0 and sys.platform != "linux", reason="root may write everywhere"
+)
+def test_a_read_only_book_can_be_read_but_not_appended_to(tmp_path: Path) -> None:
+    book = make_book(tmp_path / "book", GOOD)
+    (book / "book.log").chmod(0o444)
+    book.chmod(0o555)
+    runs = {
+        name: subprocess.run(
+            command(name, book), input=b"4\n", capture_output=True, preexec_fn=obey_permissions
+        )
+        for name in ("info", "cat", "verify", "append")
+    }
+    book.chmod(0o755)
+    for name in ("info", "cat", "verify"):
+        assert runs[name].returncode == 0, runs[name].stderr
+    assert "ermission denied" in complaint(runs["append"], 2)
+    assert snapshot(tmp_path) == {"book/book.log": GOOD}
+    assert os.listdir(book) == ["book.log"]
+
+
+# -- standard streams -----------------------------------------------------------------------------
+
+
+def shell(text: str, *args: object) -> subprocess.CompletedProcess[bytes]:
+    """Run deedbook with redirections that only a shell can make."""
+    line = f"exec {shlex.join(command(*args))} {text}"
+    return subprocess.run(
+        ["/bin/sh", "-c", line],
+        capture_output=True,
+        timeout=30,
+        env=environment(),
+        preexec_fn=default_signals,
+    )
+
+
+def test_a_full_or_closed_standard_output_is_one_line(book: Path) -> None:
+    for args in (["cat", book], ["cat", book, "--raw"], ["info", book], ["verify", book]):
+        assert "No space" in complaint(shell(">/dev/full", *args), 2)
+        assert "closed" in complaint(shell(">&-", *args), 2)
+
+
+def test_a_closed_standard_input_is_one_line(tmp_path: Path) -> None:
+    assert "closed" in complaint(shell("<&-", "append", tmp_path / "book"), 2)
+    assert not (tmp_path / "book").exists()
+
+
+def test_closed_descriptors_never_become_the_log(tmp_path: Path) -> None:
+    """Else a message of the native core, which writes to descriptor 2, could end up in the log."""
+    book = tmp_path / "book"
+    file = tmp_path / "lines"
+    file.write_bytes(b"1\n2\nnot JSON\n")
+    code = (
+        "import os, sys; from deedbook.cli import main; code = main(sys.argv[1:4]);"
+        "same = [os.path.samestat(os.fstat(fd), os.stat(os.devnull)) for fd in range(3)];"
+        "open(sys.argv[4], 'w').write(f'{code} {all(same)}')"
+    )
+    told = tmp_path / "told"
+    args = [sys.executable, "-c", code, "append", str(book), str(file), str(told)]
+    line = f"exec {shlex.join(args)} <&- >&- 2>&-"
+    subprocess.run(["/bin/sh", "-c", line], timeout=30, env=environment())
+    assert told.read_text() == "2 True"
+    assert (book / "book.log").read_bytes() == packed([b"1", b"2"])
+
+
+def test_quiet_says_nothing_but_errors(tmp_path: Path) -> None:
+    book = tmp_path / "book"
+    assert deedbook("append", "-q", book, stdin=b"1\n").stderr == b""
+    complaint(deedbook("append", "-q", book, stdin=b"no\n"), 2)

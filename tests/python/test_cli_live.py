@@ -1,0 +1,348 @@
+"""The command line while things happen to it: signals, kills, closed pipes, other processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from test_cli import (
+    GOOD,
+    command,
+    complaint,
+    deedbook,
+    default_signals,
+    environment,
+    json_lines,
+    make_book,
+    ok,
+    packed,
+    payloads,
+)
+
+GIVE_UP_SECONDS = 20
+
+
+@contextmanager
+def running(*args: object, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a command beside the test; one that hangs is killed, so that reads from it end."""
+    settings = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(
+        command(*args),
+        **{**settings, **options},
+        env=environment(),
+        preexec_fn=default_signals,
+        bufsize=0,
+    ) as process:
+        watchdog = threading.Timer(GIVE_UP_SECONDS, process.kill)
+        watchdog.start()
+        try:
+            yield process
+        finally:
+            watchdog.cancel()
+            process.kill()
+
+
+def ended(process: subprocess.Popen[bytes]) -> subprocess.CompletedProcess[bytes]:
+    """The end of a running command, with what is left of its output."""
+    out, err = process.communicate(timeout=GIVE_UP_SECONDS)
+    return subprocess.CompletedProcess(process.args, process.returncode, out or b"", err or b"")
+
+
+def send(process: subprocess.Popen[bytes], data: bytes) -> None:
+    assert process.stdin is not None
+    process.stdin.write(data)
+
+
+def next_line(process: subprocess.Popen[bytes]) -> bytes:
+    assert process.stdout is not None
+    return process.stdout.readline()
+
+
+# -- interrupts -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_append_ends_at_the_edge_of_a_commit(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    book = tmp_path / "book"
+    with running("append", book, "--acks") as process:
+        send(process, b"1\n2\n3\n")
+        acks = [next_line(process)]
+        while acks[-1] not in (b"3\n", b""):  # the pipe may have given the lines in pieces
+            acks.append(next_line(process))
+        assert acks[-1] == b"3\n"
+        send(process, b'{"half": "a li')
+        time.sleep(0.2)
+        process.send_signal(number)
+        done = ended(process)
+    text = complaint(done, 130)
+    assert text == "interrupted; appended 3 deeds (events 1..3); all durable"
+    assert payloads(book) == [b"1", b"2", b"3"]
+    assert json.loads(ok("verify", book, "--json"))["ok"] is True
+    ok("append", book, "--resume", stdin=b"1\n2\n3\n4\n")
+
+
+def test_an_interrupted_append_tells_its_state_as_json(tmp_path: Path) -> None:
+    with running("append", tmp_path / "book", "--json", "--acks") as process:
+        send(process, b"1\n")
+        assert next_line(process) == b"1\n"
+        process.send_signal(signal.SIGINT)
+        done = ended(process)
+    assert done.returncode == 130
+    result = json.loads(done.stdout)
+    assert (result["ok"], result["interrupted"], result["durable_event"]) == (False, True, 1)
+
+
+def test_an_interrupted_append_of_a_large_file_can_be_resumed(tmp_path: Path) -> None:
+    book, file = tmp_path / "book", tmp_path / "lines"
+    lines = [b'{"number": %d}' % number for number in range(50_000)]
+    file.write_bytes(b"\n".join(lines) + b"\n")
+    with running("append", book, file, "--acks", "--batch", "10") as process:
+        assert next_line(process) == b"10\n"
+        process.send_signal(signal.SIGINT)
+        done = ended(process)
+    assert done.returncode == 130
+    acked = int(done.stdout.split()[-1]) if done.stdout else 10
+    found = payloads(book)
+    assert len(found) == acked < len(lines)
+    assert found == lines[:acked]
+    result = json.loads(ok("append", book, file, "--resume", "--json"))
+    assert (result["skipped"], result["last_event"]) == (acked, len(lines))
+    assert payloads(book) == lines
+
+
+def test_a_slow_producer_gets_its_acks_without_filling_a_batch(tmp_path: Path) -> None:
+    with running("append", tmp_path / "book", "--acks", "--batch", "1000") as process:
+        for event in (1, 2, 3):
+            send(process, b'"slow"\n')
+            assert next_line(process) == b"%d\n" % event
+        assert process.stdin is not None
+        process.stdin.close()
+        assert process.wait(GIVE_UP_SECONDS) == 0
+
+
+def test_ctrl_c_ends_follow_with_everything_printed(tmp_path: Path) -> None:
+    book = make_book(tmp_path / "book", packed([b"1", b"2"]))
+    with running("cat", book, "--follow", "--raw") as process:
+        assert [next_line(process), next_line(process)] == [b"1\n", b"2\n"]
+        ok("append", book, stdin=b"3\n")
+        assert next_line(process) == b"3\n"
+        time.sleep(0.1)
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        done = ended(process)
+    assert complaint(done, 130) == "interrupted"
+    assert done.stdout == b""
+    assert time.monotonic() - began < 5
+
+
+def test_ctrl_c_while_the_reader_does_not_read_does_not_hang(tmp_path: Path) -> None:
+    book = make_book(tmp_path / "book", packed([bytes(1 << 20)] * 4))
+    with running("cat", book, "--raw") as process:
+        time.sleep(0.5)  # the pipe is full
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 130
+        assert process.stderr is not None
+        assert process.stderr.read() == b"deedbook: interrupted\n"
+
+
+# -- follow ---------------------------------------------------------------------------------------
+
+
+def test_follow_sees_another_writer_and_ends_after_the_timeout(tmp_path: Path) -> None:
+    book = tmp_path / "book"
+    with running("append", book, "--acks") as writer:
+        send(writer, b"1\n")
+        assert next_line(writer) == b"1\n"
+        with running("cat", book, "--follow", "--json", "--timeout", "1.5") as reader:
+            assert json.loads(next_line(reader))["event"] == 1
+            for number in (b"2", b"3"):
+                send(writer, number + b"\n")
+                assert json.loads(next_line(reader))["jam"] == number.decode()
+            done = ended(reader)
+            assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_follow_ends_at_the_stop_of_its_range(tmp_path: Path) -> None:
+    book = make_book(tmp_path / "book", packed([b"1", b"2", b"3"]))
+    assert ok("cat", book, "2:4", "--follow", "--raw") == b"2\n3\n"
+    with running("cat", book, "3:5", "--follow", "--raw") as process:
+        assert next_line(process) == b"3\n"
+        ok("append", book, stdin=b"4\n5\n")
+        done = ended(process)
+    assert (done.returncode, done.stdout) == (0, b"4\n")
+
+
+# -- kill -9 and other writers --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kill_at", [1, 7, 40])
+def test_resume_after_kill_9_loses_and_repeats_nothing(tmp_path: Path, kill_at: int) -> None:
+    book, file = tmp_path / "book", tmp_path / "lines"
+    lines = [b'{"number": %d, "text": "%s"}' % (n, b"x" * (n % 90)) for n in range(30_000)]
+    file.write_bytes(b"\n".join(lines) + b"\n")
+    acked = b""
+    with running("append", book, file, "--acks", "--batch", "25") as process:
+        for _ in range(kill_at):
+            acked = next_line(process)
+        process.kill()
+        done = ended(process)
+    assert done.returncode == -signal.SIGKILL
+    acked = (acked + done.stdout).split(b"\n")[-2]  # the last whole line
+    found = payloads(book)
+    assert int(acked) <= len(found) < len(lines)
+    assert found == lines[: len(found)]
+    result = json.loads(ok("append", book, file, "--resume", "--json"))
+    assert int(acked) <= result["skipped"]
+    assert result["skipped"] + result["appended"] == result["last_event"] == len(lines)
+    assert payloads(book) == lines
+    assert json.loads(ok("verify", book, "--json"))["ok"] is True
+
+
+def test_a_second_writer_is_refused_and_info_names_the_first(tmp_path: Path) -> None:
+    book = tmp_path / "book"
+    with running("append", book, "--acks") as writer:
+        send(writer, b"1\n")
+        assert next_line(writer) == b"1\n"
+        text = complaint(deedbook("append", book, stdin=b"2\n"), 2)
+        assert str(writer.pid) in text
+        info = json.loads(ok("info", book, "--json"))
+        assert info["writer"]["pid"] == writer.pid
+        assert info["writer"]["held"] in ((True,) if os.path.exists("/proc/locks") else (None,))
+        text = ok("info", book).decode()
+        assert f"process {writer.pid}" in text
+        # The space that a writer takes beforehand is no damage, and nothing is lost there.
+        assert "\ndamage" not in text and "torn" not in text
+        assert info["bounds"] == [1, 1]
+        writer.kill()
+        ended(writer)
+    info = json.loads(ok("info", book, "--json"))
+    assert info["writer"]["held"] is not True
+    ok("append", book, stdin=b"2\n")
+    assert payloads(book) == [b"1", b"2"]
+
+
+# -- closed pipes ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [[], ["--json"], ["--raw"], ["--reverse"], ["--follow"]])
+def test_a_closed_pipe_ends_cat_quietly(tmp_path: Path, options: list[str]) -> None:
+    book = make_book(tmp_path / "book", packed([b"%01000d" % n for n in range(3000)]))
+    with running("cat", book, *options) as process:
+        assert len(next_line(process)) > 1000
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        assert process.wait(GIVE_UP_SECONDS) == 141
+        assert process.stderr.read() == b""
+
+
+@pytest.mark.parametrize("args", [["info"], ["verify"], ["repair"], ["info", "--json"]])
+def test_a_closed_pipe_ends_every_command_quietly(tmp_path: Path, args: list[str]) -> None:
+    book = make_book(tmp_path / "book", GOOD)
+    reading, writing = os.pipe()
+    os.close(reading)
+    with running(*args, book, stdout=writing) as process:
+        os.close(writing)
+        done = ended(process)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_a_closed_pipe_ends_help_quietly() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with running("--help", stdout=writing) as process:
+        os.close(writing)
+        done = ended(process)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_an_append_whose_acks_nobody_reads_stops_with_its_deeds_intact(tmp_path: Path) -> None:
+    book = tmp_path / "book"
+    with running("append", book, "--acks", "--batch", "1") as process:
+        send(process, b"1\n")
+        assert next_line(process) == b"1\n"
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        send(process, b"2\n3\n")
+        assert process.wait(GIVE_UP_SECONDS) == 141
+        assert process.stderr.read() == b""
+    assert payloads(book) == [b"1", b"2"]
+    assert json.loads(ok("verify", book, "--json"))["ok"] is True
+
+
+# -- inputs that are not files --------------------------------------------------------------------
+
+
+def test_append_reads_a_fifo(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    with running("append", tmp_path / "book", fifo, "--acks") as process:
+        with open(fifo, "wb", buffering=0) as writer:
+            writer.write(b"1\n")
+            assert next_line(process) == b"1\n"
+            writer.write(b'"no newline"')
+        assert ended(process).returncode == 0
+    assert payloads(tmp_path / "book") == [b"1", b'"no newline"']
+
+
+def test_lines_arrive_whole_however_they_are_cut(tmp_path: Path) -> None:
+    text = b'{"a": 1}\n{"b": "' + b"y" * 200_000 + b'"}\n[]\n'
+    with running("append", tmp_path / "book") as process:
+        for start, end in ((0, 3), (3, 9), (9, 12), (12, 70_000), (70_000, len(text))):
+            send(process, text[start:end])
+            time.sleep(0.06)
+        done = ended(process)
+    assert done.returncode == 0, done.stderr
+    assert payloads(tmp_path / "book") == text.split(b"\n")[:-1]
+
+
+# -- progress -------------------------------------------------------------------------------------
+
+
+def test_a_terminal_gets_a_bar_that_is_wiped_in_the_end(tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    with running("append", tmp_path / "book", "--acks", stderr=theirs) as process:
+        os.close(theirs)
+        for event in (1, 2, 3, 4):
+            send(process, b'"x"\n')
+            assert next_line(process) == b"%d\n" % event
+            time.sleep(0.15)  # the bar is drawn ten times a second
+        assert process.stdin is not None
+        process.stdin.close()
+        shown = b""
+        while True:
+            try:
+                piece = os.read(ours, 4096)
+            except OSError:  # Linux: EIO when the other end is closed
+                break
+            if not piece:
+                break
+            shown += piece
+        assert process.wait(GIVE_UP_SECONDS) == 0
+    os.close(ours)
+    assert re.search(rb"\rappend  \d+ bytes  .*/s  \d deeds?\x1b\[K", shown)
+    assert re.search(rb"\r\x1b\[Kdeedbook: appended 4 deeds", shown)
+
+
+def test_a_pipe_gets_no_bar(tmp_path: Path) -> None:
+    with running("append", tmp_path / "book", "--acks") as process:
+        for event in (1, 2, 3):
+            send(process, b'"x"\n')
+            assert next_line(process) == b"%d\n" % event
+            time.sleep(0.15)
+        done = ended(process)
+    assert done.stderr.count(b"\n") == 1 and b"\r" not in done.stderr
+    assert len(json_lines(ok("cat", tmp_path / "book", "--json"))) == 3
