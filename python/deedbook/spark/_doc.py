@@ -1,0 +1,78 @@
+"""The tables of ``docs/spark.md``, made from the code.
+
+``python -m deedbook.spark._doc docs/spark.md`` brings the tables in that file up to date; without
+a file it prints them. A test checks that the file is current.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from deedbook.spark._format import formats
+from deedbook.spark._options import OPTIONS
+
+__all__ = ["render", "tables"]
+
+
+def tables() -> dict[str, str]:
+    """Every generated table in Markdown, by the name that its markers carry."""
+    made = {
+        "options": _table(
+            ("option", "default", "allowed", "meaning"),
+            (
+                (f"`{option.name}`", option.default, option.allowed, option.meaning)
+                for option in OPTIONS
+            ),
+        )
+    }
+    for log in formats():
+        made[f"columns {log.name}"] = _table(
+            ("column", "type", "by default", "meaning"),
+            (
+                (
+                    f"`{column.name}`",
+                    f"`{column.type.simpleString()}`",
+                    "yes" if column.default else "on request",
+                    column.meaning,
+                )
+                for column in log.columns
+            ),
+        )
+    return made
+
+
+def render(text: str) -> str:
+    """``text`` with what lies between ``<!-- begin NAME -->`` and ``<!-- end -->`` made anew.
+
+    Raises ValueError where a table has no place in the text.
+    """
+    for name, table in tables().items():
+        place = re.compile(rf"(<!-- begin {re.escape(name)} -->\n).*?(<!-- end -->)", re.DOTALL)
+        if not place.search(text):
+            raise ValueError(f"no place for the table {name!r}")
+        text = place.sub(lambda match, table=table: match[1] + table + match[2], text)  # type: ignore[misc]
+    return text
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "".join(
+        "| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |\n" for line in lines
+    )
+
+
+def main(arguments: list[str]) -> None:
+    """Update the file named, or print the tables."""
+    if arguments:
+        path = Path(arguments[0])
+        path.write_text(render(path.read_text(encoding="utf-8")), encoding="utf-8")
+    else:
+        for name, table in tables().items():
+            print(f"{name}\n\n{table}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

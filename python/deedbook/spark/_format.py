@@ -1,0 +1,64 @@
+"""What a log format gives to the data source. Book is the first; others are added here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from pyspark.sql.datasource import InputPartition
+
+from deedbook.spark._options import ReadOptions
+from deedbook.spark._schema import Column
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Damaged", "LogFormat", "formats"]
+
+
+@dataclass(frozen=True)
+class Damaged:
+    """A damaged stretch that a read passed over: bytes ``offset`` to before ``end`` of the file."""
+
+    offset: int
+    end: int
+    reason: str
+
+
+class LogFormat(Protocol):
+    """A log format as the reader sees it. Stateless, and imported on driver and executors."""
+
+    @property
+    def name(self) -> str:
+        """The value of option ``log``."""
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        """All columns; ``path``, ``offset`` and ``length`` are described for damage as well."""
+
+    def expand(self, path: Path) -> list[Path]:
+        """The logs of this format at an existing path, in reading order; none if none."""
+
+    def plan(self, log: Path, options: ReadOptions) -> list[InputPartition]:
+        """On the driver: cut a log into partitions, a snapshot of what is in it now."""
+
+    def file(self, partition: InputPartition) -> str:
+        """The file that a partition reads, for the column ``path`` and for messages."""
+
+    def read(
+        self, partition: InputPartition, columns: Sequence[str], options: ReadOptions
+    ) -> Iterator[pa.RecordBatch | Damaged]:
+        """On an executor: record batches that have ``columns``, and damage passed over.
+
+        ``columns`` names what the format stores, so not ``path``, and may be empty: then batches
+        need the right number of rows only. `deedbook.CorruptError` at damage with ``FAILFAST``.
+        """
+
+
+def formats() -> tuple[LogFormat, ...]:
+    """All formats, in the order in which detection tries them."""
+    from deedbook.spark._book import BOOK
+
+    return (BOOK,)

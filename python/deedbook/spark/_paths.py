@@ -1,0 +1,105 @@
+"""From the paths of a read to the directories of its logs.
+
+Only paths that every node sees as files: no ``s3://`` or ``hdfs://``.
+"""
+
+from __future__ import annotations
+
+import errno
+import glob
+import json
+import os
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from deedbook import InvalidArgumentError, MissingError
+
+__all__ = ["Expand", "find_logs", "input_paths", "missing", "natural_key"]
+
+Expand = Callable[[Path], list[Path]]
+"""From one existing path to the logs of one format in it, in reading order; none if none."""
+
+
+def input_paths(options: Mapping[str, str]) -> list[str]:
+    """The paths that the user gave: ``load(path)``, ``load([a, b])`` or option ``path``.
+
+    `InvalidArgumentError` where there is none.
+    """
+    paths: list[str] = []
+    if options.get("path"):
+        paths.append(options["path"])
+    if options.get("paths"):
+        try:
+            listed = json.loads(options["paths"])
+        except ValueError:
+            listed = None
+        if not isinstance(listed, list) or not all(isinstance(item, str) for item in listed):
+            raise InvalidArgumentError(
+                f"option paths: {options['paths']!r} is not allowed; allowed: a JSON array of paths"
+            )
+        paths.extend(listed)
+    if not paths:
+        raise InvalidArgumentError(
+            "option path is missing; allowed: a log, a directory of logs, or a glob of them,"
+            " as in .load(path)"
+        )
+    return paths
+
+
+def find_logs(paths: list[str], expand: Expand) -> list[Path]:
+    """The logs at ``paths``, absolute, in the order of the paths.
+
+    A path that exists is taken literally, otherwise as a glob; of what a glob matches, whatever
+    holds no log is passed over. Raises `MissingError` where a path leads to no log, and
+    `InvalidArgumentError` for a URL that is not of a file.
+    """
+    logs: list[Path] = []
+    for given in paths:
+        path = _local(given)
+        if os.path.lexists(path):
+            matches = [path]
+        elif glob.has_magic(str(path)):
+            matches = sorted(map(Path, glob.glob(str(path), recursive=True)), key=natural_key)
+            if not matches:
+                raise missing("the glob matches nothing", path)
+        else:
+            raise missing("no such file or directory", path)
+        found = [log for match in matches for log in expand(match)]
+        if not found:
+            raise missing("no log there (looked for book.log, also one directory below)", path)
+        logs.extend(found)
+    return logs
+
+
+def natural_key(path: Path) -> tuple[tuple[tuple[int, int, str], ...], ...]:
+    """A sort key that orders digits in names by value: ``0i9`` before ``0i10``."""
+    return tuple(
+        tuple(
+            (0, int(part), "") if part.isdecimal() else (1, 0, part)
+            for part in re.split(r"([0-9]+)", name)
+            if part
+        )
+        for name in path.parts
+    )
+
+
+def missing(reason: str, path: Path) -> MissingError:
+    """The error for a path that leads to no log."""
+    error = MissingError(errno.ENOENT, reason, str(path))
+    error.path = str(path)
+    return error
+
+
+def _local(given: str) -> Path:
+    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):", given)
+    if scheme is None or os.path.lexists(given):
+        return Path(os.path.abspath(given))
+    url = urlsplit(given)
+    if url.scheme.lower() != "file" or url.netloc not in ("", "localhost"):
+        raise InvalidArgumentError(
+            f"option path: {given!r} is not allowed; allowed: paths of files that every node"
+            " sees, with or without file://"
+        )
+    return Path(os.path.abspath(unquote(url.path)))

@@ -1,0 +1,47 @@
+"""The package by which Spark finds the ``deedbook`` format without registration.
+
+Once per JVM, Spark imports every top-level package named ``pyspark_*`` and takes its
+``DefaultSource``; an import error in one breaks the look-up for all. So this module imports
+nothing but pyspark, which is loaded already: the native module and pyarrow wait until a
+``deedbook`` source is used.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql.datasource import DataSource, DataSourceReader
+from pyspark.sql.types import StructType
+
+__all__ = ["DefaultSource"]
+
+
+class DefaultSource(DataSource):
+    """The data source behind ``spark.read.format("deedbook")``; see `deedbook.spark`.
+
+    Spark makes it on the driver from the options of the read, and pickles it.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """The format's name, ``deedbook``."""
+        return "deedbook"
+
+    def schema(self) -> StructType:
+        """The columns that the options ask for, when the user gives no schema.
+
+        Checks the options and that there is a log at the path.
+
+        Raises `deedbook.InvalidArgumentError` and `deedbook.MissingError`.
+        """
+        from deedbook.spark import _reader
+
+        return _reader.default_schema(self.options)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """The batch reader of the columns of ``schema``.
+
+        Raises `deedbook.InvalidArgumentError` for an option or a schema that does not fit, and
+        `deedbook.MissingError` where there is no log.
+        """
+        from deedbook.spark import _reader
+
+        return _reader.make_reader(self.options, schema)

@@ -1,0 +1,192 @@
+"""What the Spark tests share: one local session, books made by hand, a standalone cluster.
+
+Nothing here needs pyspark until it is called.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DEED_FRAMING_BYTES = 24
+HEADER_BYTES = 16
+
+
+def encode_deed(jam: bytes, mug: int = 0) -> bytes:
+    """A deed of the packed layout, made from the specification alone."""
+    head = struct.pack("<QI", len(jam) + 4, mug) + jam
+    return head + struct.pack("<IQ", zlib.crc32(head), len(jam) + 4)
+
+
+def write_book(path: Path, jams: Sequence[bytes], mugs: Sequence[int] = (), first: int = 1) -> Path:
+    """A book made from the specification alone, without Deedbook's own writer."""
+    path.mkdir(parents=True)
+    mugs = mugs or [0] * len(jams)
+    deeds = b"".join(encode_deed(jam, mug) for jam, mug in zip(jams, mugs, strict=True))
+    header = struct.pack("<IIQ", 0x424F4F4B, 1, first if jams else 0)
+    (path / "book.log").write_bytes(header + deeds)
+    (path / "meta.bin").write_bytes(bytes(256))
+    return path
+
+
+def deed_offsets(jams: Sequence[bytes]) -> list[int]:
+    """The byte of each deed in the file of a packed book."""
+    offsets, at = [], HEADER_BYTES
+    for jam in jams:
+        offsets.append(at)
+        at += len(jam) + DEED_FRAMING_BYTES
+    return offsets
+
+
+def overwrite(file: Path, offset: int, data: bytes) -> None:
+    """Write over bytes of a file."""
+    with file.open("r+b") as stream:
+        stream.seek(offset)
+        stream.write(data)
+
+
+def require_spark() -> None:
+    """Skip the test where pyspark, pyarrow or Java is missing."""
+    pytest.importorskip("pyspark", reason="pyspark is not installed")
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    home = os.environ.get("JAVA_HOME")
+    if not (home and (Path(home) / "bin" / "java").exists()) and shutil.which("java") is None:
+        pytest.skip("java is not installed")
+
+
+@functools.cache
+def local_session() -> Any:
+    """The local session of two cores that all tests share; it ends with the process."""
+    require_spark()
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("deedbook-tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.memory", "768m")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.warehouse.dir", str(Path(tempfile.gettempdir()) / "deedbook-warehouse"))
+        .config("spark.python.worker.faulthandler.enabled", "true")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("OFF")
+    atexit.register(session.stop)
+    return session
+
+
+@contextmanager
+def standalone_cluster(directory: Path, workers: int = 2) -> Iterator[str]:
+    """A standalone master with workers of one core each on loopback; yields ``spark://...``.
+
+    Every process is killed on the way out, executors with the worker that started them.
+    """
+    import pyspark
+
+    master = f"spark://127.0.0.1:{_free_port()}"
+    started: list[subprocess.Popen[bytes]] = []
+    environment = {
+        **os.environ,
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_LOCAL_DIRS": str(directory),
+    }
+    deploy = "org.apache.spark.deploy"
+    ends = ["--host", "127.0.0.1", "--webui-port", "0"]
+    try:
+        port = master.rpartition(":")[2]
+        started.append(
+            _start([f"{deploy}.master.Master", "--port", port, *ends], environment, directory)
+        )
+        _await_port(int(port), started[0])
+        for number in range(workers):
+            work = ["--cores", "1", "--memory", "600m", "--work-dir", str(directory / f"{number}")]
+            started.append(
+                _start([f"{deploy}.worker.Worker", master, *ends, *work], environment, directory)
+            )
+        yield master
+    finally:
+        for process in started:
+            _kill(process)
+
+
+def run_driver(script: str, master: str, *arguments: str, timeout_s: float = 120) -> str:
+    """Run a driver script in a process of its own; return what it prints.
+
+    The script finds the master in ``sys.argv[1]`` and the arguments behind it.
+    """
+    result = subprocess.run(
+        [sys.executable, "-c", script, master, *arguments],
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
+    assert result.returncode == 0, f"the driver failed\n{result.stdout}\n{result.stderr[-8000:]}"
+    return result.stdout
+
+
+def _start(
+    command: list[str], environment: dict[str, str], directory: Path
+) -> subprocess.Popen[bytes]:
+    spark_class = Path(environment["SPARK_HOME"]) / "bin" / "spark-class"
+    with (directory / "cluster.log").open("ab") as log:
+        return subprocess.Popen(
+            [str(spark_class), *command],
+            env=environment,
+            cwd=directory,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, number)
+            process.wait(timeout=10)
+        except (ProcessLookupError, subprocess.TimeoutExpired):
+            continue
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _await_port(port: int, process: subprocess.Popen[bytes], timeout_s: float = 60) -> None:
+    until = time.monotonic() + timeout_s
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return
+        except OSError:
+            if process.poll() is not None or time.monotonic() > until:
+                raise
+            time.sleep(0.2)

@@ -1,0 +1,261 @@
+"""The parts of the Spark source that need no session: options, schemas, paths, documentation."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spark_cluster import encode_deed, write_book
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+from pyspark.sql.types import StructType
+
+from deedbook import InvalidArgumentError, MissingError, UnsupportedError
+from deedbook.spark import _doc
+from deedbook.spark._book import BOOK
+from deedbook.spark._options import OPTIONS, ReadOptions, parse
+from deedbook.spark._paths import find_logs, input_paths
+from deedbook.spark._reader import DeedbookReader, default_schema, make_reader
+from deedbook.spark._schema import bind, resolve
+
+pytestmark = pytest.mark.spark
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "spark.md"
+
+
+def test_discovery_imports_neither_native_module_nor_pyarrow() -> None:
+    script = (
+        "import sys, pyspark.sql.datasource; before = set(sys.modules); import pyspark_deedbook;"
+        "print(sorted(set(sys.modules) - before))"
+    )
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    assert result.stdout.decode().strip() == "['pyspark_deedbook']"
+
+
+def test_documented_tables_are_current() -> None:
+    if not DOCUMENT.exists():
+        pytest.skip("docs/spark.md is not in this checkout")
+    text = DOCUMENT.read_text(encoding="utf-8")
+    assert text == _doc.render(text), "run: python -m deedbook.spark._doc docs/spark.md"
+
+
+def test_table_and_parsed_options_name_the_same() -> None:
+    names = {option.name.lower() for option in OPTIONS}
+    assert names == {field.replace("_", "") for field in ReadOptions.__dataclass_fields__}
+
+
+def test_options_parse_in_any_case() -> None:
+    parsed = parse(
+        {
+            "path": "x",
+            "START": "5",
+            "end": "9",
+            "columns": "jam, event",
+            "splitsize": "64K",
+            "batchRows": "7",
+            "batchBytes": "3 mb",
+            "verify": "NONE",
+            "mode": "permissive",
+            "columnNameOfCorruptRecord": "bad",
+            "log": "Book",
+        }
+    )
+    assert parsed == ReadOptions(
+        log="book",
+        start=5,
+        end=9,
+        columns=("jam", "event"),
+        split_size=65536,
+        batch_rows=7,
+        batch_bytes=3 << 20,
+        verify="none",
+        mode="PERMISSIVE",
+        column_name_of_corrupt_record="bad",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("log", "tape"),
+        ("start", "-1"),
+        ("start", "ten"),
+        ("end", "9223372036854775808"),
+        ("columns", "event,,jam"),
+        ("splitSize", "0"),
+        ("splitSize", "64x"),
+        ("splitSize", "1025g"),
+        ("batchRows", "0"),
+        ("batchRows", "1000001"),
+        ("batchBytes", "2g"),
+        ("verify", "sha256"),
+        ("mode", "IGNORE"),
+        ("columnNameOfCorruptRecord", ""),
+    ],
+)
+def test_bad_value_names_option_value_and_allowed(name: str, text: str) -> None:
+    allowed = next(option.allowed for option in OPTIONS if option.name == name)
+    with pytest.raises(InvalidArgumentError) as caught:
+        parse({name.lower(): text})
+    assert str(caught.value) == f"option {name}: {text!r} is not allowed; allowed: {allowed}"
+
+
+def test_unknown_option_names_the_nearest_and_all() -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        parse({"splitsizes": "1m"})
+    assert "unknown option splitsizes (did you mean splitSize?)" in str(caught.value)
+    assert all(option.name in str(caught.value) for option in OPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("columns", "schema"),
+    [
+        (None, "event bigint, mug int, jam binary"),
+        ("jam,event", "jam binary, event bigint"),
+        ("PATH", "path string"),
+        ("length,offset", "length bigint, offset bigint"),
+    ],
+)
+def test_columns_make_the_schema(columns: str | None, schema: str) -> None:
+    options = parse({"columns": columns} if columns else {})
+    made = resolve(BOOK.columns, options)
+    assert ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in made) == schema
+    assert all(field.nullable for field in made)
+
+
+def test_permissive_adds_the_corrupt_record_column_once() -> None:
+    assert resolve(BOOK.columns, parse({"mode": "PERMISSIVE"})).names[-1] == "_corrupt_record"
+    chosen = parse({"mode": "PERMISSIVE", "columns": "_corrupt_record,event"})
+    assert resolve(BOOK.columns, chosen).names == ["_corrupt_record", "event"]
+
+
+@pytest.mark.parametrize(
+    ("ddl", "options", "message"),
+    [
+        ("event int", {}, "schema: column event is bigint, not int"),
+        ("jam string", {}, "schema: column jam is binary, not string"),
+        ("_corrupt_record int", {}, "schema: column _corrupt_record is string, not int"),
+        ("number bigint", {}, "schema: unknown column number; allowed: event bigint, mug int"),
+        ("event bigint, EVENT bigint", {}, "schema: column EVENT is there twice"),
+        (
+            "event bigint NOT NULL",
+            {"mode": "DROPMALFORMED"},
+            "schema: column event can be null in mode DROPMALFORMED; declare it nullable",
+        ),
+        ("jam binary NOT NULL", {"mode": "PERMISSIVE"}, "column jam can be null in mode PERM"),
+        (
+            "event bigint",
+            {"columnNameOfCorruptRecord": "event"},
+            "option columnNameOfCorruptRecord: event is a column of the log",
+        ),
+        ("", {}, "schema: no column; allowed: event bigint"),
+    ],
+)
+def test_schema_that_does_not_fit(ddl: str, options: dict[str, str], message: str) -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        bind(BOOK.columns, _schema(ddl), parse(options))
+    assert message in str(caught.value)
+
+
+def test_schema_in_another_case_and_not_null() -> None:
+    schema = _schema("Jam binary NOT NULL, Event bigint NOT NULL, path string NOT NULL")
+    assert bind(BOOK.columns, schema, parse({})) == ("jam", "event", "path")
+
+
+def test_unknown_column_option_names_the_allowed() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"option columns: unknown column jams; allowed"):
+        resolve(BOOK.columns, parse({"columns": "jams"}))
+
+
+def test_columns_beside_another_schema_are_refused(tmp_path: Path) -> None:
+    book = write_book(tmp_path / "book", [b"x"])
+    with pytest.raises(InvalidArgumentError, match="give one of the two"):
+        make_reader({"path": str(book), "columns": "event"}, _schema("jam binary"))
+
+
+def test_path_is_required_and_local() -> None:
+    with pytest.raises(InvalidArgumentError, match="option path is missing"):
+        input_paths({})
+    with pytest.raises(InvalidArgumentError, match="option path: 's3://bucket/log' is not"):
+        find_logs(["s3://bucket/log"], BOOK.expand)
+    assert input_paths({"paths": '["a","b"]'}) == ["a", "b"]
+
+
+def test_paths_lead_to_books_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    books = [write_book(tmp_path / "log" / f"0i{n}", [], first=n + 1) for n in (10, 9, 100, 0)]
+    ordered = [books[3], books[1], books[0], books[2]]
+    (tmp_path / "log" / "notes").mkdir()
+    log = tmp_path / "log"
+    for given in (
+        [str(log)],
+        [f"file://{log}"],
+        [str(log / "0i*")],
+        [str(log / "*")],
+        [str(book / "book.log") for book in ordered],
+        [os.path.relpath(log)],
+    ):
+        assert find_logs(given, BOOK.expand) == ordered, given
+
+
+def test_pier_leads_to_its_epochs(tmp_path: Path) -> None:
+    book = write_book(tmp_path / "zod" / ".urb" / "log" / "0i0", [b"x"])
+    assert find_logs([str(tmp_path / "zod")], BOOK.expand) == [book]
+
+
+def test_name_with_glob_characters_is_taken_literally(tmp_path: Path) -> None:
+    book = write_book(tmp_path / "a[1]", [b"x"])
+    write_book(tmp_path / "a1", [b"x"])
+    assert find_logs([str(book)], BOOK.expand) == [book]
+
+
+def test_paths_without_a_log_are_named(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for given, reason in (
+        (tmp_path / "none", "no such file or directory"),
+        (tmp_path / "empty", "no log there"),
+        (tmp_path / "none*", "the glob matches nothing"),
+    ):
+        with pytest.raises(MissingError) as caught:
+            find_logs([str(given)], BOOK.expand)
+        assert reason in str(caught.value) and str(given) in str(caught.value)
+        assert caught.value.path == str(given)
+
+
+def test_epoch_in_lmdb_is_refused_not_passed_over(tmp_path: Path) -> None:
+    write_book(tmp_path / "0i60", [b"x"], first=61)
+    (tmp_path / "0i0").mkdir()
+    (tmp_path / "0i0" / "data.mdb").write_bytes(b"")
+    with pytest.raises(UnsupportedError, match="LMDB"):
+        find_logs([str(tmp_path)], BOOK.expand)
+
+
+def test_pickles_are_small(tmp_path: Path) -> None:
+    book = write_book(tmp_path / "book", [bytes(1000)] * 5000)
+    options = {"path": str(book), "splitsize": "64k"}
+    reader = make_reader(options, default_schema(options))
+    assert isinstance(reader, DeedbookReader)
+    parts = reader.partitions()
+    assert len(parts) > 50
+    assert len(pickle.dumps(reader)) < 1500 + len(str(tmp_path))
+    assert max(len(pickle.dumps(part)) for part in parts) < 250 + len(str(tmp_path))
+
+
+def test_encoder_of_these_tests_agrees_with_the_specification() -> None:
+    deed = encode_deed(b"\x02", 0x01020304)  # the first deed of the golden file uip-packed-3
+    assert deed.hex() == "05000000000000000403020102bc78ff010500000000000000"
+
+
+def _schema(ddl: str) -> StructType:
+    schema = StructType()
+    types = {"bigint": "long", "int": "integer"}
+    for column in filter(None, ddl.split(", ")):
+        name, kind, *null = column.split(" ", 2)
+        schema.add(name, types.get(kind, kind), nullable=not null)
+    return schema
