@@ -1,0 +1,288 @@
+"""The demo as a user runs it, and proof that its checks can fail."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import deedbook
+from deedbook.demo import crash, generate, workspace
+
+EVENTS = 3000
+SEED = 5
+
+
+def run(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=580,
+    )
+
+
+def demo(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return run("-m", "deedbook", "demo", *arguments, **environment)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The output directory of a run that went well."""
+    workspace.require()
+    out = tmp_path_factory.mktemp("demo") / "out"
+    done = demo("--events", str(EVENTS), "--seed", str(SEED), "--out", out)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr == ""
+    assert "checks passed" in done.stdout
+    return out
+
+
+def report_of(out: Path) -> dict[str, Any]:
+    report: dict[str, Any] = json.loads((out / "report.json").read_text())
+    return report
+
+
+@pytest.mark.spark
+def test_the_kills_were_real_and_lost_nothing(finished: Path) -> None:
+    report = report_of(finished)
+    kills = report["writing"]["kills"]
+    assert len(kills) == 2
+    resumed_at = 0
+    for kill in kills:
+        assert kill["returncode"] == -9
+        assert EVENTS / 3 - 1 <= kill["after_events"] <= kill["acknowledged"] < EVENTS
+        assert kill["last"] >= kill["acknowledged"]
+        assert kill["resumed_at"] == resumed_at
+        assert kill["recovery"]["verdict"] in ("clean", "torn")
+        resumed_at = kill["last"]
+    assert report["ok"]
+    assert all(check["ok"] for check in report["checks"])
+    assert report["writing"]["acknowledged"] == EVENTS
+
+
+@pytest.mark.spark
+def test_the_log_is_the_input(finished: Path) -> None:
+    lines = (finished / "input.jsonl").read_bytes().splitlines()
+    assert len(lines) == EVENTS
+    with deedbook.Book.open(finished / "log") as book:
+        assert list(book.jams()) == lines
+    assert deedbook.Book.verify(finished / "log").ok
+
+
+@pytest.mark.spark
+def test_the_tables_count_every_event(finished: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    expected: dict[str, int] = {}
+    for line in (finished / "input.jsonl").read_bytes().splitlines():
+        kind = json.loads(line)["type"]
+        expected[kind] = expected.get(kind, 0) + 1
+    report = report_of(finished)
+    assert {row["type"]: row["events"] for row in report["by_type"]} == expected
+    assert report["by_type_and_time"]["unit"] == "hour"
+    assert report["fields"] == {"type": {"type": EVENTS}, "time": {"ts": EVENTS}}
+    table = parquet.read_table(finished / "by-type-and-time.parquet").to_pydict()
+    assert sum(table["events"]) == EVENTS
+    assert sum(table["bytes"]) == report["input"]["bytes"]
+    assert (finished / "report.png").read_bytes().startswith(b"\x89PNG\r\n")
+    assert "checks passed" in (finished / "report.md").read_text()
+
+
+TAMPER = """
+import json, shutil, sys
+from pathlib import Path
+from types import SimpleNamespace
+import deedbook
+from deedbook import demo
+from deedbook.demo import crash, pipeline, workspace
+
+out, count = Path(sys.argv[1]), int(sys.argv[2])
+
+def rewrite(log, change):
+    with deedbook.Book.open(log) as book:
+        jams = list(book.jams())
+    shutil.rmtree(log)
+    with deedbook.Book.create(log, durability="manual") as book:
+        book.append_many(change(jams))
+
+def flip(log):
+    data = bytearray((log / "book.log").read_bytes())
+    data[len(data) // 2] ^= 1
+    (log / "book.log").write_bytes(data)
+
+# First the whole program, with a log that loses an event behind the writer's back.
+honest = crash.write_with_kills
+def dishonest(log, *rest):
+    writing = honest(log, *rest)
+    rewrite(log, lambda jams: jams[:100] + jams[101:])
+    return writing
+crash.write_with_kills = dishonest
+arguments = SimpleNamespace(
+    input=None, out=out, events=count, seed=5, master="local[2]", json=False
+)
+found = {"exit code": demo.main(arguments)}
+
+# Then each damage by itself; the log has all lines again.
+space = workspace.Workspace(out)
+lines = space.generated.read_bytes().splitlines()
+changes = {
+    "nothing": lambda jams: jams,
+    "last missing": lambda jams: jams[:-1],
+    "one doubled": lambda jams: jams[:50] + jams[49:],
+    "one replaced by its neighbour": lambda jams: jams[:50] + jams[49:50] + jams[51:],
+    "one byte other": lambda jams: jams[:7] + [jams[7][:-2] + b"?}"] + jams[8:],
+}
+with pipeline.session("local[2]", space.spark_log) as spark:
+    def failed():
+        checks = pipeline.check_log(spark, space, count, count)
+        return [check.name for check in checks if not check.ok]
+    for name, change in changes.items():
+        rewrite(space.log, lambda _: change(lines))
+        found[name] = failed()
+    rewrite(space.log, lambda _: lines)
+    read = pipeline.read_log
+    pipeline.read_log = lambda *a: read(*a).union(read(*a).where("event = 77"))
+    found["read twice"] = failed()
+    pipeline.read_log = lambda *a: read(*a).where("event <> 77")
+    found["not read"] = failed()
+    pipeline.read_log = read
+    flip(space.log)
+    found["damaged"] = failed()
+print("FOUND", json.dumps(found))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_a_log_that_was_tampered_with_fails(tmp_path: Path) -> None:
+    workspace.require()
+    out = tmp_path / "out"
+    done = run("-c", TAMPER, out, str(EVENTS))
+    assert "FOUND" in done.stdout, done.stdout + done.stderr
+    found = json.loads(done.stdout.rpartition("FOUND ")[2])
+
+    missing, doubled = "no acknowledged event is missing", "no event is doubled"
+    contiguous, equal = "event numbers are contiguous", "every event has the SHA-256 of its line"
+    unknown, reads = "nothing is in the log that was not in the input", "Spark reads the log"
+    assert found == {
+        "exit code": 1,
+        "nothing": [],
+        "last missing": [reads, missing, contiguous],
+        "one doubled": [reads, contiguous, equal, unknown],
+        "one replaced by its neighbour": [equal],
+        "one byte other": [equal],
+        "read twice": [reads, doubled, contiguous],
+        "not read": [reads, missing, contiguous],
+        "damaged": [reads],
+    }
+    report = report_of(out)
+    assert not report["ok"]
+    failed = {check["name"] for check in report["checks"] if not check["ok"]}
+    assert {missing, contiguous, equal} <= failed
+    assert "FAILED" in (out / "report.md").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_lines_that_are_no_json_objects_are_counted(tmp_path: Path) -> None:
+    workspace.require()
+    nostr = [
+        json.dumps({"id": f"{i:064x}", "kind": i % 2, "created_at": 1_690_000_000 + i * 86_400})
+        for i in range(300)
+    ]
+    others = ["", "no json", "[1]", '"text"', "{} {}", '{"kind":1},', "{\xff}", '{"kind":']
+    untyped = ['{"timestamp":"2023-07-22T00:00:00Z"}', '{"type":null}']
+    path = tmp_path / "events.jsonl"
+    # No newline at the end: that is a line, too. And a carriage return belongs to its line.
+    path.write_bytes("\n".join([*nostr, *others, "{}\r", *untyped]).encode("latin-1"))
+    done = demo("--input", path, "--json", "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = json.loads(done.stdout)
+    assert report == report_of(tmp_path / "out")
+    assert {row["type"]: row["events"] for row in report["by_type"]} == {
+        "kind 0": 150,
+        "kind 1": 150,
+        "(not JSON)": len(others),
+        "(no type)": 3,
+    }
+    assert report["by_type_and_time"]["unit"] == "day"
+    assert report["fields"]["time"] == {"created_at": 300, "timestamp": 1, "": len(others) + 2}
+    assert not (tmp_path / "out" / "input.jsonl").exists()
+
+
+def test_events_are_compared_after_a_kill(tmp_path: Path) -> None:
+    lines = [f'{{"n":{n}}}'.encode() for n in range(1, 6)]
+    path = tmp_path / "lines"
+    path.write_bytes(b"\n".join(lines))
+    source = generate.Source(path, False, len(lines), sum(map(len, lines)))
+    cases = {
+        "whole": (lines, True),
+        "prefix": (lines[:3], True),
+        "nothing": ([], True),
+        "changed": ([lines[0], b"{}"], False),
+        "longer": ([*lines, b"{}"], False),
+    }
+    for name, (jams, good) in cases.items():
+        with deedbook.Book.create(tmp_path / name) as book:
+            book.append_many(jams)
+        last, equal, _ = crash.look(tmp_path / name, source)
+        assert (last, equal) == (len(jams), good), name
+
+
+def test_the_generator_is_deterministic(tmp_path: Path) -> None:
+    for name, seed in ("a", 1), ("b", 1), ("c", 2):
+        generate.generate(tmp_path / name, 2000, seed)
+    first = (tmp_path / "a").read_bytes()
+    assert first == (tmp_path / "b").read_bytes()
+    assert first != (tmp_path / "c").read_bytes()
+    lines = first.splitlines()
+    assert len({json.loads(line)["messageId"] for line in lines}) == len(lines) == 2000
+    assert min(map(len, lines)) >= 150
+    assert max(map(len, lines)) <= 600
+
+
+def test_a_directory_of_others_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "report.json").write_text("mine")
+    with pytest.raises(workspace.DemoError, match="not a former output"):
+        workspace.prepare(tmp_path, None)
+    assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
+    assert (tmp_path / "report.json").read_text() == "mine"
+
+
+def test_a_former_output_is_cleared_and_nothing_else(tmp_path: Path) -> None:
+    space = workspace.prepare(tmp_path / "out", None)
+    space.log.mkdir()
+    (space.log / "book.log").write_text("old")
+    note = space.root / "note"
+    note.write_text("mine")
+    space.generated.write_text("an input of the next run")
+    with pytest.raises(workspace.DemoError, match="a new run clears"):
+        workspace.prepare(space.root, space.generated)
+    workspace.prepare(space.root, None)
+    assert not space.log.exists()
+    assert note.read_text() == "mine"
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("arguments", "java", "said"),
+    [
+        (["--input", "missing.jsonl"], None, "no such file"),
+        (["--events", "20"], None, "at least 100"),
+        ([], "nowhere", "missing: java"),
+    ],
+)
+def test_what_cannot_work_is_told_in_a_line(
+    tmp_path: Path, arguments: list[str], java: str | None, said: str
+) -> None:
+    environment = {"JAVA_HOME": str(tmp_path / java)} if java else {}
+    done = demo(*arguments, "--out", tmp_path / "out", **environment)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
