@@ -1,14 +1,16 @@
 //! Group commit: one leader's fsync for all waiters, and a failure that sticks.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::error::{Durable, Error, ErrorKind, Result};
 
 /// Serialises the syncs of one log. Positions only grow.
 #[derive(Debug, Default)]
 pub struct GroupCommit {
-    leader: Mutex<()>,
+    /// Whether a leader is at it; the others wait for `led`.
+    leading: Mutex<bool>,
+    led: Condvar,
     durable: AtomicU64,
     failed: OnceLock<String>,
 }
@@ -33,15 +35,25 @@ impl GroupCommit {
         if self.durable() >= target {
             return self.check();
         }
-        let leader = self.leader.lock().unwrap_or_else(PoisonError::into_inner);
-        self.check()?;
-        if self.durable() >= target {
-            return Ok(());
+        let mut leading = self.leading();
+        loop {
+            self.check()?;
+            if self.durable() >= target {
+                return Ok(());
+            }
+            if !*leading {
+                break;
+            }
+            leading = self.led.wait(leading).unwrap_or_else(PoisonError::into_inner);
         }
-        let panicking = PoisonOnPanic(self);
+        *leading = true;
+        drop(leading);
+        let mut leader = Leader { commits: self, panicking: true };
+        // Those whom the last sync woke append first, so that this one serves them, too.
+        std::thread::yield_now();
         let done = sync();
-        std::mem::forget(panicking);
-        let result = match done {
+        leader.panicking = false;
+        match done {
             Ok(reached) => {
                 self.durable.store(reached, Ordering::Release);
                 Ok(())
@@ -50,9 +62,11 @@ impl GroupCommit {
                 self.poison(&error.to_string());
                 Err(error.with_durable(Durable::Unknown))
             }
-        };
-        drop(leader);
-        result
+        }
+    }
+
+    fn leading(&self) -> MutexGuard<'_, bool> {
+        self.leading.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Refuse everything from now on.
@@ -72,12 +86,20 @@ impl GroupCommit {
     }
 }
 
-/// A leader that panics must not leave waiters that believe in it.
-struct PoisonOnPanic<'a>(&'a GroupCommit);
+/// Lets the waiters look, whatever became of the sync. A leader that panics must not leave waiters
+/// that believe in it.
+struct Leader<'a> {
+    commits: &'a GroupCommit,
+    panicking: bool,
+}
 
-impl Drop for PoisonOnPanic<'_> {
+impl Drop for Leader<'_> {
     fn drop(&mut self) {
-        self.0.poison("the thread that synced panicked");
+        if self.panicking {
+            self.commits.poison("the thread that synced panicked");
+        }
+        *self.commits.leading() = false;
+        self.commits.led.notify_all();
     }
 }
 

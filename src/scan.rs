@@ -165,6 +165,8 @@ const TRAILER_BYTES_MAX: usize = 32;
 
 /// Bytes read at a time: small enough to stay in the processor's cache until they are checked.
 const BLOCK_BYTES: usize = 256 << 10;
+/// The first read of a scanner, which may want one record only; each further one is twice as long.
+const FIRST_BLOCK_BYTES: usize = 16 << 10;
 
 /// Walks the records of a part of a file in blocks; nothing is allocated per record.
 #[derive(Debug)]
@@ -178,12 +180,15 @@ pub struct Scanner<P> {
     buf: Vec<u8>,
     /// File offset of `buf[0]`.
     buf_start: u64,
+    /// Size of the next read.
+    block_bytes: usize,
 }
 
 impl<P: Parse> Scanner<P> {
     /// A scanner over `start..end` of a file.
     pub fn new(parse: P, start: u64, end: u64) -> Self {
-        Self { parse, pos: start, last: (start, 0), end, buf: Vec::new(), buf_start: start }
+        let (last, buf, block_bytes) = ((start, 0), Vec::new(), FIRST_BLOCK_BYTES);
+        Self { parse, pos: start, last, end, buf, buf_start: start, block_bytes }
     }
 
     /// Position of the next record.
@@ -229,7 +234,12 @@ impl<P: Parse> Scanner<P> {
                     }
                 }
                 match self.fill(file, need)? {
-                    0 if need == 0 => return Ok(Found::End),
+                    0 if need == 0 && offset >= self.end => return Ok(Found::End),
+                    // The file shrank since its end was looked at: not the end of the range.
+                    0 if need == 0 => {
+                        let why = Stop::Incomplete { need: self.end - offset, left: 0 };
+                        return Ok(Found::Stop { offset, why });
+                    }
                     have if have < need => {
                         let left = self.end.saturating_sub(offset).min(have);
                         return Ok(Found::Stop { offset, why: Stop::Incomplete { need, left } });
@@ -257,7 +267,8 @@ impl<P: Parse> Scanner<P> {
         if need > left {
             return Ok(left);
         }
-        let want = need.max(BLOCK_BYTES as u64).min(left) as usize;
+        let want = need.max(self.block_bytes as u64).min(left) as usize;
+        self.block_bytes = (2 * self.block_bytes).min(BLOCK_BYTES);
         let kept = match self.pos.checked_sub(self.buf_start) {
             Some(skip) if (skip as usize) < self.buf.len() => {
                 let skip = skip as usize;
@@ -297,7 +308,7 @@ fn trailer_fits<P: Parse>(
 
 /// The last byte of `start..end` that is not zero, plus one; `start` if all are zero.
 pub fn end_of_data(file: &dyn File, start: u64, end: u64) -> io::Result<u64> {
-    let mut block = vec![0; BLOCK_BYTES];
+    let mut block = vec![0; end.saturating_sub(start).min(BLOCK_BYTES as u64) as usize];
     let mut stop = end;
     while stop > start {
         let from = stop.saturating_sub(BLOCK_BYTES as u64).max(start);
@@ -324,7 +335,7 @@ pub fn find_intact<P: Parse>(
     end: u64,
 ) -> io::Result<Option<u64>> {
     let mut budget = (end.saturating_sub(start)).saturating_mul(8).saturating_add(64 << 20);
-    let mut block = vec![0; 2 * BLOCK_BYTES];
+    let mut block = vec![0; end.saturating_sub(start).min(2 * BLOCK_BYTES as u64) as usize];
     let mut record = Vec::new();
     let mut at = start;
     while at < end {
@@ -336,7 +347,7 @@ pub fn find_intact<P: Parse>(
             break;
         }
         // Keep half of the block behind each candidate, so that short records are complete.
-        let last = at + there.len() as u64 >= end;
+        let last = read < want || at + there.len() as u64 >= end;
         let candidates = if last { there.len() } else { there.len() / 2 };
         for i in 0..candidates {
             let offset = at + i as u64;

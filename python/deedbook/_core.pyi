@@ -1,11 +1,27 @@
 """The native core of Deedbook. Import its names from `deedbook`."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
 from types import TracebackType
 from typing import Any, Literal, final, overload
 
 from typing_extensions import Buffer, Self
+
+__all__ = [
+    "BatchStream",
+    "Book",
+    "Damage",
+    "Deed",
+    "DeedRange",
+    "Meta",
+    "RecoveryReport",
+    "RepairReport",
+    "SalvageReport",
+    "SalvageRun",
+    "Split",
+    "VerifyReport",
+    "__version__",
+]
 
 __version__: str
 
@@ -21,7 +37,7 @@ class Deed:
     Source: book-uip.md, "Deed Format".
     """
 
-    def __init__(self, event: int | None, mug: int, jam: bytes) -> None: ...
+    def __new__(cls, event: int | None, mug: int, jam: bytes) -> Self: ...
     @property
     def event(self) -> int | None:
         """Event number, from 1 up. None only behind damage that hid the count."""
@@ -250,9 +266,9 @@ class Split:
     Made by `Book.splits`, or from its numbers on another machine.
     """
 
-    def __init__(
-        self, path: _Path, first_event: int | None, deeds: int | None, offset: int, end: int
-    ) -> None:
+    def __new__(
+        cls, path: _Path, first_event: int | None, deeds: int | None, offset: int, end: int
+    ) -> Self:
         """Name the deeds in bytes ``offset..end`` of the log at ``path``.
 
         ``first_event`` None: unknown number (behind damage); ``deeds`` None: not counted.
@@ -277,9 +293,9 @@ class Split:
         *,
         start: int | None = None,
         stop: int | None = None,
-        columns: Iterable[str] | None = None,
+        columns: Sequence[str] | None = None,
         batch_rows: int = 65536,
-        batch_bytes: int = 16777216,
+        batch_bytes: int = 2097152,
         on_corrupt: _OnCorrupt = "raise",
         verify: Literal["crc", "none"] = "crc",
         deed_bytes_max: int = 4294967296,
@@ -298,9 +314,11 @@ class DeedRange:
     """The deeds ``start <= event < stop`` of a book; iterable again and again."""
 
     @property
-    def start(self) -> int: ...
+    def start(self) -> int:
+        """Number of the first deed, clipped to the book."""
     @property
-    def stop(self) -> int: ...
+    def stop(self) -> int:
+        """Number behind the last deed, clipped to the book."""
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[Deed]: ...
     def __reversed__(self) -> Iterator[Deed]: ...
@@ -373,9 +391,11 @@ class Book:
     def path(self) -> str:
         """Directory of the book."""
     @property
-    def mode(self) -> _Mode: ...
+    def mode(self) -> _Mode:
+        """The mode as given to `open`."""
     @property
-    def closed(self) -> bool: ...
+    def closed(self) -> bool:
+        """Whether `close` was called; every call but `close` then raises `ClosedError`."""
     @property
     def layout(self) -> Literal["packed"]:
         """Name of the layout on disk."""
@@ -419,7 +439,8 @@ class Book:
         large_binary, binary_view, string, large_string or string_view, without nulls; or a
         stream or batch with columns ``jam`` and optionally ``mug``.
         Synced once, at the end, with ``durability="always"``. If the iterable raises, what it
-        gave before stays appended. Returns the range of event numbers.
+        gave before stays appended. Returns the range from the first to the last event number;
+        what other threads append meanwhile may lie between (`append_batch` leaves no gap).
         """
     def append_batch(
         self,
@@ -474,9 +495,9 @@ class Book:
         start: int | None = None,
         stop: int | None = None,
         *,
-        columns: Iterable[str] | None = None,
+        columns: Sequence[str] | None = None,
         batch_rows: int = 65536,
-        batch_bytes: int = 16777216,
+        batch_bytes: int = 2097152,
         on_corrupt: _OnCorrupt = "raise",
         verify: Literal["crc", "none"] = "crc",
     ) -> BatchStream:

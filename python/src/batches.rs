@@ -1,11 +1,13 @@
 //! Arrow out: streams of record batches, and splits.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::{ArrayRef, StructArray};
 use arrow_schema::{ArrowError, Field, SchemaRef};
+use deedbook::Damage;
 use deedbook::book::{Batches, Column, Cursor, OnCorrupt, Options, Split};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
@@ -17,7 +19,8 @@ use crate::iterators::locked;
 use crate::reports::PyDamage;
 
 pub const BATCH_ROWS: usize = 65_536;
-pub const BATCH_BYTES: usize = 16 << 20;
+/// Longer batches are slower: fresh memory costs page faults, short batches reuse what was freed.
+pub const BATCH_BYTES: usize = 2 << 20;
 
 /// The columns by name, or the default ones.
 pub fn columns(py: Python<'_>, names: Option<Vec<String>>) -> PyResult<Vec<Column>> {
@@ -46,18 +49,34 @@ pub fn stream_of<'py>(
     requested_schema: Option<Bound<'py, PyCapsule>>,
 ) -> PyResult<Bound<'py, PyCapsule>> {
     let batches = Batches::new(cursor, Column::DEFAULT.to_vec(), BATCH_ROWS, BATCH_BYTES);
-    capsule(py, batches, requested_schema)
+    capsule(py, batches, Damages::default(), requested_schema)
+}
+
+/// Shared by a stream and the capsule that it became. Whoever locks it needs nothing else, so it
+/// may be locked with or without the GIL.
+type Damages = Arc<Mutex<Vec<Damage>>>;
+
+fn note(damages: &Damages, batches: &Batches) {
+    let mut noted = damages.lock().unwrap_or_else(PoisonError::into_inner);
+    if noted.len() < batches.damages().len() {
+        *noted = batches.damages().to_vec();
+    }
 }
 
 fn capsule<'py>(
     py: Python<'py>,
-    batches: Batches,
+    mut batches: Batches,
+    damages: Damages,
     requested_schema: Option<Bound<'py, PyCapsule>>,
 ) -> PyResult<Bound<'py, PyCapsule>> {
     let field = Arc::new(Field::new_struct("", batches.schema().fields().clone(), false));
-    let arrays = batches.map(|batch| match batch {
-        Ok(batch) => Ok(Arc::new(StructArray::from(batch)) as ArrayRef),
-        Err(error) => Err(ArrowError::ExternalError(Box::new(error))),
+    let arrays = std::iter::from_fn(move || {
+        let batch = batches.next().transpose()?;
+        note(&damages, &batches);
+        Some(match batch {
+            Ok(batch) => Ok(Arc::new(StructArray::from(batch)) as ArrayRef),
+            Err(error) => Err(ArrowError::ExternalError(Box::new(error))),
+        })
     });
     let reader = Box::new(ArrayIterator::new(arrays, field));
     Ok(to_stream_pycapsule(py, reader, requested_schema)?)
@@ -72,13 +91,13 @@ pub fn default_schema(py: Python<'_>) -> PyResult<Bound<'_, PyCapsule>> {
 pub struct BatchStream {
     batches: Mutex<Option<Batches>>,
     schema: SchemaRef,
-    damages: Mutex<Vec<PyDamage>>,
+    damages: Damages,
 }
 
 impl BatchStream {
     pub fn new(batches: Batches) -> Self {
         let schema = batches.schema();
-        Self { batches: Mutex::new(Some(batches)), schema, damages: Mutex::default() }
+        Self { batches: Mutex::new(Some(batches)), schema, damages: Damages::default() }
     }
 }
 
@@ -86,10 +105,7 @@ impl BatchStream {
 impl BatchStream {
     #[getter]
     fn damages(&self, py: Python<'_>) -> Vec<PyDamage> {
-        match &*locked(py, &self.batches) {
-            Some(batches) => batches.damages().iter().cloned().map(PyDamage).collect(),
-            None => locked(py, &self.damages).clone(),
-        }
+        locked(py, &self.damages).iter().cloned().map(PyDamage).collect()
     }
 
     fn __iter__(slf: Py<Self>) -> Py<Self> {
@@ -101,7 +117,11 @@ impl BatchStream {
         let Some(batches) = guard.as_mut() else {
             return Ok(None);
         };
-        let batch = py.detach(|| batches.next().transpose());
+        let batch = py.detach(|| {
+            let batch = batches.next().transpose();
+            note(&self.damages, batches);
+            batch
+        });
         Ok(batch.transpose().or_raise(py)?.map(PyRecordBatch::new))
     }
 
@@ -115,7 +135,7 @@ impl BatchStream {
         let batches = batches.ok_or_else(|| {
             invalid(py, "this stream was handed over already; ask the book for another".into())
         })?;
-        capsule(py, batches, requested_schema)
+        capsule(py, batches, self.damages.clone(), requested_schema)
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
@@ -141,8 +161,8 @@ impl PySplit {
     }
 
     #[getter]
-    fn path(&self) -> String {
-        self.0.path.to_string_lossy().into_owned()
+    fn path(&self) -> OsString {
+        self.0.path.clone().into_os_string()
     }
 
     #[getter]
@@ -165,9 +185,9 @@ impl PySplit {
         self.0.end
     }
 
-    #[pyo3(signature = (*, start=None, stop=None, columns=None, batch_rows=BATCH_ROWS,
-                        batch_bytes=BATCH_BYTES, on_corrupt="raise", verify="crc",
-                        deed_bytes_max=deedbook::book::DEED_BYTES_MAX))]
+    #[pyo3(signature = (*, start=None, stop=None, columns=None, batch_rows=65536,
+                        batch_bytes=2097152, on_corrupt="raise", verify="crc",
+                        deed_bytes_max=4294967296))]
     #[allow(clippy::too_many_arguments)]
     fn batches(
         &self,

@@ -1,5 +1,6 @@
 //! The class `Book`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -20,9 +21,9 @@ use crate::iterators::{BackIterator, DeedIterator, FollowIterator, JamIterator};
 use crate::range::{DeedRange, event_of};
 use crate::reports::{PyRecoveryReport, PyRepairReport, PySalvageReport, PyVerifyReport};
 
-const DEED_BYTES_MAX: u64 = book::DEED_BYTES_MAX;
-const FILE_MODE: u32 = 0o644;
-const SPLIT_BYTES: u64 = 64 << 20;
+// The signatures below show these numbers, because `help()` and the stub cannot show names.
+const _: () = assert!(book::DEED_BYTES_MAX == 4_294_967_296);
+const _: () = assert!(BATCH_ROWS == 65_536 && BATCH_BYTES == 2_097_152);
 
 #[pyclass(frozen, name = "Book", module = "deedbook")]
 pub struct PyBook {
@@ -88,7 +89,7 @@ impl PyBook {
 impl PyBook {
     #[staticmethod]
     #[pyo3(signature = (path, mode="r", *, durability="always", recovery="valid", epoch=None,
-                        deed_bytes_max=DEED_BYTES_MAX, file_mode=FILE_MODE))]
+                        deed_bytes_max=4294967296, file_mode=0o644))]
     #[allow(clippy::too_many_arguments)]
     fn open(
         py: Python<'_>,
@@ -119,8 +120,8 @@ impl PyBook {
     }
 
     #[staticmethod]
-    #[pyo3(signature = (path, *, durability="always", epoch=None, deed_bytes_max=DEED_BYTES_MAX,
-                        file_mode=FILE_MODE))]
+    #[pyo3(signature = (path, *, durability="always", epoch=None, deed_bytes_max=4294967296,
+                        file_mode=0o644))]
     fn create(
         py: Python<'_>,
         path: PathBuf,
@@ -155,8 +156,8 @@ impl PyBook {
     }
 
     #[getter]
-    fn path(&self) -> String {
-        self.book.path().to_string_lossy().into_owned()
+    fn path(&self) -> OsString {
+        self.book.path().into()
     }
 
     #[getter]
@@ -259,7 +260,9 @@ impl PyBook {
         py.detach(|| self.book.refresh()).or_raise(py)
     }
 
-    fn read(&self, py: Python<'_>, event: u64) -> PyResult<PyDeed> {
+    fn read(&self, py: Python<'_>, event: i128) -> PyResult<PyDeed> {
+        // No log has an event 0, so that stands for what is below, as the last u64 for what is above.
+        let event = event.clamp(0, u64::MAX.into()) as u64;
         let deed = py.detach(|| self.book.read(event)).or_raise(py)?;
         Ok(PyDeed::build(py, deed.event, deed.mug, &deed.jam))
     }
@@ -273,7 +276,7 @@ impl PyBook {
             return Ok(Bound::new(py, DeedRange::new(py, &self.book, slice)?)?.into_any());
         }
         let event = event_of(py, &self.book, key.extract()?)?;
-        Ok(Bound::new(py, self.read(py, event)?)?.into_any())
+        Ok(Bound::new(py, self.read(py, event.into())?)?.into_any())
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
@@ -328,8 +331,8 @@ impl PyBook {
         Ok(FollowIterator { follow: Mutex::new(follow), timeout })
     }
 
-    #[pyo3(signature = (start=None, stop=None, *, columns=None, batch_rows=BATCH_ROWS,
-                        batch_bytes=BATCH_BYTES, on_corrupt="raise", verify="crc"))]
+    #[pyo3(signature = (start=None, stop=None, *, columns=None, batch_rows=65536,
+                        batch_bytes=2097152, on_corrupt="raise", verify="crc"))]
     #[allow(clippy::too_many_arguments)]
     fn batches(
         &self,
@@ -350,7 +353,7 @@ impl PyBook {
         Ok(BatchStream::new(Batches::new(cursor, columns, batch_rows, batch_bytes)))
     }
 
-    #[pyo3(signature = (split_bytes=SPLIT_BYTES, start=None, stop=None))]
+    #[pyo3(signature = (split_bytes=67108864, start=None, stop=None))]
     fn splits(
         &self,
         py: Python<'_>,
@@ -394,7 +397,7 @@ impl PyBook {
     }
 
     #[staticmethod]
-    #[pyo3(signature = (path, *, deed_bytes_max=DEED_BYTES_MAX, progress=None))]
+    #[pyo3(signature = (path, *, deed_bytes_max=4294967296, progress=None))]
     fn verify(
         py: Python<'_>,
         path: PathBuf,
@@ -409,14 +412,14 @@ impl PyBook {
     }
 
     #[staticmethod]
-    #[pyo3(signature = (path, *, deed_bytes_max=DEED_BYTES_MAX))]
+    #[pyo3(signature = (path, *, deed_bytes_max=4294967296))]
     fn repair(py: Python<'_>, path: PathBuf, deed_bytes_max: u64) -> PyResult<PyRepairReport> {
         let options = Options { deed_bytes_max, ..Options::default() };
         py.detach(|| book::repair(&path, &options)).or_raise(py).map(PyRepairReport)
     }
 
     #[staticmethod]
-    #[pyo3(signature = (source, target, *, deed_bytes_max=DEED_BYTES_MAX, progress=None))]
+    #[pyo3(signature = (source, target, *, deed_bytes_max=4294967296, progress=None))]
     fn salvage(
         py: Python<'_>,
         source: PathBuf,
@@ -437,6 +440,6 @@ impl PyBook {
             Ok(None) => "empty".into(),
             Err(_) => "closed".into(),
         };
-        format!("<deedbook.Book {:?}, {state}, mode {:?}>", self.path(), self.mode())
+        format!("<deedbook.Book {:?}, {state}, mode {:?}>", self.book.path(), self.mode())
     }
 }

@@ -43,7 +43,7 @@ fn build<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyAny>> {
     let module = CLASSES
         .get_or_try_init(py, || PyModule::import(py, "deedbook._errors").map(Bound::unbind))?;
     let class = module.bind(py).getattr(class_name(error.kind()))?;
-    let path = error.path().map(|path| path.to_string_lossy().into_owned());
+    let path = error.path().map(|path| path.as_os_str().to_owned());
     let exception = match error.kind() {
         ErrorKind::Io | ErrorKind::Missing | ErrorKind::AlreadyExists => {
             let errno = error.io_source().and_then(std::io::Error::raw_os_error).unwrap_or(

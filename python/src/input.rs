@@ -25,7 +25,10 @@ pub fn bytes_of<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Cow<'a, [u8]>> {
     if let Ok(bytes) = object.cast::<PyByteArray>() {
         return Ok(Cow::Owned(bytes.to_vec()));
     }
-    let refuse = |_| {
+    let refuse = |raised: PyErr| {
+        if !raised.is_instance_of::<PyTypeError>(object.py()) {
+            return raised;
+        }
         let name = object.get_type().name().map_or("?".into(), |name| name.to_string());
         PyTypeError::new_err(format!("a bytes-like object is required, not {name:?}"))
     };
@@ -109,6 +112,9 @@ impl<'a> Appender<'a> {
     }
 
     fn flush(&mut self) -> deedbook::Result<()> {
+        if self.batch.is_empty() && self.first.is_some() {
+            return Ok(());
+        }
         let first = self.book.append_unsynced(&self.batch)?;
         self.first.get_or_insert(first);
         self.last = first + self.batch.len();

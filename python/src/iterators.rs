@@ -91,7 +91,6 @@ impl FollowIterator {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyDeed>> {
-        let mut follow = locked(py, &self.follow);
         let begun = Instant::now();
         loop {
             let left = match self.timeout {
@@ -99,6 +98,9 @@ impl FollowIterator {
                 None => PATIENCE,
             };
             let found = {
+                // Let go of between two looks: who else wants it, a signal handler too, must not
+                // wait for a follower that waits for ever.
+                let mut follow = locked(py, &self.follow);
                 let follow = &mut *follow;
                 py.detach(move || {
                     let deed = follow.next(left.min(PATIENCE))?;

@@ -19,11 +19,12 @@ pub struct DeedRange {
     stop: u64,
 }
 
-/// An event number as given: counted from the end if negative.
+/// An event number as given: counted from the end if negative. What no log can have becomes 0 or
+/// the last u64, which no log has.
 pub fn event_of(py: Python<'_>, book: &Book, given: i128) -> PyResult<u64> {
     let behind = i128::from(book.last().or_raise(py)?) + 1;
-    let event = if given < 0 { (behind + given).max(0) } else { given };
-    u64::try_from(event).map_err(|_| invalid(py, format!("event {given}, beyond 2^64")))
+    let event = if given < 0 { behind.saturating_add(given) } else { given };
+    Ok(event.clamp(0, u64::MAX.into()) as u64)
 }
 
 impl DeedRange {

@@ -1,5 +1,6 @@
 //! Reports as values with attributes, and as plain dictionaries.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use deedbook::Damage;
@@ -53,8 +54,9 @@ fn plain<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     }
 }
 
-fn text(path: &Option<PathBuf>) -> Option<String> {
-    path.as_ref().map(|path| path.to_string_lossy().into_owned())
+/// A path as Python has it, whatever its bytes.
+fn text(path: &Option<PathBuf>) -> Option<OsString> {
+    path.as_ref().map(OsString::from)
 }
 
 fn damages(damages: &[Damage]) -> Vec<PyDamage> {
@@ -83,7 +85,7 @@ report!(PyRecoveryReport, "RecoveryReport", RecoveryReport, {
     durable_end: Option<u64> = |report| report.durable_end,
     mark: &'static str = |report| report.mark.name(),
     damage: Option<PyDamage> = |report| report.damage.clone().map(PyDamage),
-    saved_to: Option<String> = |report| text(&report.saved_to),
+    saved_to: Option<OsString> = |report| text(&report.saved_to),
 });
 
 report!(PyVerifyReport, "VerifyReport", VerifyReport, {
@@ -101,10 +103,10 @@ report!(PyVerifyReport, "VerifyReport", VerifyReport, {
 });
 
 report!(PyRepairReport, "RepairReport", RepairReport, {
-    path: String = |report| report.path.to_string_lossy().into_owned(),
+    path: OsString = |report| report.path.clone().into_os_string(),
     valid_end: u64 = |report| report.valid_end,
     cut_bytes: u64 = |report| report.cut_bytes,
-    saved_to: Option<String> = |report| text(&report.saved_to),
+    saved_to: Option<OsString> = |report| text(&report.saved_to),
     damage: Option<PyDamage> = |report| report.damage.clone().map(PyDamage),
 });
 

@@ -1,7 +1,7 @@
 //! Deeds encoded before they are appended, so that many cost one write.
 
+use super::blocks::BLOCK_BYTES;
 use super::format::{FORMAT, FRAMING_BYTES, MUG_BYTES, encode_deed};
-use super::recover::BLOCK_BYTES;
 use crate::error::{Durable, Error, ErrorKind, Result};
 
 /// Encoded deeds, appended all or not at all by [`Book::append_batch`](super::Book::append_batch).
@@ -16,6 +16,8 @@ pub struct Batch {
     /// Where blocks for the index may end: deeds before it, and byte.
     pub(super) cuts: Vec<(u64, usize)>,
     deed_bytes_max: u64,
+    /// The longest jam: the book may have a lower limit than the batch.
+    pub(super) jam_len_max: usize,
 }
 
 impl Batch {
@@ -29,6 +31,7 @@ impl Batch {
             last_sum: 0,
             cuts: Vec::new(),
             deed_bytes_max,
+            jam_len_max: 0,
         }
     }
 
@@ -36,6 +39,7 @@ impl Batch {
     #[inline]
     pub fn push(&mut self, mug: u32, jam: &[u8]) -> Result<()> {
         check_len(jam.len(), self.deed_bytes_max)?;
+        self.jam_len_max = self.jam_len_max.max(jam.len());
         self.last_at = self.bytes.len();
         self.last_sum = encode_deed(&mut self.bytes, mug, jam);
         if self.deeds == 0 {
@@ -70,6 +74,7 @@ impl Batch {
         self.cuts.clear();
         self.deeds = 0;
         self.last_at = 0;
+        self.jam_len_max = 0;
     }
 }
 

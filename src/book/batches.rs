@@ -125,7 +125,7 @@ impl Batches {
             };
             let Some((event, offset, frame)) = stepped else { break };
             let jam = frame.jam(self.cursor.bytes());
-            if bytes + jam.len() > i32::MAX as usize {
+            if self.columns.contains(&Column::Jam) && bytes + jam.len() > i32::MAX as usize {
                 if rows == 0 {
                     let message =
                         format!("jam of {} bytes, Arrow binary holds 2^31 - 1", jam.len());

@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::format::{FORMAT, FRAMING_BYTES, Frame, HEADER_BYTES, MUG_BYTES, Packed};
-use super::recover::deed_before;
+use super::format::{FORMAT, FRAMING_BYTES, Frame, MUG_BYTES, Packed};
 use super::survey::{Borders, is_whole, resync};
 use crate::error::{Error, ErrorKind, Result};
 use crate::scan::{Damage, Found, Scanner, Stop};
@@ -64,7 +63,7 @@ pub struct Cursor {
     on_corrupt: OnCorrupt,
     borders: Borders,
     damages: Vec<Damage>,
-    /// Damage at the end of the range, to be raised there.
+    /// Damage that no deed of the range shows, to be told at its end.
     trailing: Option<Damage>,
     finished: bool,
 }
@@ -102,7 +101,7 @@ impl Cursor {
         self
     }
 
-    /// Raise this damage at the end of the range.
+    /// Raise this damage at the end of the range, or note it there.
     pub(crate) fn with_trailing(mut self, damage: Option<Damage>) -> Self {
         self.trailing = damage;
         self
@@ -140,13 +139,21 @@ impl Cursor {
         }
     }
 
-    /// Pass over the deeds below `start`.
+    /// Pass over the deeds below `start`, and forget damage that hid none but these.
     pub(crate) fn skip_to(&mut self, start: u64) -> Result<()> {
         while self.range.event.is_some_and(|event| event < start) {
-            if self.advance()?.is_none() {
-                return Ok(());
+            let Some((event, offset, _)) = self.advance()? else { break };
+            if event.is_none_or(|event| event >= start) {
+                // Behind damage that reached beyond `start`: the next to give.
+                self.scanner.seek(offset);
+                self.range.event = event;
+                break;
             }
         }
+        self.damages.retain(|damage| {
+            let lost = damage.first_lost.zip(damage.records_lost);
+            lost.is_none_or(|(first, lost)| first.saturating_add(lost) > start)
+        });
         Ok(())
     }
 
@@ -170,9 +177,13 @@ impl Cursor {
                 }
                 Found::End => {
                     self.finished = true;
-                    return match self.trailing.take() {
-                        None => Ok(None),
-                        Some(damage) => Err(self.corrupt(&damage)),
+                    return match (self.trailing.take(), self.on_corrupt) {
+                        (None, _) => Ok(None),
+                        (Some(damage), OnCorrupt::Raise) => Err(self.corrupt(&damage)),
+                        (Some(damage), OnCorrupt::Skip) => {
+                            self.damages.push(damage);
+                            Ok(None)
+                        }
                     };
                 }
                 Found::Stop { offset, why } => self.pass_over(offset, &why)?,
@@ -226,117 +237,4 @@ impl Cursor {
 pub(crate) fn corrupt(path: &std::path::Path, damage: &Damage, kind: ErrorKind) -> Error {
     let error = Error::new(kind, damage.reason.clone()).of(FORMAT).at(path);
     error.offset_at(damage.offset).with_next_intact(damage.next_intact)
-}
-
-/// Walks backwards, from length trailer to length trailer.
-#[derive(Debug)]
-pub struct BackCursor {
-    file: Arc<dyn File>,
-    path: PathBuf,
-    codec: Packed,
-    /// Byte behind the next deed to give.
-    end: u64,
-    /// Number of the deed behind it.
-    event: u64,
-    /// Give no deed below this number.
-    start: u64,
-    buf: Vec<u8>,
-    buf_start: u64,
-    long: Vec<u8>,
-}
-
-const BACK_BLOCK_BYTES: u64 = 256 << 10;
-
-impl BackCursor {
-    pub(crate) fn new(
-        file: Arc<dyn File>,
-        path: PathBuf,
-        codec: Packed,
-        end: u64,
-        event: u64,
-        start: u64,
-    ) -> Self {
-        let buf_start = end;
-        Self { file, path, codec, end, event, start, buf: Vec::new(), buf_start, long: Vec::new() }
-    }
-
-    /// The next deed, going down.
-    #[allow(clippy::should_implement_trait)]
-    pub fn next(&mut self) -> Result<Option<DeedRef<'_>>> {
-        if self.event <= self.start {
-            return Ok(None);
-        }
-        let event = self.event - 1;
-        let fail = |e| Error::io("read the log", &self.path, e).offset_at(self.end).of(FORMAT);
-        if self.end.saturating_sub(self.buf_start) < BACK_BLOCK_BYTES / 4
-            && self.buf_start > HEADER_BYTES
-        {
-            let from = self.end.saturating_sub(BACK_BLOCK_BYTES).max(HEADER_BYTES);
-            self.buf.resize((self.end - from) as usize, 0);
-            let read = crate::storage::read_full(&*self.file, &mut self.buf, from).map_err(fail)?;
-            self.buf.truncate(read);
-            self.buf_start = from;
-        }
-        let window = Window { bytes: &self.buf, start: self.buf_start, file: &*self.file };
-        let found = deed_before(&window, self.codec, HEADER_BYTES, self.end, &mut self.long);
-        match found.map_err(fail)? {
-            Ok((offset, frame)) => {
-                self.end = offset;
-                self.event = event;
-                let jam = frame.jam(&self.long);
-                Ok(Some(DeedRef { event: Some(event), offset, mug: frame.mug, jam }))
-            }
-            Err(reason) => {
-                let message = format!("deed {event}, read backwards: {reason}");
-                self.start = self.event;
-                let error = Error::new(ErrorKind::Corrupt, message).of(FORMAT).at(&self.path);
-                Err(error.offset_at(self.end))
-            }
-        }
-    }
-}
-
-/// A file of which a stretch is in memory already.
-#[derive(Debug)]
-struct Window<'a> {
-    bytes: &'a [u8],
-    start: u64,
-    file: &'a dyn File,
-}
-
-impl File for Window<'_> {
-    fn len(&self) -> std::io::Result<u64> {
-        self.file.len()
-    }
-
-    fn id(&self) -> std::io::Result<crate::storage::FileId> {
-        self.file.id()
-    }
-
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> std::io::Result<usize> {
-        let at = offset.checked_sub(self.start).and_then(|at| usize::try_from(at).ok());
-        match at.and_then(|at| self.bytes.get(at..at.checked_add(buf.len())?)) {
-            Some(there) => {
-                buf.copy_from_slice(there);
-                Ok(buf.len())
-            }
-            None => self.file.read_at(buf, offset),
-        }
-    }
-
-    fn write_at(&self, _buf: &[u8], _offset: u64) -> std::io::Result<usize> {
-        Err(std::io::ErrorKind::Unsupported.into())
-    }
-
-    fn set_len(&self, _len: u64) -> std::io::Result<()> {
-        Err(std::io::ErrorKind::Unsupported.into())
-    }
-
-    fn allocate(&self, _len: u64) -> std::io::Result<bool> {
-        Ok(false)
-    }
-
-    fn sync_data(&self) -> std::io::Result<()> {
-        Err(std::io::ErrorKind::Unsupported.into())
-    }
 }

@@ -3,10 +3,11 @@
 use std::time::{Duration, Instant};
 
 use super::Book;
-use super::cursor::{Cursor, DeedRef, OnCorrupt};
+use super::cursor::{Cursor, DeedRef, OnCorrupt, corrupt};
 use super::format::FORMAT;
+use super::survey::resync;
 use crate::error::{Error, ErrorKind, Result};
-use crate::scan::{end_of_data, find_intact};
+use crate::scan::{Found, Scanner};
 
 const POLL_FIRST: Duration = Duration::from_micros(500);
 const POLL_LONGEST: Duration = Duration::from_millis(20);
@@ -80,20 +81,20 @@ impl Follow {
         self.stuck = Some((end, Instant::now()));
         let fail = |e| Error::io("read the log", &shared.log_path, e).of(FORMAT);
         let file_end = shared.file.len().map_err(fail)?;
-        let data_end = end_of_data(&*shared.file, end, file_end).map_err(fail)?;
-        if data_end <= end {
-            return Ok(());
-        }
-        let next = find_intact(&*shared.file, &shared.codec, end, data_end).map_err(fail)?;
-        match next {
-            // At `end` itself: the writer completed it in the meantime.
+        let mut scanner = Scanner::new(shared.codec, end, file_end);
+        let why = match scanner.next(&*shared.file).map_err(fail)? {
+            Found::Stop { why, .. } => why,
+            // The writer completed it in the meantime.
+            Found::Record { .. } | Found::End => return Ok(()),
+        };
+        // A long deed that is still being written may hold deeds itself: only one that is known to
+        // lie behind it is proof.
+        let (file, borders) = (&*shared.file, shared.borders());
+        let found = resync(file, shared.codec, end, &why, file_end, Some(self.next), &borders);
+        let proof = found.map_err(fail)?.damage.filter(|damage| damage.next_intact.is_some());
+        match proof {
             None => Ok(()),
-            Some(next) if next == end => Ok(()),
-            Some(next) => {
-                let message = format!("deed {}: damaged, with intact deeds behind it", self.next);
-                let error = Error::new(ErrorKind::Corrupt, message).of(FORMAT).at(&shared.log_path);
-                Err(error.offset_at(end).with_next_intact(Some(next)))
-            }
+            Some(damage) => Err(corrupt(&shared.log_path, &damage, ErrorKind::Corrupt)),
         }
     }
 }

@@ -37,6 +37,14 @@ pub const HEAD_BYTES: u64 = 12;
 pub const TAIL_BYTES: u64 = 12;
 /// A deed's whole size less its `len_d`.
 pub const FRAMING_BYTES: u64 = HEAD_BYTES + TAIL_BYTES - MUG_BYTES;
+/// `let_d` is not 0, so of the zeros behind the last other byte at most 7 belong to a deed.
+const TRAILING_ZEROS_MAX: u64 = TAIL_BYTES - 4 - 1;
+
+/// Up to where a deed can reach if the bytes from `data_end` to `end` are zeros.
+pub fn reach(data_end: u64, end: u64) -> u64 {
+    data_end.saturating_add(TRAILING_ZEROS_MAX).min(end)
+}
+
 /// The default limit of `len_d`.
 pub const DEED_BYTES_MAX: u64 = 1 << 32;
 

@@ -1,24 +1,23 @@
 //! Mending, only when asked: `repair` cuts in place, `salvage` copies what is good.
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use super::Book;
 use super::batch::Batch;
 use super::cursor::{Cursor, OnCorrupt, Range};
-use super::format::{FORMAT, HEADER_BYTES, LOG_NAME, Packed};
+use super::format::{FORMAT, HEADER_BYTES, Packed};
+use super::look::{look_at, resolve};
 use super::meta::Meta;
-use super::open::{look_at, resolve};
 use super::options::{Mode, Options, Recovery};
+use super::recover::Depth;
 use super::report::{RepairReport, SalvageReport, SalvageRun};
 use super::survey::Borders;
-use super::verify::borders_of;
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
-use crate::storage::{Access, File, read_full, write_full};
+use crate::storage::Access;
 
 /// Copied or checked between two calls of a progress function.
 pub(super) const PROGRESS_BYTES: u64 = 4 << 20;
-const COPY_BYTES: usize = 1 << 20;
 const SALVAGE_BATCH_BYTES: usize = 4 << 20;
 
 /// Cut a log behind its valid prefix, after saving what is cut in `book.log.cut-OFFSET` beside it.
@@ -26,76 +25,21 @@ const SALVAGE_BATCH_BYTES: usize = 4 << 20;
 pub fn repair(path: impl AsRef<Path>, options: &Options) -> Result<RepairReport> {
     let options = Options { recovery: Recovery::Spec, ..options.clone() };
     let (dir, log) = resolve(path.as_ref(), &options);
-    let looked = look_at(&options, &dir, &log, Access::Read)?;
-    let (tip, damage) = (looked.findings.tip, looked.findings.damage.clone());
-    let torn = looked.findings.verdict == crate::scan::Verdict::Torn;
-    drop(looked);
-    // Opening does the cutting; a torn tail, which it would only drop, is saved first. A header
-    // that is damaged is refused there.
-    let mut saved_to = None;
-    if torn {
-        let file = options.storage.open(&log, Access::Read);
-        let file = file.map_err(|e| Error::io("open the log", &log, e).of(FORMAT))?;
-        saved_to = save_tail(&options, &*file, &log, tip.end)?;
-    }
-    let book = options.open(&dir, Mode::Append)?;
+    // Only an existing log; what there is to cut is decided under the lock.
+    drop(look_at(&options, &dir, &log, Access::Read, Depth::Quick)?);
+    // Opening does the cutting, but checks every deed first: it cuts what `verify` complains
+    // about. A header that is damaged is refused there.
+    let book = Book::open_writer(dir, log.clone(), Mode::Append, options, Depth::Full)
+        .map_err(|e| e.of(FORMAT))?;
     let report = book.recovery().clone();
     book.close()?;
     Ok(RepairReport {
         path: log,
         valid_end: report.valid_end,
         cut_bytes: report.cut_bytes,
-        saved_to: saved_to.or(report.saved_to),
-        damage,
+        saved_to: report.saved_to,
+        damage: report.damage,
     })
-}
-
-/// Copy the bytes from `from` on, without trailing zeros, to a new file beside the log, durably.
-/// `None` if there are only zeros.
-pub(super) fn save_tail(
-    options: &Options,
-    file: &dyn File,
-    log: &Path,
-    from: u64,
-) -> Result<Option<PathBuf>> {
-    let storage = &*options.storage;
-    let fail = |doing: &str, path: &Path, e: io::Error| Error::io(doing, path, e).of(FORMAT);
-    let end = file.len().map_err(|e| fail("look at the log", log, e))?;
-    let end =
-        crate::scan::end_of_data(file, from, end).map_err(|e| fail("read the log", log, e))?;
-    if end == from {
-        return Ok(None);
-    }
-    let mut name = format!("{LOG_NAME}.cut-{from}");
-    let mut tries = 1;
-    let (path, copy) = loop {
-        let path = log.with_file_name(&name);
-        match storage.create_new(&path, options.file_mode) {
-            Ok(copy) => break (path, copy),
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && tries < 1000 => {
-                tries += 1;
-                name = format!("{LOG_NAME}.cut-{from}.{tries}");
-            }
-            Err(e) => return Err(fail("save the tail", &path, e)),
-        }
-    };
-    let mut block = vec![0; COPY_BYTES];
-    let mut at = from;
-    while at < end {
-        let want = (end - at).min(COPY_BYTES as u64) as usize;
-        let target = block.get_mut(..want).unwrap_or_default();
-        let read = read_full(file, target, at).map_err(|e| fail("read the log", log, e))?;
-        let there = target.get(..read).unwrap_or_default();
-        if there.is_empty() {
-            break;
-        }
-        write_full(&*copy, there, at - from).map_err(|e| fail("save the tail", &path, e))?;
-        at += there.len() as u64;
-    }
-    copy.sync_data().map_err(|e| fail("save the tail", &path, e))?;
-    let dir = path.parent().unwrap_or(Path::new("."));
-    storage.sync_dir(dir).map_err(|e| fail("save the tail", &path, e))?;
-    Ok(Some(path))
 }
 
 /// Copy every intact deed, and the metadata, to a new log. Deeds behind a gap get new numbers,
@@ -108,10 +52,10 @@ pub fn salvage(
     mut progress: impl FnMut(u64, u64) -> Result<()>,
 ) -> Result<SalvageReport> {
     let (dir, log) = resolve(source.as_ref(), options);
-    let looked = look_at(options, &dir, &log, Access::Read)?;
+    let looked = look_at(options, &dir, &log, Access::Read, Depth::Quick)?;
     let findings = &looked.findings;
     let first = if findings.tip.records > 0 { findings.tip.first } else { looked.header_first };
-    let borders: Borders = borders_of(options, &dir, &looked);
+    let borders = Borders::of(options, &dir, &looked);
     let range = Range {
         offset: HEADER_BYTES,
         end: findings.file_end,

@@ -1,12 +1,16 @@
 #![doc = include_str!("FORMAT.md")]
 
+mod back;
 mod background;
 mod batch;
 #[cfg(feature = "arrow")]
 mod batches;
+mod blocks;
 mod cursor;
+mod epoch;
 mod follow;
 mod format;
+mod look;
 mod mend;
 mod meta;
 mod open;
@@ -16,6 +20,9 @@ mod recover;
 mod report;
 mod split;
 mod survey;
+mod sync;
+mod tail;
+mod tip;
 mod verify;
 mod writer;
 
@@ -28,12 +35,13 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::scan::Damage;
 use crate::sidecar::{Index, MarkFile, WriterLock};
 use crate::storage::{File, FileId, fork_generation};
-use recover::Tip;
+use tip::Tip;
 
+pub use back::BackCursor;
 pub use batch::Batch;
 #[cfg(feature = "arrow")]
 pub use batches::{Batches, Column};
-pub use cursor::{BackCursor, Cursor, DeedRef, OnCorrupt};
+pub use cursor::{Cursor, DeedRef, OnCorrupt};
 pub use follow::Follow;
 pub use format::{DEED_BYTES_MAX, LOG_NAME, Layout, META_NAME, Packed};
 pub use mend::{repair, salvage};
@@ -49,7 +57,13 @@ pub use verify::verify;
 #[derive(Clone, Debug)]
 pub struct Book {
     shared: Arc<Shared>,
+    _owner: Arc<Owner>,
 }
+
+/// Held by every clone of a handle, but not by the thread that syncs in the background: with the
+/// last of them the log is closed, whatever that thread is doing.
+#[derive(Debug)]
+struct Owner(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
@@ -64,13 +78,15 @@ struct Shared {
     born: u64,
     closed: AtomicBool,
     state: Mutex<State>,
-    index: Mutex<Index>,
+    index: Arc<Mutex<Index>>,
     commits: GroupCommit,
     durable_records: AtomicU64,
     /// Whether anything is known of durability: always for a writer, with a mark for a reader.
     durability_known: AtomicBool,
     mark_file: Mutex<Option<MarkFile>>,
     lock: Mutex<Option<WriterLock>>,
+    /// Held while the metadata is read, changed and written.
+    meta: Mutex<()>,
     recovery: RecoveryReport,
 }
 
@@ -117,10 +133,10 @@ impl Shared {
     }
 }
 
-impl Drop for Shared {
+impl Drop for Owner {
     fn drop(&mut self) {
         // Nobody is left to be told; what was acknowledged is durable already.
-        let _ = self.finish();
+        let _ = self.0.finish();
     }
 }
 
@@ -192,6 +208,7 @@ impl Book {
             let error = Error::new(ErrorKind::ReadOnly, "opened for reading");
             return Err(error.of(format::FORMAT).at(&shared.dir.join(META_NAME)));
         }
+        let _changing = shared.meta.lock().unwrap_or_else(PoisonError::into_inner);
         meta.save(&*shared.options.storage, &shared.dir, shared.options.file_mode)
     }
 

@@ -27,7 +27,9 @@ pub enum Recovery {
     /// Keep every intact deed, cut a torn tail, refuse a corrupt log.
     #[default]
     Valid,
-    /// The same, and cut intact deeds that were never acknowledged as durable.
+    /// The same, and cut intact deeds that were never acknowledged as durable. Every sync then
+    /// syncs the mark, too. Of what a handle with another setting wrote, nothing is cut, because
+    /// its mark may be older than what it acknowledged.
     Acknowledged,
     /// Cut behind the last valid deed whatever lies there, after saving what is cut.
     Spec,
@@ -56,8 +58,8 @@ pub struct Options {
     pub durability: Durability,
     /// What opening for write does with a tail that is not clean.
     pub recovery: Recovery,
-    /// Last event before this log's first one, for an empty log. By default what an earlier handle
-    /// was told, the N of a directory named `0iN`, or 0.
+    /// Last event before this log's first one, for an empty log. By default the N of a directory
+    /// named `0iN` (any other is refused there), what an earlier handle was told, or 0.
     pub epoch: Option<u64>,
     /// Limit of a deed's `len_d` (mug and jam), bytes.
     pub deed_bytes_max: u64,
@@ -88,10 +90,15 @@ impl Options {
 
     /// Open the book in a directory, or with a `book.log` named itself.
     pub fn open(&self, path: impl AsRef<Path>, mode: Mode) -> Result<Book> {
+        self.check()?;
+        Book::open_with(path.as_ref(), mode, self.clone()).map_err(|error| error.of(FORMAT))
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
         if self.deed_bytes_max < super::format::MUG_BYTES || self.deed_bytes_max > 1 << 62 {
             let message = format!("deed limit {} bytes, from 4 to 2^62", self.deed_bytes_max);
             return Err(Error::new(ErrorKind::InvalidArgument, message).of(FORMAT));
         }
-        Book::open_with(path.as_ref(), mode, self.clone()).map_err(|error| error.of(FORMAT))
+        Ok(())
     }
 }

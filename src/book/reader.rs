@@ -3,11 +3,12 @@
 use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering;
 
-use super::cursor::{BackCursor, Cursor, OnCorrupt, Range, corrupt};
-use super::format::{FORMAT, FRAMING_BYTES, HEADER_BYTES, MUG_BYTES, Packed, parse_header};
-use super::open::catch_up;
-use super::recover::Tip;
+use super::back::BackCursor;
+use super::blocks::catch_up;
+use super::cursor::{Cursor, OnCorrupt, Range, corrupt};
+use super::format::{FORMAT, FRAMING_BYTES, HEADER_BYTES, MUG_BYTES, Packed, parse_header, reach};
 use super::survey::Borders;
+use super::tip::Tip;
 use super::{Book, Mode, Shared};
 use crate::error::{Error, ErrorKind, Result};
 use crate::scan::{Damage, Found, Scanner, end_of_data};
@@ -143,20 +144,33 @@ impl Book {
         if past_damage {
             let fail = |e| Error::io("read the log", &shared.log_path, e).of(FORMAT);
             let file_end = shared.file.len().map_err(fail)?;
-            end = end_of_data(&*shared.file, tip.end, file_end).map_err(fail)?;
+            let data_end = end_of_data(&*shared.file, tip.end, file_end).map_err(fail)?;
+            end = reach(data_end, file_end);
         }
-        let offset = match start - first >= tip.records {
-            true => tip.end,
-            false => shared.locate(tip, start)?,
+        let skips = on_corrupt == OnCorrupt::Skip;
+        let (event, offset) = match start - first >= tip.records {
+            true => (first.saturating_add(tip.records), tip.end),
+            false => match shared.locate(tip, start) {
+                Ok(offset) => (start, offset),
+                // Damage before the range: walk over it from the last border known.
+                Err(e) if skips && e.kind() == ErrorKind::Corrupt => {
+                    let entry = shared.index().last_where(|entry| entry.ordinal <= start);
+                    entry.map_or((first, HEADER_BYTES), |(_, entry)| (entry.ordinal, entry.offset))
+                }
+                Err(e) => return Err(e),
+            },
         };
-        let event = Some(start.min(first.saturating_add(tip.records)));
         // Damage without an extent in the file (a lost end) cannot be passed over, only raised.
         let trailing =
             damage.filter(|damage| reaches_end && (!past_damage || damage.offset >= end));
-        let range = Range { offset, end, event, stop };
+        let range = Range { offset, end, event: Some(event), stop };
         let (file, path) = (shared.file.clone(), shared.log_path.clone());
         let cursor = Cursor::new(file, path, shared.codec, range, on_corrupt, shared.borders());
-        Ok(cursor.with_trailing(trailing))
+        let mut cursor = cursor.with_trailing(trailing);
+        if skips {
+            cursor.skip_to(start)?;
+        }
+        Ok(cursor)
     }
 
     /// The deeds `start <= event < stop` backwards.
@@ -192,7 +206,7 @@ impl Shared {
         let tip = state.tip;
         let mark = Mark { first: tip.first, records: tip.records, end: tip.end, ..Mark::default() };
         drop(state);
-        Borders { index: self.index().clone(), mark: Some(mark) }
+        Borders { index: self.index.clone(), mark: Some(mark), durable_end: None }
     }
 
     /// Byte of an event that exists.

@@ -2,45 +2,12 @@
 
 use std::io;
 
-use super::format::{FRAMING_BYTES, Frame, HEADER_BYTES, MUG_BYTES, Packed};
-use crate::scan::{Damage, Found, Parse, Scanner, Step, Stop, Verdict, end_of_data, find_intact};
+use super::blocks::BLOCK_BYTES;
+use super::format::{FRAMING_BYTES, Frame, HEADER_BYTES, MUG_BYTES, Packed, reach};
+use super::tip::Tip;
+use crate::scan::{Bad, Damage, Found, Scanner, Stop, Verdict, end_of_data, find_intact};
 use crate::sidecar::Mark;
 use crate::storage::{File, FileId, read_full};
-
-/// The last intact deed and what lies before it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tip {
-    /// Number of the first event; meaningless while `records` is 0.
-    pub first: u64,
-    /// Number of deeds.
-    pub records: u64,
-    /// Byte behind the last deed.
-    pub end: u64,
-    /// Byte of the last deed.
-    pub last_offset: u64,
-    /// Stored checksum of the last deed.
-    pub last_sum: u32,
-    /// Stored checksum of the first deed.
-    pub first_sum: u32,
-}
-
-impl Tip {
-    /// An empty log.
-    pub fn empty() -> Self {
-        Self { end: HEADER_BYTES, ..Self::default() }
-    }
-
-    /// Go on behind a deed found at `offset`.
-    pub fn push(&mut self, offset: u64, len: u64, sum: u32) {
-        if self.records == 0 {
-            self.first_sum = sum;
-        }
-        self.records += 1;
-        self.end = offset + len;
-        self.last_offset = offset;
-        self.last_sum = sum;
-    }
-}
 
 /// What became of the mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,8 +49,14 @@ pub struct Findings {
     pub blocks: Vec<(u64, u64)>,
 }
 
-/// Bytes of deeds per entry of the index.
-pub const BLOCK_BYTES: u64 = 64 << 10;
+/// How much of a log is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// As little as tells where it ends.
+    Quick,
+    /// The checksum of every deed.
+    Full,
+}
 
 /// Look at the log in `file` with the mark that lies beside it.
 pub fn look(
@@ -92,14 +65,19 @@ pub fn look(
     header_first: u64,
     mark: Option<Mark>,
     damaged_mark: bool,
+    depth: Depth,
 ) -> io::Result<Findings> {
     let file_end = file.len()?;
+    let possible = mark.filter(is_possible);
+    let damaged_mark = damaged_mark || (mark.is_some() && possible.is_none());
     let none = if damaged_mark { MarkUse::Damaged } else { MarkUse::Missing };
     let mut walk = Walk { file, codec, file_end, scanned_records: 0, blocks: Vec::new() };
-    let Some(mark) = mark else {
-        return walk.without_mark(header_first, none);
+    let Some(mark) = possible else {
+        return walk.without_mark(header_first, none, depth);
     };
-    if let Some(tip) = walk.anchored(&mark, file.id()?)? {
+    if let Some(tip) = walk.anchored(&mark, file.id()?)?
+        && (depth == Depth::Quick || walk.reaches(&mark)?)
+    {
         return walk.behind_mark(tip, header_first, &mark);
     }
     let (tip, stop) = walk.check(Tip { first: header_first, ..Tip::empty() })?;
@@ -121,11 +99,17 @@ pub fn look(
         first_lost: None,
         records_lost: None,
     });
-    damage.first_lost = Some(mark.first + tip.records);
+    damage.first_lost = mark.first.checked_add(tip.records);
     if damage.next_intact.is_none() {
         damage.records_lost = Some(lost);
     }
     Ok(findings)
+}
+
+/// Whether a mark's numbers can be those of any log, so that counting with them cannot overflow.
+fn is_possible(mark: &Mark) -> bool {
+    let deeds_max = mark.end.saturating_sub(HEADER_BYTES) / (FRAMING_BYTES + MUG_BYTES);
+    mark.records <= deeds_max && mark.first.checked_add(mark.records).is_some()
 }
 
 /// Where blocks of deeds end between a known deed border and `end`, by lengths alone: deeds before
@@ -163,21 +147,26 @@ impl Walk<'_> {
         let found = scanner.next(self.file)?;
         let Found::Record { frame, .. } = found else { return Ok(None) };
         let agrees = frame.crc == mark.last_sum && scanner.position() == mark.end;
-        Ok(agrees.then_some(Tip {
-            first: mark.first,
-            records: mark.records,
-            end: mark.end,
-            last_offset: mark.last_offset,
-            last_sum: mark.last_sum,
-            first_sum: mark.first_sum,
-        }))
+        Ok(agrees.then(|| Tip::of_mark(mark)))
+    }
+
+    /// Whether every deed that the mark vouches for is intact.
+    fn reaches(&self, mark: &Mark) -> io::Result<bool> {
+        let Self { file, codec, .. } = *self;
+        let mut walk =
+            Walk { file, codec, file_end: mark.end, scanned_records: 0, blocks: Vec::new() };
+        let (tip, _) = walk.check(Tip::empty())?;
+        Ok(tip.end == mark.end && tip.records == mark.records)
     }
 
     /// Everything behind the mark is unacknowledged: whatever is not a deed is a torn tail.
     fn behind_mark(mut self, from: Tip, header_first: u64, mark: &Mark) -> io::Result<Findings> {
         let start = from.end;
         if mark.records > 0 && header_first != mark.first {
-            return self.header_disagrees(from, header_first);
+            let (tip, _) = self.check(from)?;
+            let mut findings = self.header_disagrees(tip, header_first)?;
+            findings.durable_end = Some(start);
+            return Ok(findings);
         }
         // Deeds without a first number were never acknowledged: the header's sector, which the
         // first save writes first, never reached the disk.
@@ -189,8 +178,11 @@ impl Walk<'_> {
         let mut findings = self.findings(tip, MarkUse::Used, start)?;
         findings.durable_end = Some(start);
         if tip.end < self.file_end {
-            findings.verdict = Verdict::Torn;
-            findings.damage = Some(damage(tip, stop.as_ref(), self.file_end, None));
+            let beyond_limit = self.is_beyond_limit(tip, stop.as_ref())?;
+            findings.verdict = if beyond_limit { Verdict::Corrupt } else { Verdict::Torn };
+            // Zeros alone were reserved and never written: nothing is damaged.
+            let written = beyond_limit || findings.data_end > tip.end;
+            findings.damage = written.then(|| damage(tip, stop.as_ref(), self.file_end, None));
         }
         Ok(findings)
     }
@@ -210,13 +202,20 @@ impl Walk<'_> {
         Ok(findings)
     }
 
-    fn without_mark(mut self, header_first: u64, mark: MarkUse) -> io::Result<Findings> {
+    fn without_mark(
+        mut self,
+        header_first: u64,
+        mark: MarkUse,
+        depth: Depth,
+    ) -> io::Result<Findings> {
         let start = Tip { first: header_first, ..Tip::empty() };
-        if let Some(tip) = self.hop(start)? {
-            return self.findings(tip, mark, HEADER_BYTES);
+        if depth == Depth::Quick {
+            if let Some(tip) = self.hop(start)? {
+                return self.findings(tip, mark, HEADER_BYTES);
+            }
+            self.scanned_records = 0;
+            self.blocks.clear();
         }
-        self.scanned_records = 0;
-        self.blocks.clear();
         let (tip, stop) = self.check(start)?;
         self.conclude_carefully(tip, stop, HEADER_BYTES, mark)
     }
@@ -283,13 +282,31 @@ impl Walk<'_> {
         if tip.end == self.file_end {
             return Ok(findings);
         }
+        let reach = reach(findings.data_end, self.file_end);
         let next = match findings.data_end > tip.end {
-            true => find_intact(self.file, &self.codec, tip.end + 1, findings.data_end)?,
+            true => find_intact(self.file, &self.codec, tip.end + 1, reach)?,
             false => None,
         };
-        findings.verdict = if next.is_some() { Verdict::Corrupt } else { Verdict::Torn };
-        findings.damage = Some(damage(tip, stop.as_ref(), self.file_end, next));
+        let corrupt = next.is_some() || self.is_beyond_limit(tip, stop.as_ref())?;
+        findings.verdict = if corrupt { Verdict::Corrupt } else { Verdict::Torn };
+        let written = corrupt || findings.data_end > tip.end;
+        findings.damage = written.then(|| damage(tip, stop.as_ref(), self.file_end, next));
         Ok(findings)
+    }
+
+    /// Whether all of a deed stands behind the tip, by its lengths, that is only longer than the
+    /// caller's limit: no torn tail, and nothing to cut.
+    fn is_beyond_limit(&self, tip: Tip, stop: Option<&Stop>) -> io::Result<bool> {
+        let Some(Stop::Bad(Bad { what: "length", against: "limit", found, .. })) = stop else {
+            return Ok(false);
+        };
+        let end = found.checked_add(FRAMING_BYTES).and_then(|len| tip.end.checked_add(len));
+        let Some(trailer_at) = end.filter(|&end| end <= self.file_end).map(|end| end - 8) else {
+            return Ok(false);
+        };
+        let mut trailer = [0; 8];
+        let read = read_full(self.file, &mut trailer, trailer_at)?;
+        Ok(read == 8 && u64::from_le_bytes(trailer) == *found)
     }
 
     fn findings(&mut self, tip: Tip, mark: MarkUse, from: u64) -> io::Result<Findings> {
@@ -319,41 +336,5 @@ fn damage(tip: Tip, stop: Option<&Stop>, file_end: u64, next: Option<u64>) -> Da
         next_intact: next,
         first_lost: number,
         records_lost: None,
-    }
-}
-
-/// Whether an intact deed ends at `end` and starts where its length trailer says; for walking
-/// backwards. Returns its offset and frame, with its bytes in `deed`.
-pub fn deed_before(
-    file: &dyn File,
-    codec: Packed,
-    start: u64,
-    end: u64,
-    deed: &mut Vec<u8>,
-) -> io::Result<Result<(u64, Frame), String>> {
-    let mut trailer = [0; 8];
-    if end < start + FRAMING_BYTES + MUG_BYTES {
-        return Ok(Err(format!("{} bytes, a deed has at least 24", end.saturating_sub(start))));
-    }
-    read_full(file, &mut trailer, end - 8)?;
-    let len = u64::from_le_bytes(trailer);
-    let whole = len.saturating_add(FRAMING_BYTES);
-    if len < MUG_BYTES || len > codec.deed_bytes_max || whole > end - start {
-        let most = codec.deed_bytes_max.min(end - start - FRAMING_BYTES);
-        return Ok(Err(format!("length trailer {len}, possible are {MUG_BYTES} to {most}")));
-    }
-    let offset = end - whole;
-    let mut head = [0; 8];
-    read_full(file, &mut head, offset)?;
-    if head != trailer {
-        let found = u64::from_le_bytes(head);
-        return Ok(Err(format!("length {found}, length trailer {len}")));
-    }
-    deed.resize(whole as usize, 0);
-    let read = read_full(file, deed, offset)?;
-    match codec.parse(deed.get(..read).unwrap_or_default()) {
-        Step::Record { frame, .. } => Ok(Ok((offset, frame))),
-        Step::Bad(bad) => Ok(Err(bad.reason())),
-        _ => Ok(Err(format!("{read} bytes read, the deed has {whole}"))),
     }
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use super::Book;
 use super::cursor::{Cursor, OnCorrupt, Range};
-use super::format::{FORMAT, HEADER_BYTES, Packed};
-use super::open::resolve;
+use super::format::{FORMAT, Packed};
+use super::look::resolve;
 use super::options::Options;
 use super::survey::Borders;
-use crate::error::{Error, ErrorKind, Result};
-use crate::sidecar::{Index, sidecar_dir};
+use crate::error::{Error, Result};
+use crate::scan::Damage;
 use crate::storage::{Access, File};
 
 /// A part of a log between two deeds: a path and numbers, readable without opening the book.
@@ -67,14 +67,17 @@ impl Book {
                 (event, offset) = (next, to);
             }
         }
-        if let Some(damage) = damage.filter(|_| reaches_end) {
+        // Damage in the header is not behind the deeds; `recovery` tells it.
+        if reaches_end && damage.is_some_and(|damage| damage.offset >= tip.end) {
             let fail = |e| Error::io("look at the log", &shared.log_path, e).of(FORMAT);
+            let there = shared.file.len().map_err(fail)?;
+            let vouched = shared.recovery.durable_end.unwrap_or(0);
             splits.push(Split {
                 path: shared.dir.clone(),
                 first_event: Some(behind).filter(|_| tip.records > 0),
                 deeds: None,
-                offset: damage.offset.max(HEADER_BYTES),
-                end: shared.file.len().map_err(fail)?.max(damage.offset.saturating_add(1)),
+                offset: tip.end,
+                end: there.max(vouched).max(tip.end.saturating_add(1)),
             });
         }
         Ok(splits)
@@ -91,20 +94,26 @@ impl Split {
         on_corrupt: OnCorrupt,
         check: bool,
     ) -> Result<Cursor> {
+        options.check()?;
         let (dir, log) = resolve(&self.path, options);
         let fail = |e| Error::io("open the log", &log, e).of(FORMAT);
         let file = options.storage.open(&log, Access::Read).map_err(fail)?;
         let file: Arc<dyn File> = Arc::from(file);
         let there = file.len().map_err(fail)?;
-        if there < self.end && self.deeds.is_some() {
-            let message = format!("the file has {there} bytes, the split ends at {}", self.end);
-            let error = Error::new(ErrorKind::LostRecords, message).of(FORMAT).at(&log);
-            return Err(error.offset_at(there));
-        }
+        let missing = (there < self.end).then(|| Damage {
+            offset: there.max(self.offset),
+            end: self.end,
+            reason: format!("the file has {there} bytes, there were deeds up to {}", self.end),
+            next_intact: None,
+            first_lost: None,
+            records_lost: None,
+        });
         let codec = Packed { check, ..Packed::new(options.deed_bytes_max) };
-        let range = Range { offset: self.offset, end: self.end, event: self.first_event, stop };
-        let borders = Borders { index: Index::empty(&sidecar_dir(&dir)), mark: None };
-        let mut cursor = Cursor::new(file, log, codec, range, on_corrupt, borders);
+        let end = self.end.min(there);
+        let range = Range { offset: self.offset, end, event: self.first_event, stop };
+        let borders = Borders::unknown(&dir);
+        let cursor = Cursor::new(file, log, codec, range, on_corrupt, borders);
+        let mut cursor = cursor.with_trailing(missing);
         if self.first_event.is_some_and(|first| first < start) {
             cursor.skip_to(start)?;
         }

@@ -1,15 +1,21 @@
 //! Going on behind damage: where the next deed begins, and which number it has.
 //!
 //! Payloads may contain whole deeds, so what parses behind a broken frame need not be one. A
-//! candidate counts if the chain from it reaches a place known to lie between deeds: the claimed
-//! end of the damaged deed, an entry of the index, the mark, or the end of the data.
+//! candidate counts if the length trailer before it spans exactly the damage, or if the chain from
+//! it reaches a place known to lie between deeds: an entry of the index, the mark, or the end of the
+//! data.
 
 use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use super::format::{FRAMING_BYTES, HEAD_BYTES, MUG_BYTES, Packed};
+use super::blocks::vouched;
+use super::format::{FRAMING_BYTES, HEAD_BYTES, MUG_BYTES, Packed, reach};
+use super::look::Looked;
+use super::options::Options;
 use crate::scan::{Bad, Damage, Found, Parse, Scanner, Step, Stop, end_of_data, find_intact};
-use crate::sidecar::{Index, Mark};
-use crate::storage::{File, read_full};
+use crate::sidecar::{Index, Mark, sidecar_dir};
+use crate::storage::{Access, File, read_full};
 
 /// A chain of intact deeds this long is believed without reaching a known place.
 const CONVINCING_BYTES: u64 = 8 << 20;
@@ -18,17 +24,35 @@ const CONVINCING_BYTES: u64 = 8 << 20;
 #[derive(Clone, Debug)]
 pub struct Borders {
     /// The index, as far as the mark vouches for it.
-    pub index: Index,
+    pub index: Arc<Mutex<Index>>,
     /// The mark, if it is this log's.
     pub mark: Option<Mark>,
+    /// Behind this byte nothing was acknowledged: what lies behind damage there is a torn tail, in
+    /// which the deeds in a payload cannot be told from those of the log.
+    pub durable_end: Option<u64>,
 }
 
 impl Borders {
+    /// The borders that a log's sidecar knows.
+    pub fn of(options: &Options, dir: &Path, looked: &Looked) -> Self {
+        let index = vouched(options, dir, looked.mark.as_ref(), Access::Read);
+        let (mark, durable_end) = (looked.mark, looked.findings.durable_end);
+        Self { index: Arc::new(Mutex::new(index)), mark, durable_end }
+    }
+
+    /// No borders but those in the file.
+    pub fn unknown(dir: &Path) -> Self {
+        let index = Index::empty(&sidecar_dir(dir));
+        Self { index: Arc::new(Mutex::new(index)), mark: None, durable_end: None }
+    }
+
     /// The first known border at or behind a byte: its offset and the number of the deed there.
     fn first_from(&self, offset: u64) -> Option<(u64, u64)> {
-        if let Some(entry) = self.index.first_from(offset) {
+        let index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = index.first_from(offset) {
             return Some((entry.offset, entry.ordinal));
         }
+        drop(index);
         let mark = self.mark.filter(|mark| mark.records > 0 && mark.end >= offset)?;
         Some((mark.end, mark.first + mark.records))
     }
@@ -77,18 +101,30 @@ pub fn resync(
     if data_end == offset {
         return Ok(Resync { damage: None, next: None });
     }
+    let reach = reach(data_end, end);
     let claimed = claimed_end(file, codec, offset)?;
-    if let Some(next) = claimed.filter(|&next| next < data_end)
-        && parses_at(file, codec, next, data_end)?
-    {
-        let number = event.and_then(|event| event.checked_add(1));
-        let damage = Some(damage(next, Some(next), Some(1)));
-        return Ok(Resync { damage, next: Some((next, number)) });
-    }
+    let claimed_fits = match claimed.filter(|&claimed| claimed < data_end) {
+        Some(claimed) => parses_at(file, codec, claimed, reach)?,
+        None => false,
+    };
+    let unacknowledged = borders.durable_end.is_some_and(|durable| offset >= durable);
     let mut from = offset + 1;
-    while let Some(candidate) = find_intact(file, &codec, from, data_end)? {
+    while let Some(candidate) = find_intact(file, &codec, from, reach)? {
+        // One damaged deed up to here, or two whose border the first one's length tells. The
+        // trailer first: a length that was damaged may point at a deed further on.
+        let lost = match start_by_trailer(file, candidate)? {
+            Some(start) if start == offset => Some(1),
+            _ if claimed_fits && claimed.is_some_and(|claimed| candidate >= claimed) => Some(1),
+            start if start.is_some() && start == claimed => Some(2),
+            _ => None,
+        };
+        if lost.is_some() {
+            let number = event.zip(lost).and_then(|(event, lost)| event.checked_add(lost));
+            let damage = Some(damage(candidate, Some(candidate), lost));
+            return Ok(Resync { damage, next: Some((candidate, number)) });
+        }
         let chain = follow_chain(file, codec, candidate, data_end, end, borders)?;
-        if chain.believed || claimed.is_some_and(|claimed| candidate >= claimed) {
+        if chain.believed && !claimed_fits && !unacknowledged {
             let number = chain.first_event;
             let lost = match (number, event) {
                 (Some(number), Some(event)) => number.checked_sub(event),
@@ -97,7 +133,10 @@ pub fn resync(
             let damage = Some(damage(candidate, Some(candidate), lost));
             return Ok(Resync { damage, next: Some((candidate, number)) });
         }
-        from = chain.end.max(candidate + 1);
+        from = match claimed.filter(|_| claimed_fits) {
+            Some(claimed) => chain.end.min(claimed).max(candidate + 1),
+            None => chain.end.max(candidate + 1),
+        };
     }
     Ok(Resync { damage: Some(damage(end, None, None)), next: None })
 }
@@ -112,6 +151,15 @@ fn claimed_end(file: &dyn File, codec: Packed, offset: u64) -> io::Result<Option
     };
     let possible = (MUG_BYTES..=codec.deed_bytes_max).contains(&len);
     Ok(possible.then(|| offset.saturating_add(len + FRAMING_BYTES)))
+}
+
+/// Where the deed that ends at `end` begins, by its length trailer alone.
+fn start_by_trailer(file: &dyn File, end: u64) -> io::Result<Option<u64>> {
+    let mut trailer = [0; 8];
+    let Some(at) = end.checked_sub(8) else { return Ok(None) };
+    let read = read_full(file, &mut trailer, at)?;
+    let len = u64::from_le_bytes(trailer).checked_add(FRAMING_BYTES);
+    Ok(len.filter(|_| read == 8).and_then(|len| end.checked_sub(len)))
 }
 
 fn parses_at(file: &dyn File, codec: Packed, offset: u64, end: u64) -> io::Result<bool> {
@@ -147,7 +195,7 @@ fn follow_chain(
             });
         }
         let convinced = border.is_none() && at - candidate > CONVINCING_BYTES;
-        if at == data_end || convinced {
+        if at >= data_end || convinced {
             return Ok(Chain { believed: true, end: at, first_event: None });
         }
         match scanner.next(file)? {

@@ -4,15 +4,14 @@ use std::path::Path;
 
 use super::cursor::{Cursor, OnCorrupt, Range};
 use super::format::{HEADER_BYTES, Packed};
+use super::look::{look_at, resolve};
 use super::mend::PROGRESS_BYTES;
-use super::open::{Looked, look_at, resolve};
 use super::options::Options;
-use super::recover::MarkUse;
+use super::recover::{Depth, MarkUse};
 use super::report::VerifyReport;
 use super::survey::Borders;
 use crate::error::Result;
 use crate::scan::Verdict;
-use crate::sidecar::{Index, sidecar_dir};
 use crate::storage::Access;
 
 /// Check every deed of a log. `progress` is called with bytes done and bytes in all, and what it
@@ -23,11 +22,11 @@ pub fn verify(
     mut progress: impl FnMut(u64, u64) -> Result<()>,
 ) -> Result<VerifyReport> {
     let (dir, log) = resolve(path.as_ref(), options);
-    let looked = look_at(options, &dir, &log, Access::Read)?;
+    let looked = look_at(options, &dir, &log, Access::Read, Depth::Quick)?;
     let findings = &looked.findings;
     let first = Some(findings.tip.first).filter(|_| findings.tip.records > 0);
     let range = Range { offset: HEADER_BYTES, end: findings.file_end, event: first, stop: None };
-    let borders = borders_of(options, &dir, &looked);
+    let borders = Borders::of(options, &dir, &looked);
     let codec = Packed::new(options.deed_bytes_max);
     let mut deeds = Cursor::new(looked.file.clone(), log, codec, range, OnCorrupt::Skip, borders);
 
@@ -54,14 +53,15 @@ pub fn verify(
     damages.splice(0..0, unseen);
     let durable_end = findings.durable_end;
     let lost = durable_end.is_some_and(|end| valid_end < end) || findings.mark == MarkUse::Lost;
+    let in_header = damages.first().is_some_and(|damage| damage.offset < HEADER_BYTES);
     let behind = damages.first().is_some_and(|damage| damage.next_intact.is_some());
-    let tail_is_dropped = damages.is_empty() && valid_end < findings.file_end;
     let verdict = match damages.is_empty() {
-        _ if lost || damages.len() > 1 => Verdict::Corrupt,
-        false if behind && !above_mark(durable_end, valid_end) => Verdict::Corrupt,
-        false => Verdict::Torn,
-        true if tail_is_dropped => Verdict::Torn,
+        _ if lost || in_header || findings.verdict == Verdict::Corrupt => Verdict::Corrupt,
+        true if valid_end < findings.file_end => Verdict::Torn,
         true => Verdict::Clean,
+        false if above_mark(durable_end, valid_end) => Verdict::Torn,
+        false if behind || damages.len() > 1 => Verdict::Corrupt,
+        false => Verdict::Torn,
     };
     let bounds = first.filter(|_| prefix > 0).map(|first| first..=first + (prefix - 1));
     Ok(VerifyReport {
@@ -80,21 +80,4 @@ pub fn verify(
 /// Above a mark everything is unacknowledged, and opening for write may drop it.
 fn above_mark(durable_end: Option<u64>, valid_end: u64) -> bool {
     durable_end.is_some_and(|end| valid_end >= end)
-}
-
-/// Places known to lie between deeds, for going on behind damage.
-pub(super) fn borders_of(options: &Options, dir: &Path, looked: &Looked) -> Borders {
-    let sidecar = sidecar_dir(dir);
-    let index = match looked.mark {
-        Some(mark) => Index::load(
-            &*options.storage,
-            &sidecar,
-            mark.first_sum,
-            mark.index_entries,
-            mark.index_chain,
-            Access::Read,
-        ),
-        None => Index::empty(&sidecar),
-    };
-    Borders { index, mark: looked.mark }
 }

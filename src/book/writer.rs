@@ -3,19 +3,19 @@
 //! One write puts a deed, or a whole batch, behind the last one; one fsync makes everything before
 //! it durable; then the mark follows. A crash between leaves a tail that recovery cuts.
 
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use super::batch::{Batch, check_len};
+use super::blocks::BLOCK_BYTES;
+use super::epoch::epoch_in_name;
 use super::format::{
     FORMAT, FRAMING_BYTES, MUG_BYTES, encode_deed, encode_head, encode_header, encode_tail,
 };
-use super::recover::{BLOCK_BYTES, Tip};
 use super::{Book, Mode, Shared, State};
 use crate::checksum::crc32_more;
 use crate::durability::Durability;
 use crate::error::{Durable, Error, ErrorKind, Result};
-use crate::sidecar::{Entry, Mark};
+use crate::sidecar::Entry;
 use crate::storage::write_full;
 
 /// Appends up to this size go into preallocated space; longer ones extend the file themselves.
@@ -30,13 +30,7 @@ impl Book {
     /// of the process, and with [`Durability::Always`] a power cut.
     pub fn append(&self, mug: u32, jam: &[u8]) -> Result<u64> {
         let shared = self.writable()?;
-        check_len(jam.len(), shared.options.deed_bytes_max).map_err(|e| e.at(&shared.log_path))?;
-        let (event, end) = {
-            let mut state = shared.state();
-            let event = shared.next_event(&state, 1)?;
-            shared.append_deed(&mut state, event, mug, jam)?;
-            (event, state.tip.end)
-        };
+        let (event, end) = shared.append_one(mug, jam)?;
         shared.after_append(end)?;
         Ok(event)
     }
@@ -55,48 +49,53 @@ impl Book {
         let shared = self.writable()?;
         let (first, end) = {
             let mut state = shared.state();
+            shared.check_open()?;
+            check_len(batch.jam_len_max, shared.options.deed_bytes_max)
+                .map_err(|e| e.at(&shared.log_path))?;
+            let epoch_before = state.epoch;
             shared.check_epoch(&mut state, epoch)?;
-            let first = shared.next_event(&state, batch.deeds.max(1))?;
-            if let Some(event) = event.filter(|&event| event != first) {
-                let message = format!("event {event}, the log goes on with {first}");
-                return Err(shared.refused(ErrorKind::Contiguity, message));
+            let appended = shared.append_at(&mut state, event, batch);
+            if appended.is_err() {
+                state.epoch = epoch_before;
             }
+            (appended?, state.tip.end)
+        };
+        if batch.is_empty() {
+            return Ok(first);
+        }
+        shared.after_append(end)?;
+        Ok(first)
+    }
+
+    /// Append a batch, but with [`Durability::Always`] leave the sync to the caller: for a long
+    /// series of batches that is acknowledged at its end.
+    pub fn append_unsynced(&self, batch: &Batch) -> Result<u64> {
+        let shared = self.writable()?;
+        let (first, end) = {
+            let mut state = shared.state();
+            let first = shared.next_event(&state, batch.deeds.max(1))?;
             if batch.is_empty() {
                 return Ok(first);
             }
             shared.append_encoded(&mut state, first, batch)?;
             (first, state.tip.end)
         };
-        shared.after_append(end)?;
-        Ok(first)
-    }
-
-    /// Append a batch and leave the syncing to the caller, whatever the durability option.
-    pub fn append_unsynced(&self, batch: &Batch) -> Result<u64> {
-        let shared = self.writable()?;
-        let mut state = shared.state();
-        let first = shared.next_event(&state, batch.deeds.max(1))?;
-        if !batch.is_empty() {
-            shared.append_encoded(&mut state, first, batch)?;
+        if shared.options.durability != Durability::Always {
+            shared.after_append(end)?;
         }
         Ok(first)
     }
 
     /// Append one deed and sync, whatever the durability option.
     pub fn commit(&self, mug: u32, jam: &[u8]) -> Result<u64> {
-        let event = self.append(mug, jam)?;
-        self.sync()?;
+        let shared = self.writable()?;
+        let (event, end) = shared.append_one(mug, jam)?;
+        // Only up to this deed: others may have appended more since, which need not be waited for.
+        shared.sync_to(end)?;
         Ok(event)
     }
 
-    /// Return when every deed appended so far is on stable storage.
-    pub fn sync(&self) -> Result<()> {
-        let shared = self.writable()?;
-        let end = shared.state().tip.end;
-        shared.sync_to(end)
-    }
-
-    fn writable(&self) -> Result<&Shared> {
+    pub(super) fn writable(&self) -> Result<&Shared> {
         let shared = self.usable()?;
         if shared.mode == Mode::Read {
             return Err(shared.refused(ErrorKind::ReadOnly, "opened for reading"));
@@ -123,6 +122,15 @@ impl Shared {
         })
     }
 
+    /// Once more under the state's lock: `close` cuts and syncs under it, and then the lock of the
+    /// log is free for others.
+    fn check_open(&self) -> Result<()> {
+        match self.closed.load(Ordering::Acquire) {
+            false => Ok(()),
+            true => Err(self.refused(ErrorKind::Closed, "the book is closed")),
+        }
+    }
+
     fn check_epoch(&self, state: &mut State, epoch: Option<u64>) -> Result<()> {
         let Some(epoch) = epoch.filter(|&epoch| epoch != state.epoch) else {
             return Ok(());
@@ -131,8 +139,22 @@ impl Shared {
             let message = format!("epoch {epoch}, the log has {}", state.epoch);
             return Err(self.refused(ErrorKind::Contiguity, message));
         }
+        if let Some(named) = epoch_in_name(&self.dir).filter(|&named| named != epoch) {
+            let message = format!("epoch {epoch}, but the directory says {named}");
+            return Err(self.refused(ErrorKind::Contiguity, message));
+        }
         state.epoch = epoch;
         Ok(())
+    }
+
+    /// Append one deed; returns its number and the byte behind it.
+    fn append_one(&self, mug: u32, jam: &[u8]) -> Result<(u64, u64)> {
+        check_len(jam.len(), self.options.deed_bytes_max).map_err(|e| e.at(&self.log_path))?;
+        let mut state = self.state();
+        self.check_open()?;
+        let event = self.next_event(&state, 1)?;
+        self.append_deed(&mut state, event, mug, jam)?;
+        Ok((event, state.tip.end))
     }
 
     fn append_deed(&self, state: &mut State, event: u64, mug: u32, jam: &[u8]) -> Result<()> {
@@ -163,12 +185,26 @@ impl Shared {
         Ok(())
     }
 
+    fn append_at(&self, state: &mut State, event: Option<u64>, batch: &Batch) -> Result<u64> {
+        let first = self.next_event(state, batch.deeds.max(1))?;
+        if let Some(event) = event.filter(|&event| event != first) {
+            let message = format!("event {event}, the log goes on with {first}");
+            return Err(self.refused(ErrorKind::Contiguity, message));
+        }
+        if !batch.is_empty() {
+            self.append_encoded(state, first, batch)?;
+        }
+        Ok(first)
+    }
+
     fn append_encoded(&self, state: &mut State, first: u64, batch: &Batch) -> Result<()> {
         let base = state.tip.end;
         self.begin(state, first, batch.bytes.len() as u64)?;
-        // The sums of whole blocks, before `write` adds the bytes to the open one.
-        let (sum_before, start_before) = (state.block_sum, state.block_start);
-        self.write(state, &[&batch.bytes])?;
+        // Taken, because `write` would add all the bytes to the open block.
+        let (sum_before, start_before) = (state.block_sum.take(), state.block_start);
+        let written = self.write(state, &[&batch.bytes]);
+        state.block_sum = sum_before;
+        written?;
         if state.tip.records == 0 {
             self.index().start(batch.first_sum);
             state.tip.first_sum = batch.first_sum;
@@ -178,7 +214,6 @@ impl Shared {
         state.tip.last_offset = base + batch.last_at as u64;
         state.tip.last_sum = batch.last_sum;
         let (mut from, mut start) = (0, start_before);
-        state.block_sum = sum_before;
         for &(deeds, at) in &batch.cuts {
             if base + at as u64 - start < BLOCK_BYTES {
                 continue;
@@ -217,12 +252,20 @@ impl Shared {
             state.tip.first = event;
         }
         let end = state.tip.end.saturating_add(len);
+        if end > state.file_end {
+            self.check_whole(state).map_err(|e| self.write_failed(state, e))?;
+        }
         if end > state.file_end && len <= SMALL_BYTES_MAX as u64 && state.allocates {
             let ahead = state.tip.end.clamp(*AHEAD_BYTES.start(), *AHEAD_BYTES.end());
             match self.file.allocate(end.saturating_add(ahead)) {
                 Ok(true) => state.file_end = end + ahead,
-                // Not here, or no space for that much: the append itself may still fit.
-                Ok(false) | Err(_) => state.allocates = false,
+                Ok(false) => state.allocates = false,
+                Err(_) => {
+                    // No space for that much, though the append itself may still fit. The file may
+                    // have grown all the same; closing cuts it.
+                    state.allocates = false;
+                    state.file_end = state.file_end.max(self.file.len().unwrap_or(0));
+                }
             }
         }
         Ok(())
@@ -245,7 +288,12 @@ impl Shared {
     /// Roll a failed write back to the last good end, or poison the handle.
     fn write_failed(&self, state: &mut State, cause: std::io::Error) -> Error {
         let error = Error::io("append", &self.log_path, cause).of(FORMAT).offset_at(state.tip.end);
-        match self.file.set_len(state.tip.end) {
+        // Synced, or a power cut could bring back what the caller is told is not in the log.
+        let rolled_back = self
+            .check_whole(state)
+            .and_then(|()| self.file.set_len(state.tip.end))
+            .and_then(|()| self.file.sync_data());
+        match rolled_back {
             Ok(()) => {
                 state.file_end = state.tip.end;
                 error.with_durable(Durable::No)
@@ -255,95 +303,5 @@ impl Shared {
                 error.with_durable(Durable::Unknown)
             }
         }
-    }
-
-    fn after_append(&self, end: u64) -> Result<()> {
-        match self.options.durability {
-            Durability::Always => self.sync_to(end),
-            Durability::Bytes(bytes) if end.saturating_sub(self.commits.durable()) >= bytes => {
-                self.sync_to(end)
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Make everything up to `target` durable, together with whoever else waits.
-    pub(super) fn sync_to(&self, target: u64) -> Result<()> {
-        let result = self.commits.commit(target, || {
-            let tip = self.state().tip;
-            self.file.sync_data().map_err(|e| Error::io("sync", &self.log_path, e))?;
-            // Durable now: header and every deed up to `tip.end`. The mark may follow.
-            self.durable_records.store(tip.records, Ordering::Release);
-            self.store_mark(tip, false);
-            Ok(tip.end)
-        });
-        result.map_err(|e| e.of(FORMAT).at(&self.log_path))
-    }
-
-    /// Advisory: if the mark cannot be stored, the one before stands, which costs time only.
-    pub(super) fn store_mark(&self, tip: Tip, closed: bool) {
-        let mut index = self.index();
-        index.flush(&*self.options.storage, self.options.file_mode);
-        let (index_entries, index_chain) = index.summary_at(tip.end);
-        drop(index);
-        let mark = Mark { closed, index_entries, index_chain, ..self.mark_of(tip) };
-        let mut file = self.mark_file.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(file) = file.as_mut() {
-            let _ = file.store(&mark);
-        }
-    }
-
-    /// The mark of a tip, without the index.
-    pub(super) fn mark_of(&self, tip: Tip) -> Mark {
-        let first = if tip.records == 0 { self.state().epoch.saturating_add(1) } else { tip.first };
-        Mark {
-            first,
-            records: tip.records,
-            end: tip.end,
-            last_offset: tip.last_offset,
-            first_sum: tip.first_sum,
-            last_sum: tip.last_sum,
-            file: self.file_id,
-            ..Mark::default()
-        }
-    }
-
-    /// Sync, cut the space reserved ahead, and mark the log as closed. Once only.
-    pub(super) fn finish(&self) -> Result<()> {
-        if self.closed.swap(true, Ordering::AcqRel) || self.mode == Mode::Read || self.forked() {
-            return Ok(());
-        }
-        let mut result = self.commits.check();
-        if result.is_ok() {
-            result = self.cut_and_sync();
-        }
-        self.mark_file.lock().unwrap_or_else(PoisonError::into_inner).take();
-        self.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
-        result.map_err(|e| e.of(FORMAT).at(&self.log_path))
-    }
-
-    fn cut_and_sync(&self) -> Result<()> {
-        let tip = {
-            let mut state = self.state();
-            if state.file_end > state.tip.end {
-                self.file
-                    .set_len(state.tip.end)
-                    .map_err(|e| Error::io("cut the reserved space", &self.log_path, e))?;
-                state.file_end = state.tip.end;
-            }
-            state.tip
-        };
-        if self.options.durability == Durability::Never {
-            return Ok(());
-        }
-        self.file.sync_data().map_err(|e| Error::io("sync", &self.log_path, e))?;
-        self.durable_records.store(tip.records, Ordering::Release);
-        self.store_mark(tip, true);
-        self.index().sync();
-        if let Some(file) = &*self.mark_file.lock().unwrap_or_else(PoisonError::into_inner) {
-            // So that the next opening after a power cut is quick, too.
-            let _ = file.sync();
-        }
-        Ok(())
     }
 }

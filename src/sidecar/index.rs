@@ -106,6 +106,10 @@ impl Index {
         if read != header.len() || header != encode_header(seed) {
             return index;
         }
+        // No file holds more: a mark that says so lies, and counting with it would overflow.
+        if entries > file.len().unwrap_or(0) / ENTRY_BYTES {
+            return index;
+        }
         index.file = Some(Arc::from(file));
         index.written = entries;
         index.written_chain = chain;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! slot (512 bytes apart)
-//!   0 magic 4   4 version 2   6 flags 2 (bit 0: closed)   8 seq 8
+//!   0 magic 4   4 version 2   6 flags 2 (bit 0: closed, bit 1: exact)   8 seq 8
 //!  16 first 8  24 records 8  32 end 8  40 last_offset 8  48 first_sum 4  52 last_sum 4
 //!  56 index_entries 8  64 index_chain 4  68 zero 4  72 device 8  80 inode 8  88 born 8
 //!  96 zero 28  124 crc 4 (CRC-32 of bytes 0..124)
@@ -21,6 +21,7 @@ const MARK_NAME: &str = "mark";
 const MAGIC: &[u8; 4] = b"DBMK";
 const VERSION: u16 = 1;
 const FLAG_CLOSED: u16 = 1;
+const FLAG_EXACT: u16 = 2;
 const SLOT_BYTES: usize = 128;
 const SLOT_STRIDE: u64 = 512;
 const CRC_AT: usize = SLOT_BYTES - 4;
@@ -30,6 +31,9 @@ const CRC_AT: usize = SLOT_BYTES - 4;
 pub struct Mark {
     /// Whether the writer closed the log: the file ends at `end`.
     pub closed: bool,
+    /// Whether marks are made durable with every sync: nothing behind `end` was acknowledged, not
+    /// even before a power cut that took newer marks.
+    pub exact: bool,
     /// Ordinal of the first record, or of the one to come.
     pub first: u64,
     /// Number of durable records.
@@ -66,7 +70,9 @@ impl Mark {
         let mut slot = Vec::with_capacity(SLOT_BYTES);
         slot.extend_from_slice(MAGIC);
         slot.extend_from_slice(&VERSION.to_le_bytes());
-        slot.extend_from_slice(&(if self.closed { FLAG_CLOSED } else { 0 }).to_le_bytes());
+        let closed = if self.closed { FLAG_CLOSED } else { 0 };
+        let exact = if self.exact { FLAG_EXACT } else { 0 };
+        slot.extend_from_slice(&(closed | exact).to_le_bytes());
         for number in [seq, self.first, self.records, self.end, self.last_offset] {
             slot.extend_from_slice(&number.to_le_bytes());
         }
@@ -88,12 +94,15 @@ impl Mark {
         let u16_at = |at: usize| Some(u16::from_le_bytes(*slot.get(at..)?.first_chunk()?));
         let intact = slot.get(..4)? == MAGIC
             && u16_at(4)? == VERSION
-            && u32_at(CRC_AT)? == crc32(slot.get(..CRC_AT)?);
+            && u32_at(CRC_AT)? == crc32(slot.get(..CRC_AT)?)
+            // No mark was stored so often; the next one could not be counted.
+            && u64_at(8)? < u64::MAX;
         if !intact {
             return None;
         }
         let mark = Self {
             closed: u16_at(6)? & FLAG_CLOSED != 0,
+            exact: u16_at(6)? & FLAG_EXACT != 0,
             first: u64_at(16)?,
             records: u64_at(24)?,
             end: u64_at(32)?,
@@ -123,9 +132,15 @@ impl MarkFile {
                 Some((_, mark)) => Found::Mark(mark),
                 None => Found::Damaged,
             }),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Found::Missing),
-            // Advisory: what cannot be opened is as good as not there.
-            Err(_) => Ok(Found::Damaged),
+            Err(e) => match e.kind() {
+                io::ErrorKind::NotFound => Ok(Found::Missing),
+                // Advisory: what is no file, or not for us to read, is as good as not there.
+                io::ErrorKind::InvalidInput
+                | io::ErrorKind::NotADirectory
+                | io::ErrorKind::PermissionDenied => Ok(Found::Damaged),
+                // But a broken disk must not make a torn log look corrupt.
+                _ => Err(e),
+            },
         }
     }
 

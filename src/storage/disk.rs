@@ -17,7 +17,7 @@ use super::{Access, File, FileId, LockAttempt, LockGuard, Storage, fork_generati
 /// third of the time of `pwrite` and survives the death of the process just as well; longer ones
 /// are quicker by `pwrite`.
 #[cfg(target_os = "linux")]
-const MAPPED_WRITE_BYTES_MAX: usize = 16 << 10;
+const MAPPED_WRITE_BYTES_MAX: usize = 4 << 10;
 
 /// Files that this process has locked: on some systems a second lock by one process succeeds.
 /// With the fork generation, because a child inherits the set but holds none of the locks.
@@ -72,7 +72,14 @@ fn open_regular(path: &Path, access: Access) -> io::Result<fs::File> {
     if fs::symlink_metadata(path)?.file_type().is_symlink() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "a symbolic link"));
     }
-    regular(options(access).open(path)?)
+    match options(access).open(path) {
+        #[cfg(unix)]
+        Err(e) if matches!(e.raw_os_error(), Some(libc::ELOOP | libc::EISDIR | libc::ENXIO)) => {
+            let message = format!("not a regular file: {e}");
+            Err(io::Error::new(io::ErrorKind::InvalidInput, message))
+        }
+        opened => regular(opened?),
+    }
 }
 
 fn id_of(file: &fs::File) -> io::Result<FileId> {
@@ -141,6 +148,10 @@ impl Storage for Disk {
 
     fn is_dir(&self, path: &Path) -> bool {
         path.is_dir()
+    }
+
+    fn is_link(&self, path: &Path) -> bool {
+        path.is_symlink()
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
@@ -214,6 +225,12 @@ impl File for DiskFile {
 
     fn id(&self) -> io::Result<FileId> {
         id_of(&self.file)
+    }
+
+    #[cfg(unix)]
+    fn is_unlinked(&self) -> io::Result<bool> {
+        use std::os::unix::fs::MetadataExt;
+        Ok(self.file.metadata()?.nlink() == 0)
     }
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {

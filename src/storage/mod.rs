@@ -51,6 +51,10 @@ pub trait File: Send + Sync + fmt::Debug {
     }
     /// Which file it is.
     fn id(&self) -> io::Result<FileId>;
+    /// Whether the file was removed or replaced: it has no name any more and ends with its handles.
+    fn is_unlinked(&self) -> io::Result<bool> {
+        Ok(false)
+    }
     /// Read at most `buf.len()` bytes; 0 only at the end of the file.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
     /// Write at most `buf.len()` bytes; they survive the death of the process.
@@ -92,6 +96,10 @@ pub trait Storage: Send + Sync + fmt::Debug {
     fn list(&self, dir: &Path) -> io::Result<Vec<OsString>>;
     /// Whether the path is a directory.
     fn is_dir(&self, path: &Path) -> bool;
+    /// Whether the path is a symbolic link.
+    fn is_link(&self, _path: &Path) -> bool {
+        false
+    }
     /// Return when the directory's entries are on stable storage.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
     /// Lock a whole existing file against other processes and against this one, without waiting.

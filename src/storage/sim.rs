@@ -1,0 +1,287 @@
+//! A simulated disk that can lose power, for crash-testing anything written to [`Storage`].
+//!
+//! What the model says of a file system, on purpose the worst that the rules allow:
+//!
+//! * Writes go to a cache that survives the death of the process ([`Sim::kill`]), but not a power
+//!   cut ([`Sim::crashes`]).
+//! * A power cut keeps any subset of the unsynced 512-byte sectors. A sector that was written
+//!   several times since the last sync may hold any of these versions.
+//! * A file whose size changed since the last sync has any size in between, with zeros or garbage
+//!   where nothing was kept.
+//! * `sync_data` does not make the file's name durable; `sync_dir` does. Any subset of the unsynced
+//!   changes of names is kept; a rename happens or not.
+//! * A failed `sync_data` makes the dirty pages clean: what they held is lost at the next power
+//!   cut, though programs still see it, and the next sync succeeds.
+//! * Locks end with the process.
+//!
+//! [`Sim::inject`] makes chosen calls fail, fall short, lie or hit the wrong place. Everything is
+//! deterministic.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use deedbook::book::{Mode, Options};
+//! use deedbook::storage::sim::Sim;
+//!
+//! # fn main() -> deedbook::Result<()> {
+//! let sim = Sim::new();
+//! let on = |sim: &Sim| Options { storage: Arc::new(sim.clone()), ..Options::default() };
+//! let book = on(&sim).open("/log", Mode::Create)?;
+//! book.append(7, b"acknowledged")?;
+//!
+//! let crashes = sim.crashes();
+//! assert!(crashes.count() > 1);
+//! for index in 0..crashes.count().min(1000) {
+//!     let after = crashes.build(&crashes.nth(index)); // the power is back
+//!     let book = on(&after).open("/log", Mode::Append)?;
+//!     assert_eq!(book.read(1)?.jam, b"acknowledged");
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+mod content;
+mod crash;
+mod fault;
+mod handle;
+mod machine;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::{Access, File, LockAttempt, LockGuard, Storage};
+use fault::Armed;
+use handle::Handle;
+use machine::Machine;
+
+pub use content::SECTOR_BYTES;
+pub use crash::{Choice, Crashes};
+pub use fault::{Call, Fault, What};
+
+/// A simulated machine with one disk. Clones are the same machine.
+#[derive(Clone, Debug)]
+pub struct Sim {
+    shared: Arc<Mutex<Inner>>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    machine: Machine,
+    faults: Vec<Armed>,
+    calls: u64,
+    fired: u64,
+    down: bool,
+    locked: BTreeSet<u64>,
+    /// A copy after every call that changed something, if wanted.
+    recorded: Option<Vec<Machine>>,
+}
+
+#[derive(Debug)]
+struct Guard {
+    sim: Sim,
+    inode: u64,
+}
+
+impl Default for Sim {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Sim {
+    /// An empty disk.
+    pub fn new() -> Self {
+        Self::of(Machine::new())
+    }
+
+    fn of(machine: Machine) -> Self {
+        let inner = Inner {
+            machine,
+            faults: Vec::new(),
+            calls: 0,
+            fired: 0,
+            down: false,
+            locked: BTreeSet::new(),
+            recorded: None,
+        };
+        Self { shared: Arc::new(Mutex::new(inner)) }
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether syncing a file makes all names durable as well, as ext4 and xfs happen to do. Off by
+    /// default: nobody promises it.
+    pub fn set_kinder(&self, kinder: bool) {
+        self.inner().machine.kinder = kinder;
+    }
+
+    /// Whether [`File::allocate`] can reserve space. Off by default: states are smaller without.
+    pub fn set_allocates(&self, allocates: bool) {
+        self.inner().machine.allocates = allocates;
+    }
+
+    /// Inject a fault; it counts calls from now on.
+    pub fn inject(&self, fault: Fault) {
+        self.inner().faults.push(Armed::new(fault));
+    }
+
+    /// Remove all faults.
+    pub fn heal(&self) {
+        self.inner().faults.clear();
+    }
+
+    /// How often a fault has struck.
+    pub fn fired(&self) -> u64 {
+        self.inner().fired
+    }
+
+    /// Number of calls so far.
+    pub fn calls(&self) -> u64 {
+        self.inner().calls
+    }
+
+    /// Keep a copy of the machine after every call that changes something; see [`Sim::recorded`].
+    pub fn record(&self) {
+        self.inner().recorded = Some(Vec::new());
+    }
+
+    /// The copies kept since [`Sim::record`] or the last call of this, each as after the death of
+    /// the process right behind that call.
+    pub fn recorded(&self) -> Vec<Self> {
+        let mut inner = self.inner();
+        let copies = inner.recorded.as_mut().map(std::mem::take).unwrap_or_default();
+        copies.into_iter().map(Self::of).collect()
+    }
+
+    /// The machine after the death of the process: the caches survive, locks do not. This machine
+    /// stays as it is.
+    pub fn kill(&self) -> Self {
+        Self::of(self.inner().machine.clone())
+    }
+
+    /// Everything that a power cut now can leave. This machine stays as it is.
+    pub fn crashes(&self) -> Crashes {
+        Crashes::new(self.inner().machine.clone())
+    }
+
+    /// A number that disks with equal names, inodes and bytes share, as programs see them.
+    pub fn fingerprint(&self) -> u64 {
+        self.inner().machine.fingerprint()
+    }
+
+    /// Count a call, let faults strike, do the work.
+    fn act<T>(
+        &self,
+        call: Call,
+        work: impl FnOnce(&mut Inner, Option<What>) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let mut inner = self.inner();
+        inner.calls += 1;
+        let Inner { faults, fired, down, .. } = &mut *inner;
+        let mut what = None;
+        for armed in faults {
+            what = armed.meets(call).or(what);
+        }
+        *fired += u64::from(what.is_some());
+        *down |= what == Some(What::Crash);
+        if *down {
+            return Err(io::Error::other("the simulated process is dead"));
+        }
+        let result = match what {
+            Some(What::Error(kind)) if call != Call::Sync => Err(failure(kind)),
+            what => work(&mut inner, what),
+        };
+        if call.mutates() {
+            let Inner { recorded, machine, .. } = &mut *inner;
+            if let Some(recorded) = recorded {
+                recorded.push(machine.clone());
+            }
+        }
+        result
+    }
+
+    fn handle(&self, inode: u64, access: Access) -> Box<dyn File> {
+        Box::new(Handle::new(self.clone(), inode, access))
+    }
+}
+
+fn failure(kind: io::ErrorKind) -> io::Error {
+    io::Error::new(kind, "injected")
+}
+
+impl Storage for Sim {
+    fn open(&self, path: &Path, access: Access) -> io::Result<Box<dyn File>> {
+        let inode = self.act(Call::Open, |inner, _| inner.machine.find_file(path))?;
+        Ok(self.handle(inode, access))
+    }
+
+    fn create_new(&self, path: &Path, _mode: u32) -> io::Result<Box<dyn File>> {
+        let inode = self.act(Call::Create, |inner, _| inner.machine.create(path, false))?;
+        Ok(self.handle(inode, Access::Write))
+    }
+
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        self.act(Call::CreateDir, |inner, _| match inner.machine.create(path, true) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+                inner.machine.find_dir(path).map(drop)
+            }
+            made => made.map(drop),
+        })
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.act(Call::Rename, |inner, _| inner.machine.rename(from, to))
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.act(Call::Remove, |inner, _| inner.machine.remove(path))
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
+        self.act(Call::List, |inner, _| {
+            let dir = inner.machine.find_dir(dir)?;
+            let dir = inner.machine.dirs.get(&dir);
+            Ok(dir.map(|dir| dir.entries.keys().cloned().collect()).unwrap_or_default())
+        })
+    }
+
+    fn is_dir(&self, path: &Path) -> bool {
+        let inner = self.inner();
+        !inner.down && inner.machine.find_dir(path).is_ok()
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.act(Call::SyncDir, |inner, what| {
+            let dir = inner.machine.find_dir(dir)?;
+            if what != Some(What::Lie) {
+                inner.machine.sync_dir(dir);
+            }
+            Ok(())
+        })
+    }
+
+    fn lock(&self, path: &Path, _sign: bool) -> io::Result<LockAttempt> {
+        let inode = self.act(Call::Lock, |inner, _| {
+            let inode = inner.machine.find_file(path)?;
+            Ok(inner.locked.insert(inode).then_some(inode))
+        })?;
+        Ok(match inode {
+            None => LockAttempt::Busy(Some(std::process::id())),
+            Some(inode) => LockAttempt::Held(Box::new(Guard { sim: self.clone(), inode })),
+        })
+    }
+}
+
+impl LockGuard for Guard {}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.sim.inner().locked.remove(&self.inode);
+    }
+}

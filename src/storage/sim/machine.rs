@@ -1,0 +1,279 @@
+//! What the simulated machine holds: caches, the disk below them, and what lies between.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::{Component, Path};
+use std::sync::Arc;
+
+use super::content::{Content, SectorRef, hash_bytes, mix};
+
+/// Inode of the root directory.
+pub const ROOT: u64 = 1;
+
+/// Names in a directory, with their inodes.
+pub type Entries = BTreeMap<OsString, u64>;
+
+/// A file: what programs see, what is on the disk, and what was written since the last sync.
+#[derive(Clone, Debug, Default)]
+pub struct Node {
+    /// What programs see.
+    pub cache: Content,
+    /// What a power cut leaves at least.
+    pub durable: Content,
+    /// Unsynced sectors, each with everything that it held since the last sync, oldest first.
+    pub versions: BTreeMap<u64, Vec<SectorRef>>,
+    /// Sizes that the file had since the last sync, if it changed.
+    pub lens: Vec<u64>,
+}
+
+impl Node {
+    /// A file whose content is on the disk.
+    pub fn settled(content: Content) -> Self {
+        Self { cache: content.clone(), durable: content, ..Self::default() }
+    }
+
+    /// Whether everything that programs see is on the disk, as far as the system knows.
+    pub fn is_clean(&self) -> bool {
+        self.versions.is_empty() && self.lens.is_empty()
+    }
+
+    /// Write to the cache.
+    pub fn write(&mut self, buf: &[u8], offset: u64) -> io::Result<()> {
+        let Self { cache, versions, durable, lens } = self;
+        let end = offset.saturating_add(buf.len() as u64);
+        cache.write(buf, offset, |at, sector| {
+            versions.entry(at).or_default().push(sector.clone());
+        })?;
+        if end > durable.len {
+            lens.push(cache.len);
+        }
+        Ok(())
+    }
+
+    /// Cut or extend in the cache.
+    pub fn set_len(&mut self, len: u64) {
+        if len == self.cache.len && len == self.durable.len {
+            return;
+        }
+        let Self { cache, versions, lens, .. } = self;
+        cache.set_len(len, |at, sector| versions.entry(at).or_default().push(sector.clone()));
+        lens.push(len);
+    }
+
+    /// What was written since the last sync is on the disk now.
+    pub fn sync(&mut self) {
+        for (at, versions) in std::mem::take(&mut self.versions) {
+            self.durable.put(at, versions.last().cloned().flatten());
+        }
+        if !self.lens.is_empty() {
+            // Down and up again, so that nothing stays behind the end.
+            self.durable.len = self.durable.len.max(self.cache.len);
+            self.durable.set_len(self.cache.len, |_, _| ());
+            self.lens.clear();
+        }
+    }
+
+    /// A sync failed: the system takes the pages for clean and will not write them again.
+    pub fn forget(&mut self) {
+        self.versions.clear();
+        self.lens.clear();
+    }
+}
+
+/// A directory: what programs see and what is on the disk.
+#[derive(Clone, Debug, Default)]
+pub struct Dir {
+    /// What programs see.
+    pub entries: Entries,
+    /// What a power cut leaves at least.
+    pub durable: Entries,
+}
+
+/// One change of names, which happens as a whole or not at all: directory, name, inode.
+#[derive(Clone, Debug)]
+pub struct Change(pub Vec<(u64, OsString, Option<u64>)>);
+
+impl Change {
+    /// Whether it changes that directory.
+    pub fn touches(&self, dir: u64) -> bool {
+        self.0.iter().any(|(at, ..)| *at == dir)
+    }
+
+    /// Make it so on the disk.
+    pub fn apply(&self, dirs: &mut BTreeMap<u64, Arc<Dir>>) {
+        for (dir, name, inode) in &self.0 {
+            let Some(dir) = dirs.get_mut(dir) else { continue };
+            set(&mut Arc::make_mut(dir).durable, name, *inode);
+        }
+    }
+}
+
+fn set(entries: &mut Entries, name: &OsStr, inode: Option<u64>) {
+    match inode {
+        Some(inode) => entries.insert(name.to_os_string(), inode),
+        None => entries.remove(name),
+    };
+}
+
+/// All files and directories. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// Files by inode.
+    pub files: BTreeMap<u64, Arc<Node>>,
+    /// Directories by inode.
+    pub dirs: BTreeMap<u64, Arc<Dir>>,
+    /// Changes of names since the last sync of their directories, oldest first.
+    pub changes: Vec<Change>,
+    /// Inodes given so far.
+    pub inodes: u64,
+    /// Whether the sync of a file makes names durable as well.
+    pub kinder: bool,
+    /// Whether space can be reserved.
+    pub allocates: bool,
+}
+
+impl Machine {
+    /// An empty root directory.
+    pub fn new() -> Self {
+        Self {
+            files: BTreeMap::new(),
+            dirs: BTreeMap::from([(ROOT, Arc::default())]),
+            changes: Vec::new(),
+            inodes: ROOT,
+            kinder: false,
+            allocates: false,
+        }
+    }
+
+    /// The inode of a path, if something is there.
+    pub fn find(&self, path: &Path) -> Option<u64> {
+        let mut at = ROOT;
+        for part in path.components() {
+            match part {
+                Component::Normal(name) => at = *self.dirs.get(&at)?.entries.get(name)?,
+                Component::ParentDir => return None,
+                _ => {}
+            }
+        }
+        Some(at)
+    }
+
+    /// The inode of a directory.
+    pub fn find_dir(&self, path: &Path) -> io::Result<u64> {
+        let found = self.find(path).ok_or(io::ErrorKind::NotFound)?;
+        let found = Some(found).filter(|found| self.dirs.contains_key(found));
+        found.ok_or_else(|| io::ErrorKind::NotADirectory.into())
+    }
+
+    /// The inode of a file.
+    pub fn find_file(&self, path: &Path) -> io::Result<u64> {
+        let found = self.find(path).ok_or(io::ErrorKind::NotFound)?;
+        if self.dirs.contains_key(&found) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        }
+        Ok(found)
+    }
+
+    fn place(&self, path: &Path) -> io::Result<(u64, OsString)> {
+        let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        Ok((self.find_dir(path.parent().unwrap_or(Path::new("")))?, name.to_os_string()))
+    }
+
+    fn change(&mut self, change: Change) {
+        for (dir, name, inode) in &change.0 {
+            if let Some(dir) = self.dirs.get_mut(dir) {
+                set(&mut Arc::make_mut(dir).entries, name, *inode);
+            }
+        }
+        self.changes.push(change);
+    }
+
+    /// Give a path, which must be free, a new inode.
+    pub fn create(&mut self, path: &Path, dir: bool) -> io::Result<u64> {
+        let (parent, name) = self.place(path)?;
+        if self.find(path).is_some() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        self.inodes += 1;
+        let inode = self.inodes;
+        match dir {
+            true => drop(self.dirs.insert(inode, Arc::default())),
+            false => drop(self.files.insert(inode, Arc::default())),
+        }
+        self.change(Change(vec![(parent, name, Some(inode))]));
+        Ok(inode)
+    }
+
+    /// Give a file another name, replacing what has it.
+    pub fn rename(&mut self, from: &Path, to: &Path) -> io::Result<()> {
+        let inode = self.find_file(from)?;
+        let ((from_dir, from_name), (to_dir, to_name)) = (self.place(from)?, self.place(to)?);
+        let gone = (from_dir, from_name, None);
+        self.change(Change(vec![gone, (to_dir, to_name, Some(inode))]));
+        Ok(())
+    }
+
+    /// Remove a file's name.
+    pub fn remove(&mut self, path: &Path) -> io::Result<()> {
+        self.find_file(path)?;
+        let (parent, name) = self.place(path)?;
+        self.change(Change(vec![(parent, name, None)]));
+        Ok(())
+    }
+
+    /// A directory's names are on the disk now.
+    pub fn sync_dir(&mut self, dir: u64) {
+        let (touched, rest) =
+            std::mem::take(&mut self.changes).into_iter().partition(|change| change.touches(dir));
+        self.changes = rest;
+        let touched: Vec<Change> = touched;
+        touched.iter().for_each(|change| change.apply(&mut self.dirs));
+    }
+
+    /// A file's bytes are on the disk now, on a kinder system all names as well.
+    pub fn sync_file(&mut self, inode: u64) {
+        if let Some(node) = self.files.get_mut(&inode).filter(|node| !node.is_clean()) {
+            Arc::make_mut(node).sync();
+        }
+        if self.kinder {
+            for change in std::mem::take(&mut self.changes) {
+                change.apply(&mut self.dirs);
+            }
+        }
+    }
+
+    /// Whether programs see a name of that inode.
+    pub fn has_name(&self, inode: u64) -> bool {
+        self.dirs.values().any(|dir| dir.entries.values().any(|&entry| entry == inode))
+    }
+
+    /// Drop files and directories that no name leads to.
+    pub fn sweep(&mut self) {
+        let mut reached = vec![ROOT];
+        let mut at = 0;
+        while let Some(inode) = reached.get(at) {
+            if let Some(dir) = self.dirs.get(inode) {
+                reached.extend(dir.entries.values());
+            }
+            at += 1;
+        }
+        self.dirs.retain(|inode, _| reached.contains(inode));
+        self.files.retain(|inode, _| reached.contains(inode));
+    }
+
+    /// A number that equal disks share: names, inodes and bytes.
+    pub fn fingerprint(&self) -> u64 {
+        let mut hash = 0u64;
+        for (inode, node) in &self.files {
+            hash = hash.wrapping_add(mix(node.cache.hash() ^ mix(*inode)));
+        }
+        for (inode, dir) in &self.dirs {
+            for (name, entry) in &dir.entries {
+                let name = hash_bytes(name.as_encoded_bytes());
+                hash = hash.wrapping_add(mix(name ^ mix(*inode) ^ mix(entry.wrapping_mul(3))));
+            }
+        }
+        hash
+    }
+}
