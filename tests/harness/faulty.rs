@@ -1,0 +1,182 @@
+//! A scripted history on a disk with faults, held against the table of outcomes.
+
+use deedbook::storage::sim::{Fault, Sim, What};
+use deedbook::{Durability, Durable, Error, ErrorKind};
+
+use super::history::{Config, Run};
+use super::{How, Subject, judge, mix};
+
+/// States that a power cut leaves, tried after each failure.
+const STATES: u64 = 12;
+
+/// What a run met.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Met {
+    /// Whether the fault struck at all.
+    pub fired: bool,
+    /// Storage calls of the run.
+    pub calls: u64,
+    /// Calls that failed, by what the error says of the data.
+    pub refused: u64,
+    pub unknown: u64,
+}
+
+/// Runs a script while a fault strikes, reopening where a user would.
+pub struct Script<'a> {
+    pub subject: &'a dyn Subject,
+    pub config: Config,
+    pub steps: &'a str,
+    pub nested: &'a [u8],
+}
+
+impl Script<'_> {
+    /// Run it from creation on. After every failure and at the end: what was acknowledged is there,
+    /// after the death of the process and after a power cut, and the log goes on.
+    pub fn run(&self, fault: Fault) -> Result<Met, String> {
+        let mut run = Run::new(self.subject, self.config, self.nested);
+        let disk = run.disk.clone();
+        disk.inject(fault);
+        let mut met = Met::default();
+        let mut is_open = self.reopen(&mut run)?;
+        for op in self.steps.chars() {
+            if !is_open {
+                break;
+            }
+            let before = run.records.len();
+            let Err(error) = run.apply(op) else { continue };
+            expect_typed(&error).map_err(|what| format!("step {op:?}: {what}"))?;
+            let there = |what| format!("step {op:?} failed ({error:?}): {what}");
+            if error.durable() == Some(Durable::No) {
+                // Rolled back, or never begun: it must never be seen.
+                run.records.truncate(before.max(run.acked));
+                met.refused += 1;
+            } else {
+                met.unknown += 1;
+                if op != 'r' {
+                    self.expect_poisoned(&run).map_err(there)?;
+                }
+            }
+            self.survives(&run).map_err(there)?;
+            // A handle that takes no more is given up.
+            let usable = op != 'r' && run.log().sync().is_ok();
+            if usable && self.config.how.durability != Durability::Never {
+                run.acked = run.records.len();
+                let got = run.log().read_all();
+                let got = got.map_err(|error| there(format!("usable, but {error:?}")))?;
+                judge(&got, &run.records, run.acked, false).map_err(there)?;
+            } else if !usable {
+                is_open = self.reopen(&mut run)?;
+            }
+        }
+        met.fired = disk.fired() > 0;
+        met.calls = disk.calls();
+        disk.heal();
+        self.survives(&run)?;
+        Ok(met)
+    }
+
+    /// Open, a second time if need be; a disk that stays broken ends the script. What is found is
+    /// acknowledged from then on.
+    fn reopen(&self, run: &mut Run<'_>) -> Result<bool, String> {
+        for _ in 0..2 {
+            let (records, acked) = (run.records.len(), run.acked);
+            run.give_up();
+            match run.open() {
+                Ok(()) => {
+                    let got = match run.log().read_all() {
+                        Ok(got) => got,
+                        Err(error) => {
+                            expect_typed(&error)?;
+                            // Not acknowledged by anybody who could not read it.
+                            run.acked = acked;
+                            continue;
+                        }
+                    };
+                    judge(&got, &run.records, acked, false)
+                        .map_err(|what| format!("opened again: {what}"))?;
+                    run.records = got;
+                    run.acked = run.records.len();
+                    return Ok(true);
+                }
+                Err(error) => {
+                    assert_eq!(run.records.len(), records);
+                    expect_typed(&error).map_err(|what| format!("opening: {what}"))?;
+                    self.survives(run)
+                        .map_err(|what| format!("opening failed ({error:?}): {what}"))?;
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// What is there after the process's death, and after a power cut.
+    fn survives(&self, run: &Run<'_>) -> Result<(), String> {
+        let killed = run.disk.kill();
+        self.goes_on(&killed, run).map_err(|what| format!("process killed: {what}"))?;
+        let crashes = run.disk.crashes();
+        for index in 0..STATES.min(crashes.count()) {
+            let choice = match index {
+                0 => crashes.nth(0),
+                _ => crashes.sample(mix(index)),
+            };
+            self.goes_on(&crashes.build(&choice), run)
+                .map_err(|what| format!("power cut, {choice:?}: {what}"))?;
+        }
+        Ok(())
+    }
+
+    fn goes_on(&self, disk: &Sim, run: &Run<'_>) -> Result<(), String> {
+        let how = How { durability: Durability::Always, ..self.config.how };
+        let fail = |doing: &str, error: Error| format!("{doing}: {error:?}");
+        let log = self.subject.open(disk, how).map_err(|e| fail("opening", e))?;
+        let got = log.read_all().map_err(|e| fail("reading", e))?;
+        judge(&got, &run.records, run.acked, false)?;
+        log.append(&[(1, b"more".to_vec())]).map_err(|e| fail("appending", e))?;
+        // The power fails again: what was found and what was appended is acknowledged.
+        drop(log);
+        let crashes = disk.crashes();
+        let last = crashes.build(&crashes.nth(0));
+        let again = self.subject.open(&last, how).and_then(|log| log.read_all());
+        let again = again.map_err(|e| fail("opening after another power cut", e))?;
+        if again.len() != got.len() + 1 || again[..got.len()] != got {
+            return Err(format!("{} records, {} and one more were there", again.len(), got.len()));
+        }
+        Ok(())
+    }
+
+    fn expect_poisoned(&self, run: &Run<'_>) -> Result<(), String> {
+        for attempt in [run.log().append(&[(1, b"refused".to_vec())]), run.log().sync()] {
+            match attempt {
+                Err(error) if error.kind() == ErrorKind::Poisoned => {}
+                other => return Err(format!("not poisoned: {other:?}")),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether an error is one that a broken disk may cause.
+pub fn expect_typed(error: &Error) -> Result<(), String> {
+    match error.kind() {
+        ErrorKind::Io | ErrorKind::Poisoned | ErrorKind::Missing => Ok(()),
+        _ => Err(format!("unexpected {error:?}")),
+    }
+}
+
+/// The faults that storage may have and stay honest, with a name each; `ever` where they may last.
+pub fn honest() -> Vec<(&'static str, What, bool)> {
+    use std::io::ErrorKind as Io;
+    vec![
+        ("EIO", What::Error(Io::Other), true),
+        ("ENOSPC", What::Error(Io::StorageFull), true),
+        ("EDQUOT", What::Error(Io::QuotaExceeded), true),
+        ("EFBIG", What::Error(Io::FileTooLarge), true),
+        ("EAGAIN", What::Error(Io::WouldBlock), true),
+        ("EINTR", What::Error(Io::Interrupted), false),
+        ("half a write, then EIO", What::Partial(Io::Other), true),
+        ("half a write, then ENOSPC", What::Partial(Io::StorageFull), true),
+        ("half a read or write", What::Short, true),
+        ("a write of 0", What::Zero, true),
+        ("death", What::Crash, true),
+    ]
+}

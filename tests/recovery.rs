@@ -1,0 +1,362 @@
+//! Payloads that hold deeds, sidecars that are wrong, and the modes of recovery.
+
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use common::{
+    Event, borders, check, contents, deed, event_of, events, log, make, memory, read_all,
+    read_file, read_past_damage, refused, rescue, restore, snapshot, snapshot_unlocked, write_file,
+};
+use deedbook::book::{MarkUse, Mode, Options, Recovery, repair};
+use deedbook::storage::{Memory, Storage};
+use deedbook::{ErrorKind, Verdict};
+
+const BOOK: &str = "/book";
+const LOG: &str = "/book/book.log";
+const MARK: &str = "/book/.deedbook/mark";
+const INDEX: &str = "/book/.deedbook/index";
+
+type Files = BTreeMap<PathBuf, Vec<u8>>;
+
+/// The files of a log whose first `marked` deeds were synced before its writer died.
+fn died(events: &[Event], marked: usize) -> Files {
+    died_under(Recovery::Valid, events, marked)
+}
+
+fn died_under(recovery: Recovery, events: &[Event], marked: usize) -> Files {
+    let (storage, options) = memory();
+    let options = Options { recovery, ..options };
+    let book = options.open(BOOK, Mode::Create).unwrap();
+    for (i, (mug, jam)) in events.iter().enumerate() {
+        book.append(*mug, jam).unwrap();
+        if i + 1 == marked {
+            book.sync().unwrap();
+        }
+    }
+    let mut files = snapshot(&storage, Path::new(BOOK));
+    files.insert(LOG.into(), log(1, events));
+    files
+}
+
+fn with_log(files: &Files, bytes: &[u8]) -> (Memory, Options) {
+    let mut files = files.clone();
+    files.insert(LOG.into(), bytes.to_vec());
+    restore(&files)
+}
+
+fn without_sidecar(files: &Files) -> Files {
+    let outside = |path: &&PathBuf| !path.to_str().unwrap().contains(".deedbook");
+    files.keys().filter(outside).map(|path| (path.clone(), files[path].clone())).collect()
+}
+
+/// Two small deeds, one whose payload holds deeds at its begin, middle and end, two small ones.
+fn nested() -> Vec<Event> {
+    let inner = |i: u64| deed(7000 + i as u32, &event_of(900 + i, 30).1);
+    let jam = [inner(0), inner(1), b"between".to_vec(), inner(2), inner(3)].concat();
+    vec![event_of(1, 30), event_of(2, 30), (5, jam), event_of(4, 30), event_of(5, 30)]
+}
+
+fn surfaced(events: &[Event], options: &Options) -> Option<Event> {
+    let book = options.open(BOOK, Mode::Read).unwrap();
+    let mut given = contents(&read_past_damage(&book));
+    rescue(Path::new(BOOK), Path::new("/rescued"), options);
+    given.extend(contents(&read_all(&options.open("/rescued", Mode::Read).unwrap()).0));
+    assert!(check(BOOK, options).deeds <= events.len() as u64);
+    given.into_iter().find(|deed| !events.contains(deed))
+}
+
+/// Behind the mark everything is unacknowledged: cut at the outer deed, whatever its payload holds.
+#[test]
+fn deeds_inside_a_torn_deed_never_surface_above_the_mark() {
+    let events = nested();
+    let at = borders(&events);
+    let files = died(&events[..3], 2);
+    for cut in at[2]..at[3] {
+        let bytes = &files[Path::new(LOG)][..cut as usize];
+        let (storage, options) = with_log(&files, bytes);
+        assert_eq!(surfaced(&events, &options), None, "cut at {cut}");
+        let report = check(BOOK, &options);
+        assert_eq!((report.deeds, report.verdict == Verdict::Corrupt), (2, false), "cut at {cut}");
+        let book = options.open(BOOK, Mode::Append).unwrap();
+        assert_eq!(book.bounds().unwrap(), Some(1..=2));
+        assert_eq!(book.recovery().cut_bytes, cut - at[2]);
+        assert_eq!(read_file(&storage, Path::new(LOG)), log(1, &events[..2]));
+    }
+}
+
+/// Every bit of the outer deed's lengths, checksum and head, and its sectors lost to zeros.
+#[test]
+fn deeds_inside_a_deed_with_broken_framing_never_surface() {
+    let events = nested();
+    let at = borders(&events).into_iter().map(|at| at as usize).collect::<Vec<_>>();
+    let whole = log(1, &events);
+    let framing = (at[2]..at[2] + 12).chain(at[3] - 12..at[3]);
+    let mut broken: Vec<(String, Vec<u8>)> = Vec::new();
+    for at in framing {
+        for bit in 0..8 {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1 << bit;
+            broken.push((format!("bit {bit} of byte {at}"), bytes));
+        }
+    }
+    for zeros in [at[2]..at[2] + 8, at[2]..at[2] + 12, at[3] - 12..at[3], at[2]..at[3]] {
+        let mut bytes = whole.clone();
+        bytes[zeros.clone()].fill(0);
+        broken.push((format!("zeros {zeros:?}"), bytes));
+    }
+    for marked in [2, 3, 5] {
+        let files = died(&events, marked);
+        for (what, bytes) in &broken {
+            let what = format!("{marked} acknowledged, {what}");
+            let (storage, options) = with_log(&files, bytes);
+            assert_eq!(surfaced(&events, &options), None, "{what}");
+            match (marked, options.open(BOOK, Mode::Append)) {
+                (2, opened) => assert_eq!(opened.unwrap().last().unwrap(), 2, "{what}"),
+                (3, opened) => {
+                    refused(opened, ErrorKind::LostRecords);
+                    assert_eq!(&read_file(&storage, Path::new(LOG)), bytes, "{what}");
+                }
+                // Opening looks at the mark's own deed only; nothing is cut.
+                (_, opened) => assert_eq!(opened.unwrap().last().unwrap(), 5, "{what}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn without_a_mark_a_torn_deed_that_holds_deeds_is_refused() {
+    let events = nested();
+    let at = borders(&events);
+    let files = without_sidecar(&died(&events[..3], 3));
+    let first_inner = at[2] + 12 + 24 + event_of(900, 30).1.len() as u64;
+    for cut in at[2] + 1..at[3] {
+        let bytes = &files[Path::new(LOG)][..cut as usize];
+        let (storage, options) = with_log(&files, bytes);
+        let opened = options.open(BOOK, Mode::Append);
+        if cut < first_inner {
+            assert_eq!(opened.unwrap().last().unwrap(), 2, "cut at {cut}");
+        } else {
+            let error = refused(opened, ErrorKind::Corrupt);
+            assert_eq!((error.offset(), error.next_intact()), (Some(at[2]), Some(at[2] + 12)));
+            assert_eq!(read_file(&storage, Path::new(LOG)), bytes);
+        }
+    }
+}
+
+/// A log with several blocks, closed, and how it is read in every way.
+fn large() -> (Vec<Event>, Files) {
+    let events = events(1500, 400);
+    let (storage, options) = memory();
+    make(Path::new(BOOK), &options, &events);
+    let files = snapshot(&storage, Path::new(BOOK));
+    assert!(files[Path::new(INDEX)].len() > 16 + 3 * 24);
+    (events, files)
+}
+
+fn assert_all_there(events: &[Event], files: &Files, what: &str) -> MarkUse {
+    let (storage, options) = restore(files);
+    for mode in [Mode::Read, Mode::Append, Mode::Read] {
+        let book = options.open(BOOK, mode).unwrap_or_else(|e| panic!("{what}: {e}"));
+        assert_eq!(book.bounds().unwrap(), Some(1..=events.len() as u64), "{what}");
+        for number in (0..events.len()).step_by(97) {
+            let deed = book.read(number as u64 + 1).unwrap_or_else(|e| panic!("{what}: {e}"));
+            assert_eq!((deed.mug, deed.jam), events[number], "{what}");
+        }
+        book.close().unwrap();
+    }
+    assert_eq!(read_file(&storage, Path::new(LOG)), files[Path::new(LOG)], "{what}");
+    assert!(check(BOOK, &options).ok(), "{what}");
+    restore(files).1.open(BOOK, Mode::Read).unwrap().recovery().mark
+}
+
+#[test]
+fn a_sidecar_with_any_byte_damaged_is_ignored() {
+    let (events, files) = large();
+    for name in [MARK, INDEX] {
+        let len = files[Path::new(name)].len();
+        for at in (0..len).filter(|at| *at < 160 || (512..660).contains(at) || at % 7 == 0) {
+            let mut files = files.clone();
+            files.get_mut(Path::new(name)).unwrap()[at] ^= 0x20;
+            assert_all_there(&events, &files, &format!("{name} at {at}"));
+        }
+    }
+}
+
+#[test]
+fn a_sidecar_cut_emptied_or_deleted_is_ignored() {
+    let (events, files) = large();
+    let without_mark = files.iter().filter(|(path, _)| !path.ends_with("mark"));
+    let without_mark = without_mark.map(|(path, bytes)| (path.clone(), bytes.clone())).collect();
+    assert_eq!(assert_all_there(&events, &without_mark, "no mark"), MarkUse::Missing);
+    assert_eq!(assert_all_there(&events, &without_sidecar(&files), "none"), MarkUse::Missing);
+    for name in [MARK, INDEX] {
+        for len in [0, 1, 15, 16, 40, 127, 128, 512, 640] {
+            let mut files = files.clone();
+            files.get_mut(Path::new(name)).unwrap().truncate(len);
+            assert_all_there(&events, &files, &format!("{name} of {len} bytes"));
+        }
+        let mut files = files.clone();
+        files.get_mut(Path::new(name)).unwrap().fill(0);
+        assert_all_there(&events, &files, &format!("{name} of zeros"));
+    }
+}
+
+#[test]
+fn a_stale_sidecar_is_made_up_for() {
+    let (events, files) = large();
+    for count in [1, 10, 700] {
+        let (storage, options) = memory();
+        make(Path::new(BOOK), &options, &events[..count]);
+        let mut stale = snapshot(&storage, Path::new(BOOK));
+        stale.insert(LOG.into(), files[Path::new(LOG)].clone());
+        assert_eq!(assert_all_there(&events, &stale, "stale"), MarkUse::Used, "{count}");
+        stale.insert(MARK.into(), files[Path::new(MARK)].clone());
+        assert_all_there(&events, &stale, "mark newer than index");
+        let mut stale = files.clone();
+        stale.insert(MARK.into(), snapshot(&storage, Path::new(BOOK))[Path::new(MARK)].clone());
+        assert_all_there(&events, &stale, "index newer than mark");
+    }
+}
+
+#[test]
+fn a_sidecar_of_another_log_is_ignored() {
+    let (events, files) = large();
+    let (storage, options) = memory();
+    let others: Vec<_> = (0..2000).map(|i| event_of(5000 + i, 300)).collect();
+    make(Path::new(BOOK), &options, &others);
+    let mut foreign = snapshot(&storage, Path::new(BOOK));
+    foreign.insert(LOG.into(), files[Path::new(LOG)].clone());
+    assert_eq!(assert_all_there(&events, &foreign, "foreign"), MarkUse::Foreign);
+}
+
+#[test]
+fn a_mark_ahead_of_the_file_is_refused_and_says_what_is_lost() {
+    let (events, files) = large();
+    let older = log(1, &events[..1000]);
+    let (storage, options) = with_log(&files, &older);
+    let before = snapshot_unlocked(&storage, Path::new(BOOK));
+    let error = refused(options.open(BOOK, Mode::Append), ErrorKind::LostRecords);
+    assert_eq!(error.offset(), Some(older.len() as u64));
+    assert_eq!(snapshot_unlocked(&storage, Path::new(BOOK)), before);
+    let book = options.open(BOOK, Mode::Read).unwrap();
+    let (deeds, failed) = read_all(&book);
+    assert_eq!((deeds.len(), failed.is_some()), (1000, true));
+    let damage = book.recovery().damage.clone().unwrap();
+    assert_eq!((damage.first_lost, damage.records_lost), (Some(1001), Some(500)));
+    assert!(check(BOOK, &options).lost_acknowledged);
+}
+
+#[test]
+fn a_log_removed_under_its_mark_is_not_created_anew() {
+    let (_, files) = large();
+    for left in [None, Some(0), Some(15)] {
+        let mut files = files.clone();
+        match left {
+            None => drop(files.remove(Path::new(LOG))),
+            Some(len) => files.get_mut(Path::new(LOG)).unwrap().truncate(len),
+        }
+        let (storage, options) = restore(&files);
+        refused(options.open(BOOK, Mode::Append), ErrorKind::LostRecords);
+        assert_eq!(
+            storage.open(Path::new(LOG), deedbook::storage::Access::Read).is_ok(),
+            left.is_some()
+        );
+    }
+}
+
+#[test]
+fn acknowledged_recovery_cuts_back_to_the_mark_and_valid_does_not() {
+    let events = events(9, 40);
+    // The writer must know of it, because then it makes its marks durable too.
+    let files = died_under(Recovery::Acknowledged, &events, 4);
+    let mut torn = files[Path::new(LOG)].clone();
+    torn.truncate(torn.len() - 3);
+    let (_, options) = with_log(&files, &torn);
+    assert_eq!(options.open(BOOK, Mode::Append).unwrap().last().unwrap(), 8);
+    let (storage, options) = with_log(&files, &torn);
+    let options = Options { recovery: Recovery::Acknowledged, ..options };
+    let book = options.open(BOOK, Mode::Append).unwrap();
+    assert_eq!((book.last().unwrap(), book.recovery().cut_deeds), (4, 4));
+    assert_eq!(read_file(&storage, Path::new(LOG)), log(1, &events[..4]));
+    let (mug, jam) = &events[8];
+    assert_eq!(book.append(*mug, jam).unwrap(), 5);
+    book.close().unwrap();
+    assert_eq!(options.open(BOOK, Mode::Append).unwrap().last().unwrap(), 5);
+}
+
+/// Damage below the mark, which only `spec` and `repair` cut, after saving what they cut.
+#[test]
+fn spec_recovery_and_repair_cut_below_the_mark_after_saving() {
+    let events = events(9, 40);
+    let at = borders(&events);
+    let files = died(&events, 6);
+    let mut bytes = files[Path::new(LOG)].clone();
+    bytes[at[5] as usize + 3] ^= 1;
+    for by_repair in [false, true] {
+        let (storage, options) = with_log(&files, &bytes);
+        refused(options.open(BOOK, Mode::Append), ErrorKind::LostRecords);
+        let saved_to = if by_repair {
+            let report = repair(BOOK, &options).unwrap();
+            assert_eq!((report.valid_end, report.cut_bytes), (at[5], at[9] - at[5]));
+            report.saved_to
+        } else {
+            let spec = Options { recovery: Recovery::Spec, ..options.clone() };
+            spec.open(BOOK, Mode::Append).unwrap().recovery().saved_to.clone()
+        };
+        assert_eq!(read_file(&storage, &saved_to.unwrap()), bytes[at[5] as usize..]);
+        let book = options.open(BOOK, Mode::Append).unwrap();
+        assert_eq!(book.append(1, b"on").unwrap(), 6);
+        book.close().unwrap();
+        assert!(check(BOOK, &options).ok());
+        assert_eq!(repair(BOOK, &options).unwrap().saved_to, None);
+    }
+}
+
+#[test]
+fn saving_a_tail_never_replaces_an_earlier_one() {
+    let events = events(5, 40);
+    let at = borders(&events);
+    let files = without_sidecar(&died(&events, 5));
+    let (storage, options) = restore(&files);
+    let mut saved = Vec::new();
+    for _ in 0..3 {
+        let mut bytes = log(1, &events);
+        bytes[at[2] as usize] ^= 1;
+        write_file(&storage, Path::new(LOG), &bytes);
+        storage.remove(Path::new(MARK)).ok();
+        saved.push(repair(BOOK, &options).unwrap().saved_to.unwrap());
+    }
+    saved.dedup();
+    assert_eq!(saved.len(), 3);
+    assert!(saved.iter().all(|path| read_file(&storage, path).len() as u64 == at[5] - at[2]));
+}
+
+#[test]
+fn a_file_in_place_of_another_log_is_judged_by_what_it_holds() {
+    let files = died(&events(5, 40), 5);
+    let other = [(9, b"other".to_vec()), (8, b"log".to_vec())];
+    let (_, options) = with_log(&files, &log(1, &other));
+    let book = options.open(BOOK, Mode::Append).unwrap();
+    assert_eq!((book.len().unwrap(), book.recovery().cut_bytes), (2, 0));
+    assert_eq!(book.recovery().mark, MarkUse::Foreign);
+    assert_eq!(contents(&read_all(&book).0), other);
+}
+
+/// Sizes and borders fit, but the deed that the mark names is another one.
+#[test]
+fn a_log_with_borders_like_another_one_is_not_taken_for_it() {
+    let files = died(&[(1, vec![1; 76]), (2, vec![2; 26])], 2);
+    let other: Vec<Event> = (1..=3).map(|i| (i, vec![7; 26])).collect();
+    assert_eq!(log(1, &other).len(), files[Path::new(LOG)].len());
+    let (_, options) = with_log(&files, &log(1, &other));
+    for mode in [Mode::Read, Mode::Append] {
+        let book = options.open(BOOK, mode).unwrap();
+        assert_eq!((book.bounds().unwrap(), book.recovery().mark), (Some(1..=3), MarkUse::Foreign));
+        book.close().unwrap();
+    }
+}
