@@ -1,0 +1,194 @@
+"""Switch each seeded bug on alone and see that the tests catch it.
+
+A test that cannot fail proves nothing, so `bugs.py` lists deliberate bugs as replacements in the
+sources, each with the tests that are to catch it. This command makes a copy of the tree, puts in
+one bug after the other, and runs those tests. A bug that survives, no longer applies, or does
+not compile is a failure.
+
+    python tests/mutants/run.py [--jobs N] [--only NAME ...] [--out DIR]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import queue
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+from bugs import BUGS, Bug
+
+ROOT = Path(__file__).resolve().parents[2]
+COPIED = ["Cargo.toml", "Cargo.lock", "README.md", "src", "tests", "benches", "examples", "python"]
+BUILD_SECONDS_MAX = 600
+TEST_SECONDS_MAX = 120
+# Small numbers are enough to catch a bug that is there.
+FEW = {
+    "DEEDBOOK_CRASH_STATES": "30000",
+    "DEEDBOOK_KILL_CYCLES": "20",
+    "CARGO_TERM_COLOR": "never",
+    "CARGO_INCREMENTAL": "1",
+    "CARGO_PROFILE_TEST_DEBUG": "0",
+    "CARGO_PROFILE_TEST_OPT_LEVEL": "1",
+}
+
+
+@dataclass
+class Outcome:
+    """What became of one bug."""
+
+    name: str
+    row: str
+    caught_by: str | None
+    seconds: float
+    note: str = ""
+
+
+class Worker:
+    """A copy of the tree with a build directory of its own."""
+
+    def __init__(self, number: int, out: Path) -> None:
+        self.tree = out / f"mutants-{number}"
+        self.target = out / f"mutants-{number}-target"
+        shutil.rmtree(self.tree, ignore_errors=True)
+        for name in COPIED:
+            source = ROOT / name
+            if source.is_dir():
+                ignored = shutil.ignore_patterns("__pycache__", "*.so", "results", ".work")
+                shutil.copytree(source, self.tree / name, ignore=ignored)
+            elif source.exists():
+                self.tree.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(source, self.tree / name)
+
+    def cargo(self, arguments: list[str], seconds: int) -> tuple[int, str]:
+        """Run cargo in the copy; 124 if it took too long."""
+        env = {**os.environ, **FEW, "CARGO_TARGET_DIR": str(self.target)}
+        command = ["cargo", "test", "--quiet", "--locked", "--package", "deedbook"]
+        command += ["--features", "sim", *arguments]
+        try:
+            done = subprocess.run(
+                command,
+                cwd=self.tree,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=seconds,
+                text=True,
+                errors="replace",
+            )
+        except subprocess.TimeoutExpired:
+            return 124, "took too long"
+        return done.returncode, done.stdout
+
+    def build(self, tests: list[str]) -> tuple[int, str]:
+        """Compile what the tests need."""
+        return self.cargo(["--no-run", *selected(tests)], BUILD_SECONDS_MAX)
+
+    def try_bug(self, bug: Bug) -> Outcome:
+        """Put the bug in, run its tests until one fails, take it out."""
+        begun = time.monotonic()
+        file = self.tree / bug.file
+        original = file.read_text()
+        count = original.count(bug.old)
+        if count != 1:
+            note = f"its text is {count} times in {bug.file}, must be there once"
+            return Outcome(bug.name, bug.row, None, 0.0, note)
+        file.write_text(original.replace(bug.old, bug.new))
+        try:
+            code, output = self.build([target for target, _ in bug.tests])
+            if code != 0:
+                note = "does not compile: " + output[-1500:]
+                return Outcome(bug.name, bug.row, None, time.monotonic() - begun, note)
+            for target, name in bug.tests:
+                arguments = [*selected([target]), "--", *([name] if name else [])]
+                code, _ = self.cargo(arguments, TEST_SECONDS_MAX)
+                if code != 0:
+                    caught = f"{target}{' ' + name if name else ''}"
+                    caught += " (by time-out)" if code == 124 else ""
+                    return Outcome(bug.name, bug.row, caught, time.monotonic() - begun)
+            return Outcome(bug.name, bug.row, None, time.monotonic() - begun, "survived")
+        finally:
+            file.write_text(original)
+
+
+def selected(tests: list[str]) -> list[str]:
+    """Cargo's arguments for test targets; `lib` is the unit tests."""
+    arguments: list[str] = []
+    for target in dict.fromkeys(tests):
+        arguments += ["--lib"] if target == "lib" else ["--test", target]
+    return arguments
+
+
+def run(bugs: list[Bug], jobs: int, out: Path) -> list[Outcome]:
+    """All bugs, over several workers."""
+    waiting: queue.Queue[Bug] = queue.Queue()
+    for bug in bugs:
+        waiting.put(bug)
+    outcomes: list[Outcome] = []
+    told = threading.Lock()
+    targets = sorted({target for bug in bugs for target, _ in bug.tests})
+
+    def work(number: int) -> None:
+        worker = Worker(number, out)
+        code, output = worker.build(targets)
+        if code != 0:
+            raise SystemExit(f"the tree does not build without any bug:\n{output[-3000:]}")
+        while True:
+            try:
+                bug = waiting.get_nowait()
+            except queue.Empty:
+                return
+            outcome = worker.try_bug(bug)
+            with told:
+                outcomes.append(outcome)
+                word = f"caught by {outcome.caught_by}" if outcome.caught_by else outcome.note
+                print(f"[{len(outcomes)}/{len(bugs)}] {bug.name}: {word}", flush=True)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(jobs)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    order = {bug.name: i for i, bug in enumerate(bugs)}
+    return sorted(outcomes, key=lambda outcome: order[outcome.name])
+
+
+def main() -> int:
+    """Run the table; exit code 1 if any bug survives."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1))
+    parser.add_argument("--only", nargs="*", default=[], help="names of bugs")
+    default = os.environ.get("DEEDBOOK_TRUST_DIR", str(ROOT / "target" / "trust"))
+    parser.add_argument("--out", type=Path, default=Path(default))
+    arguments = parser.parse_args()
+    bugs = [bug for bug in BUGS if not arguments.only or bug.name in arguments.only]
+    unknown = set(arguments.only) - {bug.name for bug in BUGS}
+    if unknown:
+        parser.error(f"no such bug: {', '.join(sorted(unknown))}")
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    begun = time.monotonic()
+    outcomes = run(bugs, arguments.jobs, arguments.out)
+    survived = [outcome for outcome in outcomes if outcome.caught_by is None]
+    result = {
+        "seeded": len(bugs),
+        "caught": len(outcomes) - len(survived),
+        "seconds": round(time.monotonic() - begun, 1),
+        "bugs": [outcome.__dict__ | {"seconds": round(outcome.seconds, 1)} for outcome in outcomes],
+    }
+    (arguments.out / "mutants.json").write_text(json.dumps(result, indent=1) + "\n")
+    print(f"seeded bugs: {result['seeded']}, caught: {result['caught']}")
+    for outcome in survived:
+        print(f"NOT CAUGHT {outcome.name}: {outcome.note}")
+    return 0 if not survived and len(outcomes) == len(bugs) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
