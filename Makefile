@@ -22,7 +22,7 @@ export SPARK_LOCAL_IP        ?= 127.0.0.1
 export PYO3_PYTHON           := $(abspath $(PY))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench fuzz docs lock clean
+.PHONY: help demo test check bench trust fuzz power docs lock clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -51,9 +51,18 @@ bench: ## measure against the peers: benches/results
 	@scripts/env.sh bench
 	$(PY) benches/python/run.py $(ARGS)
 
+trust: ## every proof again: crash states, faults, kills, power cuts, fuzzing, seeded bugs
+	@scripts/need.sh rust python
+	@scripts/env.sh test
+	$(PY) scripts/trust/run.py $(ARGS)
+
 fuzz: ## every fuzz target for FUZZ_SECONDS (60)
-	@scripts/need.sh rust fuzz
+	@scripts/need.sh rust
 	@scripts/fuzz.sh
+
+power: ## real power cuts, full disks, failing calls (as root): target/trust/power.json
+	@scripts/need.sh rust
+	@scripts/power.sh
 
 docs: ## the documentation of the Rust crate: target/doc/deedbook
 	@scripts/need.sh rust

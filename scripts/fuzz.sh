@@ -1,15 +1,57 @@
 #!/usr/bin/env bash
-# Runs every fuzz target for FUZZ_SECONDS (60 by default) and stops at the first find.
+# Runs every fuzz target for FUZZ_SECONDS (60 by default) and stops at the first find, which it
+# leaves in fuzz/crashers/TARGET: commit it, tests/fuzz_corpus.rs replays it from then on.
+# What was tried goes to target/trust/fuzz.json.
+#
+#   FUZZ_SANITIZER=address   with AddressSanitizer; by default none, which is quicker
+#   FUZZ_SEED                of libFuzzer (0: another one every time)
+#
 # Usage: scripts/fuzz.sh [TARGET...]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+seconds=${FUZZ_SECONDS:-60}
+sanitizer=${FUZZ_SANITIZER:-none}
+seed=${FUZZ_SEED:-0}
+command -v cargo-fuzz >/dev/null || {
+    echo "missing: cargo-fuzz (cargo install cargo-fuzz --locked)" >&2
+    exit 1
+}
+# Sanitizers are still behind a switch of the compiler; no other compiler is needed.
+[ "$sanitizer" = none ] || export RUSTC_BOOTSTRAP=1
+
 targets=("$@")
 if [ ${#targets[@]} -eq 0 ]; then
-    while read -r target; do targets+=("$target"); done < <(cargo +nightly fuzz list)
+    while read -r target; do targets+=("$target"); done < <(cargo fuzz list)
 fi
-for target in ${targets[@]+"${targets[@]}"}; do
+trust=${DEEDBOOK_TRUST_DIR:-target/trust}
+mkdir -p "$trust"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+stat() { sed -n "s/^stat::$1: *//p" "$log" | tail -n 1; }
+
+results=()
+for target in "${targets[@]}"; do
     echo "== $target"
-    cargo +nightly fuzz run "$target" -- -max_total_time="${FUZZ_SECONDS:-60}"
+    corpus=fuzz/corpus/$target seeds=fuzz/seeds/$target crashers=fuzz/crashers/$target
+    mkdir -p "$corpus" "$seeds" "$crashers"
+    cargo fuzz run --sanitizer "$sanitizer" "$target" "$corpus" "$seeds" -- \
+        -max_total_time="$seconds" -max_len=4096 -timeout=20 -rss_limit_mb=2048 \
+        -seed="$seed" -print_final_stats=1 -artifact_prefix="$crashers/" >"$log" 2>&1 || {
+        grep -aE "panicked|left:|right:|ERROR|Test unit|^error|fuzz/src|deedbook::" -A 1 "$log" |
+            cut -c 1-300 | head -n 40 || true
+        echo "fuzz: $target failed; what it found lies in $crashers" >&2
+        exit 1
+    }
+    grep -a "DONE" "$log" || true
+    results+=("    \"$target\": {\"execs\": $(stat number_of_executed_units), \"execs_per_second\": $(stat average_exec_per_sec), \"new_inputs\": $(stat new_units_added)}")
+    rmdir --ignore-fail-on-non-empty "$crashers" 2>/dev/null || true
 done
+{
+    printf '{\n  "sanitizer": "%s",\n  "seconds_per_target": %s,\n  "targets": {\n' "$sanitizer" "$seconds"
+    for ((i = 0; i < ${#results[@]}; i++)); do
+        [ "$i" -eq $((${#results[@]} - 1)) ] && echo "${results[i]}" || echo "${results[i]},"
+    done
+    printf '  }\n}\n'
+} >"$trust/fuzz.json"
 echo "fuzz: ${#targets[@]} targets, nothing found"

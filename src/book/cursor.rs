@@ -118,6 +118,7 @@ impl Cursor {
     }
 
     /// Bytes of the log before the end of the range.
+    #[cfg(feature = "arrow")]
     pub(crate) fn bytes_left(&self) -> u64 {
         self.scanner.end().saturating_sub(self.scanner.position())
     }

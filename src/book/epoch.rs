@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use super::format::FORMAT;
-use super::look::Looked;
+use super::format::{FIRST_AT, FORMAT};
 use super::options::Options;
-use super::recover::Findings;
+use super::recover::{Findings, in_header};
+use super::tip::Tip;
 use crate::error::{Error, ErrorKind, Result};
+use crate::scan::Damage;
 use crate::sidecar::Mark;
 
 /// The N of a directory named `0iN`.
@@ -32,23 +33,22 @@ pub fn epoch_of(
     options.epoch.or_else(|| epoch_in_name(dir)).or(told).or(header).unwrap_or(0)
 }
 
-pub fn check_epoch(dir: &Path, options: &Options, looked: &Looked) -> Result<()> {
-    let findings = &looked.findings;
-    let epoch = epoch_of(dir, options, findings, looked.header_first, looked.mark.as_ref());
-    if findings.tip.records == 0 {
-        return Ok(());
-    }
-    let wrong = |kind, whose: &str, other: u64| {
-        let message = format!("first event {}, {whose} {other}", findings.tip.first);
-        Err(Error::new(kind, message).of(FORMAT).offset_at(8))
-    };
-    match (options.epoch, epoch_in_name(dir)) {
-        (Some(asked), _) if asked != epoch => {
-            wrong(ErrorKind::Contiguity, "but asked for epoch", asked)
-        }
-        (_, Some(named)) if named != epoch => {
-            wrong(ErrorKind::Corrupt, "but the directory says epoch", named)
+/// Refuse an epoch asked for that is not the one of a log with deeds.
+pub fn check_epoch(options: &Options, findings: &Findings) -> Result<()> {
+    let Tip { first, records, .. } = findings.tip;
+    match options.epoch {
+        Some(asked) if records > 0 && asked.checked_add(1) != Some(first) => {
+            let message = format!("first event {first}, but asked for epoch {asked}");
+            Err(Error::new(ErrorKind::Contiguity, message).of(FORMAT).offset_at(FIRST_AT))
         }
         _ => Ok(()),
     }
+}
+
+/// A first number in the header that contradicts the name of the directory.
+pub fn contradicts_name(dir: &Path, findings: &Findings) -> Option<Damage> {
+    let Tip { first, records, .. } = findings.tip;
+    let named = epoch_in_name(dir).filter(|_| records > 0)?;
+    let reason = format!("first event {first}, but the directory says epoch {named}");
+    (named.checked_add(1) != Some(first)).then(|| in_header(FIRST_AT, reason))
 }

@@ -5,13 +5,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::epoch::contradicts_name;
 use super::format::{
     FORMAT, HEADER_BYTES, LOG_NAME, Layout, Packed, looks_padded, looks_slots, parse_header,
 };
 use super::options::Options;
-use super::recover::{Depth, Findings, MarkUse, look};
+use super::recover::{Depth, Findings, MarkUse, in_header, look};
 use crate::error::{Error, ErrorKind, Result};
-use crate::scan::{Damage, Found as Walked, Scanner, Verdict};
+use crate::scan::{Found as Walked, Scanner, Verdict};
 use crate::sidecar::{Found, Mark, MarkFile, sidecar_dir};
 use crate::storage::{Access, File, Storage, read_full};
 
@@ -63,7 +64,7 @@ pub fn look_at(
             .map_err(|e| fail("read the log", e))
     };
     let ours = |findings: &Findings| matches!(findings.mark, MarkUse::Used | MarkUse::Lost);
-    let (header, findings) = match read_header(&*file, log, mark.as_ref()) {
+    let (header, mut findings) = match read_header(&*file, log, mark.as_ref()) {
         Ok(header) => (header, look(header)?),
         // A damaged header in front of an intact deed: whose first number only the mark may know.
         Err(e) if e.kind() == ErrorKind::NotALog && first_deed_is_intact(&*file, codec) => {
@@ -73,14 +74,7 @@ pub fn look_at(
                 _ => (0, look(0)?),
             };
             findings.verdict = Verdict::Corrupt;
-            findings.damage = Some(Damage {
-                offset: e.offset().unwrap_or(0),
-                end: HEADER_BYTES,
-                reason: e.message().into(),
-                next_intact: Some(HEADER_BYTES),
-                first_lost: None,
-                records_lost: None,
-            });
+            findings.damage = Some(in_header(e.offset().unwrap_or(0), e.message().into()));
             (header, findings)
         }
         Err(e) => return Err(e),
@@ -89,6 +83,10 @@ pub fn look_at(
     if tip.records > 0 && tip.first.checked_add(tip.records).is_none() {
         let message = format!("first event {} and {} deeds, beyond 2^64", tip.first, tip.records);
         return Err(Error::new(ErrorKind::Corrupt, message).of(FORMAT).at(log).offset_at(8));
+    }
+    if let Some(damage) = contradicts_name(dir, &findings) {
+        findings.verdict = Verdict::Corrupt;
+        findings.damage = Some(damage);
     }
     let known = ours(&findings);
     if !known && findings.tip.records == 0 {

@@ -32,7 +32,7 @@ impl Book {
 
     fn open_reader(dir: PathBuf, log: PathBuf, options: Options) -> Result<Self> {
         let looked = look_at(&options, &dir, &log, Access::Read, Depth::Quick)?;
-        check_epoch(&dir, &options, &looked).map_err(|e| e.at(&log))?;
+        check_epoch(&options, &looked.findings).map_err(|e| e.at(&log))?;
         let report = RecoveryReport::new(&looked.findings);
         Self::assemble(dir, log, Mode::Read, options, looked, report, None)
     }
@@ -86,7 +86,7 @@ impl Book {
         lock.add_log(storage, &log)?;
         let mut looked = look_at(&options, &dir, &log, Access::Write, depth)?;
         // Before anything is cut.
-        check_epoch(&dir, &options, &looked).map_err(|e| e.at(&log))?;
+        check_epoch(&options, &looked.findings).map_err(|e| e.at(&log))?;
         let (report, mark_file) = settle(&mut looked, &options, &sidecar, &log)?;
         Self::assemble(dir, log, mode, options, looked, report, Some((mark_file, lock)))
     }

@@ -3,7 +3,7 @@
 use std::io;
 
 use super::blocks::BLOCK_BYTES;
-use super::format::{FRAMING_BYTES, Frame, HEADER_BYTES, MUG_BYTES, Packed, reach};
+use super::format::{FIRST_AT, FRAMING_BYTES, Frame, HEADER_BYTES, MUG_BYTES, Packed, reach};
 use super::tip::Tip;
 use crate::scan::{Bad, Damage, Found, Scanner, Stop, Verdict, end_of_data, find_intact};
 use crate::sidecar::Mark;
@@ -191,14 +191,8 @@ impl Walk<'_> {
         let mut findings = self.findings(tip, MarkUse::Used, tip.end)?;
         findings.verdict = Verdict::Corrupt;
         findings.durable_end = Some(tip.end);
-        findings.damage = Some(Damage {
-            offset: 8,
-            end: HEADER_BYTES,
-            reason: format!("first event {header_first} in the header, {} by the mark", tip.first),
-            next_intact: Some(HEADER_BYTES),
-            first_lost: None,
-            records_lost: None,
-        });
+        let reason = format!("first event {header_first} in the header, {} by the mark", tip.first);
+        findings.damage = Some(in_header(FIRST_AT, reason));
         Ok(findings)
     }
 
@@ -322,6 +316,18 @@ impl Walk<'_> {
             file_end: self.file_end,
             blocks: std::mem::take(&mut self.blocks),
         })
+    }
+}
+
+/// Damage in the header, in front of all deeds.
+pub fn in_header(offset: u64, reason: String) -> Damage {
+    Damage {
+        offset,
+        end: HEADER_BYTES,
+        reason,
+        next_intact: Some(HEADER_BYTES),
+        first_lost: None,
+        records_lost: None,
     }
 }
 

@@ -1,0 +1,151 @@
+//! Real faults on real file systems: power cuts, full disks, failing system calls, kills.
+//!
+//! `scripts/power.sh` runs it. Needs root for mounting; what cannot be done here is skipped with a
+//! reason. Results: `power.json` in `DEEDBOOK_TRUST_DIR`, by default `target/trust`.
+//!
+//! ```text
+//! power                drive everything
+//! power write ...      the writer that is struck, a process of its own
+//! power open DIR       opens and closes, to be struck while it recovers
+//!
+//! DEEDBOOK_POWER_CYCLES   power cuts per file system (default 100)
+//! DEEDBOOK_POWER_SEED     seed of all choices (default 1)
+//! DEEDBOOK_POWER_ONLY     cuts, full, readonly, shim, strace: parts to run, with commas
+//! ```
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+#![allow(clippy::print_stdout, clippy::print_stderr, missing_docs)]
+
+mod cuts;
+mod full;
+mod ledger;
+mod mounts;
+mod syscalls;
+mod writer;
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Numbers that look random and are the same every time.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn draw(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.draw() % bound.max(1)
+    }
+}
+
+pub fn number(name: &str, default: u64) -> u64 {
+    let text = std::env::var(name).unwrap_or_default().replace('_', "");
+    if text.is_empty() {
+        return default;
+    }
+    text.parse().unwrap_or_else(|_| panic!("{name}={text}"))
+}
+
+/// Counts in the order in which they were first seen, and why parts were skipped.
+#[derive(Default)]
+pub struct Report {
+    parts: Vec<(String, Vec<(String, u64)>)>,
+    skipped: Vec<(String, String)>,
+    pub failures: Vec<String>,
+}
+
+impl Report {
+    pub fn count(&mut self, part: &str, what: &str, more: u64) {
+        let at = self.parts.iter().position(|(name, _)| name == part).unwrap_or_else(|| {
+            self.parts.push((part.into(), Vec::new()));
+            self.parts.len() - 1
+        });
+        let counts = &mut self.parts[at].1;
+        match counts.iter_mut().find(|(name, _)| name == what) {
+            Some((_, count)) => *count += more,
+            None => counts.push((what.into(), more)),
+        }
+    }
+
+    pub fn skip(&mut self, part: &str, why: &str) {
+        println!("skipped: {part}: {why}");
+        self.skipped.push((part.into(), why.into()));
+    }
+
+    pub fn fail(&mut self, what: String) {
+        println!("FAILED: {what}");
+        self.failures.push(what);
+    }
+
+    fn json(&self, seed: u64, seconds: f64) -> String {
+        let quote = |text: &str| format!("{text:?}");
+        let mut parts = Vec::new();
+        for (name, counts) in &self.parts {
+            let counts: Vec<_> =
+                counts.iter().map(|(what, n)| format!("{}: {n}", quote(what))).collect();
+            parts.push(format!("    {}: {{{}}}", quote(name), counts.join(", ")));
+        }
+        let skipped: Vec<_> = self
+            .skipped
+            .iter()
+            .map(|(part, why)| format!("    {}: {}", quote(part), quote(why)))
+            .collect();
+        let failures: Vec<_> = self.failures.iter().map(|what| quote(what)).collect();
+        format!(
+            "{{\n  \"format\": \"book\",\n  \"seed\": {seed},\n  \"seconds\": {seconds:.1},\n  \
+             \"parts\": {{\n{}\n  }},\n  \"skipped\": {{\n{}\n  }},\n  \"failures\": [{}]\n}}\n",
+            parts.join(",\n"),
+            skipped.join(",\n"),
+            failures.join(", ")
+        )
+    }
+}
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match args.first().map(String::as_str) {
+        Some("write") => writer::write(&args[1..]),
+        Some("open") => writer::open(&args[1]),
+        None => drive(),
+        Some(other) => panic!("unknown: {other}"),
+    }
+}
+
+/// Counts into the report, with the seed of its choices.
+type Part = fn(&mut Report, u64);
+
+fn drive() {
+    let began = Instant::now();
+    let seed = number("DEEDBOOK_POWER_SEED", 1);
+    let only = std::env::var("DEEDBOOK_POWER_ONLY").unwrap_or_default();
+    let wanted = |part: &str| only.is_empty() || only.split(',').any(|name| name == part);
+    let mut report = Report::default();
+    let parts: [(&str, Part); 5] = [
+        ("cuts", cuts::run),
+        ("full", full::fill),
+        ("readonly", full::read_only),
+        ("shim", syscalls::shim),
+        ("strace", syscalls::strace),
+    ];
+    for (name, part) in parts {
+        if wanted(name) {
+            let began = Instant::now();
+            part(&mut report, seed);
+            println!("{name}: {:.1} s", began.elapsed().as_secs_f64());
+        }
+    }
+    let json = report.json(seed, began.elapsed().as_secs_f64());
+    print!("{json}");
+    let dir = std::env::var_os("DEEDBOOK_TRUST_DIR").map_or("target/trust".into(), PathBuf::from);
+    std::fs::create_dir_all(&dir).expect("the result directory can be made");
+    std::fs::write(dir.join("power.json"), json).expect("the result can be written");
+    if !report.failures.is_empty() {
+        eprintln!("{} failures", report.failures.len());
+        std::process::exit(1);
+    }
+}

@@ -1,0 +1,148 @@
+//! System calls that fail at the k-th time: by a preloaded shim, and by strace.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use deedbook::book::Options;
+
+use crate::ledger::Ledger;
+use crate::mounts::{run as command, scratch};
+use crate::{Random, Report};
+
+/// The source is part of this program, so that it runs from anywhere.
+const SHIM: &str = include_str!("../../scripts/power/shim.c");
+const STEPS: &str = "60";
+const BYTES: &str = "1500000";
+/// No history makes more calls of one kind.
+const CALLS_MAX: u64 = 400;
+
+/// A writer struck by what `prepare` adds to its command: what it said, and what it left.
+struct Struck {
+    ledger: Ledger,
+    complaint: String,
+    died: bool,
+}
+
+fn strike(dir: &Path, durability: &str, seed: u64, wrap: impl Fn(&Path) -> Command) -> Struck {
+    let program = std::env::current_exe().unwrap();
+    let mut child = wrap(&program);
+    child.args(["write", dir.to_str().unwrap(), durability, &seed.to_string(), STEPS, BYTES]);
+    let output = child.stdin(Stdio::null()).output().unwrap();
+    let mut ledger = Ledger::default();
+    ledger.hear(&String::from_utf8_lossy(&output.stdout));
+    let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+    Struck { ledger, complaint, died: !output.status.success() }
+}
+
+/// Everything appended is there when a process ends, however it ends.
+fn settle(struck: &mut Struck, dir: &Path) -> Result<(), String> {
+    let least = struck.ledger.appended.max(struck.ledger.durable);
+    let last_words = struck.ledger.errors.last().cloned().unwrap_or_default();
+    let checked = struck.ledger.check(dir, &Options::default(), least);
+    checked.map(drop).map_err(|what| format!("{what}; the writer's last error: {last_words}"))
+}
+
+pub fn compile(scratch: &Path) -> Result<PathBuf, String> {
+    let (source, library) = (scratch.join("shim.c"), scratch.join("shim.so"));
+    std::fs::write(&source, SHIM).map_err(|e| e.to_string())?;
+    let (from, to) = (source.to_str().unwrap(), library.to_str().unwrap());
+    command("cc", &["-shared", "-fPIC", "-O1", "-o", to, from, "-ldl"])?;
+    Ok(library)
+}
+
+pub fn shim(report: &mut Report, seed: u64) {
+    let scratch = scratch();
+    let library = match compile(scratch.path()) {
+        Ok(library) => library,
+        Err(why) => return report.skip("shim", &why),
+    };
+    let errors = |call: &str| match call {
+        "pwrite64" => &["short", "zero", "EINTR", "EIO", "ENOSPC", "EDQUOT", "EFBIG"][..],
+        "fdatasync" | "fsync" => &["EINTR", "EIO", "ENOSPC"],
+        _ => &["EINTR", "EIO", "ENOSPC", "EOPNOTSUPP"],
+    };
+    for call in ["pwrite64", "fdatasync", "fsync", "fallocate64", "ftruncate64", "rename", "open64"]
+    {
+        let part = format!("shim, {call}");
+        for error in errors(call) {
+            for times in ["1", "1000000"] {
+                if *error == "EINTR" && times != "1" {
+                    continue; // std calls again, for ever
+                }
+                let mut at = 1;
+                loop {
+                    let durability = ["always", "manual", "bytes:50000"][at as usize % 3];
+                    let dir = scratch.path().join("log");
+                    let mut struck = strike(&dir, durability, seed ^ at, |program| {
+                        let mut child = Command::new(program);
+                        child.env("LD_PRELOAD", &library).env("SHIM_CALL", call);
+                        child.env("SHIM_ERROR", error).env("SHIM_TIMES", times);
+                        child.env("SHIM_AT", at.to_string());
+                        child
+                    });
+                    let fired = struck.complaint.contains("shim: fired");
+                    let mut result = settle(&mut struck, &dir);
+                    if struck.died {
+                        result = Err(format!("the writer died: {}", struck.complaint));
+                    }
+                    let _ = std::fs::remove_dir_all(&dir);
+                    if let Err(what) = result {
+                        report
+                            .fail(format!("{part} {error} x {times} at {at}, seed {seed}: {what}"));
+                        break;
+                    }
+                    if !fired {
+                        break;
+                    }
+                    report.count(&part, error, 1);
+                    report.count(&part, "errors told", struck.ledger.errors.len() as u64);
+                    // Every one at first, then fewer and fewer.
+                    at += 1 + at / 12;
+                    if at > CALLS_MAX {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+}
+
+pub fn strace(report: &mut Report, seed: u64) {
+    if let Err(why) = command("strace", &["-f", "-o", "/dev/null", "-e", "trace=none", "true"]) {
+        return report.skip("strace", &why);
+    }
+    let scratch = scratch();
+    let mut random = Random(seed);
+    let calls = ["pwrite64", "fdatasync", "fallocate", "ftruncate", "rename", "openat", "mmap"];
+    for call in calls {
+        let part = format!("strace, {call}");
+        for what in ["signal=SIGKILL", "error=EIO", "error=ENOSPC"] {
+            if call == "mmap" && what != "signal=SIGKILL" {
+                continue; // the loader needs it
+            }
+            let mut at = if matches!(call, "openat" | "mmap") { 8 } else { 1 };
+            for _ in 0..8 {
+                let durability = ["always", "manual", "interval:1"][random.below(3) as usize];
+                let dir = scratch.path().join("log");
+                let inject = format!("inject={call}:{what}:when={at}");
+                let mut struck = strike(&dir, durability, seed ^ at, |program| {
+                    let mut child = Command::new("strace");
+                    child.args(["-f", "-qq", "-o", "/dev/null", "-e"]);
+                    child.args([&format!("trace={call}"), "-e", &inject]).arg(program);
+                    child
+                });
+                let result = settle(&mut struck, &dir);
+                let _ = std::fs::remove_dir_all(&dir);
+                if let Err(problem) = result {
+                    report.fail(format!("{part} {inject}, seed {seed}: {problem}"));
+                    break;
+                }
+                report.count(&part, what.split('=').next_back().unwrap_or_default(), 1);
+                if what == "signal=SIGKILL" && struck.ledger.finished {
+                    break; // it makes no more calls than that
+                }
+                at += 1 + random.below(at / 2 + 2);
+            }
+        }
+    }
+}

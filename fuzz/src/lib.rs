@@ -1,0 +1,26 @@
+//! What the fuzz targets do, without libFuzzer: `tests/fuzz_corpus.rs` includes this module by path
+//! and replays seeds and crashers with an ordinary compiler.
+//!
+//! The input is not bytes of a log alone: a mutation would hardly ever get past a checksum. It is a
+//! program for [`kit::image`], which writes intact deeds, raw bytes and damage in any order.
+
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+#![allow(clippy::panic, clippy::print_stdout)]
+
+pub mod kit;
+pub mod mark;
+pub mod open_on_bytes;
+pub mod operations;
+pub mod parse;
+pub mod views;
+
+/// A target's body: panics if it finds something.
+pub type Body = fn(&[u8]);
+
+/// Every target by name.
+pub const TARGETS: [(&str, Body); 4] = [
+    ("parse", parse::run),
+    ("open_on_bytes", open_on_bytes::run),
+    ("operations", operations::run),
+    ("mark", mark::run),
+];

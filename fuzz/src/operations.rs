@@ -1,0 +1,328 @@
+//! Any sequence of operations and misfortunes, against a list.
+//!
+//! What was acknowledged is there, or opening is refused, or the damage is reported. Never is
+//! anything read that was not written.
+
+use deedbook::book::{Batch, Book, Mode, Recovery, repair, verify};
+use deedbook::storage::Storage;
+use deedbook::{Durability, ErrorKind, Verdict};
+
+use super::kit::{Event, HEADER, Input, World, deed_at, filler};
+use super::views::{look, rescued};
+
+/// Steps of one history.
+const STEPS_MAX: usize = 40;
+/// All deeds of one history.
+const BYTES_MAX: usize = 200 << 10;
+
+struct Play {
+    world: World,
+    book: Option<Book>,
+    /// Written, in order.
+    deeds: Vec<Event>,
+    /// Covered by a sync that returned.
+    durable: usize,
+    bytes: usize,
+}
+
+pub fn run(data: &[u8]) {
+    let mut input = Input::new(data);
+    let mut world = World::new("/b");
+    set_options(&mut world, input.u8());
+    let mut play = Play { world, book: None, deeds: Vec::new(), durable: 0, bytes: 0 };
+    for _ in 0..STEPS_MAX {
+        if input.is_empty() {
+            break;
+        }
+        play.step(&mut input);
+    }
+    play.close();
+    play.settle();
+}
+
+fn set_options(world: &mut World, how: u8) {
+    world.options.durability = match how & 3 {
+        0 | 1 => Durability::Manual,
+        2 => Durability::Always,
+        _ => Durability::Bytes(100),
+    };
+    let acknowledged = how & 12 == 12;
+    world.options.recovery = if acknowledged { Recovery::Acknowledged } else { Recovery::Valid };
+}
+
+impl Play {
+    fn step(&mut self, input: &mut Input) {
+        let what = input.u8();
+        match what & 15 {
+            0..=3 => self.append((u32::from(what), filler(input.u8().into(), what))),
+            4 => {
+                let len = usize::from(input.u16());
+                let len = if what < 224 { len >> 5 } else { len * 2 };
+                self.append((u32::from(what), filler(len, what)));
+            }
+            5 | 6 => self.batch(input.u8(), what),
+            7 => self.sync(),
+            8 => self.close(),
+            9 => {
+                self.close();
+                set_options(&mut self.world, input.u8());
+            }
+            10 => self.die(),
+            11 => self.lose_sidecar(what >> 4),
+            12 => self.truncate(input),
+            13 => self.flip(input),
+            14 => self.mend(),
+            _ => self.settle(),
+        }
+    }
+
+    fn writer(&mut self) -> Book {
+        if let Some(book) = &self.book {
+            return book.clone();
+        }
+        let book = self.world.options.open(&self.world.dir, Mode::Append);
+        let book = book.expect("an undamaged log opens");
+        self.book = Some(book.clone());
+        let kept = book.len().unwrap() as usize;
+        let whole = match self.world.options.recovery {
+            Recovery::Acknowledged => self.durable..=self.deeds.len(),
+            _ => self.deeds.len()..=self.deeds.len(),
+        };
+        assert!(whole.contains(&kept), "{kept} deeds kept of {whole:?}");
+        self.deeds.truncate(kept);
+        // What opening keeps is durable from then on.
+        self.durable = kept;
+        book
+    }
+
+    fn append(&mut self, event: Event) {
+        if self.bytes > BYTES_MAX {
+            return;
+        }
+        let book = self.writer();
+        let number = book.append(event.0, &event.1).unwrap();
+        self.bytes += event.1.len();
+        self.deeds.push(event);
+        assert_eq!(number, self.deeds.len() as u64);
+        self.note_durable(&book);
+    }
+
+    fn batch(&mut self, count: u8, what: u8) {
+        if self.bytes > BYTES_MAX {
+            return;
+        }
+        let book = self.writer();
+        let mut batch = Batch::new(1 << 32);
+        let mut events = Vec::new();
+        for i in 0..count {
+            let event = (u32::from(i), filler(usize::from(what ^ i), i));
+            batch.push(event.0, &event.1).unwrap();
+            self.bytes += event.1.len();
+            events.push(event);
+        }
+        let next = self.deeds.len() as u64 + 1;
+        let wrong = book.append_batch(&batch, Some(next + 1), None).unwrap_err();
+        assert_eq!(wrong.kind(), ErrorKind::Contiguity);
+        match what >> 4 & 3 {
+            0 => assert_eq!(book.append_unsynced(&batch).unwrap(), next),
+            _ => assert_eq!(book.append_batch(&batch, Some(next), None).unwrap(), next),
+        }
+        self.deeds.extend(events);
+        self.note_durable(&book);
+    }
+
+    fn note_durable(&mut self, book: &Book) {
+        let durable = book.durable_last().unwrap().unwrap() as usize;
+        assert!(durable >= self.durable && durable <= self.deeds.len());
+        self.durable = durable;
+    }
+
+    fn sync(&mut self) {
+        let book = self.writer();
+        book.sync().unwrap();
+        self.durable = self.deeds.len();
+        assert_eq!(book.durable_last().unwrap(), Some(self.durable as u64));
+    }
+
+    fn close(&mut self) {
+        if let Some(book) = self.book.take() {
+            book.close().unwrap();
+            book.close().unwrap();
+            assert_eq!(book.append(0, b"").unwrap_err().kind(), ErrorKind::Closed);
+            self.durable = self.deeds.len();
+        }
+    }
+
+    /// Without a tail that an earlier death left.
+    fn calm(&mut self) {
+        if !self.world.log().is_empty() {
+            self.writer();
+        }
+        self.close();
+    }
+
+    /// kill -9: the page cache survives, the process and its locks do not.
+    fn die(&mut self) {
+        let left = self.world.after_death();
+        self.book = None;
+        self.world = left;
+    }
+
+    fn lose_sidecar(&mut self, which: u8) {
+        self.close();
+        for (i, name) in ["mark", "index", "lock"].iter().enumerate() {
+            if which >> i & 1 == 0 {
+                let _ = self.world.storage.remove(&self.world.sidecar(name));
+            }
+        }
+    }
+
+    /// Whether the mark is there and says how far the log is durable.
+    fn marked(&self) -> bool {
+        self.world.read(&self.world.sidecar("mark")).is_some()
+    }
+
+    /// The file is cut behind the writer's back.
+    fn truncate(&mut self, input: &mut Input) {
+        self.close();
+        let log = self.world.log();
+        if log.is_empty() {
+            return;
+        }
+        let cut = input.below(log.len() + 1);
+        let behind = self.kept_by(&log, cut);
+        self.world.put(&self.world.log_path(), &log[..cut]);
+        let before = self.world.files();
+        let marked = self.marked();
+        let opened = self.world.options.open(&self.world.dir, Mode::Append);
+        let lost = marked && behind < self.durable;
+        match opened {
+            Ok(book) => {
+                assert!(!lost, "{behind} of {} acknowledged deeds are left", self.durable);
+                assert!(cut == 0 || cut >= HEADER, "a header cut off was opened");
+                let kept = book.len().unwrap() as usize;
+                let least = if marked { self.durable } else { behind };
+                assert!((least..=behind).contains(&kept), "{kept} kept of {least} to {behind}");
+                self.book = Some(book);
+                self.deeds.truncate(kept);
+                self.durable = kept;
+            }
+            Err(error) => {
+                assert_eq!(before, self.world.files());
+                if lost && cut >= HEADER {
+                    assert_eq!(error.kind(), ErrorKind::LostRecords, "{error}");
+                    let view = look(&self.world, true).expect("still readable");
+                    assert_eq!(view.events(), self.deeds[..behind]);
+                    assert!(view.failed.is_some(), "a loss that reading does not tell");
+                }
+                // Nothing whole, and bytes that are no deed: it may be of another kind.
+                let strange = error.kind() == ErrorKind::NotALog && behind == 0;
+                let header = cut > 0 && cut < HEADER;
+                assert!(lost || strange || header, "nothing acknowledged is lost: {error:?}");
+                self.world.put(&self.world.log_path(), &log);
+            }
+        }
+    }
+
+    /// How many deeds lie whole in front of a byte.
+    fn kept_by(&self, log: &[u8], cut: usize) -> usize {
+        let (mut at, mut count) = (HEADER, 0);
+        while let Some(place) = deed_at(log, at, 1 << 32).filter(|place| place.end <= cut) {
+            (at, count) = (place.end, count + 1);
+        }
+        count
+    }
+
+    /// A byte rots. Reported, never read as if nothing had been, and taken back again.
+    fn flip(&mut self, input: &mut Input) {
+        self.calm();
+        let log = self.world.log();
+        if log.len() <= HEADER {
+            return;
+        }
+        let at = HEADER + input.below(log.len() - HEADER);
+        let with = input.u8().max(1);
+        let mut rotten = log.clone();
+        rotten[at] ^= with;
+        let good = self.kept_by(&log, at);
+        self.world.put(&self.world.log_path(), &rotten);
+        let before = self.world.files();
+
+        match look(&self.world, true) {
+            Some(view) => {
+                assert_eq!(view.events(), self.deeds[..good], "byte {at} ^ {with:#x}");
+                let report = verify(&self.world.dir, &self.world.options, |_, _| Ok(())).unwrap();
+                assert!(!report.ok(), "rot unnoticed: {report:?}");
+                let rescued = rescued(&self.world).unwrap();
+                let mut rest = self.deeds.iter();
+                let in_order = rescued.iter().all(|event| rest.any(|deed| deed == event));
+                assert!(in_order, "salvage gave what was never written");
+                if self.marked() {
+                    assert_eq!(report.verdict, Verdict::Corrupt);
+                    assert!(rescued.len() + 1 >= self.deeds.len(), "one byte, many deeds lost");
+                }
+            }
+            None => assert_eq!(good, 0, "reading refused"),
+        }
+        let kept = match self.world.options.open(&self.world.dir, Mode::Append) {
+            Err(_) => {
+                assert_eq!(before, self.world.files());
+                None
+            }
+            Ok(book) => Some(book.len().unwrap() as usize),
+        };
+        let all = self.deeds.len();
+        if let Some(kept) = kept {
+            let last = good + 1 == all && !self.marked();
+            assert!(kept == all || (last && kept == good), "{kept} of {all} kept, byte {at}");
+        }
+        if input.u8() & 1 == 0 || good == 0 {
+            // As it was, sidecar and all.
+            for (path, bytes) in &before {
+                self.world.put(path, bytes);
+            }
+            self.world.put(&self.world.log_path(), &log);
+            return;
+        }
+        let report = repair(&self.world.dir, &self.world.options).unwrap();
+        assert_eq!(report.cut_bytes > 0, kept != Some(good), "{report:?}");
+        self.deeds.truncate(good);
+        self.durable = good;
+    }
+
+    /// Repair what is not damaged: nothing happens.
+    fn mend(&mut self) {
+        self.calm();
+        if self.world.log().is_empty() {
+            return;
+        }
+        let log = self.world.log();
+        let report = repair(&self.world.dir, &self.world.options).unwrap();
+        assert_eq!((report.cut_bytes, report.saved_to), (0, None));
+        assert_eq!(log, self.world.log());
+        self.durable = self.deeds.len();
+    }
+
+    /// Readers see all of it, whether a writer has it open or not.
+    fn settle(&self) {
+        if self.world.log().is_empty() {
+            return;
+        }
+        let view = look(&self.world, true).expect("an undamaged log can be read");
+        assert_eq!(view.failed, None);
+        assert_eq!(view.events(), self.deeds);
+        assert_ne!(view.verdict, Verdict::Corrupt);
+        let Some(book) = &self.book else { return };
+        let deeds: Vec<_> = book.iter(0, None).unwrap().map(Result::unwrap).collect();
+        assert!(
+            deeds
+                .iter()
+                .map(|deed| (deed.mug, &deed.jam))
+                .eq(self.deeds.iter().map(|(m, j)| (*m, j)))
+        );
+        if let Some((mug, jam)) = self.deeds.last() {
+            let last = book.read(self.deeds.len() as u64).unwrap();
+            assert_eq!((last.mug, &last.jam), (*mug, jam));
+        }
+    }
+}

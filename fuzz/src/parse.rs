@@ -1,0 +1,76 @@
+//! The packed parser, through a split, which is a cursor over any bytes.
+
+use deedbook::book::{DEED_BYTES_MAX, OnCorrupt, Split};
+
+use super::kit::{HEADER, Input, World, deed, event_at, image, pieces, strict};
+
+pub fn run(data: &[u8]) {
+    let mut input = Input::new(data);
+    let limit = match input.u8() % 4 {
+        0 => 4 + u64::from(input.u8()),
+        1 => 1 << 16,
+        2 => 1 << 62,
+        _ => DEED_BYTES_MAX,
+    };
+    let log = match input.u8() % 4 {
+        0 => {
+            let mut log = vec![0; HEADER];
+            pieces(&mut input, &mut log);
+            log
+        }
+        1 => [&[0; HEADER], input.rest()].concat(),
+        _ => image(&mut input),
+    };
+    let mut world = World::new("/b");
+    world.options.deed_bytes_max = limit;
+    world.put(&world.log_path(), &log);
+
+    let expected = strict(&log, limit);
+    let split = Split {
+        path: world.dir.clone(),
+        first_event: Some(1),
+        deeds: None,
+        offset: HEADER as u64,
+        end: (log.len() as u64).max(HEADER as u64),
+    };
+    let cursor = |on_corrupt, check| {
+        split.cursor(&world.options, 0, None, on_corrupt, check).expect("a split opens any file")
+    };
+
+    // Exactly the deeds that encode to the bytes that are there.
+    let mut deeds = cursor(OnCorrupt::Raise, true);
+    let mut count = 0;
+    let failed = loop {
+        match deeds.next() {
+            Ok(Some(found)) => {
+                let place = expected.get(count).expect("a deed that is none");
+                assert_eq!(found.offset, place.at as u64);
+                assert_eq!((found.mug, found.jam), event_at(&log, *place));
+                assert_eq!(deed(found.mug, found.jam), log[place.at..place.end]);
+                assert_eq!(found.event, Some(1 + count as u64));
+                count += 1;
+            }
+            Ok(None) => break false,
+            Err(_) => break true,
+        }
+    };
+    assert_eq!(count, expected.len(), "an intact deed refused");
+    let end = expected.last().map_or(HEADER, |place| place.end);
+    let whole = end == log.len();
+    assert_eq!(failed, !whole, "byte {end} of {}", log.len());
+
+    // Without checksums nothing less is accepted; past damage every deed is a whole one.
+    let mut unchecked = cursor(OnCorrupt::Raise, false);
+    for place in &expected {
+        let found = unchecked.next().expect("lengths agree").expect("as many");
+        assert_eq!((found.mug, found.jam), event_at(&log, *place));
+    }
+    let mut past = cursor(OnCorrupt::Skip, true);
+    let mut behind = HEADER as u64;
+    while let Some(found) = past.next().expect("skipping raises nothing") {
+        assert!(found.offset >= behind);
+        let at = found.offset as usize;
+        behind = found.offset + found.framed_len();
+        assert_eq!(deed(found.mug, found.jam), log[at..behind as usize]);
+    }
+}

@@ -1,0 +1,181 @@
+//! What a log shows to those who only look, and what must agree.
+
+use deedbook::book::{Cursor, Mode, OnCorrupt, salvage, verify};
+use deedbook::{Error, ErrorKind, Result, Verdict};
+
+use super::kit::{Event, World, deed};
+
+/// Number, byte, mug and jam.
+pub type Seen = (Option<u64>, u64, u32, Vec<u8>);
+
+/// What a reader saw.
+#[derive(Debug)]
+pub struct View {
+    pub deeds: Vec<Seen>,
+    /// The kind of the error at which reading ended.
+    pub failed: Option<ErrorKind>,
+    pub verdict: Verdict,
+}
+
+impl View {
+    pub fn events(&self) -> Vec<Event> {
+        events(&self.deeds)
+    }
+}
+
+pub fn events(deeds: &[Seen]) -> Vec<Event> {
+    deeds.iter().map(|(_, _, mug, jam)| (*mug, jam.clone())).collect()
+}
+
+fn drain(mut cursor: Cursor) -> (Vec<Seen>, Option<ErrorKind>) {
+    let mut deeds = Vec::new();
+    loop {
+        match cursor.next() {
+            Ok(Some(deed)) => deeds.push((deed.event, deed.offset, deed.mug, deed.jam.to_vec())),
+            Ok(None) => return (deeds, None),
+            Err(error) => return (deeds, Some(error.kind())),
+        }
+    }
+}
+
+/// Whole deeds of the log, one behind the other.
+fn assert_whole(log: &[u8], deeds: &[Seen]) {
+    let mut behind = 16;
+    for (_, offset, mug, jam) in deeds {
+        assert!(*offset >= behind, "deed at {offset}, the last one ended at {behind}");
+        let bytes = deed(*mug, jam);
+        behind = offset + bytes.len() as u64;
+        assert_eq!(Some(&bytes[..]), log.get(*offset as usize..behind as usize));
+    }
+}
+
+/// Look at a log in every way there is. `honest`: its sidecar was not forged, so counts agree too.
+/// `None`: reading is refused.
+pub fn look(world: &World, honest: bool) -> Option<View> {
+    let before = world.files();
+    let log = world.log();
+    let verified = verify(&world.dir, &world.options, |_, _| Ok(()));
+    let opened = world.options.open(&world.dir, Mode::Read);
+    let kinds = (verified.as_ref().err().map(Error::kind), opened.as_ref().err().map(Error::kind));
+    // Verify does not mind a directory's name that contradicts the header.
+    let misnamed = world.is_numbered() && kinds == (None, Some(ErrorKind::Corrupt));
+    assert!(kinds.0 == kinds.1 || misnamed, "verify and open differ: {kinds:?}");
+    let (Ok(verified), Ok(book)) = (verified, opened) else {
+        assert!(misnamed || rescued(world).is_err());
+        assert_eq!(before, world.files(), "looking changed something");
+        return None;
+    };
+
+    let (deeds, failed) = drain(book.cursor(0, None, OnCorrupt::Raise).unwrap_or_else(|e| {
+        panic!("{e:?}");
+    }));
+    assert_whole(&log, &deeds);
+    let first = deeds.first().and_then(|(event, ..)| *event);
+    for (i, (event, ..)) in deeds.iter().enumerate() {
+        assert_eq!(*event, first.and_then(|first| first.checked_add(i as u64)));
+    }
+    let (past, failed_past) = drain(book.cursor(0, None, OnCorrupt::Skip).unwrap());
+    assert_whole(&log, &past);
+    assert!(past.starts_with(&deeds), "skipping damage skips intact deeds");
+    let len = book.len().unwrap();
+    let recovery = book.recovery();
+    let view = View { failed, verdict: recovery.verdict, deeds };
+    let deeds = &view.deeds;
+
+    // Backwards.
+    let mut back = Vec::new();
+    let mut cursor = book.cursor_back(0, None).unwrap();
+    let mut back_failed = false;
+    loop {
+        match cursor.next() {
+            Ok(Some(deed)) => back.push((deed.event, deed.offset, deed.mug, deed.jam.to_vec())),
+            Ok(None) => break,
+            Err(_) => {
+                back_failed = true;
+                break;
+            }
+        }
+    }
+    back.reverse();
+    assert_whole(&log, &back);
+
+    // By number, and in parts.
+    let mut some: Vec<usize> = vec![0, 1, deeds.len() / 2, deeds.len().saturating_sub(1)];
+    some.dedup();
+    for i in some {
+        if let Some((Some(event), _, mug, jam)) = deeds.get(i) {
+            match book.read(*event) {
+                Ok(read) => assert!(!honest || (read.mug, &read.jam) == (*mug, jam), "{event}"),
+                Err(error) => assert!(!honest, "deed {event} was there: {error}"),
+            }
+        }
+    }
+    for split_bytes in [1, 70_000, u64::MAX] {
+        let Ok(splits) = book.splits(split_bytes, 0, None) else {
+            assert!(!honest || failed.is_some());
+            continue;
+        };
+        let (mut parts, mut failed) = (Vec::new(), None);
+        for split in splits {
+            let cursor = split.cursor(&world.options, 0, None, OnCorrupt::Raise, true);
+            let (part, error) = match cursor {
+                Ok(cursor) => drain(cursor),
+                Err(error) => (Vec::new(), Some(error.kind())),
+            };
+            parts.extend(part);
+            failed = failed.or(error);
+            if failed.is_some() {
+                break;
+            }
+        }
+        if honest && view.failed.is_none() {
+            assert_eq!((&parts, failed), (deeds, None), "splits of {split_bytes}");
+        }
+    }
+
+    if honest {
+        if failed.is_none() {
+            assert_eq!(deeds.len() as u64, len);
+            assert!(!back_failed && back == *deeds, "backwards differs");
+        }
+        assert!(failed_past.is_none() || failed.is_some());
+        assert!(verified.deeds >= deeds.len() as u64);
+        assert_eq!(verified.durable_end, recovery.durable_end);
+        match verified.verdict {
+            Verdict::Clean => {
+                assert_eq!((view.failed, verified.deeds), (None, len));
+                assert_eq!(view.verdict, Verdict::Clean);
+            }
+            Verdict::Torn => assert_eq!(view.failed, None, "{verified:?}"),
+            Verdict::Corrupt => {}
+        }
+    }
+    // Salvage takes what verify counts, into a log that is clean.
+    match rescued(world) {
+        Ok(events) => {
+            let number = events.len() as u64;
+            if honest {
+                assert_eq!(number, verified.deeds, "verify and salvage differ");
+            }
+            assert!(events.starts_with(&view.events()), "salvage left intact deeds out");
+        }
+        Err(error) => {
+            assert!(matches!(error.kind(), ErrorKind::TooLarge | ErrorKind::NotALog), "{error:?}")
+        }
+    }
+    drop(book);
+    assert_eq!(before, world.files(), "looking changed something");
+    Some(view)
+}
+
+/// Salvage into another file system and read what came.
+pub fn rescued(world: &World) -> Result<Vec<Event>> {
+    let target = std::path::Path::new("/salvaged");
+    let twin = world.after_death();
+    let report = salvage(&twin.dir, target, &twin.options, |_, _| Ok(()))?;
+    let book = twin.options.open(target, Mode::Read)?;
+    let (deeds, failed) = drain(book.cursor(0, None, OnCorrupt::Raise)?);
+    assert_eq!((failed, deeds.len() as u64), (None, report.deeds));
+    assert_eq!(report.runs.iter().map(|run| run.deeds).sum::<u64>(), report.deeds);
+    Ok(events(&deeds))
+}
