@@ -62,7 +62,7 @@ BUGS = [
         STORAGE,
         '    storage.sync_dir(path.parent().unwrap_or(Path::new(".")))\n}',
         "    Ok(())\n}",
-        CRASH,
+        CRASH + FAULTS,
     ),
     Bug(
         "no sync of a new file before its rename",
@@ -126,17 +126,16 @@ BUGS = [
         "waiters of a failed sync succeed",
         "fsync fails once, then works",
         COMMIT,
-        "        self.check()?;\n        if self.durable() >= target {\n            return Ok(());",
-        "        if self.durable() >= target || self.check().is_err() {\n"
-        "            return Ok(());",
+        "            self.check()?;\n            if self.durable() >= target {\n",
+        "            if self.durable() >= target || self.check().is_err() {\n",
         [("lib", "commit"), *FAULTS],
     ),
     Bug(
         "a panicking leader leaves its waiters believing",
         "panic in a callback or in a group leader",
         COMMIT,
-        '        self.0.poison("the thread that synced panicked");',
-        "        let _ = &self.0;",
+        '            self.commits.poison("the thread that synced panicked");',
+        "            let _ = &self.commits;",
         [("lib", "commit")],
     ),
     Bug(
@@ -210,11 +209,12 @@ BUGS = [
         [("lib", "format"), ("limits", ""), ("allocation", "")],
     ),
     Bug(
-        "memory is reserved on the word of a head",
+        "memory is reserved beyond the end of the file",
         "length huge, 0, below the minimum, off by one; length trailer lies",
         SCAN,
-        "                    if let Err(bad) = fits {",
-        "                    if let Err(bad) = fits.or(Ok::<(), Bad>(())) {",
+        "        if need > left {\n            return Ok(left);\n        }\n"
+        "        let want = need.max(self.block_bytes as u64).min(left) as usize;",
+        "        let want = need.max(self.block_bytes as u64) as usize;",
         [("allocation", "")],
     ),
     Bug(

@@ -26,7 +26,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from bugs import BUGS, Bug
 
 ROOT = Path(__file__).resolve().parents[2]
-COPIED = ["Cargo.toml", "Cargo.lock", "README.md", "src", "tests", "benches", "examples", "python"]
+COPIED = ["Cargo.toml", "Cargo.lock", "README.md", "src", "tests", "benches", "examples", "fuzz"]
+COPIED += ["python"]
 BUILD_SECONDS_MAX = 600
 TEST_SECONDS_MAX = 120
 # Small numbers are enough to catch a bug that is there.
@@ -61,7 +62,9 @@ class Worker:
         for name in COPIED:
             source = ROOT / name
             if source.is_dir():
-                ignored = shutil.ignore_patterns("__pycache__", "*.so", "results", ".work")
+                ignored = shutil.ignore_patterns(
+                    "__pycache__", "*.so", "results", "target", "corpus"
+                )
                 shutil.copytree(source, self.tree / name, ignore=ignored)
             elif source.exists():
                 self.tree.mkdir(parents=True, exist_ok=True)
@@ -140,7 +143,8 @@ def run(bugs: list[Bug], jobs: int, out: Path) -> list[Outcome]:
         worker = Worker(number, out)
         code, output = worker.build(targets)
         if code != 0:
-            raise SystemExit(f"the tree does not build without any bug:\n{output[-3000:]}")
+            print(f"the tree does not build without any bug:\n{output[-3000:]}", flush=True)
+            return
         while True:
             try:
                 bug = waiting.get_nowait()
