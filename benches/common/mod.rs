@@ -1,0 +1,168 @@
+//! What the benches share: data, medians, a table on stdout, `benches/results/rust.json`.
+
+// Each bench uses a part of it.
+#![allow(dead_code)]
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Bytes of a record, as in benches/python.
+pub const JAM_BYTES: usize = 256;
+/// Size of its deed in the log.
+pub const DEED_BYTES: usize = JAM_BYTES + 24;
+const REPETITIONS: usize = 5;
+
+/// How often to repeat; `DEEDBOOK_BENCH_QUICK` set: once, and a tenth of the data.
+pub fn repetitions() -> usize {
+    if quick() { 1 } else { REPETITIONS }
+}
+
+/// `full` things, or a tenth of them.
+pub fn count(full: usize) -> usize {
+    if quick() { full / 10 } else { full }
+}
+
+fn quick() -> bool {
+    std::env::var_os("DEEDBOOK_BENCH_QUICK").is_some()
+}
+
+/// Numbers that look random and are the same in every run (SplitMix64).
+pub fn random_bytes(len: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed;
+    let mut bytes = Vec::with_capacity(len + 8);
+    while bytes.len() < len {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = state;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bytes.extend_from_slice(&(mixed ^ (mixed >> 31)).to_le_bytes());
+    }
+    bytes.truncate(len);
+    bytes
+}
+
+type Run<'a> = Box<dyn FnMut(&Path) -> (u64, Duration) + 'a>;
+
+/// One thing that is measured: what one repetition does and how many it did in what time.
+struct Case<'a> {
+    name: &'static str,
+    run: Run<'a>,
+    /// Things per second.
+    rates: Vec<f64>,
+}
+
+/// The measurements of one bench, which take turns, so that drift hits all.
+pub struct Bench<'a> {
+    name: &'static str,
+    cases: Vec<Case<'a>>,
+    settle_bytes: usize,
+}
+
+impl<'a> Bench<'a> {
+    /// No measurements yet.
+    pub fn new(name: &'static str) -> Self {
+        Self { name, cases: Vec::new(), settle_bytes: 0 }
+    }
+
+    /// Write and remove a file of that size before each repetition of each measurement. Which pages
+    /// are free, and in what pieces, is the work of the one before, and can make a write three
+    /// times as slow.
+    pub fn settle(&mut self, bytes: usize) {
+        self.settle_bytes = bytes;
+    }
+
+    /// Add a measurement: given an empty directory, it returns how much it did and how long that
+    /// took. The first one added is what the others are compared with.
+    pub fn case(&mut self, name: &'static str, run: impl FnMut(&Path) -> (u64, Duration) + 'a) {
+        self.cases.push(Case { name, run: Box::new(run), rates: Vec::new() });
+    }
+
+    /// Run, print the table, and write the results.
+    pub fn run(mut self) {
+        for repetition in 0..repetitions() {
+            for i in 0..self.cases.len() {
+                let turn = (i + repetition) % self.cases.len();
+                let case = &mut self.cases[turn];
+                let dir = tempfile::tempdir().unwrap();
+                let path = dir.path().join("settle");
+                let mut file = fs::File::create(&path).unwrap();
+                let block = vec![0; 256 << 10];
+                for _ in 0..self.settle_bytes / block.len() {
+                    file.write_all(&block).unwrap();
+                }
+                drop(file);
+                fs::remove_file(&path).unwrap();
+                let (done, time) = (case.run)(dir.path());
+                case.rates.push(done as f64 / time.as_secs_f64());
+            }
+        }
+        let floor = self.cases[0].median();
+        println!("\n{}: medians of {}", self.name, repetitions());
+        println!("{:52} {:>12} {:>12} {:>8}", "", "per s", "each", "ratio");
+        for case in &self.cases {
+            let rate = case.median();
+            println!("{:52} {rate:12.0} {:>12} {:8.2}", case.name, each(rate), rate / floor);
+        }
+        self.write();
+    }
+
+    /// One line per figure, so that every bench can replace its own and keep the others'.
+    fn write(&self) {
+        if quick() {
+            return;
+        }
+        let path = results();
+        let mine = format!("\"{}: ", self.name);
+        let old = fs::read_to_string(&path).unwrap_or_default();
+        let kept = old.lines().map(|line| line.trim().trim_end_matches(','));
+        let mut lines: Vec<String> = kept
+            .filter(|line| line.starts_with('"') && !line.starts_with(&mine))
+            .map(String::from)
+            .collect();
+        for case in &self.cases {
+            let runs: Vec<String> = case.rates.iter().map(|rate| format!("{rate:.0}")).collect();
+            lines.push(format!(
+                "{mine}{}\": {{\"median_per_s\": {:.0}, \"runs_per_s\": [{}]}}",
+                case.name,
+                case.median(),
+                runs.join(", ")
+            ));
+        }
+        lines.sort();
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, format!("{{\n{}\n}}\n", lines.join(",\n"))).unwrap();
+    }
+}
+
+impl Case<'_> {
+    fn median(&self) -> f64 {
+        let mut rates = self.rates.clone();
+        rates.sort_by(f64::total_cmp);
+        let middle = rates.len() / 2;
+        match rates.len() % 2 {
+            1 => rates[middle],
+            _ => (rates[middle - 1] + rates[middle]) / 2.0,
+        }
+    }
+}
+
+fn results() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/results/rust.json")
+}
+
+fn each(rate: f64) -> String {
+    match 1e9 / rate {
+        ns if ns < 1e3 => format!("{ns:.1} ns"),
+        ns if ns < 1e6 => format!("{:.1} us", ns / 1e3),
+        ns => format!("{:.2} ms", ns / 1e6),
+    }
+}
+
+/// Time `work`, which tells how much it did.
+pub fn timed(work: impl FnOnce() -> usize) -> (u64, Duration) {
+    let begun = Instant::now();
+    let done = work();
+    (done as u64, begun.elapsed())
+}

@@ -1,0 +1,69 @@
+"""What has to happen in a process of its own: to be killed, or to have its memory measured.
+
+Usage: child.py fill STORE PATH RECORDS BYTES SEED | child.py memory iterate|arrow|verify PATH
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from random import Random
+
+EACH = 1000
+"""Of the records that a killed process wrote, so many came one by one at the end."""
+
+
+def fill(name: str, path: Path, records: int, size: int, seed: int) -> None:
+    """Append, say so, and wait to be killed."""
+    from stores import STORES, make_keys
+
+    random = Random(seed)
+    jams = [random.randbytes(size) for _ in range(records)]
+    store = next(store for store in STORES if store.name == name)(path, make_keys(records))
+    store.open()
+    if store.name != "mcap":  # which begins a file with chunks or without
+        store.append_batch(1, jams[:-EACH])
+        jams = jams[-EACH:]
+    store.append_each(records - len(jams) + 1, jams)
+    print("filled", flush=True)
+    time.sleep(600)
+
+
+def status(key: str) -> int:
+    """A line of /proc/self/status, in bytes."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(key + ":"):
+            return int(line.split()[1]) * 1024
+    raise KeyError(key)
+
+
+def memory(what: str, path: str) -> None:
+    """Print the peak of resident memory above what it was after the import."""
+    from deedbook import Book
+
+    if what == "arrow":
+        import pyarrow as pa
+    before = status("VmRSS")
+    if what == "verify":
+        assert Book.verify(path).ok
+    else:
+        book = Book.open(path)
+        if what == "iterate":
+            count = sum(1 for _ in book.jams())
+        elif what == "deeds":
+            count = sum(1 for _ in book)
+        else:
+            count = sum(len(pa.record_batch(batch)) for batch in book.batches())
+        assert count == len(book)
+    print(status("VmHWM") - before)
+
+
+if __name__ == "__main__":
+    match sys.argv[1:]:
+        case ["fill", name, path, records, size, seed]:
+            fill(name, Path(path), int(records), int(size), int(seed))
+        case ["memory", what, path]:
+            memory(what, path)
+        case _:
+            sys.exit(__doc__)

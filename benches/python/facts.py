@@ -1,0 +1,69 @@
+"""What has to be known of the machine to read the figures; no names of hosts or directories."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from pathlib import Path
+from typing import Any
+
+IN_MEMORY = {"tmpfs", "ramfs", "devtmpfs"}
+
+
+def filesystem(path: Path) -> str:
+    """Type of the file system that a path lies on, `unknown` outside Linux."""
+    try:
+        mounts = Path("/proc/self/mounts").read_text().splitlines()
+    except OSError:
+        return "unknown"
+    best, kind = Path(), "unknown"
+    for line in mounts:
+        _, where, found, *_ = line.split(" ")
+        point = Path(where.encode("latin-1").decode("unicode_escape"))
+        inside = path.resolve().is_relative_to(point)
+        # The later of two mounts on one point hides the earlier.
+        if inside and len(point.parts) >= len(best.parts):
+            best, kind = point, found
+    return kind
+
+
+def processor() -> str:
+    """The processor's name."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def memory_gib() -> float | None:
+    """Memory of the machine."""
+    try:
+        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def load() -> float | None:
+    """Processes that wanted to run in the last minute."""
+    try:
+        return round(os.getloadavg()[0], 1)
+    except (AttributeError, OSError):
+        return None
+
+
+def facts(place: Path) -> dict[str, Any]:
+    """The machine and the place of the data."""
+    return {
+        "processor": processor(),
+        "processors": os.cpu_count(),
+        "memory_gib": memory_gib(),
+        "kernel": f"{platform.system()} {platform.release()}",
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "threads_free": not getattr(sys, "_is_gil_enabled", lambda: True)(),
+        "filesystem": filesystem(place),
+        "load_before": load(),
+    }

@@ -1,0 +1,113 @@
+//! Reading: forwards with and without checksums, backwards, verifying; beside plain reads of the
+//! same bytes. `cargo bench -p deedbook --bench scan`
+
+#![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing, clippy::print_stdout)]
+
+mod common;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use common::{Bench, JAM_BYTES, count, random_bytes, timed};
+use deedbook::Durability;
+use deedbook::book::{self, Batch, Book, DEED_BYTES_MAX, Mode, OnCorrupt, Options};
+
+fn write(path: &Path, data: &[u8], size: usize) {
+    let options = Options { durability: Durability::Never, ..Options::default() };
+    let book = options.open(path, Mode::Create).unwrap();
+    let mut batch = Batch::new(DEED_BYTES_MAX);
+    for part in data.chunks(1000 * size) {
+        batch.clear();
+        part.chunks_exact(size).for_each(|jam| batch.push(0, jam).unwrap());
+        book.append_unsynced(&batch).unwrap();
+    }
+    book.close().unwrap();
+}
+
+/// Read a file in blocks as large as the scanner's, and do something with each.
+fn read_blocks(path: &Path, mut each: impl FnMut(&[u8])) {
+    let mut file = File::open(path.join(book::LOG_NAME)).unwrap();
+    let mut block = vec![0; 256 << 10];
+    loop {
+        match file.read(&mut block).unwrap() {
+            0 => break,
+            read => each(&block[..read]),
+        }
+    }
+}
+
+fn walk(mut cursor: book::Cursor) -> usize {
+    let (mut deeds, mut bytes) = (0, 0);
+    while let Some(deed) = cursor.next().unwrap() {
+        deeds += 1;
+        bytes += deed.jam.len();
+    }
+    assert!(bytes > 0);
+    deeds
+}
+
+fn scan(name: &'static str, deeds: usize, size: usize) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("log");
+    write(&path, &random_bytes(deeds * size, 5), size);
+    let (path, book) = (&path, &Book::open(&path).unwrap());
+    let mut bench = Bench::new(name);
+    bench.case("floor: read in blocks", |_| {
+        timed(|| {
+            let mut bytes = 0;
+            read_blocks(path, |block| bytes += block.len());
+            assert!(bytes > deeds * size);
+            deeds
+        })
+    });
+    bench.case("floor: read in blocks, CRC-32 of each block", |_| {
+        timed(|| {
+            let mut sum = 0;
+            read_blocks(path, |block| sum ^= crc32fast::hash(block));
+            std::hint::black_box(sum);
+            deeds
+        })
+    });
+    bench.case("cursor, CRC checked", |_| {
+        timed(|| walk(book.cursor(0, None, OnCorrupt::Raise).unwrap()))
+    });
+    bench.case("cursor, lengths only", |_| {
+        timed(|| walk(book.cursor(0, None, OnCorrupt::Raise).unwrap().without_checksums()))
+    });
+    bench.case("iter, an allocation per deed", |_| {
+        timed(|| book.iter(0, None).unwrap().map(|deed| deed.unwrap().jam.len().min(1)).sum())
+    });
+    bench.case("cursor backwards, CRC checked", |_| {
+        timed(|| {
+            let mut cursor = book.cursor_back(0, None).unwrap();
+            let mut deeds = 0;
+            while cursor.next().unwrap().is_some() {
+                deeds += 1;
+            }
+            deeds
+        })
+    });
+    bench.case("verify", |_| {
+        timed(|| {
+            let report = book::verify(path, &Options::default(), |_, _| Ok(())).unwrap();
+            report.deeds as usize
+        })
+    });
+    #[cfg(feature = "arrow")]
+    bench.case("Arrow record batches of 64 Ki rows, CRC checked", |_| {
+        timed(|| {
+            let cursor = book.cursor(0, None, OnCorrupt::Raise).unwrap();
+            let columns = book::Column::DEFAULT.to_vec();
+            book::Batches::new(cursor, columns, 1 << 16, 16 << 20)
+                .map(|batch| batch.unwrap().num_rows())
+                .sum()
+        })
+    });
+    bench.run();
+}
+
+fn main() {
+    scan("scan, 256 bytes", count(200_000), JAM_BYTES);
+    scan("scan, 64 bytes", count(1_000_000), 64);
+}
