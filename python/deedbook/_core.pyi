@@ -12,6 +12,7 @@ __all__ = [
     "Book",
     "Damage",
     "Deed",
+    "DeedIterator",
     "DeedRange",
     "Meta",
     "RecoveryReport",
@@ -247,7 +248,7 @@ class SalvageReport:
 class BatchStream:
     """Deeds as Arrow record batches, once; also an iterator of Arrow arrays.
 
-    Each item has ``__arrow_c_array__`` (a struct array), so ``pyarrow.record_batch(item)`` takes it.
+    Each item has ``__arrow_c_array__`` (a struct array): ``pyarrow.record_batch(item)`` takes it.
     ``pyarrow.RecordBatchReader.from_stream(stream)`` takes the stream whole.
     """
 
@@ -308,6 +309,16 @@ class Split:
         ``verify="none"`` checks lengths but no checksums.
         """
     def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class DeedIterator:
+    """Deeds in order; what `Book.iter` gives."""
+
+    @property
+    def damages(self) -> list[Damage]:
+        """Damaged stretches passed over so far (``on_corrupt="skip"``)."""
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> Deed: ...
 
 @final
 class DeedRange:
@@ -469,18 +480,29 @@ class Book:
         """Number of deeds."""
     def __iter__(self) -> Iterator[Deed]: ...
     def __reversed__(self) -> Iterator[Deed]: ...
+    @overload
     def iter(
         self,
         start: int | None = None,
         stop: int | None = None,
         *,
-        reverse: bool = False,
+        reverse: Literal[False] = False,
         on_corrupt: _OnCorrupt = "raise",
-    ) -> Iterator[Deed]:
+    ) -> DeedIterator:
         """Iterate the deeds ``start <= event < stop``; CRC-checked.
 
-        ``on_corrupt="skip"`` goes on behind damage (forward only).
+        ``on_corrupt="skip"`` goes on behind damage (forward only), which ``damages`` of the
+        iterator tells.
         """
+    @overload
+    def iter(
+        self,
+        start: int | None = None,
+        stop: int | None = None,
+        *,
+        reverse: bool,
+        on_corrupt: _OnCorrupt = "raise",
+    ) -> Iterator[Deed]: ...
     def jams(self, start: int | None = None, stop: int | None = None) -> Iterator[bytes]:
         """The payloads alone of ``start <= event < stop``, CRC-checked."""
     def follow(self, start: int | None = None, *, timeout: float | None = None) -> Iterator[Deed]:

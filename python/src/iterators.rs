@@ -10,6 +10,7 @@ use pyo3::types::PyBytes;
 
 use crate::deed::PyDeed;
 use crate::errors::OrRaise;
+use crate::reports::PyDamage;
 
 /// Between two looks for Ctrl-C while waiting.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -44,6 +45,11 @@ impl DeedIterator {
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyDeed>> {
         let mut cursor = locked(py, &self.0);
         Ok(step(py, &mut cursor)?.map(|deed| to_deed(py, deed)))
+    }
+
+    #[getter]
+    fn damages(&self, py: Python<'_>) -> Vec<PyDamage> {
+        locked(py, &self.0).damages().iter().cloned().map(PyDamage).collect()
     }
 }
 

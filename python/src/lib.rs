@@ -24,6 +24,8 @@ mod _core {
     #[pymodule_export]
     use super::deed::{PyDeed, PyMeta};
     #[pymodule_export]
+    use super::iterators::DeedIterator;
+    #[pymodule_export]
     use super::range::DeedRange;
     #[pymodule_export]
     use super::reports::{

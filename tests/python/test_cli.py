@@ -825,3 +825,23 @@ def test_quiet_says_nothing_but_errors(tmp_path: Path) -> None:
     book = tmp_path / "book"
     assert deedbook("append", "-q", book, stdin=b"1\n").stderr == b""
     complaint(deedbook("append", "-q", book, stdin=b"no\n"), 2)
+
+
+def test_skip_corrupt_names_every_damaged_stretch(tmp_path: Path) -> None:
+    import deedbook as core
+
+    log = tmp_path / "log"
+    with core.Book.create(log) as book:
+        book.append_many([b"%03d" % number * 20 for number in range(1, 31)])
+    file = log / "book.log"
+    data = bytearray(file.read_bytes())
+    for event in (5, 20):  # one payload byte each; a deed has 84 bytes
+        data[16 + (event - 1) * 84 + 30] ^= 1
+    file.write_bytes(data)
+    done = deedbook("cat", log, "--skip-corrupt", "--json")
+    assert done.returncode == 1
+    events = [json.loads(line)["event"] for line in done.stdout.splitlines()]
+    assert events == [event for event in range(1, 31) if event not in (5, 20)]
+    talk = done.stderr.decode()
+    assert "bytes 352 to 436: deed 5: checksum" in talk
+    assert "bytes 1612 to 1696: deed 20: checksum" in talk

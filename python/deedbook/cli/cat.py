@@ -7,8 +7,8 @@ import base64
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from deedbook import Book, CorruptError, Deed
-from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, CliError, describe, printable
+from deedbook import Book, Deed
+from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, CliError, printable
 from deedbook.cli.output import Output, to_json
 
 EVENT_MAX: Final = 2**64 - 1
@@ -62,20 +62,25 @@ def _skip_corrupt(
     encode: Callable[[Deed], bytes],
     out: Output,
 ) -> int:
-    """Print to the first damage, name it, and print what is intact behind it."""
-    following = start
+    """Print what is intact, and name each damaged stretch where it is passed over."""
+    deeds, named = book.iter(start, stop, on_corrupt="skip"), 0
+    following: int | None = None
+
+    def name_new() -> int:
+        for damage in deeds.damages[named:]:
+            out.flush()
+            out.talk(f"skipping damage: bytes {damage.offset} to {damage.end}: {damage.reason}")
+        return len(deeds.damages)
+
     try:
-        for deed in book.iter(start, stop):
+        for deed in deeds:
+            if deed.event is None or deed.event != following:
+                named = name_new()
             out.data(encode(deed))
             following = None if deed.event is None else deed.event + 1
-    except CorruptError as error:
+    finally:
         out.flush()
-        out.talk(f"skipping damage: {describe(error)}")
-    else:
-        out.flush()
-        return EXIT_OK
-    _print(book.iter(following, stop, on_corrupt="skip"), encode, out)
-    return EXIT_DAMAGE
+    return EXIT_DAMAGE if name_new() else EXIT_OK
 
 
 def _follow(
