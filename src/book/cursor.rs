@@ -112,7 +112,7 @@ impl Cursor {
         &self.damages
     }
 
-    /// Whether the next deed lies in memory already, so that [`Cursor::advance`] will not read.
+    /// Whether the next deed lies in memory already, so that [`Cursor::next`] will not read.
     pub fn ready(&self) -> bool {
         self.finished || is_whole(self.codec, self.scanner.ahead())
     }
