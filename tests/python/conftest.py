@@ -1,0 +1,76 @@
+"""Fixtures: a place for a book, books made byte by byte without Deedbook, child processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import struct
+import subprocess
+import sys
+import zlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+Packed = Callable[..., bytes]
+MakeBook = Callable[..., Path]
+RunChild = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def _packed(jams: Iterable[bytes], first: int = 1) -> bytes:
+    parts = [struct.pack("<IIQ", 0x424F4F4B, 1, first)]
+    for jam in jams:
+        head = struct.pack("<QI", len(jam) + 4, 0) + jam
+        parts += head, struct.pack("<IQ", zlib.crc32(head), len(jam) + 4)
+    return b"".join(parts)
+
+
+@pytest.fixture
+def packed() -> Packed:
+    """The bytes of a packed log with these payloads: `packed(jams, first=1)`.
+
+    A deed takes 24 bytes and its payload; the first begins at byte 16.
+    """
+    return _packed
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where a book may be made; nothing is there yet."""
+    return tmp_path / "log"
+
+
+@pytest.fixture
+def make_book(tmp_path: Path) -> MakeBook:
+    """Write a log's bytes and return its directory: `make_book(log, name="log")`."""
+
+    def make(log: bytes, name: str = "log") -> Path:
+        directory = tmp_path / name
+        directory.mkdir()
+        (directory / "book.log").write_bytes(log)
+        return directory
+
+    return make
+
+
+def default_signals() -> None:
+    """In a child: as in a shell's foreground job, whatever the test runner ignores."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+
+
+@pytest.fixture
+def run_child() -> RunChild:
+    """Run Python code in a process of its own: `run_child(code, *args)`, stopped after 60 s."""
+
+    def run(code: str, *args: object) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-X", "faulthandler", "-c", code, *map(str, args)],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            preexec_fn=default_signals if os.name == "posix" else None,
+        )
+
+    return run

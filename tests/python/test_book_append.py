@@ -1,0 +1,300 @@
+"""Appending: what counts as bytes, mugs, iterables, batches, sizes."""
+
+from __future__ import annotations
+
+import array
+import mmap
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from deedbook import Book, ContiguityError, InvalidArgumentError, IoError, TooLargeError
+
+posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX files")
+
+
+@pytest.fixture
+def book(path: Path) -> Iterator[Book]:
+    with Book.create(path, durability="manual") as book:
+        yield book
+
+
+def jams(book: Book) -> list[bytes]:
+    """What a fresh reader finds."""
+    with Book.open(book.path) as reader:
+        return [deed.jam for deed in reader]
+
+
+# -- bytes ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        (b"", b""),
+        (b"bytes", b"bytes"),
+        (bytearray(b"array"), b"array"),
+        (memoryview(b"view"), b"view"),
+        (memoryview(b"0123456789")[::2], b"02468"),
+        (memoryview(b"0123456789")[::-3], b"9630"),
+        (memoryview(b"abcdef").cast("B", (2, 3)), b"abcdef"),
+        (array.array("H", [1, 2]), b"\1\0\2\0"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_every_bytes_like_object_is_stored_as_its_bytes(book: Book, given, stored) -> None:
+    assert book.append(given) == 1
+    assert book.append_many([given, given]) == range(2, 4)
+    assert book.append_batch((given,)) == range(4, 5)
+    assert jams(book) == [stored] * 4
+
+
+def test_a_subclass_of_bytes_is_stored_and_plain_bytes_come_back(book: Book) -> None:
+    class Jam(bytes):
+        pass
+
+    book.append(Jam(b"deed"))
+    assert type(book[1].jam) is bytes
+
+
+def test_a_memory_map_is_stored(book: Book) -> None:
+    with mmap.mmap(-1, 4096) as pages:
+        pages[:4] = b"deed"
+        book.append(pages)
+    assert jams(book) == [b"deed" + bytes(4092)]
+    with pytest.raises(ValueError, match="closed"):
+        book.append(pages)
+
+
+def test_numpy_arrays_are_stored_by_their_memory(book: Book) -> None:
+    numpy = pytest.importorskip("numpy")
+    matrix = numpy.arange(6, dtype="<u2").reshape(2, 3)
+    book.append(matrix)
+    book.append(matrix.T)
+    book.append_many(matrix)
+    book.append_many(numpy.array([b"one", b"three"]))
+    rows = [matrix[0].tobytes(), matrix[1].tobytes()]
+    assert jams(book) == [matrix.tobytes(), matrix.T.tobytes(), *rows, b"one", b"three"]
+
+
+@pytest.mark.parametrize("wrong", ["text", 5, None, 1.5, [b"list"], object()], ids=repr)
+def test_text_and_numbers_are_refused_and_nothing_is_stored(book: Book, wrong: object) -> None:
+    for append in (
+        book.append,
+        book.commit,
+        lambda jam: book.append_many([jam]),
+        lambda jam: book.append_batch([b"fine", jam]),
+    ):
+        with pytest.raises(TypeError, match=type(wrong).__name__):
+            append(wrong)  # type: ignore[operator]
+    assert len(book) == 0
+
+
+def test_a_payload_in_place_of_an_iterable_of_them_is_refused(book: Book) -> None:
+    for wrong in (b"bytes", bytearray(b"bytes"), "text", 5):
+        for append in (book.append_many, book.append_batch):
+            with pytest.raises(TypeError):
+                append(wrong)  # type: ignore[operator]
+    assert len(book) == 0
+
+
+def test_what_changes_after_the_append_changes_nothing_in_the_log(book: Book) -> None:
+    given = bytearray(b"before")
+    book.append(given)
+    given[:] = b"behind"
+    assert jams(book) == [b"before"]
+
+
+def test_payloads_around_every_buffer_size_come_back(path: Path) -> None:
+    sizes = [0, 1, 16384 - 24, 16384, 65536 - 24, 65536 - 23, 1 << 20, (1 << 20) + 1, 5 << 20]
+    with Book.create(path, durability="manual") as book:
+        for size in sizes:
+            book.append(bytes([size % 251]) * size, mug=size)
+        book.append_many(bytes([size % 251]) * size for size in sizes)
+        wanted = [bytes([size % 251]) * size for size in sizes]
+        assert jams(book) == wanted * 2
+        assert [deed.mug for deed in book][: len(sizes)] == sizes
+        assert [deed.jam for deed in reversed(book)] == (wanted * 2)[::-1]
+    assert Book.verify(path).ok
+
+
+# -- mugs -----------------------------------------------------------------------------------------
+
+
+def test_mugs_are_stored_over_their_whole_range(book: Book) -> None:
+    book.append(b"a", 2**32 - 1)
+    book.append(b"b", mug=7)
+    book.append_many([b"c", b"d"], [1, 2])
+    book.append_many([b"e"], mugs=iter([3]))
+    book.append_batch([b"f", b"g"], (4, 5))
+    assert [deed.mug for deed in book] == [2**32 - 1, 7, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("mug", [-1, 2**32])
+def test_a_mug_outside_of_32_bits_is_refused(book: Book, mug: int) -> None:
+    for append in (
+        lambda: book.append(b"a", mug),
+        lambda: book.append_many([b"a"], [mug]),
+        lambda: book.append_batch([b"a"], [mug]),
+    ):
+        with pytest.raises(OverflowError):
+            append()
+    assert len(book) == 0
+
+
+@pytest.mark.parametrize("mugs", [[1], [1, 2, 3]], ids=["fewer", "more"])
+def test_a_batch_with_another_number_of_mugs_is_refused(book: Book, mugs: list[int]) -> None:
+    with pytest.raises(InvalidArgumentError, match="more"):
+        book.append_batch([b"a", b"b"], mugs)
+    assert len(book) == 0
+
+
+def test_append_many_keeps_what_came_before_the_mugs_ran_out(book: Book) -> None:
+    with pytest.raises(InvalidArgumentError, match="1 mugs, but more jams"):
+        book.append_many([b"a", b"b"], [1])
+    assert jams(book) == [b"a"]
+
+
+# -- many -----------------------------------------------------------------------------------------
+
+
+def test_every_iterable_is_appended_and_its_range_returned(book: Book) -> None:
+    book.append(b"first")
+    assert book.append_many([b"l"]) == range(2, 3)
+    assert book.append_many((b"t", b"u")) == range(3, 5)
+    assert book.append_many({b"k": 1}) == range(5, 6)
+    assert book.append_many(jam for jam in (b"g", b"h")) == range(6, 8)
+    assert book.append_many(iter([b"i"])) == range(8, 9)
+    assert book.append_many([]) == range(9, 9)
+    assert jams(book) == [b"first", b"l", b"t", b"u", b"k", b"g", b"h", b"i"]
+
+
+def test_what_an_iterable_gave_before_it_raised_stays(book: Book) -> None:
+    def broken() -> Iterator[bytes]:
+        yield from (b"%d" % number for number in range(100_000))
+        raise LookupError("broken")
+
+    with pytest.raises(LookupError, match="broken"):
+        book.append_many(broken())
+    assert jams(book) == [b"%d" % number for number in range(100_000)]
+
+
+def test_append_many_is_durable_even_if_the_iterable_raised(path: Path) -> None:
+    with Book.create(path) as book, pytest.raises(TypeError):
+        book.append_many([b"a", b"b", None])  # type: ignore[list-item]
+    with Book.open(path) as reader:
+        assert (reader.last, reader.durable_last) == (2, 2)
+
+
+def test_an_iterable_that_appends_to_the_same_book_does_not_deadlock(book: Book) -> None:
+    def greedy() -> Iterator[bytes]:
+        for number in range(20_000):
+            if number % 5000 == 0:
+                book.append(b"inner")
+                book.append_many([b"inner"])
+                book.sync()
+            yield b"%032d" % number
+
+    numbers = book.append_many(greedy())
+    found = jams(book)
+    assert found.count(b"inner") == 8
+    assert [jam for jam in found if jam != b"inner"] == [b"%032d" % n for n in range(20_000)]
+    assert numbers[-1] <= book.last and len(found) == book.last
+
+
+def test_a_million_small_deeds_are_numbered_without_a_gap(book: Book) -> None:
+    assert book.append_many(b"deed" for _ in range(1_000_000)) == range(1, 1_000_001)
+    assert book.bounds == (1, 1_000_000)
+    assert book[765_432].event == 765_432
+
+
+# -- batches --------------------------------------------------------------------------------------
+
+
+def test_a_batch_is_stored_whole_or_not_at_all(book: Book) -> None:
+    assert book.append_batch([b"a", b"b"]) == range(1, 3)
+    with pytest.raises(TypeError):
+        book.append_batch([b"c", None])  # type: ignore[list-item]
+    assert book.append_batch([]) == range(3, 3)
+    assert jams(book) == [b"a", b"b"]
+
+
+def test_a_batch_goes_on_where_it_is_told_to_or_nowhere(book: Book) -> None:
+    assert book.append_batch([b"a"], event=1) == range(1, 2)
+    for event in (0, 1, 3, 2**64 - 1):
+        with pytest.raises(ContiguityError) as caught:
+            book.append_batch([b"b"], event=event)
+        assert caught.value.durable == "no"
+    assert book.append_batch([b"b"], event=2) == range(2, 3)
+
+
+def test_a_batch_begins_an_empty_log_at_its_epoch(book: Book) -> None:
+    assert book.append_batch([b"a"], event=101, epoch=100) == range(101, 102)
+    assert (book.epoch, book.bounds) == (100, (101, 101))
+    assert book.append_batch([b"b"], epoch=100) == range(102, 103)
+    with pytest.raises(ContiguityError, match="epoch 99"):
+        book.append_batch([b"c"], epoch=99)
+    assert book.last == 102
+
+
+def test_a_refused_batch_leaves_the_epoch_as_it_was(book: Book) -> None:
+    with pytest.raises(ContiguityError):
+        book.append_batch([b"a"], event=5, epoch=9)
+    assert book.epoch == 0
+    with pytest.raises(TooLargeError):
+        book.append_batch([b"a"], epoch=2**64 - 1)
+    assert book.append(b"a") == 1
+
+
+def test_event_numbers_end_before_2_to_the_64(path: Path) -> None:
+    with Book.create(path, epoch=2**64 - 4) as book:
+        assert book.append(b"a") == 2**64 - 3
+        assert book.append_many([b"b"]) == range(2**64 - 2, 2**64 - 1)
+        for append in (
+            lambda: book.append(b"c"),
+            lambda: book.append_many([b"c"]),
+            lambda: book.append_batch([b"c"]),
+        ):
+            with pytest.raises(TooLargeError, match=r"2\^64"):
+                append()
+        assert book[-1].jam == b"b" and [deed.jam for deed in book] == [b"a", b"b"]
+    assert Book.open(path, "a").last == 2**64 - 2
+
+
+# -- limits and durability ------------------------------------------------------------------------
+
+
+def test_a_deed_beyond_the_limit_is_refused_and_the_book_goes_on(path: Path) -> None:
+    with Book.create(path, deed_bytes_max=14) as book:
+        assert book.append(b"0123456789") == 1
+        for append in (
+            lambda jam: book.append(jam),
+            lambda jam: book.append_many([jam]),
+            lambda jam: book.append_batch([b"fits", jam]),
+        ):
+            with pytest.raises(TooLargeError, match=r"15 bytes.*limit 14") as caught:
+                append(b"0123456789x")
+            assert caught.value.durable == "no"
+        assert book.append(b"fits") == 2
+
+
+def test_commit_syncs_whatever_the_durability(path: Path) -> None:
+    with Book.create(path, durability="none") as book:
+        book.append(b"a")
+        assert book.durable_last == 0
+        assert book.commit(b"b", mug=3) == 2
+        assert book.durable_last == 2
+
+
+@posix
+def test_a_log_cut_by_another_process_ends_the_writing(path: Path) -> None:
+    book = Book.create(path, durability="manual")
+    book.append_many([b"x" * 1000] * 100)
+    os.truncate(path / "book.log", 50_000)
+    with pytest.raises(IoError, match="another process cut the file"):
+        book.append(b"x" * 100_000)
+    assert (path / "book.log").stat().st_size == 50_000, "no zeros where deeds were"
+    with pytest.raises(Exception, match="another process cut the file"):
+        book.append(b"small")

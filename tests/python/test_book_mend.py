@@ -1,0 +1,329 @@
+"""Looking and mending: recovery reports, verify, repair, salvage, progress."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from deedbook import AlreadyExistsError, Book, CorruptError, Error, LostRecordsError, MissingError
+
+JAMS = [b"one", b"two", b"three"]
+STARTS = [16, 43, 70, 99]  # of deeds 1 to 3, and the end
+
+
+@pytest.fixture
+def damaged(packed) -> bytes:
+    """Deed 2 has a wrong payload byte."""
+    log = bytearray(packed(JAMS))
+    log[43 + 12] ^= 1
+    return bytes(log)
+
+
+def contents(path: Path) -> dict[str, bytes]:
+    return {
+        str(file.relative_to(path)): file.read_bytes()
+        for file in path.rglob("*")
+        if file.is_file() and ".deedbook" not in file.parts
+    }
+
+
+# -- recovery -------------------------------------------------------------------------------------
+
+
+def test_opening_a_clean_log_with_its_mark_reads_next_to_nothing(path: Path) -> None:
+    with Book.create(path) as book:
+        book.append_many([b"deed"] * 100_000)
+    report = Book.open(path).recovery
+    assert (report.verdict, report.source, report.mark) == ("clean", "mark", "used")
+    assert (report.scanned_bytes, report.scanned_deeds) == (0, 0)
+    assert report.valid_end == report.file_end == report.durable_end == 16 + 28 * 100_000
+    assert (report.cut_bytes, report.torn_bytes, report.cut_deeds) == (0, 0, 0)
+    assert report.damage is report.saved_to is None
+
+
+def test_without_the_mark_the_log_is_scanned(make_book, packed) -> None:
+    report = Book.open(make_book(packed(JAMS))).recovery
+    assert (report.verdict, report.source, report.mark) == ("clean", "scan", "missing")
+    assert (report.scanned_bytes, report.scanned_deeds, report.durable_end) == (83, 3, None)
+
+
+@pytest.mark.parametrize("cut", [1, 5, 25])
+def test_a_torn_tail_is_cut_by_a_writer_and_reported(make_book, packed, cut: int) -> None:
+    path = make_book(packed(JAMS)[:-cut])
+    with Book.open(path, "a") as book:
+        report = book.recovery
+        assert (report.verdict, report.valid_end, report.file_end) == ("torn", 70, 99 - cut)
+        assert report.cut_bytes == 29 - cut
+        assert report.damage is not None and report.damage.offset == 70
+        assert book.append(b"again") == 3
+    assert [deed.jam for deed in Book.open(path)] == [b"one", b"two", b"again"]
+
+
+def test_a_foreign_mark_and_a_damaged_one_are_told_apart(path: Path, tmp_path: Path) -> None:
+    for place, jams in ((path, [b"a"]), (tmp_path / "other", [b"b", b"c"])):
+        with Book.create(place) as book:
+            book.append_many(jams)
+    shutil.copytree(tmp_path / "other/.deedbook", path / ".deedbook", dirs_exist_ok=True)
+    assert Book.open(path).recovery.mark == "foreign"
+    (path / ".deedbook/mark").write_bytes(bytes(100))
+    assert Book.open(path).recovery.mark == "damaged"
+    assert [deed.jam for deed in Book.open(path)] == [b"a"]
+
+
+def test_recovery_acknowledged_cuts_back_to_what_was_synced(path: Path) -> None:
+    with Book.open(path, "x", durability="manual", recovery="acknowledged") as book:
+        book.append_many([b"kept", b"kept"])
+        book.sync()
+        book.append(b"not acknowledged")
+        crashed = path.with_name("crashed")
+        shutil.copytree(path, crashed)
+    with Book.open(crashed) as book:
+        assert len(book) == 3
+    with Book.open(crashed, "a", recovery="acknowledged") as book:
+        assert [deed.jam for deed in book] == [b"kept", b"kept"]
+        assert book.recovery.cut_deeds == 1
+
+
+def test_a_corrupt_log_is_not_opened_for_writing_and_stays(make_book, packed, damaged) -> None:
+    log = damaged[:70] + packed(JAMS)[70:-1]  # the last deed is torn, so every deed is checked
+    path = make_book(damaged + log[16:])
+    before = contents(path)
+    with pytest.raises(CorruptError, match="deed 2: checksum") as caught:
+        Book.open(path, "a")
+    assert (caught.value.offset, caught.value.next_intact) == (43, 70)
+    assert contents(path) == before
+
+
+def test_recovery_spec_cuts_at_the_damage_and_saves_what_it_cuts(make_book, damaged) -> None:
+    path = make_book(damaged + b"torn")
+    with Book.open(path, "a", recovery="spec") as book:
+        report = book.recovery
+        assert [deed.jam for deed in book] == [b"one"]
+        assert (report.verdict, report.cut_bytes) == ("corrupt", 60)
+        assert Path(report.saved_to).read_bytes() == (damaged + b"torn")[43:]
+        assert report.saved_to == str(path / "book.log.cut-43")
+
+
+def test_a_log_below_its_mark_has_lost_acknowledged_records(path: Path, packed) -> None:
+    with Book.create(path) as book:
+        book.append_many(JAMS)
+    (path / "book.log").write_bytes(packed(JAMS[:2]))
+    with pytest.raises(LostRecordsError, match="acknowledged"):
+        Book.open(path, "a")
+    assert Book.open(path).bounds == (1, 2)
+    report = Book.verify(path)
+    assert (report.verdict, report.ok, report.lost_acknowledged) == ("corrupt", False, True)
+    assert (report.valid_end, report.durable_end) == (70, 99)
+
+
+# -- verify ---------------------------------------------------------------------------------------
+
+
+def test_verifying_an_intact_log(path: Path) -> None:
+    with Book.create(path, epoch=10) as book:
+        book.append_many(JAMS)
+    before = contents(path)
+    report = Book.verify(path)
+    assert (report.verdict, report.ok, report.deeds, report.bytes) == ("clean", True, 3, 83)
+    assert (report.bounds, report.valid_end, report.file_end) == ((11, 13), 99, 99)
+    assert (report.damages, report.lost_acknowledged) == ([], False)
+    assert contents(path) == before
+
+
+def test_verifying_finds_what_opening_does_not_look_at(make_book, damaged) -> None:
+    path = make_book(damaged)
+    assert Book.open(path).recovery.verdict == "clean"
+    report = Book.verify(path)
+    assert (report.verdict, report.ok, report.deeds, report.bounds) == ("corrupt", False, 2, (1, 1))
+    [damage] = report.damages
+    assert (damage.offset, damage.end, damage.next_intact) == (43, 70, 70)
+    assert (damage.first_event, damage.events_lost) == (2, 1)
+    assert "checksum" in damage.reason
+    assert contents(path) == {"book.log": damaged}
+
+
+@pytest.mark.parametrize("at", range(16, 99))
+def test_verify_finds_every_damaged_byte(make_book, packed, at: int) -> None:
+    log = bytearray(packed(JAMS))
+    log[at] ^= 0x10
+    report = Book.verify(make_book(bytes(log)))
+    assert not report.ok and report.deeds == 2
+    assert report.damages[0].offset == max(start for start in STARTS if start <= at)
+
+
+def test_verifying_a_log_while_it_is_written(path: Path) -> None:
+    with Book.create(path, durability="manual") as book:
+        for _ in range(20):
+            book.append_many([b"deed"] * 1000)
+            assert Book.verify(path).ok
+    assert Book.verify(path).deeds == 20_000
+
+
+def test_verifying_a_missing_log_is_an_error(path: Path) -> None:
+    for mend in (Book.verify, Book.repair, lambda path: Book.salvage(path, path / "new")):
+        with pytest.raises(MissingError):
+            mend(path)
+        assert not path.exists()
+
+
+# -- repair ---------------------------------------------------------------------------------------
+
+
+def test_repair_cuts_at_the_damage_after_saving_the_rest(make_book, damaged) -> None:
+    path = make_book(damaged)
+    report = Book.repair(path)
+    assert (report.path, report.valid_end, report.cut_bytes) == (str(path / "book.log"), 43, 56)
+    assert report.damage is not None and report.damage.offset == 43
+    assert Path(report.saved_to).read_bytes() == damaged[43:]
+    assert (path / "book.log").read_bytes() == damaged[:43]
+    with Book.open(path, "a") as book:
+        assert book.append(b"two again") == 2
+
+
+def test_repairing_an_intact_log_changes_nothing(path: Path) -> None:
+    with Book.create(path) as book:
+        book.append_many(JAMS)
+    before = contents(path)
+    report = Book.repair(path)
+    assert (report.cut_bytes, report.saved_to, report.damage) == (0, None, None)
+    assert contents(path) == before
+
+
+def test_a_second_repair_does_not_overwrite_what_the_first_saved(make_book, damaged) -> None:
+    path = make_book(damaged)
+    saved = Book.repair(path).saved_to
+    (path / "book.log").write_bytes(damaged[:43] + b"garbage")
+    again = Book.repair(path).saved_to
+    assert again == saved + ".2"
+    assert Path(saved).read_bytes() == damaged[43:] and Path(again).read_bytes() == b"garbage"
+
+
+# -- salvage --------------------------------------------------------------------------------------
+
+
+def test_salvage_copies_what_is_intact_and_tells_the_new_numbers(
+    make_book, damaged, tmp_path: Path
+) -> None:
+    source, target = make_book(damaged), tmp_path / "new"
+    report = Book.salvage(source, target)
+    assert (report.deeds, report.renumbered) == (2, True)
+    runs = [(run.source_event, run.event, run.deeds, run.source_offset) for run in report.runs]
+    assert runs == [(1, 1, 1, 16), (3, 2, 1, 70)]
+    assert [damage.offset for damage in report.damages] == [43]
+    assert [deed.jam for deed in Book.open(target)] == [b"one", b"three"]
+    assert contents(source) == {"book.log": damaged}
+    assert Book.verify(target).ok
+
+
+def test_salvaging_an_intact_log_copies_it_with_its_metadata(path: Path, tmp_path: Path) -> None:
+    with Book.create(path, epoch=10) as book:
+        book.append_many(JAMS, [1, 2, 3])
+        book.save_meta(who=5)
+    report = Book.salvage(path, tmp_path / "new")
+    assert (report.deeds, report.renumbered, report.damages) == (3, False, [])
+    with Book.open(path) as old, Book.open(tmp_path / "new") as new:
+        assert list(old) == list(new) and old.meta == new.meta and old.epoch == new.epoch
+
+
+def test_salvage_does_not_overwrite(make_book, damaged, packed) -> None:
+    source, target = make_book(damaged), make_book(packed([b"kept"]), "new")
+    with pytest.raises(AlreadyExistsError):
+        Book.salvage(source, target)
+    assert [deed.jam for deed in Book.open(target)] == [b"kept"]
+
+
+# -- progress -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def big(path: Path) -> Path:
+    with Book.create(path, durability="none") as book:
+        book.append_many([bytes(1 << 20)] * 20)
+    return path
+
+
+def test_progress_goes_up_to_the_end(big: Path, tmp_path: Path) -> None:
+    for work in (Book.verify, lambda path, **more: Book.salvage(path, tmp_path / "new", **more)):
+        seen: list[tuple[int, ...]] = []
+        work(big, progress=lambda *numbers, seen=seen: seen.append(numbers))
+        size = (big / "book.log").stat().st_size
+        assert len(seen) > 3 and seen == sorted(seen)
+        assert seen[-1] == (size, size) and {total for _, total in seen} == {size}
+
+
+@pytest.mark.parametrize("raised", [LookupError("enough"), KeyboardInterrupt(), SystemExit(3)])
+def test_what_progress_raises_ends_the_work(
+    big: Path, tmp_path: Path, raised: BaseException
+) -> None:
+    def stop(done: int, total: int) -> None:
+        raise raised
+
+    before = contents(big)
+    for work in (Book.verify, lambda path, **more: Book.salvage(path, tmp_path / "new", **more)):
+        with pytest.raises(type(raised)) as caught:
+            work(big, progress=stop)
+        assert caught.value is raised
+    assert contents(big) == before
+
+
+def test_progress_may_use_the_book_that_is_checked(big: Path) -> None:
+    with Book.open(big, "a") as book:
+        Book.verify(big, progress=lambda *_: book.append(b"meanwhile"))
+        assert book.last > 22
+
+
+def test_a_progress_that_is_no_function_is_an_error(big: Path) -> None:
+    with pytest.raises(TypeError, match="not callable"):
+        Book.verify(big, progress=5)  # type: ignore[arg-type]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs signals")
+def test_control_c_ends_a_check_without_a_progress_function(big: Path, run_child) -> None:
+    code = """
+import collections, itertools, signal, sys, deedbook
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+signal.setitimer(signal.ITIMER_REAL, 0.02)
+try:  # without bytecode in the loop, nobody but the check itself looks for signals
+    collections.deque(map(deedbook.Book.verify, itertools.repeat(sys.argv[1])), maxlen=0)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    assert run_child(code, big).stdout == "interrupted\n"
+
+
+# -- reports --------------------------------------------------------------------------------------
+
+
+def test_every_report_becomes_json(make_book, damaged, tmp_path: Path) -> None:
+    path = make_book(damaged)
+    reports = [
+        Book.open(path).recovery,
+        Book.verify(path),
+        Book.verify(path).damages[0],
+        Book.salvage(path, tmp_path / "new"),
+        Book.salvage(path, tmp_path / "newer").runs[0],
+        Book.repair(path),
+        Book.open(path, "a").recovery,
+    ]
+    for report in reports:
+        told = report.to_dict()
+        assert json.loads(json.dumps(told)) == json.loads(json.dumps(told, sort_keys=True))
+        names = {name for name in dir(report) if not name.startswith("_")} - {"to_dict"}
+        assert set(told) == names
+        assert type(report).__name__ in repr(report)
+        assert report == report
+    assert reports[1].to_dict()["damages"][0] == reports[2].to_dict()
+    assert json.loads(json.dumps(reports[1].to_dict()))["bounds"] == [1, 1]
+
+
+def test_a_report_is_a_value(make_book, damaged) -> None:
+    path = make_book(damaged)
+    assert Book.verify(path) == Book.verify(path)
+    with pytest.raises(AttributeError):
+        Book.verify(path).deeds = 5  # type: ignore[misc]
+    with pytest.raises(Error):
+        Book.open(path, "x")

@@ -1,0 +1,366 @@
+"""Opening, creating, closing: modes, with-blocks, properties, and what is refused."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from deedbook import (
+    AlreadyExistsError,
+    Book,
+    ClosedError,
+    ContiguityError,
+    CorruptError,
+    Error,
+    InvalidArgumentError,
+    IoError,
+    LockedError,
+    LostRecordsError,
+    MissingError,
+    NotALogError,
+    ReadOnlyError,
+    UnsupportedError,
+)
+
+posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX files")
+
+
+def test_reading_what_is_not_there_makes_nothing(path: Path) -> None:
+    with pytest.raises(MissingError):
+        Book.open(path)
+    assert not path.exists()
+
+
+def test_mode_a_creates_and_reopens(path: Path) -> None:
+    for last in (1, 2):
+        with Book.open(path, "a") as book:
+            assert book.append(b"deed") == last
+            assert book.mode == "a"
+
+
+def test_mode_x_and_create_refuse_what_exists(path: Path) -> None:
+    with Book.open(path, "x") as book:
+        assert book.mode == "x"
+        book.append(b"kept")
+    for create in (lambda: Book.create(path), lambda: Book.open(path, "x")):
+        with pytest.raises(AlreadyExistsError):
+            create()
+    assert [deed.jam for deed in Book.open(path)] == [b"kept"]
+
+
+def test_an_empty_file_opened_for_writing_is_a_new_log(path: Path) -> None:
+    path.mkdir()
+    (path / "book.log").touch()
+    with pytest.raises(NotALogError):
+        Book.open(path)
+    with Book.open(path, "a") as book:
+        assert book.append(b"deed") == 1
+
+
+def test_the_log_file_itself_names_the_book(path: Path) -> None:
+    with Book.create(path) as book:
+        book.append(b"deed")
+    for named in (path, str(path), path / "book.log", str(path / "book.log")):
+        with Book.open(named) as book:
+            assert (book.path, len(book)) == (str(path), 1)
+
+
+def test_a_parent_that_is_missing_is_not_made(path: Path) -> None:
+    with pytest.raises(IoError):
+        Book.create(path / "deeper" / "log")
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"mode": "w"},
+        {"mode": "rb"},
+        {"durability": "sometimes"},
+        {"durability": "interval"},
+        {"durability": "interval:0"},
+        {"durability": "bytes:-1"},
+        {"recovery": "always"},
+        {"deed_bytes_max": 3},
+    ],
+    ids=str,
+)
+def test_words_outside_the_domain_are_refused(path: Path, wrong: dict[str, object]) -> None:
+    with pytest.raises(InvalidArgumentError):
+        Book.open(path, **{"mode": "a", **wrong})  # type: ignore[arg-type]
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("durability", ["always", "interval:50", "bytes:4096", "manual", "none"])
+def test_every_durability_keeps_what_was_appended(path: Path, durability: str) -> None:
+    with Book.create(path, durability=durability) as book:
+        assert book.durability == durability
+        book.append_many([b"one", b"two"])
+        book.append(b"three")
+        assert len(Book.open(path)) == 3, "survives the death of the process"
+    assert [deed.jam for deed in Book.open(path)] == [b"one", b"two", b"three"]
+
+
+def test_durable_last_follows_the_syncs(path: Path) -> None:
+    with Book.create(path, durability="manual") as book:
+        assert (book.last, book.durable_last) == (0, 0)
+        book.append_many([b"a", b"b"])
+        assert (book.last, book.durable_last) == (2, 0)
+        book.sync()
+        assert book.durable_last == 2
+        book.append(b"c")
+        assert book.durable_last == 2
+        assert Book.open(path).durable_last == 2
+    assert Book.open(path).durable_last == 3
+
+
+def test_a_reader_without_a_mark_knows_nothing_of_durability(make_book, packed) -> None:
+    assert Book.open(make_book(packed([b"a"]))).durable_last is None
+
+
+def test_bytes_durability_syncs_every_so_many_bytes(path: Path) -> None:
+    with Book.create(path, durability="bytes:1000") as book:
+        book.append(bytes(500))
+        assert book.durable_last == 0
+        book.append(bytes(500))
+        assert book.durable_last == 2
+
+
+def test_the_properties_of_an_empty_and_of_a_filled_book(path: Path) -> None:
+    with Book.create(path, epoch=100) as book:
+        assert (book.bounds, book.epoch, book.last, book.end, len(book)) == (None, 100, 100, 16, 0)
+        assert book.append(b"deed") == 101
+        assert (book.bounds, book.epoch, book.last, book.end) == ((101, 101), 100, 101, 44)
+        assert (book.layout, book.durability, book.closed) == ("packed", "always", False)
+    assert (path / "book.log").stat().st_size == 44, "what was reserved is cut by close"
+    assert Book.open(path).bounds == (101, 101)
+
+
+def test_the_epoch_of_an_empty_log_is_kept_and_of_a_filled_one_checked(path: Path) -> None:
+    Book.create(path, epoch=7).close()
+    with Book.open(path, "a") as book:
+        assert book.epoch == 7
+        book.append(b"deed")
+    with pytest.raises(ContiguityError, match="epoch 8"):
+        Book.open(path, "a", epoch=8)
+    assert Book.open(path, "a", epoch=7).last == 8
+
+
+def test_a_directory_name_of_a_pier_tells_the_epoch(tmp_path: Path) -> None:
+    with Book.create(tmp_path / "0i2000") as book:
+        assert book.append(b"deed") == 2001
+
+
+def test_the_repr_names_path_state_and_mode(path: Path) -> None:
+    book = Book.create(path)
+    assert "empty" in repr(book) and str(path) in repr(book)
+    book.append_many([b"a", b"b"])
+    assert "events 1 to 2" in repr(book)
+    book.close()
+    assert "closed" in repr(book)
+
+
+# -- closing --------------------------------------------------------------------------------------
+
+
+def test_closing_twice_is_fine_and_every_call_on_a_closed_book_is_refused(path: Path) -> None:
+    book = Book.create(path)
+    book.append(b"deed")
+    book.close()
+    book.close()
+    assert book.closed and book.path == str(path) and book.recovery.verdict == "clean"
+    calls = [
+        lambda: book.append(b""),
+        lambda: book.commit(b""),
+        lambda: book.append_many([b""]),
+        lambda: book.append_many([]),
+        lambda: book.append_batch([b""]),
+        book.sync,
+        book.refresh,
+        lambda: book.read(1),
+        lambda: book[1],
+        lambda: book[:],
+        lambda: len(book),
+        lambda: iter(book),
+        lambda: reversed(book),
+        book.jams,
+        book.follow,
+        book.batches,
+        book.splits,
+        book.save_meta,
+        book.__arrow_c_stream__,
+        *(lambda name=name: getattr(book, name) for name in ("bounds", "epoch", "last", "end")),
+        lambda: book.durable_last,
+        lambda: book.meta,
+    ]
+    for call in calls:
+        with pytest.raises(ClosedError, match="closed"):
+            call()
+    assert len(Book.open(path)) == 1
+
+
+def test_a_with_block_closes_and_lets_the_exception_through(path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), Book.create(path) as book:
+        book.append(b"kept")
+        1 / 0  # noqa: B018
+    assert book.closed
+    assert [deed.jam for deed in Book.open(path)] == [b"kept"]
+
+
+@posix
+def test_an_error_of_close_is_raised_by_the_with_block(path: Path) -> None:
+    cut = pytest.raises(IoError, match="another process cut the file")
+    with cut as caught, Book.create(path, durability="manual") as book:
+        book.append_many([b"deed"] * 5)
+        os.truncate(path / "book.log", 20)
+    assert caught.value.durable == "unknown"
+    assert (path / "book.log").stat().st_size == 20, "nothing is made up for what is gone"
+    assert book.closed
+
+
+@posix
+def test_an_exception_in_flight_is_worth_more_than_the_error_of_close(path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), Book.create(path, durability="manual") as book:
+        book.append_many([b"deed"] * 5)
+        os.truncate(path / "book.log", 20)
+        1 / 0  # noqa: B018
+
+
+@posix
+def test_a_failed_close_lets_go_of_the_lock(path: Path) -> None:
+    book = Book.create(path)
+    book.append_many([b"deed"] * 5)
+    os.truncate(path / "book.log", 20)
+    with pytest.raises(IoError):
+        book.close()
+    with pytest.raises(LostRecordsError):
+        Book.open(path, "a")
+
+
+# -- who may write --------------------------------------------------------------------------------
+
+
+def test_a_second_writer_is_refused_with_the_holder(path: Path) -> None:
+    with Book.create(path) as book:
+        for mode in ("a", "x"):
+            with pytest.raises((LockedError, AlreadyExistsError)):
+                Book.open(path, mode)  # type: ignore[arg-type]
+        with pytest.raises(LockedError) as caught:
+            Book.open(path, "a")
+        assert caught.value.holder == os.getpid()
+        book.append(b"still works")
+    Book.open(path, "a").close()
+
+
+@posix
+def test_a_writer_in_another_process_is_named(path: Path, run_child) -> None:
+    code = """
+import sys, deedbook
+try:
+    deedbook.Book.open(sys.argv[1], "a")
+except deedbook.LockedError as error:
+    print(error.holder)
+"""
+    with Book.create(path):
+        assert run_child(code, path).stdout == f"{os.getpid()}\n"
+
+
+@posix
+def test_a_link_to_the_directory_is_the_same_book(path: Path, tmp_path: Path) -> None:
+    with Book.create(path):
+        (tmp_path / "link").symlink_to(path)
+        with pytest.raises(LockedError):
+            Book.open(tmp_path / "link", "a")
+
+
+def test_a_reader_takes_no_lock_and_cannot_write(path: Path) -> None:
+    with Book.create(path) as writer, Book.open(path) as reader:
+        for write in (
+            lambda: reader.append(b"x"),
+            lambda: reader.append_many([b"x"]),
+            lambda: reader.append_batch([b"x"]),
+            lambda: reader.commit(b"x"),
+            reader.sync,
+            lambda: reader.save_meta(life=1),
+        ):
+            with pytest.raises(ReadOnlyError):
+                write()
+        assert writer.append(b"first") == 1
+
+
+@posix
+@pytest.mark.skipif(os.name == "posix" and os.geteuid() == 0, reason="root may write anywhere")
+def test_a_read_only_directory_can_be_read(path: Path) -> None:
+    with Book.create(path) as book:
+        book.append(b"deed")
+    path.chmod(0o500)
+    (path / "book.log").chmod(0o400)
+    assert len(Book.open(path)) == 1
+    with pytest.raises(Error):
+        Book.open(path, "a")
+
+
+# -- what is no book ------------------------------------------------------------------------------
+
+
+def test_other_files_are_refused_and_stay_as_they_are(make_book) -> None:
+    for number, content in enumerate([b"K", b"\0" * 16, b"no magic here " * 20]):
+        path = make_book(content, f"log{number}")
+        for mode in ("r", "a"):
+            with pytest.raises(NotALogError) as caught:
+                Book.open(path, mode)  # type: ignore[arg-type]
+            assert caught.value.path == str(path / "book.log")
+        assert (path / "book.log").read_bytes() == content
+
+
+@posix
+@pytest.mark.parametrize("kind", ["directory", "symlink", "fifo"])
+def test_what_is_no_regular_file_is_refused_at_once(path: Path, tmp_path: Path, kind: str) -> None:
+    path.mkdir()
+    log = path / "book.log"
+    if kind == "directory":
+        log.mkdir()
+    elif kind == "symlink":
+        (tmp_path / "elsewhere").write_bytes(b"")
+        log.symlink_to(tmp_path / "elsewhere")
+    else:
+        os.mkfifo(log)
+    for mode in ("r", "a"):
+        with pytest.raises(Error):
+            Book.open(path, mode)  # type: ignore[arg-type]
+
+
+def test_another_version_is_refused(make_book, packed) -> None:
+    log = packed([b"deed"])
+    path = make_book(log[:4] + b"\2\0\0\0" + log[8:])
+    with pytest.raises((UnsupportedError, NotALogError, CorruptError), match="version"):
+        Book.open(path, "a")
+
+
+@posix
+def test_new_files_have_the_mode_asked_for_less_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        Book.create(tmp_path / "default").close()
+        Book.create(tmp_path / "private", file_mode=0o600).close()
+    finally:
+        os.umask(before)
+    modes = [
+        (tmp_path / name / "book.log").stat().st_mode & 0o777 for name in ("default", "private")
+    ]
+    assert modes == [0o640, 0o600]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="file names are bytes on Linux only")
+def test_a_path_that_is_not_utf8_comes_back_as_it_was_given(tmp_path: Path) -> None:
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/\xff\xfe")
+    with Book.create(path) as book:
+        book.append(b"deed")
+        assert book.path == path
+        assert [split.path for split in book.splits()] == [path]
+        with pytest.raises(AlreadyExistsError) as caught:
+            Book.create(path)
+    assert caught.value.path == path + "/book.log"

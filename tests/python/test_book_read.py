@@ -1,0 +1,222 @@
+"""Reading: by number, slices, ranges, iterators both ways, refreshing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from deedbook import Book, CorruptError, Deed, InvalidArgumentError, OutOfRangeError
+
+JAMS = [b"one", b"two", b"three", b"four", b"five"]
+
+
+@pytest.fixture
+def book(path: Path) -> Iterator[Book]:
+    """Events 11 to 15."""
+    with Book.create(path, epoch=10) as book:
+        book.append_many(JAMS)
+        yield book
+
+
+def events(deeds: object) -> list[int | None]:
+    return [deed.event for deed in deeds]  # type: ignore[attr-defined]
+
+
+# -- one deed -------------------------------------------------------------------------------------
+
+
+def test_a_deed_is_read_by_its_number(book: Book) -> None:
+    assert book.read(11) == Deed(11, 0, b"one")
+    assert book[15] == Deed(15, 0, b"five")
+
+
+def test_negative_numbers_count_from_the_end(book: Book) -> None:
+    assert [book[-1].jam, book[-5].jam] == [b"five", b"one"]
+
+
+def test_anything_with_an_index_is_a_number(book: Book) -> None:
+    numpy = pytest.importorskip("numpy")
+    assert book[numpy.int64(12)] == book[12] == book.read(numpy.uint8(12))
+
+
+@pytest.mark.parametrize("event", [0, 10, 16, -6, -11, -12, -100, 2**63, 2**64, 2**100, -(2**100)])
+def test_a_number_that_the_log_does_not_have_is_an_index_error(book: Book, event: int) -> None:
+    for read in (book.read, book.__getitem__):
+        with pytest.raises(OutOfRangeError, match="11 to 15"):
+            read(event)
+
+
+def test_read_does_not_count_from_the_end(book: Book) -> None:
+    with pytest.raises(OutOfRangeError):
+        book.read(-1)
+
+
+def test_an_empty_log_has_no_deed(path: Path) -> None:
+    with Book.create(path) as book:
+        for event in (0, 1, -1):
+            with pytest.raises(IndexError, match="empty"):
+                book[event]
+        assert list(book) == list(reversed(book)) == list(book[:]) == list(book.jams()) == []
+
+
+@pytest.mark.parametrize("key", ["1", 1.0, None, (1, 2)], ids=repr)
+def test_other_keys_are_type_errors(book: Book, key: object) -> None:
+    with pytest.raises(TypeError):
+        book[key]  # type: ignore[call-overload]
+
+
+# -- slices ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("key", "wanted"),
+    [
+        (slice(None), [11, 12, 13, 14, 15]),
+        (slice(12, 14), [12, 13]),
+        (slice(14, None), [14, 15]),
+        (slice(None, 12), [11]),
+        (slice(-2, None), [14, 15]),
+        (slice(None, -2), [11, 12, 13]),
+        (slice(-3, -1), [13, 14]),
+        (slice(0, 12), [11]),
+        (slice(14, 1000), [14, 15]),
+        (slice(14, 2**64), [14, 15]),
+        (slice(-(2**80), 2**80), [11, 12, 13, 14, 15]),
+        (slice(14, 12), []),
+        (slice(16, 20), []),
+        (slice(0, 0), []),
+        (slice(None, None, 1), [11, 12, 13, 14, 15]),
+    ],
+    ids=str,
+)
+def test_slices_go_by_event_number_and_are_clipped(
+    book: Book, key: slice, wanted: list[int]
+) -> None:
+    deeds = book[key]
+    assert events(deeds) == wanted
+    assert events(reversed(deeds)) == wanted[::-1]
+    assert [*deeds.jams()] == [JAMS[event - 11] for event in wanted]
+    assert len(deeds) == len(wanted) == deeds.stop - deeds.start
+    assert 11 <= deeds.start <= deeds.stop <= 16
+
+
+@pytest.mark.parametrize("step", [2, -1, 0])
+def test_a_slice_has_no_step(book: Book, step: int) -> None:
+    with pytest.raises(InvalidArgumentError, match="step"):
+        book[11:15:step]
+
+
+def test_a_range_is_iterable_again_and_again_and_does_not_grow(book: Book) -> None:
+    deeds = book[14:]
+    assert events(deeds) == events(deeds) == [14, 15]
+    book.append(b"six")
+    assert events(deeds) == [14, 15]
+    assert repr(deeds) == "DeedRange(14, 16)"
+
+
+# -- iterators ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("start", [None, 0, 11, 13, 15, 16, 2**64 - 1])
+@pytest.mark.parametrize("stop", [None, 0, 11, 13, 16, 17, 2**64 - 1])
+def test_iter_gives_start_to_stop_both_ways(
+    book: Book, start: int | None, stop: int | None
+) -> None:
+    wanted = [n for n in range(11, 16) if (start or 0) <= n < (2**64 if stop is None else stop)]
+    assert events(book.iter(start, stop)) == wanted
+    assert events(book.iter(start, stop, reverse=True)) == wanted[::-1]
+    assert [*book.jams(start, stop)] == [JAMS[n - 11] for n in wanted]
+
+
+def test_a_book_is_an_iterable_of_deeds_both_ways(book: Book) -> None:
+    assert [deed.jam for deed in book] == JAMS
+    assert [deed.jam for deed in reversed(book)] == JAMS[::-1]
+    assert [jam for _, _, jam in book] == JAMS
+
+
+def test_an_iterator_is_a_snapshot(book: Book) -> None:
+    deeds, back = iter(book), reversed(book)
+    book.append_many([b"six"] * 1000)
+    assert len(list(deeds)) == len(list(back)) == 5
+
+
+def test_a_finished_iterator_stays_finished(book: Book) -> None:
+    for deeds in (iter(book), reversed(book), book.jams()):
+        assert len(list(deeds)) == 5
+        assert next(deeds, "end") == next(deeds, "end") == "end"
+
+
+def test_an_iterator_outlives_the_book_it_came_from(path: Path) -> None:
+    with Book.create(path) as book:
+        book.append_many([b"deed"] * 100_000)
+    deeds = iter(Book.open(path))
+    assert sum(1 for _ in deeds) == 100_000
+
+
+def test_damage_is_raised_where_it_lies_and_may_be_skipped(make_book, packed) -> None:
+    log = bytearray(packed(JAMS))
+    log[16 + 27 + 12] ^= 1  # the payload of deed 2
+    with Book.open(make_book(bytes(log))) as book:
+        assert book.bounds == (1, 5), "opening looks at lengths; reading at checksums"
+        deeds = iter(book)
+        assert next(deeds).jam == b"one"
+        with pytest.raises(CorruptError, match="deed 2: checksum") as caught:
+            next(deeds)
+        assert (caught.value.offset, caught.value.next_intact) == (43, 70)
+        assert next(deeds, "end") == "end"
+        assert events(book.iter(on_corrupt="skip")) == [1, 3, 4, 5]
+        with pytest.raises(InvalidArgumentError, match="forwards"):
+            book.iter(reverse=True, on_corrupt="skip")
+        with pytest.raises(InvalidArgumentError, match="ignore"):
+            book.iter(on_corrupt="ignore")  # type: ignore[arg-type]
+
+
+def test_a_reader_of_a_torn_log_gives_what_is_whole_and_changes_nothing(make_book, packed) -> None:
+    torn = packed(JAMS)[:-1]
+    path = make_book(torn)
+    with Book.open(path) as book:
+        assert [deed.jam for deed in book] == JAMS[:4]
+        assert (book.recovery.verdict, book.bounds) == ("torn", (1, 4))
+    assert (path / "book.log").read_bytes() == torn
+    assert [entry.name for entry in path.iterdir()] == ["book.log"]
+
+
+# -- refreshing -----------------------------------------------------------------------------------
+
+
+def test_a_reader_sees_what_was_there_and_refresh_what_came(path: Path) -> None:
+    with Book.create(path) as writer, Book.open(path) as reader:
+        writer.append_many(JAMS)
+        assert (len(reader), list(reader)) == (0, [])
+        assert reader.refresh() == 5
+        assert [deed.jam for deed in reader] == JAMS
+        writer.append(b"six")
+        assert len(reader) == 5
+        assert reader.refresh() == 6
+        assert (reader[6].jam, reader.bounds) == (b"six", (1, 6))
+
+
+def test_refreshing_a_writer_tells_its_last_event(book: Book) -> None:
+    assert book.refresh() == 15
+
+
+def test_a_file_that_shrank_under_a_reader_is_an_error(path: Path, packed, make_book) -> None:
+    path = make_book(packed(JAMS), "shrinking")
+    with Book.open(path) as reader:
+        (path / "book.log").write_bytes(packed(JAMS[:2]))
+        with pytest.raises(CorruptError, match="cut"):
+            reader.refresh()
+        with pytest.raises(CorruptError):
+            list(reader)
+
+
+def test_a_seek_in_a_long_log_reads_the_right_deed(path: Path) -> None:
+    with Book.create(path, durability="manual") as book:
+        book.append_many(b"%07d" % n * (n % 50) for n in range(1, 50_001))
+    with Book.open(path) as book:
+        for event in range(1, 50_001, 997):
+            assert book[event].jam == b"%07d" % event * (event % 50)
+            assert next(book.iter(event)).event == event
+            assert next(book.iter(None, event + 1, reverse=True)).event == event

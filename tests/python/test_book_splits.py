@@ -1,0 +1,158 @@
+"""Splits: parts of a book for parallel readers, which cover it exactly once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from deedbook import Book, CorruptError, Error, InvalidArgumentError, Split
+
+pyarrow = pytest.importorskip("pyarrow")
+
+DEEDS = 30_000
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Events 101 to 30100, about 3 MB."""
+    path = tmp_path_factory.mktemp("splits") / "log"
+    with Book.create(path, epoch=100, durability="manual") as book:
+        book.append_many((b"%d" % n * (n % 30) for n in range(DEEDS)), range(DEEDS))
+    return path
+
+
+def table(stream: object) -> pyarrow.Table:
+    return pyarrow.RecordBatchReader.from_stream(stream).read_all()
+
+
+def events(splits: list[Split], **options: object) -> list[int]:
+    columns = [table(split.batches(columns=["event"], **options))["event"] for split in splits]
+    return [event for column in columns for event in column.to_pylist()]
+
+
+@pytest.mark.parametrize("indexed", [True, False])
+@pytest.mark.parametrize("split_bytes", [1, 100_000, 1_000_000, 2**62])
+def test_splits_cover_every_deed_once_and_in_order(
+    place: Path, make_book, split_bytes: int, indexed: bool
+) -> None:
+    path = place if indexed else make_book((place / "book.log").read_bytes())
+    with Book.open(path) as book:
+        splits = book.splits(split_bytes)
+        assert events(splits) == list(range(101, 101 + DEEDS))
+        assert sum(split.deeds for split in splits) == DEEDS
+        assert (splits[0].offset, splits[-1].end) == (16, book.end)
+        assert [split.end for split in splits[:-1]] == [split.offset for split in splits[1:]]
+        assert len(splits) == 1 if split_bytes == 2**62 else len(splits) >= book.end // 1_100_000
+
+
+@pytest.mark.parametrize(
+    ("start", "stop"), [(None, 200), (5000, None), (5000, 5001), (0, 10**9), (15_000, 25_000)]
+)
+def test_splits_of_a_part_cover_that_part(place: Path, start: int | None, stop: int | None) -> None:
+    with Book.open(place) as book:
+        wanted = [deed.event for deed in book.iter(start, stop)]
+        assert events(book.splits(100_000, start, stop)) == wanted
+
+
+@pytest.mark.parametrize(("start", "stop"), [(200, 200), (300, 200), (10**9, None), (None, 0)])
+def test_a_part_without_deeds_has_no_split(
+    place: Path, start: int | None, stop: int | None
+) -> None:
+    with Book.open(place) as book:
+        assert book.splits(100_000, start, stop) == []
+
+
+def test_an_empty_book_has_no_split(path: Path) -> None:
+    with Book.create(path) as book:
+        assert book.splits() == []
+
+
+def test_a_split_made_anew_from_its_numbers_is_the_same(place: Path) -> None:
+    with Book.open(place) as book:
+        split = book.splits(1_000_000)[1]
+    again = Split(split.path, split.first_event, split.deeds, split.offset, split.end)
+    assert again == split and again != Split(split.path, None, None, split.offset, split.end)
+    assert table(again.batches()) == table(split.batches())
+    assert f"first_event={split.first_event}" in repr(split) and str(split.path) in repr(split)
+
+
+def test_a_split_reads_the_events_from_start_to_stop(place: Path) -> None:
+    with Book.open(place) as book:
+        split = book.splits(1_000_000)[1]
+        first = split.first_event
+    assert events([split], start=first + 5, stop=first + 8) == [first + 5, first + 6, first + 7]
+    assert events([split], start=0, stop=first + 1) == [first]
+    assert events([split], start=10**9) == events([split], stop=0) == []
+
+
+def test_the_columns_on_request_tell_where_a_deed_lies(place: Path) -> None:
+    with Book.open(place) as book:
+        split = book.splits(1_000_000)[0]
+    rows = table(split.batches(columns=["length", "offset", "jam"])).to_pylist()
+    at = 16
+    for row in rows:
+        assert list(row) == ["length", "offset", "jam"]
+        assert (row["offset"], row["length"]) == (at, len(row["jam"]) + 24)
+        at += row["length"]
+    assert at == split.end
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"columns": []},
+        {"columns": ["events"]},
+        {"on_corrupt": "drop"},
+        {"verify": "sha"},
+        {"deed_bytes_max": 0},
+    ],
+    ids=str,
+)
+def test_options_outside_the_domain_are_refused(place: Path, wrong: dict[str, object]) -> None:
+    with Book.open(place) as book, pytest.raises(InvalidArgumentError):
+        book.splits()[0].batches(**wrong)
+
+
+def test_damage_in_a_split_is_raised_or_skipped_and_noted(make_book, packed) -> None:
+    log = bytearray(packed([b"one", b"two", b"three"]))
+    log[43 + 12] ^= 1
+    split = Split(make_book(bytes(log)), 1, 3, 16, len(log))
+    with pytest.raises(CorruptError) as caught:
+        list(split.batches())
+    assert (caught.value.offset, caught.value.next_intact) == (43, 70)
+    stream = split.batches(on_corrupt="skip")
+    assert pyarrow.record_batch(next(stream))["event"].to_pylist() == [1, 3]
+    assert [(damage.offset, damage.events_lost) for damage in stream.damages] == [(43, 1)]
+    assert events([split], verify="none") == [1, 2, 3], "lengths alone are fine"
+
+
+def test_damages_are_told_also_when_pyarrow_took_the_stream(make_book, packed) -> None:
+    log = bytearray(packed([b"one", b"two", b"three"]))
+    log[43 + 12] ^= 1
+    stream = Split(make_book(bytes(log)), 1, 3, 16, len(log)).batches(on_corrupt="skip")
+    reader = pyarrow.RecordBatchReader.from_stream(stream)
+    assert stream.damages == []
+    assert len(reader.read_all()) == 2
+    assert [damage.offset for damage in stream.damages] == [43]
+
+
+@pytest.mark.parametrize("there", [42, 43, 50, 69])
+def test_a_split_of_a_file_that_shrank_gives_what_is_there_and_says_so(
+    make_book, packed, there: int
+) -> None:
+    log = packed([b"one", b"two"])
+    split = Split(make_book(log[:there]), 1, 2, 16, len(log))
+    with pytest.raises(CorruptError) as caught:
+        list(split.batches())
+    assert caught.value.offset == (16 if there < 43 else 43)
+    stream = split.batches(columns=["event"], on_corrupt="skip")
+    rows = sum(pyarrow.record_batch(batch).num_rows for batch in stream)
+    assert rows == (0 if there < 43 else 1)
+    assert stream.damages[0].offset == caught.value.offset
+
+
+def test_a_split_of_a_missing_book_is_an_error(path: Path) -> None:
+    with pytest.raises(Error) as caught:
+        Split(path, 1, 1, 16, 40).batches()
+    assert isinstance(caught.value, FileNotFoundError)

@@ -1,0 +1,146 @@
+"""Values: deeds, metadata, and that nothing can be pickled or copied by accident."""
+
+from __future__ import annotations
+
+import copy
+import operator
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from deedbook import Book, Deed, Meta, NotALogError, Split
+
+
+@pytest.fixture
+def book(path: Path) -> Iterator[Book]:
+    with Book.create(path) as book:
+        book.append_many([b"a", b"b"], [1, 2])
+        yield book
+
+
+# -- deeds ----------------------------------------------------------------------------------------
+
+
+def test_a_deed_is_a_value() -> None:
+    deed = Deed(3, 7, b"jam")
+    assert (deed.event, deed.mug, deed.jam, len(deed)) == (3, 7, b"jam", 3)
+    assert deed == Deed(event=3, mug=7, jam=b"jam")
+    assert hash(deed) == hash(Deed(3, 7, b"jam"))
+    event, mug, jam = deed
+    assert (event, mug, jam) == (3, 7, b"jam")
+
+
+@pytest.mark.parametrize(
+    "other", [Deed(4, 7, b"jam"), Deed(3, 8, b"jam"), Deed(3, 7, b""), 3, None]
+)
+def test_deeds_that_differ_are_not_equal(other: object) -> None:
+    deed = Deed(3, 7, b"jam")
+    assert deed != other and not operator.eq(deed, other)
+    with pytest.raises(TypeError):
+        assert deed < deed  # type: ignore[operator]
+
+
+def test_a_deed_without_a_number_and_without_a_payload() -> None:
+    deed = Deed(None, 0, b"")
+    assert deed.event is None and len(deed) == 0
+    assert deed != Deed(0, 0, b"")
+
+
+def test_a_deed_cannot_be_changed(book: Book) -> None:
+    for name in ("event", "mug", "jam", "note"):
+        with pytest.raises(AttributeError):
+            setattr(book[1], name, 5)
+
+
+def test_the_repr_of_a_deed_is_short_and_can_be_read_back() -> None:
+    for deed in (Deed(1, 2, b"j\0\"'\\\xff"), Deed(None, 0, b"")):
+        assert eval(repr(deed)) == deed
+    assert len(repr(Deed(1, 2, bytes(100_000)))) < 300
+
+
+# -- metadata -------------------------------------------------------------------------------------
+
+
+def test_metadata_is_empty_until_it_is_saved(book: Book) -> None:
+    meta = book.meta
+    assert (meta.who, meta.version, meta.life, meta.fake) == (None, None, None, None)
+    assert meta == Book.open(book.path).meta
+
+
+def test_metadata_keeps_its_whole_range(book: Book) -> None:
+    for who in (0, 2**64, 2**128 - 1):
+        book.save_meta(who=who, version=2**32 - 1, life=0, fake=True)
+        meta = Book.open(book.path).meta
+        assert (meta.who, meta.version, meta.life, meta.fake) == (who, 2**32 - 1, 0, True)
+
+
+def test_a_field_that_is_not_given_stays(book: Book) -> None:
+    book.save_meta(who=5, version=1, life=2, fake=False)
+    book.save_meta(life=3)
+    book.save_meta()
+    meta = book.meta
+    assert (meta.who, meta.version, meta.life, meta.fake) == (5, 1, 3, False)
+    assert repr(meta) == "Meta(who=0x5, version=1, life=3, fake=False)"
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"who": 2**128}, {"who": -1}, {"version": 2**32}, {"life": -1}], ids=str
+)
+def test_a_field_out_of_range_changes_nothing(book: Book, wrong: dict[str, int]) -> None:
+    book.save_meta(who=5, version=1)
+    with pytest.raises((OverflowError, ValueError)):  # by the version of Python
+        book.save_meta(**{"life": 9, **wrong})  # type: ignore[arg-type]
+    assert (book.meta.who, book.meta.version, book.meta.life) == (5, 1, 0)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"fake": "no"}, {"fake": 0}, {"life": "3"}, {"name": 1}], ids=str
+)
+def test_a_field_of_another_type_or_name_is_refused(book: Book, wrong: dict[str, object]) -> None:
+    with pytest.raises(TypeError):
+        book.save_meta(**wrong)  # type: ignore[arg-type]
+    assert book.meta == Book.open(book.path).meta and book.meta.fake is None
+
+
+def test_a_metadata_file_of_another_size_is_refused_and_stays(book: Book, path: Path) -> None:
+    (path / "meta.bin").write_bytes(b"\1" * 255)
+    with pytest.raises(NotALogError, match="255 bytes"):
+        book.meta  # noqa: B018
+    with pytest.raises(NotALogError):
+        book.save_meta(life=1)
+    assert (path / "meta.bin").read_bytes() == b"\1" * 255
+
+
+# -- no pickle ------------------------------------------------------------------------------------
+
+
+def test_nothing_can_be_pickled_or_copied(book: Book, path: Path) -> None:
+    values = [
+        book,
+        book[1],
+        book[:],
+        book.meta,
+        book.recovery,
+        book.batches(),
+        Book.verify(path),
+        iter(book),
+        reversed(book),
+        book.jams(),
+        book.follow(),
+        *book.splits(),
+    ]
+    for value in values:
+        for copied in (pickle.dumps, copy.copy, copy.deepcopy):
+            with pytest.raises(TypeError, match=f"cannot pickle.*{type(value).__name__}"):
+                copied(value)
+
+
+def test_classes_without_a_constructor_cannot_be_made_or_subclassed() -> None:
+    for made in (Book, Meta):
+        with pytest.raises(TypeError):
+            made()
+    for final in (Book, Deed, Split):
+        with pytest.raises(TypeError):
+            type("Sub", (final,), {})

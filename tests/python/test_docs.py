@@ -1,0 +1,133 @@
+"""The stub tells the truth, everything public is documented, and the examples run."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import inspect
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import deedbook
+from deedbook import _core, _errors
+
+ROOT = Path(__file__).parents[2]
+STUB = Path(deedbook.__file__).with_name("_core.pyi")
+README = ROOT / "README.md"
+
+
+# -- the stub -------------------------------------------------------------------------------------
+
+
+def test_the_stub_agrees_with_the_module(tmp_path: Path) -> None:
+    pytest.importorskip("mypy.stubtest")
+    if _core.__file__ is None or Path(_core.__file__).parent != STUB.parent:
+        pytest.skip("the module does not lie beside its stub")
+    config = ROOT / "pyproject.toml"
+    options = ["--mypy-config-file", str(config)] if config.exists() else []
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy.stubtest", "deedbook._core", *options],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=tmp_path,
+        env={**os.environ, "MYPYPATH": str(STUB.parents[1])},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def stub_classes() -> list[ast.ClassDef]:
+    tree = ast.parse(STUB.read_text())
+    return [node for node in tree.body if isinstance(node, ast.ClassDef)]
+
+
+@pytest.mark.parametrize("node", stub_classes(), ids=lambda node: node.name)
+def test_every_public_name_in_the_stub_has_a_docstring(node: ast.ClassDef) -> None:
+    assert ast.get_docstring(node)
+    methods = [method for method in node.body if isinstance(method, ast.FunctionDef)]
+    documented = {method.name for method in methods if ast.get_docstring(method)}
+    public = {method.name for method in methods if not method.name.startswith("_")}
+    assert public <= documented, "of overloads one is enough"
+
+
+def test_every_name_in_a_see_also_of_the_stub_exists() -> None:
+    names = set(re.findall(r"(?<!`)`([A-Za-z_.]+)`(?!`)", STUB.read_text()))
+    known = {*vars(deedbook), "deedbook"}
+    members = {member for node in stub_classes() for member in vars(getattr(_core, node.name))}
+    unknown = {
+        name for name in names if name not in known | members and name.split(".")[-1] not in members
+    }
+    assert not unknown
+
+
+def test_the_stub_names_every_error_that_a_method_says_it_raises() -> None:
+    raised = set(re.findall(r"`(\w+Error)`", STUB.read_text()))
+    assert raised <= set(_errors.__all__)
+
+
+def test_the_package_exports_the_core_and_the_errors() -> None:
+    assert {*_core.__all__, *_errors.__all__} == set(deedbook.__all__)
+    assert sorted(deedbook.__all__) == deedbook.__all__
+    assert deedbook.__version__ == _core.__version__
+
+
+def test_classes_say_where_they_are_imported_from() -> None:
+    for name in deedbook.__all__:
+        value = getattr(deedbook, name)
+        if inspect.isclass(value) and not issubclass(value, Exception):
+            assert (value.__module__, value.__qualname__) == ("deedbook", name)
+
+
+def test_every_error_has_a_docstring() -> None:
+    for name in _errors.__all__:
+        assert vars(_errors)[name].__doc__
+
+
+# -- examples -------------------------------------------------------------------------------------
+
+
+def test_the_docstring_of_the_package_is_true() -> None:
+    done = doctest.testmod(deedbook)
+    assert done.attempted > 0 and done.failed == 0
+
+
+def blocks() -> list[tuple[int, str]]:
+    """Line and text of each ```python block of the README."""
+    text = README.read_text() if README.exists() else ""
+    found = re.finditer(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    return [(text.count("\n", 0, match.start()) + 2, match[1]) for match in found]
+
+
+OPTIONAL = ("pyarrow", "polars", "duckdb", "pandas", "pyspark", "numpy")
+
+
+def test_the_examples_of_the_readme_run_one_after_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a reader would type them, in one session; `>>>` blocks are held against their output."""
+    if not blocks():
+        pytest.skip("no examples in README.md")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": "__main__"}
+    for line, text in blocks():
+        if "pyspark" in text or "spark." in text:
+            continue  # tests/python/test_spark_*.py
+        for module in OPTIONAL:
+            if re.search(rf"\bimport\b.*\b{module}\b|\bfrom {module}\b", text):
+                pytest.importorskip(module)
+        if text.lstrip().startswith(">>>"):
+            flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+            parser = doctest.DocTestParser()
+            test = parser.get_doctest(text, names, f"README.md line {line}", str(README), line)
+            runner = doctest.DocTestRunner(optionflags=flags)
+            out: list[str] = []
+            runner.run(test, out=out.append, clear_globs=False)
+            names.update(test.globs)
+            assert runner.summarize(verbose=False).failed == 0, "".join(out)
+        else:
+            exec(compile("\n" * (line - 1) + text, str(README), "exec"), names)

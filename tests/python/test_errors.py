@@ -1,0 +1,236 @@
+"""The exceptions: one to one with the kinds of the core, with place and durability."""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+import sys
+import zlib
+from pathlib import Path
+
+import pytest
+
+import deedbook
+from deedbook import (
+    AlreadyExistsError,
+    Book,
+    ClosedError,
+    ContiguityError,
+    CorruptError,
+    Error,
+    InvalidArgumentError,
+    IoError,
+    LockedError,
+    LostRecordsError,
+    MissingError,
+    NotALogError,
+    OutOfRangeError,
+    PoisonedError,
+    ReadOnlyError,
+    TooLargeError,
+    UnsupportedError,
+)
+
+posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
+
+
+def caught(expected: type[Error], call) -> Error:
+    """The error of exactly that class, which every handler of `Error` sees."""
+    with pytest.raises(Error) as info:
+        call()
+    assert type(info.value) is expected, repr(info.value)
+    return info.value
+
+
+def test_every_kind_has_its_class_and_every_class_its_kind() -> None:
+    classes = [
+        value
+        for value in vars(deedbook).values()
+        if isinstance(value, type) and issubclass(value, Error) and value is not Error
+    ]
+    assert len({value.kind for value in classes}) == len(classes) == 16
+    for value in classes:
+        words = value.__name__.removesuffix("Error")
+        snake = "".join("_" + c.lower() if c.isupper() else c for c in words).lstrip("_")
+        assert value.kind == ("not_a_log" if words == "NotALog" else snake)
+
+
+@pytest.mark.parametrize(
+    ("error", "builtin"),
+    [
+        (IoError, OSError),
+        (MissingError, FileNotFoundError),
+        (AlreadyExistsError, FileExistsError),
+        (ClosedError, ValueError),
+        (OutOfRangeError, IndexError),
+        (TooLargeError, ValueError),
+        (InvalidArgumentError, ValueError),
+        (LostRecordsError, CorruptError),
+    ],
+)
+def test_errors_are_also_the_builtin_ones_that_they_mean(error: type, builtin: type) -> None:
+    assert issubclass(error, builtin)
+
+
+def test_missing(path: Path) -> None:
+    error = caught(MissingError, lambda: Book.open(path))
+    assert (error.errno, error.filename) == (errno.ENOENT, str(path / "book.log"))
+    assert (error.kind, error.format, error.path) == ("missing", "book", str(path / "book.log"))
+    assert error.offset is error.durable is None
+
+
+def test_already_exists(path: Path) -> None:
+    Book.create(path).close()
+    error = caught(AlreadyExistsError, lambda: Book.create(path))
+    assert (error.errno, error.filename) == (errno.EEXIST, str(path / "book.log"))
+    assert error.path == error.filename
+
+
+def test_io_keeps_the_errno_of_the_system(path: Path) -> None:
+    path.parent.joinpath("file").touch()
+    error = caught(IoError, lambda: Book.create(path.parent / "file" / "log"))
+    assert error.errno == errno.ENOTDIR
+    assert "Not a directory" in str(error)
+
+
+@posix
+def test_a_full_disk_is_an_io_error_and_the_book_goes_on(path: Path, run_child) -> None:
+    pytest.importorskip("resource")
+    code = """
+import deedbook, errno, resource, signal, sys
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+book = deedbook.Book.create(sys.argv[1])
+book.append(b"before")
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+for append in (lambda jams: book.append(jams[0]), book.append_many, book.append_batch):
+    try:
+        append([bytes(2 << 20)])
+    except deedbook.IoError as error:
+        assert type(error) is deedbook.IoError and error.errno == errno.EFBIG, error
+        assert error.durable == "no" and error.filename.endswith("book.log"), error
+        assert error.path == error.filename and error.offset == 46, error.offset
+print(book.append(b"after"), len(book))
+"""
+    assert run_child(code, path).stdout == "2 2\n"
+    assert [deed.jam for deed in Book.open(path)] == [b"before", b"after"]
+
+
+def test_not_a_log(make_book) -> None:
+    path = make_book(b"something else, of more than 16 bytes")
+    error = caught(NotALogError, lambda: Book.open(path))
+    assert (error.kind, error.path) == ("not_a_log", str(path / "book.log"))
+    assert "magic" in str(error) and str(path) in str(error)
+
+
+def test_unsupported(make_book) -> None:
+    slot = struct.pack("<IIQQQQI", 0x424F4F4B, 1, 0, 0, 1, 0, 0)
+    slots = (slot + struct.pack("<I", zlib.crc32(slot))).ljust(8192, b"\0")
+    error = caught(UnsupportedError, lambda: Book.open(make_book(slots)))
+    assert "slots" in str(error) and error.kind == "unsupported"
+
+
+def test_corrupt(make_book, packed) -> None:
+    log = bytearray(packed([b"one", b"two", b"three"]))
+    log[43 + 12] ^= 1
+    path = make_book(bytes(log))
+    error = caught(CorruptError, lambda: list(Book.open(path)))
+    assert (error.kind, error.path, error.offset) == ("corrupt", str(path / "book.log"), 43)
+    assert error.next_intact == 70 and error.durable is None
+    assert error.reason == "deed 2: checksum a39b35be, stored a2595f89"
+    assert str(error) == (
+        f"{error.reason} (byte 43 of {path / 'book.log'}); next intact record at byte 70"
+    )
+
+
+def test_lost_records(path: Path, packed) -> None:
+    with Book.create(path) as book:
+        book.append_many([b"one", b"two"])
+    (path / "book.log").write_bytes(packed([b"one"]))
+    error = caught(LostRecordsError, lambda: Book.open(path, "a"))
+    assert (error.kind, error.offset, error.next_intact) == ("lost_records", 43, None)
+
+
+def test_locked(path: Path) -> None:
+    with Book.create(path):
+        error = caught(LockedError, lambda: Book.open(path, "a"))
+    assert (error.kind, error.holder) == ("locked", os.getpid())
+    assert str(os.getpid()) in str(error)
+
+
+@posix
+def test_poisoned(path: Path) -> None:
+    book = Book.create(path, durability="manual")
+    book.append(b"deed")
+    os.truncate(path / "book.log", 16)
+    error = caught(IoError, book.sync)
+    assert error.durable == "unknown"
+    for call in (book.sync, lambda: book.append(b"more"), lambda: book.append_many([b"more"])):
+        error = caught(PoisonedError, call)
+        assert (error.kind, error.durable) == ("poisoned", "unknown")
+        assert "reopen" in str(error)
+    caught(PoisonedError, book.close)
+    assert book.closed
+
+
+def test_read_only(path: Path) -> None:
+    Book.create(path).close()
+    error = caught(ReadOnlyError, lambda: Book.open(path).append(b"x"))
+    assert (error.kind, error.durable, error.path) == ("read_only", "no", str(path / "book.log"))
+
+
+def test_closed(path: Path) -> None:
+    book = Book.create(path)
+    book.close()
+    error = caught(ClosedError, lambda: book.append(b"x"))
+    assert (error.kind, error.path) == ("closed", str(path / "book.log"))
+
+
+def test_out_of_range(path: Path) -> None:
+    with Book.create(path) as book:
+        error = caught(OutOfRangeError, lambda: book[1])
+    assert (error.kind, error.path) == ("out_of_range", str(path / "book.log"))
+
+
+def test_contiguity(path: Path) -> None:
+    with Book.create(path) as book:
+        error = caught(ContiguityError, lambda: book.append_batch([b"x"], event=7))
+    assert (error.kind, error.durable) == ("contiguity", "no")
+    assert "event 7, the log goes on with 1" in str(error)
+
+
+def test_too_large(path: Path) -> None:
+    with Book.create(path, deed_bytes_max=8) as book:
+        error = caught(TooLargeError, lambda: book.append(b"12345"))
+    assert (error.kind, error.durable) == ("too_large", "no")
+
+
+def test_invalid_argument(path: Path) -> None:
+    error = caught(InvalidArgumentError, lambda: Book.open(path, "w"))  # type: ignore[arg-type]
+    assert (error.kind, error.path) == ("invalid_argument", None)
+
+
+def test_errors_without_a_place_still_have_the_attributes() -> None:
+    error = Error("made in Python")
+    assert (error.kind, error.format, error.path, error.offset) == ("error", None, None, None)
+    assert error.durable is None and CorruptError("x").next_intact is None
+    assert LockedError("x").holder is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_no_error_leaves_a_file_open(path: Path, make_book, packed) -> None:
+    log = bytearray(packed([b"one", b"two", b"three"]))
+    log[43 + 12] ^= 1
+    damaged = make_book(bytes(log) + b"torn", "damaged")
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(20):
+        for call in (
+            lambda: Book.open(path),
+            lambda: Book.open(damaged, "a"),
+            lambda: Book.open(damaged, "x"),
+            lambda: list(Book.open(damaged)),
+            lambda: Book.salvage(damaged, damaged),
+        ):
+            with pytest.raises(Error):
+                call()
+    assert len(os.listdir("/proc/self/fd")) == before

@@ -1,0 +1,321 @@
+"""Ctrl-C, fork, the end of the interpreter, garbage collection: nothing acknowledged is lost."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import operator
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from deedbook import Book, LockedError
+
+if os.name != "posix":
+    pytest.skip("needs POSIX signals and fork", allow_module_level=True)
+
+
+# -- interrupts -----------------------------------------------------------------------------------
+
+STORM = """
+import os, signal, sys, deedbook
+path, how, durability = sys.argv[1:]
+count = 1 if how == "append" else 100
+armed = stopped = False
+def interrupt(*_):
+    global armed
+    if armed and not stopped:  # and not while the last interrupt is being looked at
+        armed = False
+        raise KeyboardInterrupt
+def stop(*_):
+    global stopped
+    stopped = True
+signal.signal(signal.SIGINT, interrupt)
+signal.signal(signal.SIGTERM, stop)
+book = deedbook.Book.create(path, durability=durability)
+print("ready", flush=True)
+interrupted = wrong = recorded = 0
+def work():  # a function: in 3.13 the jump back of a loop right inside of `try` is not caught
+    global recorded
+    while not stopped:
+        numbers = range(recorded + 1, recorded + 1 + count)
+        if how == "append":
+            recorded = book.append(b"%d" % numbers[0], numbers[0])
+        elif how == "many":
+            recorded = book.append_many((b"%d" % n for n in numbers), numbers)[-1]
+        else:
+            recorded = book.append_batch([b"%d" % n for n in numbers], numbers)[-1]
+while not stopped:
+    try:
+        armed = True
+        work()
+    except KeyboardInterrupt:
+        interrupted += 1
+        more = book.last - recorded  # by the one call that was interrupted
+        wrong += not 0 <= more <= count if how == "many" else more not in (0, count)
+        wrong += durability == "always" and book.durable_last != book.last
+        recorded = book.last
+armed = False
+print(interrupted, wrong, book.last, flush=True)
+os._exit(0)  # without a close
+"""
+
+
+@pytest.mark.parametrize("durability", ["manual", "always"])
+@pytest.mark.parametrize("how", ["append", "many", "batch"])
+def test_a_storm_of_interrupts_neither_tears_nor_loses_a_deed(
+    path: Path, how: str, durability: str
+) -> None:
+    chance = random.Random(17)
+    child = subprocess.Popen(
+        [sys.executable, "-c", STORM, str(path), how, durability],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdout is not None and child.stdout.readline() == "ready\n"
+    for _ in range(400):
+        child.send_signal(signal.SIGINT)
+        time.sleep(chance.random() * 0.003)
+    child.send_signal(signal.SIGTERM)
+    out, err = child.communicate(timeout=60)
+    assert child.returncode == 0, err
+    interrupted, wrong, last = map(int, out.split())
+    assert interrupted > 50 and wrong == 0
+    report = Book.verify(path)
+    assert report.ok and report.deeds == last
+    with Book.open(path) as book:
+        assert all(map(operator.eq, book.jams(), map(b"%d".__mod__, range(1, last + 1))))
+        assert book[-1].mug == book[-1].event == last
+
+
+def test_an_interrupt_in_a_generator_keeps_what_it_gave(path: Path, run_child) -> None:
+    code = """
+import os, signal, sys, deedbook
+def jams():
+    for number in range(1, 1_000_000):
+        if number == 500_001:
+            os.kill(os.getpid(), signal.SIGINT)
+        yield b"%d" % number
+book = deedbook.Book.create(sys.argv[1])
+try:
+    book.append_many(jams())
+except KeyboardInterrupt:
+    print(book.last == book.durable_last, 500_000 <= book.last <= 500_001)
+"""
+    assert run_child(code, path).stdout == "True True\n"
+
+
+def test_an_interrupt_ends_the_appending_of_a_long_list(path: Path, run_child) -> None:
+    code = """
+import signal, sys, deedbook
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+book = deedbook.Book.create(sys.argv[1], durability="none")
+jams = [b"deed"] * 20_000_000
+signal.setitimer(signal.ITIMER_REAL, 0.02)
+try:
+    book.append_many(jams)
+except KeyboardInterrupt:
+    print(0 < book.last < 20_000_000)
+"""
+    assert run_child(code, path).stdout == "True\n"
+
+
+# -- fork -----------------------------------------------------------------------------------------
+
+FORK = """
+import os, sys, deedbook
+from deedbook import Book, ForkedError
+path, durability = sys.argv[1:]
+book = Book.create(path, durability=durability)
+book.append_many([b"before"] * 3)
+reader, deeds = Book.open(path), iter(book)
+child = os.fork()
+if child == 0:
+    refused = 0
+    for call in (lambda: book.append(b"x"), lambda: book.append_many([b"x"]), book.sync,
+                 lambda: book.read(1), lambda: len(book), lambda: list(reader), book.close,
+                 lambda: book.save_meta(life=1), lambda: book.meta, lambda: list(book.follow())):
+        try:
+            call()
+        except ForkedError as error:
+            refused += error.kind == "forked"
+    try:
+        Book.open(path, "a")  # the parent has it
+    except deedbook.LockedError as error:
+        refused += error.holder == os.getppid()
+    mine = Book.open(path)
+    refused += len(mine) == 3
+    repr(book), repr(reader)
+    del book, reader, mine
+    sys.exit(refused)  # and a whole interpreter goes down with the handles
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 12, "child"
+assert book.append(b"after") == 4 and len(list(deeds)) == 3
+try:
+    Book.open(path, "a")
+except deedbook.LockedError:
+    print("still locked")
+book.close()
+print(Book.open(path, "a").append(b"reopened"))
+"""
+
+
+@pytest.mark.parametrize("durability", ["always", "interval:1", "manual"])
+def test_a_forked_child_is_refused_and_the_parent_goes_on(
+    path: Path, run_child, durability: str
+) -> None:
+    done = run_child(FORK, path, durability)
+    assert done.stdout == "still locked\n5\n", done.stderr
+    assert [deed.jam for deed in Book.open(path)] == [b"before"] * 3 + [b"after", b"reopened"]
+
+
+def test_processes_forked_by_multiprocessing_read_with_handles_of_their_own(
+    path: Path, run_child
+) -> None:
+    code = """
+import multiprocessing, sys, deedbook
+book = deedbook.Book.create(sys.argv[1], durability="interval:1")
+book.append_many(b"%d" % number for number in range(1000))
+def parts(number):
+    try:
+        book.append(b"no")
+    except deedbook.ForkedError:
+        with deedbook.Book.open(sys.argv[1]) as mine:
+            return sum(len(jam) for jam in mine.jams(number * 100 + 1, number * 100 + 101))
+if __name__ == "__main__":
+    with multiprocessing.get_context("fork").Pool(4) as pool:
+        sums = pool.map(parts, range(10))
+    book.append(b"parent")
+    print(sum(sums), book.last)
+"""
+    done = run_child(code, path)
+    assert done.stdout == "2890 1001\n", done.stderr
+
+
+def test_a_fork_while_threads_append_harms_nobody(path: Path, run_child) -> None:
+    code = """
+import os, sys, threading, deedbook
+book = deedbook.Book.create(sys.argv[1], durability="manual")
+done = threading.Event()
+def work():
+    while not done.is_set():
+        book.append(b"deed")
+threads = [threading.Thread(target=work) for _ in range(4)]
+for thread in threads: thread.start()
+codes = []
+for _ in range(20):
+    child = os.fork()
+    if child == 0:
+        try:
+            book.append(b"child")
+        except deedbook.ForkedError:
+            del book
+            os._exit(7)
+        os._exit(1)
+    codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+done.set()
+for thread in threads: thread.join()
+book.close()
+report = deedbook.Book.verify(sys.argv[1])
+print(set(codes), report.ok, report.deeds == len(deedbook.Book.open(sys.argv[1])))
+"""
+    done = run_child(code, path)
+    assert done.stdout == "{7} True True\n", done.stderr
+
+
+# -- the end --------------------------------------------------------------------------------------
+
+ENDS = {
+    "exit": "",
+    "sys.exit": "sys.exit(0)",
+    "an exception": "raise LookupError",
+    "os._exit": "os._exit(0)",
+    "kill -9": "os.kill(os.getpid(), 9)",
+    "a cycle": "cycle = [book]; cycle.append(cycle); del book, cycle",
+    "a thread that goes on": """
+def work():
+    while True:
+        book.append_batch([b"more"])
+threading.Thread(target=work, daemon=True).start()
+time.sleep(0.02)
+""",
+}
+
+
+@pytest.mark.parametrize("durability", ["always", "interval:1", "bytes:10", "manual", "none"])
+@pytest.mark.parametrize("end", ENDS)
+def test_an_end_without_close_keeps_everything(
+    path: Path, run_child, end: str, durability: str
+) -> None:
+    code = f"""
+import os, sys, threading, time, deedbook
+book = deedbook.Book.create(sys.argv[1], durability=sys.argv[2])
+book.append_many([b"deed"] * 1000)
+book.append(b"last")
+iterator, stream, following = iter(book), book.batches(), book.follow()
+next(iterator)
+{ENDS[end]}
+"""
+    done = run_child(code, path, durability)
+    assert done.returncode == {"an exception": 1, "kill -9": -9}.get(end, 0), done.stderr
+    assert "panicked" not in done.stderr
+    with Book.open(path, "a") as book:
+        assert [*book.jams(stop=1002)] == [b"deed"] * 1000 + [b"last"]
+        assert set(book.jams(1002)) <= {b"more"}
+    assert Book.verify(path).ok
+
+
+@pytest.mark.parametrize("durability", ["always", "interval:1", "manual"])
+def test_the_last_reference_gone_syncs_and_unlocks(path: Path, durability: str) -> None:
+    book = Book.create(path, durability=durability)
+    book.append(b"deed")
+    part = book[:]
+    del book
+    assert list(part.jams()) == [b"deed"], "a range keeps its book"
+    del part
+    gc.collect()
+    deadline = time.monotonic() + 10
+    while True:
+        # The thread of `interval` may hold the book for the time of one sync.
+        with contextlib.suppress(LockedError, AssertionError):
+            assert Book.open(path).durable_last == 1, "a writer would sync what it finds"
+            Book.open(path, "a").close()
+            break
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_interval_syncs_without_another_append(path: Path) -> None:
+    with Book.create(path, durability="interval:10") as book:
+        book.append(b"deed")
+        deadline = time.monotonic() + 10
+        while book.durable_last != 1:
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        assert Book.open(path).durable_last == 1
+
+
+def test_many_handles_come_and_go_without_leaving_threads_or_files(path: Path) -> None:
+    def tasks() -> int:
+        return len(os.listdir("/proc/self/task"))
+
+    if not os.path.isdir("/proc/self/fd"):
+        pytest.skip("needs /proc")
+    files, threads = len(os.listdir("/proc/self/fd")), tasks()
+    for _ in range(50):
+        book = Book.open(path, "a", durability="interval:1")
+        book.append(b"deed")
+        book.close()
+        Book.open(path).close()
+    deadline = time.monotonic() + 10
+    del book
+    while len(os.listdir("/proc/self/fd")) > files or tasks() > threads:
+        gc.collect()
+        assert time.monotonic() < deadline, "left open"
+        time.sleep(0.01)
