@@ -1,8 +1,8 @@
 //! Deeds encoded before they are appended, so that many cost one write.
 
-use super::blocks::BLOCK_BYTES;
 use super::format::{FORMAT, FRAMING_BYTES, MUG_BYTES, encode_deed};
 use crate::error::{Durable, Error, ErrorKind, Result};
+use crate::sidecar::BLOCK_BYTES;
 
 /// Encoded deeds, appended all or not at all by [`Book::append_batch`](super::Book::append_batch).
 #[derive(Clone, Debug)]

@@ -9,9 +9,6 @@ use super::tip::Tip;
 use crate::sidecar::{Entry, Index, Mark, sidecar_dir};
 use crate::storage::{Access, File};
 
-/// Bytes of deeds per entry of the index.
-pub const BLOCK_BYTES: u64 = 64 << 10;
-
 /// An index that lags further behind is made up for by walking the log once.
 const INDEX_LAG_BYTES_MAX: u64 = 4 << 20;
 

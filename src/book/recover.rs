@@ -2,11 +2,10 @@
 
 use std::io;
 
-use super::blocks::BLOCK_BYTES;
 use super::format::{FIRST_AT, FRAMING_BYTES, Frame, HEADER_BYTES, MUG_BYTES, Packed, reach};
 use super::tip::Tip;
 use crate::scan::{Bad, Damage, Found, Scanner, Stop, Verdict, end_of_data, find_intact};
-use crate::sidecar::Mark;
+use crate::sidecar::{BLOCK_BYTES, Mark};
 use crate::storage::{File, FileId, read_full};
 
 /// What became of the mark.

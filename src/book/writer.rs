@@ -6,7 +6,6 @@
 use std::sync::atomic::Ordering;
 
 use super::batch::{Batch, check_len};
-use super::blocks::BLOCK_BYTES;
 use super::epoch::epoch_in_name;
 use super::format::{
     FORMAT, FRAMING_BYTES, MUG_BYTES, encode_deed, encode_head, encode_header, encode_tail,
@@ -15,7 +14,7 @@ use super::{Book, Mode, Shared, State};
 use crate::checksum::crc32_more;
 use crate::durability::Durability;
 use crate::error::{Durable, Error, ErrorKind, Result};
-use crate::sidecar::Entry;
+use crate::sidecar::{BLOCK_BYTES, Entry};
 use crate::storage::write_full;
 
 /// Appends up to this size go into preallocated space; longer ones extend the file themselves.

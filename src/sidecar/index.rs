@@ -22,6 +22,8 @@ const MAGIC: &[u8; 4] = b"DBIX";
 const VERSION: u32 = 1;
 const HEADER_BYTES: u64 = 16;
 const ENTRY_BYTES: u64 = 24;
+/// Bytes of records per entry, at least.
+pub const BLOCK_BYTES: u64 = 64 << 10;
 /// Entries held in memory before they are written.
 const PENDING_MAX: usize = 1024;
 

@@ -14,7 +14,7 @@ mod mark;
 
 use std::path::{Path, PathBuf};
 
-pub use index::{Entry, Index};
+pub use index::{BLOCK_BYTES, Entry, Index};
 pub use lock::WriterLock;
 pub use mark::{Found, Mark, MarkFile};
 
