@@ -175,3 +175,21 @@ fn a_lost_deed_beyond_all_numbers_is_no_panic() {
     refused(options.open(BOOK, Mode::Append), ErrorKind::LostRecords);
     assert_eq!(log(1, &written), read_file(&storage, Path::new("/book/book.log")));
 }
+
+/// The layouts share one magic, and `slots` was told by a checksummed slot at byte 0 or 4096 alone.
+/// So a payload with such a slot in the right place made its own log unreadable.
+#[test]
+fn a_payload_that_holds_a_header_slot_does_not_change_the_layout() {
+    let mut slot = [&b"KOOB\x01\0\0\0"[..], &[0; 36]].concat();
+    let sum = crc32(&slot);
+    slot.extend(sum.to_le_bytes());
+    let mut jam = vec![7; 9000];
+    let at = 4096 - 16 - 12;
+    jam[at..at + slot.len()].copy_from_slice(&slot);
+    let written = vec![(1, jam), (2, b"behind".to_vec())];
+    let bytes = log(1, &written);
+    assert_eq!(bytes[4096..4096 + 48], slot);
+    let (_, options) = bare(&bytes);
+    let book = options.open(BOOK, Mode::Append).unwrap();
+    assert_eq!(contents(&read_all(&book).0), written);
+}

@@ -91,6 +91,8 @@ def document(results: dict[str, Any]) -> str:
     """docs/trust.md."""
     run = results.get("run", {})
     facts = ", ".join(f"{key} {value}" for key, value in run.get("facts", {}).items())
+    if run.get("minutes"):
+        facts += f"; a long run of {sum(run['seconds'].values()) / 60:.0f} minutes"
     parts = [
         "# Trust: what is promised, and how it is proved",
         "",

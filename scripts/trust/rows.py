@@ -85,7 +85,7 @@ ROWS = [
         "header damaged or missing",
         "R",
         (
-            "recovery::a_damaged_header_is_refused_for_writing_and_salvaged",
+            "limits::a_damaged_header_is_refused_for_writing_and_salvaged",
             "limits::a_file_shorter_than_the_header_is_refused_but_an_empty_one_is_a_new_log",
         ),
         "a flip in `fir_d` without a mark, outside a directory `0iN`, cannot be noticed: the"

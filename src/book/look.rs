@@ -14,7 +14,7 @@ use super::recover::{Depth, Findings, MarkUse, in_header, look};
 use crate::error::{Error, ErrorKind, Result};
 use crate::scan::{Found as Walked, Scanner, Verdict};
 use crate::sidecar::{Found, Mark, MarkFile, sidecar_dir};
-use crate::storage::{Access, File, Storage, read_full};
+use crate::storage::{Access, File, read_full};
 
 /// A log's directory and file, however the caller named it.
 pub fn resolve(path: &Path, options: &Options) -> (PathBuf, PathBuf) {
@@ -64,7 +64,7 @@ pub fn look_at(
             .map_err(|e| fail("read the log", e))
     };
     let ours = |findings: &Findings| matches!(findings.mark, MarkUse::Used | MarkUse::Lost);
-    let (header, mut findings) = match read_header(&*file, log, mark.as_ref()) {
+    let (header, mut findings) = match read_header(&*file, log, mark.as_ref(), codec) {
         Ok(header) => (header, look(header)?),
         // A damaged header in front of an intact deed: whose first number only the mark may know.
         Err(e) if e.kind() == ErrorKind::NotALog && first_deed_is_intact(&*file, codec) => {
@@ -101,7 +101,7 @@ fn first_deed_is_intact(file: &dyn File, codec: Packed) -> bool {
     matches!(Scanner::new(codec, HEADER_BYTES, end).next(file), Ok(Walked::Record { .. }))
 }
 
-fn read_header(file: &dyn File, log: &Path, mark: Option<&Mark>) -> Result<u64> {
+fn read_header(file: &dyn File, log: &Path, mark: Option<&Mark>, codec: Packed) -> Result<u64> {
     let fail = |e| Error::io("read the header", log, e).of(FORMAT);
     let mut header = [0; HEADER_BYTES as usize];
     let read = read_full(file, &mut header, 0).map_err(fail)?;
@@ -113,7 +113,9 @@ fn read_header(file: &dyn File, log: &Path, mark: Option<&Mark>) -> Result<u64> 
         let read = read_full(file, &mut slot, at).map_err(fail)?;
         Ok(looks_slots(slot.get(..read).unwrap_or_default()))
     };
-    if file.len().map_err(fail)? >= 8192 && (slot(0)? || slot(4096)?) {
+    // A payload at byte 4096 of a packed log may hold a slot, but no slot a deed at byte 16.
+    let slots = file.len().map_err(fail)? >= 8192 && (slot(0)? || slot(4096)?);
+    if slots && !first_deed_is_intact(file, codec) {
         return Err(unsupported(Layout::Slots).at(log));
     }
     parse_header(header.get(..read).unwrap_or_default()).map_err(|e| e.at(log))
@@ -141,6 +143,7 @@ fn detect_other_layouts(file: &dyn File, findings: &Findings) -> Result<()> {
     Ok(())
 }
 
+/// The error of a log that is gone while its mark says what was in it.
 pub fn lost_file(log: &Path, what: &str, mark: &Mark) -> Error {
     let message = format!(
         "lost acknowledged records: {what}, {} deeds up to byte {} were acknowledged; if the log \
@@ -150,16 +153,18 @@ pub fn lost_file(log: &Path, what: &str, mark: &Mark) -> Error {
     Error::new(ErrorKind::LostRecords, message).of(FORMAT).at(log).offset_at(0)
 }
 
+/// Refuse what is no book before anything is put beside it.
 pub fn look_at_header_only(
     file: &dyn File,
     log: &Path,
-    storage: &dyn Storage,
+    options: &Options,
     sidecar: &Path,
 ) -> Result<()> {
-    let found = MarkFile::load(storage, sidecar).map_err(|e| Error::io("read the mark", log, e))?;
+    let found = MarkFile::load(&*options.storage, sidecar)
+        .map_err(|e| Error::io("read the mark", log, e))?;
     let mark = match found {
         Found::Mark(mark) => Some(mark),
         Found::Missing | Found::Damaged => None,
     };
-    read_header(file, log, mark.as_ref()).map(drop)
+    read_header(file, log, mark.as_ref(), Packed::new(options.deed_bytes_max)).map(drop)
 }

@@ -58,7 +58,7 @@ impl Book {
             Ok(_) if mode == Mode::Create => return Err(already_exists(&log)),
             Ok(file) => {
                 if file.len().map_err(|e| Error::io("open the log", &log, e))? > 0 {
-                    look_at_header_only(&*file, &log, storage, &sidecar)?;
+                    look_at_header_only(&*file, &log, &options, &sidecar)?;
                 }
             }
             Err(e) if e.kind() == io::ErrorKind::InvalidInput => {
