@@ -193,3 +193,21 @@ fn a_payload_that_holds_a_header_slot_does_not_change_the_layout() {
     let book = options.open(BOOK, Mode::Append).unwrap();
     assert_eq!(contents(&read_all(&book).0), written);
 }
+
+/// Found by a long run of the damage matrix: one bit of a length flipped, so that it equalled the
+/// length of the next deed, which lies just where the trailer would be. The two agreed, the damaged
+/// deed was taken for 8 bytes longer, and the intact deed behind it was left out.
+#[test]
+fn a_damaged_length_that_meets_the_next_length_hides_no_deed() {
+    let written = vec![(1, vec![1; 30]), (2, vec![2; 30]), (3, vec![3; 38]), (4, vec![4; 5])];
+    let ends = borders(&written);
+    let mut bytes = log(1, &written);
+    let at = ends[1] as usize;
+    assert_eq!(bytes[at], 34);
+    bytes[at] ^= 8;
+    let (_, options) = bare(&bytes);
+    let book = options.open(BOOK, Mode::Read).unwrap();
+    let numbers: Vec<_> = read_past_damage(&book).iter().map(|deed| deed.event).collect();
+    assert_eq!(numbers, [Some(1), Some(3), Some(4)]);
+    assert_eq!(check(BOOK, &options).damages[0].records_lost, Some(1));
+}

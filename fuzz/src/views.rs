@@ -154,10 +154,11 @@ pub fn look(world: &World, honest: bool) -> Option<View> {
     match rescued(world) {
         Ok(events) => {
             let number = events.len() as u64;
+            // A forged mark lies about the numbers that a reader gives, not about what salvage finds.
             if honest {
                 assert_eq!(number, verified.deeds, "verify and salvage differ");
+                assert!(events.starts_with(&view.events()), "salvage left intact deeds out");
             }
-            assert!(events.starts_with(&view.events()), "salvage left intact deeds out");
         }
         Err(error) => {
             assert!(matches!(error.kind(), ErrorKind::TooLarge | ErrorKind::NotALog), "{error:?}")

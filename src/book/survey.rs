@@ -89,11 +89,19 @@ pub fn resync(
         records_lost: lost,
     };
     if let Stop::Bad(Bad { framed_len: Some(len), .. }) = why {
-        let next = offset + len;
-        let intact = parses_at(file, codec, next, end)?.then_some(next);
+        let mut next = offset + len;
+        let mut intact = parses_at(file, codec, next, end)?;
+        // A damaged length may meet the equal length of the next deed where the trailer should be.
+        let sooner = next.saturating_sub(8);
+        if !intact
+            && start_by_trailer(file, sooner)? == Some(offset)
+            && parses_at(file, codec, sooner, end)?
+        {
+            (next, intact) = (sooner, true);
+        }
         let number = event.and_then(|event| event.checked_add(1));
         return Ok(Resync {
-            damage: Some(damage(next, intact, Some(1))),
+            damage: Some(damage(next, intact.then_some(next), Some(1))),
             next: Some((next, number)),
         });
     }
