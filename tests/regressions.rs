@@ -169,7 +169,7 @@ fn a_lost_deed_beyond_all_numbers_is_no_panic() {
     let mark_path = Path::new("/book/.deedbook/mark");
     // One deed acknowledged, it says, that ends far behind the six there are.
     let mark = read_file(&storage, mark_path);
-    let fields = [(16, u64::MAX - 2), (24, 1), (32, 1 << 20)];
+    let fields = [(16, u64::MAX - 2), (24, 1), (32, 1 << 20), (40, 16)];
     write_file(&storage, mark_path, &forge(&mark, &fields));
     assert_eq!(check(BOOK, &options).verdict, Verdict::Corrupt);
     refused(options.open(BOOK, Mode::Append), ErrorKind::LostRecords);

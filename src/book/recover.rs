@@ -108,7 +108,11 @@ pub fn look(
 /// Whether a mark's numbers can be those of any log, so that counting with them cannot overflow.
 fn is_possible(mark: &Mark) -> bool {
     let deeds_max = mark.end.saturating_sub(HEADER_BYTES) / (FRAMING_BYTES + MUG_BYTES);
-    mark.records <= deeds_max && mark.first.checked_add(mark.records).is_some()
+    let only = mark.records == 1 && mark.last_offset == HEADER_BYTES;
+    let several = mark.records > 1 && mark.last_offset > HEADER_BYTES;
+    (mark.records == 0 || only || several)
+        && mark.records <= deeds_max
+        && mark.first.checked_add(mark.records).is_some()
 }
 
 /// Where blocks of deeds end between a known deed border and `end`, by lengths alone: deeds before
