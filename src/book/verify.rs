@@ -63,7 +63,7 @@ pub fn verify(
         false if behind || damages.len() > 1 => Verdict::Corrupt,
         false => Verdict::Torn,
     };
-    let bounds = first.filter(|_| prefix > 0).map(|first| first..=first + (prefix - 1));
+    let bounds = first.filter(|_| prefix > 0).map(|first| first..=first.saturating_add(prefix - 1));
     Ok(VerifyReport {
         verdict,
         deeds: count,
