@@ -22,7 +22,9 @@ def merge(trust: Path) -> dict[str, Any]:
 
 def publish(root: Path, results: dict[str, Any]) -> None:
     """Write docs/trust.json, docs/trust.md and the table in README.md."""
-    (root / DATA).write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
+    text = json.dumps(results, indent=1, sort_keys=True) + "\n"
+    (root / DATA).write_text(text)
+    results = json.loads(text)  # in the order in which the pages are checked
     (root / DOCUMENT).write_text(document(results))
     readme = root / "README.md"
     readme.write_text(with_table(readme.read_text(), results))
@@ -90,7 +92,7 @@ def table(rows: list[tuple[str, str, str]]) -> str:
 def document(results: dict[str, Any]) -> str:
     """docs/trust.md."""
     run = results.get("run", {})
-    facts = ", ".join(f"{key} {value}" for key, value in run.get("facts", {}).items())
+    facts = ", ".join(f"{key}: {value}" for key, value in run.get("facts", {}).items())
     if run.get("minutes"):
         facts += f"; a long run of {sum(run['seconds'].values()) / 60:.0f} minutes"
     parts = [
