@@ -12,6 +12,16 @@ pub fn crc32_more(before: u32, bytes: &[u8]) -> u32 {
     hasher.finalize()
 }
 
+/// CRC-32C (Castagnoli; check value `E3069283`) of one slice.
+pub fn crc32c(bytes: &[u8]) -> u32 {
+    crc32c::crc32c(bytes)
+}
+
+/// CRC-32C of one slice, going on from the CRC-32C of what came before it (0 at the start).
+pub fn crc32c_more(before: u32, bytes: &[u8]) -> u32 {
+    crc32c::crc32c_append(before, bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -20,5 +30,7 @@ mod tests {
     fn check_value() {
         assert_eq!(crc32(b"123456789"), 0xCBF4_3926);
         assert_eq!(crc32_more(crc32(b"1234"), b"56789"), 0xCBF4_3926);
+        assert_eq!(crc32c(b"123456789"), 0xE306_9283);
+        assert_eq!(crc32c_more(crc32c(b"1234"), b"56789"), 0xE306_9283);
     }
 }

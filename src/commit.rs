@@ -1,7 +1,7 @@
 //! Group commit: one leader's fsync for all waiters, and a failure that sticks.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError, lock, yield_now};
 
 use crate::error::{Durable, Error, ErrorKind, Result};
 
@@ -12,7 +12,7 @@ pub struct GroupCommit {
     leading: Mutex<bool>,
     led: Condvar,
     durable: AtomicU64,
-    failed: OnceLock<String>,
+    failed: Mutex<Option<String>>,
 }
 
 impl GroupCommit {
@@ -50,7 +50,7 @@ impl GroupCommit {
         drop(leading);
         let mut leader = Leader { commits: self, panicking: true };
         // Those whom the last sync woke append first, so that this one serves them, too.
-        std::thread::yield_now();
+        yield_now();
         let done = sync();
         leader.panicking = false;
         match done {
@@ -66,17 +66,17 @@ impl GroupCommit {
     }
 
     fn leading(&self) -> MutexGuard<'_, bool> {
-        self.leading.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.leading)
     }
 
     /// Refuse everything from now on.
     pub fn poison(&self, reason: &str) {
-        let _ = self.failed.set(reason.to_string());
+        lock(&self.failed).get_or_insert_with(|| reason.to_string());
     }
 
     /// Fail if an earlier write or sync failed.
     pub fn check(&self) -> Result<()> {
-        match self.failed.get() {
+        match &*lock(&self.failed) {
             None => Ok(()),
             Some(reason) => {
                 let message = format!("an earlier write or sync failed, reopen to go on: {reason}");

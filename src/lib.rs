@@ -3,6 +3,7 @@
 //! | format | for | type |
 //! |---|---|---|
 //! | Book | Urbit's event log: numbered deeds with a checksum each | [`book::Book`] |
+//! | WAL | a write-ahead log: records at byte positions, in one file or in segments | [`wal::Wal`] |
 //!
 //! ```
 //! use deedbook::book::Book;
@@ -36,10 +37,16 @@ mod columns;
 mod commit;
 mod durability;
 mod error;
+mod mend;
+mod mode;
 mod scan;
 mod sidecar;
 pub mod storage;
+mod sync;
+pub mod wal;
 
 pub use durability::Durability;
 pub use error::{Durable, Error, ErrorKind, Result};
-pub use scan::{Damage, Verdict};
+pub use mode::{Mode, Recovery};
+pub use scan::{Damage, OnCorrupt, Verdict};
+pub use sidecar::MarkUse;

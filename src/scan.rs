@@ -94,6 +94,16 @@ impl Verdict {
     }
 }
 
+/// What to do at damage.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnCorrupt {
+    /// An error.
+    #[default]
+    Raise,
+    /// Go on at the next intact deed, and note the damage.
+    Skip,
+}
+
 /// A damaged stretch of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::format::{FORMAT, FRAMING_BYTES, Frame, MUG_BYTES, Packed};
 use super::survey::{Borders, is_whole, resync};
 use crate::error::{Error, ErrorKind, Result};
+pub use crate::scan::OnCorrupt;
 use crate::scan::{Damage, Found, Scanner, Stop};
 use crate::storage::File;
 
@@ -40,16 +41,6 @@ pub struct Range {
     pub event: Option<u64>,
     /// Stop before this number.
     pub stop: Option<u64>,
-}
-
-/// What to do at damage.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnCorrupt {
-    /// An error.
-    #[default]
-    Raise,
-    /// Go on at the next intact deed, and note the damage.
-    Skip,
 }
 
 /// Walks forwards.

@@ -17,6 +17,7 @@ use super::{Book, Owner, Shared, State, background};
 use crate::commit::GroupCommit;
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
+use crate::mend::make_dir;
 use crate::scan::Verdict;
 use crate::sidecar::{Found, MarkFile, WriterLock, sidecar_dir};
 use crate::storage::{Access, fork_generation, replace};
@@ -66,12 +67,12 @@ impl Book {
             }
             Err(_) => {}
         }
-        make_dir(&options, &dir)?;
+        make_dir(storage, &dir)?;
         if storage.is_link(&sidecar) {
             let message = "a symbolic link, must be a directory: nothing is written outside";
             return Err(Error::new(ErrorKind::NotALog, message).at(&sidecar));
         }
-        make_dir(&options, &sidecar)?;
+        make_dir(storage, &sidecar)?;
         let mut lock = WriterLock::acquire(storage, &sidecar, options.file_mode)?;
         match storage.open(&log, Access::Write) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => create_log(&options, &dir, &log)?,
@@ -159,17 +160,6 @@ impl Book {
 
 fn already_exists(log: &Path) -> Error {
     Error::io("create the log", log, io::ErrorKind::AlreadyExists.into())
-}
-
-fn make_dir(options: &Options, dir: &Path) -> Result<()> {
-    let storage = &*options.storage;
-    if storage.is_dir(dir) {
-        return Ok(());
-    }
-    storage.create_dir(dir).map_err(|e| Error::io("create the directory", dir, e))?;
-    let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let parent = parent.unwrap_or(Path::new("."));
-    storage.sync_dir(parent).map_err(|e| Error::io("sync the directory", parent, e))
 }
 
 /// A new log appears whole or not at all, and only if no mark says that there was one.

@@ -1,55 +1,14 @@
 //! How a book is opened.
 
 use std::path::Path;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use super::Book;
 use super::format::{DEED_BYTES_MAX, FORMAT};
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
+pub use crate::mode::{Mode, Recovery};
 use crate::storage::{Disk, Storage};
-
-/// What a handle may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// Read: no lock, no writes.
-    Read,
-    /// Append; create the book if it is missing.
-    Append,
-    /// Create; fail if the book exists.
-    Create,
-}
-
-/// What opening for write does with a tail that is not clean.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Recovery {
-    /// Keep every intact deed, cut a torn tail, refuse a corrupt log.
-    #[default]
-    Valid,
-    /// The same, and cut intact deeds that were never acknowledged as durable. Every sync then
-    /// syncs the mark, too. Of what a handle with another setting wrote, nothing is cut, because
-    /// its mark may be older than what it acknowledged.
-    Acknowledged,
-    /// Cut behind the last valid deed whatever lies there, after saving what is cut.
-    Spec,
-}
-
-impl FromStr for Recovery {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        match text {
-            "valid" => Ok(Self::Valid),
-            "acknowledged" => Ok(Self::Acknowledged),
-            "spec" => Ok(Self::Spec),
-            _ => Err(Error::new(
-                ErrorKind::InvalidArgument,
-                format!("recovery {text:?}, known are \"valid\", \"acknowledged\", \"spec\""),
-            )),
-        }
-    }
-}
 
 /// How a book is opened; see the fields.
 #[derive(Clone, Debug)]

@@ -4,24 +4,11 @@ use std::io;
 
 use super::format::{FIRST_AT, FRAMING_BYTES, Frame, HEADER_BYTES, MUG_BYTES, Packed, reach};
 use super::tip::Tip;
+pub use crate::mode::Depth;
 use crate::scan::{Bad, Damage, Found, Scanner, Stop, Verdict, end_of_data, find_intact};
+pub use crate::sidecar::MarkUse;
 use crate::sidecar::{BLOCK_BYTES, Mark};
 use crate::storage::{File, FileId, read_full};
-
-/// What became of the mark.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MarkUse {
-    /// It agrees with the log.
-    Used,
-    /// There is none.
-    Missing,
-    /// Neither slot is intact.
-    Damaged,
-    /// It is another log's.
-    Foreign,
-    /// It is this log's, and the log ends below it.
-    Lost,
-}
 
 /// What a look at the log found.
 #[derive(Clone, Debug)]
@@ -46,15 +33,6 @@ pub struct Findings {
     pub file_end: u64,
     /// Where blocks of deeds end, as noticed on the way: ordinal less the first, and byte.
     pub blocks: Vec<(u64, u64)>,
-}
-
-/// How much of a log is looked at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Depth {
-    /// As little as tells where it ends.
-    Quick,
-    /// The checksum of every deed.
-    Full,
 }
 
 /// Look at the log in `file` with the mark that lies beside it.

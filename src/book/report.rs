@@ -59,18 +59,6 @@ impl RecoveryReport {
     }
 }
 
-impl MarkUse {
-    /// `used`, `missing`, `damaged`, `foreign` or, for a log that ends below it, `used`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Used | Self::Lost => "used",
-            Self::Missing => "missing",
-            Self::Damaged => "damaged",
-            Self::Foreign => "foreign",
-        }
-    }
-}
-
 /// What a full check found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifyReport {

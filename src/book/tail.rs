@@ -2,23 +2,20 @@
 //! what is kept, and mark it.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::cursor::corrupt;
 use super::epoch::epoch_of;
-use super::format::{FORMAT, HEADER_BYTES, LOG_NAME};
+use super::format::{FORMAT, HEADER_BYTES};
 use super::look::Looked;
 use super::options::{Options, Recovery};
 use super::recover::MarkUse;
 use super::report::RecoveryReport;
 use super::tip::Tip;
 use crate::error::{Error, ErrorKind, Result};
+use crate::mend::{rewrite, save_tail, sync_names};
 use crate::scan::Verdict;
 use crate::sidecar::{Mark, MarkFile};
-use crate::storage::{File, read_full, write_full};
-
-const COPY_BYTES: usize = 1 << 20;
-const PAGE_BYTES: u64 = 4096;
 
 /// Cut what may be cut, or refuse; then make durable what was found, and mark it.
 pub fn settle(
@@ -43,7 +40,8 @@ pub fn settle(
         }
     }
     if options.recovery == Recovery::Spec {
-        report.saved_to = save_tail(options, &*looked.file, log, findings.tip.end)?;
+        report.saved_to =
+            save_tail(storage, &*looked.file, log, options.file_mode, findings.tip.end)?;
     }
     // A mark that is not exact may be older than what was acknowledged.
     let exact = options.recovery == Recovery::Acknowledged;
@@ -95,91 +93,9 @@ pub fn settle(
         }
     };
     if !keeps.is_some_and(|mark| mark.closed) {
-        sync_names(options, sidecar, parent(log))?;
+        sync_names(storage, sidecar, parent(log))?;
     }
     Ok((report, mark_file))
-}
-
-/// Make the names of log, sidecar and directory durable: a writer that died between a creation and
-/// the sync of its directory leaves names that only the cache has, and nobody else would sync them.
-fn sync_names(options: &Options, sidecar: &Path, dir: &Path) -> Result<()> {
-    let storage = &*options.storage;
-    let above = dir.parent().filter(|above| !above.as_os_str().is_empty());
-    let above = above.unwrap_or(Path::new("."));
-    for dir in [sidecar, dir, above] {
-        match storage.sync_dir(dir) {
-            // The directory above need not be ours; if we made one in it, we may read it.
-            Err(e) if dir == above && e.kind() == io::ErrorKind::PermissionDenied => {}
-            synced => synced.map_err(|e| Error::io("sync the directory", dir, e))?,
-        }
-    }
-    Ok(())
-}
-
-/// Write a stretch of a file again as it is, so that the next sync writes it to the disk.
-fn rewrite(file: &dyn File, from: u64, to: u64) -> io::Result<()> {
-    let mut block = vec![0; (to - from).min(1 << 20) as usize];
-    let mut at = from;
-    while at < to {
-        let want = (to - at).min(block.len() as u64) as usize;
-        let target = block.get_mut(..want).unwrap_or_default();
-        let read = read_full(file, target, at)?;
-        if read == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        write_full(file, target.get(..read).unwrap_or_default(), at)?;
-        at += read as u64;
-    }
-    Ok(())
-}
-
-/// Copy the bytes from `from` on to a new file beside the log, durably, but not whole pages of
-/// zeros at the end: these were reserved and never written. `None` if there are only zeros.
-pub fn save_tail(
-    options: &Options,
-    file: &dyn File,
-    log: &Path,
-    from: u64,
-) -> Result<Option<PathBuf>> {
-    let storage = &*options.storage;
-    let fail = |doing: &str, path: &Path, e: io::Error| Error::io(doing, path, e).of(FORMAT);
-    let end = file.len().map_err(|e| fail("look at the log", log, e))?;
-    let data =
-        crate::scan::end_of_data(file, from, end).map_err(|e| fail("read the log", log, e))?;
-    if data == from {
-        return Ok(None);
-    }
-    let end = end.min(data.next_multiple_of(PAGE_BYTES));
-    let mut name = format!("{LOG_NAME}.cut-{from}");
-    let mut tries = 1;
-    let (path, copy) = loop {
-        let path = log.with_file_name(&name);
-        match storage.create_new(&path, options.file_mode) {
-            Ok(copy) => break (path, copy),
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && tries < 1000 => {
-                tries += 1;
-                name = format!("{LOG_NAME}.cut-{from}.{tries}");
-            }
-            Err(e) => return Err(fail("save the tail", &path, e)),
-        }
-    };
-    let mut block = vec![0; COPY_BYTES];
-    let mut at = from;
-    while at < end {
-        let want = (end - at).min(COPY_BYTES as u64) as usize;
-        let target = block.get_mut(..want).unwrap_or_default();
-        let read = read_full(file, target, at).map_err(|e| fail("read the log", log, e))?;
-        let there = target.get(..read).unwrap_or_default();
-        if there.is_empty() {
-            break;
-        }
-        write_full(&*copy, there, at - from).map_err(|e| fail("save the tail", &path, e))?;
-        at += there.len() as u64;
-    }
-    copy.sync_data().map_err(|e| fail("save the tail", &path, e))?;
-    let dir = path.parent().unwrap_or(Path::new("."));
-    storage.sync_dir(dir).map_err(|e| fail("save the tail", &path, e))?;
-    Ok(Some(path))
 }
 
 fn parent(log: &Path) -> &Path {

@@ -279,6 +279,21 @@ impl Index {
             _ => self.read(keep - 1).map_or(self.seed, |(_, chain)| chain),
         };
     }
+
+    /// Forget the entries below `start`, once there are more of them than of others: the log begins
+    /// there now.
+    pub fn drop_before(&mut self, start: u64, storage: &dyn Storage, mode: u32) {
+        let dead = self.last_where(|entry| entry.offset < start).map_or(0, |(i, _)| i + 1);
+        if 2 * dead <= self.len() {
+            return;
+        }
+        let live: Vec<_> = (dead..self.len()).filter_map(|i| self.entry(i)).collect();
+        self.start(self.seed);
+        for entry in live {
+            self.push(entry);
+        }
+        self.flush(storage, mode);
+    }
 }
 
 fn encode_header(seed: u32) -> [u8; HEADER_BYTES as usize] {

@@ -5,7 +5,7 @@
 //!   0 magic 4   4 version 2   6 flags 2 (bit 0: closed, bit 1: exact)   8 seq 8
 //!  16 first 8  24 records 8  32 end 8  40 last_offset 8  48 first_sum 4  52 last_sum 4
 //!  56 index_entries 8  64 index_chain 4  68 zero 4  72 device 8  80 inode 8  88 born 8
-//!  96 zero 28  124 crc 4 (CRC-32 of bytes 0..124)
+//!  96 start 8  104 zero 20  124 crc 4 (CRC-32 of bytes 0..124)
 //! ```
 //!
 //! Little-endian. A store goes to the slot that is not the newest, so a torn store leaves the one
@@ -52,6 +52,8 @@ pub struct Mark {
     pub index_chain: u32,
     /// The log's file.
     pub file: FileId,
+    /// Byte of the first record, for logs whose prefix can be dropped.
+    pub start: u64,
 }
 
 /// The mark as found.
@@ -63,6 +65,33 @@ pub enum Found {
     Missing,
     /// A file without an intact slot.
     Damaged,
+}
+
+/// What became of the mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MarkUse {
+    /// It agrees with the log.
+    Used,
+    /// There is none.
+    Missing,
+    /// Neither slot is intact.
+    Damaged,
+    /// It is another log's.
+    Foreign,
+    /// It is this log's, and the log ends below it.
+    Lost,
+}
+
+impl MarkUse {
+    /// `used`, `missing`, `damaged`, `foreign` or, for a log that ends below it, `used`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Used | Self::Lost => "used",
+            Self::Missing => "missing",
+            Self::Damaged => "damaged",
+            Self::Foreign => "foreign",
+        }
+    }
 }
 
 impl Mark {
@@ -80,7 +109,7 @@ impl Mark {
         slot.extend_from_slice(&self.last_sum.to_le_bytes());
         slot.extend_from_slice(&self.index_entries.to_le_bytes());
         slot.extend_from_slice(&u64::from(self.index_chain).to_le_bytes());
-        for number in [self.file.device, self.file.inode, self.file.born_ns] {
+        for number in [self.file.device, self.file.inode, self.file.born_ns, self.start] {
             slot.extend_from_slice(&number.to_le_bytes());
         }
         slot.resize(CRC_AT, 0);
@@ -112,6 +141,7 @@ impl Mark {
             index_entries: u64_at(56)?,
             index_chain: u32_at(64)?,
             file: FileId { device: u64_at(72)?, inode: u64_at(80)?, born_ns: u64_at(88)? },
+            start: u64_at(96)?,
         };
         Some((u64_at(8)?, mark))
     }

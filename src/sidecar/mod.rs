@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 pub use index::{BLOCK_BYTES, Entry, Index};
 pub use lock::WriterLock;
-pub use mark::{Found, Mark, MarkFile};
+pub use mark::{Found, Mark, MarkFile, MarkUse};
 
 /// Name of the subdirectory.
 pub const SIDECAR_NAME: &str = ".deedbook";

@@ -1,0 +1,107 @@
+//! What every format does when it settles the end of a log: save what is cut, write a tail again,
+//! make names durable.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::scan::end_of_data;
+use crate::storage::{File, Storage, read_full, write_full};
+
+const COPY_BYTES: usize = 1 << 20;
+const PAGE_BYTES: u64 = 4096;
+
+/// Create a directory, durably, if it is not there.
+pub fn make_dir(storage: &dyn Storage, dir: &Path) -> Result<()> {
+    if storage.is_dir(dir) {
+        return Ok(());
+    }
+    storage.create_dir(dir).map_err(|e| Error::io("create the directory", dir, e))?;
+    let parent = above(dir);
+    storage.sync_dir(parent).map_err(|e| Error::io("sync the directory", parent, e))
+}
+
+/// Make the names of log, sidecar and directory durable: a writer that died between a creation and
+/// the sync of its directory leaves names that only the cache has, and nobody else would sync them.
+pub fn sync_names(storage: &dyn Storage, sidecar: &Path, dir: &Path) -> Result<()> {
+    let above = above(dir);
+    for dir in [sidecar, dir, above] {
+        match storage.sync_dir(dir) {
+            // The directory above need not be ours; if we made one in it, we may read it.
+            Err(e) if dir == above && e.kind() == io::ErrorKind::PermissionDenied => {}
+            synced => synced.map_err(|e| Error::io("sync the directory", dir, e))?,
+        }
+    }
+    Ok(())
+}
+
+/// The directory that holds a path.
+pub fn above(path: &Path) -> &Path {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    parent.unwrap_or(Path::new("."))
+}
+
+/// Write a stretch of a file again as it is, so that the next sync writes it to the disk.
+pub fn rewrite(file: &dyn File, from: u64, to: u64) -> io::Result<()> {
+    let mut block = vec![0; (to - from).min(COPY_BYTES as u64) as usize];
+    let mut at = from;
+    while at < to {
+        let want = (to - at).min(block.len() as u64) as usize;
+        let target = block.get_mut(..want).unwrap_or_default();
+        let read = read_full(file, target, at)?;
+        if read == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        write_full(file, target.get(..read).unwrap_or_default(), at)?;
+        at += read as u64;
+    }
+    Ok(())
+}
+
+/// Copy the bytes of `file` from `from` on to a new file `BASE.cut-FROM`, durably, but not whole
+/// pages of zeros at the end: these were reserved and never written. `None` if there are only
+/// zeros.
+pub fn save_tail(
+    storage: &dyn Storage,
+    file: &dyn File,
+    base: &Path,
+    mode: u32,
+    from: u64,
+) -> Result<Option<PathBuf>> {
+    let fail = |doing: &str, path: &Path, e: io::Error| Error::io(doing, path, e);
+    let end = file.len().map_err(|e| fail("look at the log", base, e))?;
+    let data = end_of_data(file, from, end).map_err(|e| fail("read the log", base, e))?;
+    if data == from {
+        return Ok(None);
+    }
+    let end = end.min(data.next_multiple_of(PAGE_BYTES));
+    let name = base.file_name().unwrap_or_default().to_string_lossy();
+    let mut path = base.with_file_name(format!("{name}.cut-{from}"));
+    let mut tries = 1;
+    let copy = loop {
+        match storage.create_new(&path, mode) {
+            Ok(copy) => break copy,
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && tries < 1000 => {
+                tries += 1;
+                path.set_file_name(format!("{name}.cut-{from}.{tries}"));
+            }
+            Err(e) => return Err(fail("save the tail", &path, e)),
+        }
+    };
+    let mut block = vec![0; COPY_BYTES];
+    let mut at = from;
+    while at < end {
+        let want = (end - at).min(COPY_BYTES as u64) as usize;
+        let target = block.get_mut(..want).unwrap_or_default();
+        let read = read_full(file, target, at).map_err(|e| fail("read the log", base, e))?;
+        let there = target.get(..read).unwrap_or_default();
+        if there.is_empty() {
+            break;
+        }
+        write_full(&*copy, there, at - from).map_err(|e| fail("save the tail", &path, e))?;
+        at += there.len() as u64;
+    }
+    copy.sync_data().map_err(|e| fail("save the tail", &path, e))?;
+    storage.sync_dir(above(&path)).map_err(|e| fail("save the tail", &path, e))?;
+    Ok(Some(path))
+}

@@ -1,0 +1,55 @@
+//! How a log is opened: the words that all formats share.
+
+use std::str::FromStr;
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// What a handle may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Read: no lock, no writes.
+    Read,
+    /// Append; create the log if it is missing.
+    Append,
+    /// Create; fail if the log exists.
+    Create,
+}
+
+/// What opening for write does with a tail that is not clean.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Recovery {
+    /// Keep every intact record, cut a torn tail, refuse a corrupt log.
+    #[default]
+    Valid,
+    /// The same, and cut intact records that were never acknowledged as durable. Every sync then
+    /// syncs the mark, too. Of what a handle with another setting wrote, nothing is cut, because
+    /// its mark may be older than what it acknowledged.
+    Acknowledged,
+    /// Cut behind the last valid record whatever lies there, after saving what is cut.
+    Spec,
+}
+
+impl FromStr for Recovery {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "valid" => Ok(Self::Valid),
+            "acknowledged" => Ok(Self::Acknowledged),
+            "spec" => Ok(Self::Spec),
+            _ => Err(Error::new(
+                ErrorKind::InvalidArgument,
+                format!("recovery {text:?}, known are \"valid\", \"acknowledged\", \"spec\""),
+            )),
+        }
+    }
+}
+
+/// How much of a log is looked at when it is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// As little as tells where it ends.
+    Quick,
+    /// The checksum of every record.
+    Full,
+}

@@ -1,0 +1,29 @@
+//! The thread behind `interval`: nothing stays unsynced longer, even if no append follows.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use super::Shared;
+use crate::sync::atomic::Ordering;
+
+/// Sync every `interval` until the log is closed or dropped.
+pub fn start(shared: &Arc<Shared>, interval: Duration) -> std::io::Result<()> {
+    let weak = Arc::downgrade(shared);
+    let name = "deedbook-sync".to_string();
+    std::thread::Builder::new().name(name).spawn(move || run(&weak, interval)).map(drop)
+}
+
+fn run(weak: &Weak<Shared>, interval: Duration) {
+    loop {
+        std::thread::sleep(interval);
+        let Some(shared) = weak.upgrade() else { return };
+        if shared.closed.load(Ordering::Acquire) {
+            return;
+        }
+        let end = shared.state().tip.end;
+        // A failure poisons the handle, so the next append tells it.
+        if end > shared.commits.durable() && shared.sync_to(end).is_err() {
+            return;
+        }
+    }
+}

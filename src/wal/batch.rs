@@ -1,0 +1,167 @@
+//! Records encoded before they are appended, so that many cost one write; and many packed into one
+//! record, so that a crash leaves all of them or none.
+
+use super::format::{FORMAT, check_len, encode_record};
+use crate::error::{Error, ErrorKind, Result};
+use crate::sidecar::BLOCK_BYTES;
+
+/// Encoded records, appended with one write by [`Wal::append_batch`](super::Wal::append_batch).
+#[derive(Clone, Debug)]
+pub struct Batch {
+    pub(super) bytes: Vec<u8>,
+    pub(super) records: u64,
+    /// Byte of the last record in `bytes`.
+    pub(super) last_at: usize,
+    pub(super) first_sum: u32,
+    pub(super) last_sum: u32,
+    /// Where blocks for the index may end: records before it, and byte.
+    pub(super) cuts: Vec<(u64, usize)>,
+    record_bytes_max: u64,
+    /// The longest payload: the log may have a lower limit than the batch.
+    pub(super) len_max: usize,
+}
+
+impl Batch {
+    /// An empty batch for payloads of at most `record_bytes_max` bytes.
+    pub fn new(record_bytes_max: u64) -> Self {
+        Self {
+            bytes: Vec::new(),
+            records: 0,
+            last_at: 0,
+            first_sum: 0,
+            last_sum: 0,
+            cuts: Vec::new(),
+            record_bytes_max,
+            len_max: 0,
+        }
+    }
+
+    /// Add a record; returns its byte in the batch: the LSN that
+    /// [`Wal::append_batch`](super::Wal::append_batch) returns, plus this, is the record's LSN. The
+    /// batch is unchanged if the payload is beyond the limit.
+    #[inline]
+    pub fn push(&mut self, payload: &[u8]) -> Result<u64> {
+        check_len(payload.len(), self.record_bytes_max)?;
+        self.len_max = self.len_max.max(payload.len());
+        self.last_at = self.bytes.len();
+        self.last_sum = encode_record(&mut self.bytes, payload);
+        if self.records == 0 {
+            self.first_sum = self.last_sum;
+        }
+        self.records += 1;
+        let block_start = self.cuts.last().map_or(0, |&(_, at)| at);
+        if (self.bytes.len() - block_start) as u64 >= BLOCK_BYTES {
+            self.cuts.push((self.records, self.bytes.len()));
+        }
+        Ok(self.last_at as u64)
+    }
+
+    /// Number of records.
+    pub fn len(&self) -> u64 {
+        self.records
+    }
+
+    /// Whether there are no records.
+    pub fn is_empty(&self) -> bool {
+        self.records == 0
+    }
+
+    /// Size in the log, bytes.
+    pub fn bytes_len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Forget the records and keep the memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.cuts.clear();
+        self.records = 0;
+        self.last_at = 0;
+        self.len_max = 0;
+    }
+}
+
+const PACK_MAGIC: &[u8; 4] = b"DBPK";
+
+/// Pack several payloads into one: `"DBPK"`, their count, and each with its length (u32,
+/// little-endian). One record has one checksum, so a crash leaves all of them or none; readers of
+/// other programs see one ordinary record.
+pub fn pack<T: AsRef<[u8]>>(parts: impl IntoIterator<Item = T>) -> Result<Vec<u8>> {
+    let mut packed = [&PACK_MAGIC[..], &[0; 4]].concat();
+    let mut count = 0u32;
+    for part in parts {
+        let part = part.as_ref();
+        let too_large = || {
+            let message = format!("part of {} bytes, or {count} parts, beyond 2^32", part.len());
+            Error::new(ErrorKind::TooLarge, message).of(FORMAT)
+        };
+        let len = u32::try_from(part.len()).map_err(|_| too_large())?;
+        count = count.checked_add(1).ok_or_else(too_large)?;
+        packed.extend_from_slice(&len.to_le_bytes());
+        packed.extend_from_slice(part);
+    }
+    if let Some(target) = packed.get_mut(4..8) {
+        target.copy_from_slice(&count.to_le_bytes());
+    }
+    Ok(packed)
+}
+
+/// The payloads in a packed one.
+#[derive(Clone, Copy, Debug)]
+pub struct Parts<'a> {
+    left: &'a [u8],
+    count: u32,
+}
+
+impl<'a> Parts<'a> {
+    /// The parts of a payload that [`pack`] made; `None` for any other.
+    pub fn of(payload: &'a [u8]) -> Option<Self> {
+        let rest = payload.strip_prefix(PACK_MAGIC)?;
+        let (count, left) = rest.split_first_chunk::<4>()?;
+        let parts = Self { left, count: u32::from_le_bytes(*count) };
+        // Whole, or not ours at all.
+        let mut walk = parts;
+        for _ in 0..walk.count {
+            walk.step()?;
+        }
+        walk.left.is_empty().then_some(parts)
+    }
+
+    fn step(&mut self) -> Option<&'a [u8]> {
+        let (len, rest) = self.left.split_first_chunk::<4>()?;
+        let (part, left) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
+        self.left = left;
+        Some(part)
+    }
+}
+
+impl<'a> Iterator for Parts<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        self.count = self.count.checked_sub(1)?;
+        self.step()
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.count as usize, Some(self.count as usize))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_packed_comes_out_and_nothing_else_does() {
+        for parts in [vec![], vec![&b""[..]], vec![b"one", b"", b"three"]] {
+            let packed = pack(&parts).unwrap();
+            assert_eq!(Parts::of(&packed).unwrap().collect::<Vec<_>>(), parts);
+            for cut in 0..packed.len() {
+                assert!(Parts::of(&packed[..cut]).is_none());
+            }
+            assert!(Parts::of(&[&packed[..], b"x"].concat()).is_none());
+        }
+        assert!(Parts::of(b"DBPK\xff\xff\xff\xff").is_none());
+    }
+}

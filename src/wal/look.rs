@@ -1,0 +1,225 @@
+//! Looking at a log before anything is decided: which files, where its head is, what the mark
+//! says. Changes nothing.
+
+use std::io;
+use std::sync::Arc;
+
+use super::format::{Codec, FORMAT, RECORD_BYTES_MAX, SEGMENT_BYTES, segment_name};
+use super::intent::Intent;
+use super::options::{Layout, Options};
+use super::place::{Head, Place, Surveyed, segment_bytes_of, survey};
+use super::recover::{Findings, Subject, look};
+use super::segments::Segments;
+use super::settings::Settings;
+use crate::error::{Error, ErrorKind, Result};
+use crate::mode::Depth;
+use crate::scan::{Found as Walked, Scanner};
+use crate::sidecar::{Found, Mark, MarkFile, MarkUse};
+use crate::storage::{Access, File};
+
+/// A log that was looked at, before anything is decided.
+pub struct Looked {
+    pub file: Arc<dyn File>,
+    pub segments: Option<Arc<Segments>>,
+    pub layout: Layout,
+    pub codec: Codec,
+    pub settings: Option<Settings>,
+    pub findings: Findings,
+    /// The mark, if it is this log's.
+    pub mark: Option<Mark>,
+    /// Segments below the head that a crash brought back.
+    pub below: Vec<u64>,
+    /// The head is known from the mark alone.
+    pub head_lost: bool,
+    /// A truncation of the end was begun: everything from there on is to be cut.
+    pub cut_begun: bool,
+    /// A mark above the end stands in the sidecar.
+    pub mark_above: bool,
+    /// Byte behind the last one there is, also behind a gap or what is to be cut.
+    pub whole_end: u64,
+}
+
+impl Looked {
+    /// Make the log durable from byte `offset` on, whoever wrote it.
+    pub fn sync_from(&self, offset: u64) -> io::Result<()> {
+        match &self.segments {
+            Some(segments) => segments.sync_from(offset),
+            None => self.file.sync_data(),
+        }
+    }
+}
+
+/// The error of a log that is not there.
+pub fn missing(place: &Place) -> Error {
+    let message = match place.single {
+        true => "no such file",
+        false => "no log: the directory has no segments",
+    };
+    Error::new(ErrorKind::Missing, message).at(&place.log)
+}
+
+/// Look at a log; changes nothing.
+pub fn look_at(options: &Options, place: &Place, access: Access, depth: Depth) -> Result<Looked> {
+    options.check()?;
+    let storage = &*options.storage;
+    let settings = Settings::load(storage, &place.sidecar)?;
+    if let Some(settings) = settings {
+        settings.check_layout(options.layout, &place.log)?;
+    }
+    let asked = options.record_bytes_max;
+    let limit = settings.map_or(asked.unwrap_or(RECORD_BYTES_MAX), |settings| {
+        settings.record_bytes_max.max(asked.unwrap_or(0))
+    });
+    let codec = Codec::new(limit);
+    let found = MarkFile::load(storage, &place.sidecar)
+        .map_err(|e| Error::io("read the mark", &place.sidecar, e))?;
+    let mark = match found {
+        Found::Mark(mark) => Some(mark),
+        Found::Missing | Found::Damaged => None,
+    };
+    let view = Looking { options, place, access, depth, codec, settings, mark };
+    let damaged = found == Found::Damaged;
+    if place.single {
+        return view.single(damaged);
+    }
+    let indices = place.indices(storage)?;
+    let marker = place.head(storage)?;
+    if indices.is_empty() && marker == Head::Absent {
+        return Err(match mark.filter(|mark| mark.end > 0) {
+            Some(mark) => lost_log(place, &mark),
+            None => missing(place),
+        });
+    }
+    let told = options.layout.and_then(Layout::segment_bytes);
+    let kept = settings.and_then(|settings| settings.segment_bytes);
+    let segment_bytes = match told.or(kept) {
+        Some(bytes) => bytes,
+        None => segment_bytes_of(place, storage, &indices, SEGMENT_BYTES)?,
+    };
+    let why = match marker {
+        Head::At(head) => return view.segmented(&indices, head, segment_bytes, damaged),
+        Head::Absent => "there is no head marker".to_string(),
+        Head::Damaged(why) => format!("the head marker is damaged: {why}"),
+    };
+    // What the marker said may still be known to the mark, if that is this log's.
+    if let Some(mark) = mark.filter(|mark| mark.start > 0)
+        && let Ok(mut looked) = view.segmented(&indices, mark.start, segment_bytes, damaged)
+        && looked.findings.mark == MarkUse::Used
+    {
+        looked.head_lost = true;
+        return Ok(looked);
+    }
+    if indices.first() != Some(&0) {
+        let message = format!(
+            "{why}, and {} is missing: where the first record begins is not known",
+            segment_name(0)
+        );
+        return Err(Error::new(ErrorKind::Corrupt, message).at(&place.log));
+    }
+    view.segmented(&indices, 0, segment_bytes, damaged)
+}
+
+struct Looking<'a> {
+    options: &'a Options,
+    place: &'a Place,
+    access: Access,
+    depth: Depth,
+    codec: Codec,
+    settings: Option<Settings>,
+    mark: Option<Mark>,
+}
+
+impl Looking<'_> {
+    fn single(&self, damaged_mark: bool) -> Result<Looked> {
+        let log = &self.place.log;
+        let opened = self.options.storage.open(log, self.access);
+        let file: Arc<dyn File> = Arc::from(opened.map_err(|e| Error::io("open the log", log, e))?);
+        let end = file.len().map_err(|e| Error::io("look at the log", log, e))?;
+        let surveyed = Surveyed { end, ..Surveyed::default() };
+        self.at(file, None, Layout::Single, 0, surveyed, damaged_mark)
+    }
+
+    fn segmented(
+        &self,
+        indices: &[u64],
+        head: u64,
+        segment_bytes: u64,
+        damaged_mark: bool,
+    ) -> Result<Looked> {
+        let storage = &self.options.storage;
+        let found = survey(self.place, &**storage, indices, head, segment_bytes)?;
+        let segments = Arc::new(Segments::new(
+            storage.clone(),
+            &self.place.dir,
+            segment_bytes,
+            self.access,
+            self.options.file_mode,
+            found.extent.clone(),
+        ));
+        let layout = Layout::Segmented { segment_bytes };
+        self.at(segments.clone(), Some(segments), layout, head, found, damaged_mark)
+    }
+
+    fn at(
+        &self,
+        file: Arc<dyn File>,
+        segments: Option<Arc<Segments>>,
+        layout: Layout,
+        head: u64,
+        surveyed: Surveyed,
+        damaged_mark: bool,
+    ) -> Result<Looked> {
+        let Self { place, codec, depth, .. } = *self;
+        let fail = |e: io::Error| Error::io("read the log", &place.log, e).of(FORMAT);
+        let intent = Intent::load(&*self.options.storage, &place.sidecar)?;
+        let intent = match intent {
+            Some(intent) if is_ours(&*file, codec, head, &intent).map_err(fail)? => Some(intent),
+            _ => None,
+        };
+        let whole_end = surveyed.end;
+        let end = intent.map_or(whole_end, |intent| intent.end.min(whole_end));
+        let above = |mark: &Mark| intent.is_some_and(|intent| mark.end > intent.end);
+        let mark = self.mark.filter(|mark| !above(mark));
+        let gap = surveyed.gap.as_deref().filter(|_| intent.is_none());
+        let subject = Subject { file: &*file, file_end: end, head, codec, gap };
+        let findings = look(subject, mark, damaged_mark, depth).map_err(fail)?;
+        let known = matches!(findings.mark, MarkUse::Used | MarkUse::Lost);
+        Ok(Looked {
+            file,
+            segments,
+            layout,
+            codec,
+            settings: self.settings,
+            findings,
+            mark: mark.filter(|_| known),
+            below: surveyed.below,
+            head_lost: false,
+            cut_begun: intent.is_some(),
+            mark_above: self.mark.is_some_and(|mark| above(&mark)),
+            whole_end,
+        })
+    }
+}
+
+/// Whether the log has the record that the intent wants to be the last one.
+fn is_ours(file: &dyn File, codec: Codec, head: u64, intent: &Intent) -> io::Result<bool> {
+    if intent.end == head {
+        return Ok(true);
+    }
+    if intent.end < head || intent.last_offset < head || intent.last_offset >= intent.end {
+        return Ok(false);
+    }
+    let mut scanner = Scanner::new(codec, intent.last_offset, intent.end);
+    let Walked::Record { frame, .. } = scanner.next(file)? else { return Ok(false) };
+    Ok(frame.crc == intent.last_sum && scanner.position() == intent.end)
+}
+
+/// The error of a log that is gone while its mark says what was in it.
+pub fn lost_log(place: &Place, mark: &Mark) -> Error {
+    let message = format!(
+        "lost acknowledged records: the log is missing or empty, {} records up to byte {} were \
+         acknowledged; if it was removed on purpose, remove .deedbook beside it",
+        mark.records, mark.end
+    );
+    Error::new(ErrorKind::LostRecords, message).of(FORMAT).at(&place.log).offset_at(0)
+}

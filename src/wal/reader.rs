@@ -1,0 +1,256 @@
+//! Reading: bounds, one record, ranges, and looking for what others appended.
+
+use std::sync::Arc;
+
+use super::cursor::{Cursor, OnCorrupt};
+use super::format::{Codec, FORMAT, Lsn};
+use super::open::fill;
+use super::survey::Borders;
+use super::tip::Tip;
+use super::{Mode, Shared, Wal};
+use crate::error::{Error, ErrorKind, Result};
+use crate::scan::{Found, Scanner};
+use crate::sidecar::{BLOCK_BYTES, Entry, Found as MarkFound, MarkFile};
+use crate::sync::atomic::Ordering;
+
+/// One record of a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// The byte at which it begins.
+    pub lsn: Lsn,
+    /// The payload.
+    pub payload: Vec<u8>,
+}
+
+/// Records of a range as an iterator; ends behind the first error.
+#[derive(Debug)]
+pub struct Iter {
+    cursor: Cursor,
+    failed: bool,
+}
+
+impl Iterator for Iter {
+    type Item = Result<Record>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.failed {
+            return None;
+        }
+        match self.cursor.next() {
+            Ok(record) => record
+                .map(|record| Ok(Record { lsn: record.lsn, payload: record.payload.to_vec() })),
+            Err(error) => {
+                self.failed = true;
+                Some(Err(error))
+            }
+        }
+    }
+}
+
+impl Wal {
+    /// First and last record, or `None` while there are none.
+    pub fn bounds(&self) -> Result<Option<(Lsn, Lsn)>> {
+        let tip = self.usable()?.state().tip;
+        Ok((tip.records > 0).then_some((Lsn(tip.start), Lsn(tip.last_offset))))
+    }
+
+    /// Where the first record begins, or will: 0 until a prefix is dropped.
+    pub fn head(&self) -> Result<Lsn> {
+        Ok(Lsn(self.usable()?.state().tip.start))
+    }
+
+    /// Where the next record will begin.
+    pub fn end(&self) -> Result<Lsn> {
+        Ok(Lsn(self.usable()?.state().tip.end))
+    }
+
+    /// The end of what is on stable storage; `None` if a reader finds nothing that tells it.
+    pub fn durable_end(&self) -> Result<Option<Lsn>> {
+        let shared = self.usable()?;
+        if shared.mode != Mode::Read {
+            return Ok(Some(Lsn(shared.commits.durable())));
+        }
+        let seen = shared.durable_seen.load(Ordering::Acquire);
+        Ok((seen != u64::MAX).then_some(Lsn(seen)))
+    }
+
+    /// Number of records.
+    pub fn len(&self) -> Result<u64> {
+        Ok(self.usable()?.state().tip.records)
+    }
+
+    /// Whether there are no records.
+    pub fn is_empty(&self) -> Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    /// The payload of the record that begins at `lsn`. What only looks like a record, inside the
+    /// payload of one, is refused.
+    pub fn read(&self, lsn: Lsn) -> Result<Vec<u8>> {
+        let mut cursor = self.cursor(Some(lsn), None, OnCorrupt::Raise)?;
+        match cursor.next()? {
+            Some(record) => Ok(record.payload.to_vec()),
+            None => {
+                let message = format!("no record at lsn {lsn}, the log ends there");
+                Err(self.usable()?.refused(ErrorKind::OutOfRange, message))
+            }
+        }
+    }
+
+    /// The records from `from` on (`None`: the first), which must be the beginning of one or the
+    /// log's end.
+    pub fn iter(&self, from: Option<Lsn>) -> Result<Iter> {
+        Ok(Iter { cursor: self.cursor(from, None, OnCorrupt::Raise)?, failed: false })
+    }
+
+    /// Walk the records in `from..to`, both of which must lie between records, as far as the log
+    /// goes now.
+    pub fn cursor(
+        &self,
+        from: Option<Lsn>,
+        to: Option<Lsn>,
+        on_corrupt: OnCorrupt,
+    ) -> Result<Cursor> {
+        let shared = self.usable()?;
+        let (tip, damage) = {
+            let state = shared.state();
+            (state.tip, state.damage.clone())
+        };
+        let start = from.map_or(tip.start, |lsn| lsn.0);
+        // Skipping reads on behind the valid prefix, where no border is known.
+        let behind = damage.is_some() && start > tip.end;
+        if start != tip.start && !behind {
+            shared.locate(tip, Lsn(start))?;
+        }
+        let end = match (to, &damage) {
+            (Some(to), _) if to.0 <= tip.end => {
+                shared.locate(tip, to)?;
+                to.0
+            }
+            (_, Some(_)) => {
+                let fail = |e| Error::io("look at the log", &shared.place.log, e).of(FORMAT);
+                let there = shared.file.len().map_err(fail)?.max(tip.end);
+                to.map_or(there, |to| to.0.min(there))
+            }
+            (_, None) => tip.end,
+        };
+        let trailing = damage.filter(|damage| damage.offset >= end && to.is_none());
+        let cursor = Cursor::new(
+            shared.file.clone(),
+            &shared.place.log,
+            shared.codec,
+            start,
+            end,
+            on_corrupt,
+            shared.borders(),
+        );
+        Ok(cursor.with_trailing(trailing))
+    }
+
+    /// Look for records that other processes appended; returns the end. A writer knows its end.
+    pub fn refresh(&self) -> Result<Lsn> {
+        let shared = self.usable()?;
+        if shared.mode != Mode::Read {
+            return self.end();
+        }
+        let mut state = shared.state();
+        let fail = |e| Error::io("read the log", &shared.place.log, e).of(FORMAT);
+        let there = shared.file.len().map_err(fail)?;
+        if there < state.tip.end {
+            let message = format!(
+                "the log ends at {there} now and was read up to {}: truncated, open it anew",
+                state.tip.end
+            );
+            return Err(shared.refused(ErrorKind::OutOfRange, message));
+        }
+        let mut scanner = Scanner::new(shared.codec, state.tip.end, there);
+        let mut grown = false;
+        while let Found::Record { offset, frame } = scanner.next(&*shared.file).map_err(fail)? {
+            state.tip.push(offset, frame.framed_len(), frame.crc);
+            grown = true;
+            if state.tip.end - state.block_start >= BLOCK_BYTES {
+                let (ordinal, offset) = (state.tip.first + state.tip.records, state.tip.end);
+                shared.index().push(Entry { ordinal, offset, sum: 0 });
+                state.block_start = offset;
+            }
+        }
+        if grown {
+            state.damage = None;
+        }
+        let tip = state.tip;
+        drop(state);
+        let storage = &*shared.options.storage;
+        if let Ok(MarkFound::Mark(mark)) = MarkFile::load(storage, &shared.place.sidecar)
+            && mark.records > 0
+            && mark.start >= tip.start
+        {
+            shared.durable_seen.store(mark.end.min(tip.end), Ordering::Release);
+        }
+        Ok(Lsn(tip.end))
+    }
+}
+
+impl Shared {
+    pub(super) fn borders(&self) -> Borders {
+        let durable_end = match self.mode {
+            Mode::Read => Some(self.durable_seen.load(Ordering::Acquire)).filter(|&e| e < u64::MAX),
+            // Everything up to the tip was found intact, or written by this handle.
+            _ => Some(self.state().tip.end),
+        };
+        Borders { index: self.index.clone(), mark: None, durable_end }
+    }
+
+    /// The ordinal of the record at `lsn`, or of the one that the end will get. Lengths alone are
+    /// believed on the way, from the nearest known border.
+    pub(super) fn locate(&self, tip: Tip, lsn: Lsn) -> Result<u64> {
+        let Lsn(target) = lsn;
+        let refuse = |message| Err(self.refused(ErrorKind::OutOfRange, message));
+        if target < tip.start {
+            return refuse(format!("lsn {lsn} was dropped, the log begins at {}", tip.start));
+        }
+        if target > tip.end {
+            return refuse(format!("lsn {lsn}, the log ends at {}", tip.end));
+        }
+        if target == tip.end {
+            return Ok(tip.first + tip.records);
+        }
+        let near = self.index().last_where(|entry| entry.offset <= target);
+        let (mut ordinal, from) = match near.filter(|(_, entry)| entry.offset >= tip.start) {
+            Some((_, entry)) => (entry.ordinal, entry.offset),
+            None => (tip.first, tip.start),
+        };
+        let codec = Codec { check: false, ..self.codec };
+        let mut scanner = Scanner::new(codec, from, tip.end);
+        while scanner.position() < target {
+            let at = scanner.position();
+            let found = scanner.next(&*self.file).map_err(|e| {
+                Error::io("read the log", &self.place.log, e).of(FORMAT).offset_at(at)
+            })?;
+            match found {
+                Found::Record { .. } => ordinal += 1,
+                Found::Stop { offset, why } => {
+                    let message = format!("record at lsn {offset}: {}", why.reason());
+                    let error = Error::new(ErrorKind::Corrupt, message).of(FORMAT);
+                    return Err(error.at(&self.place.log).offset_at(offset));
+                }
+                Found::End => break,
+            }
+            if scanner.position() > target {
+                let message = format!("lsn {lsn} lies inside the record at lsn {at}");
+                return Err(self.refused(ErrorKind::OutOfRange, message));
+            }
+        }
+        Ok(ordinal)
+    }
+
+    /// Have the index in memory reach the end of the log, if it lags far behind.
+    #[allow(dead_code)]
+    pub(super) fn catch_up(&self, tip: Tip) {
+        fill(&mut self.index(), &*self.file, self.codec, tip);
+    }
+
+    #[allow(dead_code)]
+    pub(super) fn file(&self) -> Arc<dyn crate::storage::File> {
+        self.file.clone()
+    }
+}

@@ -1,0 +1,381 @@
+//! Segment files as one continuous [`File`]: byte `O` lies in segment `O / S` at `O % S`.
+//!
+//! Records know nothing of segments and span them. What is unsynced is a set of segments, not a
+//! watermark: a late write into an older segment is synced with the rest. Few files are open at a
+//! time, whatever their number.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::format::segment_name;
+use crate::storage::{Access, File, FileId, Storage};
+use crate::sync::{Mutex, lock};
+
+/// Segments open at a time, and unsynced ones at a time: a further one is synced first.
+const OPEN_MAX: usize = 16;
+
+/// The segment files of a log.
+#[derive(Debug)]
+pub struct Segments {
+    storage: Arc<dyn Storage>,
+    dir: PathBuf,
+    segment_bytes: u64,
+    access: Access,
+    file_mode: u32,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Lowest segment that counts.
+    first: u64,
+    /// Behind the highest segment that counts.
+    next: u64,
+    /// Segments behind a gap, which a cut removes.
+    stray: Vec<u64>,
+    /// Open files, the one used last at the end.
+    open: Vec<(u64, Arc<dyn File>)>,
+    dirty: BTreeSet<u64>,
+    /// Whether segments were created or removed since the last sync.
+    names_dirty: bool,
+    /// Why a sync failed: no later one can make up for it.
+    failed: Option<String>,
+}
+
+/// What a listing of the directory says.
+#[derive(Clone, Debug, Default)]
+pub struct Extent {
+    /// Lowest segment that counts.
+    pub first: u64,
+    /// Behind the highest one before any gap.
+    pub next: u64,
+    /// Segments behind a gap.
+    pub stray: Vec<u64>,
+}
+
+impl Segments {
+    /// The segments of `extent`.
+    pub fn new(
+        storage: Arc<dyn Storage>,
+        dir: &Path,
+        segment_bytes: u64,
+        access: Access,
+        file_mode: u32,
+        extent: Extent,
+    ) -> Self {
+        let state = State {
+            first: extent.first,
+            next: extent.next,
+            stray: extent.stray,
+            open: Vec::new(),
+            dirty: BTreeSet::new(),
+            names_dirty: false,
+            failed: None,
+        };
+        let dir = dir.to_path_buf();
+        Self { storage, dir, segment_bytes, access, file_mode, state: Mutex::new(state) }
+    }
+
+    /// Path of a segment.
+    pub fn path(&self, index: u64) -> PathBuf {
+        self.dir.join(segment_name(index))
+    }
+
+    /// Lowest segment that counts, and the one behind the highest.
+    pub fn range(&self) -> std::ops::Range<u64> {
+        let state = lock(&self.state);
+        state.first..state.next
+    }
+
+    /// Remove the segments below `first`, oldest first, durably: what a crash leaves of them lies
+    /// below the head and does not count.
+    pub fn remove_below(&self, first: u64) -> io::Result<()> {
+        let mut state = lock(&self.state);
+        let from = state.first;
+        state.first = first.max(from);
+        state.open.retain(|(index, _)| *index >= first);
+        state.dirty = state.dirty.split_off(&first);
+        for index in from..first {
+            remove(&*self.storage, &self.path(index))?;
+        }
+        self.storage.sync_dir(&self.dir)
+    }
+
+    /// Have the segment that contains byte `offset` exist, durably.
+    pub fn hold(&self, offset: u64) -> io::Result<()> {
+        let mut state = lock(&self.state);
+        while state.next <= offset / self.segment_bytes {
+            self.create(&mut state)?;
+        }
+        drop(state);
+        self.sync_data()
+    }
+
+    /// Whether segments lie behind a gap.
+    pub fn has_stray(&self) -> bool {
+        !lock(&self.state).stray.is_empty()
+    }
+
+    /// Rename the segments behind a gap, so that no reader takes them for a part of the log and
+    /// nothing is lost.
+    pub fn set_stray_aside(&self) -> io::Result<()> {
+        let mut state = lock(&self.state);
+        let stray = std::mem::take(&mut state.stray);
+        for index in stray.iter().rev() {
+            let path = self.path(*index);
+            self.storage.rename(&path, &path.with_extension("wal.cut"))?;
+        }
+        if stray.is_empty() { Ok(()) } else { self.storage.sync_dir(&self.dir) }
+    }
+
+    /// Sync every segment from the one with byte `offset` on, whoever wrote it, and their names.
+    pub fn sync_from(&self, offset: u64) -> io::Result<()> {
+        let mut state = lock(&self.state);
+        for index in (offset / self.segment_bytes).max(state.first)..state.next {
+            let file = self.file(&mut state, index)?;
+            self.sync_one(&mut state, &*file)?;
+            state.dirty.remove(&index);
+        }
+        state.names_dirty = false;
+        self.storage.sync_dir(&self.dir)
+    }
+
+    fn create(&self, state: &mut State) -> io::Result<Arc<dyn File>> {
+        let index = state.next;
+        let file: Arc<dyn File> =
+            Arc::from(self.storage.create_new(&self.path(index), self.file_mode)?);
+        state.next = index + 1;
+        state.names_dirty = true;
+        state.dirty.insert(index);
+        self.keep(state, index, file.clone())?;
+        Ok(file)
+    }
+
+    /// Remember an open file; the one unused for longest is closed, after a sync if it needs one,
+    /// because a failure of the disk is told only to those who had the file open.
+    fn keep(&self, state: &mut State, index: u64, file: Arc<dyn File>) -> io::Result<()> {
+        state.open.push((index, file));
+        if state.open.len() > OPEN_MAX {
+            let (old, file) = state.open.remove(0);
+            if state.dirty.contains(&old) {
+                self.sync_one(state, &*file)?;
+                state.dirty.remove(&old);
+            }
+        }
+        Ok(())
+    }
+
+    fn sync_one(&self, state: &mut State, file: &dyn File) -> io::Result<()> {
+        let synced = file.sync_data();
+        if let Err(e) = &synced {
+            state.failed.get_or_insert_with(|| e.to_string());
+        }
+        synced
+    }
+
+    fn file(&self, state: &mut State, index: u64) -> io::Result<Arc<dyn File>> {
+        if let Some((last, file)) = state.open.last()
+            && *last == index
+        {
+            return Ok(file.clone());
+        }
+        if let Some(at) = state.open.iter().position(|(open, _)| *open == index) {
+            let entry = state.open.remove(at);
+            let file = entry.1.clone();
+            state.open.push(entry);
+            return Ok(file);
+        }
+        let path = self.path(index);
+        let file = self.storage.open(&path, self.access).map_err(|e| match e.kind() {
+            io::ErrorKind::NotFound => {
+                io::Error::other(format!("segment {} is gone", segment_name(index)))
+            }
+            _ => e,
+        })?;
+        let file: Arc<dyn File> = Arc::from(file);
+        self.keep(state, index, file.clone())?;
+        Ok(file)
+    }
+
+    /// Segments that others created since.
+    fn grow(&self, state: &mut State) -> io::Result<u64> {
+        loop {
+            if state.next == state.first {
+                return Ok(state.first * self.segment_bytes);
+            }
+            let index = state.next - 1;
+            let len = self.file(state, index)?.len()?;
+            if len < self.segment_bytes || self.access == Access::Write {
+                return Ok(index * self.segment_bytes + len);
+            }
+            match self.storage.open(&self.path(state.next), self.access) {
+                Ok(file) => {
+                    let next = state.next;
+                    state.next += 1;
+                    self.keep(state, next, Arc::from(file))?;
+                }
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                    return Ok(index * self.segment_bytes + len);
+                }
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    fn place(&self, offset: u64, len: usize) -> (u64, u64, usize) {
+        let (index, at) = (offset / self.segment_bytes, offset % self.segment_bytes);
+        (index, at, (self.segment_bytes - at).min(len as u64) as usize)
+    }
+}
+
+/// Remove a file that may be gone already.
+pub fn remove(storage: &dyn Storage, path: &Path) -> io::Result<()> {
+    match storage.remove(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+impl File for Segments {
+    fn len(&self) -> io::Result<u64> {
+        let mut state = lock(&self.state);
+        self.grow(&mut state)
+    }
+
+    /// The lowest segment's.
+    fn id(&self) -> io::Result<FileId> {
+        let mut state = lock(&self.state);
+        match state.first < state.next {
+            true => {
+                let first = state.first;
+                self.file(&mut state, first)?.id()
+            }
+            false => Ok(FileId::default()),
+        }
+    }
+
+    fn is_unlinked(&self) -> io::Result<bool> {
+        let mut state = lock(&self.state);
+        match state.next.checked_sub(1).filter(|last| *last >= state.first) {
+            Some(last) => self.file(&mut state, last)?.is_unlinked(),
+            None => Ok(false),
+        }
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        let (index, at, len) = self.place(offset, buf.len());
+        let mut state = lock(&self.state);
+        if index >= state.next {
+            self.grow(&mut state)?;
+            if index >= state.next {
+                return Ok(0);
+            }
+        }
+        if index < state.first {
+            let name = segment_name(index);
+            return Err(io::Error::other(format!("segment {name} was dropped")));
+        }
+        let inner = index + 1 < state.next;
+        let file = self.file(&mut state, index)?;
+        drop(state);
+        let read = file.read_at(buf.get_mut(..len).unwrap_or_default(), at)?;
+        if read == 0 && inner && len > 0 {
+            // Not the end of the log: others follow.
+            let (name, has) = (segment_name(index), file.len()?);
+            let message =
+                format!("segment {name} has {has} bytes, must have {}", self.segment_bytes);
+            return Err(io::Error::other(message));
+        }
+        Ok(read)
+    }
+
+    /// At most up to the end of a segment.
+    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<usize> {
+        let (index, at, len) = self.place(offset, buf.len());
+        let mut state = lock(&self.state);
+        let file = match index == state.next {
+            true => self.create(&mut state)?,
+            false => self.file(&mut state, index)?,
+        };
+        drop(state);
+        let written = file.write_at(buf.get(..len).unwrap_or_default(), at);
+        // Behind the write: a sync that took the set in between has not covered it.
+        lock(&self.state).dirty.insert(index);
+        written
+    }
+
+    /// Cut; segments go newest first, so that no crash leaves one behind a gap.
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        let mut state = lock(&self.state);
+        let last = (len.saturating_sub(1) / self.segment_bytes).max(state.first);
+        let mut gone = std::mem::take(&mut state.stray);
+        gone.extend((last + 1)..state.next);
+        gone.sort_unstable();
+        state.open.retain(|(index, _)| *index <= last);
+        state.dirty.retain(|index| *index <= last);
+        state.next = state.next.min(last + 1);
+        for index in gone.iter().rev() {
+            remove(&*self.storage, &self.path(*index))?;
+        }
+        if !gone.is_empty() {
+            state.names_dirty = true;
+        }
+        if last >= state.next {
+            return Ok(());
+        }
+        let file = self.file(&mut state, last)?;
+        state.dirty.insert(last);
+        file.set_len(len - last * self.segment_bytes)
+    }
+
+    fn allocate(&self, len: u64) -> io::Result<bool> {
+        let mut state = lock(&self.state);
+        let last = len.saturating_sub(1) / self.segment_bytes;
+        let mut index = state.next.saturating_sub(1).max(state.first);
+        while index <= last {
+            let file = match index == state.next {
+                true => self.create(&mut state)?,
+                false => self.file(&mut state, index)?,
+            };
+            let want = (len - index * self.segment_bytes).min(self.segment_bytes);
+            if !file.allocate(want)? {
+                return Ok(false);
+            }
+            state.dirty.insert(index);
+            index += 1;
+        }
+        Ok(true)
+    }
+
+    /// Return when every segment written since the last sync is on stable storage, and its name.
+    fn sync_data(&self) -> io::Result<()> {
+        let mut state = lock(&self.state);
+        if let Some(why) = &state.failed {
+            return Err(io::Error::other(format!("an earlier sync failed: {why}")));
+        }
+        let dirty = std::mem::take(&mut state.dirty);
+        let names_dirty = std::mem::take(&mut state.names_dirty);
+        let mut files = Vec::with_capacity(dirty.len());
+        for index in dirty {
+            match self.file(&mut state, index) {
+                Ok(file) => files.push(file),
+                Err(e) => {
+                    state.failed.get_or_insert_with(|| e.to_string());
+                    return Err(e);
+                }
+            }
+        }
+        // Appends go on meanwhile.
+        drop(state);
+        let synced = files
+            .iter()
+            .try_for_each(|file| file.sync_data())
+            .and_then(|()| if names_dirty { self.storage.sync_dir(&self.dir) } else { Ok(()) });
+        if let Err(e) = &synced {
+            lock(&self.state).failed.get_or_insert_with(|| e.to_string());
+        }
+        synced
+    }
+}

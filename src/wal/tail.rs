@@ -1,0 +1,144 @@
+//! What opening for write does about the end of a log: cut a torn tail, refuse damage, make durable
+//! what is kept, and mark it.
+
+use std::io;
+use std::path::Path;
+
+use super::cursor::corrupt;
+use super::format::{FORMAT, HEAD_NAME, segment_name};
+use super::intent::Intent;
+use super::look::Looked;
+use super::options::{Options, Recovery};
+use super::place::Place;
+use super::report::RecoveryReport;
+use super::segments::remove;
+use super::tip::Tip;
+use crate::error::{Error, ErrorKind, Result};
+use crate::mend::{rewrite, save_tail, sync_names};
+use crate::scan::Verdict;
+use crate::sidecar::{Mark, MarkFile, MarkUse};
+
+/// Cut what may be cut, or refuse; then make durable what was found, and mark it.
+pub fn settle(
+    looked: &mut Looked,
+    options: &Options,
+    place: &Place,
+) -> Result<(RecoveryReport, MarkFile)> {
+    let (storage, log) = (&*options.storage, &*place.log);
+    let fail = |doing: &str, e: io::Error| Error::io(doing, log, e).of(FORMAT);
+    let mut report = RecoveryReport::new(&looked.findings);
+    refuse_damage(looked, options, log)?;
+    let findings = &mut looked.findings;
+    if options.recovery == Recovery::Spec && !looked.cut_begun {
+        // Of segments behind a gap only those before it can be saved under their byte; the others
+        // stay aside whole.
+        let base = saved_name(place);
+        let end = findings.tip.end;
+        report.saved_to = save_tail(storage, &*looked.file, &base, options.file_mode, end)?;
+        if let Some(segments) = &looked.segments {
+            segments.set_stray_aside().map_err(|e| fail("set segments aside", e))?;
+        }
+    }
+    // A mark that is not exact may be older than what was acknowledged.
+    let exact = options.recovery == Recovery::Acknowledged;
+    if let (true, MarkUse::Used, Some(mark)) =
+        (exact, findings.mark, looked.mark.filter(|mark| mark.exact))
+        && mark.start == findings.tip.start
+    {
+        report.cut_records = findings.tip.records - mark.records;
+        findings.tip = Tip::of_mark(&mark);
+        findings.blocks.retain(|&(_, offset)| offset <= mark.end);
+    }
+    let tip = findings.tip;
+    if looked.head_lost {
+        place.store_head(options, tip.start)?;
+    }
+    remove_below(looked, options, place)?;
+    report.removed_segments = looked.below.clone();
+    let stray = looked.segments.as_ref().is_some_and(|segments| segments.has_stray());
+    let cut = looked.whole_end > tip.end || stray;
+    let id = looked.file.id().map_err(|e| fail("look at", e))?;
+    // A mark that names another file was copied with the log: the copy may be in the cache only.
+    let holds = |mark: Mark| {
+        (mark.start, mark.end, mark.records, mark.file) == (tip.start, tip.end, tip.records, id)
+    };
+    let unmarked = !looked.mark.is_some_and(holds);
+    let mark = Mark { exact, ..tip.mark(id) };
+    if looked.mark_above || looked.mark.is_some_and(|mark| mark.end > tip.end) {
+        // Before the cut: a mark above the end would say that acknowledged records are lost.
+        MarkFile::reset(storage, &place.sidecar, &mark, options.file_mode)
+            .map_err(|e| fail("lower the mark", e))?;
+    }
+    if cut {
+        looked.file.set_len(tip.end).map_err(|e| fail("cut the tail", e))?;
+        report.cut_bytes = looked.whole_end - tip.end;
+    }
+    let from = looked.mark.map_or(tip.start, |mark| mark.end.clamp(tip.start, tip.end));
+    if looked.mark.is_some() && from < tip.end {
+        // After a failed sync the system takes pages for clean that never reached the disk.
+        rewrite(&*looked.file, from, tip.end).map_err(|e| fail("write the tail again", e))?;
+    }
+    if cut || unmarked {
+        // What survived a crash in the page cache is durable only from here on.
+        let whole = looked.mark.is_none_or(|mark| mark.file != id);
+        looked.sync_from(if whole { tip.start } else { from }).map_err(|e| fail("sync", e))?;
+    }
+    if looked.cut_begun {
+        Intent::clear(options, &place.sidecar)?;
+        report.finished_truncation = true;
+    }
+    // An exact mark is stored anew: after a failed sync only the cache may have the one found.
+    let keeps = looked.mark.filter(|mark| !unmarked && !exact && !mark.exact);
+    let mark_file = match keeps {
+        Some(_) => MarkFile::open(storage, &place.sidecar).map_err(|e| fail("open the mark", e))?,
+        None => {
+            let (index_entries, index_chain) = match looked.mark {
+                Some(old) if old.end <= tip.end => (old.index_entries, old.index_chain),
+                _ => (0, 0),
+            };
+            let mark = Mark { index_entries, index_chain, ..mark };
+            MarkFile::reset(storage, &place.sidecar, &mark, options.file_mode)
+                .map_err(|e| fail("store the mark", e))?
+        }
+    };
+    if !keeps.is_some_and(|mark| mark.closed) {
+        sync_names(storage, &place.sidecar, &place.dir)?;
+    }
+    Ok((report, mark_file))
+}
+
+fn refuse_damage(looked: &Looked, options: &Options, log: &Path) -> Result<()> {
+    let findings = &looked.findings;
+    if findings.verdict != Verdict::Corrupt || options.recovery == Recovery::Spec {
+        return Ok(());
+    }
+    let Some(damage) = &findings.damage else {
+        return Err(Error::new(ErrorKind::Corrupt, "damaged").at(log));
+    };
+    let lost = findings.mark == MarkUse::Lost;
+    Err(corrupt(log, damage, if lost { ErrorKind::LostRecords } else { ErrorKind::Corrupt }))
+}
+
+/// What a crash brought back below the head goes again, oldest first, once the head is durable.
+fn remove_below(looked: &Looked, options: &Options, place: &Place) -> Result<()> {
+    if looked.below.is_empty() {
+        return Ok(());
+    }
+    let storage = &*options.storage;
+    let sync =
+        || storage.sync_dir(&place.dir).map_err(|e| Error::io("sync the directory", &place.dir, e));
+    sync()?;
+    for index in &looked.below {
+        let path = place.dir.join(segment_name(*index));
+        remove(storage, &path).map_err(|e| Error::io("remove the segment", &path, e))?;
+    }
+    sync()
+}
+
+fn saved_name(place: &Place) -> std::path::PathBuf {
+    match place.single {
+        true => place.log.clone(),
+        // Beside the head marker, under a name that no reader takes for a segment.
+        false => place.dir.join(HEAD_NAME).with_file_name("log"),
+    }
+}

@@ -1,0 +1,236 @@
+//! Dropping a prefix and cutting the end. A crash at any step leaves the old or the new log, and
+//! nothing dropped ever comes back.
+//!
+//! Prefix: the mark is synced; the head marker is replaced, durably; then whole segments below it
+//! go, oldest first. End: an intent is stored, durably; the mark is lowered; segments go, newest
+//! first, and the last one is cut and synced; the intent is removed.
+
+use std::io;
+
+use super::format::{Codec, FORMAT, Lsn};
+use super::intent::Intent;
+use super::tip::Tip;
+use super::{Shared, State, Wal};
+use crate::error::{Error, ErrorKind, Result};
+use crate::scan::{Found, Scanner};
+use crate::sidecar::{Mark, MarkFile};
+use crate::sync::{MutexGuard, lock};
+
+impl Wal {
+    /// Drop every record before the one that begins at `lsn`; with the log's end, drop all. Whole
+    /// segments that hold nothing else are removed. Needs a segmented log, a record's beginning,
+    /// and one that is on stable storage.
+    pub fn truncate_before(&self, lsn: Lsn) -> Result<()> {
+        let shared = self.writable()?;
+        if shared.segments.is_none() {
+            let message = "a single file has no prefix to drop; segmented logs have";
+            return Err(shared.refused(ErrorKind::Unsupported, message));
+        }
+        shared.alone(|state| shared.drop_before(state, lsn))
+    }
+
+    /// Keep the record that begins at `lsn` as the last one, and drop every record behind it.
+    pub fn truncate_after(&self, lsn: Lsn) -> Result<()> {
+        let shared = self.writable()?;
+        shared.alone(|state| {
+            let (kept, _) = shared.tip_behind(state.tip, lsn, true)?;
+            shared.cut_behind(state, kept)
+        })
+    }
+
+    /// Drop the record that begins at `lsn`, and every record behind it.
+    pub fn truncate_from(&self, lsn: Lsn) -> Result<()> {
+        let shared = self.writable()?;
+        shared.alone(|state| {
+            let (kept, _) = shared.tip_behind(state.tip, lsn, false)?;
+            shared.cut_behind(state, kept)
+        })
+    }
+}
+
+/// What a truncation refused, with nothing changed, or why it failed with something changed.
+enum Failure {
+    Refused(Error),
+    Broken(Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Refused(error)
+    }
+}
+
+fn broken(error: Error) -> Failure {
+    Failure::Broken(error)
+}
+
+impl Shared {
+    /// Call `change` while nobody appends or syncs. What it refuses leaves the handle usable; what
+    /// breaks half-way poisons it, and opening anew finds the old or the new log.
+    fn alone(
+        &self,
+        change: impl FnOnce(&mut State) -> std::result::Result<(), Failure>,
+    ) -> Result<()> {
+        let mut refused = None;
+        let led = self.commits.commit(u64::MAX, || {
+            let mut state: MutexGuard<'_, State> = self.state();
+            self.check_open()?;
+            let before = self.commits.durable();
+            match change(&mut state) {
+                Ok(()) => Ok(state.tip.end.min(before)),
+                Err(Failure::Refused(error)) => {
+                    refused = Some(error);
+                    Ok(before)
+                }
+                Err(Failure::Broken(error)) => Err(error),
+            }
+        });
+        led.map_err(|e| e.of(FORMAT).at(&self.place.log))?;
+        match refused {
+            None => Ok(()),
+            Some(error) => Err(error),
+        }
+    }
+
+    fn drop_before(&self, state: &mut State, lsn: Lsn) -> std::result::Result<(), Failure> {
+        let Some(segments) = &self.segments else { return Ok(()) };
+        let tip = state.tip;
+        let ordinal = self.locate(tip, lsn)?;
+        let Lsn(head) = lsn;
+        self.check_durable(lsn, head)?;
+        if head == tip.start {
+            return Ok(());
+        }
+        let records = tip.first + tip.records - ordinal;
+        let first_sum = self.sum_at(head, tip.end)?;
+        let kept = match records {
+            0 => Tip { first: ordinal, ..Tip::empty(head) },
+            _ => Tip { first: ordinal, records, start: head, first_sum, ..tip },
+        };
+        let io = |doing: &str, e: io::Error| broken(Error::io(doing, &self.place.log, e));
+        // A mark older than the head would say nothing of what lies behind it.
+        let durable = Tip { end: self.commits.durable(), ..tip };
+        if durable.end == tip.end {
+            self.store_mark(tip.mark(state.file_id), false)?;
+        }
+        if let Some(file) = &*lock(&self.mark_file) {
+            file.sync().map_err(|e| io("sync the mark", e))?;
+        }
+        segments.hold(head).map_err(|e| io("create the segment of the head", e))?;
+        self.place.store_head(&self.options, head).map_err(broken)?;
+        // From here on the new head holds.
+        let bytes = self.layout.segment_bytes().unwrap_or(u64::MAX);
+        segments.remove_below(head / bytes).map_err(|e| io("remove segments", e))?;
+        state.tip = kept;
+        state.block_start = state.block_start.max(head);
+        state.file_id = self.file.id().map_err(|e| io("look at", e))?;
+        state.file_end = state.file_end.max(self.file.len().map_err(|e| io("look at", e))?);
+        self.index().drop_before(head, &*self.options.storage, self.options.file_mode);
+        if durable.end == tip.end {
+            self.store_mark(kept.mark(state.file_id), false).map_err(broken)?;
+        }
+        Ok(())
+    }
+
+    fn cut_behind(&self, state: &mut State, kept: Tip) -> std::result::Result<(), Failure> {
+        self.check_durable(Lsn(kept.last_offset), kept.end)?;
+        if kept.end == state.tip.end {
+            return Ok(());
+        }
+        let io = |doing: &str, e: io::Error| broken(Error::io(doing, &self.place.log, e));
+        Intent::of(kept).store(&self.options, &self.place.sidecar).map_err(broken)?;
+        // From here on the new end holds: whoever opens the log next brings this to its end.
+        self.index().cut(kept.end);
+        let (index_entries, index_chain) = self.index().summary_at(kept.end);
+        let mark = Mark { index_entries, index_chain, ..kept.mark(state.file_id) };
+        let exact = self.options.recovery == super::Recovery::Acknowledged;
+        let mark = Mark { exact, ..mark };
+        let lowered = MarkFile::reset(
+            &*self.options.storage,
+            &self.place.sidecar,
+            &mark,
+            self.options.file_mode,
+        );
+        *lock(&self.mark_file) = Some(lowered.map_err(|e| io("lower the mark", e))?);
+        self.file.set_len(kept.end).map_err(|e| io("cut the log", e))?;
+        self.file.sync_data().map_err(|e| io("sync", e))?;
+        Intent::clear(&self.options, &self.place.sidecar).map_err(broken)?;
+        state.tip = kept;
+        state.file_end = kept.end;
+        state.allocates = true;
+        state.block_start = self.index().last_offset().max(kept.start);
+        Ok(())
+    }
+
+    fn check_durable(&self, lsn: Lsn, end: u64) -> Result<()> {
+        let durable = self.commits.durable();
+        if end <= durable {
+            return Ok(());
+        }
+        let message = format!("lsn {lsn} is not durable, the log is up to {durable}; sync first");
+        Err(self.refused(ErrorKind::InvalidArgument, message))
+    }
+
+    /// The log as it is with the record at `lsn` as its last one, or without it.
+    fn tip_behind(&self, tip: Tip, lsn: Lsn, keep: bool) -> Result<(Tip, u64)> {
+        let ordinal = self.locate(tip, lsn)?;
+        if lsn.0 == tip.end {
+            let message = format!("no record at lsn {lsn}, the log ends there");
+            return Err(self.refused(ErrorKind::OutOfRange, message));
+        }
+        let mut scanner = Scanner::new(self.codec, lsn.0, tip.end);
+        let mut kept = Tip { first: tip.first, ..Tip::empty(tip.start) };
+        kept.first_sum = tip.first_sum;
+        kept.records = ordinal - tip.first;
+        kept.end = lsn.0;
+        if keep {
+            self.step(&mut scanner, &mut kept)?;
+            return Ok((kept, ordinal));
+        }
+        if kept.records == 0 {
+            return Ok((Tip { first: tip.first, ..Tip::empty(tip.start) }, ordinal));
+        }
+        // The record before is found by walking from a border in front of it.
+        let near = self.index().last_where(|entry| entry.offset < lsn.0);
+        let (before, from) = match near.filter(|(_, entry)| entry.offset >= tip.start) {
+            Some((_, entry)) => (entry.ordinal, entry.offset),
+            None => (tip.first, tip.start),
+        };
+        let codec = Codec { check: false, ..self.codec };
+        let mut scanner = Scanner::new(codec, from, lsn.0);
+        kept.records = before - tip.first;
+        kept.end = from;
+        while kept.end < lsn.0 {
+            self.step(&mut scanner, &mut kept)?;
+        }
+        kept.first_sum = tip.first_sum;
+        Ok((kept, ordinal))
+    }
+
+    fn step(&self, scanner: &mut Scanner<Codec>, tip: &mut Tip) -> Result<()> {
+        let at = scanner.position();
+        let fail = |e| Error::io("read the log", &self.place.log, e).of(FORMAT).offset_at(at);
+        match scanner.next(&*self.file).map_err(fail)? {
+            Found::Record { offset, frame } => {
+                tip.push(offset, frame.framed_len(), frame.crc);
+                Ok(())
+            }
+            Found::Stop { why, .. } => {
+                let message = format!("record at lsn {at}: {}", why.reason());
+                let error = Error::new(ErrorKind::Corrupt, message).of(FORMAT);
+                Err(error.at(&self.place.log).offset_at(at))
+            }
+            Found::End => Err(self.refused(ErrorKind::OutOfRange, format!("no record at {at}"))),
+        }
+    }
+
+    fn sum_at(&self, offset: u64, end: u64) -> Result<u32> {
+        if offset == end {
+            return Ok(0);
+        }
+        let mut scanner = Scanner::new(self.codec, offset, end);
+        let mut one = Tip::empty(offset);
+        self.step(&mut scanner, &mut one)?;
+        Ok(one.last_sum)
+    }
+}
