@@ -22,7 +22,7 @@ export SPARK_LOCAL_IP        ?= 127.0.0.1
 export PYO3_PYTHON           := $(abspath $(PY))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench trust fuzz power docs lock clean
+.PHONY: help demo test check bench trust models fuzz power docs lock clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -55,6 +55,11 @@ trust: ## every proof again: crash states, faults, kills, power cuts, fuzzing, s
 	@scripts/need.sh rust python
 	@scripts/env.sh test
 	$(PY) scripts/trust/run.py $(ARGS)
+
+models: ## group commit and segments under a model checker, SHUTTLE_SCHEDULES (1500) each
+	@scripts/need.sh rust
+	RUSTFLAGS="--cfg shuttle" cargo test --package deedbook --features sim --locked \
+		--test models --target-dir target/models
 
 fuzz: ## every fuzz target for FUZZ_SECONDS (60)
 	@scripts/need.sh rust

@@ -43,7 +43,7 @@ impl FromStr for Durability {
             None => match text {
                 "always" => Some(Self::Always),
                 "manual" => Some(Self::Manual),
-                "none" => Some(Self::Never),
+                "none" | "os" => Some(Self::Never),
                 _ => None,
             },
             Some(("interval", ms)) => {
@@ -71,6 +71,7 @@ mod tests {
         for text in ["always", "interval:100", "bytes:10000000", "manual", "none"] {
             assert_eq!(text.parse::<Durability>().unwrap().to_string(), text);
         }
+        assert_eq!("os".parse::<Durability>().unwrap(), Durability::Never);
         for text in ["", "Always", "interval", "interval:0", "bytes:-1", "interval:1s"] {
             let error = text.parse::<Durability>().unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{text}");

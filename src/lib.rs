@@ -45,6 +45,11 @@ pub mod storage;
 mod sync;
 pub mod wal;
 
+/// The examples of the README, run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 pub use durability::Durability;
 pub use error::{Durable, Error, ErrorKind, Result};
 pub use mode::{Mode, Recovery};

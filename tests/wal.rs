@@ -140,3 +140,16 @@ fn damage_in_the_middle_is_refused_and_read_around() {
         assert_eq!(error.offset(), Some(lsns[10]));
     }
 }
+
+#[test]
+fn a_directory_holds_a_log_of_one_format() {
+    use deedbook::book::Book;
+    let (books, wals) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    Book::create(books.path()).unwrap().close().unwrap();
+    Wal::create(wals.path()).unwrap().close().unwrap();
+    let error = Wal::append_to(books.path()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotALog, "{error}");
+    let error = Book::append_to(wals.path()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotALog, "{error}");
+    assert!(error.to_string().contains("00000000000000000000.wal"), "{error}");
+}

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use super::blocks::{build_index, catch_up};
 use super::epoch::{check_epoch, epoch_in_name, epoch_of};
-use super::format::{HEADER_BYTES, Packed, encode_header};
+use super::format::{FORMAT, HEADER_BYTES, Packed, encode_header};
 use super::look::{Looked, look_at, look_at_header_only, lost_file, resolve};
 use super::options::{Mode, Options};
 use super::recover::Depth;
@@ -19,7 +19,7 @@ use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 use crate::mend::make_dir;
 use crate::scan::Verdict;
-use crate::sidecar::{Found, MarkFile, WriterLock, sidecar_dir};
+use crate::sidecar::{Found, MarkFile, WriterLock, refuse_other_format, sidecar_dir};
 use crate::storage::{Access, fork_generation, replace};
 
 impl Book {
@@ -65,7 +65,7 @@ impl Book {
             Err(e) if e.kind() == io::ErrorKind::InvalidInput => {
                 return Err(Error::new(ErrorKind::NotALog, e.to_string()).at(&log));
             }
-            Err(_) => {}
+            Err(_) => refuse_other_format(storage, &dir, FORMAT)?,
         }
         make_dir(storage, &dir)?;
         if storage.is_link(&sidecar) {

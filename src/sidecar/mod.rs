@@ -12,7 +12,12 @@ mod index;
 mod lock;
 mod mark;
 
+use std::ffi::OsStr;
+use std::io;
 use std::path::{Path, PathBuf};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::storage::Storage;
 
 pub use index::{BLOCK_BYTES, Entry, Index};
 pub use lock::WriterLock;
@@ -24,4 +29,27 @@ pub const SIDECAR_NAME: &str = ".deedbook";
 /// The sidecar's directory of a log directory.
 pub fn sidecar_dir(log_dir: &Path) -> PathBuf {
     log_dir.join(SIDECAR_NAME)
+}
+
+/// Refuse to create a log where one of another format is: a directory has one sidecar.
+pub fn refuse_other_format(storage: &dyn Storage, dir: &Path, ours: &str) -> Result<()> {
+    let names = match storage.list(dir) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        names => names.map_err(|e| Error::io("list the directory", dir, e))?,
+    };
+    let format_of = |name: &OsStr| match name.to_str()? {
+        "book.log" => Some("book"),
+        name => {
+            let digits = name.strip_suffix(".wal")?;
+            let segment = digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit());
+            segment.then_some("wal")
+        }
+    };
+    for name in &names {
+        if let Some(theirs) = format_of(name).filter(|&format| format != ours) {
+            let message = format!("the directory holds a {theirs}: {}", name.to_string_lossy());
+            return Err(Error::new(ErrorKind::NotALog, message).at(dir));
+        }
+    }
+    Ok(())
 }

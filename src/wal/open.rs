@@ -21,7 +21,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::mend::make_dir;
 use crate::mode::Depth;
 use crate::scan::Verdict;
-use crate::sidecar::{Entry, Found, Index, Mark, MarkFile, SIDECAR_NAME, WriterLock};
+use crate::sidecar::{
+    Entry, Found, Index, Mark, MarkFile, SIDECAR_NAME, WriterLock, refuse_other_format,
+};
 use crate::storage::{Access, fork_generation, replace};
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64};
@@ -55,10 +57,10 @@ impl Wal {
         depth: Depth,
     ) -> Result<Self> {
         let storage = &*options.storage;
-        refuse_others(&place, &options)?;
-        let exists = exists(&place, &options)?;
-        if exists && mode == Mode::Create {
-            return Err(already_exists(&place));
+        match exists(&place, &options)? {
+            true if mode == Mode::Create => return Err(already_exists(&place)),
+            false if !place.single => refuse_other_format(storage, &place.dir, FORMAT)?,
+            _ => {}
         }
         make_dir(storage, &place.dir)?;
         for sidecar in [&place.dir.join(SIDECAR_NAME), &place.sidecar] {
@@ -69,7 +71,7 @@ impl Wal {
             make_dir(storage, sidecar)?;
         }
         let mut lock = WriterLock::acquire(storage, &place.sidecar, options.file_mode)?;
-        match self::exists(&place, &options)? {
+        match exists(&place, &options)? {
             true if mode == Mode::Create => return Err(already_exists(&place)),
             true => {}
             false => create_log(&options, &place)?,
@@ -158,18 +160,6 @@ pub fn look_patiently(options: &Options, place: &Place) -> Result<Looked> {
             }
             looked => return looked,
         }
-    }
-}
-
-/// A directory with another format's log has a sidecar of its own.
-fn refuse_others(place: &Place, options: &Options) -> Result<()> {
-    let book = place.dir.join("book.log");
-    match options.storage.open(&book, Access::Read) {
-        Ok(_) if !place.single => {
-            let message = "the directory holds a book, a log of another format";
-            Err(Error::new(ErrorKind::NotALog, message).at(&place.dir))
-        }
-        _ => Ok(()),
     }
 }
 

@@ -146,6 +146,11 @@ fn segment_len(place: &Place, storage: &dyn Storage, index: u64) -> Result<u64> 
         Err(e) if e.kind() == io::ErrorKind::InvalidInput => {
             Err(Error::new(ErrorKind::NotALog, e.to_string()).at(&path))
         }
+        // Not "no log": its writer removed it a moment ago, and who looks again sees why.
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            Err(Error::new(ErrorKind::Corrupt, "the segment vanished after it was listed")
+                .at(&path))
+        }
         Err(e) => Err(Error::io("open the segment", &path, e)),
     }
 }
