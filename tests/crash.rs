@@ -14,8 +14,6 @@ mod harness;
 
 use std::path::Path;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
 
 use deedbook::Durability;
 use deedbook::book::{Book, Mode, repair};
@@ -23,10 +21,9 @@ use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::storage::{Access, Storage};
 
 use harness::book::{BOOK, EPOCH, PATH, options};
-use harness::explore::{Counts, Explorer, Plan};
-use harness::history::{self, Config};
-use harness::report;
-use harness::{How, Subject, mix};
+use harness::campaign::Campaign;
+use harness::history::{ALPHABET, LONGER};
+use harness::{How, report};
 
 const CONFIGS: [&str; 7] = [
     "manual",
@@ -38,101 +35,14 @@ const CONFIGS: [&str; 7] = [
     "none",
 ];
 
-fn explore(subject: &dyn Subject, states: u64) {
-    let seed = report::number("DEEDBOOK_CRASH_SEED", 1);
-    let steps = report::number("DEEDBOOK_CRASH_STEPS", 3) as usize;
-    let mut histories = history::all(steps);
-    let mut configs: Vec<_> = CONFIGS.into_iter().collect();
-    let only = std::env::var("DEEDBOOK_CRASH_HISTORY").ok();
-    if let Some(only) = &only {
-        let (config, history) = only.split_once(':').expect("CONFIG:STEPS");
-        configs.retain(|name| *name == config);
-        histories = vec![history.to_string()];
-    }
-    let share = states / configs.len() as u64;
-    // Every state of nearly every moment, unless only a few are wanted.
-    let per_moment = (states / 1000).clamp(16, 1 << 12);
-    let plan = Plan { seed, per_moment, per_second: 3, second_every: 16 };
-    let began = Instant::now();
-    let next = AtomicUsize::new(0);
-    let results = Mutex::new(Vec::new());
-    let work = || {
-        while let Some(name) = configs.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let began = Instant::now();
-            let mut explorer = Explorer::new(subject, Config::named(name), plan);
-            let mut failures = Vec::new();
-            let mut check = |explorer: &mut Explorer<'_>, history: &str, from| {
-                if let Err(what) = explorer.history(history, from) {
-                    failures.push(format!(
-                        "DEEDBOOK_CRASH_SEED={seed} DEEDBOOK_CRASH_STATES={states} \
-                         DEEDBOOK_CRASH_HISTORY='{name}:{history}': {what}"
-                    ));
-                }
-                failures.len() < 3
-            };
-            // All short ones: their first steps are the last steps of shorter ones.
-            for history in &histories {
-                let from = if only.is_some() { 0 } else { history.chars().count() };
-                if !check(&mut explorer, history, from) {
-                    break;
-                }
-            }
-            let short = explorer.counts;
-            // Longer ones by chance, until there are states enough.
-            explorer.plan = Plan { per_moment: per_moment.min(1 << 8), ..plan };
-            let mut number = 0u64;
-            while only.is_none() && explorer.counts.checked < share {
-                number += 1;
-                let history = history::by_chance(mix(seed ^ number));
-                if !check(&mut explorer, &history, 0) {
-                    break;
-                }
-            }
-            let took = began.elapsed().as_secs_f64();
-            results.lock().unwrap().push((*name, short, explorer.counts, took, failures));
-        }
-    };
-    std::thread::scope(|scope| {
-        let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
-        (0..threads.min(configs.len())).for_each(|_| drop(scope.spawn(work)));
-    });
-    let mut results = results.into_inner().unwrap();
-    results.sort_by_key(|(name, ..)| configs.iter().position(|config| config == name));
-    let mut total = Counts::default();
-    let mut lines = Vec::new();
-    for (name, short, counts, took, _) in &results {
-        total.add(counts);
-        let line = format!(
-            "    \"{name}\": {{\"seconds\": {took:.1},\n      \"short\": {},\n      \"all\": {}}}",
-            short.json(),
-            counts.json()
-        );
-        println!("{line}");
-        lines.push(line);
-    }
-    let took = began.elapsed().as_secs_f64();
-    println!("in all, {took:.1} s: {}", total.json());
-    let failures: Vec<_> = results.into_iter().flat_map(|(.., failures)| failures).collect();
-    let json = format!(
-        "{{\n  \"format\": \"{}\",\n  \"seed\": {seed},\n  \"steps\": {steps},\n  \
-         \"states_wanted\": {states},\n  \"seconds\": {took:.1},\n  \"failures\": {},\n  \
-         \"configs\": {{\n{}\n  }},\n  \"total\": {}\n}}\n",
-        subject.name(),
-        failures.len(),
-        lines.join(",\n"),
-        total.json()
-    );
-    let name = subject.name();
-    report::write(&format!("crash-{name}"), &json);
-    assert!(failures.is_empty(), "\n{}", failures.join("\n"));
-}
-
 #[test]
 fn a_book_survives_every_crash_of_every_short_history() {
     let states = report::number("DEEDBOOK_CRASH_STATES", 1_000_000);
-    explore(&BOOK, states);
+    let families = &[("", ALPHABET, 0)];
+    let book = Campaign { subject: &BOOK, configs: &CONFIGS, families, longer: LONGER, states };
+    book.run();
     // A tenth with event numbers of several bytes, which the directory's name gives.
-    explore(&EPOCH, states / 10);
+    Campaign { subject: &EPOCH, states: states / 10, ..book }.run();
 }
 
 const ALWAYS: How = How { durability: Durability::Always, acknowledged: false };

@@ -133,7 +133,6 @@ fn a_recovery_that_fails_leaves_what_it_found() {
         run.record();
         "L>".chars().for_each(|op| run.apply(op).unwrap());
         for moment in &run.moments {
-            let records = &run.records[..moment.written];
             let crashes = moment.disk.crashes();
             for seed in 0..6 {
                 let image = crashes.build(&crashes.sample(seed));
@@ -148,7 +147,7 @@ fn a_recovery_that_fails_leaves_what_it_found() {
                         let disk = disk.kill();
                         let log = BOOK.open(&disk, config.how).unwrap();
                         let got = log.read_all().unwrap();
-                        judge(&got, records, moment.acked, config.how.acknowledged).unwrap();
+                        moment.judge(&*log, &got, config.how.acknowledged).unwrap();
                     }
                 }
             }

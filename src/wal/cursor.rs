@@ -90,7 +90,6 @@ impl Cursor {
 
     /// Bytes of the log before the end of the range.
     #[cfg(feature = "arrow")]
-    #[allow(dead_code)]
     pub(crate) fn bytes_left(&self) -> u64 {
         self.scanner.end().saturating_sub(self.scanner.position())
     }

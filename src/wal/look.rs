@@ -33,8 +33,6 @@ pub struct Looked {
     pub head_lost: bool,
     /// A truncation of the end was begun: everything from there on is to be cut.
     pub cut_begun: bool,
-    /// A mark above the end stands in the sidecar.
-    pub mark_above: bool,
     /// Byte behind the last one there is, also behind a gap or what is to be cut.
     pub whole_end: u64,
 }
@@ -195,7 +193,6 @@ impl Looking<'_> {
             below: surveyed.below,
             head_lost: false,
             cut_begun: intent.is_some(),
-            mark_above: self.mark.is_some_and(|mark| above(&mark)),
             whole_end,
         })
     }

@@ -1,11 +1,16 @@
 #![doc = include_str!("FORMAT.md")]
 
+mod back;
 mod background;
 mod batch;
+#[cfg(feature = "arrow")]
+mod batches;
 mod cursor;
+mod follow;
 mod format;
 mod intent;
 mod look;
+mod mend;
 mod open;
 mod options;
 mod place;
@@ -14,11 +19,13 @@ mod recover;
 mod report;
 mod segments;
 mod settings;
+mod split;
 mod survey;
 mod sync;
 mod tail;
 mod tip;
 mod truncate;
+mod verify;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -36,12 +43,19 @@ use place::Place;
 use segments::Segments;
 use tip::Tip;
 
+pub use back::BackCursor;
 pub use batch::{Batch, Parts, pack};
+#[cfg(feature = "arrow")]
+pub use batches::{Batches, Column};
 pub use cursor::{Cursor, OnCorrupt, RecordRef};
+pub use follow::Follow;
 pub use format::{HEAD_NAME, HEADER_BYTES, Lsn, RECORD_BYTES_MAX, SEGMENT_BYTES, segment_name};
+pub use mend::{repair, salvage};
 pub use options::{Layout, Mode, Options, Recovery};
 pub use reader::{Iter, Record};
 pub use report::{RecoveryReport, RepairReport, SalvageReport, SalvageRun, VerifyReport};
+pub use split::Split;
+pub use verify::verify;
 
 /// An open write-ahead log. Handles may be shared by threads; clones are the same handle.
 #[derive(Clone, Debug)]

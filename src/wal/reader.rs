@@ -1,7 +1,5 @@
 //! Reading: bounds, one record, ranges, and looking for what others appended.
 
-use std::sync::Arc;
-
 use super::cursor::{Cursor, OnCorrupt};
 use super::format::{Codec, FORMAT, Lsn};
 use super::open::fill;
@@ -244,13 +242,7 @@ impl Shared {
     }
 
     /// Have the index in memory reach the end of the log, if it lags far behind.
-    #[allow(dead_code)]
     pub(super) fn catch_up(&self, tip: Tip) {
         fill(&mut self.index(), &*self.file, self.codec, tip);
-    }
-
-    #[allow(dead_code)]
-    pub(super) fn file(&self) -> Arc<dyn crate::storage::File> {
-        self.file.clone()
     }
 }

@@ -141,7 +141,7 @@ impl Shared {
     }
 
     /// What was synced counts only if it is still in the log that others open.
-    fn check_still_there(&self, tip: Tip) -> std::io::Result<()> {
+    pub(super) fn check_still_there(&self, tip: Tip) -> std::io::Result<()> {
         self.check_len(tip)?;
         match self.file.is_unlinked()? {
             false => Ok(()),

@@ -63,32 +63,22 @@ pub fn settle(
         (mark.start, mark.end, mark.records, mark.file) == (tip.start, tip.end, tip.records, id)
     };
     let unmarked = !looked.mark.is_some_and(holds);
-    let mark = Mark { exact, ..tip.mark(id) };
-    if looked.mark_above || looked.mark.is_some_and(|mark| mark.end > tip.end) {
-        // Before the cut: a mark above the end would say that acknowledged records are lost.
-        MarkFile::reset(storage, &place.sidecar, &mark, options.file_mode)
-            .map_err(|e| fail("lower the mark", e))?;
-    }
-    if cut {
-        looked.file.set_len(tip.end).map_err(|e| fail("cut the tail", e))?;
-        report.cut_bytes = looked.whole_end - tip.end;
-    }
     let from = looked.mark.map_or(tip.start, |mark| mark.end.clamp(tip.start, tip.end));
     if looked.mark.is_some() && from < tip.end {
         // After a failed sync the system takes pages for clean that never reached the disk.
         rewrite(&*looked.file, from, tip.end).map_err(|e| fail("write the tail again", e))?;
     }
-    if cut || unmarked {
+    if cut || unmarked || looked.cut_begun {
         // What survived a crash in the page cache is durable only from here on.
         let whole = looked.mark.is_none_or(|mark| mark.file != id);
         looked.sync_from(if whole { tip.start } else { from }).map_err(|e| fail("sync", e))?;
     }
-    if looked.cut_begun {
-        Intent::clear(options, &place.sidecar)?;
-        report.finished_truncation = true;
-    }
-    // An exact mark is stored anew: after a failed sync only the cache may have the one found.
-    let keeps = looked.mark.filter(|mark| !unmarked && !exact && !mark.exact);
+    // An exact mark is stored anew: after a failed sync only the cache may have the one found. And
+    // so is the mark of a log in pieces before these are cut: a crash half-way leaves some of them
+    // behind a gap, and the mark on the disk must say that they are torn, and not that acknowledged
+    // records are missing.
+    let in_pieces = looked.cut_begun || (cut && looked.segments.is_some());
+    let keeps = looked.mark.filter(|mark| !unmarked && !exact && !mark.exact && !in_pieces);
     let mark_file = match keeps {
         Some(_) => MarkFile::open(storage, &place.sidecar).map_err(|e| fail("open the mark", e))?,
         None => {
@@ -96,12 +86,26 @@ pub fn settle(
                 Some(old) if old.end <= tip.end => (old.index_entries, old.index_chain),
                 _ => (0, 0),
             };
-            let mark = Mark { index_entries, index_chain, ..mark };
+            let mark = Mark { exact, index_entries, index_chain, ..tip.mark(id) };
             MarkFile::reset(storage, &place.sidecar, &mark, options.file_mode)
                 .map_err(|e| fail("store the mark", e))?
         }
     };
-    if !keeps.is_some_and(|mark| mark.closed) {
+    if cut {
+        looked.file.set_len(tip.end).map_err(|e| fail("cut the tail", e))?;
+        report.cut_bytes = looked.whole_end - tip.end;
+    }
+    if cut || looked.cut_begun {
+        // The segments that a killed truncation removed may still be on the disk.
+        looked.sync_from(tip.end).map_err(|e| fail("sync", e))?;
+    }
+    if looked.cut_begun {
+        Intent::clear(options, &place.sidecar)?;
+        report.finished_truncation = true;
+    }
+    // Of a segment that a killed writer created behind a closed log only the cache may know.
+    let created = looked.segments.as_ref().is_some_and(|segments| segments.has_empty(tip.end));
+    if created || !keeps.is_some_and(|mark| mark.closed) {
         sync_names(storage, &place.sidecar, &place.dir)?;
     }
     Ok((report, mark_file))

@@ -1,7 +1,7 @@
 //! Dropping a prefix and cutting the end. A crash at any step leaves the old or the new log, and
 //! nothing dropped ever comes back.
 //!
-//! Prefix: the mark is synced; the head marker is replaced, durably; then whole segments below it
+//! Prefix: everything is synced, then the mark; the head marker is replaced, durably; then whole segments below it
 //! go, oldest first. End: an intent is stored, durably; the mark is lowered; segments go, newest
 //! first, and the last one is cut and synced; the intent is removed.
 
@@ -11,7 +11,7 @@ use super::format::{Codec, FORMAT, Lsn};
 use super::intent::Intent;
 use super::tip::Tip;
 use super::{Shared, State, Wal};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::scan::{Found, Scanner};
 use crate::sidecar::{Mark, MarkFile};
 use crate::sync::{MutexGuard, lock};
@@ -65,11 +65,12 @@ fn broken(error: Error) -> Failure {
 }
 
 impl Shared {
-    /// Call `change` while nobody appends or syncs. What it refuses leaves the handle usable; what
-    /// breaks half-way poisons it, and opening anew finds the old or the new log.
+    /// Call `change`, which says up to where the log is durable then, while nobody appends or
+    /// syncs. What it refuses leaves the handle usable; what breaks half-way poisons it, and
+    /// opening anew finds the old or the new log.
     fn alone(
         &self,
-        change: impl FnOnce(&mut State) -> std::result::Result<(), Failure>,
+        change: impl FnOnce(&mut State) -> std::result::Result<u64, Failure>,
     ) -> Result<()> {
         let mut refused = None;
         let led = self.commits.commit(u64::MAX, || {
@@ -77,7 +78,7 @@ impl Shared {
             self.check_open()?;
             let before = self.commits.durable();
             match change(&mut state) {
-                Ok(()) => Ok(state.tip.end.min(before)),
+                Ok(durable) => Ok(durable),
                 Err(Failure::Refused(error)) => {
                     refused = Some(error);
                     Ok(before)
@@ -88,18 +89,18 @@ impl Shared {
         led.map_err(|e| e.of(FORMAT).at(&self.place.log))?;
         match refused {
             None => Ok(()),
-            Some(error) => Err(error),
+            Some(error) => Err(error.with_durable(Durable::No)),
         }
     }
 
-    fn drop_before(&self, state: &mut State, lsn: Lsn) -> std::result::Result<(), Failure> {
-        let Some(segments) = &self.segments else { return Ok(()) };
+    fn drop_before(&self, state: &mut State, lsn: Lsn) -> std::result::Result<u64, Failure> {
+        let Some(segments) = &self.segments else { return Ok(self.commits.durable()) };
         let tip = state.tip;
         let ordinal = self.locate(tip, lsn)?;
         let Lsn(head) = lsn;
         self.check_durable(lsn, head)?;
         if head == tip.start {
-            return Ok(());
+            return Ok(self.commits.durable());
         }
         let records = tip.first + tip.records - ordinal;
         let first_sum = self.sum_at(head, tip.end)?;
@@ -108,14 +109,14 @@ impl Shared {
             _ => Tip { first: ordinal, records, start: head, first_sum, ..tip },
         };
         let io = |doing: &str, e: io::Error| broken(Error::io(doing, &self.place.log, e));
-        // A mark older than the head would say nothing of what lies behind it.
-        let durable = Tip { end: self.commits.durable(), ..tip };
-        if durable.end == tip.end {
-            self.store_mark(tip.mark(state.file_id), false)?;
-        }
-        if let Some(file) = &*lock(&self.mark_file) {
-            file.sync().map_err(|e| io("sync the mark", e))?;
-        }
+        // A mark older than the head says nothing of what lies behind it. So everything is synced
+        // first, and nothing torn can lie there until the mark of the new head is durable.
+        self.file
+            .sync_data()
+            .and_then(|()| self.check_still_there(tip))
+            .map_err(|e| io("sync", e))?;
+        self.store_mark(tip.mark(state.file_id), false).map_err(broken)?;
+        self.sync_mark()?;
         segments.hold(head).map_err(|e| io("create the segment of the head", e))?;
         self.place.store_head(&self.options, head).map_err(broken)?;
         // From here on the new head holds.
@@ -126,16 +127,20 @@ impl Shared {
         state.file_id = self.file.id().map_err(|e| io("look at", e))?;
         state.file_end = state.file_end.max(self.file.len().map_err(|e| io("look at", e))?);
         self.index().drop_before(head, &*self.options.storage, self.options.file_mode);
-        if durable.end == tip.end {
-            self.store_mark(kept.mark(state.file_id), false).map_err(broken)?;
-        }
-        Ok(())
+        self.store_mark(kept.mark(state.file_id), false).map_err(broken)?;
+        self.sync_mark()?;
+        Ok(kept.end)
     }
 
-    fn cut_behind(&self, state: &mut State, kept: Tip) -> std::result::Result<(), Failure> {
+    fn sync_mark(&self) -> std::result::Result<(), Failure> {
+        let synced = lock(&self.mark_file).as_ref().map_or(Ok(()), MarkFile::sync);
+        synced.map_err(|e| broken(Error::io("sync the mark", &self.place.log, e)))
+    }
+
+    fn cut_behind(&self, state: &mut State, kept: Tip) -> std::result::Result<u64, Failure> {
         self.check_durable(Lsn(kept.last_offset), kept.end)?;
         if kept.end == state.tip.end {
-            return Ok(());
+            return Ok(self.commits.durable());
         }
         let io = |doing: &str, e: io::Error| broken(Error::io(doing, &self.place.log, e));
         Intent::of(kept).store(&self.options, &self.place.sidecar).map_err(broken)?;
@@ -159,7 +164,7 @@ impl Shared {
         state.file_end = kept.end;
         state.allocates = true;
         state.block_start = self.index().last_offset().max(kept.start);
-        Ok(())
+        Ok(kept.end)
     }
 
     fn check_durable(&self, lsn: Lsn, end: u64) -> Result<()> {

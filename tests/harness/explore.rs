@@ -104,7 +104,7 @@ impl<'a> Explorer<'a> {
             done = done.and_then(|()| run.apply(op));
         }
         done.map_err(|error| format!("without a crash: {error:?}"))?;
-        let (moments, records) = (std::mem::take(&mut run.moments), run.records.clone());
+        let moments = std::mem::take(&mut run.moments);
         drop(run);
         self.nested = nested;
         self.counts.histories += 1;
@@ -119,26 +119,27 @@ impl<'a> Explorer<'a> {
             // The same for the same place, whether or not the steps before are crashed as well.
             let place = ((step as u64) << 32) | call;
             let seed = mix(self.plan.seed ^ hash(history.as_bytes()) ^ mix(place));
-            self.moment(moment, &records, seed)
+            self.moment(moment, seed)
                 .map_err(|what| format!("step {step}, change {call}: {what}"))?;
         }
         Ok(())
     }
 
-    fn moment(&mut self, moment: &Moment, records: &[Record], seed: u64) -> Result<(), String> {
+    fn moment(&mut self, moment: &Moment, seed: u64) -> Result<(), String> {
         self.counts.crashes += 1;
-        let records = &records[..moment.written];
-        let context = records.iter().fold(moment.acked as u64, |hash, record| {
-            mix(hash
-                ^ u64::from(record.tag)
-                ^ super::hash(&record.bytes[..record.bytes.len().min(8)]))
-            .wrapping_add(record.bytes.len() as u64)
+        let context = moment.allowed.iter().fold(0, |hash, expect| {
+            expect.records.iter().fold(mix(hash) ^ expect.acked as u64, |hash, record| {
+                mix(hash
+                    ^ u64::from(record.tag)
+                    ^ super::hash(&record.bytes[..record.bytes.len().min(8)]))
+                .wrapping_add(record.bytes.len() as u64)
+            })
         });
         // The death of the process alone.
         let killed = moment.disk.kill();
         if self.seen.insert(mix(killed.fingerprint() ^ context ^ 1)) {
             self.counts.distinct += 1;
-            self.recover(&killed, moment, records, seed, true)
+            self.recover(&killed, moment, seed, true)
                 .map_err(|what| format!("process killed: {what}"))?;
         }
         self.counts.checked += 1;
@@ -161,7 +162,7 @@ impl<'a> Explorer<'a> {
                 continue;
             }
             self.counts.distinct += 1;
-            self.recover(&image, moment, records, key, false)
+            self.recover(&image, moment, key, false)
                 .map_err(|what| format!("state {index} of {count}, {choice:?}: {what}"))?;
         }
         Ok(())
@@ -172,7 +173,6 @@ impl<'a> Explorer<'a> {
         &mut self,
         image: &Sim,
         moment: &Moment,
-        records: &[Record],
         key: u64,
         killed: bool,
     ) -> Result<(), String> {
@@ -192,11 +192,11 @@ impl<'a> Explorer<'a> {
         let during = if deep { image.recorded() } else { Vec::new() };
         let got = log.read_all().map_err(|error| format!("reading: {error:?}"))?;
         let whole = how.acknowledged;
-        judge(&got, records, moment.acked, whole)?;
+        let found = moment.judge(&*log, &got, whole)?;
         // A reader who came before saw the same, and at least what was not cut on request.
         match peeked {
             Some(Ok(seen)) if seen.len() >= got.len() && (whole || seen == got) => {
-                judge(&seen, records, moment.acked, false)
+                judge(&seen, &found.records, found.acked, false)
                     .map_err(|what| format!("read: {what}"))?;
             }
             Some(Err(error)) if error.kind() == ErrorKind::Missing && got.is_empty() => {}
@@ -204,8 +204,12 @@ impl<'a> Explorer<'a> {
             None => {}
         }
 
-        let next = self.subject.first_ordinal() + got.len() as u64;
-        let extra = Record { ordinal: next, tag: 9999, bytes: b"appended after it".to_vec() };
+        let next = match got.last() {
+            None => found.base,
+            Some(last) => self.subject.ordinal_behind(last.ordinal, last.bytes.len()),
+        };
+        let (tag, bytes) = (self.subject.tag(next, 9999), b"appended after it".to_vec());
+        let extra = Record { ordinal: next, tag, bytes };
         let mut more = got.clone();
         more.push(extra.clone());
         let appended = log.append(&[(extra.tag, extra.bytes)]).and_then(|()| log.sync());
@@ -239,7 +243,7 @@ impl<'a> Explorer<'a> {
                 // Mostly the same as the first time. But cutting a deed that was torn by stale bytes
                 // behind the end can leave zeros there, which is what its length trailer wants.
                 self.counts.second_other += u64::from(!killed && second.len() != got.len());
-                judge(&second, records, moment.acked, whole).map_err(there)?;
+                moment.judge(&*log, &second, whole).map_err(there)?;
             }
         }
         // What was found and what was appended since is acknowledged now.

@@ -4,7 +4,7 @@ use deedbook::storage::sim::{Fault, Sim, What};
 use deedbook::{Durability, Durable, Error, ErrorKind};
 
 use super::history::{Config, Run};
-use super::{How, Subject, judge, mix};
+use super::{How, Subject, judge_any, mix};
 
 /// States that a power cut leaves, tried after each failure.
 const STATES: u64 = 12;
@@ -63,7 +63,8 @@ impl Script<'_> {
                 run.acked = run.records.len();
                 let got = run.log().read_all();
                 let got = got.map_err(|error| there(format!("usable, but {error:?}")))?;
-                judge(&got, &run.records, run.acked, false).map_err(there)?;
+                let next = run.log().next_ordinal().ok().flatten();
+                judge_any(&got, next, &run.allowed(), false).map_err(there)?;
             } else if !usable {
                 is_open = self.reopen(&mut run)?;
             }
@@ -92,10 +93,12 @@ impl Script<'_> {
                             continue;
                         }
                     };
-                    judge(&got, &run.records, acked, false)
+                    let mut allowed = run.allowed();
+                    allowed[0].acked = acked;
+                    let next = run.log().next_ordinal().ok().flatten();
+                    let found = judge_any(&got, next, &allowed, false)
                         .map_err(|what| format!("opened again: {what}"))?;
-                    run.records = got;
-                    run.acked = run.records.len();
+                    run.settle(got, found.base);
                     return Ok(true);
                 }
                 Err(error) => {
@@ -130,7 +133,8 @@ impl Script<'_> {
         let fail = |doing: &str, error: Error| format!("{doing}: {error:?}");
         let log = self.subject.open(disk, how).map_err(|e| fail("opening", e))?;
         let got = log.read_all().map_err(|e| fail("reading", e))?;
-        judge(&got, &run.records, run.acked, false)?;
+        let next = log.next_ordinal().map_err(|e| fail("looking", e))?;
+        judge_any(&got, next, &run.allowed(), false)?;
         log.append(&[(1, b"more".to_vec())]).map_err(|e| fail("appending", e))?;
         // The power fails again: what was found and what was appended is acknowledged.
         drop(log);

@@ -1,18 +1,20 @@
 //! Short histories of a log, and running them.
 
+use std::sync::Arc;
+
 use deedbook::storage::sim::Sim;
-use deedbook::{Durability, Result};
+use deedbook::{Durability, Durable, ErrorKind, Result};
 
-use super::{How, Log, Record, Subject, mix};
+use super::{Expect, How, Log, Record, Subject, judge_any, mix};
 
-const SECTOR_BYTES: u64 = 512;
-const LONG_BYTES: usize = 1476;
+pub const SECTOR_BYTES: u64 = 512;
+pub const LONG_BYTES: usize = 1476;
 
 /// What a history consists of, one letter each.
 pub const ALPHABET: &str = "01<=>bLsr";
 /// And what longer ones, by chance, have besides: records of many sectors, of more than an index
 /// block.
-const LONGER: &str = "01<=>bLsr01<=>bLsr01<=>bLsrKH";
+pub const LONGER: &str = "01<=>bLsr01<=>bLsr01<=>bLsrKH";
 
 /// How the histories of a family are run.
 #[derive(Clone, Copy, Debug)]
@@ -35,14 +37,14 @@ impl Config {
     }
 }
 
-/// All histories of at most so many steps.
-pub fn all(steps: usize) -> Vec<String> {
-    let mut all = vec![String::new()];
+/// All histories of at most so many steps of an alphabet, behind those of `prefix`.
+pub fn all_behind(prefix: &str, steps: usize, alphabet: &str) -> Vec<String> {
+    let mut all = vec![prefix.to_string()];
     let mut from = 0;
     for _ in 0..steps {
         let to = all.len();
         for at in from..to {
-            let longer: Vec<_> = ALPHABET.chars().map(|op| format!("{}{op}", all[at])).collect();
+            let longer: Vec<_> = alphabet.chars().map(|op| format!("{}{op}", all[at])).collect();
             all.extend(longer);
         }
         from = to;
@@ -50,9 +52,9 @@ pub fn all(steps: usize) -> Vec<String> {
     all
 }
 
-/// A history of 4 to 12 steps by chance.
-pub fn by_chance(seed: u64) -> String {
-    let steps: Vec<char> = LONGER.chars().collect();
+/// A history of 4 to 12 of these steps by chance.
+pub fn by_chance(steps: &str, seed: u64) -> String {
+    let steps: Vec<char> = steps.chars().collect();
     let count = 4 + mix(seed) % 9;
     let step = |at: u64| steps[(mix(seed ^ mix(at + 1)) % steps.len() as u64) as usize];
     (0..count).map(step).collect()
@@ -64,10 +66,21 @@ pub struct Moment {
     pub disk: Sim,
     /// Step of the history, 0 for opening.
     pub step: usize,
-    /// Records whose append had begun.
-    pub written: usize,
-    /// Records acknowledged as durable.
-    pub acked: usize,
+    /// What the log may hold: one case, or while records are dropped, the old and the new.
+    pub allowed: Arc<Vec<Expect>>,
+}
+
+impl Moment {
+    /// Whether a recovery may give these records, and what that log gives next.
+    pub fn judge(
+        &self,
+        log: &dyn Log,
+        got: &[Record],
+        whole: bool,
+    ) -> std::result::Result<&Expect, String> {
+        let next = log.next_ordinal().map_err(|error| format!("looking: {error:?}"))?;
+        judge_any(got, next, &self.allowed, whole)
+    }
 }
 
 /// A history in the making.
@@ -77,8 +90,12 @@ pub struct Run<'a> {
     pub disk: Sim,
     log: Option<Box<dyn Log>>,
     nested: &'a [u8],
+    /// Number of the first record, or of the one to come.
+    pub base: u64,
     pub records: Vec<Record>,
     pub acked: usize,
+    /// What the log holds if a dropping of records that was begun took place.
+    pub other: Option<Expect>,
     pub step: usize,
     pub moments: Vec<Moment>,
     pub recording: bool,
@@ -94,8 +111,10 @@ impl<'a> Run<'a> {
             disk,
             log: None,
             nested,
+            base: subject.first_ordinal(),
             records: Vec::new(),
             acked: 0,
+            other: None,
             step: 0,
             moments: Vec::new(),
             recording: false,
@@ -146,6 +165,7 @@ impl<'a> Run<'a> {
                 self.log = None;
                 self.open()?;
             }
+            'h' | 'm' | 'x' | 't' | 'u' | 'c' | 'C' => self.drop_some(op)?,
             op => {
                 let batch = self.batch(op)?;
                 self.append(&batch)?;
@@ -154,15 +174,79 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
+    /// Number of the record at this place, or behind the last one.
+    fn ordinal(&self, at: usize) -> u64 {
+        match (self.records.get(at), self.records.last()) {
+            (Some(record), _) => record.ordinal,
+            (None, Some(last)) => self.subject.ordinal_behind(last.ordinal, last.bytes.len()),
+            (None, None) => self.base,
+        }
+    }
+
+    /// Drop a prefix, or cut the end. A crash leaves the old log or the new one; whoever returned
+    /// from it has the new one.
+    fn drop_some(&mut self, op: char) -> Result<()> {
+        let (count, acked) = (self.records.len(), self.acked);
+        let at = match op {
+            // Before: the second record, the middle one, all that is acknowledged.
+            'h' => 1.min(count),
+            'm' => count.div_ceil(2),
+            'x' => acked,
+            // After: the first one, the one before the last.
+            't' => 0,
+            'u' => count.saturating_sub(2),
+            // From: the last one, the first one.
+            'c' => count.saturating_sub(1),
+            _ => 0,
+        };
+        let ordinal = self.ordinal(at);
+        let (base, kept, durable) = match op {
+            'h' | 'm' | 'x' => (ordinal, at..count, at),
+            't' | 'u' => (self.base, 0..at + 1, at + 1),
+            _ => (self.base, 0..at, at),
+        };
+        let none_there = matches!(op, 't' | 'u' | 'c' | 'C') && count == 0;
+        let never = self.config.how.durability == Durability::Never;
+        let refused = none_there || (durable > acked && !never);
+        if !refused {
+            let records = self.records[kept.clone()].to_vec();
+            let acked = acked.saturating_sub(kept.start).min(records.len());
+            self.other = Some(Expect { base, records, acked });
+        }
+        let dropped = match op {
+            'h' | 'm' | 'x' => self.log().truncate_before(ordinal),
+            't' | 'u' => self.log().truncate_after(ordinal),
+            _ => self.log().truncate_from(ordinal),
+        };
+        self.keep();
+        match dropped {
+            Ok(()) if refused => panic!("{op}: dropped up to a record that is not durable"),
+            Ok(()) => {
+                let Some(new) = self.other.take() else { return Ok(()) };
+                (self.base, self.records, self.acked) = (new.base, new.records, new.acked);
+                self.push(self.disk.kill());
+            }
+            Err(error) => {
+                let kind = error.kind();
+                let expected = matches!(kind, ErrorKind::InvalidArgument | ErrorKind::OutOfRange);
+                if error.durable() == Some(Durable::No) {
+                    self.other = None;
+                }
+                if !(expected && (refused || never)) {
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Append a batch, which counts as written from its first call on.
     pub fn append(&mut self, batch: &[(u32, Vec<u8>)]) -> Result<()> {
-        let before = self.records.len();
-        let first = self.subject.first_ordinal() + before as u64;
-        self.records.extend((first..).zip(batch).map(|(ordinal, (tag, bytes))| Record {
-            ordinal,
-            tag: *tag,
-            bytes: bytes.clone(),
-        }));
+        for (tag, bytes) in batch {
+            let ordinal = self.ordinal(self.records.len());
+            let tag = self.subject.tag(ordinal, *tag);
+            self.records.push(Record { ordinal, tag, bytes: bytes.clone() });
+        }
         let appended = self.log().append(batch);
         self.keep();
         appended?;
@@ -178,7 +262,7 @@ impl<'a> Run<'a> {
         let one = |n: u32, len: u64| (100 + count + n, payload(u64::from(count + n), len));
         let edge = |delta: i64| -> Result<u64> {
             let used = self.log().end()? + self.subject.framing_bytes();
-            let to = (used + 2).next_multiple_of(SECTOR_BYTES);
+            let to = (used + 2).next_multiple_of(self.subject.border_bytes());
             Ok((to - used).saturating_add_signed(delta))
         };
         Ok(match op {
@@ -187,6 +271,8 @@ impl<'a> Run<'a> {
             '<' => vec![one(0, edge(-1)?)],
             '=' => vec![one(0, edge(0)?)],
             '>' => vec![one(0, edge(1)?)],
+            // Over two borders.
+            'S' => vec![one(0, edge(self.subject.border_bytes() as i64 + 5)?)],
             'b' => vec![one(0, 3), one(1, 0), one(2, 300)],
             'L' => vec![(100 + count, self.deceiving())],
             'K' => vec![one(0, 5000)],
@@ -195,14 +281,15 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// A payload full of whole records, one of them at the start of its second sector.
+    /// A payload full of whole records, one of them behind the first border.
     fn deceiving(&self) -> Vec<u8> {
         let mut bytes = self.nested.to_vec();
         bytes.extend(self.nested);
-        bytes.resize(LONG_BYTES, 7);
+        bytes.resize(self.subject.long_bytes(), 7);
         if let Ok(end) = self.log().end() {
-            let payload_at = end + self.subject.framing_bytes() / 2;
-            let at = (payload_at.next_multiple_of(SECTOR_BYTES) - payload_at) as usize;
+            let payload_at = end + self.subject.head_bytes();
+            let border = payload_at.next_multiple_of(self.subject.border_bytes());
+            let at = (border - payload_at) as usize;
             bytes[at..at + self.nested.len()].copy_from_slice(self.nested);
         }
         bytes
@@ -228,8 +315,36 @@ impl<'a> Run<'a> {
     }
 
     fn push(&mut self, disk: Sim) {
-        let (written, acked, step) = (self.records.len(), self.acked, self.step);
-        self.moments.push(Moment { disk, step, written, acked });
+        if !self.recording {
+            return;
+        }
+        // One copy for all moments between which nothing was appended.
+        let same = |last: &Moment| {
+            let [only] = &last.allowed[..] else { return false };
+            self.other.is_none()
+                && (only.base, only.acked) == (self.base, self.acked)
+                && only.records.len() == self.records.len()
+        };
+        let allowed = match self.moments.last().filter(|last| same(last)) {
+            Some(last) => last.allowed.clone(),
+            None => Arc::new(self.allowed()),
+        };
+        self.moments.push(Moment { disk, step: self.step, allowed });
+    }
+
+    /// What the log may hold now.
+    pub fn allowed(&self) -> Vec<Expect> {
+        let Self { base, acked, .. } = *self;
+        let now = Expect { base, records: self.records.clone(), acked };
+        [now].into_iter().chain(self.other.clone()).collect()
+    }
+
+    /// The log was opened and found to hold just these: all of it is acknowledged.
+    pub fn settle(&mut self, got: Vec<Record>, base: u64) {
+        self.base = base;
+        self.acked = got.len();
+        self.records = got;
+        self.other = None;
     }
 }
 

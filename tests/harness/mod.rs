@@ -1,19 +1,22 @@
 //! What the crash and fault tests share: logs as subjects, an oracle, and the enumerator.
 //!
-//! A further format plugs in with one implementation of [`Subject`] and [`Log`]; see `book.rs`.
+//! A further format plugs in with one implementation of [`Subject`] and [`Log`]; see `book.rs`, and
+//! `wal.rs` for one that can drop records at both ends.
 #![allow(dead_code)]
 
 pub mod book;
+pub mod campaign;
 pub mod explore;
 pub mod faulty;
 pub mod history;
 pub mod report;
+pub mod wal;
 
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use deedbook::storage::sim::Sim;
-use deedbook::{Durability, Result};
+use deedbook::{Durability, Error, ErrorKind, Result};
 
 /// One record as appended or read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +45,26 @@ pub trait Subject: Sync {
     fn first_ordinal(&self) -> u64;
     /// Bytes that are whole valid records, for payloads that try to deceive recovery.
     fn nested(&self) -> Vec<u8>;
+    /// Number of the record behind one with this number and payload.
+    fn ordinal_behind(&self, ordinal: u64, _payload_len: usize) -> u64 {
+        ordinal + 1
+    }
+    /// The tag that a record is read back with.
+    fn tag(&self, _ordinal: u64, tag: u32) -> u32 {
+        tag
+    }
+    /// Bytes of the framing before the payload.
+    fn head_bytes(&self) -> u64 {
+        self.framing_bytes() / 2
+    }
+    /// Where its files may be cut in the middle of a record: sectors, or smaller pieces.
+    fn border_bytes(&self) -> u64 {
+        history::SECTOR_BYTES
+    }
+    /// Size of the payload full of whole records.
+    fn long_bytes(&self) -> usize {
+        history::LONG_BYTES
+    }
     /// Open for appending; create what is missing.
     fn open(&self, disk: &Sim, how: How) -> Result<Box<dyn Log>>;
     /// Open for reading and read all.
@@ -57,6 +80,56 @@ pub trait Log {
     /// Byte of its file at which the next record begins.
     fn end(&self) -> Result<u64>;
     fn read_all(&self) -> Result<Vec<Record>>;
+    /// Number of the next record, where an empty log can have any.
+    fn next_ordinal(&self) -> Result<Option<u64>> {
+        Ok(None)
+    }
+    /// Drop the records before the one with this number; with the next one's, all.
+    fn truncate_before(&self, _ordinal: u64) -> Result<()> {
+        Err(unsupported("truncate_before"))
+    }
+    /// Drop the records behind the one with this number.
+    fn truncate_after(&self, _ordinal: u64) -> Result<()> {
+        Err(unsupported("truncate_after"))
+    }
+    /// Drop the record with this number and those behind it.
+    fn truncate_from(&self, _ordinal: u64) -> Result<()> {
+        Err(unsupported("truncate_from"))
+    }
+}
+
+fn unsupported(what: &str) -> Error {
+    Error::new(ErrorKind::Unsupported, format!("{what}: not supported"))
+}
+
+/// What a log may hold: of what was written a prefix, with everything acknowledged.
+#[derive(Clone, Debug)]
+pub struct Expect {
+    /// Number of the first record, or of the one to come.
+    pub base: u64,
+    pub records: Vec<Record>,
+    pub acked: usize,
+}
+
+/// Whether `got` is what a recovery may give in one of these cases; and in which. `next` is the
+/// number of the next record, if that is known.
+pub fn judge_any<'a>(
+    got: &[Record],
+    next: Option<u64>,
+    allowed: &'a [Expect],
+    whole: bool,
+) -> Result<&'a Expect, String> {
+    let mut wrong = Vec::new();
+    for expect in allowed {
+        match judge(got, &expect.records, expect.acked, whole) {
+            Ok(()) if got.is_empty() && next.is_some_and(|next| next != expect.base) => {
+                wrong.push(format!("empty and begins at {next:?}, not at {}", expect.base));
+            }
+            Ok(()) => return Ok(expect),
+            Err(what) => wrong.push(what),
+        }
+    }
+    Err(wrong.join("; and neither: "))
 }
 
 /// A well-spread number for a number.

@@ -1,0 +1,79 @@
+//! Walking backwards: blocks between known borders are walked forwards and given from their end.
+
+use super::cursor::{Cursor, OnCorrupt, RecordRef};
+use super::format::{Frame, Lsn};
+use super::{Shared, Wal};
+use crate::error::Result;
+use std::sync::Arc;
+
+/// Walks backwards, in memory for one block of the index and its records.
+#[derive(Debug)]
+pub struct BackCursor {
+    shared: Arc<Shared>,
+    /// Give no record below this byte.
+    start: u64,
+    /// Byte behind the records still to be read.
+    end: u64,
+    /// The block's bytes, and the byte of the log at which they begin.
+    bytes: Vec<u8>,
+    base: u64,
+    /// Records of the block still to be given.
+    records: Vec<(u64, Frame)>,
+}
+
+impl Wal {
+    /// Walk the records in `from..to` (`None`: first record, end of the log), the last one first.
+    pub fn back_cursor(&self, from: Option<Lsn>, to: Option<Lsn>) -> Result<BackCursor> {
+        let shared = self.usable()?;
+        let tip = shared.state().tip;
+        let start = from.map_or(tip.start, |lsn| lsn.0);
+        let end = to.map_or(tip.end, |lsn| lsn.0);
+        shared.locate(tip, Lsn(start))?;
+        shared.locate(tip, Lsn(end))?;
+        shared.catch_up(tip);
+        let (bytes, records, base) = (Vec::new(), Vec::new(), end);
+        Ok(BackCursor { shared: self.shared.clone(), start, end, bytes, base, records })
+    }
+}
+
+impl BackCursor {
+    /// The next record, going down.
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> Result<Option<RecordRef<'_>>> {
+        while self.records.is_empty() {
+            if self.end <= self.start {
+                return Ok(None);
+            }
+            self.load()?;
+        }
+        let Some((offset, frame)) = self.records.pop() else { return Ok(None) };
+        let at = (offset - self.base) as usize;
+        let payload = frame.payload(self.bytes.get(at..).unwrap_or_default());
+        Ok(Some(RecordRef { lsn: Lsn(offset), payload }))
+    }
+
+    /// Read the block that ends at `end`.
+    fn load(&mut self) -> Result<()> {
+        let end = self.end;
+        let near = self.shared.index().last_where(|entry| entry.offset < end);
+        let base = near.map_or(self.start, |(_, entry)| entry.offset).max(self.start);
+        self.bytes.clear();
+        self.base = base;
+        self.end = base;
+        let shared = &self.shared;
+        let mut cursor = Cursor::new(
+            shared.file.clone(),
+            &shared.place.log,
+            shared.codec,
+            base,
+            end,
+            OnCorrupt::Raise,
+            shared.borders(),
+        );
+        while let Some((lsn, frame)) = cursor.advance()? {
+            self.bytes.extend_from_slice(cursor.bytes());
+            self.records.push((lsn.0, frame));
+        }
+        Ok(())
+    }
+}
