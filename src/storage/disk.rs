@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::UNIX_EPOCH;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 #[cfg(target_os = "linux")]
 use super::map::Window;
@@ -225,6 +225,10 @@ impl File for DiskFile {
 
     fn id(&self) -> io::Result<FileId> {
         id_of(&self.file)
+    }
+
+    fn modified(&self) -> io::Result<Option<SystemTime>> {
+        Ok(self.file.metadata()?.modified().ok())
     }
 
     #[cfg(unix)]

@@ -16,6 +16,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::io;
 use std::path::Path;
+use std::time::SystemTime;
 
 pub use disk::Disk;
 pub use fork::generation as fork_generation;
@@ -54,6 +55,10 @@ pub trait File: Send + Sync + fmt::Debug {
     /// Whether the file was removed or replaced: it has no name any more and ends with its handles.
     fn is_unlinked(&self) -> io::Result<bool> {
         Ok(false)
+    }
+    /// When the content changed last, if the system tells.
+    fn modified(&self) -> io::Result<Option<SystemTime>> {
+        Ok(None)
     }
     /// Read at most `buf.len()` bytes; 0 only at the end of the file.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;

@@ -1,10 +1,11 @@
 //! Walking backwards: blocks between known borders are walked forwards and given from their end.
 
-use super::cursor::{Cursor, OnCorrupt, RecordRef};
+use std::sync::Arc;
+
+use super::cursor::RecordRef;
 use super::format::{Frame, Lsn};
 use super::{Shared, Wal};
 use crate::error::Result;
-use std::sync::Arc;
 
 /// Walks backwards, in memory for one block of the index and its records.
 #[derive(Debug)]
@@ -60,16 +61,7 @@ impl BackCursor {
         self.bytes.clear();
         self.base = base;
         self.end = base;
-        let shared = &self.shared;
-        let mut cursor = Cursor::new(
-            shared.file.clone(),
-            &shared.place.log,
-            shared.codec,
-            base,
-            end,
-            OnCorrupt::Raise,
-            shared.borders(),
-        );
+        let mut cursor = self.shared.cursor_over(base, end);
         while let Some((lsn, frame)) = cursor.advance()? {
             self.bytes.extend_from_slice(cursor.bytes());
             self.records.push((lsn.0, frame));

@@ -5,6 +5,7 @@ mod background;
 mod batch;
 #[cfg(feature = "arrow")]
 mod batches;
+mod consumers;
 mod cursor;
 mod follow;
 mod format;
@@ -17,9 +18,11 @@ mod place;
 mod reader;
 mod recover;
 mod report;
+mod retain;
 mod segments;
 mod settings;
 mod split;
+mod stats;
 mod survey;
 mod sync;
 mod tail;
@@ -41,6 +44,7 @@ use crate::sync::{Mutex, MutexGuard, lock};
 use format::Codec;
 use place::Place;
 use segments::Segments;
+use stats::Counters;
 use tip::Tip;
 
 pub use back::BackCursor;
@@ -54,7 +58,9 @@ pub use mend::{repair, salvage};
 pub use options::{Layout, Mode, Options, Recovery};
 pub use reader::{Iter, Record};
 pub use report::{RecoveryReport, RepairReport, SalvageReport, SalvageRun, VerifyReport};
+pub use retain::{Archive, Retention};
 pub use split::Split;
+pub use stats::Stats;
 pub use verify::verify;
 
 /// An open write-ahead log. Handles may be shared by threads; clones are the same handle.
@@ -90,6 +96,9 @@ struct Shared {
     durable_seen: AtomicU64,
     mark_file: Mutex<Option<MarkFile>>,
     lock: Mutex<Option<WriterLock>>,
+    /// Held while the consumers are read, changed and written.
+    consumers: Mutex<()>,
+    counters: Counters,
     recovery: RecoveryReport,
 }
 

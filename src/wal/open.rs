@@ -12,6 +12,7 @@ use super::place::{Head, Place};
 use super::recover::blocks;
 use super::report::RecoveryReport;
 use super::settings::Settings;
+use super::stats::Counters;
 use super::tail::settle;
 use super::tip::Tip;
 use super::{Owner, Shared, State, Wal, background};
@@ -138,6 +139,8 @@ impl Wal {
             durable_seen: AtomicU64::new(durable_seen),
             mark_file: Mutex::new(mark_file),
             lock: Mutex::new(lock),
+            consumers: Mutex::new(()),
+            counters: Counters::default(),
             recovery,
         });
         let wal = Self { _owner: Arc::new(Owner(shared.clone())), shared };

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::Wal;
 use super::format::{FORMAT, HEADER_BYTES, SEGMENT_BYTES};
+use super::retain::Archive;
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 pub use crate::mode::{Mode, Recovery};
@@ -64,6 +65,8 @@ pub struct Options {
     pub file_mode: u32,
     /// A sync that takes longer is told to the `log` facade and counted.
     pub slow_sync: Duration,
+    /// Called for every whole segment before it is removed.
+    pub archive: Option<Archive>,
     /// The file system.
     pub storage: Arc<dyn Storage>,
 }
@@ -77,6 +80,7 @@ impl Default for Options {
             record_bytes_max: None,
             file_mode: 0o600,
             slow_sync: Duration::from_secs(1),
+            archive: None,
             storage: Arc::new(Disk),
         }
     }

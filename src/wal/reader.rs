@@ -189,6 +189,13 @@ impl Wal {
 }
 
 impl Shared {
+    /// Walk `start..end`, both known to lie between records.
+    pub(super) fn cursor_over(&self, start: u64, end: u64) -> Cursor {
+        let (file, borders) = (self.file.clone(), self.borders());
+        let raise = OnCorrupt::Raise;
+        Cursor::new(file, &self.place.log, self.codec, start, end, raise, borders)
+    }
+
     pub(super) fn borders(&self) -> Borders {
         let durable_end = match self.mode {
             Mode::Read => Some(self.durable_seen.load(Ordering::Acquire)).filter(|&e| e < u64::MAX),

@@ -113,11 +113,6 @@ impl Segments {
         self.sync_data()
     }
 
-    /// Whether a segment lies behind byte `end`: created, and nothing written into it.
-    pub fn has_empty(&self, end: u64) -> bool {
-        lock(&self.state).next > end.div_ceil(self.segment_bytes)
-    }
-
     /// Whether segments lie behind a gap.
     pub fn has_stray(&self) -> bool {
         !lock(&self.state).stray.is_empty()

@@ -1,5 +1,7 @@
 //! Syncing, the mark that follows each sync, and closing.
 
+use std::time::Instant;
+
 use super::format::{FORMAT, Lsn};
 use super::options::Recovery;
 use super::tip::Tip;
@@ -49,10 +51,12 @@ impl Shared {
                 let state = self.state();
                 (state.tip, state.file_id)
             };
+            let begun = Instant::now();
             self.file
                 .sync_data()
                 .and_then(|()| self.check_still_there(tip))
                 .map_err(|e| Error::io("sync", &self.place.log, e))?;
+            self.counters.synced(begun.elapsed(), self.options.slow_sync, &self.place.log);
             // Durable now: every record up to `tip.end`, in whichever segment. The mark may follow.
             self.store_mark(tip.mark(file_id), false)?;
             Ok(tip.end)

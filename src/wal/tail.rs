@@ -79,8 +79,18 @@ pub fn settle(
     // records are missing.
     let in_pieces = looked.cut_begun || (cut && looked.segments.is_some());
     let keeps = looked.mark.filter(|mark| !unmarked && !exact && !mark.exact && !in_pieces);
+    let closed = keeps.is_some_and(|mark| mark.closed);
     let mark_file = match keeps {
-        Some(_) => MarkFile::open(storage, &place.sidecar).map_err(|e| fail("open the mark", e))?,
+        Some(found) => {
+            let opened = MarkFile::open(storage, &place.sidecar);
+            let mut file = opened.map_err(|e| fail("open the mark", e))?;
+            if found.closed {
+                // Before anything is done that only the cache may know of when we are killed.
+                let open = Mark { closed: false, ..found };
+                file.store(&open).map_err(|e| fail("store the mark", e))?;
+            }
+            file
+        }
         None => {
             let (index_entries, index_chain) = match looked.mark {
                 Some(old) if old.end <= tip.end => (old.index_entries, old.index_chain),
@@ -91,21 +101,19 @@ pub fn settle(
                 .map_err(|e| fail("store the mark", e))?
         }
     };
-    if cut {
+    if cut || !closed {
+        // Also if there is nothing to cut: behind a cut whose sync failed there is more on the disk
+        // than in the cache. And segments that a killed process removed may still be there.
         looked.file.set_len(tip.end).map_err(|e| fail("cut the tail", e))?;
         report.cut_bytes = looked.whole_end - tip.end;
-    }
-    if cut || looked.cut_begun {
-        // The segments that a killed truncation removed may still be on the disk.
-        looked.sync_from(tip.end).map_err(|e| fail("sync", e))?;
+        let last = tip.end.saturating_sub(1).max(tip.start);
+        looked.sync_from(last).map_err(|e| fail("sync", e))?;
     }
     if looked.cut_begun {
         Intent::clear(options, &place.sidecar)?;
         report.finished_truncation = true;
     }
-    // Of a segment that a killed writer created behind a closed log only the cache may know.
-    let created = looked.segments.as_ref().is_some_and(|segments| segments.has_empty(tip.end));
-    if created || !keeps.is_some_and(|mark| mark.closed) {
+    if !closed {
         sync_names(storage, &place.sidecar, &place.dir)?;
     }
     Ok((report, mark_file))

@@ -19,12 +19,26 @@ use crate::sync::{MutexGuard, lock};
 impl Wal {
     /// Drop every record before the one that begins at `lsn`; with the log's end, drop all. Whole
     /// segments that hold nothing else are removed. Needs a segmented log, a record's beginning,
-    /// and one that is on stable storage.
+    /// and one that is on stable storage; refuses to drop what a named consumer needs.
     pub fn truncate_before(&self, lsn: Lsn) -> Result<()> {
+        self.drop_prefix(lsn, true)
+    }
+
+    /// As [`Wal::truncate_before`], but whatever consumers need.
+    pub fn truncate_before_all(&self, lsn: Lsn) -> Result<()> {
+        self.drop_prefix(lsn, false)
+    }
+
+    fn drop_prefix(&self, lsn: Lsn, heed_consumers: bool) -> Result<()> {
         let shared = self.writable()?;
         if shared.segments.is_none() {
             let message = "a single file has no prefix to drop; segmented logs have";
             return Err(shared.refused(ErrorKind::Unsupported, message));
+        }
+        // Nobody may ask for an older record in the meantime.
+        let _consumers = lock(&shared.consumers);
+        if heed_consumers {
+            shared.check_consumers(lsn)?;
         }
         shared.alone(|state| shared.drop_before(state, lsn))
     }
@@ -108,6 +122,8 @@ impl Shared {
             0 => Tip { first: ordinal, ..Tip::empty(head) },
             _ => Tip { first: ordinal, records, start: head, first_sum, ..tip },
         };
+        let bytes = self.layout.segment_bytes().unwrap_or(u64::MAX);
+        self.archive_below(segments, head / bytes)?;
         let io = |doing: &str, e: io::Error| broken(Error::io(doing, &self.place.log, e));
         // A mark older than the head says nothing of what lies behind it. So everything is synced
         // first, and nothing torn can lie there until the mark of the new head is durable.
@@ -120,7 +136,6 @@ impl Shared {
         segments.hold(head).map_err(|e| io("create the segment of the head", e))?;
         self.place.store_head(&self.options, head).map_err(broken)?;
         // From here on the new head holds.
-        let bytes = self.layout.segment_bytes().unwrap_or(u64::MAX);
         segments.remove_below(head / bytes).map_err(|e| io("remove segments", e))?;
         state.tip = kept;
         state.block_start = state.block_start.max(head);

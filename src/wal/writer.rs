@@ -117,6 +117,7 @@ impl Shared {
         if state.block_start + BLOCK_BYTES <= state.tip.end {
             self.close_block(state, state.tip.first + state.tip.records, state.tip.end);
         }
+        self.counters.appended(1, len);
         Ok((Lsn(offset), state.tip.end))
     }
 
@@ -134,6 +135,7 @@ impl Shared {
         if state.tip.records == 0 {
             state.tip.first_sum = batch.first_sum;
         }
+        self.counters.appended(batch.records, batch.bytes.len() as u64);
         let before = state.tip.first + state.tip.records;
         state.tip.records += batch.records;
         state.tip.end = base + batch.bytes.len() as u64;

@@ -59,13 +59,22 @@ impl Script<'_> {
             self.survives(&run).map_err(there)?;
             // A handle that takes no more is given up.
             let usable = op != 'r' && run.log().sync().is_ok();
+            let mut readable = usable;
             if usable && self.config.how.durability != Durability::Never {
                 run.acked = run.records.len();
-                let got = run.log().read_all();
-                let got = got.map_err(|error| there(format!("usable, but {error:?}")))?;
-                let next = run.log().next_ordinal().ok().flatten();
-                judge_any(&got, next, &run.allowed(), false).map_err(there)?;
-            } else if !usable {
+                match run.log().read_all() {
+                    Ok(got) => {
+                        let next = run.log().next_ordinal().ok().flatten();
+                        judge_any(&got, next, &run.allowed(), false).map_err(there)?;
+                    }
+                    // The disk is still broken.
+                    Err(error) => {
+                        expect_typed(&error).map_err(there)?;
+                        readable = false;
+                    }
+                }
+            }
+            if !readable {
                 is_open = self.reopen(&mut run)?;
             }
         }

@@ -1,0 +1,147 @@
+//! Those who still need records: names with durable positions, in `.deedbook/consumers`.
+//!
+//! ```text
+//! NAME LSN          one line each, sorted by name; a name has no white space
+//! crc 1a2b3c4d      CRC-32 of the lines above
+//! ```
+//!
+//! The one thing in `.deedbook` that nothing else knows. So a damaged file is an error for whoever
+//! would drop records, and never "no consumers".
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+
+use super::format::{FORMAT, Lsn};
+use super::{Shared, Wal};
+use crate::checksum::crc32;
+use crate::error::{Error, ErrorKind, Result};
+use crate::storage::{Access, read_full, replace};
+
+const CONSUMERS_NAME: &str = "consumers";
+const NAME_BYTES_MAX: usize = 255;
+const FILE_BYTES_MAX: u64 = 16 << 20;
+
+impl Wal {
+    /// The named consumers, each with the LSN of the record that it needs next.
+    pub fn consumers(&self) -> Result<BTreeMap<String, Lsn>> {
+        self.usable()?.consumers()
+    }
+
+    /// Note, durably, that a consumer needs the record at `lsn` and all behind it. The LSN must be
+    /// the beginning of a record, or the log's end.
+    pub fn set_consumer(&self, name: &str, lsn: Lsn) -> Result<()> {
+        let shared = self.writable()?;
+        let fits = !name.is_empty() && name.len() <= NAME_BYTES_MAX;
+        if !fits || name.contains(|c: char| c.is_whitespace() || c.is_control()) {
+            let message =
+                format!("consumer {name:?}: 1 to {NAME_BYTES_MAX} bytes without white space");
+            return Err(shared.refused(ErrorKind::InvalidArgument, message));
+        }
+        shared.change_consumers(|shared, consumers| {
+            let tip = shared.state().tip;
+            shared.locate(tip, lsn)?;
+            consumers.insert(name.to_string(), lsn);
+            Ok(())
+        })
+    }
+
+    /// Forget a consumer, durably. Forgetting one that is not there is fine.
+    pub fn remove_consumer(&self, name: &str) -> Result<()> {
+        self.writable()?.change_consumers(|_, consumers| {
+            consumers.remove(name);
+            Ok(())
+        })
+    }
+}
+
+impl Shared {
+    fn change_consumers(
+        &self,
+        change: impl FnOnce(&Self, &mut BTreeMap<String, Lsn>) -> Result<()>,
+    ) -> Result<()> {
+        let _changing = crate::sync::lock(&self.consumers);
+        self.check_open()?;
+        let before = self.consumers()?;
+        let mut consumers = before.clone();
+        change(self, &mut consumers)?;
+        if consumers == before {
+            return Ok(());
+        }
+        let path = self.consumers_path();
+        let options = &self.options;
+        replace(&*options.storage, &path, encode(&consumers).as_bytes(), options.file_mode)
+            .map_err(|e| Error::io("store the consumers", &path, e).of(FORMAT))
+    }
+
+    fn consumers_path(&self) -> PathBuf {
+        self.place.sidecar.join(CONSUMERS_NAME)
+    }
+
+    pub(super) fn consumers(&self) -> Result<BTreeMap<String, Lsn>> {
+        let path = self.consumers_path();
+        let fail = |e| Error::io("read the consumers", &path, e).of(FORMAT);
+        let file = match self.options.storage.open(&path, Access::Read) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+            file => file.map_err(fail)?,
+        };
+        let mut bytes = vec![0; file.len().map_err(fail)?.min(FILE_BYTES_MAX) as usize];
+        let read = read_full(&*file, &mut bytes, 0).map_err(fail)?;
+        decode(bytes.get(..read).unwrap_or_default()).ok_or_else(|| {
+            let message = "the consumers' file is damaged: who needs which records is not known; \
+                           set them anew after removing it";
+            Error::new(ErrorKind::Corrupt, message).of(FORMAT).at(&path)
+        })
+    }
+
+    /// Refuse to drop what a consumer needs.
+    pub(super) fn check_consumers(&self, lsn: Lsn) -> Result<()> {
+        let consumers = self.consumers()?;
+        match consumers.iter().min_by_key(|(_, needs)| **needs) {
+            Some((name, needs)) if *needs < lsn => {
+                let message =
+                    format!("consumer {name:?} needs lsn {needs}, to be dropped up to {lsn}");
+                Err(self.refused(ErrorKind::InvalidArgument, message))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn encode(consumers: &BTreeMap<String, Lsn>) -> String {
+    let text: String = consumers.iter().map(|(name, lsn)| format!("{name} {lsn}\n")).collect();
+    let crc = crc32(text.as_bytes());
+    text + &format!("crc {crc:08x}\n")
+}
+
+fn decode(bytes: &[u8]) -> Option<BTreeMap<String, Lsn>> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let mut consumers = BTreeMap::new();
+    let (lines, _crc) = text.strip_suffix('\n')?.rsplit_once("crc ")?;
+    for line in lines.lines() {
+        let (name, lsn) = line.rsplit_once(' ')?;
+        consumers.insert(name.to_string(), Lsn(lsn.parse().ok()?));
+    }
+    (encode(&consumers) == text).then_some(consumers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn consumers_are_read_back_and_damage_is_seen() {
+        for names in [vec![], vec!["crc"], vec!["a", "bé", "zz"]] {
+            let consumers: BTreeMap<_, _> =
+                names.iter().map(|name| (name.to_string(), Lsn(7))).collect();
+            let text = encode(&consumers);
+            assert_eq!(decode(text.as_bytes()), Some(consumers));
+            for at in 0..text.len() {
+                let mut damaged = text.clone().into_bytes();
+                damaged[at] ^= 1;
+                assert_eq!(decode(&damaged), None);
+                assert_eq!(decode(&text.as_bytes()[..at]), None);
+            }
+        }
+    }
+}

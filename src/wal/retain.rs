@@ -1,0 +1,139 @@
+//! Retention: which prefix a log need not keep, by size, age and what was consumed; and the hook
+//! that gets a segment before it goes.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use super::format::{FORMAT, Lsn, segment_name};
+use super::segments::Segments;
+use super::tip::Tip;
+use super::{Shared, Wal};
+use crate::error::{Error, ErrorKind, Result};
+
+/// What a log may drop. Each rule allows more to be dropped; consumers allow less.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Retention {
+    /// Drop the oldest segments as long as what is left has at least so many bytes.
+    pub bytes_max: Option<u64>,
+    /// Drop segments whose newest record is older, by the clock's time at its write.
+    pub age_max: Option<Duration>,
+    /// Drop segments that every named consumer has passed. Without consumers that is none.
+    pub consumed: bool,
+}
+
+type Hook = dyn Fn(u64, &Path) -> io::Result<()> + Send + Sync;
+
+/// Called with the number and the path of every segment before it is removed. If it fails, nothing
+/// is removed and the head stays where it is.
+#[derive(Clone)]
+pub struct Archive(Arc<Hook>);
+
+impl Archive {
+    /// A hook. It may be called again for a segment that it got already, after a crash.
+    pub fn new(hook: impl Fn(u64, &Path) -> io::Result<()> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(hook))
+    }
+}
+
+impl fmt::Debug for Archive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Archive")
+    }
+}
+
+impl Wal {
+    /// Drop what `retention` allows, whole segments at a time, but nothing that a consumer needs
+    /// or that is not durable. Returns the new head if it moved.
+    pub fn retain(&self, retention: &Retention) -> Result<Option<Lsn>> {
+        let shared = self.writable()?;
+        let Some(segments) = &shared.segments else {
+            let message = "a single file has no prefix to drop; segmented logs have";
+            return Err(shared.refused(ErrorKind::Unsupported, message));
+        };
+        let tip = shared.state().tip;
+        let consumers = shared.consumers()?;
+        let slowest = consumers.values().min().copied();
+        let bytes = self.layout().segment_bytes().unwrap_or(u64::MAX);
+        let mut allowed = 0;
+        if let Some(most) = retention.bytes_max {
+            allowed = allowed.max(tip.end.saturating_sub(most));
+        }
+        if let Some(age) = retention.age_max {
+            // A record that begins in an old segment is as old.
+            let floor = shared.older_than(segments, age, bytes)?;
+            allowed = allowed.max(shared.first_record_from(tip, floor)?.0);
+        }
+        if let (true, Some(Lsn(needed))) = (retention.consumed, slowest) {
+            allowed = allowed.max(needed);
+        }
+        let needed = slowest.map_or(u64::MAX, |lsn| lsn.0);
+        let allowed = allowed.min(needed).min(shared.commits.durable());
+        // The head is the first record of a segment, so that all before it goes: of the one in which
+        // `allowed` lies, or of the one before if a record reaches over its begin.
+        for index in [Some(allowed / bytes), (allowed / bytes).checked_sub(1)] {
+            let floor = index.unwrap_or(0) * bytes;
+            if floor <= tip.start {
+                return Ok(None);
+            }
+            let head = shared.first_record_from(tip, floor)?;
+            if head.0 <= allowed {
+                self.truncate_before(head)?;
+                return Ok(Some(head));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Shared {
+    /// The byte behind the segments that were written last more than `age` ago, counted from the
+    /// oldest, up to the first that is younger. A clock in the past makes everything young.
+    fn older_than(&self, segments: &Segments, age: Duration, bytes: u64) -> Result<u64> {
+        let now = SystemTime::now();
+        let range = segments.range();
+        let mut floor = range.start * bytes;
+        for index in range.start..range.end.saturating_sub(1) {
+            let path = segments.path(index);
+            let written = self
+                .options
+                .storage
+                .open(&path, crate::storage::Access::Read)
+                .and_then(|file| file.modified())
+                .map_err(|e| Error::io("look at the segment", &path, e).of(FORMAT))?;
+            let old = written.and_then(|at| now.duration_since(at).ok()).is_some_and(|is| is > age);
+            if !old {
+                break;
+            }
+            floor = (index + 1) * bytes;
+        }
+        Ok(floor)
+    }
+
+    /// The first record that begins at or behind a byte; the end if there is none.
+    fn first_record_from(&self, tip: Tip, byte: u64) -> Result<Lsn> {
+        let near = self.index().last_where(|entry| entry.offset <= byte);
+        let from = near.map_or(tip.start, |(_, entry)| entry.offset.max(tip.start));
+        let mut cursor = self.cursor_over(from, tip.end).without_checksums();
+        while cursor.position().0 < byte {
+            if cursor.advance()?.is_none() {
+                break;
+            }
+        }
+        Ok(cursor.position())
+    }
+
+    /// Hand the whole segments below `head` to the archive.
+    pub(super) fn archive_below(&self, segments: &Segments, first: u64) -> Result<()> {
+        let Some(Archive(hook)) = &self.options.archive else { return Ok(()) };
+        for index in segments.range().start..first {
+            hook(index, &segments.path(index)).map_err(|e| {
+                let doing = format!("archive segment {}", segment_name(index));
+                Error::io(&doing, &segments.path(index), e).of(FORMAT)
+            })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,156 @@
+//! What a log keeps: consumers, retention, the archive hook, statistics.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use deedbook::ErrorKind;
+use deedbook::wal::{Archive, Layout, Lsn, Mode, Options, Retention, Wal};
+use tempfile::TempDir;
+
+fn options() -> Options {
+    Options { layout: Some(Layout::Segmented { segment_bytes: 256 }), ..Options::default() }
+}
+
+/// A hundred records of 40 bytes with their headers, synced.
+fn filled(dir: &TempDir, options: &Options) -> (Wal, Vec<Lsn>) {
+    let wal = options.open(dir.path(), Mode::Create).unwrap();
+    let lsns = (0..100).map(|i| wal.append(&[i; 32]).unwrap()).collect();
+    wal.sync().unwrap();
+    (wal, lsns)
+}
+
+#[test]
+fn truncation_never_passes_the_slowest_consumer_unless_told() {
+    let dir = TempDir::new().unwrap();
+    let (wal, lsns) = filled(&dir, &options());
+    wal.set_consumer("slow", lsns[20]).unwrap();
+    wal.set_consumer("fast", lsns[70]).unwrap();
+    assert_eq!(wal.set_consumer("x", Lsn(1)).unwrap_err().kind(), ErrorKind::OutOfRange);
+    assert_eq!(wal.set_consumer("a b", lsns[1]).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    let error = wal.truncate_before(lsns[21]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    assert!(error.to_string().contains("\"slow\" needs lsn 800"), "{error}");
+    wal.truncate_before(lsns[20]).unwrap();
+    wal.close().unwrap();
+    let wal = Wal::append_to(dir.path()).unwrap();
+    let consumers: Vec<_> = wal.consumers().unwrap().into_iter().collect();
+    assert_eq!(consumers, [("fast".into(), lsns[70]), ("slow".into(), lsns[20])]);
+    wal.truncate_before_all(lsns[30]).unwrap();
+    assert_eq!(wal.head().unwrap(), lsns[30]);
+    wal.remove_consumer("slow").unwrap();
+    wal.truncate_before(lsns[70]).unwrap();
+}
+
+#[test]
+fn damaged_consumers_are_not_taken_for_none() {
+    let dir = TempDir::new().unwrap();
+    let (wal, lsns) = filled(&dir, &options());
+    wal.set_consumer("one", lsns[5]).unwrap();
+    let file = dir.path().join(".deedbook/consumers");
+    std::fs::write(&file, "one 2000\ncrc 00000000\n").unwrap();
+    assert_eq!(wal.truncate_before(lsns[20]).unwrap_err().kind(), ErrorKind::Corrupt);
+    let consumed = Retention { consumed: true, ..Retention::default() };
+    assert_eq!(wal.retain(&consumed).unwrap_err().kind(), ErrorKind::Corrupt);
+    assert_eq!(wal.set_consumer("two", lsns[9]).unwrap_err().kind(), ErrorKind::Corrupt);
+    assert_eq!(wal.head().unwrap(), Lsn(0));
+    assert_eq!(wal.iter(None).unwrap().count(), 100);
+}
+
+#[test]
+fn retention_drops_whole_segments_and_only_what_it_may() {
+    let by_size = Retention { bytes_max: Some(1000), ..Retention::default() };
+    let consumed = Retention { consumed: true, ..Retention::default() };
+    let dir = TempDir::new().unwrap();
+    let (wal, lsns) = filled(&dir, &options());
+    assert_eq!(wal.retain(&consumed).unwrap(), None, "nobody consumes");
+    wal.set_consumer("one", lsns[50]).unwrap();
+    // Byte 2,000 lies in segment 7, which begins at 1,792, in the record at 1,760.
+    assert_eq!(wal.retain(&consumed).unwrap(), Some(lsns[45]));
+    assert_eq!(wal.retain(&consumed).unwrap(), None);
+    assert_eq!(wal.retain(&by_size).unwrap(), None, "the consumer needs it");
+    wal.remove_consumer("one").unwrap();
+    let head = wal.retain(&by_size).unwrap().unwrap();
+    assert!(wal.end().unwrap().0 - head.0 >= 1000);
+    assert_eq!(wal.read(head).unwrap(), [(head.0 / 40) as u8; 32]);
+    let first = &wal.segment_paths().unwrap()[0];
+    assert!(first.ends_with(deedbook::wal::segment_name(head.0 / 256)), "{first:?}");
+    let files = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path());
+    let segments = files.filter(|path| path.extension().is_some_and(|ending| ending == "wal"));
+    assert_eq!(segments.min().as_ref(), Some(first));
+    // What is not durable stays, however old or large.
+    let all = Retention { bytes_max: Some(0), ..Retention::default() };
+    (0..100).for_each(|i| assert!(wal.append(&[i; 32]).is_ok()));
+    let head = wal.retain(&all).unwrap().unwrap();
+    assert!(head.0 <= 4000);
+}
+
+#[test]
+fn retention_by_age_drops_what_was_written_long_ago() {
+    let dir = TempDir::new().unwrap();
+    let (wal, _) = filled(&dir, &options());
+    let old = |hours: u64| Retention {
+        age_max: Some(Duration::from_secs(3600 * hours)),
+        ..Retention::default()
+    };
+    assert_eq!(wal.retain(&old(1)).unwrap(), None);
+    let segments = wal.segment_paths().unwrap();
+    let now = std::time::SystemTime::now();
+    let age = |path: &std::path::Path, at| {
+        std::fs::File::options().write(true).open(path).unwrap().set_modified(at).unwrap();
+    };
+    age(&segments[3], now - Duration::from_secs(7200));
+    assert_eq!(wal.retain(&old(1)).unwrap(), None, "older ones before it are young");
+    (0..3).for_each(|i| age(&segments[i], now - Duration::from_secs(7200)));
+    // A clock that was wrong once: written in the future is not old.
+    age(&segments[2], now + Duration::from_secs(7200));
+    let head = wal.retain(&old(1)).unwrap().unwrap();
+    assert_eq!(head.0 / 256, 2);
+    age(&segments[2], now - Duration::from_secs(7200));
+    assert_eq!(wal.retain(&old(3)).unwrap(), None);
+    assert_eq!(wal.retain(&old(1)).unwrap().unwrap().0 / 256, 4);
+}
+
+#[test]
+fn the_archive_gets_each_segment_once_and_its_failure_changes_nothing() {
+    let dir = TempDir::new().unwrap();
+    let got: Arc<Mutex<Vec<(u64, Vec<u8>)>>> = Arc::default();
+    let broken = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let archive = {
+        let (got, broken) = (got.clone(), broken.clone());
+        Archive::new(move |index, path| {
+            if broken.load(std::sync::atomic::Ordering::Relaxed) {
+                return Err(std::io::Error::other("no room in the archive"));
+            }
+            got.lock().unwrap().push((index, std::fs::read(path)?));
+            Ok(())
+        })
+    };
+    let options = Options { archive: Some(archive), ..options() };
+    let (wal, lsns) = filled(&dir, &options);
+    let error = wal.truncate_before(lsns[50]).unwrap_err();
+    assert!(error.to_string().contains("archive segment 00000000000000000000.wal"), "{error}");
+    assert_eq!((wal.head().unwrap(), wal.iter(None).unwrap().count()), (Lsn(0), 100));
+    wal.append(b"the handle goes on").unwrap();
+    broken.store(false, std::sync::atomic::Ordering::Relaxed);
+    wal.truncate_before(lsns[20]).unwrap();
+    wal.truncate_before(lsns[50]).unwrap();
+    let got = got.lock().unwrap();
+    let indices: Vec<_> = got.iter().map(|(index, _)| *index).collect();
+    assert_eq!(indices, [0, 1, 2, 3, 4, 5, 6]);
+    let archived: Vec<u8> = got.iter().flat_map(|(_, bytes)| bytes.clone()).collect();
+    assert_eq!(archived.len(), 7 * 256);
+    assert_eq!(archived[8..40], [0; 32]);
+    assert_eq!(archived[48..80], [1; 32]);
+}
+
+#[test]
+fn statistics_count_what_happened() {
+    let dir = TempDir::new().unwrap();
+    let (wal, _) = filled(&dir, &options());
+    wal.commit(&[1; 32]).unwrap();
+    let stats = wal.stats().unwrap();
+    assert_eq!((stats.appends, stats.records, stats.bytes), (101, 101, 4040));
+    assert_eq!((stats.syncs, stats.slow_syncs), (2, 0));
+    assert!(stats.sync_nanos_max <= stats.sync_nanos_total);
+    assert!(stats.quantile(0.99).unwrap().as_nanos() as u64 <= stats.sync_nanos_max + 1);
+}
