@@ -39,7 +39,14 @@ const CONFIGS: [&str; 7] = [
 fn a_book_survives_every_crash_of_every_short_history() {
     let states = report::number("DEEDBOOK_CRASH_STATES", 1_000_000);
     let families = &[("", ALPHABET, 0)];
-    let book = Campaign { subject: &BOOK, configs: &CONFIGS, families, longer: LONGER, states };
+    let book = Campaign {
+        subject: &BOOK,
+        configs: &CONFIGS,
+        families,
+        longer: LONGER,
+        states,
+        states_longer: 0,
+    };
     book.run();
     // A tenth with event numbers of several bytes, which the directory's name gives.
     Campaign { subject: &EPOCH, states: states / 10, ..book }.run();

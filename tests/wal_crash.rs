@@ -5,9 +5,20 @@
 
 mod harness;
 
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use deedbook::storage::sim::{Call, Fault, Sim, What};
+use deedbook::storage::{Access, File, FileId, LockAttempt, Storage};
+use deedbook::wal::{Lsn, Mode, OnCorrupt, Options, Wal, segment_name};
+use deedbook::{Durability, ErrorKind};
+
 use harness::campaign::Campaign;
-use harness::report;
-use harness::wal::{ALPHABET, LONGER, SEGMENTS, SINGLE, TINY, WalSubject};
+use harness::wal::{ALPHABET, LONGER, SEGMENTS, SINGLE, TINY, WalSubject, read_all};
+use harness::{How, Record, Subject, mix, report};
 
 const CONFIGS: [&str; 7] = [
     "manual",
@@ -21,26 +32,508 @@ const CONFIGS: [&str; 7] = [
 /// Of one file no prefix can be dropped.
 const ALPHABET_SINGLE: &str = "0<=>SbLstcr";
 const LONGER_SINGLE: &str = "0<=>SbLsr0<=>SbLsr1tucCKH";
+const ALWAYS: How = How { durability: Durability::Always, acknowledged: false };
+const MANUAL: How = How { durability: Durability::Manual, acknowledged: false };
 
-fn survives(subject: &WalSubject, alphabet: &'static str, longer: &'static str, share: u64) {
+fn survives(subject: &WalSubject, alphabet: &'static str, longer: &'static str) {
     let states = report::number("DEEDBOOK_CRASH_STATES", 1_000_000);
-    // From nothing; and with records to drop.
-    let families = &[("", alphabet, 0), ("bLs", alphabet, 1)];
-    let states = states * share / 100;
-    Campaign { subject, configs: &CONFIGS, families, longer, states }.run();
+    let steps = report::number("DEEDBOOK_CRASH_STEPS", 3) as usize;
+    // From nothing; and with records to drop, which makes long histories anyway.
+    let families = &[("", alphabet, 0), ("bLs", alphabet, steps.saturating_sub(2))];
+    let (states, states_longer) = (states / 25, states / 10);
+    Campaign { subject, configs: &CONFIGS, families, longer, states, states_longer }.run();
 }
 
 #[test]
 fn a_log_of_one_file_survives_every_crash_of_every_short_history() {
-    survives(&SINGLE, ALPHABET_SINGLE, LONGER_SINGLE, 40);
+    survives(&SINGLE, ALPHABET_SINGLE, LONGER_SINGLE);
 }
 
 #[test]
 fn a_log_of_segments_survives_every_crash_of_every_short_history() {
-    survives(&SEGMENTS, ALPHABET, LONGER, 40);
+    survives(&SEGMENTS, ALPHABET, LONGER);
 }
 
 #[test]
 fn a_log_of_tiny_segments_survives_every_crash_of_every_short_history() {
-    survives(&TINY, ALPHABET, LONGER, 40);
+    survives(&TINY, ALPHABET, LONGER);
+}
+
+/// What is left if the power cut takes everything that it may.
+fn worst(disk: &Sim) -> Sim {
+    let crashes = disk.crashes();
+    crashes.build(&crashes.nth(0))
+}
+
+/// States that a power cut can leave: all, or so many by chance.
+fn states(disk: &Sim, count: u64) -> Vec<Sim> {
+    let crashes = disk.crashes();
+    let all = crashes.count() <= count;
+    let choice = |index| if all { crashes.nth(index) } else { crashes.sample(mix(index)) };
+    (0..crashes.count().min(count)).map(|index| crashes.build(&choice(index))).collect()
+}
+
+fn segments(disk: &Sim) -> Vec<u64> {
+    let names = disk.list(Path::new("/log")).unwrap();
+    let index = |name: OsString| name.to_str()?.strip_suffix(".wal")?.parse().ok();
+    let mut indices: Vec<_> = names.into_iter().filter_map(index).collect();
+    indices.sort_unstable();
+    indices
+}
+
+/// A creator killed before it could sync a directory leaves names that only the cache has; the next
+/// one makes them durable, those of the sidecar as well: without the mark, a torn record that holds
+/// records would be refused.
+#[test]
+fn names_left_by_a_killed_creator_are_made_durable() {
+    for subject in [&SINGLE, &SEGMENTS, &TINY] {
+        let nested = subject.nested();
+        for call in [Call::SyncDir, Call::Rename, Call::Create, Call::CreateDir] {
+            for at in 1..9 {
+                let disk = Sim::new();
+                disk.inject(Fault::once(at, What::Crash).of(call));
+                let _ = subject.wal(&disk, MANUAL);
+                let disk = disk.kill();
+                let wal = subject.wal(&disk, MANUAL).unwrap();
+                let lsn = wal.commit(b"acknowledged").unwrap();
+                wal.append(&nested.repeat(3)).unwrap();
+                for after in states(&disk, 60) {
+                    let opened = subject.wal(&after, MANUAL);
+                    let wal = opened.unwrap_or_else(|e| panic!("{call:?} {at}: {e}"));
+                    assert_eq!(wal.read(lsn).unwrap(), b"acknowledged", "{call:?} {at}");
+                    assert!(wal.len().unwrap() <= 2);
+                }
+            }
+        }
+    }
+}
+
+/// Record what `change` does and crash every step of it: the log holds `old` or `new`, and behind
+/// the last step only `new`.
+fn old_or_new(subject: &WalSubject, disk: &Sim, wal: &Wal, change: impl FnOnce()) {
+    let old = read_all(wal).unwrap();
+    disk.record();
+    change();
+    let moments = disk.recorded();
+    let new = read_all(wal).unwrap();
+    assert_ne!(old, new);
+    for (call, moment) in moments.iter().enumerate() {
+        for after in states(moment, 40).into_iter().chain([moment.kill()]) {
+            let got = read_all(&subject.wal(&after, MANUAL).unwrap()).unwrap();
+            assert!(
+                got == old || got == new,
+                "{} call {call}: {} records",
+                subject.name,
+                got.len()
+            );
+        }
+    }
+    for after in states(disk, 40) {
+        assert_eq!(read_all(&subject.wal(&after, MANUAL).unwrap()).unwrap(), new);
+    }
+}
+
+/// Also the n-th one, with records behind the new head that are not synced, and of all records.
+#[test]
+fn a_crash_at_any_step_of_any_dropping_of_a_prefix_leaves_the_old_or_the_new_log() {
+    for subject in [&SEGMENTS, &TINY] {
+        let disk = Sim::new();
+        let wal = subject.wal(&disk, MANUAL).unwrap();
+        for round in 0..6u8 {
+            let payload = |n: u8| vec![round * 10 + n; 90 * usize::from(n)];
+            let lsns: Vec<_> = (0..4).map(|n| wal.append(&payload(n)).unwrap()).collect();
+            wal.sync().unwrap();
+            let to = match round {
+                3 => wal.end().unwrap(),
+                round => lsns[usize::from(1 + round % 3)],
+            };
+            old_or_new(subject, &disk, &wal, || wal.truncate_before(to).unwrap());
+            assert_eq!(wal.head().unwrap(), to);
+        }
+    }
+}
+
+/// Records of the same sizes come where the dropped ones were, so that stale bytes would fit; the
+/// cut lies within a segment, or exactly on a border.
+#[test]
+fn a_cut_end_never_comes_back_under_appends_of_the_same_size() {
+    for subject in [&SINGLE, &SEGMENTS, &TINY] {
+        let border = subject.border_bytes() as usize;
+        for len in [border - 8, border / 2 - 8, 30, 2 * border - 8] {
+            let disk = Sim::new();
+            let wal = subject.wal(&disk, MANUAL).unwrap();
+            let lsns: Vec<_> = (0..6u8).map(|n| wal.append(&vec![n; len]).unwrap()).collect();
+            wal.sync().unwrap();
+            for round in 0..3u8 {
+                old_or_new(subject, &disk, &wal, || wal.truncate_after(lsns[2]).unwrap());
+                let kept = read_all(&wal).unwrap();
+                assert_eq!(wal.end().unwrap(), lsns[3]);
+                let mut written = kept.clone();
+                for n in 3..6u8 {
+                    let Lsn(ordinal) = wal.append(&vec![50 + round * 10 + n; len]).unwrap();
+                    assert_eq!(Lsn(ordinal), lsns[usize::from(n)]);
+                    let bytes = vec![50 + round * 10 + n; len];
+                    written.push(Record { ordinal, tag: ordinal as u32, bytes });
+                    for after in states(&disk, 60) {
+                        let got = read_all(&subject.wal(&after, MANUAL).unwrap()).unwrap();
+                        harness::judge(&got, &written, kept.len(), false).unwrap();
+                    }
+                }
+                wal.sync().unwrap();
+                let after = subject.wal(&worst(&disk), MANUAL).unwrap();
+                assert_eq!(read_all(&after).unwrap(), written);
+            }
+        }
+    }
+}
+
+/// Killed at any step, no truncation leaves a gap between segments: other programs end their scan
+/// at one.
+#[test]
+fn segments_go_oldest_first_at_the_front_and_newest_first_at_the_end() {
+    for front in [true, false] {
+        let disk = Sim::new();
+        let wal = TINY.wal(&disk, MANUAL).unwrap();
+        let lsns: Vec<_> = (0..12).map(|n| wal.append(&[n; 50]).unwrap()).collect();
+        wal.sync().unwrap();
+        disk.record();
+        match front {
+            true => wal.truncate_before(lsns[8]).unwrap(),
+            false => wal.truncate_after(lsns[3]).unwrap(),
+        }
+        let mut fewer = 0;
+        for moment in disk.recorded() {
+            let indices = segments(&moment);
+            assert!(indices.windows(2).all(|pair| pair[1] == pair[0] + 1), "{indices:?}");
+            fewer += u64::from(indices.len() < 11);
+        }
+        assert!(fewer > 3);
+    }
+}
+
+/// Directory changes undone: segments that were dropped at the front are back. They are no part of
+/// the log, and the next writer removes them.
+#[test]
+fn segments_that_come_back_below_the_head_are_not_read_and_go_again() {
+    for subject in [&SEGMENTS, &TINY] {
+        let disk = Sim::new();
+        let wal = subject.wal(&disk, ALWAYS).unwrap();
+        let lsns: Vec<_> = (0..9).map(|n| wal.append(&[n; 300]).unwrap()).collect();
+        let before = disk.kill();
+        wal.truncate_before(lsns[6]).unwrap();
+        let expected = read_all(&wal).unwrap();
+        let (all, left) = (segments(&before), segments(&disk));
+        let gone: Vec<_> = all.iter().filter(|index| !left.contains(index)).collect();
+        assert!(gone.len() > 2);
+        drop(wal);
+        for pick in 1..(1u64 << gone.len().min(6)) {
+            let disk = disk.kill();
+            let back = gone.iter().enumerate().filter(|(at, _)| pick >> (at % 6) & 1 == 1);
+            for (_, index) in back {
+                let path = Path::new("/log").join(segment_name(**index));
+                let from = before.open(&path, Access::Read).unwrap();
+                let mut bytes = vec![0; from.len().unwrap() as usize];
+                from.read_at(&mut bytes, 0).unwrap();
+                disk.create_new(&path, 0o600).unwrap().write_at(&bytes, 0).unwrap();
+            }
+            assert_eq!(subject.peek(&disk).unwrap(), expected);
+            let wal = subject.wal(&disk, MANUAL).unwrap();
+            assert_eq!(read_all(&wal).unwrap(), expected);
+            assert!(!wal.recovery().removed_segments.is_empty());
+            assert_eq!(segments(&disk), left);
+            assert_eq!(segments(&worst(&disk)), left);
+        }
+    }
+}
+
+/// Without the marker nothing tells where the first record begins, unless the mark does. It is never
+/// taken for 0 while segments are missing, and nothing is removed.
+#[test]
+fn a_lost_head_marker_is_made_up_for_or_the_log_is_refused() {
+    for (damage, mark) in [(true, true), (true, false), (false, true), (false, false)] {
+        let disk = Sim::new();
+        let wal = TINY.wal(&disk, ALWAYS).unwrap();
+        let lsns: Vec<_> = (0..9).map(|n| wal.append(&[n; 50]).unwrap()).collect();
+        wal.truncate_before(lsns[6]).unwrap();
+        let expected = read_all(&wal).unwrap();
+        wal.close().unwrap();
+        let left = segments(&disk);
+        let head = Path::new("/log/head");
+        match damage {
+            true => drop(disk.open(head, Access::Write).unwrap().write_at(&[7], 3).unwrap()),
+            false => disk.remove(head).unwrap(),
+        }
+        if !mark {
+            disk.remove(Path::new("/log/.deedbook/mark")).unwrap();
+        }
+        match TINY.wal(&disk, MANUAL) {
+            Ok(wal) => {
+                assert!(mark);
+                assert_eq!(read_all(&wal).unwrap(), expected);
+                assert_eq!(wal.append(b"on").unwrap(), Lsn(9 * 58));
+            }
+            Err(error) => {
+                assert!(!mark, "{error}");
+                assert_eq!(error.kind(), ErrorKind::Corrupt);
+                assert_eq!(segments(&disk), left);
+            }
+        }
+    }
+}
+
+/// A record longer than the limit asked for is no torn tail, with and without a mark: refused, and
+/// nothing is cut.
+#[test]
+fn a_record_beyond_the_limit_is_not_cut_as_torn() {
+    for subject in [&SINGLE, &TINY] {
+        for mark in [true, false] {
+            let disk = Sim::new();
+            let wal = subject.wal(&disk, MANUAL).unwrap();
+            wal.commit(b"short").unwrap();
+            wal.append(&[9; 100]).unwrap();
+            drop(wal.clone());
+            let killed = disk.kill();
+            let sidecar = if subject.name == "wal-single" { "wal/" } else { "" };
+            let gone: &[&str] = if mark { &["settings"] } else { &["settings", "mark"] };
+            for name in gone {
+                killed.remove(Path::new(&format!("/log/.deedbook/{sidecar}{name}"))).unwrap();
+            }
+            let lower = Options { record_bytes_max: Some(50), ..subject.options(&killed, MANUAL) };
+            let error = lower.open(subject.path, Mode::Append).unwrap_err();
+            assert_eq!((error.kind(), error.offset()), (ErrorKind::Corrupt, Some(13)), "{mark}");
+            assert_eq!(subject.wal(&killed, MANUAL).unwrap().len().unwrap(), 2);
+        }
+    }
+}
+
+/// Above the mark a torn record may hold whole ones, at the begin of a segment too. Nobody sees them,
+/// not even who skips damage.
+#[test]
+fn records_inside_a_torn_record_never_surface() {
+    for subject in [&SINGLE, &SEGMENTS, &TINY] {
+        let nested = subject.nested();
+        let border = subject.border_bytes() as usize;
+        for shift in [0, 1, 5, 8] {
+            let disk = Sim::new();
+            let wal = subject.wal(&disk, MANUAL).unwrap();
+            wal.commit(b"acknowledged").unwrap();
+            let end = wal.end().unwrap().0 as usize + 8;
+            let mut payload = vec![1; end.next_multiple_of(border) - end + shift];
+            payload.extend(nested.repeat(4));
+            wal.append(&payload).unwrap();
+            for after in states(&disk, 200) {
+                let before = after.fingerprint();
+                let options = subject.options(&after, MANUAL);
+                let reader = options.open(subject.path, Mode::Read).unwrap();
+                let mut records = reader.cursor(None, None, OnCorrupt::Skip).unwrap();
+                let mut count = 0;
+                while let Some(record) = records.next().unwrap() {
+                    count += 1;
+                    assert!(record.payload == b"acknowledged" || record.payload == payload);
+                }
+                assert!((1..=2).contains(&count));
+                assert_eq!(after.fingerprint(), before);
+                let wal = subject.wal(&after, MANUAL).unwrap();
+                assert_eq!(wal.len().unwrap(), count);
+            }
+        }
+    }
+}
+
+/// With `recovery="acknowledged"` nothing comes back that was not acknowledged, and all that was.
+#[test]
+fn recovery_to_the_acknowledged_keeps_all_of_it_and_no_more() {
+    let exact = How { acknowledged: true, ..MANUAL };
+    for subject in [&SINGLE, &SEGMENTS, &TINY] {
+        for dropped in [false, true] {
+            let disk = Sim::new();
+            let wal = subject.wal(&disk, exact).unwrap();
+            let lsns: Vec<_> = (0..4).map(|n| wal.append(&[n; 200]).unwrap()).collect();
+            wal.sync().unwrap();
+            let mut first = 0;
+            if dropped && subject.name != "wal-single" {
+                wal.truncate_before(lsns[2]).unwrap();
+                first = 2;
+            }
+            if dropped {
+                wal.truncate_after(lsns[2]).unwrap();
+            }
+            let acknowledged = read_all(&wal).unwrap();
+            assert_eq!(acknowledged.len(), if dropped { 3 - first } else { 4 });
+            for n in 0..3 {
+                wal.append(&[50 + n; 200]).unwrap();
+            }
+            for after in states(&disk, 100).into_iter().chain([disk.kill()]) {
+                let wal = subject.wal(&after, exact).unwrap();
+                assert_eq!(read_all(&wal).unwrap(), acknowledged);
+            }
+        }
+    }
+}
+
+/// A disk on which something happens behind every sync of a file.
+#[derive(Clone)]
+struct Hooked {
+    disk: Sim,
+    hook: Arc<Mutex<Option<Hook>>>,
+}
+
+type Hook = Box<dyn FnMut() + Send>;
+
+impl std::fmt::Debug for Hooked {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Hooked")
+    }
+}
+
+#[derive(Debug)]
+struct HookedFile(Box<dyn File>, Hooked);
+
+impl Storage for Hooked {
+    fn open(&self, path: &Path, access: Access) -> io::Result<Box<dyn File>> {
+        Ok(Box::new(HookedFile(self.disk.open(path, access)?, self.clone())))
+    }
+    fn create_new(&self, path: &Path, mode: u32) -> io::Result<Box<dyn File>> {
+        Ok(Box::new(HookedFile(self.disk.create_new(path, mode)?, self.clone())))
+    }
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        self.disk.create_dir(path)
+    }
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.disk.remove(path)
+    }
+    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
+        self.disk.list(dir)
+    }
+    fn is_dir(&self, path: &Path) -> bool {
+        self.disk.is_dir(path)
+    }
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.disk.sync_dir(dir)
+    }
+    fn lock(&self, path: &Path, sign: bool) -> io::Result<LockAttempt> {
+        self.disk.lock(path, sign)
+    }
+}
+
+impl File for HookedFile {
+    fn len(&self) -> io::Result<u64> {
+        self.0.len()
+    }
+    fn id(&self) -> io::Result<FileId> {
+        self.0.id()
+    }
+    fn is_unlinked(&self) -> io::Result<bool> {
+        self.0.is_unlinked()
+    }
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.0.read_at(buf, offset)
+    }
+    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<usize> {
+        self.0.write_at(buf, offset)
+    }
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+    fn allocate(&self, len: u64) -> io::Result<bool> {
+        self.0.allocate(len)
+    }
+    fn sync_data(&self) -> io::Result<()> {
+        self.0.sync_data()?;
+        // Taken out meanwhile, so that what it does does not call it again.
+        let hook = self.1.hook.lock().unwrap().take();
+        if let Some(mut hook) = hook {
+            hook();
+            self.1.hook.lock().unwrap().get_or_insert(hook);
+        }
+        Ok(())
+    }
+}
+
+/// The segmented fsync window: while one segment after the other is synced, appends go on, into
+/// those that were synced already and into new ones. They are not durable until the next sync, and
+/// that one covers them.
+#[test]
+fn what_is_appended_during_a_sync_is_durable_behind_the_next_one() {
+    for subject in [&SEGMENTS, &TINY] {
+        for len in [3, 20, 70, 300] {
+            let disk = Sim::new();
+            let hooked = Hooked { disk: disk.clone(), hook: Arc::default() };
+            let storage = Arc::new(hooked.clone());
+            let options = Options { storage, ..subject.options(&disk, MANUAL) };
+            let wal = options.open(subject.path, Mode::Append).unwrap();
+            for n in 0..8 {
+                wal.append(&[n; 100]).unwrap();
+            }
+            let (late, count) = (wal.clone(), Arc::new(AtomicU64::new(0)));
+            let counted = count.clone();
+            let hook = move || {
+                if counted.fetch_add(1, Ordering::Relaxed) < 12 {
+                    late.append(&vec![7; len]).unwrap();
+                }
+            };
+            *hooked.hook.lock().unwrap() = Some(Box::new(hook));
+            for _ in 0..3 {
+                wal.sync().unwrap();
+                let Lsn(durable) = wal.durable_end().unwrap().unwrap();
+                for after in states(&disk, 30) {
+                    let got = subject.wal(&after, MANUAL).unwrap();
+                    assert!(got.end().unwrap().0 >= durable);
+                }
+            }
+            assert!(count.load(Ordering::Relaxed) > 3);
+            hooked.hook.lock().unwrap().take();
+            wal.sync().unwrap();
+            let all = read_all(&wal).unwrap();
+            assert_eq!(read_all(&subject.wal(&worst(&disk), MANUAL).unwrap()).unwrap(), all);
+        }
+    }
+}
+
+/// What any thread was told is durable, whoever's sync it was that made it so, over segments.
+#[test]
+fn what_any_thread_was_told_survives_a_power_cut() {
+    for failing in [None, Some(1), Some(7), Some(40)] {
+        let disk = Sim::new();
+        let wal = TINY.wal(&disk, MANUAL).unwrap();
+        if let Some(at) = failing {
+            disk.inject(Fault::once(at, What::Error(io::ErrorKind::Other)).of(Call::Sync));
+        }
+        let told = Mutex::new(Vec::new());
+        let append = |thread: u8| {
+            for n in 0..40usize {
+                let payload = vec![thread; 20 + n];
+                let appended = match n % 3 {
+                    0 => wal.append(&payload).and_then(|lsn| wal.wait_durable(lsn).map(|()| lsn)),
+                    1 => wal.append(&payload).and_then(|lsn| wal.sync().map(|()| lsn)),
+                    _ => wal.commit(&payload),
+                };
+                match appended {
+                    Ok(lsn) => told.lock().unwrap().push((lsn, payload)),
+                    Err(_) => return,
+                }
+            }
+        };
+        let check = || {
+            let told = told.lock().unwrap().clone();
+            let after = TINY.wal(&worst(&disk), MANUAL).unwrap();
+            for (lsn, payload) in told.iter().rev().take(20) {
+                assert_eq!(after.read(*lsn).unwrap(), *payload, "{failing:?}");
+            }
+        };
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let append = &append;
+                scope.spawn(move || append(thread));
+            }
+            (0..60).for_each(|_| check());
+        });
+        check();
+        if failing.is_some() {
+            assert_eq!(wal.append(b"late").unwrap_err().kind(), ErrorKind::Poisoned);
+        }
+    }
 }

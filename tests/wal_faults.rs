@@ -80,7 +80,8 @@ fn every_call_on_segments_fails_in_every_way_once_and_for_ever() {
 
 #[test]
 fn every_call_on_tiny_segments_fails_in_every_way_once_and_for_ever() {
-    every_call_fails(&TINY, &["=S>sm0c", "Lsx1r"]);
+    // The third one has more unsynced segments than may be open.
+    every_call_fails(&TINY, &["=S>sm0c", "Lsx1r", "LLLLLs"]);
 }
 
 /// A log of some records, closed.

@@ -4,7 +4,7 @@
 
 mod harness;
 
-use deedbook::Durability;
+use deedbook::{Durability, Durable, ErrorKind};
 use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::wal::{Lsn, Wal};
 
@@ -116,4 +116,45 @@ fn a_segment_that_a_killed_writer_created_is_made_durable() {
     let crashes = disk.crashes();
     let wal = TINY.wal(&crashes.build(&crashes.nth(0)), MANUAL).unwrap();
     assert_eq!(wal.read(Lsn(64)).unwrap(), b"acknowledged");
+}
+
+/// Found by the fault loops: the cut of a truncation was in the cache only, because its sync had
+/// failed. The next writer found nothing left to cut, synced nothing, and removed the intent; a
+/// power cut brought the dropped records back.
+#[test]
+fn a_cut_whose_sync_failed_is_made_again() {
+    for subject in [&SINGLE, &TINY] {
+        for at in 1..8 {
+            let disk = Sim::new();
+            let (wal, lsns) = five(subject, &disk, MANUAL);
+            let eio = What::Error(std::io::ErrorKind::Other);
+            disk.inject(Fault::once(at, eio).of(Call::Sync));
+            if wal.truncate_after(lsns[1]).is_ok() {
+                assert!(at > 3);
+                break;
+            }
+            drop(wal);
+            let len = subject.wal(&disk, MANUAL).unwrap().len().unwrap();
+            let crashes = disk.crashes();
+            for index in 0..crashes.count().min(32) {
+                let after = subject.wal(&crashes.build(&crashes.nth(index)), MANUAL).unwrap();
+                assert_eq!(after.len().unwrap(), len, "{} sync {at}", subject.name);
+            }
+        }
+    }
+}
+
+/// Found by the fault loops: a truncation that could not even read the log changed nothing, and did
+/// not say so.
+#[test]
+fn a_truncation_that_was_refused_says_that_nothing_changed() {
+    let disk = Sim::new();
+    let (wal, lsns) = five(&TINY, &disk, MANUAL);
+    let eio = What::Error(std::io::ErrorKind::Other);
+    disk.inject(Fault::once(1, eio).of(Call::Read));
+    let error = wal.truncate_after(lsns[1]).unwrap_err();
+    assert_eq!((error.kind(), error.durable()), (ErrorKind::Io, Some(Durable::No)));
+    assert_eq!(wal.len().unwrap(), 5);
+    wal.truncate_after(lsns[1]).unwrap();
+    assert_eq!(wal.len().unwrap(), 2);
 }

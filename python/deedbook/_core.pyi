@@ -15,12 +15,21 @@ __all__ = [
     "DeedIterator",
     "DeedRange",
     "Meta",
+    "Record",
+    "RecordIterator",
     "RecoveryReport",
     "RepairReport",
     "SalvageReport",
     "SalvageRun",
     "Split",
     "VerifyReport",
+    "Wal",
+    "WalRecoveryReport",
+    "WalSalvageReport",
+    "WalSalvageRun",
+    "WalSplit",
+    "WalStats",
+    "WalVerifyReport",
     "__version__",
 ]
 
@@ -580,3 +589,495 @@ class Book:
         A packed book has no gaps, so deeds behind a gap get new numbers; the report tells them.
         """
     def __repr__(self) -> str: ...
+
+@final
+class Record:
+    """One record of a write-ahead log: its position and payload.
+
+    Source: wal-db-format.md, "Record layout".
+    """
+
+    def __new__(cls, lsn: int, payload: bytes) -> Self: ...
+    @property
+    def lsn(self) -> int:
+        """Log sequence number: the byte of the log at which the record begins."""
+    @property
+    def payload(self) -> bytes:
+        """The payload, 0 bytes or more."""
+    @property
+    def next_lsn(self) -> int:
+        """LSN of the record behind this one: 8 bytes of header and the payload further on."""
+    @property
+    def parts(self) -> list[bytes] | None:
+        """What :meth:`Wal.append_atomic` packed into the record; None for any other record."""
+    def __len__(self) -> int:
+        """Length of the payload in bytes."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __iter__(self) -> Iterator[Any]:
+        """LSN and payload, so that ``lsn, payload = record`` works."""
+
+@final
+class RecordIterator:
+    """Records of a log, as :meth:`Wal.iter` gives them."""
+
+    @property
+    def damages(self) -> list[Damage]:
+        """The damaged stretches passed over so far, with ``on_corrupt="skip"``."""
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> Record: ...
+
+@final
+class WalRecoveryReport:
+    """What opening a write-ahead log found and did."""
+
+    @property
+    def verdict(self) -> _Verdict:
+        """``clean``, ``torn`` (an incomplete or unwritten tail) or ``corrupt``."""
+    @property
+    def source(self) -> Literal["mark", "scan"]:
+        """Where the end of the log came from: the high-water mark, or a scan of the whole log."""
+    @property
+    def scanned_bytes(self) -> int:
+        """Bytes of the log that opening had to read."""
+    @property
+    def scanned_records(self) -> int:
+        """Records that opening had to look at."""
+    @property
+    def valid_end(self) -> int:
+        """Byte behind the last intact record."""
+    @property
+    def file_end(self) -> int:
+        """Byte behind the last one as found, over all segments."""
+    @property
+    def cut_bytes(self) -> int:
+        """Bytes that opening for write cut from the tail; preallocated zeros included."""
+    @property
+    def torn_bytes(self) -> int:
+        """Bytes behind the last intact record, up to the last byte that is not zero."""
+    @property
+    def cut_records(self) -> int:
+        """Intact but unacknowledged records cut, with ``recovery="acknowledged"``."""
+    @property
+    def durable_end(self) -> int | None:
+        """End of the acknowledged-durable prefix by the mark, bytes; None without a mark."""
+    @property
+    def mark(self) -> Literal["used", "missing", "damaged", "foreign"]:
+        """What became of the high-water mark."""
+    @property
+    def damage(self) -> Damage | None:
+        """The first damage."""
+    @property
+    def saved_to(self) -> str | None:
+        """File in which the bytes cut were saved, with ``recovery="spec"``."""
+    @property
+    def removed_segments(self) -> list[int]:
+        """Numbers of segments below the head that a crash had brought back."""
+    @property
+    def finished_truncation(self) -> bool:
+        """Whether a truncation that a crash interrupted was brought to its end."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values."""
+
+@final
+class WalVerifyReport:
+    """What a full check of a write-ahead log found."""
+
+    @property
+    def verdict(self) -> _Verdict:
+        """``clean``, ``torn`` or ``corrupt``."""
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is damaged, torn or lost."""
+    @property
+    def records(self) -> int:
+        """Intact records."""
+    @property
+    def bytes(self) -> int:
+        """Bytes of intact records with their headers."""
+    @property
+    def bounds(self) -> tuple[int, int] | None:
+        """LSN of the first record and byte behind the last one of the valid prefix."""
+    @property
+    def valid_end(self) -> int:
+        """Byte behind the valid prefix."""
+    @property
+    def file_end(self) -> int:
+        """Byte behind the last one there is."""
+    @property
+    def durable_end(self) -> int | None:
+        """Byte up to which the mark says the log is durable."""
+    @property
+    def lost_acknowledged(self) -> bool:
+        """Whether the valid prefix ends below the mark."""
+    @property
+    def damages(self) -> list[Damage]:
+        """Every damaged stretch, in log order."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values."""
+
+@final
+class WalSalvageRun:
+    """Consecutive intact records copied by a salvage."""
+
+    @property
+    def source_lsn(self) -> int:
+        """LSN of the first record in the source."""
+    @property
+    def lsn(self) -> int:
+        """LSN of the first record in the new log."""
+    @property
+    def records(self) -> int:
+        """Number of records."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values."""
+
+@final
+class WalSalvageReport:
+    """What a salvage copied, and what it could not."""
+
+    @property
+    def records(self) -> int:
+        """Records copied."""
+    @property
+    def runs(self) -> list[WalSalvageRun]:
+        """The runs, with old and new positions."""
+    @property
+    def damages(self) -> list[Damage]:
+        """The stretches left out."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values."""
+
+@final
+class WalStats:
+    """What a handle did since it was opened. Latencies in seconds."""
+
+    @property
+    def appends(self) -> int:
+        """Calls that appended."""
+    @property
+    def records(self) -> int:
+        """Records appended."""
+    @property
+    def bytes(self) -> int:
+        """Bytes appended, headers included."""
+    @property
+    def syncs(self) -> int:
+        """Syncs of the log; commits by several threads share one."""
+    @property
+    def slow_syncs(self) -> int:
+        """Of these, longer than ``slow_sync``. Each is told to the logger ``deedbook``, too."""
+    @property
+    def sync_seconds(self) -> float:
+        """Time of all syncs."""
+    @property
+    def sync_max(self) -> float:
+        """Time of the longest sync."""
+    @property
+    def sync_median(self) -> float | None:
+        """Half of the syncs took no longer (to within a factor of two); None without syncs."""
+    @property
+    def sync_p99(self) -> float | None:
+        """99 of 100 syncs took no longer (to within a factor of two); None without syncs."""
+    @property
+    def sync_latency(self) -> list[tuple[int, int]]:
+        """A histogram: upper bounds in microseconds, doubling, and how many syncs lay below each
+        but not below the one before. The last bound is 2**64 - 1."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values."""
+
+@final
+class WalSplit:
+    """A part of a log between two records: a path and numbers, readable in another process."""
+
+    def __new__(cls, path: _Path, lsn: int, end: int, records: int | None) -> Self: ...
+    @property
+    def path(self) -> str:
+        """The log."""
+    @property
+    def lsn(self) -> int:
+        """LSN of the first record."""
+    @property
+    def end(self) -> int:
+        """Byte behind the last record."""
+    @property
+    def records(self) -> int | None:
+        """Number of records, where it is known."""
+    def batches(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        batch_rows: int = 65536,
+        batch_bytes: int = 2097152,
+        on_corrupt: _OnCorrupt = "raise",
+        verify: Literal["crc", "none"] = "crc",
+        record_bytes_max: int | None = None,
+    ) -> BatchStream:
+        """The records of the part as Arrow batches, as :meth:`Wal.batches` gives them."""
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class Wal:
+    """A write-ahead log: records at byte positions, in one file or in segments.
+
+    Handles may be shared by threads; each call releases the GIL while it works. After a fork the
+    child must open the log anew. Errors are those of :mod:`deedbook`, one class per kind.
+
+    Source: wal-db-format.md; RULINGS.md, "WAL".
+    """
+
+    @staticmethod
+    def open(
+        path: _Path,
+        mode: _Mode = "r",
+        *,
+        durability: str = "manual",
+        recovery: Literal["valid", "acknowledged", "spec"] = "valid",
+        segment_bytes: int | None = None,
+        single_file: bool = False,
+        record_bytes_max: int | None = None,
+        slow_sync: float = 1.0,
+        archive: Callable[[int, Any], object] | None = None,
+        file_mode: int = 0o600,
+    ) -> Wal:
+        """Open the log in a directory of segments, or in one file.
+
+        ``mode``: ``"r"`` reads, ``"a"`` appends and creates what is missing, ``"x"`` creates and
+        fails if the log exists.
+
+        ``durability``: ``"manual"`` (the caller syncs), ``"always"`` (each append is on stable
+        storage when it returns), ``"interval:MS"``, ``"bytes:N"``, ``"none"`` (the operating
+        system decides). An append that returned survives the death of the process in any case.
+
+        ``recovery``: what opening for write does with a tail that is not clean. ``"valid"`` keeps
+        every intact record and cuts a torn tail; ``"acknowledged"`` cuts unacknowledged records,
+        too; ``"spec"`` cuts behind the last valid record whatever lies there, after saving it.
+
+        ``segment_bytes``: size of a segment, for a new log 64 MiB by default; another than the
+        log's is refused. ``single_file``: the log is one file. ``record_bytes_max``: limit of a
+        payload in bytes, by default the log's own, or 64 MiB.
+
+        ``slow_sync``: a sync that takes longer, in seconds, is told to the logger ``deedbook``.
+        ``archive``: called with number and path of every segment before it is dropped; if it
+        raises, nothing is dropped. ``file_mode``: permissions of new files, less the umask.
+
+        Raises MissingError, AlreadyExistsError, NotALogError, LockedError (with the holder's
+        process id), CorruptError, LostRecordsError, InvalidArgumentError, IoError.
+        """
+    @staticmethod
+    def create(
+        path: _Path,
+        *,
+        durability: str = "manual",
+        segment_bytes: int | None = None,
+        single_file: bool = False,
+        record_bytes_max: int | None = None,
+        slow_sync: float = 1.0,
+        archive: Callable[[int, Any], object] | None = None,
+        file_mode: int = 0o600,
+    ) -> Wal:
+        """Create a log that must not exist; as :meth:`open` with mode ``"x"``."""
+    def close(self) -> None:
+        """Sync (unless durability is ``"none"``), cut the space reserved ahead, release the lock.
+
+        Closing twice is fine.
+        """
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+    @property
+    def path(self) -> str:
+        """The single file, or the directory of the segments."""
+    @property
+    def mode(self) -> _Mode:
+        """``"r"``, ``"a"`` or ``"x"``."""
+    @property
+    def closed(self) -> bool:
+        """Whether the handle is closed."""
+    @property
+    def layout(self) -> Literal["single", "segmented"]:
+        """Where the log's bytes lie."""
+    @property
+    def segment_bytes(self) -> int | None:
+        """Size of every segment but the last; None for a single file."""
+    @property
+    def record_bytes_max(self) -> int:
+        """Limit of a payload for appends, bytes."""
+    @property
+    def segment_paths(self) -> list[str]:
+        """The segment files from the one with the head on; of a single file that file."""
+    @property
+    def durability(self) -> str:
+        """The durability it was opened with."""
+    @property
+    def bounds(self) -> tuple[int, int] | None:
+        """LSN of the first and of the last record; None while there are none."""
+    @property
+    def head(self) -> int:
+        """Where the first record begins, or will: 0 until a prefix is dropped."""
+    @property
+    def end(self) -> int:
+        """Where the next record will begin."""
+    @property
+    def durable_end(self) -> int | None:
+        """End of what is on stable storage, bytes; None if a reader finds nothing that tells it."""
+    @property
+    def recovery(self) -> WalRecoveryReport:
+        """What opening found and did."""
+    def append(self, payload: Buffer, /) -> int:
+        """Append one record and return its LSN.
+
+        When this returns, the record survives the death of the process, and with durability
+        ``"always"`` a power cut. Raises TooLargeError, PoisonedError, ReadOnlyError, IoError.
+        """
+    def commit(self, payload: Buffer, /) -> int:
+        """Append one record and sync, whatever the durability. Threads that commit at once share
+        one fsync. Returns its LSN."""
+    def append_many(self, payloads: Iterable[Buffer] | Any, /) -> tuple[int, int]:
+        """Append all payloads of an iterable, or of an Arrow array or table (column ``payload``).
+
+        Returns the LSN of the first record and the byte behind the last one. What came before an
+        error stays appended.
+        """
+    def append_batch(self, payloads: Iterable[Buffer], /) -> list[int]:
+        """Append payloads with one write, all or nothing for a caller that is told it succeeded.
+
+        Returns their LSNs. After a crash before the sync, a part of them may be there; see
+        :meth:`append_atomic`.
+        """
+    def append_atomic(self, parts: Iterable[Buffer], /) -> int:
+        """Append payloads packed into one record: after a crash all of them are there, or none.
+
+        Returns the record's LSN; :attr:`Record.parts` takes it apart.
+        """
+    def sync(self) -> None:
+        """Return when every record appended so far is on stable storage."""
+    def wait_durable(self, lsn: int, /) -> None:
+        """Return when the record at an LSN is on stable storage; syncs if nobody else does."""
+    def refresh(self) -> int:
+        """Look for records that other processes appended; returns the end."""
+    def read(self, lsn: int, /) -> bytes:
+        """The payload of the record that begins at an LSN.
+
+        Raises OutOfRangeError for what is no record's beginning, was dropped, or lies behind the
+        end; CorruptError for damage.
+        """
+    def __len__(self) -> int:
+        """Number of records."""
+    def __iter__(self) -> Iterator[Record]:
+        """The records, as far as the log goes now."""
+    def __reversed__(self) -> Iterator[Record]:
+        """The records, the last one first."""
+    def iter(
+        self,
+        start: int | None = None,
+        stop: int | None = None,
+        *,
+        reverse: bool = False,
+        on_corrupt: _OnCorrupt = "raise",
+    ) -> Iterator[Record]:
+        """The records in ``start <= lsn < stop``, both of which must lie between records.
+
+        With ``on_corrupt="skip"`` damage is passed over, and the iterator's ``damages`` tells it.
+        """
+    def payloads(self, start: int | None = None, stop: int | None = None) -> Iterator[bytes]:
+        """The payloads alone, which is quicker."""
+    def follow(
+        self, start: int | None = None, *, timeout: float | None = None
+    ) -> Iterator[Record]:
+        """The records from ``start`` (default: the first) on, waiting for more.
+
+        Ends when nothing came for ``timeout`` seconds; without it never. A torn tail is "not yet",
+        damage is CorruptError, and a log truncated under its follower is OutOfRangeError.
+        """
+    def batches(
+        self,
+        start: int | None = None,
+        stop: int | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        batch_rows: int = 65536,
+        batch_bytes: int = 2097152,
+        on_corrupt: _OnCorrupt = "raise",
+        verify: Literal["crc", "none"] = "crc",
+    ) -> BatchStream:
+        """The records as Arrow batches: columns ``lsn`` int64, ``payload`` binary, on request
+        ``length`` int64 (bytes with the header)."""
+    def splits(
+        self, split_bytes: int = 67108864, start: int | None = None, stop: int | None = None
+    ) -> list[WalSplit]:
+        """Parts of about ``split_bytes`` bytes, none longer than a segment, for parallel readers.
+
+        A log that is damaged behind its valid prefix gets one more part for what lies there.
+        """
+    def truncate_before(self, lsn: int, *, force: bool = False) -> None:
+        """Drop every record before the one at an LSN; with :attr:`end`, all.
+
+        The LSN must be a record's beginning and durable. Refused for a single file
+        (UnsupportedError), and if a consumer still needs what would go, unless forced. A crash at
+        any step leaves the old or the new log.
+        """
+    def truncate_after(self, lsn: int) -> None:
+        """Keep the record at an LSN as the last one, and drop all behind it."""
+    def truncate_from(self, lsn: int) -> None:
+        """Drop the record at an LSN and all behind it."""
+    def retain(
+        self,
+        *,
+        max_bytes: int | None = None,
+        max_age: float | None = None,
+        consumed: bool = False,
+    ) -> int | None:
+        """Drop whole segments that are too much, too old (seconds), or read by all consumers.
+
+        Each rule allows more to go; what a consumer needs, or is not durable, stays. Returns the
+        new head if it moved.
+        """
+    def consumers(self) -> dict[str, int]:
+        """The named consumers, each with the LSN of the record that it needs next."""
+    def set_consumer(self, name: str, lsn: int) -> None:
+        """Note, durably, that a consumer needs the record at an LSN and all behind it."""
+    def remove_consumer(self, name: str) -> None:
+        """Forget a consumer, durably."""
+    def stats(self) -> WalStats:
+        """What this handle did since it was opened."""
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The log as an Arrow table, a fresh snapshot for each call."""
+    def __arrow_c_schema__(self) -> object:
+        """The schema of the table: ``lsn`` int64, ``payload`` binary."""
+    @staticmethod
+    def verify(
+        path: _Path,
+        *,
+        segment_bytes: int | None = None,
+        record_bytes_max: int | None = None,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> WalVerifyReport:
+        """Check every record; changes nothing. ``progress`` gets bytes done and bytes in all."""
+    @staticmethod
+    def repair(
+        path: _Path,
+        *,
+        segment_bytes: int | None = None,
+        record_bytes_max: int | None = None,
+    ) -> RepairReport:
+        """Cut a log behind its valid prefix, after saving what is cut beside it."""
+    @staticmethod
+    def salvage(
+        source: _Path,
+        target: _Path,
+        *,
+        record_bytes_max: int | None = None,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> WalSalvageReport:
+        """Copy every intact record to a new log of the same layout."""

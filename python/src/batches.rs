@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow_array::{ArrayRef, StructArray};
-use arrow_schema::{ArrowError, Field, SchemaRef};
+use arrow_array::{ArrayRef, RecordBatch, StructArray};
+use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
 use deedbook::Damage;
-use deedbook::book::{Batches, Column, Cursor, OnCorrupt, Options, Split};
+use deedbook::book::{self, Column, OnCorrupt, Options, Split};
+use deedbook::wal;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use pyo3_arrow::PyRecordBatch;
@@ -42,21 +43,46 @@ pub fn on_corrupt(py: Python<'_>, word: &str) -> PyResult<OnCorrupt> {
     }
 }
 
-/// A capsule with a stream of all batches of a cursor.
+/// Batches of either format, with what they passed over.
+pub trait Batches: Iterator<Item = deedbook::Result<RecordBatch>> + Send {
+    fn schema(&self) -> SchemaRef;
+    fn damages(&self) -> &[Damage];
+}
+
+impl Batches for book::Batches {
+    fn schema(&self) -> SchemaRef {
+        self.schema()
+    }
+
+    fn damages(&self) -> &[Damage] {
+        self.damages()
+    }
+}
+
+impl Batches for wal::Batches {
+    fn schema(&self) -> SchemaRef {
+        self.schema()
+    }
+
+    fn damages(&self) -> &[Damage] {
+        self.damages()
+    }
+}
+
+/// A capsule with a stream of all batches.
 pub fn stream_of<'py>(
     py: Python<'py>,
-    cursor: Cursor,
+    batches: impl Batches + 'static,
     requested_schema: Option<Bound<'py, PyCapsule>>,
 ) -> PyResult<Bound<'py, PyCapsule>> {
-    let batches = Batches::new(cursor, Column::DEFAULT.to_vec(), BATCH_ROWS, BATCH_BYTES);
-    capsule(py, batches, Damages::default(), requested_schema)
+    capsule(py, Box::new(batches), Damages::default(), requested_schema)
 }
 
 /// Shared by a stream and the capsule that it became. Whoever locks it needs nothing else, so it
 /// may be locked with or without the GIL.
 type Damages = Arc<Mutex<Vec<Damage>>>;
 
-fn note(damages: &Damages, batches: &Batches) {
+fn note(damages: &Damages, batches: &dyn Batches) {
     let mut noted = damages.lock().unwrap_or_else(PoisonError::into_inner);
     if noted.len() < batches.damages().len() {
         *noted = batches.damages().to_vec();
@@ -65,14 +91,14 @@ fn note(damages: &Damages, batches: &Batches) {
 
 fn capsule<'py>(
     py: Python<'py>,
-    mut batches: Batches,
+    mut batches: Box<dyn Batches>,
     damages: Damages,
     requested_schema: Option<Bound<'py, PyCapsule>>,
 ) -> PyResult<Bound<'py, PyCapsule>> {
     let field = Arc::new(Field::new_struct("", batches.schema().fields().clone(), false));
     let arrays = std::iter::from_fn(move || {
-        let batch = batches.next().transpose()?;
-        note(&damages, &batches);
+        let batch = batches.next()?;
+        note(&damages, &*batches);
         Some(match batch {
             Ok(batch) => Ok(Arc::new(StructArray::from(batch)) as ArrayRef),
             Err(error) => Err(ArrowError::ExternalError(Box::new(error))),
@@ -82,22 +108,22 @@ fn capsule<'py>(
     Ok(to_stream_pycapsule(py, reader, requested_schema)?)
 }
 
-/// A capsule with the default columns' schema.
-pub fn default_schema(py: Python<'_>) -> PyResult<Bound<'_, PyCapsule>> {
-    Ok(to_schema_pycapsule(py, Column::schema(&Column::DEFAULT).as_ref())?)
+/// A capsule with a schema.
+pub fn schema_of<'py>(py: Python<'py>, schema: &Schema) -> PyResult<Bound<'py, PyCapsule>> {
+    Ok(to_schema_pycapsule(py, schema)?)
 }
 
 #[pyclass(frozen, module = "deedbook")]
 pub struct BatchStream {
-    batches: Mutex<Option<Batches>>,
+    batches: Mutex<Option<Box<dyn Batches>>>,
     schema: SchemaRef,
     damages: Damages,
 }
 
 impl BatchStream {
-    pub fn new(batches: Batches) -> Self {
-        let schema = batches.schema();
-        Self { batches: Mutex::new(Some(batches)), schema, damages: Damages::default() }
+    pub fn new(batches: impl Batches + 'static) -> Self {
+        let schema = Batches::schema(&batches);
+        Self { batches: Mutex::new(Some(Box::new(batches))), schema, damages: Damages::default() }
     }
 }
 
@@ -118,8 +144,8 @@ impl BatchStream {
             return Ok(None);
         };
         let batch = py.detach(|| {
-            let batch = batches.next().transpose();
-            note(&self.damages, batches);
+            let batch = batches.next();
+            note(&self.damages, &**batches);
             batch
         });
         Ok(batch.transpose().or_raise(py)?.map(PyRecordBatch::new))
@@ -133,7 +159,7 @@ impl BatchStream {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let batches = locked(py, &self.batches).take();
         let batches = batches.ok_or_else(|| {
-            invalid(py, "this stream was handed over already; ask the book for another".into())
+            invalid(py, "this stream was handed over already; ask the log for another".into())
         })?;
         capsule(py, batches, self.damages.clone(), requested_schema)
     }
@@ -207,7 +233,8 @@ impl PySplit {
         let options = Options { deed_bytes_max, ..Options::default() };
         let cursor =
             py.detach(|| self.0.cursor(&options, start.unwrap_or(0), stop, on_corrupt, check));
-        Ok(BatchStream::new(Batches::new(cursor.or_raise(py)?, columns, batch_rows, batch_bytes)))
+        let cursor = cursor.or_raise(py)?;
+        Ok(BatchStream::new(book::Batches::new(cursor, columns, batch_rows, batch_bytes)))
     }
 
     fn __repr__(&self) -> String {

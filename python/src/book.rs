@@ -6,18 +6,18 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use deedbook::book::{self, Batches, Book, Meta, Mode, OnCorrupt, Options};
-use deedbook::{Error, ErrorKind};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyRange, PySlice};
 
 use crate::batches::{
-    BATCH_BYTES, BATCH_ROWS, BatchStream, PySplit, checks, columns, default_schema, on_corrupt,
+    BATCH_BYTES, BATCH_ROWS, BatchStream, PySplit, checks, columns, on_corrupt, schema_of,
     stream_of,
 };
 use crate::deed::{PyDeed, PyMeta};
 use crate::errors::{OrRaise, invalid};
 use crate::input;
 use crate::iterators::{BackIterator, DeedIterator, FollowIterator, JamIterator};
+use crate::progress::Progress;
 use crate::range::{DeedRange, event_of};
 use crate::reports::{PyRecoveryReport, PyRepairReport, PySalvageReport, PyVerifyReport};
 
@@ -28,42 +28,6 @@ const _: () = assert!(BATCH_ROWS == 65_536 && BATCH_BYTES == 2_097_152);
 #[pyclass(frozen, name = "Book", module = "deedbook")]
 pub struct PyBook {
     book: Book,
-}
-
-/// A function of Python called with progress, from work that runs without the GIL. Also the place
-/// where Ctrl-C ends that work.
-struct Progress {
-    callback: Option<Py<PyAny>>,
-    raised: Option<PyErr>,
-}
-
-impl Progress {
-    fn call(&mut self, done: u64, total: u64) -> deedbook::Result<()> {
-        let called = Python::attach(|py| {
-            py.check_signals()?;
-            match &self.callback {
-                Some(callback) => callback.call1(py, (done, total)).map(drop),
-                None => Ok(()),
-            }
-        });
-        called.map_err(|raised| {
-            self.raised = Some(raised);
-            Error::new(ErrorKind::InvalidArgument, "the progress function raised")
-        })
-    }
-
-    fn run<T: Send>(
-        py: Python<'_>,
-        callback: Option<Py<PyAny>>,
-        work: impl FnOnce(&mut Self) -> deedbook::Result<T> + Send,
-    ) -> PyResult<T> {
-        let mut progress = Self { callback, raised: None };
-        let result = py.detach(|| work(&mut progress));
-        match progress.raised {
-            Some(raised) => Err(raised),
-            None => result.or_raise(py),
-        }
-    }
 }
 
 fn range_object(py: Python<'_>, first: u64, behind: u64) -> PyResult<Bound<'_, PyAny>> {
@@ -389,11 +353,13 @@ impl PyBook {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyCapsule>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        stream_of(py, self.cursor(py, None, None, OnCorrupt::Raise)?, requested_schema)
+        let cursor = self.cursor(py, None, None, OnCorrupt::Raise)?;
+        let columns = book::Column::DEFAULT.to_vec();
+        stream_of(py, Batches::new(cursor, columns, BATCH_ROWS, BATCH_BYTES), requested_schema)
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        default_schema(py)
+        schema_of(py, &book::Column::schema(&book::Column::DEFAULT))
     }
 
     #[staticmethod]

@@ -7,6 +7,7 @@ use arrow_array::{Array, ArrayRef, StructArray};
 use arrow_schema::DataType;
 use deedbook::Durability;
 use deedbook::book::{Batch, Book};
+use deedbook::wal::{self, Lsn, Wal};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyIterator, PyMemoryView};
@@ -86,6 +87,18 @@ pub fn collect<'py>(
     Ok(batch)
 }
 
+/// Takes an endless stream of records and appends it in parts.
+trait Sink: Send {
+    /// The column of a table that has the payload.
+    const COLUMN: &'static str;
+
+    fn push(&mut self, mug: u32, payload: &[u8]) -> deedbook::Result<()>;
+    fn is_full(&self) -> bool;
+    fn flush(&mut self) -> deedbook::Result<()>;
+    /// Records taken so far.
+    fn taken(&self) -> u64;
+}
+
 /// Appends parts of an endless stream of deeds.
 struct Appender<'a> {
     book: &'a Book,
@@ -100,6 +113,18 @@ impl<'a> Appender<'a> {
         let batch = Batch::new(book.options().deed_bytes_max);
         Self { book, batch, first: None, appended: 0, last: 0 }
     }
+
+    fn finish(&mut self) -> deedbook::Result<(u64, u64)> {
+        self.flush()?;
+        if self.book.options().durability == Durability::Always {
+            self.book.sync()?;
+        }
+        Ok((self.first.unwrap_or(self.last), self.last))
+    }
+}
+
+impl Sink for Appender<'_> {
+    const COLUMN: &'static str = "jam";
 
     fn push(&mut self, mug: u32, jam: &[u8]) -> deedbook::Result<()> {
         self.batch.push(mug, jam)?;
@@ -122,13 +147,72 @@ impl<'a> Appender<'a> {
         Ok(())
     }
 
-    fn finish(&mut self) -> deedbook::Result<(u64, u64)> {
-        self.flush()?;
-        if self.book.options().durability == Durability::Always {
-            self.book.sync()?;
-        }
-        Ok((self.first.unwrap_or(self.last), self.last))
+    fn taken(&self) -> u64 {
+        self.appended
     }
+}
+
+/// Appends parts of an endless stream of records of a WAL.
+struct Recorder<'a> {
+    wal: &'a Wal,
+    batch: wal::Batch,
+    first: Option<Lsn>,
+    taken: u64,
+    end: u64,
+}
+
+impl Sink for Recorder<'_> {
+    const COLUMN: &'static str = "payload";
+
+    fn push(&mut self, _mug: u32, payload: &[u8]) -> deedbook::Result<()> {
+        self.batch.push(payload)?;
+        self.taken += 1;
+        Ok(())
+    }
+
+    fn is_full(&self) -> bool {
+        self.batch.bytes_len() >= PART_BYTES
+    }
+
+    fn flush(&mut self) -> deedbook::Result<()> {
+        if self.batch.is_empty() && self.first.is_some() {
+            return Ok(());
+        }
+        let lsn = self.wal.append_unsynced(&self.batch)?;
+        self.first.get_or_insert(lsn);
+        self.end = lsn.0 + self.batch.bytes_len() as u64;
+        self.batch.clear();
+        Ok(())
+    }
+
+    fn taken(&self) -> u64 {
+        self.taken
+    }
+}
+
+/// Append everything that an iterable or an Arrow object gives; returns the first LSN and the byte
+/// behind the last record. What came before an error stays appended.
+pub fn append_records(wal: &Wal, payloads: &Bound<'_, PyAny>) -> PyResult<(u64, u64)> {
+    let py = payloads.py();
+    let batch = wal::Batch::new(wal.record_bytes_max());
+    let mut recorder = Recorder { wal, batch, first: None, taken: 0, end: 0 };
+    let fed = match is_arrow(payloads)? {
+        true => feed_arrow(&mut recorder, payloads),
+        false => feed_iterable(&mut recorder, payloads, None),
+    };
+    let finished = py.detach(|| {
+        recorder.flush()?;
+        if wal.options().durability == Durability::Always {
+            wal.sync()?;
+        }
+        Ok((recorder.first.map_or(recorder.end, |lsn| lsn.0), recorder.end))
+    });
+    fed?;
+    finished.or_raise(py)
+}
+
+fn is_arrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(object.hasattr("__arrow_c_stream__")? || object.hasattr("__arrow_c_array__")?)
 }
 
 /// Append everything that an iterable or an Arrow object gives; returns first and past-the-last
@@ -140,7 +224,7 @@ pub fn append_many<'py>(
 ) -> PyResult<(u64, u64)> {
     let py = jams.py();
     let mut appender = Appender::new(book);
-    let fed = match jams.hasattr("__arrow_c_stream__")? || jams.hasattr("__arrow_c_array__")? {
+    let fed = match is_arrow(jams)? {
         true if mugs.is_some() => {
             return Err(invalid(py, "mugs beside an Arrow object; give it a mug column".into()));
         }
@@ -152,8 +236,8 @@ pub fn append_many<'py>(
     finished.or_raise(py)
 }
 
-fn feed_iterable<'py>(
-    appender: &mut Appender<'_>,
+fn feed_iterable<'py, S: Sink>(
+    appender: &mut S,
     jams: &Bound<'py, PyAny>,
     mugs: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<()> {
@@ -161,7 +245,7 @@ fn feed_iterable<'py>(
     let mut mugs = Mugs::new(mugs)?;
     for jam in jams.try_iter()? {
         let jam = jam?;
-        let mug = mugs.next(py, appender.appended)?;
+        let mug = mugs.next(py, appender.taken())?;
         match jam.cast::<PyBytes>() {
             Ok(bytes) => appender.push(mug, bytes.as_bytes()),
             Err(_) => appender.push(mug, &bytes_of(&jam)?),
@@ -172,20 +256,20 @@ fn feed_iterable<'py>(
             py.check_signals()?;
         }
     }
-    mugs.finish(py, appender.appended)
+    mugs.finish(py, appender.taken())
 }
 
-fn feed_arrow(appender: &mut Appender<'_>, jams: &Bound<'_, PyAny>) -> PyResult<()> {
+fn feed_arrow<S: Sink>(appender: &mut S, jams: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = jams.py();
     let reader = jams.extract::<AnyArray>()?.into_reader()?;
     // The producer may need the GIL, so only our own work goes without it.
     for array in reader {
         let array = array.map_err(|e| invalid(py, format!("arrow: {e}")))?;
-        let row = appender.appended;
+        let row = appender.taken();
         let fed = py.detach(|| feed_array(appender, &array));
         fed.map_err(|e| match e {
             Fault::Argument(message) => invalid(py, format!("{message} (array from row {row})")),
-            Fault::Book(error) => crate::errors::to_py(py, &error),
+            Fault::Log(error) => crate::errors::to_py(py, &error),
         })?;
         py.check_signals()?;
     }
@@ -194,34 +278,35 @@ fn feed_arrow(appender: &mut Appender<'_>, jams: &Bound<'_, PyAny>) -> PyResult<
 
 enum Fault {
     Argument(String),
-    Book(deedbook::Error),
+    Log(deedbook::Error),
 }
 
 impl From<deedbook::Error> for Fault {
     fn from(error: deedbook::Error) -> Self {
-        Self::Book(error)
+        Self::Log(error)
     }
 }
 
-fn feed_array(appender: &mut Appender<'_>, array: &ArrayRef) -> Result<(), Fault> {
+fn feed_array<S: Sink>(appender: &mut S, array: &ArrayRef) -> Result<(), Fault> {
     let Some(table) = array.as_any().downcast_ref::<StructArray>() else {
         return feed_column(appender, array, None);
     };
     let names = table.column_names().join(", ");
-    let jam = table.column_by_name("jam").or_else(|| match table.columns() {
+    let jam = table.column_by_name(S::COLUMN).or_else(|| match table.columns() {
         [only] => Some(only),
         _ => None,
     });
-    let jam = jam.ok_or_else(|| Fault::Argument(format!("no column \"jam\" among {names}")))?;
+    let jam =
+        jam.ok_or_else(|| Fault::Argument(format!("no column {:?} among {names}", S::COLUMN)))?;
     feed_column(appender, jam, table.column_by_name("mug"))
 }
 
-fn feed_column(
-    appender: &mut Appender<'_>,
+fn feed_column<S: Sink>(
+    appender: &mut S,
     jams: &ArrayRef,
     mugs: Option<&ArrayRef>,
 ) -> Result<(), Fault> {
-    for (name, column) in [("jam", Some(jams)), ("mug", mugs)] {
+    for (name, column) in [(S::COLUMN, Some(jams)), ("mug", mugs)] {
         let nulls = column.and_then(|column| column.nulls());
         let null = nulls.and_then(|nulls| (0..nulls.len()).find(|&row| nulls.is_null(row)));
         if let Some(row) = null {
@@ -248,9 +333,10 @@ fn feed_column(
         DataType::Utf8 => feed!(jams.as_string::<i32>()),
         DataType::LargeUtf8 => feed!(jams.as_string::<i64>()),
         DataType::Utf8View => feed!(jams.as_string_view()),
-        other => {
-            Err(Fault::Argument(format!("jam of Arrow type {other}, binary or string needed")))
-        }
+        other => Err(Fault::Argument(format!(
+            "{} of Arrow type {other}, binary or string needed",
+            S::COLUMN
+        ))),
     }
 }
 

@@ -97,29 +97,40 @@ impl FollowIterator {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyDeed>> {
-        let begun = Instant::now();
-        loop {
-            let left = match self.timeout {
-                Some(timeout) => timeout.saturating_sub(begun.elapsed()),
-                None => PATIENCE,
-            };
-            let found = {
-                // Let go of between two looks: who else wants it, a signal handler too, must not
-                // wait for a follower that waits for ever.
-                let mut follow = locked(py, &self.follow);
-                let follow = &mut *follow;
-                py.detach(move || {
-                    let deed = follow.next(left.min(PATIENCE))?;
-                    Ok(deed.map(|deed| (deed.event, deed.mug, deed.jam.to_vec())))
-                })
-            };
-            if let Some((event, mug, jam)) = found.or_raise(py)? {
-                return Ok(Some(PyDeed::build(py, event, mug, &jam)));
-            }
-            py.check_signals()?;
-            if left <= PATIENCE && self.timeout.is_some() {
-                return Ok(None);
-            }
+        let found = wait(py, &self.follow, self.timeout, |follow, patience| {
+            let deed = follow.next(patience)?;
+            Ok(deed.map(|deed| (deed.event, deed.mug, deed.jam.to_vec())))
+        })?;
+        Ok(found.map(|(event, mug, jam)| PyDeed::build(py, event, mug, &jam)))
+    }
+}
+
+/// Wait for what a follower finds, looking for Ctrl-C now and then.
+pub fn wait<F: Send, T: Send>(
+    py: Python<'_>,
+    follow: &Mutex<F>,
+    timeout: Option<Duration>,
+    next: impl Fn(&mut F, Duration) -> deedbook::Result<Option<T>> + Sync,
+) -> PyResult<Option<T>> {
+    let begun = Instant::now();
+    loop {
+        let left = match timeout {
+            Some(timeout) => timeout.saturating_sub(begun.elapsed()),
+            None => PATIENCE,
+        };
+        let found = {
+            // Let go of between two looks: who else wants it, a signal handler too, must not
+            // wait for a follower that waits for ever.
+            let mut follow = locked(py, follow);
+            let follow = &mut *follow;
+            py.detach(|| next(follow, left.min(PATIENCE)))
+        };
+        if let Some(found) = found.or_raise(py)? {
+            return Ok(Some(found));
+        }
+        py.check_signals()?;
+        if left <= PATIENCE && timeout.is_some() {
+            return Ok(None);
         }
     }
 }

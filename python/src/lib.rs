@@ -10,8 +10,13 @@ mod deed;
 mod errors;
 mod input;
 mod iterators;
+mod logging;
+mod progress;
 mod range;
 mod reports;
+mod wal;
+mod wal_iterators;
+mod wal_reports;
 
 use pyo3::prelude::*;
 
@@ -31,10 +36,17 @@ mod _core {
     use super::reports::{
         PyDamage, PyRecoveryReport, PyRepairReport, PySalvageReport, PySalvageRun, PyVerifyReport,
     };
+    #[pymodule_export]
+    use super::wal::PyWal;
+    #[pymodule_export]
+    use super::wal_iterators::{PyRecord, RecordIterator};
+    #[pymodule_export]
+    use super::wal_reports::{PyRecovery, PyRun, PySalvage, PyStats, PyVerify, PyWalSplit};
     use super::*;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        logging::install();
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

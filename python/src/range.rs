@@ -2,11 +2,11 @@
 
 use std::sync::Mutex;
 
-use deedbook::book::{Book, OnCorrupt};
+use deedbook::book::{Batches, Book, Column, OnCorrupt};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PySlice};
 
-use crate::batches::{default_schema, stream_of};
+use crate::batches::{BATCH_BYTES, BATCH_ROWS, schema_of, stream_of};
 use crate::errors::{OrRaise, invalid};
 use crate::iterators::{BackIterator, DeedIterator, JamIterator};
 
@@ -75,11 +75,13 @@ impl DeedRange {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyCapsule>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        stream_of(py, self.cursor(py)?, requested_schema)
+        let columns = Column::DEFAULT.to_vec();
+        let batches = Batches::new(self.cursor(py)?, columns, BATCH_ROWS, BATCH_BYTES);
+        stream_of(py, batches, requested_schema)
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        default_schema(py)
+        schema_of(py, &Column::schema(&Column::DEFAULT))
     }
 
     fn __repr__(&self) -> String {

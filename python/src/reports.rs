@@ -42,8 +42,10 @@ macro_rules! report {
     };
 }
 
+pub(crate) use report;
+
 /// Reports inside of reports become dictionaries, too.
-fn plain<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+pub fn plain<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     if let Ok(list) = value.cast::<pyo3::types::PyList>() {
         let plain: PyResult<Vec<_>> = list.iter().map(|item| plain(&item)).collect();
         return Ok(plain?.into_pyobject(value.py())?.into_any());
@@ -55,11 +57,11 @@ fn plain<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 }
 
 /// A path as Python has it, whatever its bytes.
-fn text(path: &Option<PathBuf>) -> Option<OsString> {
+pub fn text(path: &Option<PathBuf>) -> Option<OsString> {
     path.as_ref().map(OsString::from)
 }
 
-fn damages(damages: &[Damage]) -> Vec<PyDamage> {
+pub fn damages(damages: &[Damage]) -> Vec<PyDamage> {
     damages.iter().cloned().map(PyDamage).collect()
 }
 

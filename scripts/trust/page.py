@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rows import ROWS, Row
+from wal_rows import WAL_ROWS
 
 BEGIN, END = "<!-- begin trust -->", "<!-- end trust -->"
 DOCUMENT = "docs/trust.md"
@@ -41,18 +42,16 @@ def with_table(readme: str, results: dict[str, Any]) -> str:
 def figures(results: dict[str, Any]) -> list[tuple[str, str, str]]:
     """What was tried, how often, and by which command's part."""
     found: list[tuple[str, str, str]] = []
-    crashes = [part["total"] for name, part in results.items() if name.startswith("crash-")]
-    if crashes:
-        total = {key: sum(one[key] for one in crashes) for key in crashes[0]}
-        found += [
-            ("histories of operations", count(total["histories"]), "crash"),
-            ("crash states checked", count(total["checked"]), "crash"),
-            ("of them distinct", count(total["distinct"]), "crash"),
-            ("second crashes, during recovery", count(total["second_checked"]), "crash"),
-        ]
+    books = {name: part for name, part in results.items() if name.startswith("crash-book")}
+    found += crashes("", list(books.values()), "crash")
     if "faults" in results:
-        tried = sum(one["faults"] for one in results["faults"]["faults"].values())
-        found.append(("storage calls that failed, each in every way", count(tried), "faults"))
+        what = "storage calls that failed, each in every way"
+        found.append((what, failed(results["faults"]), "faults"))
+    wals = {name: part for name, part in results.items() if name.startswith("crash-wal")}
+    found += crashes("WAL: ", list(wals.values()), "wal")
+    failing = [part for name, part in results.items() if name.startswith("faults-wal")]
+    if failing:
+        found.append(("WAL: storage calls that failed, each in every way", failed(*failing), "wal"))
     if "damage-cuts" in results:
         cuts = results["damage-cuts"]["cuts"]
         found.append(("logs cut at one byte more", count(cuts), "damage"))
@@ -70,11 +69,32 @@ def figures(results: dict[str, Any]) -> list[tuple[str, str, str]]:
         targets = results["fuzz"]["targets"]
         execs = sum(target["execs"] for target in targets.values())
         found.append((f"inputs by {len(targets)} fuzzers", count(execs), "fuzz"))
-    if "mutants" in results:
-        mutants = results["mutants"]
-        caught = f"{mutants['caught']} of {mutants['seeded']}"
-        found.append(("seeded bugs caught", caught, "mutants"))
+    for name, of in [("mutants", ""), ("mutants-wal", "WAL: ")]:
+        if name in results:
+            mutants = results[name]
+            caught = f"{mutants['caught']} of {mutants['seeded']}"
+            part = "wal-mutants" if of else "mutants"
+            found.append((f"{of}seeded bugs caught", caught, part))
     return found
+
+
+def crashes(of: str, parts: list[dict[str, Any]], part: str) -> list[tuple[str, str, str]]:
+    """The figures of the crash enumerator, over all layouts of a format."""
+    if not parts:
+        return []
+    totals = [one["total"] for one in parts]
+    total = {key: sum(one[key] for one in totals) for key in totals[0]}
+    return [
+        (f"{of}histories of operations", count(total["histories"]), part),
+        (f"{of}crash states checked", count(total["checked"]), part),
+        (f"{of}of them distinct", count(total["distinct"]), part),
+        (f"{of}second crashes, during recovery", count(total["second_checked"]), part),
+    ]
+
+
+def failed(*parts: dict[str, Any]) -> str:
+    """How many storage calls were made to fail."""
+    return count(sum(one["faults"] for part in parts for one in part["faults"].values()))
 
 
 def count(number: int) -> str:
@@ -115,6 +135,7 @@ def document(results: dict[str, Any]) -> str:
         "|---|---|---|",
         *(promise(row) for row in ROWS),
         "",
+        *wal_promises(results),
         "## Seeded bugs",
         "",
         "A test that cannot fail proves nothing. `python tests/mutants/run.py` puts each of these",
@@ -124,11 +145,21 @@ def document(results: dict[str, Any]) -> str:
         "|---|---|---|",
         *(
             f"| {bug['name']} | {bug['row']} | `{bug['caught_by'] or 'NOT CAUGHT'}` |"
-            for bug in results.get("mutants", {}).get("bugs", [])
+            for name in ("mutants", "mutants-wal")
+            for bug in results.get(name, {}).get("bugs", [])
         ),
         "",
     ]
     return "\n".join(parts)
+
+
+def wal_promises(results: dict[str, Any]) -> list[str]:
+    """The promises of the write-ahead log, once they were tried."""
+    if not any(name.startswith("crash-wal") for name in results):
+        return []
+    columns = ["| fault | outcome | proved by |", "|---|---|---|"]
+    rows = [promise(row) for row in WAL_ROWS]
+    return ["## Promises of the write-ahead log", "", *columns, *rows, ""]
 
 
 def row_docs() -> str:
@@ -148,7 +179,7 @@ def promise(row: Row) -> str:
 def missing_tests(root: Path) -> list[str]:
     """Tests that the table names and that are not there."""
     missing = []
-    for test in (test for row in ROWS for test in row.tests):
+    for test in (test for row in [*ROWS, *WAL_ROWS] for test in row.tests):
         kind, _, name = test.partition(":")
         if kind == "py":
             there = (root / "tests" / "python" / name).exists()

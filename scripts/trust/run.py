@@ -1,6 +1,6 @@
 """Prove the promises again and publish the result.
 
-    python scripts/trust/run.py                  the numbers of CI, about ten minutes on two cores
+    python scripts/trust/run.py                  the numbers of CI, about twenty minutes on two cores
     python scripts/trust/run.py --minutes 30     a long run: seeds that were not tried before
     python scripts/trust/run.py --only crash,mutants --publish
 
@@ -33,10 +33,12 @@ def parts() -> dict[str, list[str]]:
         "crash": [*CARGO, "--test", "crash"],
         "faults": [*CARGO, "--test", "faults", "--test", "allocation"],
         "damage": [*CARGO, "--test", "damage", "--test", "recovery", "--test", "properties"],
+        "wal": [*CARGO, "--test", "wal_crash", "--test", "wal_faults", "--test", "wal_regressions"],
         "kill": [*CARGO, "--test", "processes"],
         "power": ["scripts/power.sh"],
         "fuzz": ["scripts/fuzz.sh"],
-        "mutants": [sys.executable, "tests/mutants/run.py"],
+        "mutants": [sys.executable, "tests/mutants/run.py", "--format", "book"],
+        "wal-mutants": [sys.executable, "tests/mutants/run.py", "--format", "wal"],
     }
 
 

@@ -379,3 +379,103 @@ impl File for Segments {
         synced
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::{LockAttempt, Memory};
+    use std::ffi::OsString;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    /// Counts writes and what syncs covered of them; in the middle of each write somebody syncs.
+    #[derive(Debug, Default)]
+    struct Watched {
+        memory: Memory,
+        segments: Mutex<Option<std::sync::Weak<Segments>>>,
+        writes: Arc<AtomicU64>,
+        synced: Arc<AtomicU64>,
+    }
+
+    #[derive(Debug)]
+    struct WatchedFile(Box<dyn File>, Arc<Watched>);
+
+    impl File for WatchedFile {
+        fn len(&self) -> io::Result<u64> {
+            self.0.len()
+        }
+        fn id(&self) -> io::Result<FileId> {
+            self.0.id()
+        }
+        fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+            self.0.read_at(buf, offset)
+        }
+        fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<usize> {
+            if let Some(segments) = lock(&self.1.segments).as_ref().and_then(|s| s.upgrade()) {
+                segments.sync_data()?;
+            }
+            self.1.writes.fetch_add(1, Ordering::Relaxed);
+            self.0.write_at(buf, offset)
+        }
+        fn set_len(&self, len: u64) -> io::Result<()> {
+            self.0.set_len(len)
+        }
+        fn allocate(&self, len: u64) -> io::Result<bool> {
+            self.0.allocate(len)
+        }
+        fn sync_data(&self) -> io::Result<()> {
+            self.1.synced.store(self.1.writes.load(Ordering::Relaxed), Ordering::Relaxed);
+            self.0.sync_data()
+        }
+    }
+
+    #[derive(Clone, Debug)]
+    struct Watching(Arc<Watched>);
+
+    impl Storage for Watching {
+        fn open(&self, path: &Path, access: Access) -> io::Result<Box<dyn File>> {
+            Ok(Box::new(WatchedFile(self.0.memory.open(path, access)?, self.0.clone())))
+        }
+        fn create_new(&self, path: &Path, mode: u32) -> io::Result<Box<dyn File>> {
+            Ok(Box::new(WatchedFile(self.0.memory.create_new(path, mode)?, self.0.clone())))
+        }
+        fn create_dir(&self, path: &Path) -> io::Result<()> {
+            self.0.memory.create_dir(path)
+        }
+        fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+            self.0.memory.rename(from, to)
+        }
+        fn remove(&self, path: &Path) -> io::Result<()> {
+            self.0.memory.remove(path)
+        }
+        fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
+            self.0.memory.list(dir)
+        }
+        fn is_dir(&self, path: &Path) -> bool {
+            self.0.memory.is_dir(path)
+        }
+        fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+            self.0.memory.sync_dir(dir)
+        }
+        fn lock(&self, path: &Path, sign: bool) -> io::Result<LockAttempt> {
+            self.0.memory.lock(path, sign)
+        }
+    }
+
+    /// A sync that takes the set of unsynced segments just before a write lands has not covered it.
+    #[test]
+    fn a_write_that_a_sync_overtakes_is_covered_by_the_next_sync() {
+        let watched = Arc::new(Watched::default());
+        let storage = Arc::new(Watching(watched.clone()));
+        storage.create_dir(Path::new("/log")).unwrap();
+        let extent = Extent::default();
+        let dir = Path::new("/log");
+        let segments = Arc::new(Segments::new(storage, dir, 64, Access::Write, 0o600, extent));
+        *lock(&watched.segments) = Some(Arc::downgrade(&segments));
+        for at in 0..10 {
+            segments.write_at(&[7; 24], at * 24).unwrap();
+            segments.sync_data().unwrap();
+            let counts = [&watched.writes, &watched.synced].map(|n| n.load(Ordering::Relaxed));
+            assert_eq!(counts[0], counts[1], "write {at}");
+        }
+    }
+}

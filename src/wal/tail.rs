@@ -14,7 +14,7 @@ use super::report::RecoveryReport;
 use super::segments::remove;
 use super::tip::Tip;
 use crate::error::{Error, ErrorKind, Result};
-use crate::mend::{rewrite, save_tail, sync_names};
+use crate::mend::{above, rewrite, save_tail, sync_names};
 use crate::scan::Verdict;
 use crate::sidecar::{Mark, MarkFile, MarkUse};
 
@@ -115,6 +115,11 @@ pub fn settle(
     }
     if !closed {
         sync_names(storage, &place.sidecar, &place.dir)?;
+        if place.single {
+            // Of several logs in a directory each has a directory in the sidecar's.
+            let all = above(&place.sidecar);
+            storage.sync_dir(all).map_err(|e| Error::io("sync the directory", all, e))?;
+        }
     }
     Ok((report, mark_file))
 }

@@ -21,6 +21,8 @@ pub struct Campaign<'a> {
     pub longer: &'static str,
     /// States to check, about.
     pub states: u64,
+    /// Of them at least so many in longer histories.
+    pub states_longer: u64,
 }
 
 impl Campaign<'_> {
@@ -32,7 +34,7 @@ impl Campaign<'_> {
 }
 
 fn explore(campaign: &Campaign<'_>) {
-    let Campaign { subject, families, longer, states, .. } = *campaign;
+    let Campaign { subject, families, longer, states, states_longer, .. } = *campaign;
     let seed = report::number("DEEDBOOK_CRASH_SEED", 1);
     let steps = report::number("DEEDBOOK_CRASH_STEPS", 3) as usize;
     let behind = |(prefix, alphabet, fewer): &(&str, &str, usize)| {
@@ -49,6 +51,7 @@ fn explore(campaign: &Campaign<'_>) {
         histories = vec![history.to_string()];
     }
     let share = states / configs.len() as u64;
+    let share_longer = states_longer / configs.len() as u64;
     // Every state of nearly every moment, unless only a few are wanted.
     let per_moment = (states / 1000).clamp(16, 1 << 12);
     let plan = Plan { seed, per_moment, per_second: 3, second_every: 16 };
@@ -80,7 +83,8 @@ fn explore(campaign: &Campaign<'_>) {
             // Longer ones by chance, until there are states enough.
             explorer.plan = Plan { per_moment: per_moment.min(1 << 8), ..plan };
             let mut number = 0u64;
-            while only.is_none() && explorer.counts.checked < share {
+            let enough = share.max(short.checked + share_longer);
+            while only.is_none() && explorer.counts.checked < enough {
                 number += 1;
                 let history = history::by_chance(longer, mix(seed ^ number));
                 if !check(&mut explorer, &history, 0) {

@@ -106,7 +106,9 @@ impl Subject for WalSubject {
         let disk = Sim::new();
         let how = How { durability: Durability::Manual, acknowledged: false };
         let wal = SINGLE.wal(&disk, how).unwrap();
-        sizes.iter().for_each(|size| drop(wal.append(&vec![0xee; *size]).unwrap()));
+        for size in sizes {
+            wal.append(&vec![0xee; *size]).unwrap();
+        }
         let end = wal.end().unwrap().0;
         wal.close().unwrap();
         let storage: &dyn deedbook::storage::Storage = &disk;

@@ -7,25 +7,13 @@ until one fails.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from bug import Bug
+from wal_bugs import WAL_BUGS
 
 CRASH = [("crash", "")]
 FAULTS = [("faults", "")]
 DAMAGE = [("damage", ""), ("recovery", "")]
 FILES = [("files", ""), ("live", "")]
-
-
-@dataclass(frozen=True)
-class Bug:
-    """One deliberate bug: ``old``, once in ``file``, becomes ``new``."""
-
-    name: str
-    row: str
-    file: str
-    old: str
-    new: str
-    tests: list[tuple[str, str]]
-
 
 WRITER = "src/book/writer.rs"
 SYNC = "src/book/sync.rs"
@@ -389,8 +377,9 @@ BUGS = [
         "repair saves nothing",
         "bit flip in the middle",
         TAIL,
-        "        report.saved_to = save_tail(options, &*looked.file, log, findings.tip.end)?;",
-        "        report.saved_to = None;",
+        """        report.saved_to =
+            save_tail(storage, &*looked.file, log, options.file_mode, findings.tip.end)?;""",
+        "        report.saved_to = None;\n        let _ = save_tail;",
         [("recovery", ""), ("golden", "")],
     ),
     Bug(
@@ -411,3 +400,4 @@ BUGS = [
         [("recovery", ""), *CRASH],
     ),
 ]
+BUGS += WAL_BUGS

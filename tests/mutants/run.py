@@ -5,7 +5,7 @@ sources, each with the tests that are to catch it. This command makes a copy of 
 one bug after the other, and runs those tests. A bug that survives, no longer applies, or does
 not compile is a failure.
 
-    python tests/mutants/run.py [--jobs N] [--only NAME ...] [--out DIR]
+    python tests/mutants/run.py [--format book|wal] [--jobs N] [--only NAME ...] [--out DIR]
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-from bugs import BUGS, Bug
+from bug import Bug
+from bugs import BUGS
+from wal_bugs import WAL_BUGS
 
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = ["Cargo.toml", "Cargo.lock", "README.md", "src", "tests", "benches", "examples", "fuzz"]
@@ -39,6 +41,8 @@ FEW = {
     "CARGO_PROFILE_TEST_DEBUG": "0",
     "CARGO_PROFILE_TEST_OPT_LEVEL": "1",
 }
+# There are more histories of a write-ahead log.
+FEW_WAL = {"DEEDBOOK_CRASH_STEPS": "2"}
 
 
 @dataclass
@@ -74,6 +78,8 @@ class Worker:
         """Run cargo in the copy; 124 if it took too long."""
         # What a test with a bug in it writes is no result.
         env = {**os.environ, **FEW, "DEEDBOOK_TRUST_DIR": str(self.target / "trust")}
+        if any(argument.startswith("wal_") for argument in arguments):
+            env |= FEW_WAL
         env["CARGO_TARGET_DIR"] = str(self.target)
         command = ["cargo", "test", "--quiet", "--locked", "--package", "deedbook"]
         command += ["--features", "sim", *arguments]
@@ -172,10 +178,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1))
     parser.add_argument("--only", nargs="*", default=[], help="names of bugs")
+    parser.add_argument("--format", choices=["book", "wal"], help="bugs of one format only")
     default = os.environ.get("DEEDBOOK_TRUST_DIR", str(ROOT / "target" / "trust"))
     parser.add_argument("--out", type=Path, default=Path(default))
     arguments = parser.parse_args()
     bugs = [bug for bug in BUGS if not arguments.only or bug.name in arguments.only]
+    if arguments.format:
+        bugs = [bug for bug in bugs if (bug in WAL_BUGS) == (arguments.format == "wal")]
     unknown = set(arguments.only) - {bug.name for bug in BUGS}
     if unknown:
         parser.error(f"no such bug: {', '.join(sorted(unknown))}")
@@ -189,7 +198,8 @@ def main() -> int:
         "seconds": round(time.monotonic() - begun, 1),
         "bugs": [outcome.__dict__ | {"seconds": round(outcome.seconds, 1)} for outcome in outcomes],
     }
-    (arguments.out / "mutants.json").write_text(json.dumps(result, indent=1) + "\n")
+    name = "mutants-wal.json" if arguments.format == "wal" else "mutants.json"
+    (arguments.out / name).write_text(json.dumps(result, indent=1) + "\n")
     print(f"seeded bugs: {result['seeded']}, caught: {result['caught']}")
     for outcome in survived:
         print(f"NOT CAUGHT {outcome.name}: {outcome.note}")

@@ -1,0 +1,225 @@
+//! Medians, turns, the data's place, and what has to be known of the machine.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// File systems in memory, by the number that `statfs` gives; syncing one costs nothing.
+const IN_MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58f6];
+
+/// The command line.
+pub struct Arguments {
+    /// Sizes too small to judge by: to try the benchmark itself.
+    pub quick: bool,
+    /// Only rows whose title contains this.
+    pub only: String,
+    /// Where the data goes.
+    pub dir: PathBuf,
+    /// Where the results go; nowhere if the run is quick or partial and this was not given.
+    pub results: Option<PathBuf>,
+}
+
+impl Arguments {
+    /// Read the command line.
+    pub fn read() -> Result<Self, String> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let mut given = Self {
+            quick: false,
+            only: String::new(),
+            dir: root.join("target"),
+            results: None,
+        };
+        let mut words = std::env::args().skip(1);
+        while let Some(word) = words.next() {
+            let mut value = || words.next().ok_or(format!("{word}: a value must follow"));
+            match word.as_str() {
+                "--quick" => given.quick = true,
+                "--only" => given.only = value()?,
+                "--dir" => given.dir = value()?.into(),
+                "--results" => given.results = Some(value()?.into()),
+                _ => return Err(format!("{word}: known are --quick, --only, --dir, --results")),
+            }
+        }
+        if given.results.is_none() && !given.quick && given.only.is_empty() {
+            given.results = Some(root.join("benches/results"));
+        }
+        fs::create_dir_all(&given.dir).map_err(|e| format!("the data's directory: {e}"))?;
+        match IN_MEMORY.contains(&file_system(&given.dir)?) {
+            true => Err("the data's directory is in memory: name one on a disk with --dir".into()),
+            false => Ok(given),
+        }
+    }
+
+    /// `full` things, or a tenth of them.
+    pub fn count(&self, full: usize) -> usize {
+        if self.quick { full / 10 } else { full }
+    }
+
+    /// How often everything is measured.
+    pub fn repetitions(&self) -> usize {
+        if self.quick { 2 } else { 5 }
+    }
+}
+
+fn file_system(dir: &Path) -> Result<i64, String> {
+    use std::os::unix::ffi::OsStrExt;
+    let path = std::ffi::CString::new(dir.as_os_str().as_bytes()).map_err(|e| e.to_string())?;
+    // SAFETY: the path ends with a zero, and `found` is as large as the call wants it.
+    let (done, found) = unsafe {
+        let mut found: libc::statfs = std::mem::zeroed();
+        (libc::statfs(path.as_ptr(), &mut found), found)
+    };
+    match done {
+        0 => Ok(found.f_type),
+        _ => Err(format!("the data's directory: {}", io::Error::last_os_error())),
+    }
+}
+
+/// One line that says what the figures were measured on; no names of hosts or directories.
+pub fn machine(dir: &Path) -> String {
+    let read = |path| fs::read_to_string(path).unwrap_or_default();
+    let cpus = read("/proc/cpuinfo");
+    let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split(": ").nth(1));
+    let kernel = read("/proc/sys/kernel/osrelease");
+    let place = fs::canonicalize(dir).unwrap_or_default();
+    let mounts = read("/proc/self/mounts");
+    let kind = mounts
+        .lines()
+        .filter_map(|line| {
+            let mut words = line.split(' ').skip(1);
+            Some((words.next()?, words.next()?))
+        })
+        .filter(|(point, _)| place.starts_with(point))
+        .max_by_key(|(point, _)| point.len());
+    format!(
+        "{} x {}, Linux {}, {}",
+        std::thread::available_parallelism().map_or(0, |count| count.get()),
+        model.unwrap_or("unknown"),
+        kernel.trim(),
+        kind.map_or("unknown", |(_, kind)| kind),
+    )
+}
+
+/// Processes that wanted to run in the last minute.
+pub fn load() -> f64 {
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(0.0)
+}
+
+/// Numbers that look random and are the same in every run (SplitMix64).
+pub fn random_bytes(len: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed;
+    let mut bytes = Vec::with_capacity(len + 8);
+    while bytes.len() < len {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = state;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bytes.extend_from_slice(&(mixed ^ (mixed >> 31)).to_le_bytes());
+    }
+    bytes.truncate(len);
+    bytes
+}
+
+/// How much was done, and in what time.
+pub type Done = (usize, Duration);
+
+/// Time `work`, which does `count` things.
+pub fn timed(count: usize, work: impl FnOnce()) -> Done {
+    let begun = Instant::now();
+    work();
+    (count, begun.elapsed())
+}
+
+type Run<'a> = Box<dyn FnMut(&Path) -> Done + 'a>;
+
+struct Case<'a> {
+    row: &'static str,
+    store: &'static str,
+    run: Run<'a>,
+}
+
+/// What one store reached in one row.
+pub struct Figure {
+    /// What was measured.
+    pub row: &'static str,
+    /// Of whom.
+    pub store: &'static str,
+    /// Things per second, in the order of the repetitions.
+    pub rates: Vec<f64>,
+}
+
+impl Figure {
+    /// The rate in the middle.
+    pub fn median(&self) -> f64 {
+        let mut rates = self.rates.clone();
+        rates.sort_by(f64::total_cmp);
+        let middle = rates.len() / 2;
+        match rates.len() % 2 {
+            1 => rates[middle],
+            _ => (rates[middle - 1] + rates[middle]) / 2.0,
+        }
+    }
+}
+
+/// Everything that is measured.
+#[derive(Default)]
+pub struct Bench<'a> {
+    cases: Vec<Case<'a>>,
+}
+
+impl<'a> Bench<'a> {
+    /// Add a measurement: given an empty directory, it says how much it did and how long that took.
+    pub fn case(
+        &mut self,
+        row: &'static str,
+        store: &'static str,
+        run: impl FnMut(&Path) -> Done + 'a,
+    ) {
+        self.cases.push(Case { row, store, run: Box::new(run) });
+    }
+
+    /// Measure everything, so many times; the stores of one row take turns, so that drift hits all.
+    pub fn run(mut self, given: &Arguments, settle_bytes: usize) -> Vec<Figure> {
+        self.cases.retain(|case| case.row.contains(&given.only));
+        let mut figures: Vec<Figure> = self
+            .cases
+            .iter()
+            .map(|case| Figure { row: case.row, store: case.store, rates: Vec::new() })
+            .collect();
+        for repetition in 0..given.repetitions() {
+            eprintln!("repetition {} of {}", repetition + 1, given.repetitions());
+            let mut begin = 0;
+            while begin < self.cases.len() {
+                let row = self.cases[begin].row;
+                let count = self.cases[begin..].iter().take_while(|case| case.row == row).count();
+                for i in 0..count {
+                    let turn = begin + (i + repetition) % count;
+                    let dir = tempfile::tempdir_in(&given.dir).unwrap();
+                    settle(dir.path(), settle_bytes);
+                    let (done, time) = (self.cases[turn].run)(dir.path());
+                    figures[turn].rates.push(done as f64 / time.as_secs_f64());
+                }
+                begin += count;
+            }
+        }
+        figures
+    }
+}
+
+/// Write and remove a file, and have the disk be idle. Which pages are free, and in what pieces,
+/// is the work of whoever came before, and can make a write three times as slow.
+fn settle(dir: &Path, bytes: usize) {
+    let path = dir.join("settle");
+    let mut file = File::create(&path).unwrap();
+    let block = vec![0; 256 << 10];
+    for _ in 0..bytes / block.len() {
+        file.write_all(&block).unwrap();
+    }
+    drop(file);
+    fs::remove_file(&path).unwrap();
+    // What others left unwritten must not be written by the syncs that are measured now.
+    // SAFETY: a system call without arguments.
+    unsafe { libc::sync() };
+}

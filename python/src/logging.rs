@@ -1,0 +1,38 @@
+//! What the crate tells the `log` facade, to Python's `logging`.
+
+use log::{Level, LevelFilter, Log, Metadata, Record};
+use pyo3::prelude::*;
+
+struct Bridge;
+
+impl Log for Bridge {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.level() <= Level::Warn
+    }
+
+    /// Called without the GIL, by whoever syncs. A logger that raises must not fail a sync.
+    fn log(&self, record: &Record<'_>) {
+        if !self.enabled(record.metadata()) {
+            return;
+        }
+        Python::attach(|py| {
+            let told = py.import("logging").and_then(|logging| {
+                let logger = logging.call_method1("getLogger", (record.target(),))?;
+                let name = if record.level() == Level::Error { "error" } else { "warning" };
+                logger.call_method1(name, ("%s", record.args().to_string()))
+            });
+            if let Err(raised) = told {
+                raised.write_unraisable(py, None);
+            }
+        });
+    }
+
+    fn flush(&self) {}
+}
+
+/// Once per process; another logger that is there already stays.
+pub fn install() {
+    if log::set_logger(&Bridge).is_ok() {
+        log::set_max_level(LevelFilter::Warn);
+    }
+}

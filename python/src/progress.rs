@@ -1,0 +1,43 @@
+//! Progress of long work that runs without the GIL.
+
+use deedbook::{Error, ErrorKind};
+use pyo3::prelude::*;
+
+use crate::errors::OrRaise;
+
+/// A function of Python called with progress. Also the place where Ctrl-C ends the work.
+pub struct Progress {
+    callback: Option<Py<PyAny>>,
+    raised: Option<PyErr>,
+}
+
+impl Progress {
+    /// Tell how far the work is; an error ends it.
+    pub fn call(&mut self, done: u64, total: u64) -> deedbook::Result<()> {
+        let called = Python::attach(|py| {
+            py.check_signals()?;
+            match &self.callback {
+                Some(callback) => callback.call1(py, (done, total)).map(drop),
+                None => Ok(()),
+            }
+        });
+        called.map_err(|raised| {
+            self.raised = Some(raised);
+            Error::new(ErrorKind::InvalidArgument, "the progress function raised")
+        })
+    }
+
+    /// Do the work without the GIL.
+    pub fn run<T: Send>(
+        py: Python<'_>,
+        callback: Option<Py<PyAny>>,
+        work: impl FnOnce(&mut Self) -> deedbook::Result<T> + Send,
+    ) -> PyResult<T> {
+        let mut progress = Self { callback, raised: None };
+        let result = py.detach(|| work(&mut progress));
+        match progress.raised {
+            Some(raised) => Err(raised),
+            None => result.or_raise(py),
+        }
+    }
+}

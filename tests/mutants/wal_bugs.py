@@ -1,0 +1,429 @@
+"""The seeded bugs of the write-ahead log; only its own tests are to catch them."""
+
+from __future__ import annotations
+
+from bug import Bug
+
+CRASH = [("wal_regressions", ""), ("wal_crash", "")]
+FAULTS = [("wal_faults", "")]
+
+COMMIT = "src/commit.rs"
+LOOK = "src/wal/look.rs"
+PLACE = "src/wal/place.rs"
+RECOVER = "src/wal/recover.rs"
+SEGMENTS = "src/wal/segments.rs"
+SURVEY = "src/wal/survey.rs"
+SYNC = "src/wal/sync.rs"
+TAIL = "src/wal/tail.rs"
+TRUNCATE = "src/wal/truncate.rs"
+WRITER = "src/wal/writer.rs"
+
+POWER = "power loss"
+KILL = "kill -9 at any instruction"
+TRUNCATION = "crash at any step of truncation, compaction, migration, removal"
+FSYNC = "fsync fails once, then works"
+FULL = "ENOSPC, EDQUOT, EFBIG, short write, 0, EINTR, EAGAIN"
+SEGMENT = "missing, duplicated, renamed, wrong-sized segment"
+HEAD = "header, head marker, manifest damaged or missing"
+NESTED = "a payload that contains whole valid records, outer record torn"
+AGAIN = "crash during recovery, again and again"
+
+WAL_BUGS = [
+    Bug(
+        "wal: acknowledge before the sync",
+        POWER,
+        SYNC,
+        """            self.file
+                .sync_data()
+                .and_then(|()| self.check_still_there(tip))
+                .map_err(|e| Error::io("sync", &self.place.log, e))?;
+            self.counters.synced(""",
+        "            self.counters.synced(",
+        CRASH,
+    ),
+    Bug(
+        "wal: the mark is stored before the sync",
+        POWER,
+        SYNC,
+        """            self.file
+                .sync_data()
+                .and_then(|()| self.check_still_there(tip))
+                .map_err(|e| Error::io("sync", &self.place.log, e))?;
+            self.counters.synced(""",
+        """            self.store_mark(tip.mark(file_id), false)?;
+            self.file
+                .sync_data()
+                .and_then(|()| self.check_still_there(tip))
+                .map_err(|e| Error::io("sync", &self.place.log, e))?;
+            self.counters.synced(""",
+        CRASH,
+    ),
+    Bug(
+        "wal: no sync of the directory for a new segment",
+        POWER,
+        SEGMENTS,
+        "        state.names_dirty = true;\n        state.dirty.insert(index);",
+        "        state.dirty.insert(index);",
+        CRASH,
+    ),
+    Bug(
+        "wal: only the newest unsynced segment is synced",
+        POWER,
+        SEGMENTS,
+        "        for index in dirty {",
+        "        for index in dirty.last().copied() {",
+        CRASH,
+    ),
+    Bug(
+        "wal: a segment counts as unsynced before it is written, not behind it",
+        POWER,
+        SEGMENTS,
+        """        drop(state);
+        let written = file.write_at(buf.get(..len).unwrap_or_default(), at);
+        // Behind the write: a sync that took the set in between has not covered it.
+        lock(&self.state).dirty.insert(index);
+        written""",
+        """        state.dirty.insert(index);
+        drop(state);
+        file.write_at(buf.get(..len).unwrap_or_default(), at)""",
+        [("lib", "segments"), *CRASH],
+    ),
+    Bug(
+        "wal: what is written during a sync counts as synced",
+        POWER,
+        SEGMENTS,
+        """        if let Err(e) = &synced {
+            lock(&self.state).failed.get_or_insert_with(|| e.to_string());
+        }
+        synced
+    }
+}""",
+        """        if let Err(e) = &synced {
+            lock(&self.state).failed.get_or_insert_with(|| e.to_string());
+        }
+        lock(&self.state).dirty.clear();
+        synced
+    }
+}""",
+        CRASH,
+    ),
+    Bug(
+        "wal: a segment that is closed for want of handles is not synced",
+        FSYNC,
+        SEGMENTS,
+        "                self.sync_one(state, &*file)?;\n                state.dirty.remove(&old);",
+        "                state.dirty.remove(&old);",
+        CRASH + FAULTS,
+    ),
+    Bug(
+        "wal: a failed sync of a segment that is closed is forgotten",
+        FSYNC,
+        SEGMENTS,
+        """        if let Err(e) = &synced {
+            state.failed.get_or_insert_with(|| e.to_string());
+        }
+        synced
+    }
+
+    fn file(""",
+        """        synced
+    }
+
+    fn file(""",
+        FAULTS,
+    ),
+    Bug(
+        "wal: the poison wears off",
+        FSYNC,
+        COMMIT,
+        "        match &*lock(&self.failed) {",
+        "        match &lock(&self.failed).take() {",
+        FAULTS,
+    ),
+    Bug(
+        "wal: a poisoned handle still takes appends",
+        FSYNC,
+        WRITER,
+        "        shared.commits.check().map_err(|e| e.of(FORMAT).at(&shared.place.log))?;\n",
+        "",
+        FAULTS,
+    ),
+    Bug(
+        "wal: waiters of a failed sync succeed",
+        FSYNC,
+        COMMIT,
+        "            self.check()?;\n            if self.durable() >= target {\n",
+        "            if self.durable() >= target || self.check().is_err() {\n",
+        FAULTS,
+    ),
+    Bug(
+        "wal: the tail left by a failed sync is not written again",
+        FSYNC,
+        TAIL,
+        """        rewrite(&*looked.file, from, tip.end)"""
+        """.map_err(|e| fail("write the tail again", e))?;""",
+        "        let _ = rewrite;",
+        FAULTS,
+    ),
+    Bug(
+        "wal: a cut whose sync failed is not made again",
+        FSYNC,
+        TAIL,
+        "    if cut || !closed {",
+        "    if cut {",
+        CRASH + FAULTS,
+    ),
+    Bug(
+        "wal: a failed write is not rolled back",
+        FULL,
+        WRITER,
+        """            .and_then(|()| self.file.set_len(state.tip.end))
+            .and_then(|()| self.file.sync_data());""",
+        "            .map(|()| ());",
+        FAULTS,
+    ),
+    Bug(
+        "wal: a rolled back append is not synced away",
+        FULL,
+        WRITER,
+        """            .and_then(|()| self.file.set_len(state.tip.end))
+            .and_then(|()| self.file.sync_data());""",
+        "            .and_then(|()| self.file.set_len(state.tip.end));",
+        FAULTS,
+    ),
+    Bug(
+        "wal: the head is always taken for 0",
+        HEAD,
+        LOOK,
+        "        Head::At(head) => return view.segmented(&indices, head, segment_bytes, damaged),",
+        "        Head::At(_) => return view.segmented(&indices, 0, segment_bytes, damaged),",
+        CRASH,
+    ),
+    Bug(
+        "wal: a lost head is not made up for by the mark",
+        HEAD,
+        LOOK,
+        "    if let Some(mark) = mark.filter(|mark| mark.start > 0)",
+        "    if let Some(mark) = mark.filter(|mark| mark.start == u64::MAX)",
+        CRASH,
+    ),
+    Bug(
+        "wal: the head marker is not synced",
+        TRUNCATION,
+        PLACE,
+        "        replace(&*options.storage, &path, &encode_head(head), options.file_mode)\n",
+        """        let _ = options.storage.remove(&path);
+        options
+            .storage
+            .create_new(&path, options.file_mode)
+            .and_then(|file| crate::storage::write_full(&*file, &encode_head(head), 0))
+""",
+        CRASH,
+    ),
+    Bug(
+        "wal: segments are removed before the head is stored",
+        TRUNCATION,
+        TRUNCATE,
+        "        self.place.store_head(&self.options, head).map_err(broken)?;\n",
+        """        segments.remove_below(head / bytes).map_err(|e| io("remove segments", e))?;
+        self.place.store_head(&self.options, head).map_err(broken)?;
+""",
+        CRASH,
+    ),
+    Bug(
+        "wal: a prefix goes newest first",
+        TRUNCATION,
+        SEGMENTS,
+        "        for index in from..first {",
+        "        for index in (from..first).rev() {",
+        CRASH,
+    ),
+    Bug(
+        "wal: an end goes oldest first",
+        TRUNCATION,
+        SEGMENTS,
+        "        for index in gone.iter().rev() {",
+        "        for index in gone.iter() {",
+        CRASH,
+    ),
+    Bug(
+        "wal: a prefix is dropped with unsynced records behind it",
+        TRUNCATION,
+        TRUNCATE,
+        """        self.file
+            .sync_data()
+            .and_then(|()| self.check_still_there(tip))
+            .map_err(|e| io("sync", e))?;
+        self.store_mark(""",
+        "        self.store_mark(",
+        CRASH,
+    ),
+    Bug(
+        "wal: the mark of a new head is not synced",
+        TRUNCATION,
+        TRUNCATE,
+        "        self.sync_mark()?;\n        Ok(kept.end)",
+        "        Ok(kept.end)",
+        CRASH,
+    ),
+    Bug(
+        "wal: what is not durable is dropped",
+        TRUNCATION,
+        TRUNCATE,
+        "        if end <= durable {",
+        "        if end <= durable || durable < u64::MAX {",
+        CRASH,
+    ),
+    Bug(
+        "wal: no intent before a cut",
+        TRUNCATION,
+        TRUNCATE,
+        "        Intent::of(kept).store(&self.options, &self.place.sidecar).map_err(broken)?;\n",
+        "",
+        CRASH,
+    ),
+    Bug(
+        "wal: the mark is not lowered before a cut",
+        TRUNCATION,
+        TRUNCATE,
+        """        let lowered = MarkFile::reset(
+            &*self.options.storage,
+            &self.place.sidecar,
+            &mark,
+            self.options.file_mode,
+        );""",
+        """        let _ = mark;
+        let lowered = MarkFile::open(&*self.options.storage, &self.place.sidecar);""",
+        CRASH,
+    ),
+    Bug(
+        "wal: a cut is not synced before its intent goes",
+        TRUNCATION,
+        TRUNCATE,
+        """        self.file.sync_data().map_err(|e| io("sync", e))?;\n        Intent::clear""",
+        "        Intent::clear",
+        CRASH,
+    ),
+    Bug(
+        "wal: an intent is not ended by who opens the log next",
+        TRUNCATION,
+        LOOK,
+        "        let intent = match intent {\n            Some(intent) if is_ours",
+        "        let intent = match intent {\n            Some(intent) if head == u64::MAX && is_ours",
+        CRASH,
+    ),
+    Bug(
+        "wal: a log in pieces is cut before its mark is durable",
+        AGAIN,
+        TAIL,
+        "    let in_pieces = looked.cut_begun || (cut && looked.segments.is_some());",
+        "    let in_pieces = false;",
+        CRASH,
+    ),
+    Bug(
+        "wal: what opening found is acknowledged without a sync",
+        KILL,
+        TAIL,
+        "    if cut || unmarked || looked.cut_begun {",
+        "    if cut || looked.cut_begun {",
+        CRASH,
+    ),
+    Bug(
+        "wal: names of a killed writer are not synced",
+        AGAIN,
+        TAIL,
+        "    if !closed {\n        sync_names",
+        "    if closed {\n        sync_names",
+        CRASH,
+    ),
+    Bug(
+        "wal: a log stays marked as closed while it is open",
+        KILL,
+        TAIL,
+        "            if found.closed {",
+        "            if found.closed && found.records == u64::MAX {",
+        CRASH,
+    ),
+    Bug(
+        "wal: segments that come back below the head are kept",
+        SEGMENT,
+        TAIL,
+        "    if looked.below.is_empty() {",
+        "    if looked.below.len() < usize::MAX {",
+        CRASH,
+    ),
+    Bug(
+        "wal: a segment in the middle of a wrong size is accepted",
+        SEGMENT,
+        PLACE,
+        "        if len < segment_bytes && from.last() != Some(&index) {",
+        "        if len == u64::MAX && from.last() != Some(&index) {",
+        CRASH,
+    ),
+    Bug(
+        "wal: a missing segment is accepted",
+        SEGMENT,
+        PLACE,
+        """            let missing = segment_name(found.extent.next);
+            found.gap.get_or_insert_with(|| format!("segment {missing} is missing"));
+            found.extent.stray.push(index);
+            continue;""",
+        "            continue;",
+        CRASH,
+    ),
+    Bug(
+        "wal: segments behind a gap stay",
+        SEGMENT,
+        SEGMENTS,
+        "        let mut gone = std::mem::take(&mut state.stray);\n",
+        "        state.stray.clear();\n        let mut gone = Vec::new();\n",
+        CRASH,
+    ),
+    Bug(
+        "wal: a record beyond the limit is torn",
+        "length huge, 0, below the minimum, off by one; length trailer lies",
+        RECOVER,
+        "            let beyond_limit = self.is_beyond_limit(tip, stop.as_ref())?;",
+        "            let beyond_limit = false;",
+        CRASH,
+    ),
+    Bug(
+        "wal: a torn record that holds records is corrupt above the mark",
+        NESTED,
+        RECOVER,
+        "            findings.verdict = if beyond_limit { Verdict::Corrupt } else { Verdict::Torn };",
+        "            let next = find_intact(self.subject.file, &self.subject.codec, tip.end + 1,\n"
+        "                self.subject.file_end)?;\n"
+        "            let corrupt = beyond_limit || next.is_some();\n"
+        "            findings.verdict = if corrupt { Verdict::Corrupt } else { Verdict::Torn };",
+        CRASH,
+    ),
+    Bug(
+        "wal: records inside a torn record surface above the mark",
+        NESTED,
+        SURVEY,
+        "    if borders.durable_end.is_some_and(|durable| offset >= durable) {",
+        "    if borders.durable_end.is_some_and(|durable| offset > durable + (1 << 40)) {",
+        CRASH,
+    ),
+    Bug(
+        "wal: recovery to the acknowledged keeps the rest",
+        KILL,
+        TAIL,
+        "        findings.tip = Tip::of_mark(&mark);\n",
+        "",
+        CRASH,
+    ),
+    Bug(
+        "wal: closing does not sync",
+        POWER,
+        SYNC,
+        """        self.file
+            .sync_data()
+            .and_then(|()| self.check_still_there(tip))
+            .map_err(|e| Error::io("sync", &self.place.log, e))?;
+        self.store_mark(tip.mark(file_id), true)?;""",
+        "        self.store_mark(tip.mark(file_id), true)?;",
+        CRASH,
+    ),
+]
