@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 
 use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::storage::{Access, File, FileId, LockAttempt, Storage};
-use deedbook::wal::{Lsn, Mode, OnCorrupt, Options, Wal, segment_name};
+use deedbook::wal::{Lsn, Mode, OnCorrupt, Options, Wal, repair, segment_name};
 use deedbook::{Durability, ErrorKind};
 
 use harness::campaign::Campaign;
@@ -368,6 +368,78 @@ fn recovery_to_the_acknowledged_keeps_all_of_it_and_no_more() {
                 assert_eq!(read_all(&wal).unwrap(), acknowledged);
             }
         }
+    }
+}
+
+/// Every byte of a log, one segment behind the other.
+fn bytes(subject: &WalSubject, disk: &Sim) -> Vec<u8> {
+    let paths = match subject.layout.segment_bytes() {
+        None => vec![subject.path.into()],
+        Some(_) => {
+            segments(disk).iter().map(|i| Path::new("/log").join(segment_name(*i))).collect()
+        }
+    };
+    paths.iter().flat_map(|path: &std::path::PathBuf| file_bytes(disk, path)).collect()
+}
+
+fn file_bytes(disk: &Sim, path: &Path) -> Vec<u8> {
+    let file = disk.open(path, Access::Read).unwrap();
+    let mut bytes = vec![0; file.len().unwrap() as usize];
+    assert_eq!(file.read_at(&mut bytes, 0).unwrap(), bytes.len());
+    bytes
+}
+
+/// A crash at any step of a repair leaves the log as it was, or cut with the rest beside it.
+#[test]
+fn a_repair_loses_no_byte_at_any_crash() {
+    for subject in [&SINGLE, &SEGMENTS, &TINY] {
+        let disk = Sim::new();
+        let wal = subject.wal(&disk, ALWAYS).unwrap();
+        let lsns: Vec<_> = (1..8).map(|n| wal.append(&[n; 100]).unwrap().0).collect();
+        wal.close().unwrap();
+        drop(wal);
+        let (damaged, size) = (lsns[2] + 50, subject.layout.segment_bytes().unwrap_or(1 << 40));
+        let path = match subject.layout.segment_bytes() {
+            None => subject.path.into(),
+            Some(_) => Path::new("/log").join(segment_name(damaged / size)),
+        };
+        let file = disk.open(&path, Access::Write).unwrap();
+        file.write_at(&[0xff], damaged % size).unwrap();
+        file.sync_data().unwrap();
+        drop(file);
+        // Without a mark, so that the damage is found by looking.
+        let sidecar = Path::new(subject.path).parent().unwrap().join(".deedbook/wal/mark");
+        let mark =
+            if subject.name == "wal-single" { &sidecar } else { Path::new("/log/.deedbook/mark") };
+        disk.remove(mark).unwrap();
+        let (whole, cut) = (bytes(subject, &disk), lsns[2] as usize);
+        assert_eq!(subject.wal(&disk, MANUAL).unwrap_err().kind(), ErrorKind::Corrupt);
+        let options = |disk: &Sim| subject.options(disk, MANUAL);
+        disk.record();
+        repair(subject.path, &options(&disk)).unwrap();
+        let mut checked = 0;
+        for moment in disk.recorded() {
+            for after in states(&moment, 60) {
+                checked += 1;
+                if bytes(subject, &after) != whole {
+                    let names = after.list(Path::new("/log")).unwrap();
+                    let saved =
+                        names.iter().filter(|name| name.to_string_lossy().contains(".cut-"));
+                    let saved: Vec<_> = saved
+                        .map(|name| file_bytes(&after, &Path::new("/log").join(name)))
+                        .collect();
+                    assert!(saved.contains(&whole[cut..].to_vec()), "{}", subject.name);
+                    // Cut, so it is the new state: nothing says that records are missing.
+                    assert_eq!(subject.wal(&after.kill(), MANUAL).unwrap().len().unwrap(), 2);
+                }
+                // Repairing again ends in the same.
+                repair(subject.path, &options(&after)).unwrap();
+                let wal = subject.wal(&after, MANUAL).unwrap();
+                assert_eq!(wal.len().unwrap(), 2);
+                assert_eq!(wal.append(b"goes on").unwrap(), Lsn(lsns[2]));
+            }
+        }
+        assert!(checked > 20, "{checked}");
     }
 }
 

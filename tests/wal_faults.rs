@@ -24,7 +24,10 @@ const ALWAYS: How = How { durability: Durability::Always, acknowledged: false };
 const MANUAL: How = How { durability: Durability::Manual, acknowledged: false };
 
 /// Fail the k-th call for k = 1, 2, ... until none is left to fail.
+///
+/// `DEEDBOOK_FAULT_STRIDE` (default 1) tries every n-th call only.
 fn every_call_fails(subject: &WalSubject, scripts: &[&str]) {
+    let stride = report::number("DEEDBOOK_FAULT_STRIDE", 1).max(1);
     let nested = subject.nested();
     let (mut lines, mut failures) = (Vec::new(), Vec::new());
     for (name, what, lasts) in honest() {
@@ -34,8 +37,8 @@ fn every_call_fails(subject: &WalSubject, scripts: &[&str]) {
                 let script = Script { subject, config, steps, nested: &nested };
                 let mut times = vec![1, 3];
                 times.extend(lasts.then_some(u64::MAX));
-                for times in times {
-                    for at in 1.. {
+                for (offset, times) in times.into_iter().enumerate() {
+                    for at in (1 + offset as u64 % stride..).step_by(stride as usize) {
                         let fault = Fault { at, of: None, what, times };
                         let met = match script.run(fault) {
                             Ok(met) => met,

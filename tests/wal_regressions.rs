@@ -4,9 +4,9 @@
 
 mod harness;
 
-use deedbook::{Durability, Durable, ErrorKind};
 use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::wal::{Lsn, Wal};
+use deedbook::{Durability, Durable, ErrorKind};
 
 use harness::wal::{SINGLE, TINY, WalSubject};
 use harness::{How, mix};

@@ -785,8 +785,11 @@ class WalStats:
         """99 of 100 syncs took no longer (to within a factor of two); None without syncs."""
     @property
     def sync_latency(self) -> list[tuple[int, int]]:
-        """A histogram: upper bounds in microseconds, doubling, and how many syncs lay below each
-        but not below the one before. The last bound is 2**64 - 1."""
+        """A histogram of latencies.
+
+        Upper bounds in microseconds, doubling, and how many syncs lay below each but not below the
+        one before. The last bound is 2**64 - 1.
+        """
     def __eq__(self, other: object, /) -> bool: ...
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values."""
@@ -941,8 +944,10 @@ class Wal:
         ``"always"`` a power cut. Raises TooLargeError, PoisonedError, ReadOnlyError, IoError.
         """
     def commit(self, payload: Buffer, /) -> int:
-        """Append one record and sync, whatever the durability. Threads that commit at once share
-        one fsync. Returns its LSN."""
+        """Append one record and sync, whatever the durability. Returns its LSN.
+
+        Threads that commit at once share one fsync.
+        """
     def append_many(self, payloads: Iterable[Buffer] | Any, /) -> tuple[int, int]:
         """Append all payloads of an iterable, or of an Arrow array or table (column ``payload``).
 
@@ -992,9 +997,7 @@ class Wal:
         """
     def payloads(self, start: int | None = None, stop: int | None = None) -> Iterator[bytes]:
         """The payloads alone, which is quicker."""
-    def follow(
-        self, start: int | None = None, *, timeout: float | None = None
-    ) -> Iterator[Record]:
+    def follow(self, start: int | None = None, *, timeout: float | None = None) -> Iterator[Record]:
         """The records from ``start`` (default: the first) on, waiting for more.
 
         Ends when nothing came for ``timeout`` seconds; without it never. A torn tail is "not yet",
@@ -1011,8 +1014,11 @@ class Wal:
         on_corrupt: _OnCorrupt = "raise",
         verify: Literal["crc", "none"] = "crc",
     ) -> BatchStream:
-        """The records as Arrow batches: columns ``lsn`` int64, ``payload`` binary, on request
-        ``length`` int64 (bytes with the header)."""
+        """The records as Arrow batches.
+
+        Columns: ``lsn`` int64, ``payload`` binary; on request ``length`` int64, bytes with the
+        header.
+        """
     def splits(
         self, split_bytes: int = 67108864, start: int | None = None, stop: int | None = None
     ) -> list[WalSplit]:

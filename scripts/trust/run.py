@@ -1,6 +1,6 @@
 """Prove the promises again and publish the result.
 
-    python scripts/trust/run.py                  the numbers of CI, about twenty minutes on two cores
+    python scripts/trust/run.py                  the numbers of CI, twenty minutes on two cores
     python scripts/trust/run.py --minutes 30     a long run: seeds that were not tried before
     python scripts/trust/run.py --only crash,mutants --publish
 

@@ -81,8 +81,8 @@ WAL_ROWS = [
         ),
     ),
     Row(
-        "any call fails: EIO, ENOSPC, EDQUOT, EFBIG, EAGAIN, EINTR, short write, write of 0; also in"
-        " the second half of a record that spans segments",
+        "any call fails: EIO, ENOSPC, EDQUOT, EFBIG, EAGAIN, EINTR, short write, write of 0; also"
+        " in the second half of a record that spans segments",
         "gone on with, or E and rolled back, or P",
         (
             *FAILING,

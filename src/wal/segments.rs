@@ -206,7 +206,18 @@ impl Segments {
                 return Ok(state.first * self.segment_bytes);
             }
             let index = state.next - 1;
-            let len = self.file(state, index)?.len()?;
+            let file = self.file(state, index)?;
+            if self.access == Access::Read && file.is_unlinked()? {
+                // Its writer cut the log, and may have begun that segment anew.
+                state.open.retain(|(open, _)| *open != index);
+                match self.storage.open(&self.path(index), self.access) {
+                    Ok(file) => self.keep(state, index, Arc::from(file))?,
+                    Err(e) if e.kind() == io::ErrorKind::NotFound => state.next = index,
+                    Err(e) => return Err(e),
+                }
+                continue;
+            }
+            let len = file.len()?;
             if len < self.segment_bytes || self.access == Access::Write {
                 return Ok(index * self.segment_bytes + len);
             }

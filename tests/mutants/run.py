@@ -42,7 +42,7 @@ FEW = {
     "CARGO_PROFILE_TEST_OPT_LEVEL": "1",
 }
 # There are more histories of a write-ahead log.
-FEW_WAL = {"DEEDBOOK_CRASH_STEPS": "2"}
+FEW_WAL = {"DEEDBOOK_CRASH_STEPS": "2", "DEEDBOOK_FAULT_STRIDE": "5"}
 
 
 @dataclass

@@ -308,8 +308,8 @@ WAL_BUGS = [
         "wal: an intent is not ended by who opens the log next",
         TRUNCATION,
         LOOK,
-        "        let intent = match intent {\n            Some(intent) if is_ours",
-        "        let intent = match intent {\n            Some(intent) if head == u64::MAX && is_ours",
+        "            Some(intent) if is_ours",
+        "            Some(intent) if head == u64::MAX && is_ours",
         CRASH,
     ),
     Bug(
@@ -391,7 +391,8 @@ WAL_BUGS = [
         "wal: a torn record that holds records is corrupt above the mark",
         NESTED,
         RECOVER,
-        "            findings.verdict = if beyond_limit { Verdict::Corrupt } else { Verdict::Torn };",
+        "            findings.verdict = if beyond_limit"
+        " { Verdict::Corrupt } else { Verdict::Torn };",
         "            let next = find_intact(self.subject.file, &self.subject.codec, tip.end + 1,\n"
         "                self.subject.file_end)?;\n"
         "            let corrupt = beyond_limit || next.is_some();\n"

@@ -90,7 +90,7 @@ def test_arrow_goes_in_and_out(tmp_path: Path) -> None:
     with Wal.create(tmp_path / "wal", segment_bytes=4096) as wal:
         wal.append_many(pa.array(["a", "bb"] * 1000))
         wal.append_many(pa.table({"payload": [b"x"], "other": [1]}))
-        with pytest.raises(deedbook.InvalidArgumentError, match="no column \"payload\""):
+        with pytest.raises(deedbook.InvalidArgumentError, match='no column "payload"'):
             wal.append_many(pa.table({"a": [b"x"], "b": [1]}))
         table = pa.table(wal)
         assert table.schema.names == ["lsn", "payload"]
@@ -124,7 +124,7 @@ def test_truncation_at_both_ends(tmp_path: Path) -> None:
         wal.truncate_from(lsns[79])
         wal.set_consumer("reader", lsns[10])
         assert wal.consumers() == {"reader": lsns[10]}
-        with pytest.raises(deedbook.InvalidArgumentError, match="\"reader\" needs lsn 280"):
+        with pytest.raises(deedbook.InvalidArgumentError, match='"reader" needs lsn 280'):
             wal.truncate_before(lsns[20])
         wal.truncate_before(lsns[20], force=True)
         wal.remove_consumer("reader")

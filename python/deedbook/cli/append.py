@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from deedbook import Book, Error
+from deedbook.cli import wal
 from deedbook.cli.failure import EXIT_INTERRUPTED, EXIT_OK, CliError, details
 from deedbook.cli.lines import Batch, LineSource, why_not_json
 from deedbook.cli.output import Output, count
 from deedbook.cli.progress import Progress
 from deedbook.cli.signals import Stop
+from deedbook.formats import detect
 
 RESUME_CHECK_DEEDS: Final = 1000
 """``--resume`` compares this many deeds at the end of the log with their lines."""
@@ -27,6 +29,10 @@ def run(args: argparse.Namespace, out: Output) -> int:
     Raises `CliError` for unusable input and `deedbook.Error` from the book; whatever was
     committed before stays, and is told in the JSON object.
     """
+    if args.log == "wal" or (args.log is None and detect(args.path) == "wal"):
+        return wal.run_append(args, out)
+    if args.segment_bytes is not None or args.single_file:
+        raise CliError("append: --segment-bytes and --single-file are for --log wal")
     with (
         LineSource.open(args.file, line_bytes_max=args.line_bytes_max) as source,
         Book.open(

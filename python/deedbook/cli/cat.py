@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from deedbook import Book, Deed
+from deedbook.cli import wal
 from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, CliError, printable
 from deedbook.cli.output import Output, to_json
+from deedbook.formats import detect
 
 EVENT_MAX: Final = 2**64 - 1
 
@@ -21,6 +23,11 @@ def run(args: argparse.Namespace, out: Output) -> int:
     before it is on standard output.
     """
     start, stop = _selection(args)
+    if detect(args.path) == "wal":
+        return wal.run_cat(args, start, stop, out)
+    for event in (start, stop):
+        if event == 0:
+            raise CliError("cat: 0 is not an event number: they are 1 to 2**64-1")
     encode = _encoder(args)
     with Book.open(args.path) as book:
         if args.event is not None:
@@ -131,7 +138,7 @@ def as_text(deed: Deed) -> str:
     return f"{event}\t{printable(deed.jam.decode('utf-8', 'backslashreplace'))}"
 
 
-def event_range(text: str) -> tuple[int, int | None, bool]:
+def event_range(text: str) -> tuple[int | None, int | None, bool]:
     """Parse ``START:STOP`` (each may be empty) or ``EVENT``; whether it was a single event.
 
     Raises `argparse.ArgumentTypeError`.
@@ -139,16 +146,16 @@ def event_range(text: str) -> tuple[int, int | None, bool]:
     first, colon, second = text.partition(":")
     if not colon:
         return event_number(first), event_number(first) + 1, True
-    start = event_number(first) if first else 1
+    start = event_number(first) if first else None
     return start, event_number(second) if second else None, False
 
 
 def event_number(text: str) -> int:
-    """Parse an event number. Raises `argparse.ArgumentTypeError`."""
+    """Parse an event number, or an LSN, which may be 0. Raises `argparse.ArgumentTypeError`."""
     if not (text.isascii() and text.isdigit() and len(text) <= 20):
         raise argparse.ArgumentTypeError(f"{text!r} is not an event number")
     number = int(text)
-    if not 1 <= number <= EVENT_MAX:
+    if not number <= EVENT_MAX:
         raise argparse.ArgumentTypeError(f"{text} is not an event number: they are 1 to 2**64-1")
     return number
 

@@ -10,6 +10,7 @@ from deedbook import Book, Damage, Error, Meta, RecoveryReport, VerifyReport
 from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, describe, details, exit_code
 from deedbook.cli.output import Output, complain, count, size, table
 from deedbook.cli.progress import Progress
+from deedbook.formats import detect
 
 
 def run_info(args: argparse.Namespace, out: Output) -> int:
@@ -17,6 +18,10 @@ def run_info(args: argparse.Namespace, out: Output) -> int:
 
     Raises `deedbook.Error`.
     """
+    if detect(args.path) == "wal":
+        from deedbook.cli import wal  # which needs the words of this module
+
+        return wal.run_info(args, out)
     with Book.open(args.path) as book:
         writer = writer_of(book.path)
         recovery = book.recovery
@@ -39,6 +44,10 @@ def run_verify(args: argparse.Namespace, out: Output) -> int:
         try:
             with Progress(f"verify {path}", enabled=not args.quiet) as progress:
                 # The callback is given even if nothing is drawn: Ctrl-C is raised from it.
+                if detect(path) == "wal":
+                    if not _verify_wal(path, progress, args.json, out):
+                        worst = max(worst, EXIT_DAMAGE)
+                    continue
                 report = Book.verify(path, progress=progress.update)
         except (Error, OSError) as error:
             worst = max(worst, exit_code(error))
@@ -55,6 +64,12 @@ def run_verify(args: argparse.Namespace, out: Output) -> int:
                 out.line(line)
             out.flush()
     return worst
+
+
+def _verify_wal(path: str, progress: Progress, as_json: bool, out: Output) -> bool:
+    from deedbook.cli import wal  # which needs the words of this module
+
+    return wal.verify(path, progress, as_json, out)
 
 
 class Writer(NamedTuple):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from deedbook import Book, SalvageReport
+from deedbook import Book, SalvageReport, Wal
+from deedbook.cli import wal
 from deedbook.cli.check import damage_text
 from deedbook.cli.failure import EXIT_OK
 from deedbook.cli.output import Output, count
 from deedbook.cli.progress import Progress
+from deedbook.formats import detect
 
 
 def run_repair(args: argparse.Namespace, out: Output) -> int:
@@ -16,7 +18,8 @@ def run_repair(args: argparse.Namespace, out: Output) -> int:
 
     Raises `deedbook.Error`; the log is then unchanged.
     """
-    report = Book.repair(args.path)
+    is_wal = detect(args.path) == "wal"
+    report = Wal.repair(args.path) if is_wal else Book.repair(args.path)
     if args.json:
         out.emit({"ok": True, **report.to_dict()})
         return EXIT_OK
@@ -39,6 +42,8 @@ def run_salvage(args: argparse.Namespace, out: Output) -> int:
 
     Raises `deedbook.Error`; the source is never changed.
     """
+    if detect(args.source) == "wal":
+        return wal.run_salvage(args, out)
     with Progress(f"salvage {args.source}", enabled=not args.quiet) as progress:
         # The callback is given even if nothing is drawn: Ctrl-C is raised from it.
         report = Book.salvage(args.source, args.target, progress=progress.update)

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any, Final, NoReturn
 
 from deedbook import __version__
-from deedbook.cli import append, cat, check, mend
+from deedbook.cli import append, cat, check, mend, wal
 from deedbook.cli.failure import CliError
 from deedbook.cli.output import Output
 
@@ -91,6 +91,7 @@ def build(argv: Sequence[str]) -> Parser:
     _add_verify(commands)
     _add_repair(commands)
     _add_salvage(commands)
+    _add_truncate(commands)
     command = next((word for word in argv if not word.startswith("-")), None)
     _add_demo(commands, load=command == "demo")
     return parser
@@ -181,7 +182,8 @@ def _add_append(commands: _Commands) -> None:
         "  deedbook append events.book events.jsonl\n"
         "  producer | deedbook append events.book --acks\n"
         "  deedbook append events.book events.jsonl --resume   after a crash: the rest only\n"
-        "  deedbook append notes.book notes.txt --no-validate  any lines, not just JSON\n\n"
+        "  deedbook append notes.book notes.txt --no-validate  any lines, not just JSON\n"
+        "  deedbook append --log wal events.wal events.jsonl   a write-ahead log\n\n"
         "With --resume, line k of the input is the k-th event of the book. Lines whose events\n"
         "are there are skipped, after the last 1,000 of them were compared byte by byte.\n"
         "Lines skipped by --skip-invalid are not counted.\n"
@@ -245,6 +247,20 @@ def _add_append(commands: _Commands) -> None:
         default=256 << 20,
         help="refuse longer lines (default: 268435456)",
     )
+    parser.add_argument(
+        "--log",
+        choices=("book", "wal"),
+        help="format of a new log (default: what is there, or a book)",
+    )
+    parser.add_argument(
+        "--segment-bytes",
+        metavar="BYTES",
+        type=append.positive,
+        help="for a new WAL: size of a segment (default: 67108864)",
+    )
+    parser.add_argument(
+        "--single-file", action="store_true", help="for a new WAL: one file, PATH, no segments"
+    )
     _add_json(parser)
     _add_quiet(parser)
     parser.set_defaults(run=append.run)
@@ -261,7 +277,7 @@ def _add_verify(commands: _Commands) -> None:
         "With --json, one object for each book. Exits with 1 if a book is damaged, torn or has\n"
         "lost acknowledged deeds, and with 2 if one cannot be opened.",
     )
-    parser.add_argument("paths", metavar="PATH", nargs="+", help="directory of a book")
+    parser.add_argument("paths", metavar="PATH", nargs="+", help="a log")
     _add_json(parser)
     _add_quiet(parser)
     parser.set_defaults(run=check.run_verify)
@@ -301,6 +317,39 @@ def _add_salvage(commands: _Commands) -> None:
     parser.set_defaults(run=mend.run_salvage)
 
 
+def _add_truncate(commands: _Commands) -> None:
+    parser = commands.add_parser(
+        "truncate",
+        help="drop the beginning or the end of a WAL",
+        description="Drop records of a write-ahead log: before an LSN, behind the record at one, "
+        "or from an LSN on. A crash at any moment leaves the log as it was or as asked for.",
+        epilog="examples:\n"
+        "  deedbook truncate events.wal --before 4096\n"
+        "  deedbook truncate events.wal --before end      all records\n"
+        "  deedbook truncate events.wal --after 8192      the record at 8192 is the last one\n"
+        "  deedbook truncate events.wal --from 8192       the record at 8192 goes, too\n\n"
+        "LSNs are those that 'deedbook cat' prints. What a named consumer needs is not dropped\n"
+        "without --force.",
+    )
+    _add_path(parser)
+    parser.add_argument(
+        "--before", metavar="LSN", type=_lsn_or_end, help="drop what comes before; or 'end'"
+    )
+    parser.add_argument("--after", metavar="LSN", type=cat.event_number, help="drop what follows")
+    parser.add_argument(
+        "--from", dest="from_", metavar="LSN", type=cat.event_number, help="drop it and the rest"
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="with --before: also what consumers need"
+    )
+    _add_json(parser)
+    parser.set_defaults(run=wal.run_truncate)
+
+
+def _lsn_or_end(text: str) -> int | str:
+    return text if text == "end" else cat.event_number(text)
+
+
 def _add_demo(commands: _Commands, *, load: bool) -> None:
     parser = commands.add_parser(
         "demo",
@@ -327,7 +376,7 @@ def _run_demo(args: argparse.Namespace, out: Output) -> int:
 
 
 def _add_path(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("path", metavar="PATH", help="directory of the book")
+    parser.add_argument("path", metavar="PATH", help="directory of the log, or its file")
 
 
 def _add_json(parser: argparse.ArgumentParser, text: str = "one JSON object as the result") -> None:
