@@ -1,4 +1,4 @@
-"""What a log format gives to the data source. Book is the first; others are added here."""
+"""What a log format gives to the data source. See `formats`."""
 
 from __future__ import annotations
 
@@ -60,5 +60,6 @@ class LogFormat(Protocol):
 def formats() -> tuple[LogFormat, ...]:
     """All formats, in the order in which detection tries them."""
     from deedbook.spark._book import BOOK
+    from deedbook.spark._wal import WAL
 
-    return (BOOK,)
+    return (BOOK, WAL)

@@ -68,7 +68,10 @@ def find_logs(paths: list[str], expand: Expand) -> list[Path]:
             raise missing("no such file or directory", path)
         found = [log for match in matches for log in expand(match)]
         if not found:
-            raise missing("no log there (looked for book.log, also one directory below)", path)
+            raise missing(
+                "no log there (looked for book.log and WAL segments, also one directory below)",
+                path,
+            )
         logs.extend(found)
     return logs
 

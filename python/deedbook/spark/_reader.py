@@ -10,7 +10,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from deedbook import CorruptError, InvalidArgumentError
+from deedbook import CorruptError, InvalidArgumentError, MissingError
 from deedbook.spark._format import Damaged, LogFormat, formats
 from deedbook.spark._options import ReadOptions, parse
 from deedbook.spark._paths import find_logs, input_paths
@@ -118,8 +118,15 @@ class DeedbookReader(DataSourceReader):
 
 def _detect(options: Mapping[str, str], parsed: ReadOptions) -> tuple[LogFormat, list[Path]]:
     """The format and the logs at the paths."""
-    log = next(log for log in formats() if parsed.log in (None, log.name))
-    return log, find_logs(input_paths(options), log.expand)
+    paths = input_paths(options)
+    candidates = [log for log in formats() if parsed.log in (None, log.name)]
+    for log in candidates:
+        try:
+            return log, find_logs(paths, log.expand)
+        except MissingError:
+            if log is candidates[-1]:
+                raise
+    raise AssertionError("there are formats")
 
 
 def _failfast(error: CorruptError, file: str) -> CorruptError:

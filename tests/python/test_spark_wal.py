@@ -1,0 +1,136 @@
+"""Batch reads of write-ahead logs through Spark, held against Python iteration."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_cluster import local_session, require_spark, run_driver, standalone_cluster
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+from deedbook import Wal
+
+pytestmark = pytest.mark.spark
+
+SEGMENT_BYTES = 128 << 10
+RECORDS = 12_000
+
+
+@pytest.fixture(scope="module")
+def spark() -> Any:
+    return local_session()
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log of several segments, and records that span them."""
+    path = tmp_path_factory.mktemp("wal") / "log"
+    with Wal.create(path, segment_bytes=SEGMENT_BYTES) as wal:
+        wal.append_many(b"%d:" % i * (i % 25) for i in range(RECORDS))
+    return path
+
+
+def load(spark: Any, path: object, **options: Any) -> Any:
+    return spark.read.format("deedbook").options(**options).load(str(path))
+
+
+def rows_of(path: Path) -> list[tuple[int, bytes]]:
+    with Wal.open(path) as wal:
+        return [(record.lsn, record.payload) for record in wal]
+
+
+def test_every_record_is_read_once_in_a_partition_a_segment_or_more(spark: Any, log: Path) -> None:
+    frame = load(spark, log)
+    assert frame.dtypes == [("lsn", "bigint"), ("payload", "binary")]
+    with Wal.open(log) as wal:
+        segments = len(wal.segment_paths)
+    assert segments > 4 and frame.rdd.getNumPartitions() >= segments
+    got = sorted((row.lsn, bytes(row.payload)) for row in frame.collect())
+    assert got == rows_of(log)
+    assert load(spark, log, log="wal", columns="length").agg({"length": "sum"}).head()[0] == (
+        rows_of(log)[-1][0] + 8 + len(rows_of(log)[-1][1])
+    )
+
+
+def test_a_range_of_lsns_is_read(spark: Any, log: Path) -> None:
+    rows = rows_of(log)
+    start, end = rows[5000][0], rows[7000][0]
+    frame = load(spark, log, start=start, end=end, columns="lsn,path")
+    assert sorted(row.lsn for row in frame.collect()) == [lsn for lsn, _ in rows[5000:7000]]
+    assert frame.select("path").distinct().collect()[0].path == str(log)
+    with pytest.raises(Exception, match="lies inside the record"):
+        load(spark, log, start=start + 1).count()
+
+
+def test_damage_is_told_or_passed_over(spark: Any, log: Path, tmp_path: Path) -> None:
+    rows = rows_of(log)
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for file in log.glob("*.wal"):
+        (copy / file.name).write_bytes(file.read_bytes())
+    at = rows[6007][0] + 9
+    file = copy / f"{at // SEGMENT_BYTES:020d}.wal"
+    raw = bytearray(file.read_bytes())
+    raw[at % SEGMENT_BYTES] ^= 1
+    file.write_bytes(raw)
+    with pytest.raises(Exception, match=f"record at lsn {rows[6007][0]}: checksum"):
+        load(spark, copy).collect()
+    assert load(spark, copy, mode="DROPMALFORMED").count() == RECORDS - 1
+    permissive = load(spark, copy, mode="PERMISSIVE").collect()
+    told = [row for row in permissive if row["_corrupt_record"] is not None]
+    assert len(permissive) == RECORDS and len(told) == 1
+    assert f"record at lsn {rows[6007][0]}: checksum" in told[0]["_corrupt_record"]
+
+
+def test_a_dropped_prefix_and_a_directory_of_logs(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    for name in ("a", "b"):
+        with Wal.create(tmp_path / "logs" / name, segment_bytes=4096) as wal:
+            lsns = [wal.append(b"%s %d" % (name.encode(), i)) for i in range(2000)]
+            wal.sync()
+            wal.truncate_before(lsns[1500])
+    frame = load(spark, tmp_path / "logs", columns="lsn,path")
+    assert frame.count() == 1000 and frame.agg({"lsn": "min"}).head()[0] == lsns[1500]
+    single = tmp_path / "one.wal"
+    with Wal.create(single, single_file=True) as wal:
+        wal.append_many([b"x", b"y"])
+    assert [bytes(row.payload) for row in load(spark, single).collect()] == [b"x", b"y"]
+
+
+DRIVER = """
+import json, os, sys
+from pyspark.sql import SparkSession
+
+master, log = sys.argv[1:]
+spark = (
+    SparkSession.builder.master(master)
+    .config("spark.ui.enabled", "false")
+    .config("spark.ui.showConsoleProgress", "false")
+    .config("spark.driver.memory", "512m")
+    .config("spark.executor.memory", "512m")
+    .config("spark.executor.cores", "1")
+    .config("spark.cores.max", "2")
+    .config("spark.scheduler.minRegisteredResourcesRatio", "1.0")
+    .config("spark.scheduler.maxRegisteredResourcesWaitingTime", "60s")
+    .getOrCreate()
+)
+frame = spark.read.format("deedbook").load(log)
+total = frame.selectExpr("count(*)", "sum(lsn)", "sum(length(payload))").head()
+print(json.dumps({"partitions": frame.rdd.getNumPartitions(), "total": list(total)}))
+"""
+
+
+@pytest.mark.slow
+def test_two_workers_read_a_segmented_log(log: Path, tmp_path: Path) -> None:
+    require_spark()
+    rows = rows_of(log)
+    with standalone_cluster(tmp_path) as master:
+        told = json.loads(run_driver(DRIVER, master, str(log)).splitlines()[-1])
+    assert told["partitions"] > 4
+    lsns = sum(lsn for lsn, _ in rows)
+    assert told["total"] == [len(rows), lsns, sum(len(payload) for _, payload in rows)]
