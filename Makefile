@@ -49,6 +49,8 @@ check: ## format, lints, types, stubs, documentation, licences
 bench: ## measure against the peers: benches/results
 	@scripts/need.sh rust python
 	@scripts/env.sh bench
+	cargo run --release --locked --manifest-path benches/peers/Cargo.toml --target-dir target/peers -- \
+		$(filter --quick,$(ARGS))
 	$(PY) benches/python/run.py $(ARGS)
 
 trust: ## every proof again: crash states, faults, kills, power cuts, fuzzing, seeded bugs

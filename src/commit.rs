@@ -1,9 +1,12 @@
 //! Group commit: one leader's fsync for all waiters, and a failure that sticks.
 
-use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError, lock, yield_now};
 
 use crate::error::{Durable, Error, ErrorKind, Result};
+
+/// How often a leader lets others come, as long as more do.
+const YIELDS_MAX: usize = 32;
 
 /// Serialises the syncs of one log. Positions only grow.
 #[derive(Debug, Default)]
@@ -12,7 +15,11 @@ pub struct GroupCommit {
     leading: Mutex<bool>,
     led: Condvar,
     durable: AtomicU64,
+    /// How many commits had to wait so far.
+    arrived: AtomicU64,
     failed: Mutex<Option<String>>,
+    /// Whether `failed` says why: every append asks.
+    poisoned: AtomicBool,
 }
 
 impl GroupCommit {
@@ -35,6 +42,7 @@ impl GroupCommit {
         if self.durable() >= target {
             return self.check();
         }
+        self.arrived.fetch_add(1, Ordering::Relaxed);
         let mut leading = self.leading();
         loop {
             self.check()?;
@@ -49,8 +57,7 @@ impl GroupCommit {
         *leading = true;
         drop(leading);
         let mut leader = Leader { commits: self, panicking: true };
-        // Those whom the last sync woke append first, so that this one serves them, too.
-        yield_now();
+        self.let_others_come();
         let done = sync();
         leader.panicking = false;
         match done {
@@ -65,6 +72,17 @@ impl GroupCommit {
         }
     }
 
+    /// Those whom the last sync woke append first, so that this one serves them, too.
+    fn let_others_come(&self) {
+        for _ in 0..YIELDS_MAX {
+            let arrived = self.arrived.load(Ordering::Relaxed);
+            yield_now();
+            if self.arrived.load(Ordering::Relaxed) == arrived {
+                return;
+            }
+        }
+    }
+
     fn leading(&self) -> MutexGuard<'_, bool> {
         lock(&self.leading)
     }
@@ -72,10 +90,14 @@ impl GroupCommit {
     /// Refuse everything from now on.
     pub fn poison(&self, reason: &str) {
         lock(&self.failed).get_or_insert_with(|| reason.to_string());
+        self.poisoned.store(true, Ordering::Release);
     }
 
     /// Fail if an earlier write or sync failed.
     pub fn check(&self) -> Result<()> {
+        if !self.poisoned.load(Ordering::Acquire) {
+            return Ok(());
+        }
         match &*lock(&self.failed) {
             None => Ok(()),
             Some(reason) => {

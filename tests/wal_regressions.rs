@@ -8,8 +8,8 @@ use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::wal::{Lsn, Wal};
 use deedbook::{Durability, Durable, ErrorKind};
 
-use harness::wal::{SINGLE, TINY, WalSubject};
-use harness::{How, mix};
+use harness::wal::{SEGMENTS, SINGLE, TINY, WalSubject};
+use harness::{How, Subject, mix};
 
 const MANUAL: How = How { durability: Durability::Manual, acknowledged: false };
 const ACKNOWLEDGED: How = How { durability: Durability::Manual, acknowledged: true };
@@ -157,4 +157,77 @@ fn a_truncation_that_was_refused_says_that_nothing_changed() {
     assert_eq!(wal.len().unwrap(), 5);
     wal.truncate_after(lsns[1]).unwrap();
     assert_eq!(wal.len().unwrap(), 2);
+}
+
+/// Found by the benchmark of group commit: a sync read the file's length, an append of another
+/// thread reserved more space, and the sync took the difference for a truncation by another
+/// process. Every later call failed, though nothing was wrong.
+#[test]
+fn a_sync_beside_an_append_that_reserves_space_succeeds() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    for _ in 0..5 {
+        let dir = tempfile::tempdir().unwrap();
+        let wal = Wal::create(dir.path().join("log")).unwrap();
+        let end = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !end.load(Ordering::Relaxed) {
+                    wal.sync().unwrap();
+                }
+            });
+            let appended = (0..20_000).try_for_each(|_| wal.append(&[7; 4000]).map(drop));
+            end.store(true, Ordering::Relaxed);
+            appended.unwrap();
+        });
+    }
+}
+
+/// Everything was dropped up to the end, and the mark of the new head was in the cache only. After a
+/// power cut the mark on the disk ended at the head, so it was taken for another log's, and a record
+/// torn since, which held whole records, was refused as corrupt.
+#[test]
+fn a_torn_record_behind_a_new_head_is_torn() {
+    let nested = SEGMENTS.nested();
+    let disk = Sim::new();
+    let wal = SEGMENTS.wal(&disk, MANUAL).unwrap();
+    for n in 0..5 {
+        wal.append(&[n; 200]).unwrap();
+    }
+    wal.sync().unwrap();
+    wal.truncate_before(wal.end().unwrap()).unwrap();
+    wal.append(&nested.repeat(3)).unwrap();
+    let crashes = disk.crashes();
+    for index in 0..300 {
+        let choice = crashes.sample(mix(index));
+        let wal = SEGMENTS.wal(&crashes.build(&choice), MANUAL);
+        let wal = wal.unwrap_or_else(|error| panic!("{choice:?}: {error}"));
+        assert!(wal.len().unwrap() <= 1);
+    }
+}
+
+/// Found by a slip of the hand: the arguments of `deedbook append` in the wrong order name a file of
+/// lines as the log. Nothing in it is a record, so all of it was a torn tail, and was cut away.
+#[test]
+fn a_file_that_never_was_a_log_is_refused_and_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let zip = [&b"PK\x03\x04\x14\0\0\0"[..], &[9; 500]].concat();
+    let image = [&[0; 600][..], b"data behind an empty first block"].concat();
+    for (name, bytes) in
+        [("lines", &b"{\"n\":1}\n{\"n\":2}\n"[..]), ("zip", &zip), ("image", &image)]
+    {
+        let path = dir.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        for error in [Wal::append_to(&path).unwrap_err(), Wal::open(&path).unwrap_err()] {
+            assert_eq!(error.kind(), ErrorKind::NotALog, "{error}");
+            assert!(error.to_string().contains("no intact record"), "{error}");
+        }
+        assert_eq!(std::fs::read(&path).unwrap(), bytes);
+    }
+    // What a crash leaves of a first record is a torn tail all the same.
+    let record = [&[1, 2, 3, 4, 100, 0, 0, 0][..], &[5; 100]].concat();
+    for (len, blank) in [(5, 0), (60, 0), (108, 0), (108, 4000)] {
+        let path = dir.path().join(format!("torn-{len}-{blank}"));
+        std::fs::write(&path, [&record[..len], &vec![0; blank]].concat()).unwrap();
+        assert_eq!(Wal::append_to(&path).unwrap().recovery().torn_bytes, len as u64);
+    }
 }

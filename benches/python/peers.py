@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from random import Random
 
-from clock import Figures, Watch, say
-from stores import OURS, ArrowStream, DeedbookStore, Store
+from clock import Figures, Watch, human, say
+from stores import OURS, WAL, ArrowStream, DeedbookStore, Store, WalStore
 
 CHILD = Path(__file__).with_name("child.py")
 
@@ -31,6 +31,11 @@ READER = "reopen after kill -9, for reading"
 def group(threads: int) -> str:
     """Name of the measurement of group commit."""
     return f"durable appends by {threads} threads"
+
+
+def in_tasks(tasks: int) -> str:
+    """Name of the measurement of commits from one event loop."""
+    return f"durable appends by {human(tasks)} asyncio tasks"
 
 
 class Peers:
@@ -71,7 +76,7 @@ class Peers:
             finally:
                 shutil.rmtree(place)
 
-    def run(self, repetition: int, durable: int, threads: int) -> None:
+    def run(self, repetition: int, durable: int, threads: int, tasks: int) -> None:
         """One repetition of everything."""
         self.turn(repetition, BATCH, self.batch)
         self.turn(repetition, EACH, self.each)
@@ -86,6 +91,13 @@ class Peers:
             title,
             lambda store, path: self.grouped(store, path, title, durable, threads),
             sharing,
+        )
+        title = in_tasks(tasks)
+        self.turn(
+            repetition,
+            title,
+            lambda store, path: self.tasks(path, title, tasks),
+            [store for store in self.stores if store.name == WAL],
         )
 
     def settle(self) -> None:
@@ -121,23 +133,23 @@ class Peers:
         total = sum(map(len, store.jams()))
         figures.rate(ITERATE, name, count, watch)
         assert total == self.bytes, f"{total} bytes read, {self.bytes} were written"
-        if isinstance(store, DeedbookStore):
+        if isinstance(store, DeedbookStore | WalStore):
             self.arrow(store)
         if isinstance(store, ArrowStream):
             self.arrow_stream(store)
         store.close()
 
-    def arrow(self, store: DeedbookStore) -> None:
+    def arrow(self, store: DeedbookStore | WalStore) -> None:
         try:
             import pyarrow as pa
         except ImportError:
             return
         watch = Watch()
-        reader = pa.RecordBatchReader.from_stream(store.book)
+        reader = pa.RecordBatchReader.from_stream(store.log)
         rows = sum(batch.num_rows for batch in reader)
         self.figures.rate(ARROW, store.name, rows, watch)
         watch = Watch()
-        table = pa.RecordBatchReader.from_stream(store.book).read_all()
+        table = pa.RecordBatchReader.from_stream(store.log).read_all()
         self.figures.rate(TABLE, store.name, table.num_rows, watch)
         assert rows == table.num_rows == len(self.jams)
 
@@ -192,6 +204,19 @@ class Peers:
         total = sum(1 for _ in store.jams())
         store.close()
         assert total == share * threads, f"{total} records, {share * threads} were written"
+
+    def tasks(self, path: Path, title: str, tasks: int) -> None:
+        store = WalStore(path, self.keys)
+        store.open()
+        jams = self.jams[:tasks]
+        # What the first call of all pays: the loop, the worker thread, the space reserved.
+        store.append_in_tasks(jams[:1])
+        watch = Watch()
+        store.append_in_tasks(jams)
+        self.figures.rate(title, store.name, len(jams), watch)
+        durable = store.log.durable_end
+        assert durable == store.log.end, f"durable up to {durable}, the end is {store.log.end}"
+        store.close()
 
     def killed(self, kind: type[Store], path: Path) -> None:
         count = len(self.jams)

@@ -8,7 +8,7 @@ from typing import Any
 import peers
 import scale
 from clock import Figure, Figures, human
-from stores import LOOP, OURS, STORES, Lmdb, Plyvel
+from stores import LOOP, OURS, STORES, WAL, Lmdb, Plyvel
 
 MIB_MAX = 64
 
@@ -36,7 +36,7 @@ def best(figures: Figures, measure: str, names: set[str] | None = None) -> tuple
     found = [
         (store, figure.median)
         for store, figure in figures.by.get(measure, {}).items()
-        if store != OURS and (names is None or store in names)
+        if store not in (OURS, WAL) and (names is None or store in names)
     ]
     rates = [(store, median) for store, median in found if median is not None]
     return max(rates, key=lambda rate: rate[1]) if rates else None
@@ -50,9 +50,10 @@ def against(
     factor: float,
     names: set[str] | None = None,
     floor: float | None = None,
+    store: str = OURS,
 ) -> Row:
     """A promise that compares with the best peer; `floor` is a rate that is enough by itself."""
-    ours, peer = figures.median(measure, OURS), best(figures, measure, names)
+    ours, peer = figures.median(measure, store), best(figures, measure, names)
     if ours is None or peer is None:
         return Row(what, "", "", "", required, None)
     ratio = ours / peer[1]
@@ -125,6 +126,31 @@ def promises(figures: Figures, small: int, large: int, total: int) -> list[Row]:
     ]
 
 
+def wal_promises(figures: Figures, threads: int, tasks: int) -> list[Row]:
+    """The rows of Python in the Speed table of the WAL's issue."""
+    each, batch = "`Wal.append` one by one, surviving kill -9", "`Wal.append_many`, not synced"
+    rows = [
+        against(figures, each, peers.EACH, "3 x the best", 3.0, store=WAL),
+        against(figures, batch, peers.BATCH, "1.5 x the best", 1.5, store=WAL),
+    ]
+    single = figures.median(peers.DURABLE, WAL)
+    for what, measure, factor in (
+        (f"`AsyncWal.commit`, {human(tasks)} tasks", peers.in_tasks(tasks), 20.0),
+        (f"`Wal.append`, always, {threads} threads", peers.group(threads), 10.0),
+    ):
+        ours = figures.median(measure, WAL)
+        required = f"{factor:.0f} x one thread"
+        if ours is None or single is None:
+            rows.append(Row(what, "", "", "", required, None))
+            continue
+        ratio = ours / single
+        shown = f"one thread {human(single)}/s"
+        rows.append(
+            Row(what, f"{human(ours)}/s", shown, f"{ratio:.1f}", required, ratio >= factor)
+        )
+    return rows
+
+
 def cell(figure: Figure | None, sign: bool = True) -> str:
     """A median with its unit."""
     if figure is None:
@@ -164,7 +190,7 @@ def markdown(figures: Figures, about: dict[str, Any]) -> str:
         f"{machine['kernel']}, {machine['filesystem']}, {machine['python']}; "
         f"load {machine['load_before']} before and {machine['load_after']} after. "
         "Absolute figures move between machines; compare within the table. "
-        "All runs, versions and seeds: [python.json](python.json).",
+        "All runs, versions and seeds: [python.json](python.json); Rust: [wal.md](wal.md).",
         "",
     ]
     if run["quick"]:
@@ -173,6 +199,7 @@ def markdown(figures: Figures, about: dict[str, Any]) -> str:
         lines += ["**The machine was busy with other work: provisional figures.**", ""]
     lines += ["| what | ours | best peer | ratio | required | met |", "|---|---|---|---|---|---|"]
     lines += [row.line() for row in rows]
+    lines += [row.line() for row in wal_promises(figures, threads, run["tasks"])]
     lines += ["", "## Every store", "", "Records per second; times in ms.", ""]
     lines += table(
         figures,
@@ -181,6 +208,7 @@ def markdown(figures: Figures, about: dict[str, Any]) -> str:
             peers.EACH: "one by one",
             peers.DURABLE: "durable",
             peers.group(threads): f"durable, {threads} threads",
+            peers.in_tasks(run["tasks"]): f"durable, {human(run['tasks'])} tasks",
             peers.ITERATE: "iterate",
             peers.ARROW: "Arrow batches",
             peers.TABLE: "Arrow table",

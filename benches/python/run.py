@@ -34,6 +34,7 @@ def arguments() -> argparse.Namespace:
     add("--record-bytes", type=int, default=256)
     add("--durable", type=int, help="records with a sync each (2000)")
     add("--threads", type=int, default=16, help="threads of the group commit")
+    add("--tasks", type=int, default=1000, help="asyncio tasks that commit at once")
     add("--repetitions", type=int, help="of which the median is taken (5)")
     add("--open-events", type=int, nargs=2, help="sizes of two logs to open (3000000 30000000)")
     add("--open-bytes", type=int, default=64, help="bytes of an event of these")
@@ -90,7 +91,7 @@ def measure(given: argparse.Namespace, place: Path, stores: list[type[Store]]) -
     jams = [random.randbytes(given.record_bytes) for _ in range(given.records)]
     peers = Peers(figures, stores, place, jams, make_keys(given.records), given.seed)
     for repetition in range(1, given.repetitions + 1):
-        peers.run(repetition, given.durable, given.threads)
+        peers.run(repetition, given.durable, given.threads, given.tasks)
         frame = given.record_bytes + FRAMING
         measure_floors(figures, place, frame, given.durable, given.records)
     if any(store.name == OURS for store in stores):
@@ -134,6 +135,7 @@ def main() -> None:
             "record_bytes": given.record_bytes,
             "durable_records": given.durable,
             "threads": given.threads,
+            "tasks": given.tasks,
             "repetitions": given.repetitions,
             "open_events": given.open_events,
             "open_bytes": given.open_bytes,

@@ -7,6 +7,7 @@ of the measurement; `batch_mode` and `each_mode` say which.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import os
@@ -17,7 +18,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from deedbook import Book
 
 Jams = Sequence[bytes]
 
@@ -122,8 +126,60 @@ class DeedbookStore(Store):
     def jams(self) -> Iterator[bytes]:
         return self.book.jams()
 
+    @property
+    def log(self) -> Book:
+        """What can be turned into Arrow."""
+        return self.book
+
     def close(self) -> None:
         self.book.close()
+
+
+class WalStore(Store):
+    name = "deedbook WAL"
+    checks = "CRC-32C of every record"
+    batch_mode = "append_many, durability manual"
+    each_mode = "append, durability manual"
+    threads = True
+
+    @classmethod
+    def version(cls) -> str:
+        return DeedbookStore.version()
+
+    def open(self, durable: bool = False) -> None:
+        from deedbook import Wal
+
+        self.log = Wal.open(self.path, "a", durability="always" if durable else "manual")
+
+    def append_batch(self, first: int, jams: Jams) -> None:
+        self.log.append_many(jams)
+
+    def append_each(self, first: int, jams: Jams) -> None:
+        append = self.log.append
+        for jam in jams:
+            append(jam)
+
+    append_durable = append_each
+
+    def append_in_tasks(self, jams: Jams) -> None:
+        """Append in as many tasks of one event loop; each waits until its record is durable."""
+        from deedbook.aio import AsyncWal
+
+        wal = AsyncWal(self.log)
+
+        async def all_tasks() -> None:
+            await asyncio.gather(*(wal.commit(jam) for jam in jams))
+
+        asyncio.run(all_tasks())
+
+    def last(self) -> int:
+        return len(self.log)
+
+    def jams(self) -> Iterator[bytes]:
+        return self.log.payloads()
+
+    def close(self) -> None:
+        self.log.close()
 
 
 class TenLines(Store):
@@ -659,6 +715,7 @@ class Mcap(Store):
 
 STORES: list[type[Store]] = [
     DeedbookStore,
+    WalStore,
     TenLines,
     Lmdb,
     Plyvel,
@@ -671,6 +728,7 @@ STORES: list[type[Store]] = [
     Mcap,
 ]
 OURS = DeedbookStore.name
+WAL = WalStore.name
 LOOP = TenLines.name
 
 

@@ -19,7 +19,8 @@ use crate::storage::write_full;
 
 /// Appends up to this size go into preallocated space; longer ones extend the file themselves.
 const SMALL_BYTES_MAX: usize = 64 << 10;
-/// Space reserved ahead: as much as is there already, within these limits.
+/// Space reserved ahead: as much as was written since the last sync, within these limits. It is
+/// written with zeros, which a sync has to wait for.
 const AHEAD_BYTES: std::ops::RangeInclusive<u64> = (64 << 10)..=(8 << 20);
 /// Longer deeds are written in parts rather than copied.
 const COPIED_BYTES_MAX: usize = 1 << 20;
@@ -255,7 +256,8 @@ impl Shared {
             self.check_whole(state).map_err(|e| self.write_failed(state, e))?;
         }
         if end > state.file_end && len <= SMALL_BYTES_MAX as u64 && state.allocates {
-            let ahead = state.tip.end.clamp(*AHEAD_BYTES.start(), *AHEAD_BYTES.end());
+            let unsynced = state.tip.end.saturating_sub(self.commits.durable());
+            let ahead = unsynced.clamp(*AHEAD_BYTES.start(), *AHEAD_BYTES.end());
             match self.file.allocate(end.saturating_add(ahead)) {
                 Ok(true) => state.file_end = end + ahead,
                 Ok(false) => state.allocates = false,

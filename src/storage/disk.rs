@@ -5,19 +5,12 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 #[cfg(target_os = "linux")]
-use super::map::Window;
+use super::ahead::Ahead;
 use super::{Access, File, FileId, LockAttempt, LockGuard, Storage, fork_generation};
-
-/// Writes up to this size into allocated space are stored through a shared map, which takes a
-/// third of the time of `pwrite` and survives the death of the process just as well; longer ones
-/// are quicker by `pwrite`.
-#[cfg(target_os = "linux")]
-const MAPPED_WRITE_BYTES_MAX: usize = 4 << 10;
 
 /// Files that this process has locked: on some systems a second lock by one process succeeds.
 /// With the fork generation, because a child inherits the set but holds none of the locks.
@@ -34,10 +27,8 @@ pub struct Disk;
 #[derive(Debug)]
 struct DiskFile {
     file: fs::File,
-    /// The file has at least this many bytes with space reserved, as far as this handle made them.
-    allocated: AtomicU64,
     #[cfg(target_os = "linux")]
-    window: Mutex<Option<Window>>,
+    ahead: Mutex<Ahead>,
 }
 
 #[derive(Debug)]
@@ -102,10 +93,44 @@ impl DiskFile {
     fn boxed(file: fs::File) -> Box<dyn File> {
         Box::new(Self {
             file,
-            allocated: AtomicU64::new(0),
             #[cfg(target_os = "linux")]
-            window: Mutex::new(None),
+            ahead: Mutex::default(),
         })
+    }
+
+    /// Size and number of names. Not asking for the times: after they were asked for, Linux gives
+    /// the next write a new one, which makes the sync behind it a third slower.
+    #[cfg(target_os = "linux")]
+    #[allow(unsafe_code)]
+    fn status(&self) -> io::Result<(u64, u64)> {
+        use std::os::fd::AsRawFd;
+        // SAFETY: a system call on a descriptor that is open for as long as `self.file`, with an
+        // empty path and a structure of which any bytes are a value.
+        let (done, found) = unsafe {
+            let mut found: libc::statx = std::mem::zeroed();
+            let wanted = libc::STATX_SIZE | libc::STATX_NLINK;
+            let fd = self.file.as_raw_fd();
+            let done = libc::statx(fd, c"".as_ptr(), libc::AT_EMPTY_PATH, wanted, &mut found);
+            (done, found)
+        };
+        match done {
+            0 => Ok((found.stx_size, found.stx_nlink.into())),
+            // Old kernels and sandboxes lack the call.
+            _ => self.status_with_times(),
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn status(&self) -> io::Result<(u64, u64)> {
+        self.status_with_times()
+    }
+
+    fn status_with_times(&self) -> io::Result<(u64, u64)> {
+        let metadata = self.file.metadata()?;
+        #[cfg(unix)]
+        return Ok((metadata.len(), std::os::unix::fs::MetadataExt::nlink(&metadata)));
+        #[cfg(not(unix))]
+        return Ok((metadata.len(), 1));
     }
 }
 
@@ -220,7 +245,7 @@ impl Drop for DiskLock {
 
 impl File for DiskFile {
     fn len(&self) -> io::Result<u64> {
-        Ok(self.file.metadata()?.len())
+        Ok(self.status()?.0)
     }
 
     fn id(&self) -> io::Result<FileId> {
@@ -231,10 +256,8 @@ impl File for DiskFile {
         Ok(self.file.metadata()?.modified().ok())
     }
 
-    #[cfg(unix)]
     fn is_unlinked(&self) -> io::Result<bool> {
-        use std::os::unix::fs::MetadataExt;
-        Ok(self.file.metadata()?.nlink() == 0)
+        Ok(self.status()?.1 == 0)
     }
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
@@ -246,14 +269,8 @@ impl File for DiskFile {
 
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<usize> {
         #[cfg(target_os = "linux")]
-        if buf.len() <= MAPPED_WRITE_BYTES_MAX {
-            let allocated = self.allocated.load(Ordering::Relaxed);
-            let end = offset.saturating_add(buf.len() as u64);
-            if end <= allocated
-                && Window::write(&mut lock(&self.window), &self.file, allocated, buf, offset)?
-            {
-                return Ok(buf.len());
-            }
+        if lock(&self.ahead).write(&self.file, buf, offset)? {
+            return Ok(buf.len());
         }
         #[cfg(unix)]
         return std::os::unix::fs::FileExt::write_at(&self.file, buf, offset);
@@ -263,32 +280,16 @@ impl File for DiskFile {
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         #[cfg(target_os = "linux")]
-        {
-            // Unmapped first: storing behind the end of a file is a bus error.
-            *lock(&self.window) = None;
-        }
-        self.allocated.store(0, Ordering::Relaxed);
+        let mut ahead = lock(&self.ahead);
+        #[cfg(target_os = "linux")]
+        ahead.forget();
         self.file.set_len(len)
     }
 
     #[cfg(target_os = "linux")]
-    #[allow(unsafe_code)]
     fn allocate(&self, len: u64) -> io::Result<bool> {
-        use std::os::fd::AsRawFd;
-        let old = self.len()?;
-        if len > old {
-            let (from, count) = (old as libc::off64_t, (len - old) as libc::off64_t);
-            // SAFETY: a system call on a descriptor that is open for as long as `self.file`.
-            if unsafe { libc::fallocate64(self.file.as_raw_fd(), 0, from, count) } != 0 {
-                let e = io::Error::last_os_error();
-                return match e.raw_os_error() {
-                    Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL) => Ok(false),
-                    _ => Err(e),
-                };
-            }
-        }
-        self.allocated.store(len.max(old), Ordering::Relaxed);
-        Ok(true)
+        let mut ahead = lock(&self.ahead);
+        ahead.reserve(&self.file, self.len()?, len)
     }
 
     #[cfg(not(target_os = "linux"))]
@@ -296,15 +297,17 @@ impl File for DiskFile {
         Ok(false)
     }
 
+    #[cfg(target_os = "linux")]
     fn sync_data(&self) -> io::Result<()> {
+        lock(&self.ahead).syncing();
         self.file.sync_data()?;
-        // Stores through a map behind a foreign truncation go nowhere and report nothing.
-        let (len, allocated) = (self.len()?, self.allocated.load(Ordering::Relaxed));
-        if len < allocated {
-            return Err(io::Error::other(format!(
-                "another process cut the file to {len} bytes, it had {allocated}"
-            )));
-        }
-        Ok(())
+        // Under the lock: an append that reserves more meanwhile is no foreign truncation.
+        let ahead = lock(&self.ahead);
+        ahead.check(self.len()?)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn sync_data(&self) -> io::Result<()> {
+        self.file.sync_data()
     }
 }

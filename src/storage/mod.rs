@@ -4,6 +4,8 @@
 //! there is one that loses power. The traits are also the interface for injecting faults: a failing
 //! or crashing disk is one more implementation, never a hook in the formats.
 
+#[cfg(target_os = "linux")]
+mod ahead;
 mod disk;
 mod fork;
 #[cfg(target_os = "linux")]

@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use super::format::{Codec, FORMAT, RECORD_BYTES_MAX, SEGMENT_BYTES, segment_name};
 use super::intent::Intent;
-use super::options::{Layout, Options};
+use super::options::{Layout, Options, Recovery};
 use super::place::{Head, Place, Surveyed, segment_bytes_of, survey};
 use super::recover::{Findings, Subject, look};
 use super::segments::Segments;
 use super::settings::Settings;
 use crate::error::{Error, ErrorKind, Result};
 use crate::mode::Depth;
-use crate::scan::{Found as Walked, Scanner};
+use crate::scan::{Found as Walked, Scanner, Stop, Verdict};
 use crate::sidecar::{Found, Mark, MarkFile, MarkUse};
 use crate::storage::{Access, File};
 
@@ -134,7 +134,18 @@ impl Looking<'_> {
         let file: Arc<dyn File> = Arc::from(opened.map_err(|e| Error::io("open the log", log, e))?);
         let end = file.len().map_err(|e| Error::io("look at the log", log, e))?;
         let surveyed = Surveyed { end, ..Surveyed::default() };
-        self.at(file, None, Layout::Single, 0, surveyed, damaged_mark)
+        let looked = self.at(file, None, Layout::Single, 0, surveyed, damaged_mark)?;
+        let known = self.settings.is_some() || looked.findings.mark != MarkUse::Missing;
+        if known || self.options.recovery == Recovery::Spec {
+            return Ok(looked);
+        }
+        match why_no_log(&looked).map_err(|e| Error::io("read the log", log, e).of(FORMAT))? {
+            None => Ok(looked),
+            Some(why) => {
+                let message = format!("not a write-ahead log: no intact record, at byte 0 {why}");
+                Err(Error::new(ErrorKind::NotALog, message).of(FORMAT).at(log).offset_at(0))
+            }
+        }
     }
 
     fn segmented(
@@ -196,6 +207,26 @@ impl Looking<'_> {
             whole_end,
         })
     }
+}
+
+/// Why a file that nothing beside it knows is no log at all: nothing in it is intact, and it does not
+/// begin like a record that a crash left incomplete. It is something that was named by mistake, and
+/// opening it for writing must not cut it away as a torn tail.
+fn why_no_log(looked: &Looked) -> io::Result<Option<String>> {
+    let Findings { tip, verdict, data_end, file_end, .. } = looked.findings;
+    if verdict != Verdict::Torn || tip.records > 0 || data_end == 0 {
+        return Ok(None);
+    }
+    let Walked::Stop { why, .. } = Scanner::new(looked.codec, 0, file_end).next(&*looked.file)?
+    else {
+        return Ok(None);
+    };
+    let torn = match &why {
+        Stop::Incomplete { .. } => true,
+        Stop::Blank => false,
+        Stop::Bad(bad) => bad.framed_len.is_some_and(|end| end >= data_end),
+    };
+    Ok((!torn).then(|| why.reason()))
 }
 
 /// Whether the log has the record that the intent wants to be the last one.

@@ -59,7 +59,7 @@ impl Place {
             return Err(Error::new(ErrorKind::InvalidArgument, message).at(path));
         }
         let name = path.file_name().unwrap_or_default();
-        if single && segment_index(name).is_some() {
+        if !storage.is_dir(path) && segment_index(name).is_some() {
             let message = "a segment of a log; name its directory";
             return Err(Error::new(ErrorKind::InvalidArgument, message).at(path));
         }

@@ -198,11 +198,14 @@ impl Shared {
 
     pub(super) fn borders(&self) -> Borders {
         let durable_end = match self.mode {
-            Mode::Read => Some(self.durable_seen.load(Ordering::Acquire)).filter(|&e| e < u64::MAX),
+            Mode::Read => {
+                let seen = self.durable_seen.load(Ordering::Acquire);
+                Some(seen).filter(|&seen| seen < u64::MAX).max(self.recovery.durable_end)
+            }
             // Everything up to the tip was found intact, or written by this handle.
             _ => Some(self.state().tip.end),
         };
-        Borders { index: self.index.clone(), mark: None, durable_end }
+        Borders { index: self.index.clone(), known_end: durable_end, durable_end }
     }
 
     /// The ordinal of the record at `lsn`, or of the one that the end will get. Lengths alone are

@@ -15,6 +15,9 @@ use crate::sync::{Mutex, lock};
 
 /// Segments open at a time, and unsynced ones at a time: a further one is synced first.
 const OPEN_MAX: usize = 16;
+/// Shorter writes into the segment used last are done under the lock, which costs less than taking
+/// it twice; longer ones would keep readers waiting.
+const SHORT_BYTES_MAX: usize = 64 << 10;
 
 /// The segment files of a log.
 #[derive(Debug)]
@@ -305,13 +308,21 @@ impl File for Segments {
     /// At most up to the end of a segment.
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<usize> {
         let (index, at, len) = self.place(offset, buf.len());
+        let part = buf.get(..len).unwrap_or_default();
         let mut state = lock(&self.state);
+        if let Some((_, file)) = state.open.last().filter(|(last, _)| *last == index)
+            && len <= SHORT_BYTES_MAX
+        {
+            let written = file.write_at(part, at);
+            state.dirty.insert(index);
+            return written;
+        }
         let file = match index == state.next {
             true => self.create(&mut state)?,
             false => self.file(&mut state, index)?,
         };
         drop(state);
-        let written = file.write_at(buf.get(..len).unwrap_or_default(), at);
+        let written = file.write_at(part, at);
         // Behind the write: a sync that took the set in between has not covered it.
         lock(&self.state).dirty.insert(index);
         written

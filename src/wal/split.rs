@@ -109,7 +109,8 @@ impl Split {
         });
         let index = Arc::new(Mutex::new(Index::empty(&place.sidecar)));
         let durable_end = looked.findings.durable_end;
-        let borders = Borders { index, mark: looked.mark, durable_end };
+        let known_end = looked.mark.map(|mark| mark.end);
+        let borders = Borders { index, known_end, durable_end };
         let codec = Codec { check, ..looked.codec };
         let (start, end) = (start.max(head), end.min(there).max(head));
         let cursor = Cursor::new(looked.file, &place.log, codec, start, end, on_corrupt, borders);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::format::{Codec, HEADER_BYTES};
 use crate::scan::{Damage, Found, Scanner, Stop, end_of_data, find_intact};
-use crate::sidecar::{Index, Mark};
+use crate::sidecar::Index;
 use crate::storage::{File, read_full};
 use crate::sync::{Mutex, lock};
 
@@ -22,8 +22,8 @@ const CONVINCING_BYTES: u64 = 8 << 20;
 pub struct Borders {
     /// The index, as far as the mark vouches for it.
     pub index: Arc<Mutex<Index>>,
-    /// The mark, if it is this log's.
-    pub mark: Option<Mark>,
+    /// The end of the records that the mark vouches for, if it is this log's.
+    pub known_end: Option<u64>,
     /// Behind this byte nothing was acknowledged: what lies behind damage there is a torn tail, in
     /// which the records in a payload cannot be told from those of the log.
     pub durable_end: Option<u64>,
@@ -35,7 +35,7 @@ impl Borders {
         if let Some(entry) = lock(&self.index).first_from(offset) {
             return Some(entry.offset);
         }
-        self.mark.map(|mark| mark.end).filter(|&end| end >= offset)
+        self.known_end.filter(|&end| end >= offset)
     }
 }
 
@@ -75,16 +75,18 @@ pub fn resync(
     if borders.durable_end.is_some_and(|durable| offset >= durable) {
         return Ok(found(end, None, None));
     }
-    let believed = |candidate| follow_chain(file, codec, candidate, data_end, end, borders);
-    if let Some(claimed) = claimed_end(file, codec, offset, end)? {
-        if claimed >= data_end {
-            // All that is left is inside the damaged record, if its length is right.
-            if claimed == end && find_chain(file, codec, offset + 1, end, &believed)?.is_none() {
-                return Ok(found(end, None, Some(1)));
-            }
-        } else if believed(claimed)?.0 {
-            return Ok(found(claimed, Some(claimed), Some(1)));
-        }
+    // If its length can be right, all that is left may be the inside of a record that was torn:
+    // what looks like records there is believed only if it leads to a place known from elsewhere.
+    let may_be_inside = matches!(why, Stop::Incomplete { .. });
+    let known_only = may_be_inside
+        || claimed_end(file, codec, offset, end)?.is_some_and(|claimed| claimed >= data_end);
+    let believed =
+        |candidate| follow_chain(file, codec, candidate, data_end, end, borders, known_only);
+    if let Some(claimed) = claimed_end(file, codec, offset, end)?
+        && claimed < data_end
+        && believed(claimed)?.0
+    {
+        return Ok(found(claimed, Some(claimed), Some(1)));
     }
     match find_chain(file, codec, offset + 1, end, &believed)? {
         Some(next) => Ok(found(next, Some(next), None)),
@@ -129,6 +131,7 @@ fn follow_chain(
     data_end: u64,
     end: u64,
     borders: &Borders,
+    known_only: bool,
 ) -> io::Result<(bool, u64)> {
     let border = borders.first_from(candidate);
     let mut scanner = Scanner::new(codec, candidate, end);
@@ -136,7 +139,8 @@ fn follow_chain(
     loop {
         let at = scanner.position();
         let convinced = border.is_none() && at - candidate > CONVINCING_BYTES;
-        if intact > 0 && (border == Some(at) || at >= data_end || convinced) {
+        let ends = !known_only && at >= data_end;
+        if intact > 0 && (border == Some(at) || ends || convinced) {
             return Ok((true, at));
         }
         if border.is_some_and(|border| at > border) {

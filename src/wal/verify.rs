@@ -77,7 +77,7 @@ pub fn cursor(options: &Options, place: &Place, looked: &Looked) -> Cursor {
     let index = vouched(options, place, looked.mark.as_ref(), Access::Read);
     let borders = Borders {
         index: Arc::new(Mutex::new(index)),
-        mark: looked.mark,
+        known_end: looked.mark.map(|mark| mark.end),
         durable_end: looked.findings.durable_end,
     };
     let (start, end) = (looked.findings.tip.start, looked.findings.file_end);

@@ -5,7 +5,7 @@
 //! that recovery cuts.
 
 use super::batch::{Batch, pack};
-use super::format::{FORMAT, HEADER_BYTES, Lsn, check_len, encode_header, encode_record};
+use super::format::{FORMAT, HEADER_BYTES, Lsn, check_len, encode_header};
 use super::{Mode, Shared, State, Wal};
 use crate::durability::Durability;
 use crate::error::{Durable, Error, ErrorKind, Result};
@@ -15,7 +15,8 @@ use crate::sync::atomic::Ordering;
 
 /// Appends up to this size go into preallocated space; longer ones extend the log themselves.
 const SMALL_BYTES_MAX: u64 = 64 << 10;
-/// Space reserved ahead: as much as is there already, within these limits.
+/// Space reserved ahead: as much as was written since the last sync, within these limits. It is
+/// written with zeros, which a sync has to wait for.
 const AHEAD_BYTES: std::ops::RangeInclusive<u64> = (64 << 10)..=(8 << 20);
 /// Longer payloads are written in parts rather than copied.
 const COPIED_BYTES_MAX: usize = 1 << 20;
@@ -95,24 +96,24 @@ impl Shared {
     fn append_one(&self, payload: &[u8]) -> Result<(Lsn, u64)> {
         check_len(payload.len(), self.record_bytes_max).map_err(|e| e.at(&self.place.log))?;
         let len = HEADER_BYTES + payload.len() as u64;
+        // Before the lock, which others wait for.
+        let (header, sum) = encode_header(payload);
         let mut state = self.state();
         let state = &mut *state;
         self.check_open()?;
         let offset = state.tip.end;
         self.begin(state, len)?;
-        let sum = if payload.len() <= COPIED_BYTES_MAX {
+        if payload.len() <= COPIED_BYTES_MAX {
             let mut scratch = std::mem::take(&mut state.scratch);
             scratch.clear();
-            let sum = encode_record(&mut scratch, payload);
+            scratch.extend_from_slice(&header);
+            scratch.extend_from_slice(payload);
             let written = self.write(state, &[&scratch]);
             state.scratch = scratch;
             written?;
-            sum
         } else {
-            let (header, sum) = encode_header(payload);
             self.write(state, &[&header, payload])?;
-            sum
-        };
+        }
         state.tip.push(offset, len, sum);
         if state.block_start + BLOCK_BYTES <= state.tip.end {
             self.close_block(state, state.tip.first + state.tip.records, state.tip.end);
@@ -170,8 +171,8 @@ impl Shared {
         }
         self.check_whole(state).map_err(|e| self.write_failed(state, e))?;
         if len <= SMALL_BYTES_MAX && state.allocates {
-            let held = state.tip.end - state.tip.start;
-            let ahead = held.clamp(*AHEAD_BYTES.start(), *AHEAD_BYTES.end());
+            let unsynced = state.tip.end.saturating_sub(self.commits.durable());
+            let ahead = unsynced.clamp(*AHEAD_BYTES.start(), *AHEAD_BYTES.end());
             // At most one segment ahead, however small they are.
             let ahead = ahead.min(self.layout.segment_bytes().unwrap_or(u64::MAX));
             match self.file.allocate(end.saturating_add(ahead)) {

@@ -15,3 +15,5 @@ class Bug:
     old: str
     new: str
     tests: list[tuple[str, str]]
+    # Whether running out of time is how it shows; else that says only that the machine is slow.
+    hangs: bool = False

@@ -5,7 +5,8 @@ from __future__ import annotations
 from bug import Bug
 
 CRASH = [("wal_regressions", ""), ("wal_crash", "")]
-FAULTS = [("wal_faults", "")]
+# The quick ones first.
+FAULTS = [("wal_regressions", ""), ("wal_faults", "a_"), ("wal_faults", "")]
 
 COMMIT = "src/commit.rs"
 LOOK = "src/wal/look.rs"
@@ -385,7 +386,7 @@ WAL_BUGS = [
         RECOVER,
         "            let beyond_limit = self.is_beyond_limit(tip, stop.as_ref())?;",
         "            let beyond_limit = false;",
-        CRASH,
+        [("wal_crash", "beyond_the_limit"), *CRASH],
     ),
     Bug(
         "wal: a torn record that holds records is corrupt above the mark",
@@ -405,7 +406,7 @@ WAL_BUGS = [
         SURVEY,
         "    if borders.durable_end.is_some_and(|durable| offset >= durable) {",
         "    if borders.durable_end.is_some_and(|durable| offset > durable + (1 << 40)) {",
-        CRASH,
+        [("wal_crash", "never_surface"), *CRASH],
     ),
     Bug(
         "wal: recovery to the acknowledged keeps the rest",
@@ -413,7 +414,7 @@ WAL_BUGS = [
         TAIL,
         "        findings.tip = Tip::of_mark(&mark);\n",
         "",
-        CRASH,
+        [("wal_crash", "recovery_to_the_acknowledged"), *CRASH],
     ),
     Bug(
         "wal: closing does not sync",

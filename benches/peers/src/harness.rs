@@ -24,12 +24,8 @@ impl Arguments {
     /// Read the command line.
     pub fn read() -> Result<Self, String> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let mut given = Self {
-            quick: false,
-            only: String::new(),
-            dir: root.join("target"),
-            results: None,
-        };
+        let mut given =
+            Self { quick: false, only: String::new(), dir: root.join("target"), results: None };
         let mut words = std::env::args().skip(1);
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or(format!("{word}: a value must follow"));
@@ -123,13 +119,39 @@ pub fn random_bytes(len: usize, seed: u64) -> Vec<u8> {
 }
 
 /// How much was done, and in what time.
-pub type Done = (usize, Duration);
+#[derive(Clone, Copy)]
+pub struct Done {
+    count: usize,
+    wall: Duration,
+    cpu: Duration,
+}
 
 /// Time `work`, which does `count` things.
 pub fn timed(count: usize, work: impl FnOnce()) -> Done {
-    let begun = Instant::now();
+    let (begun, used) = (Instant::now(), cpu_time());
     work();
-    (count, begun.elapsed())
+    Done { count, wall: begun.elapsed(), cpu: cpu_time() - used }
+}
+
+/// One after the other.
+pub fn total(parts: impl Iterator<Item = Done>) -> Done {
+    let none = Done { count: 0, wall: Duration::ZERO, cpu: Duration::ZERO };
+    parts.fold(none, |all, part| Done {
+        count: all.count + part.count,
+        wall: all.wall + part.wall,
+        cpu: all.cpu + part.cpu,
+    })
+}
+
+/// Processor time of all threads: on a busy machine it tells how much was waiting.
+fn cpu_time() -> Duration {
+    // SAFETY: the call fills the structure, of which any bytes are a value.
+    let time = unsafe {
+        let mut time: libc::timespec = std::mem::zeroed();
+        libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time);
+        time
+    };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 type Run<'a> = Box<dyn FnMut(&Path) -> Done + 'a>;
@@ -148,18 +170,30 @@ pub struct Figure {
     pub store: &'static str,
     /// Things per second, in the order of the repetitions.
     pub rates: Vec<f64>,
+    /// The same by processor time.
+    pub by_cpu: Vec<f64>,
+}
+
+/// The one in the middle.
+fn median(values: &[f64]) -> f64 {
+    let mut values = values.to_vec();
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() % 2 {
+        1 => values[middle],
+        _ => (values[middle - 1] + values[middle]) / 2.0,
+    }
 }
 
 impl Figure {
     /// The rate in the middle.
     pub fn median(&self) -> f64 {
-        let mut rates = self.rates.clone();
-        rates.sort_by(f64::total_cmp);
-        let middle = rates.len() / 2;
-        match rates.len() % 2 {
-            1 => rates[middle],
-            _ => (rates[middle - 1] + rates[middle]) / 2.0,
-        }
+        median(&self.rates)
+    }
+
+    /// The same by processor time.
+    pub fn median_by_cpu(&self) -> f64 {
+        median(&self.by_cpu)
     }
 }
 
@@ -186,7 +220,12 @@ impl<'a> Bench<'a> {
         let mut figures: Vec<Figure> = self
             .cases
             .iter()
-            .map(|case| Figure { row: case.row, store: case.store, rates: Vec::new() })
+            .map(|&Case { row, store, .. }| Figure {
+                row,
+                store,
+                rates: Vec::new(),
+                by_cpu: Vec::new(),
+            })
             .collect();
         for repetition in 0..given.repetitions() {
             eprintln!("repetition {} of {}", repetition + 1, given.repetitions());
@@ -198,8 +237,9 @@ impl<'a> Bench<'a> {
                     let turn = begin + (i + repetition) % count;
                     let dir = tempfile::tempdir_in(&given.dir).unwrap();
                     settle(dir.path(), settle_bytes);
-                    let (done, time) = (self.cases[turn].run)(dir.path());
-                    figures[turn].rates.push(done as f64 / time.as_secs_f64());
+                    let Done { count, wall, cpu } = (self.cases[turn].run)(dir.path());
+                    figures[turn].rates.push(count as f64 / wall.as_secs_f64());
+                    figures[turn].by_cpu.push(count as f64 / cpu.as_secs_f64());
                 }
                 begin += count;
             }

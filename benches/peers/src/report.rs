@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use crate::harness::Figure;
 use crate::rows::{
-    APPEND, APPEND_8, BATCHES, COMMIT, COMMIT_16, GROWING, OPEN, OPEN_LARGE, PEER,
-    PEER_SEGMENTED, PLAIN, SCAN, SCAN_SMALL, SEGMENTED, SINGLE,
+    APPEND, APPEND_8, BATCHES, COMMIT, COMMIT_16, GROWING, OPEN, OPEN_LARGE, PEER, PEER_SEGMENTED,
+    PLAIN, SCAN, SCAN_SMALL, SEGMENTED, SINGLE,
 };
 
 /// What has to be known to read the figures.
@@ -32,12 +32,7 @@ struct Promise {
     against: Against,
 }
 
-const fn times(
-    row: &'static str,
-    store: &'static str,
-    factor: f64,
-    peer: &'static str,
-) -> Promise {
+const fn times(row: &'static str, store: &'static str, factor: f64, peer: &'static str) -> Promise {
     Promise { row, store, against: Against::Times(factor, row, peer) }
 }
 
@@ -95,20 +90,26 @@ fn each(rate: f64) -> String {
 }
 
 fn promise(figures: &[Figure], promise: &Promise) -> Option<String> {
-    let ours = find(figures, promise.row, promise.store)?.median();
-    let (peer, ratio, required, met) = match promise.against {
+    let own = find(figures, promise.row, promise.store)?;
+    let ours = own.median();
+    let (peer, ratio, by_cpu, required, met) = match promise.against {
         Against::Times(factor, row, store) => {
-            let peer = find(figures, row, store)?.median();
+            let other = find(figures, row, store)?;
+            let peer = other.median();
             let name = if row == promise.row { store.into() } else { format!("{row}, {store}") };
             let shown = format!("{name}: {}", per_second(peer));
             let ratio = ours / peer;
-            (shown, format!("{ratio:.2}"), format!("{factor} x"), ratio >= factor)
+            let by_cpu = format!("{:.2}", own.median_by_cpu() / other.median_by_cpu());
+            (shown, format!("{ratio:.2}"), by_cpu, format!("{factor} x"), ratio >= factor)
         }
-        Against::Rate(rate) => (String::new(), String::new(), per_second(rate), ours >= rate),
+        Against::Rate(rate) => {
+            let by_cpu = per_second(own.median_by_cpu());
+            (String::new(), String::new(), by_cpu, per_second(rate), ours >= rate)
+        }
     };
     let Promise { row, store, .. } = promise;
     let (ours, met) = (per_second(ours), if met { "yes" } else { "**no**" });
-    Some(format!("| {row} | {store} | {ours} | {peer} | {ratio} | {required} | {met} |"))
+    Some(format!("| {row} | {store} | {ours} | {peer} | {ratio} | {by_cpu} | {required} | {met} |"))
 }
 
 /// The tables.
@@ -131,7 +132,9 @@ pub fn markdown(figures: &[Figure], about: &About) -> String {
     if load.0 > 1.0 {
         text.push_str("**The machine was busy with other work: provisional figures.**\n\n");
     }
-    text.push_str("| what | which | ours | peer | ratio | required | met |\n|---|---|---|---|---|---|---|\n");
+    text.push_str(
+        "| what | which | ours | peer | ratio | by CPU time | required | met |\n|---|---|---|---|---|---|---|---|\n",
+    );
     for line in PROMISES.iter().filter_map(|kept| promise(figures, kept)) {
         let _ = writeln!(text, "{line}");
     }
@@ -139,7 +142,7 @@ pub fn markdown(figures: &[Figure], about: &About) -> String {
         "\nAppends survive kill -9 when they return; commits a power cut. `append_batch` is given \
          encoded batches, as the plain write is; with encoding see below. A scan opens for reading \
          without the sidecar, warm; records are checksummed. okaywal syncs every entry, so it has \
-         commits only.\n\n## Everything\n\n| what | who | per second | each | slowest run | quickest run |\n|---|---|---|---|---|---|\n",
+         commits only.\n\n## Everything\n\n| what | who | per second | each | each by CPU time | slowest run | quickest run |\n|---|---|---|---|---|---|---|\n",
     );
     for figure in figures {
         let rate = figure.median();
@@ -147,11 +150,12 @@ pub fn markdown(figures: &[Figure], about: &About) -> String {
         let quickest = figure.rates.iter().copied().fold(0.0, f64::max);
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {} | {} | {} |",
             figure.row,
             figure.store,
             per_second(rate),
             each(rate),
+            each(figure.median_by_cpu()),
             per_second(slowest),
             per_second(quickest),
         );
@@ -164,14 +168,19 @@ pub fn json(figures: &[Figure], about: &About) -> String {
     let lines: Vec<String> = figures
         .iter()
         .map(|figure| {
-            let runs: Vec<String> = figure.rates.iter().map(|rate| format!("{rate:.1}")).collect();
+            let list = |rates: &[f64]| {
+                let shown: Vec<String> = rates.iter().map(|rate| format!("{rate:.1}")).collect();
+                shown.join(", ")
+            };
             format!(
                 "  {{\"row\": \"{}\", \"store\": \"{}\", \"median_per_s\": {:.1}, \
-                 \"runs_per_s\": [{}]}}",
+                 \"runs_per_s\": [{}], \
+                 \"runs_per_cpu_s\": [{}]}}",
                 figure.row,
                 figure.store,
                 figure.median(),
-                runs.join(", ")
+                list(&figure.rates),
+                list(&figure.by_cpu)
             )
         })
         .collect();

@@ -6,12 +6,11 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
 
 use deedbook::wal::{Batch, Layout, Mode, Options, RECORD_BYTES_MAX, SEGMENT_BYTES, Wal};
 use okaywal::{Configuration, LogVoid};
 
-use crate::harness::{Arguments, Bench, random_bytes, timed};
+use crate::harness::{Arguments, Bench, random_bytes, timed, total};
 
 /// Set: fill this log and die with it open.
 pub const DEATH: &str = "DEEDBOOK_PEERS_DIES";
@@ -348,22 +347,21 @@ pub fn opening<'a>(bench: &mut Bench<'a>, data: &'a Data) {
     }
     for (row, records) in [(OPEN, data.opened[0]), (OPEN_LARGE, data.opened[1])] {
         let made = std::rc::Rc::new(Made::new());
-        for (store, mode) in
-            [("deedbook, reading", Mode::Read), (SINGLE, Mode::Append)]
-        {
+        for (store, mode) in [("deedbook, reading", Mode::Read), (SINGLE, Mode::Append)] {
             let made = made.clone();
             bench.case(row, store, move |_| {
                 let log = made.get_or_init(|| closed_log(&data.dir, records, SMALL_BYTES));
                 let log = log.path().join("log");
-                let times = (0..OPENS).map(|_| {
-                    let begun = Instant::now();
-                    let wal = Options::default().open(&log, mode).unwrap();
-                    let time = begun.elapsed();
+                total((0..OPENS).map(|_| {
+                    let mut opened = None;
+                    let done = timed(1, || {
+                        opened = Some(Options::default().open(&log, mode).unwrap());
+                    });
+                    let wal = opened.unwrap();
                     assert!(wal.recovery().by_mark() && wal.len().unwrap() == records as u64);
                     wal.close().unwrap();
-                    time
-                });
-                (OPENS, times.sum())
+                    done
+                }))
             });
         }
         bench.case(row, PEER, move |_| {
@@ -399,4 +397,3 @@ pub fn die(dir: &Path) -> ! {
     }
     std::process::exit(0);
 }
-

@@ -1,0 +1,96 @@
+//! Space reserved ahead in a file, and short writes into it through a shared map.
+//!
+//! Reserved space is written with zeros at once: the page cache then holds it in pages of up to
+//! 2 MiB, and a store into them costs no page fault: a quarter of the time of stores into space
+//! that is only reserved. But a sync writes whole pages that were stored into, so the first bytes
+//! behind each sync go by `pwrite`, and small commits stay small.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::sync::LazyLock;
+
+use super::map::Window;
+
+/// Writes up to this size are stored through the map, in a tenth of the time of `pwrite`, and
+/// survive the death of the process just as well; longer ones are quicker by `pwrite`.
+const STORED_BYTES_MAX: usize = 4 << 10;
+/// So many bytes behind a sync are not.
+const UNSTORED_BYTES: u64 = 64 << 10;
+/// Zeros are written in parts as large as the largest pages.
+const ZEROED_BYTES: u64 = 2 << 20;
+static ZEROS: LazyLock<Vec<u8>> = LazyLock::new(|| vec![0; ZEROED_BYTES as usize]);
+
+/// What a handle knows of the space that it reserved.
+#[derive(Debug, Default)]
+pub struct Ahead {
+    /// The file has at least this many bytes, with space for them.
+    reserved: u64,
+    /// Bytes written since the last sync, counted up to [`UNSTORED_BYTES`].
+    unsynced: u64,
+    window: Option<Window>,
+}
+
+impl Ahead {
+    /// Store `buf` at `offset` through the map; `false`: it is for `pwrite` to do.
+    #[inline]
+    pub fn write(&mut self, file: &File, buf: &[u8], offset: u64) -> io::Result<bool> {
+        if self.unsynced < UNSTORED_BYTES {
+            self.unsynced += buf.len() as u64;
+            return Ok(false);
+        }
+        let inside = offset.checked_add(buf.len() as u64).is_some_and(|end| end <= self.reserved);
+        if !inside || buf.len() > STORED_BYTES_MAX {
+            return Ok(false);
+        }
+        Window::write(&mut self.window, file, self.reserved, buf, offset)
+    }
+
+    /// Have `len` bytes with space for them; `false` where the file system cannot.
+    #[allow(unsafe_code)]
+    pub fn reserve(&mut self, file: &File, old: u64, len: u64) -> io::Result<bool> {
+        if len > old {
+            let (from, count) = (old as libc::off64_t, (len - old) as libc::off64_t);
+            // SAFETY: a system call on a descriptor that is open for as long as `file`.
+            if unsafe { libc::fallocate64(file.as_raw_fd(), 0, from, count) } != 0 {
+                let e = io::Error::last_os_error();
+                return match e.raw_os_error() {
+                    Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL) => Ok(false),
+                    _ => Err(e),
+                };
+            }
+        }
+        let mut at = old;
+        while at < len {
+            let part = ZEROS.get(..(len - at).min(ZEROED_BYTES) as usize).unwrap_or_default();
+            file.write_all_at(part, at)?;
+            at += part.len() as u64;
+        }
+        self.reserved = len.max(old);
+        Ok(true)
+    }
+
+    /// Before the file is cut: storing behind its end is a bus error.
+    pub fn forget(&mut self) {
+        self.window = None;
+        self.reserved = 0;
+    }
+
+    /// What comes now is behind a sync.
+    pub fn syncing(&mut self) {
+        self.unsynced = 0;
+    }
+
+    /// Fail if a file of `len` bytes was cut by somebody else: stores through a map behind its end
+    /// go nowhere and report nothing.
+    pub fn check(&self, len: u64) -> io::Result<()> {
+        match len < self.reserved {
+            false => Ok(()),
+            true => Err(io::Error::other(format!(
+                "another process cut the file to {len} bytes, it had {}",
+                self.reserved
+            ))),
+        }
+    }
+}
