@@ -22,7 +22,7 @@ export SPARK_LOCAL_IP        ?= 127.0.0.1
 export PYO3_PYTHON           := $(abspath $(PY))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench trust models fuzz power docs lock clean
+.PHONY: help demo test check bench trust models interop fuzz power docs lock clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -62,6 +62,10 @@ models: ## group commit and segments under a model checker, SHUTTLE_SCHEDULES (1
 	@scripts/need.sh rust
 	RUSTFLAGS="--cfg shuttle" cargo test --package deedbook --features sim --locked \
 		--test models --target-dir target/models
+
+interop: ## write-ahead logs beside the real wal-db crate, each reading what the other wrote
+	@scripts/need.sh rust
+	cargo test --manifest-path tests/interop/Cargo.toml --target-dir target/interop --locked
 
 fuzz: ## every fuzz target for FUZZ_SECONDS (60)
 	@scripts/need.sh rust

@@ -340,6 +340,46 @@ fn records_inside_a_torn_record_never_surface() {
     }
 }
 
+/// Nor if a record below the mark is damaged, so that who skips damage reads on behind it: whatever
+/// is torn above the mark ends the log.
+#[test]
+fn records_inside_a_torn_record_never_surface_behind_damage() {
+    for subject in [&SINGLE, &SEGMENTS, &TINY] {
+        let nested = subject.nested();
+        let border = subject.border_bytes() as usize;
+        let disk = Sim::new();
+        let wal = subject.wal(&disk, MANUAL).unwrap();
+        let acknowledged: Vec<Vec<u8>> = (1..5).map(|n| vec![n; 20]).collect();
+        let lsns: Vec<_> = acknowledged.iter().map(|bytes| wal.append(bytes).unwrap().0).collect();
+        wal.sync().unwrap();
+        let end = wal.end().unwrap().0 as usize + 8;
+        let mut payload = vec![1; end.next_multiple_of(border) - end];
+        payload.extend(nested.repeat(4));
+        wal.append(&payload).unwrap();
+        let mut torn = 0;
+        for after in states(&disk, 200) {
+            let size = subject.layout.segment_bytes().unwrap_or(1 << 40);
+            let at = lsns[3] + 12;
+            let path = match subject.layout.segment_bytes() {
+                None => subject.path.into(),
+                Some(_) => Path::new("/log").join(segment_name(at / size)),
+            };
+            let file = after.open(&path, Access::Write).unwrap();
+            file.write_at(&[0xff], at % size).unwrap();
+            let reader = subject.options(&after, MANUAL).open(subject.path, Mode::Read).unwrap();
+            let mut records = reader.cursor(None, None, OnCorrupt::Skip).unwrap();
+            let mut got = Vec::new();
+            while let Some(record) = records.next().unwrap() {
+                got.push(record.payload.to_vec());
+            }
+            assert_eq!(got[..3], acknowledged[..3], "{}", subject.name);
+            torn += u64::from(got.len() == 3);
+            assert!(got.len() == 3 || got[3..] == [payload.clone()], "{}: {got:?}", subject.name);
+        }
+        assert!(torn > 0);
+    }
+}
+
 /// With `recovery="acknowledged"` nothing comes back that was not acknowledged, and all that was.
 #[test]
 fn recovery_to_the_acknowledged_keeps_all_of_it_and_no_more() {

@@ -167,6 +167,7 @@ impl Specimen {
                         ErrorKind::Corrupt
                             | ErrorKind::LostRecords
                             | ErrorKind::Missing
+                            | ErrorKind::NotALog
                             | ErrorKind::InvalidArgument
                     ),
                     "{}: {error:?}",

@@ -145,9 +145,7 @@ def wal_promises(figures: Figures, threads: int, tasks: int) -> list[Row]:
             continue
         ratio = ours / single
         shown = f"one thread {human(single)}/s"
-        rows.append(
-            Row(what, f"{human(ours)}/s", shown, f"{ratio:.1f}", required, ratio >= factor)
-        )
+        rows.append(Row(what, f"{human(ours)}/s", shown, f"{ratio:.1f}", required, ratio >= factor))
     return rows
 
 

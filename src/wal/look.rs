@@ -4,7 +4,7 @@
 use std::io;
 use std::sync::Arc;
 
-use super::format::{Codec, FORMAT, RECORD_BYTES_MAX, SEGMENT_BYTES, segment_name};
+use super::format::{Codec, FORMAT, HEADER_BYTES, RECORD_BYTES_MAX, SEGMENT_BYTES, segment_name};
 use super::intent::Intent;
 use super::options::{Layout, Options, Recovery};
 use super::place::{Head, Place, Surveyed, segment_bytes_of, survey};
@@ -15,7 +15,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::mode::Depth;
 use crate::scan::{Found as Walked, Scanner, Stop, Verdict};
 use crate::sidecar::{Found, Mark, MarkFile, MarkUse};
-use crate::storage::{Access, File};
+use crate::storage::{Access, File, read_full};
 
 /// A log that was looked at, before anything is decided.
 pub struct Looked {
@@ -224,7 +224,13 @@ fn why_no_log(looked: &Looked) -> io::Result<Option<String>> {
     let torn = match &why {
         Stop::Incomplete { .. } => true,
         Stop::Blank => false,
-        Stop::Bad(bad) => bad.framed_len.is_some_and(|end| end >= data_end),
+        Stop::Bad(bad) if bad.what == "length" => false,
+        Stop::Bad(_) => {
+            let mut header = [0; HEADER_BYTES as usize];
+            read_full(&*looked.file, &mut header, 0)?;
+            let [_, _, _, _, length @ ..] = header;
+            HEADER_BYTES + u64::from(u32::from_le_bytes(length)) >= data_end
+        }
     };
     Ok((!torn).then(|| why.reason()))
 }

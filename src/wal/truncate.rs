@@ -18,7 +18,7 @@ use crate::sync::{MutexGuard, lock};
 
 impl Wal {
     /// Drop every record before the one that begins at `lsn`; with the log's end, drop all. Whole
-    /// segments that hold nothing else are removed. Needs a segmented log, a record's beginning,
+    /// segments that hold nothing else are removed. Syncs what is not yet. Needs a segmented log, a record's beginning,
     /// and one that is on stable storage; refuses to drop what a named consumer needs.
     pub fn truncate_before(&self, lsn: Lsn) -> Result<()> {
         self.drop_prefix(lsn, true)

@@ -210,7 +210,11 @@ impl<'a> Run<'a> {
         let refused = none_there || (durable > acked && !never);
         if !refused {
             let records = self.records[kept.clone()].to_vec();
-            let acked = acked.saturating_sub(kept.start).min(records.len());
+            let acked = match base > self.base && !never {
+                // Everything is synced before a prefix goes.
+                true => records.len(),
+                false => acked.saturating_sub(kept.start).min(records.len()),
+            };
             self.other = Some(Expect { base, records, acked });
         }
         let dropped = match op {
