@@ -49,6 +49,16 @@ fn histories_of_operations_end_well() {
 }
 
 #[test]
+fn a_write_ahead_log_of_any_bytes_stands_all_saved_inputs() {
+    replay("wal_open");
+}
+
+#[test]
+fn histories_of_a_write_ahead_log_end_well() {
+    replay("wal_operations");
+}
+
+#[test]
 fn no_sidecar_changes_what_is_read() {
     replay("mark");
 }

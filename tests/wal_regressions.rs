@@ -5,7 +5,7 @@
 mod harness;
 
 use deedbook::storage::sim::{Call, Fault, Sim, What};
-use deedbook::wal::{Lsn, Wal};
+use deedbook::wal::{Layout, Lsn, Mode, Options, Wal};
 use deedbook::{Durability, Durable, ErrorKind};
 
 use harness::wal::{SEGMENTS, SINGLE, TINY, WalSubject};
@@ -230,4 +230,20 @@ fn a_file_that_never_was_a_log_is_refused_and_kept() {
         std::fs::write(&path, [&record[..len], &vec![0; blank]].concat()).unwrap();
         assert_eq!(Wal::append_to(&path).unwrap().recovery().torn_bytes, len as u64);
     }
+}
+
+/// Found on the command line: a single file was gone, what lay beside it was not, and opening for
+/// writing made a log of segments in its place as if nothing had been lost.
+#[test]
+fn a_single_file_that_is_gone_is_told_and_not_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("log");
+    let single = Options { layout: Some(Layout::Single), ..Options::default() };
+    let wal = single.open(&path, Mode::Create).unwrap();
+    wal.commit(b"acknowledged").unwrap();
+    wal.close().unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(Wal::append_to(&path).unwrap_err().kind(), ErrorKind::LostRecords);
+    assert_eq!(Wal::open(&path).unwrap_err().kind(), ErrorKind::LostRecords);
+    assert!(!path.exists());
 }

@@ -13,14 +13,18 @@ pub mod open_on_bytes;
 pub mod operations;
 pub mod parse;
 pub mod views;
+pub mod wal_open;
+pub mod wal_operations;
 
 /// A target's body: panics if it finds something.
 pub type Body = fn(&[u8]);
 
 /// Every target by name.
-pub const TARGETS: [(&str, Body); 4] = [
+pub const TARGETS: [(&str, Body); 6] = [
     ("parse", parse::run),
     ("open_on_bytes", open_on_bytes::run),
     ("operations", operations::run),
     ("mark", mark::run),
+    ("wal_open", wal_open::run),
+    ("wal_operations", wal_operations::run),
 ];

@@ -131,6 +131,10 @@ impl Looking<'_> {
     fn single(&self, damaged_mark: bool) -> Result<Looked> {
         let log = &self.place.log;
         let opened = self.options.storage.open(log, self.access);
+        let gone = opened.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::NotFound);
+        if let (true, Some(mark)) = (gone, self.mark.filter(|mark| mark.end > 0)) {
+            return Err(lost_log(self.place, &mark));
+        }
         let file: Arc<dyn File> = Arc::from(opened.map_err(|e| Error::io("open the log", log, e))?);
         let end = file.len().map_err(|e| Error::io("look at the log", log, e))?;
         let surveyed = Surveyed { end, ..Surveyed::default() };

@@ -46,8 +46,10 @@ impl Place {
                 Err(e) if e.kind() == io::ErrorKind::InvalidInput => {
                     return Err(Error::new(ErrorKind::NotALog, e.to_string()).at(path));
                 }
+                // What lies beside a file that is gone says that there was one.
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {
                     options.layout == Some(Layout::Single)
+                        || storage.is_dir(&sidecar_of_single(path))
                 }
                 Err(e) => return Err(Error::io("open the log", path, e)),
             },
@@ -66,8 +68,7 @@ impl Place {
         let log = if path.as_os_str().is_empty() { Path::new(".") } else { path }.to_path_buf();
         Ok(match single {
             true => {
-                let dir = above(&log).to_path_buf();
-                let sidecar = sidecar_dir(&dir).join(name);
+                let (dir, sidecar) = (above(&log).to_path_buf(), sidecar_of_single(&log));
                 Self { dir, log, sidecar, single }
             }
             false => Self { dir: log.clone(), sidecar: sidecar_dir(&log), log, single },
@@ -113,6 +114,10 @@ impl Place {
         replace(&*options.storage, &path, &encode_head(head), options.file_mode)
             .map_err(|e| Error::io("store the head marker", &path, e))
     }
+}
+
+fn sidecar_of_single(log: &Path) -> PathBuf {
+    sidecar_dir(above(log)).join(log.file_name().unwrap_or_default())
 }
 
 /// The size of a segment, from the files: that of the first one that is followed by another.

@@ -489,12 +489,13 @@ mod tests {
         let watched = Arc::new(Watched::default());
         let storage = Arc::new(Watching(watched.clone()));
         storage.create_dir(Path::new("/log")).unwrap();
-        let extent = Extent::default();
-        let dir = Path::new("/log");
-        let segments = Arc::new(Segments::new(storage, dir, 64, Access::Write, 0o600, extent));
+        // Short ones keep the lock for so long that no sync can overtake them.
+        let (dir, bytes) = (Path::new("/log"), vec![7; SHORT_BYTES_MAX + 1]);
+        let (size, extent) = (3 * bytes.len() as u64, Extent::default());
+        let segments = Arc::new(Segments::new(storage, dir, size, Access::Write, 0o600, extent));
         *lock(&watched.segments) = Some(Arc::downgrade(&segments));
-        for at in 0..10 {
-            segments.write_at(&[7; 24], at * 24).unwrap();
+        for at in 0..9 {
+            segments.write_at(&bytes, at * bytes.len() as u64).unwrap();
             segments.sync_data().unwrap();
             let counts = [&watched.writes, &watched.synced].map(|n| n.load(Ordering::Relaxed));
             assert_eq!(counts[0], counts[1], "write {at}");

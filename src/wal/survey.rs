@@ -82,13 +82,20 @@ pub fn resync(
         || claimed_end(file, codec, offset, end)?.is_some_and(|claimed| claimed >= data_end);
     let believed =
         |candidate| follow_chain(file, codec, candidate, data_end, end, borders, known_only);
-    if let Some(claimed) = claimed_end(file, codec, offset, end)?
-        && claimed < data_end
-        && believed(claimed)?.0
-    {
-        return Ok(found(claimed, Some(claimed), Some(1)));
+    // Above it the records in a torn payload cannot be told from others, so nothing is looked for
+    // there; but a record begins exactly there, if one does.
+    let durable = borders.durable_end.filter(|&durable| durable <= end);
+    let limit = durable.unwrap_or(end);
+    let behind = durable.filter(|&durable| durable < data_end);
+    if let Some(claimed) = claimed_end(file, codec, offset, end)? {
+        if durable == Some(claimed) {
+            return Ok(found(claimed, behind, Some(1)));
+        }
+        if claimed < data_end.min(limit) && believed(claimed)?.0 {
+            return Ok(found(claimed, Some(claimed), Some(1)));
+        }
     }
-    match find_chain(file, codec, offset + 1, end, &believed)? {
+    match find_chain(file, codec, offset + 1, limit, &believed)?.or(behind) {
         Some(next) => Ok(found(next, Some(next), None)),
         None => Ok(found(end, None, None)),
     }

@@ -80,13 +80,13 @@ WAL_BUGS = [
         POWER,
         SEGMENTS,
         """        drop(state);
-        let written = file.write_at(buf.get(..len).unwrap_or_default(), at);
+        let written = file.write_at(part, at);
         // Behind the write: a sync that took the set in between has not covered it.
         lock(&self.state).dirty.insert(index);
         written""",
         """        state.dirty.insert(index);
         drop(state);
-        file.write_at(buf.get(..len).unwrap_or_default(), at)""",
+        file.write_at(part, at)""",
         [("lib", "segments"), *CRASH],
     ),
     Bug(

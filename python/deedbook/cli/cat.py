@@ -1,141 +1,243 @@
-"""``deedbook cat``: deeds on standard output, as text, JSON lines or bare payloads."""
+"""``deedbook cat``: the entries of a log on standard output, as text, JSON lines or payloads."""
 
 from __future__ import annotations
 
 import argparse
 import base64
-from collections.abc import Callable, Iterable
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, Protocol
 
-from deedbook import Book, Deed
-from deedbook.cli import wal
+from deedbook import Book, Damage, Deed, Record, Wal
 from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, CliError, printable
 from deedbook.cli.output import Output, to_json
-from deedbook.formats import detect
+from deedbook.formats import require
 
 EVENT_MAX: Final = 2**64 - 1
 
+Entry = Deed | Record
+
 
 def run(args: argparse.Namespace, out: Output) -> int:
-    """Print the deeds that ``args`` select; return the exit code.
+    """Print the entries that ``args`` select; return the exit code.
 
     Raises `CliError` for senseless options, and `CorruptError` at damage, after everything
     before it is on standard output.
     """
     start, stop = _selection(args)
-    if detect(args.path) == "wal":
-        return wal.run_cat(args, start, stop, out)
-    for event in (start, stop):
-        if event == 0:
-            raise CliError("cat: 0 is not an event number: they are 1 to 2**64-1")
     encode = _encoder(args)
+    if require(args.path) == "wal":
+        with Wal.open(args.path) as wal:
+            return _run(args, _Records(wal), start, stop, encode, out)
+    if 0 in (start, stop):
+        raise CliError("cat: 0 is not an event number: they are 1 to 2**64-1")
     with Book.open(args.path) as book:
-        if args.event is not None:
-            out.data(encode(book.read(args.event)))
-            out.flush()
-            return EXIT_OK
-        if args.follow:
-            _follow(book, start, stop, args.timeout, encode, out)
-            return EXIT_OK
-        if args.skip_corrupt:
-            return _skip_corrupt(book, start, stop, encode, out)
-        if args.raw and not args.reverse:
-            _print_jams(book.jams(start, stop), b"\0" if args.null else b"\n", out)
-        else:
-            _print(book.iter(start, stop, reverse=args.reverse), encode, out)
+        return _run(args, _Deeds(book), start, stop, encode, out)
+
+
+class _Log(Protocol):
+    """What ``cat`` asks of a log. Positions are event numbers, or LSNs."""
+
+    @property
+    def first(self) -> int:
+        """Position of the first entry."""
+
+    @property
+    def end(self) -> int:
+        """Position behind the last entry."""
+
+    def read(self, at: int) -> Entry: ...
+
+    def iter(self, start: int | None, stop: int | None, *, reverse: bool) -> Iterable[Entry]: ...
+
+    def skipping(self, start: int | None, stop: int | None) -> _Skipping: ...
+
+    def payloads(self, start: int | None, stop: int | None) -> Iterable[bytes]: ...
+
+    def follow(self, start: int, timeout_seconds: float | None) -> Iterable[Entry]: ...
+
+
+class _Skipping(Protocol):
+    """Entries around damage."""
+
+    @property
+    def damages(self) -> list[Damage]: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+class _Deeds:
+    """A book."""
+
+    def __init__(self, book: Book) -> None:
+        self._book = book
+        self.first, self.end = book.epoch + 1, book.last + 1
+        self.read = book.read
+        self.payloads = book.jams
+
+    def iter(self, start: int | None, stop: int | None, *, reverse: bool) -> Iterable[Entry]:
+        return self._book.iter(start, stop, reverse=reverse)
+
+    def skipping(self, start: int | None, stop: int | None) -> _Skipping:
+        return self._book.iter(start, stop, on_corrupt="skip")
+
+    def follow(self, start: int, timeout_seconds: float | None) -> Iterable[Entry]:
+        return self._book.follow(start, timeout=timeout_seconds)
+
+
+class _Records:
+    """A write-ahead log. A range may reach beyond its end, as that of a book may."""
+
+    def __init__(self, wal: Wal) -> None:
+        self._wal = wal
+        self.first, self.end = wal.head, wal.end
+        # Behind damage the end is not known.
+        self._is_whole = wal.recovery.verdict != "corrupt"
+
+    def read(self, at: int) -> Entry:
+        return Record(at, self._wal.read(at))
+
+    def iter(self, start: int | None, stop: int | None, *, reverse: bool) -> Iterable[Entry]:
+        return self._wal.iter(*self._within(start, stop), reverse=reverse)
+
+    def skipping(self, start: int | None, stop: int | None) -> _Skipping:
+        return self._wal.iter(*self._within(start, stop), on_corrupt="skip")  # type: ignore[return-value]
+
+    def payloads(self, start: int | None, stop: int | None) -> Iterable[bytes]:
+        return self._wal.payloads(*self._within(start, stop))
+
+    def follow(self, start: int, timeout_seconds: float | None) -> Iterable[Entry]:
+        return self._wal.follow(start, timeout=timeout_seconds)
+
+    def _within(self, start: int | None, stop: int | None) -> tuple[int | None, int | None]:
+        if self._is_whole and start is not None:
+            start = min(start, self.end)
+        return start, None if stop is not None and stop > self.end else stop
+
+
+def _run(
+    args: argparse.Namespace,
+    log: _Log,
+    start: int | None,
+    stop: int | None,
+    encode: Callable[[Entry], bytes],
+    out: Output,
+) -> int:
+    if args.event is not None:
+        out.data(encode(log.read(args.event)))
+        out.flush()
+    elif args.follow:
+        _follow(log, start, stop, args.timeout, encode, out)
+    elif args.skip_corrupt:
+        return _skip_corrupt(log.skipping(start, stop), encode, out)
+    elif args.raw and not args.reverse:
+        end = b"\0" if args.null else b"\n"
+        _print(log.payloads(start, stop), lambda payload: payload + end, out)
+    else:
+        _print(log.iter(start, stop, reverse=args.reverse), encode, out)
     return EXIT_OK
 
 
-def _print(deeds: Iterable[Deed], encode: Callable[[Deed], bytes], out: Output) -> None:
+def _print(entries: Iterable[Any], encode: Callable[[Any], bytes], out: Output) -> None:
     try:
-        for deed in deeds:
-            out.data(encode(deed))
+        for entry in entries:
+            out.data(encode(entry))
     finally:
         out.flush()
 
 
-def _print_jams(jams: Iterable[bytes], end: bytes, out: Output) -> None:
-    try:
-        for jam in jams:
-            out.data(jam + end)
-    finally:
-        out.flush()
-
-
-def _skip_corrupt(
-    book: Book,
-    start: int | None,
-    stop: int | None,
-    encode: Callable[[Deed], bytes],
-    out: Output,
-) -> int:
+def _skip_corrupt(entries: _Skipping, encode: Callable[[Entry], bytes], out: Output) -> int:
     """Print what is intact, and name each damaged stretch where it is passed over."""
-    deeds, named = book.iter(start, stop, on_corrupt="skip"), 0
+    named = 0
     following: int | None = None
 
     def name_new() -> int:
-        for damage in deeds.damages[named:]:
+        for damage in entries.damages[named:]:
             out.flush()
             out.talk(f"skipping damage: bytes {damage.offset} to {damage.end}: {damage.reason}")
-        return len(deeds.damages)
+        return len(entries.damages)
 
     try:
-        for deed in deeds:
-            if deed.event is None or deed.event != following:
+        for entry in entries:
+            at = _position(entry)
+            if at is None or at != following:
                 named = name_new()
-            out.data(encode(deed))
-            following = None if deed.event is None else deed.event + 1
+            out.data(encode(entry))
+            following = _behind(entry)
     finally:
         out.flush()
     return EXIT_DAMAGE if name_new() else EXIT_OK
 
 
 def _follow(
-    book: Book,
+    log: _Log,
     start: int | None,
     stop: int | None,
     timeout_seconds: float | None,
-    encode: Callable[[Deed], bytes],
+    encode: Callable[[Entry], bytes],
     out: Output,
 ) -> None:
-    """Print what is there, then each deed as it comes, until ``stop`` or the timeout."""
-    following = book.epoch + 1 if start is None else start
-    present_stop = book.last + 1 if stop is None else min(stop, book.last + 1)
+    """Print what is there, then each entry as it comes, until ``stop`` or the timeout."""
+    following = log.first if start is None else start
+    present_stop = log.end if stop is None else min(stop, log.end)
     if following < present_stop:
-        _print(book.iter(following, present_stop), encode, out)
+        _print(log.iter(following, present_stop, reverse=False), encode, out)
         following = present_stop
     if stop is not None and following >= stop:
         return
-    for deed in book.follow(following, timeout=timeout_seconds):
-        out.data(encode(deed))
+    for entry in log.follow(following, timeout_seconds):
+        at, behind = _position(entry), _behind(entry)
+        if stop is not None and at is not None and at >= stop:
+            return
+        out.data(encode(entry))
         out.flush()
-        if stop is not None and deed.event == stop - 1:
+        if stop is not None and behind is not None and behind >= stop:
             return
 
 
-def _encoder(args: argparse.Namespace) -> Callable[[Deed], bytes]:
+def _position(entry: Entry) -> int | None:
+    """Where the entry is: event number (None where damage hid it) or LSN."""
+    return entry.event if isinstance(entry, Deed) else entry.lsn
+
+
+def _behind(entry: Entry) -> int | None:
+    """Where the next entry is."""
+    if isinstance(entry, Record):
+        return entry.next_lsn
+    return None if entry.event is None else entry.event + 1
+
+
+def _payload(entry: Entry) -> bytes:
+    return entry.jam if isinstance(entry, Deed) else entry.payload
+
+
+def _encoder(args: argparse.Namespace) -> Callable[[Entry], bytes]:
     if args.json:
-        return lambda deed: to_json(as_json(deed))
+        return lambda entry: to_json(as_json(entry))
     if args.raw:
         end = b"\0" if args.null else b"\n"
-        return lambda deed: deed.jam + end
-    return lambda deed: as_text(deed).encode() + b"\n"
+        return lambda entry: _payload(entry) + end
+    return lambda entry: as_text(entry).encode() + b"\n"
 
 
-def as_json(deed: Deed) -> dict[str, Any]:
-    """A deed as plain values: ``jam`` where the payload is UTF-8, else ``jam_base64``."""
-    value: dict[str, Any] = {"event": deed.event, "mug": deed.mug}
+def as_json(entry: Entry) -> dict[str, Any]:
+    """An entry as plain values: the payload as text where it is UTF-8, else in ``..._base64``."""
+    value: dict[str, Any]
+    if isinstance(entry, Deed):
+        name, payload, value = "jam", entry.jam, {"event": entry.event, "mug": entry.mug}
+    else:
+        name, payload, value = "payload", entry.payload, {"lsn": entry.lsn}
     try:
-        value["jam"] = deed.jam.decode("utf-8")
+        value[name] = payload.decode("utf-8")
     except UnicodeDecodeError:
-        value["jam_base64"] = base64.b64encode(deed.jam).decode("ascii")
+        value[f"{name}_base64"] = base64.b64encode(payload).decode("ascii")
     return value
 
 
-def as_text(deed: Deed) -> str:
-    """A deed on one line: number, tab, payload with everything unprintable escaped."""
-    event = "?" if deed.event is None else str(deed.event)
-    return f"{event}\t{printable(deed.jam.decode('utf-8', 'backslashreplace'))}"
+def as_text(entry: Entry) -> str:
+    """An entry on one line: position, tab, payload with everything unprintable escaped."""
+    at = _position(entry)
+    text = printable(_payload(entry).decode("utf-8", "backslashreplace"))
+    return f"{'?' if at is None else at}\t{text}"
 
 
 def event_range(text: str) -> tuple[int | None, int | None, bool]:

@@ -1,0 +1,127 @@
+//! Any bytes as a write-ahead log: the first one says how they lie in segments, a head and a
+//! sidecar. Opening, reading and verifying agree; what opens for writing is appended to, and comes
+//! back.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use deedbook::ErrorKind;
+use deedbook::storage::{Memory, Storage};
+use deedbook::wal::{
+    Layout, Lsn, Mode, OnCorrupt, Options, Recovery, repair, salvage, segment_name, verify,
+};
+
+const LOG: &str = "/wal";
+const SEGMENT_BYTES: usize = 64;
+
+fn put(storage: &Memory, path: &Path, bytes: &[u8]) {
+    for dir in path.ancestors().skip(1).collect::<Vec<_>>().into_iter().rev() {
+        let _ = storage.create_dir(dir);
+    }
+    let file = storage.create_new(path, 0o600).expect("a new file");
+    if !bytes.is_empty() {
+        file.write_at(bytes, 0).expect("memory");
+    }
+}
+
+fn layout(storage: &Memory, how: u8, bytes: &[u8]) -> Layout {
+    if how & 1 == 0 {
+        put(storage, Path::new(LOG), bytes);
+        return Layout::Single;
+    }
+    let (head, bytes) = match how & 2 {
+        0 => (None, bytes),
+        _ => bytes.split_at_checked(12).map_or((None, bytes), |(head, rest)| (Some(head), rest)),
+    };
+    let first = u64::from(how >> 2 & 3);
+    let dir = Path::new(LOG);
+    put(storage, &dir.join("note"), b"so that the directory is there");
+    for (i, part) in bytes.chunks(SEGMENT_BYTES).enumerate() {
+        put(storage, &dir.join(segment_name(first + i as u64)), part);
+    }
+    if let Some(head) = head {
+        put(storage, &dir.join("head"), head);
+    }
+    Layout::Segmented { segment_bytes: SEGMENT_BYTES as u64 }
+}
+
+/// CRC-32C, written down once more so that the crate is not checked against itself.
+fn crc32c(bytes: &[u8]) -> u32 {
+    let step = |crc: u32, byte: &u8| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
+            (crc >> 1) ^ (0x82F6_3B78 & (crc & 1).wrapping_neg())
+        })
+    };
+    !bytes.iter().fold(!0, step)
+}
+
+/// A mutation would hardly ever get past a checksum, so the input may also be a program: a byte,
+/// and as many more as it says, which are an intact record's payload or stand as they are.
+fn image(mut program: &[u8]) -> Vec<u8> {
+    let mut image = Vec::new();
+    while let Some((&step, rest)) = program.split_first() {
+        let (part, rest) = rest.split_at(rest.len().min(usize::from(step >> 2)));
+        if step & 3 != 0 {
+            let body = [&(part.len() as u32).to_le_bytes()[..], part].concat();
+            image.extend_from_slice(&crc32c(&body).to_le_bytes());
+            image.extend_from_slice(&body);
+        } else {
+            image.extend_from_slice(part);
+        }
+        program = rest;
+    }
+    image
+}
+
+/// The target.
+pub fn run(data: &[u8]) {
+    let Some((&how, bytes)) = data.split_first() else { return };
+    let image = image(bytes);
+    let bytes = if how & 0x40 == 0 { bytes } else { &image };
+    let storage = Memory::new();
+    let layout = layout(&storage, how, bytes);
+    let options = Options {
+        layout: Some(layout),
+        storage: Arc::new(storage),
+        record_bytes_max: Some(1 << 16),
+        recovery: if how & 0x80 == 0 { Recovery::Valid } else { Recovery::Spec },
+        ..Options::default()
+    };
+    let mut prefix = Vec::new();
+    if let Ok(wal) = options.open(LOG, Mode::Read) {
+        for record in wal.iter(None).expect("the first record").map_while(Result::ok) {
+            assert_eq!(wal.read(record.lsn).expect("read by its lsn"), record.payload);
+            prefix.push((record.lsn, record.payload));
+        }
+        let mut skipping = wal.cursor(None, None, OnCorrupt::Skip).expect("a cursor");
+        let mut count = 0;
+        while skipping.next().expect("skips damage").is_some() {
+            count += 1;
+        }
+        let report = verify(LOG, &options, |_, _| Ok(())).expect("what was opened is verified");
+        assert_eq!(report.records, count);
+        // A torn tail is told by verifying, and not in the way of reading.
+        assert!(!report.ok() || skipping.damages().is_empty());
+        let copy = salvage(LOG, "/copy", &options, |_, _| Ok(())).expect("salvage");
+        assert_eq!(copy.records, count);
+    }
+    match options.open(LOG, Mode::Append) {
+        Ok(wal) => {
+            let kept: Vec<_> = wal.iter(None).expect("kept").map(|r| r.expect("kept")).collect();
+            assert!(kept.iter().map(|r| (r.lsn, r.payload.clone())).eq(prefix), "not the prefix");
+            let lsn = wal.append(&[how; 70]).expect("appended");
+            wal.close().expect("closed");
+            let again = options.open(LOG, Mode::Read).expect("opened again");
+            assert_eq!(again.read(lsn).expect("read back"), [how; 70]);
+            assert_eq!(again.len().expect("counted"), kept.len() as u64 + 1);
+        }
+        Err(error) => {
+            assert_ne!(error.kind(), ErrorKind::Io, "{error}");
+            if repair(LOG, &options).is_ok() {
+                let wal = options.open(LOG, Mode::Append).expect("repaired");
+                assert_eq!(wal.len().expect("counted"), prefix.len() as u64);
+                wal.truncate_from(Lsn(u64::MAX)).expect_err("no such record");
+            }
+        }
+    }
+}
