@@ -153,3 +153,25 @@ fn a_directory_holds_a_log_of_one_format() {
     assert_eq!(error.kind(), ErrorKind::NotALog, "{error}");
     assert!(error.to_string().contains("00000000000000000000.wal"), "{error}");
 }
+
+#[test]
+fn salvage_copies_what_lies_behind_a_missing_segment() {
+    let dir = TempDir::new().unwrap();
+    let (path, copy) = (dir.path().join("log"), dir.path().join("copy"));
+    let wal = options(LAYOUTS[1]).open(&path, Mode::Create).unwrap();
+    let lsns: Vec<_> = (0..30).map(|i| wal.append(&[i; 20]).unwrap().0).collect();
+    wal.close().unwrap();
+    std::fs::remove_file(path.join(deedbook::wal::segment_name(4))).unwrap();
+    let error = Wal::append_to(&path).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::LostRecords, "{error}");
+    let report = deedbook::wal::salvage(&path, &copy, &Options::default(), |_, _| Ok(())).unwrap();
+    // Of bytes 256 up to 320 three records are gone, or four.
+    let lost: Vec<_> = lsns.iter().filter(|&&lsn| lsn + 28 > 256 && lsn < 320).collect();
+    assert_eq!(report.records as usize, 30 - lost.len());
+    assert_eq!(
+        (report.runs.len(), report.runs[1].source_lsn),
+        (2, Lsn(*lost[lost.len() - 1] + 28))
+    );
+    let copied = all(&Wal::open(&copy).unwrap());
+    assert_eq!(copied.last().unwrap().1, [29; 20]);
+}

@@ -1,19 +1,24 @@
 //! Mending what opening refuses: cut in place, or copy what is intact. Only on request.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::Wal;
 use super::batch::Batch;
+use super::cursor::{Cursor, OnCorrupt};
 use super::format::{FORMAT, Lsn};
-use super::look::look_at;
-use super::open::{look_patiently, place_of};
+use super::look::{Looked, look_at};
+use super::open::{look_patiently, place_of, vouched};
 use super::options::{Mode, Options, Recovery};
+use super::place::Place;
 use super::report::{RepairReport, SalvageReport, SalvageRun};
+use super::survey::Borders;
 use super::verify::cursor;
 use crate::durability::Durability;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::mode::Depth;
-use crate::storage::Access;
+use crate::storage::{Access, File};
+use crate::sync::Mutex;
 
 /// Copied or checked between two calls of a progress function.
 pub const PROGRESS_BYTES: u64 = 4 << 20;
@@ -57,7 +62,8 @@ pub fn salvage(
     let place = place_of(source.as_ref(), &read)?;
     let looked = look_patiently(&read, &place).map_err(|e| e.of(FORMAT))?;
     let (start, file_end) = (looked.findings.tip.start, looked.findings.file_end);
-    let mut records = cursor(&read, &place, &looked);
+    let mut sources = vec![cursor(&read, &place, &looked)];
+    sources.extend(behind_gaps(&read, &place, &looked)?);
     let written = Options {
         durability: Durability::Manual,
         layout: options.layout.or(Some(looked.layout)),
@@ -67,33 +73,57 @@ pub fn salvage(
     let copy = written.open(target, Mode::Create)?;
     let mut report = SalvageReport::default();
     let mut batch = Batch::new(looked.codec.record_bytes_max);
-    let (mut next_progress, mut gaps) = (start, 0);
+    let mut next_progress = start;
     let mut base = copy.end()?.0;
-    while let Some(record) = records.next()? {
-        let at = batch.push(record.payload)?;
-        let (source_lsn, Lsn(end)) = (record.lsn, record.next_lsn());
-        let behind_gap = records.damages().len() > gaps;
-        gaps = records.damages().len();
-        report.records += 1;
-        match report.runs.last_mut().filter(|_| !behind_gap) {
-            Some(run) => run.records += 1,
-            None => {
-                report.runs.push(SalvageRun { source_lsn, lsn: Lsn(base + at), records: 1 });
+    for records in &mut sources {
+        // `None` at the beginning: what follows a gap between segments is a run of its own.
+        let mut gaps = None;
+        while let Some(record) = records.next()? {
+            let at = batch.push(record.payload)?;
+            let (source_lsn, Lsn(end)) = (record.lsn, record.next_lsn());
+            let behind_gap = gaps != Some(records.damages().len());
+            gaps = Some(records.damages().len());
+            report.records += 1;
+            match report.runs.last_mut().filter(|_| !behind_gap) {
+                Some(run) => run.records += 1,
+                None => {
+                    let lsn = Lsn(base + at);
+                    report.runs.push(SalvageRun { source_lsn, lsn, records: 1 });
+                }
+            }
+            if batch.bytes_len() >= SALVAGE_BATCH_BYTES {
+                copy.append_batch(&batch)?;
+                batch.clear();
+                base = copy.end()?.0;
+            }
+            if end >= next_progress {
+                progress((end - start).min(file_end - start), file_end - start)?;
+                next_progress = end + PROGRESS_BYTES;
             }
         }
-        if batch.bytes_len() >= SALVAGE_BATCH_BYTES {
-            copy.append_batch(&batch)?;
-            batch.clear();
-            base = copy.end()?.0;
-        }
-        if end >= next_progress {
-            progress(end - start, file_end - start)?;
-            next_progress = end + PROGRESS_BYTES;
-        }
+        report.damages.extend_from_slice(records.damages());
     }
     copy.append_batch(&batch)?;
-    report.damages = records.damages().to_vec();
     copy.close()?;
     progress(file_end - start, file_end - start)?;
     Ok(report)
+}
+
+/// Cursors over the segments behind gaps, a run without gaps each. A run may begin inside of a
+/// record, so its first records are those whose chain is believed.
+fn behind_gaps(options: &Options, place: &Place, looked: &Looked) -> Result<Vec<Cursor>> {
+    let Some(segments) = &looked.segments else { return Ok(Vec::new()) };
+    let bytes = looked.layout.segment_bytes().unwrap_or(u64::MAX);
+    let index = Arc::new(Mutex::new(vouched(options, place, looked.mark.as_ref(), Access::Read)));
+    let known_end = looked.findings.durable_end;
+    let mut cursors = Vec::new();
+    for run in segments.stray_runs() {
+        let start = run.start.saturating_mul(bytes);
+        let file: Arc<dyn File> = Arc::new(segments.over(run));
+        let end = file.len().map_err(|e| Error::io("look at the log", &place.log, e))?;
+        let borders = Borders { index: index.clone(), known_end, durable_end: None };
+        let (skip, codec) = (OnCorrupt::Skip, looked.codec);
+        cursors.push(Cursor::new(file, &place.log, codec, start, end, skip, borders));
+    }
+    Ok(cursors)
 }

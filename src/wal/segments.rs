@@ -121,6 +121,25 @@ impl Segments {
         !lock(&self.state).stray.is_empty()
     }
 
+    /// The segments behind gaps, in runs without gaps.
+    pub fn stray_runs(&self) -> Vec<std::ops::Range<u64>> {
+        let mut runs: Vec<std::ops::Range<u64>> = Vec::new();
+        for &index in &lock(&self.state).stray {
+            match runs.last_mut().filter(|run| run.end == index) {
+                Some(run) => run.end = index + 1,
+                None => runs.push(index..index.saturating_add(1)),
+            }
+        }
+        runs
+    }
+
+    /// Other segments of the directory, for reading.
+    pub fn over(&self, run: std::ops::Range<u64>) -> Self {
+        let extent = Extent { first: run.start, next: run.end, stray: Vec::new() };
+        let storage = self.storage.clone();
+        Self::new(storage, &self.dir, self.segment_bytes, Access::Read, self.file_mode, extent)
+    }
+
     /// Rename the segments behind a gap, so that no reader takes them for a part of the log and
     /// nothing is lost.
     pub fn set_stray_aside(&self) -> io::Result<()> {

@@ -38,8 +38,10 @@ def run(args: argparse.Namespace, out: Output) -> int:
         if any(map(source.is_file, files)):
             raise CliError(f"{source.name} is a file of {log.path} itself")
         _tell_opening(log, source, out)
-        job = _WalJob(args, out, log, source) if isinstance(log, Wal) else _BookJob(
-            args, out, log, source
+        job = (
+            _WalJob(args, out, log, source)
+            if isinstance(log, Wal)
+            else _BookJob(args, out, log, source)
         )
         try:
             with Stop() as stop:

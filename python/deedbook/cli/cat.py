@@ -255,10 +255,10 @@ def event_range(text: str) -> tuple[int | None, int | None, bool]:
 def event_number(text: str) -> int:
     """Parse an event number, or an LSN, which may be 0. Raises `argparse.ArgumentTypeError`."""
     if not (text.isascii() and text.isdigit() and len(text) <= 20):
-        raise argparse.ArgumentTypeError(f"{text!r} is not an event number")
+        raise argparse.ArgumentTypeError(f"{text!r} is neither an event number nor an LSN")
     number = int(text)
     if not number <= EVENT_MAX:
-        raise argparse.ArgumentTypeError(f"{text} is not an event number: they are 1 to 2**64-1")
+        raise argparse.ArgumentTypeError(f"{text} is beyond 2**64-1")
     return number
 
 

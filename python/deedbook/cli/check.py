@@ -6,49 +6,58 @@ import argparse
 import os
 from typing import Any, NamedTuple
 
-from deedbook import Book, Damage, Error, Meta, RecoveryReport, VerifyReport
+from deedbook import (
+    Book,
+    Damage,
+    Error,
+    Meta,
+    RecoveryReport,
+    VerifyReport,
+    Wal,
+    WalRecoveryReport,
+    WalVerifyReport,
+)
 from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, describe, details, exit_code
 from deedbook.cli.output import Output, complain, count, size, table
 from deedbook.cli.progress import Progress
-from deedbook.formats import detect
+from deedbook.formats import require
 
 
 def run_info(args: argparse.Namespace, out: Output) -> int:
-    """Print what opening the book at ``args.path`` for reading tells; return the exit code.
+    """Print what opening the log at ``args.path`` for reading tells; return the exit code.
 
     Raises `deedbook.Error`.
     """
-    if detect(args.path) == "wal":
-        from deedbook.cli import wal  # which needs the words of this module
-
-        return wal.run_info(args, out)
-    with Book.open(args.path) as book:
-        writer = writer_of(book.path)
-        recovery = book.recovery
-        if args.json:
-            out.emit(_info_as_json(book, writer))
-        else:
-            for line in table(_info_rows(book, writer)):
-                out.line(line)
-            out.flush()
-    return EXIT_DAMAGE if recovery.verdict == "corrupt" else EXIT_OK
+    log: Book | Wal
+    if require(args.path) == "wal":
+        with Wal.open(args.path) as log:
+            writer = writer_of(_sidecar(log))
+            facts, rows = _wal_as_json(log, writer), _wal_rows(log, writer)
+    else:
+        with Book.open(args.path) as log:
+            writer = writer_of(os.path.join(log.path, ".deedbook"))
+            facts, rows = _info_as_json(log, writer), _info_rows(log, writer)
+    if args.json:
+        out.emit(facts)
+    else:
+        for line in table(rows):
+            out.line(line)
+        out.flush()
+    return EXIT_DAMAGE if facts["recovery"]["verdict"] == "corrupt" else EXIT_OK
 
 
 def run_verify(args: argparse.Namespace, out: Output) -> int:
-    """Check every deed of the books at ``args.paths``; return the worst exit code.
+    """Check every record of the logs at ``args.paths``; return the worst exit code.
 
-    A book that cannot be opened is told, and the others are still checked.
+    A log that cannot be opened is told, and the others are still checked.
     """
     worst = EXIT_OK
     for path in args.paths:
         try:
             with Progress(f"verify {path}", enabled=not args.quiet) as progress:
                 # The callback is given even if nothing is drawn: Ctrl-C is raised from it.
-                if detect(path) == "wal":
-                    if not _verify_wal(path, progress, args.json, out):
-                        worst = max(worst, EXIT_DAMAGE)
-                    continue
-                report = Book.verify(path, progress=progress.update)
+                check = Wal.verify if require(path) == "wal" else Book.verify
+                report = check(path, progress=progress.update)
         except (Error, OSError) as error:
             worst = max(worst, exit_code(error))
             complain(describe(error))
@@ -66,14 +75,8 @@ def run_verify(args: argparse.Namespace, out: Output) -> int:
     return worst
 
 
-def _verify_wal(path: str, progress: Progress, as_json: bool, out: Output) -> bool:
-    from deedbook.cli import wal  # which needs the words of this module
-
-    return wal.verify(path, progress, as_json, out)
-
-
 class Writer(NamedTuple):
-    """Whether a writer holds a book's lock, as far as this machine can tell."""
+    """Whether a writer holds a log's lock, as far as this machine can tell."""
 
     held: bool | None
     """None: not known."""
@@ -81,12 +84,12 @@ class Writer(NamedTuple):
     """Process that signed the lock last, if it did not release it."""
 
 
-def writer_of(directory: str) -> Writer:
-    """Look who holds the lock of the book in ``directory``, without touching the lock.
+def writer_of(sidecar: str) -> Writer:
+    """Look who holds the lock in ``sidecar``, a log's ``.deedbook``, without touching the lock.
 
     A try-lock would be simpler, but a writer that opens at that moment would be refused.
     """
-    path = os.path.join(directory, ".deedbook", "lock")
+    path = os.path.join(sidecar, "lock")
     try:
         with open(path, "rb") as file:
             text = file.read(32).strip()
@@ -112,8 +115,8 @@ def _is_lock_of(line: str, pid: int, inode: int) -> bool:
     return len(words) > 5 and words[4] == str(pid) and words[5].rpartition(":")[2] == str(inode)
 
 
-def damage_text(damage: Damage) -> str:
-    """A damaged stretch in one line."""
+def damage_text(damage: Damage, noun: str = "deed") -> str:
+    """A damaged stretch in one line; ``noun`` is what the log consists of."""
     text = f"bytes {damage.offset:,}..{damage.end:,}: {damage.reason}"
     if damage.events_lost is not None:
         text += f"; {count(damage.events_lost, 'event')} lost"
@@ -122,7 +125,7 @@ def damage_text(damage: Damage) -> str:
     elif damage.first_event is not None:
         text += f"; from event {damage.first_event} on"
     if damage.next_intact is not None:
-        text += f"; next intact deed at byte {damage.next_intact:,}"
+        text += f"; next intact {noun} at byte {damage.next_intact:,}"
     return text
 
 
@@ -172,6 +175,54 @@ def _info_rows(book: Book, writer: Writer) -> list[tuple[str, str]]:
     return rows
 
 
+def _sidecar(wal: Wal) -> str:
+    """The log's ``.deedbook``; several single files may lie in a directory."""
+    if wal.layout == "segmented":
+        return os.path.join(wal.path, ".deedbook")
+    directory, name = os.path.split(wal.path)
+    return os.path.join(directory, ".deedbook", name)
+
+
+def _wal_as_json(wal: Wal, writer: Writer) -> dict[str, Any]:
+    return {
+        "path": wal.path,
+        "format": "wal",
+        "layout": wal.layout,
+        "segment_bytes": wal.segment_bytes,
+        "segments": len(wal.segment_paths),
+        "records": len(wal),
+        "head": wal.head,
+        "end": wal.end,
+        "file_end": wal.recovery.file_end,
+        "durable_end": wal.durable_end,
+        "record_bytes_max": wal.record_bytes_max,
+        "consumers": wal.consumers(),
+        "recovery": wal.recovery.to_dict(),
+        "writer": writer._asdict(),
+    }
+
+
+def _wal_rows(wal: Wal, writer: Writer) -> list[tuple[str, str]]:
+    recovery = wal.recovery
+    layout: str = wal.layout
+    if wal.segment_bytes is not None:
+        layout += f", {count(len(wal.segment_paths), 'segment')} of {size(wal.segment_bytes)}"
+    durable = "not known (no mark)" if wal.durable_end is None else f"to byte {wal.durable_end:,}"
+    rows = [
+        ("path", wal.path),
+        ("layout", layout),
+        ("records", f"{len(wal):,}, bytes {wal.head:,} to {wal.end:,}"),
+        ("size", _exact_size(wal.end - wal.head)),
+        ("durable", durable),
+        ("writer", _writer_text(writer)),
+        ("recovery", _recovery_text(recovery)),
+    ]
+    rows += [("consumer", f"{name} needs lsn {lsn:,}") for name, lsn in wal.consumers().items()]
+    if recovery.damage is not None and not _is_only_unwritten(recovery):
+        rows.append(("damage", damage_text(recovery.damage, "record")))
+    return rows
+
+
 def _events_text(book: Book) -> str:
     if book.bounds is None:
         return f"none (epoch {book.epoch})"
@@ -212,7 +263,7 @@ def _writer_text(writer: Writer) -> str:
     return "none" + (f" (process {writer.pid} left without closing)" if writer.pid else "")
 
 
-def _recovery_text(recovery: RecoveryReport) -> str:
+def _recovery_text(recovery: RecoveryReport | WalRecoveryReport) -> str:
     how = "by the mark" if recovery.source == "mark" else "by a scan"
     verdict = "unwritten tail" if _is_only_unwritten(recovery) else recovery.verdict
     text = f"{verdict} ({how}, {size(recovery.scanned_bytes)} read"
@@ -222,18 +273,25 @@ def _recovery_text(recovery: RecoveryReport) -> str:
     return text
 
 
-def _is_only_unwritten(recovery: RecoveryReport) -> bool:
+def _is_only_unwritten(recovery: RecoveryReport | WalRecoveryReport) -> bool:
     """Whether only zeros follow: space that a writer, alive or killed, took beforehand."""
     return recovery.verdict == "torn" and recovery.torn_bytes == 0
 
 
-def _verify_lines(path: str, report: VerifyReport) -> list[str]:
-    found = f"{count(report.deeds, 'deed')}, {size(report.bytes)}, {bounds_text(report.bounds)}"
+def _verify_lines(path: str, report: VerifyReport | WalVerifyReport) -> list[str]:
+    if isinstance(report, WalVerifyReport):
+        noun, found = "record", count(report.records, "record")
+    else:
+        noun, found = "deed", count(report.deeds, "deed")
+    found += f", {size(report.bytes)}"
+    if isinstance(report, VerifyReport):
+        found += f", {bounds_text(report.bounds)}"
+    elif report.bounds is not None:
+        found += f", bytes {report.bounds[0]:,} to {report.bounds[1]:,}"
     lines = [f"{path}: {'ok' if report.ok else report.verdict}, {found}"]
     if report.lost_acknowledged:
         lines.append(
-            f"  acknowledged deeds are lost: durable to byte {report.durable_end or 0:,}, "
+            f"  acknowledged {noun}s are lost: durable to byte {report.durable_end or 0:,}, "
             f"intact to byte {report.valid_end:,}"
         )
-    lines += [f"  {damage_text(damage)}" for damage in report.damages]
-    return lines
+    return lines + [f"  {damage_text(damage, noun)}" for damage in report.damages]

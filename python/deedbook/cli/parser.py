@@ -92,6 +92,8 @@ def build(argv: Sequence[str]) -> Parser:
     _add_repair(commands)
     _add_salvage(commands)
     _add_truncate(commands)
+    _add_retain(commands)
+    _add_consumers(commands)
     command = next((word for word in argv if not word.startswith("-")), None)
     _add_demo(commands, load=command == "demo")
     return parser
@@ -100,13 +102,13 @@ def build(argv: Sequence[str]) -> Parser:
 def _add_info(commands: _Commands) -> None:
     parser = commands.add_parser(
         "info",
-        help="show what a book holds and how it was left",
-        description="Show layout, events, size, durable end, metadata, writer, and what opening "
-        "found. Reads only; works while another process writes.",
+        help="show what a log holds and how it was left",
+        description="Show layout, entries, size, durable end, metadata or consumers, writer, and "
+        "what opening found. Reads only; works while another process writes.",
         epilog="examples:\n"
         "  deedbook info events.book\n"
         "  deedbook info --json events.book | jq .recovery.verdict\n\n"
-        "Exits with 1 if the book is corrupt. A torn tail is what a crash leaves: not damage.",
+        "Exits with 1 if the log is corrupt. A torn tail is what a crash leaves: not damage.",
     )
     _add_path(parser)
     _add_json(parser)
@@ -116,9 +118,9 @@ def _add_info(commands: _Commands) -> None:
 def _add_cat(commands: _Commands) -> None:
     parser = commands.add_parser(
         "cat",
-        help="print deeds",
-        description="Print deeds on standard output: one line each, number, tab and payload, "
-        "with everything unprintable escaped.",
+        help="print deeds or records",
+        description="Print deeds, or a WAL's records, on standard output: one line each, event "
+        "number or LSN, tab and payload, with everything unprintable escaped.",
         epilog="examples:\n"
         "  deedbook cat events.book                       everything\n"
         "  deedbook cat events.book 10:20                 events 10 to 19\n"
@@ -128,7 +130,8 @@ def _add_cat(commands: _Commands) -> None:
         "  deedbook cat events.book --raw -0 | xargs -0 -n1 handler\n"
         "  deedbook cat events.book --follow --timeout 60\n\n"
         'JSON lines: {"event":1,"mug":0,"jam":"text"}; a payload that is not UTF-8 is\n'
-        '"jam_base64"; the event is null where damage hid its number.\n'
+        '"jam_base64"; the event is null where damage hid its number. Of a WAL:\n'
+        '{"lsn":0,"payload":"text"}, and ranges are of LSNs: events.wal 4096:8192.\n'
         "At damage, everything before it is printed and the exit code is 1; also with\n"
         "--skip-corrupt, which prints what is intact behind it too.",
     )
@@ -138,17 +141,17 @@ def _add_cat(commands: _Commands) -> None:
         metavar="RANGE",
         nargs="?",
         type=cat.event_range,
-        help="START:STOP, either may be left out; STOP is not included; or one event",
+        help="START:STOP, either may be left out; STOP is not included; or one event or LSN",
     )
     parser.add_argument(
-        "--start", metavar="EVENT", type=cat.event_number, help="first event to print"
+        "--start", metavar="EVENT", type=cat.event_number, help="first event, or LSN, to print"
     )
     parser.add_argument(
-        "--stop", metavar="EVENT", type=cat.event_number, help="event to stop before"
+        "--stop", metavar="EVENT", type=cat.event_number, help="event, or LSN, to stop before"
     )
     parser.add_argument("--reverse", action="store_true", help="newest first")
     parser.add_argument(
-        "--follow", action="store_true", help="wait for deeds that other processes append"
+        "--follow", action="store_true", help="wait for what other processes append"
     )
     parser.add_argument(
         "--timeout",
@@ -168,7 +171,7 @@ def _add_cat(commands: _Commands) -> None:
     parser.add_argument(
         "--skip-corrupt", action="store_true", help="go on behind damage, and exit with 1"
     )
-    _add_json(parser, "JSON lines, one deed each")
+    _add_json(parser, "JSON lines, one entry each")
     parser.set_defaults(run=cat.run)
 
 
@@ -176,8 +179,8 @@ def _add_append(commands: _Commands) -> None:
     parser = commands.add_parser(
         "append",
         help="append lines of a file or of standard input",
-        description="Append each line of FILE as a deed: its bytes without the newline. The book "
-        "is made if it is missing.",
+        description="Append each line of FILE as a deed, or as a record of a WAL: its bytes "
+        "without the newline. The log is made if it is missing: a book, or what --log says.",
         epilog="examples:\n"
         "  deedbook append events.book events.jsonl\n"
         "  producer | deedbook append events.book --acks\n"
@@ -186,9 +189,10 @@ def _add_append(commands: _Commands) -> None:
         "  deedbook append --log wal events.wal events.jsonl   a write-ahead log\n\n"
         "With --resume, line k of the input is the k-th event of the book. Lines whose events\n"
         "are there are skipped, after the last 1,000 of them were compared byte by byte.\n"
-        "Lines skipped by --skip-invalid are not counted.\n"
+        "Lines skipped by --skip-invalid are not counted. The records of a WAL have no numbers\n"
+        "to resume by: 'deedbook info --json' tells how many lines (records) are in.\n"
         "A commit holds at most --batch lines, and fewer when the input pauses.\n"
-        "Ctrl-C and SIGTERM end at the edge of a commit: no line is half in the book, and\n"
+        "Ctrl-C and SIGTERM end at the edge of a commit: no line is half in the log, and\n"
         "lines read but not yet committed are not in it. A second signal ends at once.",
     )
     _add_path(parser)
@@ -225,13 +229,14 @@ def _add_append(commands: _Commands) -> None:
     parser.add_argument(
         "--acks",
         action="store_true",
-        help="write the last durable event to standard output after each commit",
+        help="write the last durable event, or the byte to which a WAL is durable, to standard "
+        "output after each commit",
     )
     parser.add_argument(
         "--recovery",
         choices=("valid", "acknowledged", "spec"),
         default="valid",
-        help="after a crash, keep every intact deed (default), cut back to what was acknowledged, "
+        help="after a crash, keep all that is intact (default), cut back to what was acknowledged, "
         "or do as the specification says",
     )
     parser.add_argument(
@@ -255,8 +260,8 @@ def _add_append(commands: _Commands) -> None:
     parser.add_argument(
         "--segment-bytes",
         metavar="BYTES",
-        type=append.positive,
-        help="for a new WAL: size of a segment (default: 67108864)",
+        type=_size,
+        help="for a new WAL: size of a segment, with k, m or g (default: 64m)",
     )
     parser.add_argument(
         "--single-file", action="store_true", help="for a new WAL: one file, PATH, no segments"
@@ -269,13 +274,13 @@ def _add_append(commands: _Commands) -> None:
 def _add_verify(commands: _Commands) -> None:
     parser = commands.add_parser(
         "verify",
-        help="check every deed, without changing anything",
-        description="Check every deed of each book, without changing anything.",
+        help="check every checksum, without changing anything",
+        description="Check every deed or record of each log, without changing anything.",
         epilog="examples:\n"
         "  deedbook verify events.book\n"
         "  deedbook verify --json *.book | jq 'select(.ok | not)'\n\n"
-        "With --json, one object for each book. Exits with 1 if a book is damaged, torn or has\n"
-        "lost acknowledged deeds, and with 2 if one cannot be opened.",
+        "With --json, one object for each log. Exits with 1 if a log is damaged, torn or has\n"
+        "lost what it acknowledged, and with 2 if one cannot be opened.",
     )
     parser.add_argument("paths", metavar="PATH", nargs="+", help="a log")
     _add_json(parser)
@@ -286,13 +291,13 @@ def _add_verify(commands: _Commands) -> None:
 def _add_repair(commands: _Commands) -> None:
     parser = commands.add_parser(
         "repair",
-        help="cut a damaged book behind its intact beginning, saving what is cut",
-        description="Cut a damaged book behind its intact beginning. What is cut is saved beside "
-        "the log first; intact deeds behind the damage go with it, so try salvage before.",
+        help="cut a damaged log behind its intact beginning, saving what is cut",
+        description="Cut a damaged log behind its intact beginning. What is cut is saved beside "
+        "the log first; what is intact behind the damage goes with it, so try salvage before.",
         epilog="examples:\n"
         "  deedbook salvage events.book rescued.book   keep what is behind the damage\n"
-        "  deedbook repair events.book                 then make the book usable again\n\n"
-        "Exits with 0 when the book is usable, whatever had to be cut.",
+        "  deedbook repair events.book                 then make the log usable again\n\n"
+        "Exits with 0 when the log is usable, whatever had to be cut.",
     )
     _add_path(parser)
     _add_json(parser)
@@ -302,16 +307,17 @@ def _add_repair(commands: _Commands) -> None:
 def _add_salvage(commands: _Commands) -> None:
     parser = commands.add_parser(
         "salvage",
-        help="copy every intact deed to a new book",
-        description="Copy every intact deed, and the metadata, to a new book. The source is not "
-        "changed. Deeds behind a gap get new numbers, which are told.",
+        help="copy everything intact to a new log",
+        description="Copy every intact deed and the metadata, or every intact record, to a new "
+        "log. The source is not changed. What lies behind a gap gets new numbers or LSNs, which "
+        "are told.",
         epilog="examples:\n"
         "  deedbook salvage broken.book rescued.book\n"
         "  deedbook salvage --json broken.book rescued.book | jq .damages\n\n"
         "Exits with 0 when everything intact was copied, whatever was left out.",
     )
-    parser.add_argument("source", metavar="SRC", help="directory of the damaged book")
-    parser.add_argument("target", metavar="DST", help="directory of the new book")
+    parser.add_argument("source", metavar="SRC", help="the damaged log")
+    parser.add_argument("target", metavar="DST", help="the new log")
     _add_json(parser)
     _add_quiet(parser)
     parser.set_defaults(run=mend.run_salvage)
@@ -333,7 +339,7 @@ def _add_truncate(commands: _Commands) -> None:
     )
     _add_path(parser)
     parser.add_argument(
-        "--before", metavar="LSN", type=_lsn_or_end, help="drop what comes before; or 'end'"
+        "--before", metavar="LSN", type=wal.lsn_or_end, help="drop what comes before; or 'end'"
     )
     parser.add_argument("--after", metavar="LSN", type=cat.event_number, help="drop what follows")
     parser.add_argument(
@@ -346,8 +352,74 @@ def _add_truncate(commands: _Commands) -> None:
     parser.set_defaults(run=wal.run_truncate)
 
 
-def _lsn_or_end(text: str) -> int | str:
-    return text if text == "end" else cat.event_number(text)
+def _add_retain(commands: _Commands) -> None:
+    parser = commands.add_parser(
+        "retain",
+        help="drop old segments of a WAL by size, age or consumers",
+        description="Drop whole segments from the beginning of a write-ahead log. Each rule allows "
+        "more to go; what a named consumer needs, or is not durable, stays.",
+        epilog="examples:\n"
+        "  deedbook retain events.wal --max-bytes 10g\n"
+        "  deedbook retain events.wal --max-age 7d --consumed",
+    )
+    _add_path(parser)
+    parser.add_argument(
+        "--max-bytes",
+        metavar="BYTES",
+        type=_size,
+        help="keep at least so many bytes, with k, m or g; what is older may go",
+    )
+    parser.add_argument(
+        "--max-age",
+        metavar="AGE",
+        type=_age,
+        help="seconds, or with m, h or d: what is older may go",
+    )
+    parser.add_argument(
+        "--consumed", action="store_true", help="what every named consumer has passed may go"
+    )
+    _add_json(parser)
+    parser.set_defaults(run=wal.run_retain)
+
+
+def _add_consumers(commands: _Commands) -> None:
+    parser = commands.add_parser(
+        "consumers",
+        help="list, set or remove the named consumers of a WAL",
+        description="List the named consumers of a write-ahead log, each with the LSN that it "
+        "needs next. 'truncate --before' and 'retain' keep what the slowest one needs.",
+        epilog="examples:\n"
+        "  deedbook consumers events.wal\n"
+        "  deedbook consumers events.wal --set backup 4096\n"
+        "  deedbook consumers events.wal --set backup end\n"
+        "  deedbook consumers events.wal --remove backup",
+    )
+    _add_path(parser)
+    parser.add_argument(
+        "--set", nargs=2, metavar=("NAME", "LSN"), help="note durably what NAME needs next"
+    )
+    parser.add_argument("--remove", metavar="NAME", help="forget NAME, durably")
+    _add_json(parser)
+    parser.set_defaults(run=wal.run_consumers)
+
+
+def _amount(text: str, units: dict[str, int], what: str) -> int:
+    """A number from 1 up, which may end in a unit."""
+    number, unit = (text[:-1], units.get(text[-1:].lower())) if text[-1:].isalpha() else (text, 1)
+    if unit is None or not (number.isascii() and number.isdigit() and 0 < int(number) < 2**63):
+        allowed = ", ".join(units)
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not {what}: a number, or a number with {allowed}"
+        )
+    return int(number) * unit
+
+
+def _size(text: str) -> int:
+    return _amount(text, {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}, "a size")
+
+
+def _age(text: str) -> int:
+    return _amount(text, {"s": 1, "m": 60, "h": 3600, "d": 86400}, "an age")
 
 
 def _add_demo(commands: _Commands, *, load: bool) -> None:
