@@ -196,6 +196,9 @@ impl Specimen {
         } else {
             assert_eq!(report.verdict, Verdict::Corrupt, "{what}: {report:?}");
         }
+        if report.verdict != Verdict::Corrupt {
+            assert_eq!(report.deeds as usize, prefix, "{what}: more than opening keeps");
+        }
         assert_eq!(
             report.verdict == Verdict::Clean,
             report.ok() && report.file_end == report.valid_end

@@ -146,7 +146,7 @@ pub fn look(world: &World, honest: bool) -> Option<View> {
                 assert_eq!((view.failed, verified.deeds), (None, len));
                 assert_eq!(view.verdict, Verdict::Clean);
             }
-            Verdict::Torn => assert_eq!(view.failed, None, "{verified:?}"),
+            Verdict::Torn => assert_eq!((view.failed, verified.deeds), (None, len), "{verified:?}"),
             Verdict::Corrupt => {}
         }
     }

@@ -168,7 +168,7 @@ class VerifyReport:
         """Whether nothing is damaged, torn or lost (a preallocated tail of zeros is fine)."""
     @property
     def deeds(self) -> int:
-        """Intact deeds found."""
+        """Intact deeds; of an unacknowledged tail those before its first damage."""
     @property
     def bytes(self) -> int:
         """Bytes of intact deeds."""

@@ -42,9 +42,10 @@ pub fn repair(path: impl AsRef<Path>, options: &Options) -> Result<RepairReport>
     })
 }
 
-/// Copy every intact deed, and the metadata, to a new log. Deeds behind a gap get new numbers,
-/// because a packed log has no gaps; the report tells them. `progress` is called with bytes done
-/// and bytes in all, and what it fails with ends the copying.
+/// Copy every intact deed, and the metadata, to a new log; of an unacknowledged tail those before
+/// its first damage. Deeds behind a gap get new numbers, because a packed log has no gaps; the
+/// report tells them. `progress` is called with bytes done and bytes in all, and what it fails with
+/// ends the copying.
 pub fn salvage(
     source: impl AsRef<Path>,
     target: impl AsRef<Path>,

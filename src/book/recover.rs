@@ -115,7 +115,7 @@ impl Walk<'_> {
     fn anchored(&self, mark: &Mark, id: FileId) -> io::Result<Option<Tip>> {
         if mark.records == 0 {
             // Nothing in the log to hold it against but the file itself.
-            let ours = mark.file == id && mark.end == HEADER_BYTES;
+            let ours = mark.file.is_still(id) && mark.end == HEADER_BYTES;
             return Ok(ours.then(|| Tip { first: mark.first, ..Tip::empty() }));
         }
         if mark.end > self.file_end
@@ -159,7 +159,7 @@ impl Walk<'_> {
         let mut findings = self.findings(tip, MarkUse::Used, start)?;
         findings.durable_end = Some(start);
         if tip.end < self.file_end {
-            let beyond_limit = self.is_beyond_limit(tip, stop.as_ref())?;
+            let beyond_limit = beyond_limit(self.file, tip.end, stop.as_ref(), self.file_end)?;
             findings.verdict = if beyond_limit { Verdict::Corrupt } else { Verdict::Torn };
             // Zeros alone were reserved and never written: nothing is damaged.
             let written = beyond_limit || findings.data_end > tip.end;
@@ -262,26 +262,12 @@ impl Walk<'_> {
             true => find_intact(self.file, &self.codec, tip.end + 1, reach)?,
             false => None,
         };
-        let corrupt = next.is_some() || self.is_beyond_limit(tip, stop.as_ref())?;
+        let corrupt =
+            next.is_some() || beyond_limit(self.file, tip.end, stop.as_ref(), self.file_end)?;
         findings.verdict = if corrupt { Verdict::Corrupt } else { Verdict::Torn };
         let written = corrupt || findings.data_end > tip.end;
         findings.damage = written.then(|| damage(tip, stop.as_ref(), self.file_end, next));
         Ok(findings)
-    }
-
-    /// Whether all of a deed stands behind the tip, by its lengths, that is only longer than the
-    /// caller's limit: no torn tail, and nothing to cut.
-    fn is_beyond_limit(&self, tip: Tip, stop: Option<&Stop>) -> io::Result<bool> {
-        let Some(Stop::Bad(Bad { what: "length", against: "limit", found, .. })) = stop else {
-            return Ok(false);
-        };
-        let end = found.checked_add(FRAMING_BYTES).and_then(|len| tip.end.checked_add(len));
-        let Some(trailer_at) = end.filter(|&end| end <= self.file_end).map(|end| end - 8) else {
-            return Ok(false);
-        };
-        let mut trailer = [0; 8];
-        let read = read_full(self.file, &mut trailer, trailer_at)?;
-        Ok(read == 8 && u64::from_le_bytes(trailer) == *found)
     }
 
     fn findings(&mut self, tip: Tip, mark: MarkUse, from: u64) -> io::Result<Findings> {
@@ -298,6 +284,26 @@ impl Walk<'_> {
             blocks: std::mem::take(&mut self.blocks),
         })
     }
+}
+
+/// Whether all of a deed stands at `offset`, by its lengths, that is only longer than the caller's
+/// limit: no torn tail, and nothing to cut.
+pub fn beyond_limit(
+    file: &dyn File,
+    offset: u64,
+    stop: Option<&Stop>,
+    end: u64,
+) -> io::Result<bool> {
+    let Some(Stop::Bad(Bad { what: "length", against: "limit", found, .. })) = stop else {
+        return Ok(false);
+    };
+    let whole = found.checked_add(FRAMING_BYTES).and_then(|len| offset.checked_add(len));
+    let Some(trailer_at) = whole.filter(|&whole| whole <= end).map(|whole| whole - 8) else {
+        return Ok(false);
+    };
+    let mut trailer = [0; 8];
+    let read = read_full(file, &mut trailer, trailer_at)?;
+    Ok(read == 8 && u64::from_le_bytes(trailer) == *found)
 }
 
 /// Damage in the header, in front of all deeds.

@@ -64,7 +64,7 @@ impl RecoveryReport {
 pub struct VerifyReport {
     /// How the log ends.
     pub verdict: Verdict,
-    /// Intact deeds.
+    /// Intact deeds; of an unacknowledged tail those before its first damage.
     pub deeds: u64,
     /// Bytes of intact deeds.
     pub bytes: u64,

@@ -3,7 +3,8 @@
 //! Payloads may contain whole deeds, so what parses behind a broken frame need not be one. A
 //! candidate counts if the length trailer before it spans exactly the damage, or if the chain from
 //! it reaches a place known to lie between deeds: an entry of the index, the mark, or the end of the
-//! data.
+//! data. Behind the mark none counts: the first damage there is a torn tail, to the end of the file,
+//! so that all who look see the deeds that opening for write keeps.
 
 use std::io;
 use std::path::Path;
@@ -13,6 +14,7 @@ use super::blocks::vouched;
 use super::format::{FRAMING_BYTES, HEAD_BYTES, MUG_BYTES, Packed, reach};
 use super::look::Looked;
 use super::options::Options;
+use super::recover::beyond_limit;
 use crate::scan::{Bad, Damage, Found, Parse, Scanner, Step, Stop, end_of_data, find_intact};
 use crate::sidecar::{Index, Mark, sidecar_dir};
 use crate::storage::{Access, File, read_full};
@@ -88,6 +90,13 @@ pub fn resync(
         first_lost: event,
         records_lost: lost,
     };
+    let unacknowledged = borders.durable_end.is_some_and(|durable| offset >= durable);
+    // Neither length can be trusted there: a sector that is lost leaves zeros or what was in it
+    // before, and what stands where a trailer should be may be a payload's.
+    if unacknowledged && !beyond_limit(file, offset, Some(why), end)? {
+        let written = end_of_data(file, offset, end)? > offset;
+        return Ok(Resync { damage: written.then(|| damage(end, None, None)), next: None });
+    }
     if let Stop::Bad(Bad { framed_len: Some(len), .. }) = why {
         let mut next = offset + len;
         let mut intact = parses_at(file, codec, next, end)?;
@@ -115,7 +124,6 @@ pub fn resync(
         Some(claimed) => parses_at(file, codec, claimed, reach)?,
         None => false,
     };
-    let unacknowledged = borders.durable_end.is_some_and(|durable| offset >= durable);
     let mut from = offset + 1;
     while let Some(candidate) = find_intact(file, &codec, from, reach)? {
         // One damaged deed up to here, or two whose border the first one's length tells. The
@@ -166,8 +174,9 @@ fn start_by_trailer(file: &dyn File, end: u64) -> io::Result<Option<u64>> {
     let mut trailer = [0; 8];
     let Some(at) = end.checked_sub(8) else { return Ok(None) };
     let read = read_full(file, &mut trailer, at)?;
-    let len = u64::from_le_bytes(trailer).checked_add(FRAMING_BYTES);
-    Ok(len.filter(|_| read == 8).and_then(|len| end.checked_sub(len)))
+    // Zeros are no deed's trailer, although they would span a damage of just the framing's size.
+    let len = Some(u64::from_le_bytes(trailer)).filter(|&len| read == 8 && len >= MUG_BYTES);
+    Ok(len.and_then(|len| end.checked_sub(len.checked_add(FRAMING_BYTES)?)))
 }
 
 fn parses_at(file: &dyn File, codec: Packed, offset: u64, end: u64) -> io::Result<bool> {

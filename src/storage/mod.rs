@@ -44,6 +44,15 @@ pub struct FileId {
     pub born_ns: u64,
 }
 
+impl FileId {
+    /// Whether both are one file, of which one may have been noted before the system was started
+    /// anew: its device may have another number since then, its inode and birth are the same.
+    pub(crate) fn is_still(self, now: Self) -> bool {
+        let device = self.device == now.device || self.born_ns != 0;
+        device && (self.inode, self.born_ns) == (now.inode, now.born_ns)
+    }
+}
+
 /// An open regular file. All calls are positional and take `&self`.
 pub trait File: Send + Sync + fmt::Debug {
     /// Size in bytes.

@@ -135,7 +135,7 @@ impl Walk<'_> {
         let Subject { file, file_end, head, codec, .. } = self.subject;
         if mark.records == 0 {
             // Nothing in the log to hold it against but the file itself.
-            return Ok(mark.file == id && mark.end == head);
+            return Ok(mark.file.is_still(id) && mark.end == head);
         }
         if mark.end > file_end || mark.last_offset < head {
             return Ok(false);

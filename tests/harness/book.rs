@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use deedbook::book::{Batch, Book, DEED_BYTES_MAX, Mode, OnCorrupt, Options, Recovery};
+use deedbook::book::{Batch, Book, DEED_BYTES_MAX, Mode, OnCorrupt, Options, Recovery, verify};
 use deedbook::storage::sim::Sim;
 use deedbook::storage::{Access, Memory, Storage};
-use deedbook::{Durability, Result};
+use deedbook::{Durability, Error, ErrorKind, Result, Verdict};
 
 use super::{How, Log, Record, Subject};
 
@@ -80,7 +80,14 @@ impl Subject for BookSubject {
 
     fn peek(&self, disk: &Sim) -> Result<Vec<Record>> {
         let how = How { durability: Durability::Manual, acknowledged: false };
-        read_all(&options(disk, how).open(self.path, Mode::Read)?)
+        let options = options(disk, how);
+        let seen = read_all(&options.open(self.path, Mode::Read)?)?;
+        let checked = verify(self.path, &options, |_, _| Ok(()))?;
+        if checked.verdict == Verdict::Corrupt || checked.deeds != seen.len() as u64 {
+            let message = format!("{} deeds read, but checked: {checked:?}", seen.len());
+            return Err(Error::new(ErrorKind::Corrupt, message));
+        }
+        Ok(seen)
     }
 }
 

@@ -257,9 +257,9 @@ BUGS = [
         "deeds inside a torn deed surface",
         "a payload that contains whole valid records, outer record torn",
         SURVEY,
-        "        if chain.believed && !claimed_fits && !unacknowledged {",
-        "        let _ = unacknowledged;\n        if chain.end > candidate {",
-        [("recovery", "")],
+        "    if unacknowledged && !beyond_limit(file, offset, Some(why), end)? {",
+        "    if false && !beyond_limit(file, offset, Some(why), end)? {",
+        [("regressions", "torn_tail"), ("crash", "")],
     ),
     Bug(
         "a missing log is created anew below its mark",
