@@ -1,5 +1,7 @@
 //! Write-ahead logs through the public API: what a caller sees in both layouts.
 
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+
 use deedbook::ErrorKind;
 use deedbook::wal::{Batch, Layout, Lsn, Mode, OnCorrupt, Options, Wal};
 use tempfile::TempDir;

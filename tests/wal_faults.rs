@@ -411,3 +411,29 @@ fn a_failed_creation_leaves_nothing_in_the_way() {
         }
     }
 }
+
+/// More segments are unsynced than may be open, so the oldest is synced and closed. If that fails,
+/// no later sync may make up for it.
+#[test]
+fn a_segment_is_synced_before_it_is_closed_for_want_of_handles() {
+    for failing in [None, Some(1), Some(2), Some(5)] {
+        let disk = Sim::new();
+        let wal = TINY.wal(&disk, MANUAL).unwrap();
+        if let Some(at) = failing {
+            disk.inject(Fault::once(at, What::Error(io::ErrorKind::Other)).of(Call::Sync));
+        }
+        let mut refused = 0;
+        for n in 0..40 {
+            refused += u64::from(wal.append(&[n; 56]).is_err());
+        }
+        assert_eq!(refused > 0, failing.is_some());
+        let synced = wal.sync();
+        assert_eq!(synced.is_err(), failing.is_some());
+        let Lsn(durable) = wal.durable_end().unwrap().unwrap();
+        let after = TINY.wal(&worst(&disk), MANUAL).unwrap();
+        assert!(after.end().unwrap().0 >= durable, "{failing:?}");
+        if synced.is_ok() {
+            assert_eq!(read_all(&after).unwrap(), read_all(&wal).unwrap());
+        }
+    }
+}

@@ -1,11 +1,16 @@
 //! What a log keeps: consumers, retention, the archive hook, statistics.
 
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use deedbook::ErrorKind;
 use deedbook::wal::{Archive, Layout, Lsn, Mode, Options, Retention, Wal};
 use tempfile::TempDir;
+
+/// Segments as the archive got them.
+type Archived = Arc<Mutex<Vec<(u64, Vec<u8>)>>>;
 
 fn options() -> Options {
     Options { layout: Some(Layout::Segmented { segment_bytes: 256 }), ..Options::default() }
@@ -113,7 +118,7 @@ fn retention_by_age_drops_what_was_written_long_ago() {
 #[test]
 fn the_archive_gets_each_segment_once_and_its_failure_changes_nothing() {
     let dir = TempDir::new().unwrap();
-    let got: Arc<Mutex<Vec<(u64, Vec<u8>)>>> = Arc::default();
+    let got = Archived::default();
     let broken = Arc::new(std::sync::atomic::AtomicBool::new(true));
     let archive = {
         let (got, broken) = (got.clone(), broken.clone());

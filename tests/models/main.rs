@@ -4,6 +4,7 @@
 //! `make models` builds this with `--cfg shuttle`; in any other build there is nothing here. A
 //! failure prints the schedule, and `SHUTTLE_REPLAY` (see `check`) runs that schedule again.
 #![cfg(shuttle)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod disk;
 

@@ -1,8 +1,8 @@
 """The seeded bugs: what is changed in the sources, and which tests are to catch it.
 
 ``row`` is the row of the promise table (docs/trust.md) that the bug breaks. ``tests`` are pairs of
-a test target of cargo (``lib`` for unit tests) and a filter (``""`` for all of it), tried in turn
-until one fails.
+a test target of cargo (``lib`` for unit tests) and arguments for it, such as a filter (``""`` for all
+of it), tried in turn until one fails.
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ class Worker:
                 return Outcome(bug.name, bug.row, None, time.monotonic() - begun, note)
             undecided: list[str] = []
             for target, name in bug.tests:
-                arguments = [*selected([target]), "--", *([name] if name else [])]
+                arguments = [*selected([target]), "--", *name.split()]
                 code, _ = self.cargo(arguments, TEST_SECONDS_MAX)
                 if code == 124 and not bug.hangs:
                     # No proof: on a busy machine the tests without any bug may take as long.

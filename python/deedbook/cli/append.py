@@ -170,8 +170,8 @@ class _Job(ABC):
                 self._take(batch)
                 progress.update(source.bytes_read, note=count(self.appended, self.noun))
         self._interrupted = stop.requested
-        if not stop.requested:
-            self._check_end()
+        if not stop.requested and (problem := self._end_problem()) is not None:
+            raise problem
         if self._args.durability not in ("always", "none"):
             self._log.sync()
             self._acknowledge()
@@ -261,9 +261,11 @@ class _Job(ABC):
 
     def _skip(self, number: int, line: bytes) -> None:
         """Pass over a line that is there, or `CliError` if another one is."""
+        raise AssertionError("no line is present")
 
-    def _check_end(self) -> None:
-        """`CliError` if the input ended too early."""
+    def _end_problem(self) -> CliError | None:
+        """What is wrong with an input that ended here."""
+        return None
 
 
 class _BookJob(_Job):
@@ -310,13 +312,14 @@ class _BookJob(_Job):
     def _is_present(self) -> bool:
         return self._skipped < self._to_skip
 
-    def _check_end(self) -> None:
-        if self._skipped < self._to_skip:
-            raise CliError(
-                f"{self._source.name} has {count(self._skipped, 'line')}, but "
-                f"{self._book.path} already holds {count(self._to_skip, 'deed')}: "
-                "it was not made from this input"
-            )
+    def _end_problem(self) -> CliError | None:
+        if self._skipped >= self._to_skip:
+            return None
+        return CliError(
+            f"{self._source.name} has {count(self._skipped, 'line')}, but "
+            f"{self._book.path} already holds {count(self._to_skip, 'deed')}: "
+            "it was not made from this input"
+        )
 
     def _deeds_to_compare(self) -> Iterator[tuple[int, bytes]]:
         """The deeds at the end of the log that ``--resume`` compares, with their positions."""

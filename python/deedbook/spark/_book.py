@@ -11,10 +11,10 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType
 
 from deedbook import Book, CorruptError, Damage, Split, UnsupportedError
-from deedbook.spark._format import Damaged
+from deedbook.spark._format import Damaged, batches_and_damage
 from deedbook.spark._options import ReadOptions
 from deedbook.spark._paths import natural_key
-from deedbook.spark._schema import Column
+from deedbook.spark._schema import Column, on_request
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -62,26 +62,16 @@ class BookFormat:
         ),
         Column("mug", IntegerType(), "The 32 bits of the mug, as stored."),
         Column("jam", BinaryType(), "The payload."),
-        Column(
-            "path",
-            StringType(),
-            "The file, `.../book.log`.",
-            default=False,
-            never_null=("FAILFAST", "DROPMALFORMED", "PERMISSIVE"),
-        ),
-        Column(
+        on_request("path", StringType(), "The file, `.../book.log`."),
+        on_request(
             "offset",
             LongType(),
             "First byte of the deed in the file; in a row for damage, of the damage.",
-            default=False,
-            never_null=("FAILFAST", "DROPMALFORMED", "PERMISSIVE"),
         ),
-        Column(
+        on_request(
             "length",
             LongType(),
             "Bytes of the deed with its framing; in a row for damage, of the damage.",
-            default=False,
-            never_null=("FAILFAST", "DROPMALFORMED", "PERMISSIVE"),
         ),
     )
 
@@ -134,8 +124,6 @@ class BookFormat:
         self, partition: InputPartition, columns: Sequence[str], options: ReadOptions
     ) -> Iterator[pa.RecordBatch | Damaged]:
         """Read the deeds of a partition; see `LogFormat.read`."""
-        import pyarrow as pa
-
         if isinstance(partition, LossPartition):
             if options.mode == "FAILFAST":
                 raise _corrupt(self.file(partition), partition.damaged())
@@ -151,17 +139,13 @@ class BookFormat:
             on_corrupt="raise" if options.mode == "FAILFAST" else "skip",
             verify=options.verify,
         )
-        reported = 0
-        while True:
-            batch = next(stream, None)
-            damages = stream.damages[reported:]
-            reported += len(damages)
-            for damage in damages:
-                if _meets(damage.first_event, damage.events_lost, options):
-                    yield Damaged(damage.offset, damage.end, _reason(damage))
-            if batch is None:
-                return
-            yield pa.record_batch(batch)
+
+        def describe(damage: Damage) -> Damaged | None:
+            if not _meets(damage.first_event, damage.events_lost, options):
+                return None
+            return Damaged(damage.offset, damage.end, _reason(damage))
+
+        yield from batches_and_damage(stream, describe)
 
 
 def _meets(first_event: int | None, events: int | None, options: ReadOptions) -> bool:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from pyspark.sql.datasource import InputPartition
 
+from deedbook import BatchStream, Damage
 from deedbook.spark._options import ReadOptions
 from deedbook.spark._schema import Column
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Damaged", "LogFormat", "formats"]
+__all__ = ["Damaged", "LogFormat", "batches_and_damage", "formats"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class LogFormat(Protocol):
 
     @property
     def columns(self) -> Sequence[Column]:
-        """All columns; ``path``, ``offset`` and ``length`` are described for damage as well."""
+        """All columns; ``path``, ``offset``, ``lsn``, ``length`` are known for damage as well."""
 
     def expand(self, path: Path) -> list[Path]:
         """The logs of this format at an existing path, in reading order; none if none."""
@@ -55,6 +56,29 @@ class LogFormat(Protocol):
         ``columns`` names what the format stores, so not ``path``, and may be empty: then batches
         need the right number of rows only. `deedbook.CorruptError` at damage with ``FAILFAST``.
         """
+
+
+def batches_and_damage(
+    stream: BatchStream, describe: Callable[[Damage], Damaged | None]
+) -> Iterator[pa.RecordBatch | Damaged]:
+    """The batches of a stream, each behind the damage passed over on the way to its end.
+
+    ``describe`` gives None for damage that the read did not ask for.
+    """
+    import pyarrow as pa
+
+    reported = 0
+    while True:
+        batch = next(stream, None)
+        damages = stream.damages[reported:]
+        reported += len(damages)
+        for damage in damages:
+            described = describe(damage)
+            if described is not None:
+                yield described
+        if batch is None:
+            return
+        yield pa.record_batch(batch)
 
 
 def formats() -> tuple[LogFormat, ...]:

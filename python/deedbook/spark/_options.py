@@ -15,7 +15,7 @@ __all__ = ["OPTIONS", "Mode", "Option", "ReadOptions", "parse"]
 Mode = Literal["FAILFAST", "DROPMALFORMED", "PERMISSIVE"]
 Verify = Literal["crc", "none"]
 
-_EVENT_MAX = 2**63 - 1
+_POSITION_MAX = 2**63 - 1
 _KIB = 1024
 _UNITS = {"": 1, "k": _KIB, "m": _KIB**2, "g": _KIB**3}
 _PATH_OPTIONS = ("path", "paths")
@@ -52,7 +52,7 @@ class ReadOptions:
 
     @property
     def empty(self) -> bool:
-        """Whether ``start`` and ``end`` leave no event."""
+        """Whether ``start`` and ``end`` leave nothing."""
         return self.end is not None and self.end <= (self.start or 0)
 
 
@@ -100,8 +100,8 @@ def _choice(*allowed: str) -> Callable[[str], str]:
     return parse_choice
 
 
-def _event(text: str) -> int:
-    if not re.fullmatch(r"[0-9]{1,19}", text) or int(text) > _EVENT_MAX:
+def _position(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,19}", text) or int(text) > _POSITION_MAX:
         raise ValueError
     return int(text)
 
@@ -141,23 +141,25 @@ OPTIONS: tuple[Option, ...] = (
         "log",
         "detected",
         "`book`, `wal`",
-        "Format of the logs. By default that of the first path at which there is a log.",
+        "Format of the logs, if there are logs of both at the paths.",
         _choice("book", "wal"),
     ),
     Option(
         "start",
         "the first event or record",
         "an event number or an LSN, 0 to 2^63 - 1",
-        "First event to read, **inclusive**; of a WAL the LSN of the first record.",
-        _event,
+        "First event to read, **inclusive**; of a WAL the LSN of the first record, which must be"
+        " there.",
+        _position,
     ),
     Option(
         "end",
         "behind the last event or record",
         "an event number or an LSN, 0 to 2^63 - 1",
         "Event before which reading stops, **exclusive**: `start=10`, `end=20` reads events"
-        " 10 to 19. `end` not above `start` gives an empty DataFrame.",
-        _event,
+        " 10 to 19. `end` not above `start` gives an empty DataFrame. Of a WAL an LSN, as `start`:"
+        " both must lie between records.",
+        _position,
     ),
     Option(
         "columns",

@@ -5,21 +5,21 @@ Only paths that every node sees as files: no ``s3://`` or ``hdfs://``.
 
 from __future__ import annotations
 
-import errno
 import glob
 import json
 import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import unquote, urlsplit
 
-from deedbook import InvalidArgumentError, MissingError
+from deedbook import InvalidArgumentError
+from deedbook.formats import missing
 
-__all__ = ["Expand", "find_logs", "input_paths", "missing", "natural_key"]
+__all__ = ["find_logs", "input_paths", "natural_key"]
 
-Expand = Callable[[Path], list[Path]]
-"""From one existing path to the logs of one format in it, in reading order; none if none."""
+Log = TypeVar("Log")
 
 
 def input_paths(options: Mapping[str, str]) -> list[str]:
@@ -48,14 +48,14 @@ def input_paths(options: Mapping[str, str]) -> list[str]:
     return paths
 
 
-def find_logs(paths: list[str], expand: Expand) -> list[Path]:
-    """The logs at ``paths``, absolute, in the order of the paths.
+def find_logs(paths: list[str], expand: Callable[[Path], list[Log]]) -> list[Log]:
+    """The logs at ``paths``, in the order of the paths; ``expand`` finds those at an absolute one.
 
     A path that exists is taken literally, otherwise as a glob; of what a glob matches, whatever
     holds no log is passed over. Raises `MissingError` where a path leads to no log, and
     `InvalidArgumentError` for a URL that is not of a file.
     """
-    logs: list[Path] = []
+    logs: list[Log] = []
     for given in paths:
         path = _local(given)
         if os.path.lexists(path):
@@ -86,13 +86,6 @@ def natural_key(path: Path) -> tuple[tuple[tuple[int, int, str], ...], ...]:
         )
         for name in path.parts
     )
-
-
-def missing(reason: str, path: Path) -> MissingError:
-    """The error for a path that leads to no log."""
-    error = MissingError(errno.ENOENT, reason, str(path))
-    error.path = str(path)
-    return error
 
 
 def _local(given: str) -> Path:

@@ -10,7 +10,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from deedbook import CorruptError, InvalidArgumentError, MissingError
+from deedbook import CorruptError, InvalidArgumentError
 from deedbook.spark._format import Damaged, LogFormat, formats
 from deedbook.spark._options import ReadOptions, parse
 from deedbook.spark._paths import find_logs, input_paths
@@ -107,6 +107,7 @@ class DeedbookReader(DataSourceReader):
             CORRUPT_RECORD: f"{file}: bytes {damaged.offset} to {damaged.end}: {damaged.reason}",
             "path": file,
             "offset": damaged.offset,
+            "lsn": damaged.offset,
             "length": damaged.end - damaged.offset,
         }
         arrays: list[Any] = [
@@ -117,16 +118,21 @@ class DeedbookReader(DataSourceReader):
 
 
 def _detect(options: Mapping[str, str], parsed: ReadOptions) -> tuple[LogFormat, list[Path]]:
-    """The format and the logs at the paths."""
-    paths = input_paths(options)
+    """The format and the logs at the paths; `InvalidArgumentError` where they are of several."""
     candidates = [log for log in formats() if parsed.log in (None, log.name)]
-    for log in candidates:
-        try:
-            return log, find_logs(paths, log.expand)
-        except MissingError:
-            if log is candidates[-1]:
-                raise
-    raise AssertionError("there are formats")
+
+    def expand(path: Path) -> list[tuple[LogFormat, Path]]:
+        return [(log, found) for log in candidates for found in log.expand(path)]
+
+    found = find_logs(input_paths(options), expand)
+    log, first = found[0]
+    for other, path in found:
+        if other is not log:
+            raise InvalidArgumentError(
+                f"option log: there are logs of several formats, {log.name} at {first} and"
+                f" {other.name} at {path}; say which to read"
+            )
+    return log, [path for _, path in found]
 
 
 def _failfast(error: CorruptError, file: str) -> CorruptError:

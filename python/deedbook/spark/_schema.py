@@ -10,7 +10,7 @@ from pyspark.sql.types import DataType, StringType, StructField, StructType
 from deedbook import InvalidArgumentError
 from deedbook.spark._options import ReadOptions
 
-__all__ = ["CORRUPT_RECORD", "Column", "bind", "resolve"]
+__all__ = ["CORRUPT_RECORD", "Column", "bind", "on_request", "resolve"]
 
 CORRUPT_RECORD = ""
 """Stands in a binding for the column that describes damage; no column has this name."""
@@ -25,6 +25,12 @@ class Column:
     meaning: str
     default: bool = True
     never_null: tuple[str, ...] = ("FAILFAST", "DROPMALFORMED")
+
+
+def on_request(name: str, type: DataType, meaning: str) -> Column:
+    """A column that says where a row comes from: not read by default, known for damage as well."""
+    never_null = ("FAILFAST", "DROPMALFORMED", "PERMISSIVE")
+    return Column(name, type, meaning, default=False, never_null=never_null)
 
 
 def resolve(columns: Sequence[Column], options: ReadOptions) -> StructType:

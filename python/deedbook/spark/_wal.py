@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import BinaryType, LongType, StringType
 
-from deedbook import Wal, WalSplit
+from deedbook import Damage, NotALogError, OutOfRangeError, Wal, WalSplit
 from deedbook.formats import detect
-from deedbook.spark._format import Damaged
+from deedbook.spark._format import Damaged, batches_and_damage
 from deedbook.spark._options import ReadOptions
 from deedbook.spark._paths import natural_key
-from deedbook.spark._schema import Column
+from deedbook.spark._schema import Column, on_request
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,29 +41,23 @@ class WalFormat:
         Column(
             "lsn",
             LongType(),
-            "Log sequence number: the byte of the log at which the record begins.",
-        ),
-        Column("payload", BinaryType(), "The payload."),
-        Column(
-            "path",
-            StringType(),
-            "The log: its directory, or its file.",
-            default=False,
+            "Log sequence number: the byte of the log at which the record begins; in a row for"
+            " damage, the damage.",
             never_null=("FAILFAST", "DROPMALFORMED", "PERMISSIVE"),
         ),
-        Column(
+        Column("payload", BinaryType(), "The payload."),
+        on_request("path", StringType(), "The log: its directory, or its file."),
+        on_request(
             "length",
             LongType(),
             "Bytes of the record with its header; in a row for damage, of the damage.",
-            default=False,
-            never_null=("FAILFAST", "DROPMALFORMED", "PERMISSIVE"),
         ),
     )
 
     def expand(self, path: Path) -> list[Path]:
-        """The logs at a path: a directory of segments, a file, or a directory of such."""
+        """The logs at a path: a directory of segments, a file, or a directory of directories."""
         if not path.is_dir():
-            return [path] if detect(path) == "wal" else []
+            return [path] if _is_single(path) else []
         if detect(path) == "wal":
             return [path]
         children = sorted((child for child in path.iterdir() if child.is_dir()), key=natural_key)
@@ -72,11 +66,19 @@ class WalFormat:
     def plan(self, log: Path, options: ReadOptions) -> list[InputPartition]:
         """Cut the log between records; what lies behind damage is a part of its own.
 
-        Raises `deedbook.OutOfRangeError` for a ``start`` or ``end`` inside of a record.
+        Raises `deedbook.OutOfRangeError` for a ``start`` or ``end`` inside of a record, and for a
+        ``start`` that was dropped: what the reader counts on is not there any more.
         """
         with Wal.open(log) as wal:
+            if options.start is not None and options.start < wal.head:
+                error = OutOfRangeError(
+                    f"option start: lsn {options.start} was dropped, {log} begins at {wal.head}"
+                )
+                error.format, error.path = "wal", str(log)
+                raise error
             splits = wal.splits(options.split_size, options.start, options.end)
-        return [WalPartition(split) for split in splits]
+        parts = (_within(split, options) for split in splits)
+        return [WalPartition(part) for part in parts if part is not None]
 
     def file(self, partition: InputPartition) -> str:
         """Path of the log."""
@@ -86,8 +88,6 @@ class WalFormat:
         self, partition: InputPartition, columns: Sequence[str], options: ReadOptions
     ) -> Iterator[pa.RecordBatch | Damaged]:
         """Read the records of a partition; see `LogFormat.read`."""
-        import pyarrow as pa
-
         assert isinstance(partition, WalPartition)
         stream = partition.split().batches(
             columns=columns or ("lsn",),
@@ -96,16 +96,31 @@ class WalFormat:
             on_corrupt="raise" if options.mode == "FAILFAST" else "skip",
             verify=options.verify,
         )
-        reported = 0
-        while True:
-            batch = next(stream, None)
-            damages = stream.damages[reported:]
-            reported += len(damages)
-            for damage in damages:
-                yield Damaged(damage.offset, damage.end, damage.reason)
-            if batch is None:
-                return
-            yield pa.record_batch(batch)
+        yield from batches_and_damage(stream, _describe)
+
+
+def _is_single(path: Path) -> bool:
+    """Whether a file is a log. Of other files only opening tells: it looks for a record."""
+    try:
+        if detect(path) != "wal":
+            return False
+        Wal.open(path).close()
+    except NotALogError:
+        return False
+    return True
+
+
+def _within(split: WalSplit, options: ReadOptions) -> WalSplit | None:
+    """The split, and of the one behind damage, where no border is known, what was asked for."""
+    if split.records is not None:
+        return split
+    lsn = max(split.lsn, options.start or 0)
+    end = split.end if options.end is None else min(split.end, options.end)
+    return WalSplit(split.path, lsn, end, None) if lsn < end else None
+
+
+def _describe(damage: Damage) -> Damaged:
+    return Damaged(damage.offset, damage.end, damage.reason)
 
 
 WAL = WalFormat()
