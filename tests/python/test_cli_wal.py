@@ -151,11 +151,211 @@ def test_a_closed_pipe_is_quiet(path: Path) -> None:
 
 
 def test_what_is_for_the_other_format_is_refused(path: Path, tmp_path: Path) -> None:
-    assert "--resume goes by event" in deedbook("append", path, "--resume", input=b"", code=2)[1]
-    deedbook("append", tmp_path / "book", input=b"1\n")
-    assert (
-        "holds a book"
-        in deedbook("append", "--log", "wal", tmp_path / "book", input=b"", code=2)[1]
-    )
-    err = deedbook("truncate", tmp_path / "book", "--from", "0", code=2)[1]
+    err = deedbook("append", path, "--resume", input=b"", code=2)[1]
+    assert "--resume is for books" in err and "deedbook info --json" in err
+    assert "for books" in deedbook("append", path, "--epoch", "1", input=b"", code=2)[1]
+    assert "holds a wal" in deedbook("append", "--log", "book", path, input=b"1\n", code=2)[1]
+    book = tmp_path / "book"
+    deedbook("append", book, input=b"1\n")
+    err = deedbook("append", "--log", "wal", book, input=b"", code=2)[1]
     assert "holds a book" in err
+    for args in (["truncate", "--from", "0"], ["retain", "--consumed"], ["consumers"]):
+        assert "holds a book" in deedbook(*args, book, code=2)[1]
+    assert "for --log wal" in deedbook("append", book, "--single-file", input=b"", code=2)[1]
+    assert len(deedbook("cat", book)[0].splitlines()) == 1
+
+
+def test_an_unclear_path_is_one_line(path: Path, tmp_path: Path) -> None:
+    deedbook("append", tmp_path / "book", input=b"1\n")
+    (tmp_path / "empty").mkdir()
+    both = tmp_path / "both"
+    both.mkdir()
+    (both / "book.log").write_bytes((tmp_path / "book" / "book.log").read_bytes())
+    (both / f"{0:020d}.wal").write_bytes(b"")
+    (tmp_path / "other.log").write_bytes((tmp_path / "book" / "book.log").read_bytes())
+    (tmp_path / "link").symlink_to(tmp_path / "other.log")
+    os.mkfifo(tmp_path / "fifo")
+    said = {
+        "none": "No such file",
+        "empty": "no log there",
+        "both": "holds both a book",
+        "other.log": "not named book.log",
+        "link": "not a regular file",
+        "fifo": "not a regular file",
+        f"{'both'}/{0:020d}.wal": "name its directory",
+    }
+    for name, words in said.items():
+        for command in ("info", "cat", "verify", "repair"):
+            err = deedbook(command, tmp_path / name, code=2)[1]
+            assert words in err and err.count("\n") == 1, (name, command, err)
+    for command in ("truncate", "retain", "consumers"):
+        option = {"truncate": ["--from", "0"], "retain": ["--consumed"]}.get(command, [])
+        assert "no log there" in deedbook(command, tmp_path / "empty", *option, code=2)[1]
+    assert sorted(os.listdir(tmp_path / "empty")) == []
+
+
+def test_a_file_of_lines_named_as_the_log_is_refused_and_kept(tmp_path: Path) -> None:
+    # `deedbook append events.jsonl events.wal`: the arguments in the wrong order.
+    lines = tmp_path / "events.jsonl"
+    lines.write_bytes(LINES)
+    assert "not a write-ahead log" in deedbook("append", lines, input=b"1\n", code=2)[1]
+    assert "not a write-ahead log" in deedbook("info", lines, code=2)[1]
+    assert lines.read_bytes() == LINES
+
+
+def test_a_log_that_is_gone_is_told(path: Path) -> None:
+    if path.is_file():
+        path.unlink()
+    else:
+        for file in path.glob("*.wal"):
+            file.unlink()
+    err = deedbook("append", path, input=b"1\n", code=1)[1]
+    assert "lost acknowledged records" in err
+    assert "lost acknowledged records" in deedbook("cat", path, code=1)[1]
+
+
+def test_a_torn_tail_is_cut_and_told(path: Path) -> None:
+    with Wal.open(path) as wal:
+        end, last = wal.end, Path(wal.segment_paths[-1])
+    with open(last, "ab") as file:
+        file.write(b"\1\2\3\4\x20\0\0\0half of a rec")
+    assert "torn tail of 21 bytes" in deedbook("info", path)[0]
+    out, _ = deedbook("verify", path, code=1)
+    assert ": torn, 300 records" in out
+    assert len(deedbook("cat", path)[0].splitlines()) == 300
+    err = deedbook("append", path, input=b"1\n")[1]
+    assert f"cut a torn tail of 21 bytes behind byte {end:,}" in err
+    assert ": ok, 301 records" in deedbook("verify", path)[0]
+
+
+def test_ranges_may_reach_beyond_the_end(path: Path) -> None:
+    with Wal.open(path) as wal:
+        end = wal.end
+    assert deedbook("cat", path, f"{end}:")[0] == ""
+    assert deedbook("cat", path, f"{end + 5000}:")[0] == ""
+    assert len(deedbook("cat", path, f"0:{end + 5000}", "--raw")[0].splitlines()) == 300
+    assert deedbook("cat", path, "15:45", "--reverse", "--raw")[0] == '{"n":2}\n{"n":1}\n'
+    # Following ends at once where what was asked for is there.
+    assert deedbook("cat", path, "15:45", "--follow", "--raw")[0] == '{"n":1}\n{"n":2}\n'
+    assert len(deedbook("cat", path, f":{end}", "--follow")[0].splitlines()) == 300
+
+
+def test_what_another_process_appends_is_followed(path: Path) -> None:
+    with Wal.open(path) as wal:
+        end = wal.end
+    process = subprocess.Popen(
+        [sys.executable, "-m", "deedbook", "cat", str(path), f"{end}:", "--follow", "--raw"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    for line in (b"[1]\n", b"[2]\n"):
+        deedbook("append", path, input=line)
+        assert process.stdout.readline() == line
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130 and b"Traceback" not in err
+
+
+def test_payloads_of_any_bytes_are_shown(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    with Wal.create(path) as wal:
+        wal.append_many([b"\xff\x1b[2J", b"", "grün".encode()])
+    assert deedbook("cat", path)[0] == "0\t\\xff\\x1b[2J\n14\t\n22\tgrün\n"
+    shown = [json.loads(line) for line in deedbook("cat", path, "--json")[0].splitlines()]
+    assert shown == [
+        {"lsn": 0, "payload_base64": "/xtbMko="},
+        {"lsn": 14, "payload": ""},
+        {"lsn": 22, "payload": "grün"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("durability", "acks"),
+    [("always", [18, 36, 45]), ("manual", [45]), ("none", []), ("bytes:30", [36, 45])],
+)
+def test_acks_tell_the_byte_to_which_the_log_is_durable(
+    tmp_path: Path, durability: str, acks: list[int]
+) -> None:
+    file = tmp_path / "lines"
+    file.write_bytes(b"1\n2\n3\n4\n5\n")
+    args = ("--log", "wal", "--acks", "--batch", "2", "--durability", durability)
+    out, _ = deedbook("append", *args, tmp_path / "log", file)
+    assert [int(line) for line in out.splitlines()] == acks
+    assert len(deedbook("cat", tmp_path / "log")[0].splitlines()) == 5
+
+
+def test_append_tells_where_its_lines_are(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    args = ("append", "--log", "wal", "--skip-invalid", "--json", path)
+    assert json.loads(deedbook(*args, input=b"1\nno\n22\n")[0]) == {
+        "ok": True,
+        "path": str(path),
+        "appended": 2,
+        "invalid_lines": 1,
+        "invalid_at": [2],
+        "interrupted": False,
+        "first_lsn": 0,
+        "end": 19,
+        "durable_end": 19,
+    }
+    assert json.loads(deedbook(*args, input=b"3\n")[0])["first_lsn"] == 19
+    file = path / f"{0:020d}.wal"
+    assert "is a file of" in deedbook("append", path, file, "--no-validate", code=2)[1]
+
+
+def test_consumers_are_listed_set_and_removed(path: Path) -> None:
+    assert deedbook("consumers", path)[0] == ""
+    deedbook("consumers", path, "--set", "backup", "15")
+    told = json.loads(deedbook("consumers", path, "--set", "copy", "end", "--json")[0])
+    with Wal.open(path) as wal:
+        assert told["consumers"] == {"backup": 15, "copy": wal.end} == wal.consumers()
+    assert deedbook("consumers", path)[0].splitlines()[0] == "backup  15"
+    assert "lies inside" in deedbook("consumers", path, "--set", "copy", "16", code=2)[1]
+    assert "neither an LSN" in deedbook("consumers", path, "--set", "copy", "x", code=2)[1]
+    assert "no consumer 'none'" in deedbook("consumers", path, "--remove", "none", code=2)[1]
+    deedbook("consumers", path, "--remove", "backup")
+    assert len(deedbook("consumers", path)[0].splitlines()) == 1
+
+
+def test_segments_are_dropped_by_size_age_and_consumers(path: Path) -> None:
+    if path.is_file():
+        err = deedbook("retain", path, "--max-bytes", "1k", code=2)[1]
+        assert "no prefix to drop" in err
+        return
+    assert "give --max-bytes" in deedbook("retain", path, code=2)[1]
+    assert "is not an age" in deedbook("retain", path, "--max-age", "7y", code=2)[1]
+    assert "dropped 0 records" in deedbook("retain", path, "--max-age", "7d")[0]
+    deedbook("consumers", path, "--set", "slow", "1023", code=2)
+    lsns = [int(line.split("\t")[0]) for line in deedbook("cat", path)[0].splitlines()]
+    deedbook("consumers", path, "--set", "slow", lsns[100])
+    told = json.loads(deedbook("retain", path, "--max-bytes", "1k", "--json")[0])
+    assert 0 < told["head"] <= lsns[100] and told["dropped_bytes"] == told["head"]
+    assert told["dropped_records"] + told["records"] == 300
+    deedbook("consumers", path, "--remove", "slow")
+    told = json.loads(deedbook("retain", path, "--max-bytes", "1k", "--json")[0])
+    assert 1024 <= told["end"] - told["head"] <= 1024 + 2 * 512
+    deedbook("consumers", path, "--set", "done", "end")
+    assert "are left of" in deedbook("retain", path, "--consumed")[0]
+
+
+def test_a_writer_is_seen_and_keeps_others_out(path: Path) -> None:
+    with Wal.open(path, "a"):
+        assert f"process {os.getpid()}" in deedbook("info", path)[0]
+        assert json.loads(deedbook("info", path, "--json")[0])["writer"] == {
+            "held": True,
+            "pid": os.getpid(),
+        }
+        for args in (["append"], ["truncate", "--from", "0"], ["consumers", "--remove", "x"]):
+            assert str(os.getpid()) in deedbook(*args, path, input=b"1\n", code=2)[1]
+    assert json.loads(deedbook("info", path, "--json")[0])["writer"]["held"] is False
+
+
+def test_logs_of_both_formats_are_verified_in_one_call(path: Path, tmp_path: Path) -> None:
+    deedbook("append", tmp_path / "book", input=b"1\n")
+    out, _ = deedbook("verify", path, tmp_path / "book", "--json")
+    reports = [json.loads(line) for line in out.splitlines()]
+    assert [report["ok"] for report in reports] == [True, True]
+    assert (reports[0]["records"], reports[1]["deeds"]) == (300, 1)
+    out, err = deedbook("verify", path, tmp_path / "none", tmp_path / "book", code=2)
+    assert out.count(": ok, ") == 2 and "none" in err
