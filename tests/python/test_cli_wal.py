@@ -261,12 +261,12 @@ def test_payloads_of_any_bytes_are_shown(tmp_path: Path) -> None:
     path = tmp_path / "log"
     with Wal.create(path) as wal:
         wal.append_many([b"\xff\x1b[2J", b"", "grün".encode()])
-    assert deedbook("cat", path)[0] == "0\t\\xff\\x1b[2J\n14\t\n22\tgrün\n"
+    assert deedbook("cat", path)[0] == "0\t\\xff\\x1b[2J\n13\t\n21\tgrün\n"
     shown = [json.loads(line) for line in deedbook("cat", path, "--json")[0].splitlines()]
     assert shown == [
         {"lsn": 0, "payload_base64": "/xtbMko="},
-        {"lsn": 14, "payload": ""},
-        {"lsn": 22, "payload": "grün"},
+        {"lsn": 13, "payload": ""},
+        {"lsn": 21, "payload": "grün"},
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from spark_cluster import local_session, require_spark, run_driver, standalone_c
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
-from deedbook import Wal
+from deedbook import Book, Wal
 
 pytestmark = pytest.mark.spark
 
@@ -100,6 +101,73 @@ def test_a_dropped_prefix_and_a_directory_of_logs(spark: Any, tmp_path: Path) ->
     with Wal.create(single, single_file=True) as wal:
         wal.append_many([b"x", b"y"])
     assert [bytes(row.payload) for row in load(spark, single).collect()] == [b"x", b"y"]
+
+
+def test_a_missing_segment_is_damage(spark: Any, log: Path, tmp_path: Path) -> None:
+    rows = rows_of(log)
+    copy = tmp_path / "copy"
+    shutil.copytree(log, copy)
+    (copy / f"{3:020d}.wal").unlink()
+    with pytest.raises(Exception, match="DROPMALFORMED or PERMISSIVE reads on"):
+        load(spark, copy).collect()
+    got = load(spark, copy, mode="PERMISSIVE").collect()
+    told = [row for row in got if row["_corrupt_record"] is not None]
+    # A row for damage says where it is.
+    assert told and all(row.payload is None for row in told)
+    assert 2 * SEGMENT_BYTES < told[0].lsn <= 3 * SEGMENT_BYTES
+    read = {(row.lsn, bytes(row.payload)) for row in got if row["_corrupt_record"] is None}
+    before = {(lsn, payload) for lsn, payload in rows if lsn + 8 + len(payload) <= told[0].lsn}
+    assert before <= read <= set(rows)
+
+
+def test_a_start_that_was_dropped_is_an_error(spark: Any, tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    with Wal.create(path, segment_bytes=4096) as wal:
+        lsns = [wal.append(b"%d" % i) for i in range(1000)]
+        wal.sync()
+        wal.truncate_before(lsns[600])
+        end = wal.end
+    with pytest.raises(Exception, match=f"lsn {lsns[10]} was dropped, .* begins at {lsns[600]}"):
+        load(spark, path, start=lsns[10]).count()
+    assert load(spark, path, start=lsns[600]).count() == 400
+    assert load(spark, path, start=lsns[600], end=lsns[601]).head().payload == b"600"
+    assert load(spark, path, start=end).count() == 0
+    assert load(spark, path, start=end + 5000).count() == 0
+
+
+def test_partitions_follow_the_split_size_and_the_segments(spark: Any, log: Path) -> None:
+    with Wal.open(log) as wal:
+        most = len(wal.segment_paths)
+        finer = len(wal.splits(64 << 10))
+    frame = load(spark, log, splitSize="64k", batchRows=100, batchBytes="4k", verify="none")
+    assert frame.rdd.getNumPartitions() == finer > most
+    assert frame.count() == RECORDS
+    got = [(row.lsn, bytes(row.payload)) for row in frame.collect()]
+    assert got == rows_of(log)  # in the order of the log
+
+
+def test_what_is_no_log_is_passed_over_in_a_glob_and_two_formats_are_refused(
+    spark: Any, tmp_path: Path
+) -> None:
+    for name in ("a.wal", "b.wal"):
+        with Wal.create(tmp_path / name, single_file=True) as wal:
+            wal.append(name.encode())
+    frame = load(spark, tmp_path / "*.wal", columns="path,lsn,payload")
+    got = [(row.path, bytes(row.payload)) for row in frame.collect()]
+    assert got == [(str(tmp_path / n), n.encode()) for n in ("a.wal", "b.wal")]
+    both = tmp_path / "both"
+    both.mkdir()
+    with Wal.create(both / "wal") as wal:
+        wal.append(b"record")
+    with Book.create(both / "book") as book:
+        book.append(b"deed")
+    with pytest.raises(Exception, match="logs of several formats"):
+        load(spark, both)
+    assert load(spark, both, log="wal").head().payload == b"record"
+    assert load(spark, both, log="book").head().jam == b"deed"
+    (both / "other").mkdir()
+    with pytest.raises(Exception, match="no log there"):
+        load(spark, both / "other")
 
 
 DRIVER = """
