@@ -177,3 +177,27 @@ fn salvage_copies_what_lies_behind_a_missing_segment() {
     let copied = all(&Wal::open(&copy).unwrap());
     assert_eq!(copied.last().unwrap().1, [29; 20]);
 }
+
+/// Opening reads what was not synced, whatever lies before it.
+#[test]
+fn opening_after_a_crash_looks_at_the_unsynced_tail_alone() {
+    for records in [100, 20_000] {
+        let dir = TempDir::new().unwrap();
+        let (path, copy) = (dir.path().join("log"), dir.path().join("copy"));
+        let wal = options(LAYOUTS[2]).open(&path, Mode::Create).unwrap();
+        (0..records).for_each(|i| assert!(wal.append(&payload(i)).is_ok()));
+        wal.sync().unwrap();
+        (0..10).for_each(|i| assert!(wal.append(&payload(i)).is_ok()));
+        // The files as they are now are what a crash leaves.
+        let copied = std::process::Command::new("cp").arg("-r").arg(&path).arg(&copy).status();
+        assert!(copied.unwrap().success());
+        let crashed = Wal::open(&copy).unwrap();
+        assert_eq!(
+            (crashed.recovery().scanned_records, crashed.len().unwrap()),
+            (10, records + 10)
+        );
+        wal.close().unwrap();
+        let closed = Wal::open(&path).unwrap();
+        assert_eq!((closed.recovery().scanned_records, closed.len().unwrap()), (0, records + 10));
+    }
+}
