@@ -937,41 +937,41 @@ class Wal:
     @property
     def recovery(self) -> WalRecoveryReport:
         """What opening found and did."""
-    def append(self, payload: Buffer, /) -> int:
+    def append(self, payload: Buffer) -> int:
         """Append one record and return its LSN.
 
         When this returns, the record survives the death of the process, and with durability
         ``"always"`` a power cut. Raises TooLargeError, PoisonedError, ReadOnlyError, IoError.
         """
-    def commit(self, payload: Buffer, /) -> int:
+    def commit(self, payload: Buffer) -> int:
         """Append one record and sync, whatever the durability. Returns its LSN.
 
         Threads that commit at once share one fsync.
         """
-    def append_many(self, payloads: Iterable[Buffer] | Any, /) -> tuple[int, int]:
+    def append_many(self, payloads: Iterable[Buffer] | Any) -> tuple[int, int]:
         """Append all payloads of an iterable, or of an Arrow array or table (column ``payload``).
 
         Returns the LSN of the first record and the byte behind the last one. What came before an
         error stays appended.
         """
-    def append_batch(self, payloads: Iterable[Buffer], /) -> list[int]:
+    def append_batch(self, payloads: Iterable[Buffer]) -> list[int]:
         """Append payloads with one write, all or nothing for a caller that is told it succeeded.
 
         Returns their LSNs. After a crash before the sync, a part of them may be there; see
         :meth:`append_atomic`.
         """
-    def append_atomic(self, parts: Iterable[Buffer], /) -> int:
+    def append_atomic(self, parts: Iterable[Buffer]) -> int:
         """Append payloads packed into one record: after a crash all of them are there, or none.
 
         Returns the record's LSN; :attr:`Record.parts` takes it apart.
         """
     def sync(self) -> None:
         """Return when every record appended so far is on stable storage."""
-    def wait_durable(self, lsn: int, /) -> None:
+    def wait_durable(self, lsn: int) -> None:
         """Return when the record at an LSN is on stable storage; syncs if nobody else does."""
     def refresh(self) -> int:
         """Look for records that other processes appended; returns the end."""
-    def read(self, lsn: int, /) -> bytes:
+    def read(self, lsn: int) -> bytes:
         """The payload of the record that begins at an LSN.
 
         Raises OutOfRangeError for what is no record's beginning, was dropped, or lies behind the

@@ -28,10 +28,12 @@ const SALVAGE_BATCH_BYTES: usize = 4 << 20;
 /// single file `NAME.cut-BYTE`). Segments behind a gap are renamed to `*.wal.cut`, and a head
 /// marker that only the mark still knows is written again. A clean log stays as it is.
 pub fn repair(path: impl AsRef<Path>, options: &Options) -> Result<RepairReport> {
+    let place = place_of(path.as_ref(), options)?;
+    // Only an existing log, and nothing that is none; what there is to cut is decided under the
+    // lock.
+    let careful = Options { recovery: Recovery::Valid, ..options.clone() };
+    drop(look_at(&careful, &place, Access::Read, Depth::Quick).map_err(|e| e.of(FORMAT))?);
     let options = Options { recovery: Recovery::Spec, ..options.clone() };
-    let place = place_of(path.as_ref(), &options)?;
-    // Only an existing log; what there is to cut is decided under the lock.
-    drop(look_at(&options, &place, Access::Read, Depth::Quick).map_err(|e| e.of(FORMAT))?);
     let log = place.log.clone();
     // Opening does the cutting, but checks every record first: it cuts what `verify` complains
     // about.
