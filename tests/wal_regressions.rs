@@ -5,10 +5,10 @@
 mod harness;
 
 use deedbook::storage::sim::{Call, Fault, Sim, What};
-use deedbook::wal::{Layout, Lsn, Mode, Options, Wal};
-use deedbook::{Durability, Durable, ErrorKind};
+use deedbook::wal::{Layout, Lsn, Mode, OnCorrupt, Options, Wal, salvage, verify};
+use deedbook::{Durability, Durable, ErrorKind, Verdict};
 
-use harness::wal::{SEGMENTS, SINGLE, TINY, WalSubject};
+use harness::wal::{SEGMENTS, SINGLE, TINY, WalSubject, read_all};
 use harness::{How, Subject, mix};
 
 const MANUAL: How = How { durability: Durability::Manual, acknowledged: false };
@@ -205,6 +205,43 @@ fn a_torn_record_behind_a_new_head_is_torn() {
     }
 }
 
+/// The book's find, here too: a power cut lost one page in the middle of what nobody had
+/// acknowledged, and behind it lay intact records. All who look stop in front of it.
+#[test]
+fn a_torn_tail_ends_at_its_first_damage_for_all_who_look() {
+    for subject in [&SINGLE, &SEGMENTS] {
+        let disk = Sim::new();
+        let (wal, _) = five(subject, &disk, MANUAL);
+        // Up to the end of a segment of 600 bytes, and then three to each.
+        assert_eq!(wal.append(&[9; 302]).unwrap().0 + 310, 600);
+        (5..25).for_each(|n| assert!(wal.append(&[n; 192]).is_ok()));
+        let all = read_all(&wal).unwrap();
+        let crashes = disk.crashes();
+        let mut shorter = 0;
+        for index in 0..100 {
+            let after = crashes.build(&crashes.sample(mix(index)));
+            let options = subject.options(&after, MANUAL);
+            let reader = options.open(subject.path, Mode::Read).unwrap();
+            let kept = reader.len().unwrap() as usize;
+            let mut skipping = reader.cursor(None, None, OnCorrupt::Skip).unwrap();
+            let mut read = 0;
+            while skipping.next().unwrap().is_some() {
+                read += 1;
+            }
+            let report = verify(subject.path, &options, |_, _| Ok(())).unwrap();
+            let copied = salvage(subject.path, "/copy", &options, |_, _| Ok(())).unwrap();
+            let seen = [read, report.records as usize, copied.records as usize];
+            assert_eq!(seen, [kept; 3], "{}, {index}: {report:?}", subject.name);
+            assert_ne!(report.verdict, Verdict::Corrupt, "{}, {index}: {report:?}", subject.name);
+            drop(reader);
+            let wal = subject.wal(&after, MANUAL).unwrap();
+            assert_eq!(read_all(&wal).unwrap(), all[..kept], "{}, {index}", subject.name);
+            shorter += usize::from(report.verdict == Verdict::Torn);
+        }
+        assert!(shorter > 50);
+    }
+}
+
 /// Found by a slip of the hand: the arguments of `deedbook append` in the wrong order name a file of
 /// lines as the log. Nothing in it is a record, so all of it was a torn tail, and was cut away.
 #[test]
@@ -246,4 +283,36 @@ fn a_single_file_that_is_gone_is_told_and_not_replaced() {
     assert_eq!(Wal::append_to(&path).unwrap_err().kind(), ErrorKind::LostRecords);
     assert_eq!(Wal::open(&path).unwrap_err().kind(), ErrorKind::LostRecords);
     assert!(!path.exists());
+}
+
+/// Found by reading: a consumer stood above the end that a truncation, or a crash, left. Records that
+/// it had never seen came to lie below its position, and dropping a prefix took them.
+#[test]
+fn no_crash_leaves_a_consumer_above_records_that_it_never_saw() {
+    for subject in [&SEGMENTS, &TINY] {
+        let disk = Sim::new();
+        let (wal, lsns) = five(subject, &disk, MANUAL);
+        disk.record();
+        let unsynced = wal.append(&[5; 50]).unwrap();
+        wal.set_consumer("c", unsynced).unwrap();
+        wal.sync().unwrap();
+        wal.truncate_from(lsns[2]).unwrap();
+        (100..105).for_each(|n| assert!(wal.append(&[n; 50]).is_ok()));
+        wal.sync().unwrap();
+        let mut lowered = 0;
+        for (call, disk) in disk.recorded().iter().enumerate() {
+            let crashes = disk.crashes();
+            for index in 0..20 {
+                let wal = subject.wal(&crashes.build(&crashes.sample(mix(index))), MANUAL).unwrap();
+                (200..205).for_each(|n| assert!(wal.append(&[n; 50]).is_ok()));
+                let Some(&stands) = wal.consumers().unwrap().get("c") else { continue };
+                for record in read_all(&wal).unwrap() {
+                    let seen = record.bytes[0] < 100;
+                    assert!(seen || record.ordinal >= stands.0, "call {call}, crash {index}");
+                }
+                lowered += u64::from(stands < unsynced);
+            }
+        }
+        assert!(lowered > 20);
+    }
 }

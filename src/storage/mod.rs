@@ -71,6 +71,10 @@ pub trait File: Send + Sync + fmt::Debug {
     fn modified(&self) -> io::Result<Option<SystemTime>> {
         Ok(None)
     }
+    /// Have [`File::modified`] say now, where writes need not have moved it.
+    fn touch(&self) -> io::Result<()> {
+        Ok(())
+    }
     /// Read at most `buf.len()` bytes; 0 only at the end of the file.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
     /// Write at most `buf.len()` bytes; they survive the death of the process.

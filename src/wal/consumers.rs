@@ -68,10 +68,25 @@ impl Shared {
         if consumers == before {
             return Ok(());
         }
+        self.store_consumers(&consumers)
+    }
+
+    fn store_consumers(&self, consumers: &BTreeMap<String, Lsn>) -> Result<()> {
         let path = self.consumers_path();
         let options = &self.options;
-        replace(&*options.storage, &path, encode(&consumers).as_bytes(), options.file_mode)
+        replace(&*options.storage, &path, encode(consumers).as_bytes(), options.file_mode)
             .map_err(|e| Error::io("store the consumers", &path, e).of(FORMAT))
+    }
+
+    /// Have nobody need more than there is, durably: the records that come to lie there next are
+    /// others, which nobody has seen. The caller holds the consumers, and nobody appends.
+    pub(super) fn lower_consumers(&self, end: u64) -> Result<()> {
+        let before = self.consumers()?;
+        if before.values().all(|lsn| lsn.0 <= end) {
+            return Ok(());
+        }
+        let lowered = before.into_iter().map(|(name, lsn)| (name, lsn.min(Lsn(end)))).collect();
+        self.store_consumers(&lowered)
     }
 
     fn consumers_path(&self) -> PathBuf {

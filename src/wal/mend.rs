@@ -112,18 +112,23 @@ pub fn salvage(
 }
 
 /// Cursors over the segments behind gaps, a run without gaps each. A run may begin inside of a
-/// record, so its first records are those whose chain is believed.
+/// record, so its first records are those whose chain is believed. What lies above the mark is a
+/// torn tail, of which nothing behind a gap counts.
 fn behind_gaps(options: &Options, place: &Place, looked: &Looked) -> Result<Vec<Cursor>> {
     let Some(segments) = &looked.segments else { return Ok(Vec::new()) };
     let bytes = looked.layout.segment_bytes().unwrap_or(u64::MAX);
     let index = Arc::new(Mutex::new(vouched(options, place, looked.mark.as_ref(), Access::Read)));
     let known_end = looked.findings.durable_end;
+    let fail = |e| Error::io("look at the log", &place.log, e);
     let mut cursors = Vec::new();
-    for run in segments.stray_runs() {
+    for run in segments.stray_runs().map_err(fail)? {
         let start = run.start.saturating_mul(bytes);
+        if known_end.is_some_and(|end| start >= end) {
+            continue;
+        }
         let file: Arc<dyn File> = Arc::new(segments.over(run));
-        let end = file.len().map_err(|e| Error::io("look at the log", &place.log, e))?;
-        let borders = Borders { index: index.clone(), known_end, durable_end: None };
+        let end = file.len().map_err(fail)?;
+        let borders = Borders { index: index.clone(), known_end, durable_end: known_end };
         let (skip, codec) = (OnCorrupt::Skip, looked.codec);
         cursors.push(Cursor::new(file, &place.log, codec, start, end, skip, borders));
     }

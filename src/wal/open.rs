@@ -144,6 +144,14 @@ impl Wal {
             recovery,
         });
         let wal = Self { _owner: Arc::new(Owner(shared.clone())), shared };
+        if mode != Mode::Read {
+            // A crash or a repair may have taken records that a consumer had seen.
+            match wal.shared.lower_consumers(tip.end) {
+                // Truncations refuse it; appending and reading go on.
+                Err(e) if e.kind() == ErrorKind::Corrupt => {}
+                lowered => lowered?,
+            }
+        }
         if let (Durability::Interval(interval), true) = (durability, mode != Mode::Read) {
             background::start(&wal.shared, interval)
                 .map_err(|e| Error::io("start the sync thread", &wal.shared.place.log, e))?;

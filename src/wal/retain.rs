@@ -18,7 +18,8 @@ use crate::error::{Error, ErrorKind, Result};
 pub struct Retention {
     /// Drop the oldest segments as long as what is left has at least so many bytes.
     pub bytes_max: Option<u64>,
-    /// Drop segments whose newest record is older, by the clock's time at its write.
+    /// Drop segments whose newest record is older, by the clock's time when the log went on in the
+    /// next one.
     pub age_max: Option<Duration>,
     /// Drop segments that every named consumer has passed. Without consumers that is none.
     pub consumed: bool,
@@ -27,12 +28,14 @@ pub struct Retention {
 type Hook = dyn Fn(u64, &Path) -> io::Result<()> + Send + Sync;
 
 /// Called with the number and the path of every segment before it is removed. If it fails, nothing
-/// is removed and the head stays where it is.
+/// is removed and the head stays where it is. Appends and reads go on meanwhile; truncating the log
+/// or setting its consumers from within would wait for itself.
 #[derive(Clone)]
 pub struct Archive(Arc<Hook>);
 
 impl Archive {
-    /// A hook. It may be called again for a segment that it got already, after a crash.
+    /// A hook. It may be called again for a segment that it got already: after a crash, or after it
+    /// failed for a later one.
     pub fn new(hook: impl Fn(u64, &Path) -> io::Result<()> + Send + Sync + 'static) -> Self {
         Self(Arc::new(hook))
     }
@@ -125,10 +128,16 @@ impl Shared {
         Ok(cursor.position())
     }
 
-    /// Hand the whole segments below `head` to the archive.
-    pub(super) fn archive_below(&self, segments: &Segments, first: u64) -> Result<()> {
-        let Some(Archive(hook)) = &self.options.archive else { return Ok(()) };
-        for index in segments.range().start..first {
+    /// Hand the segments that hold nothing from `lsn` on to the archive. The caller holds the
+    /// consumers, so that no other truncation can begin; appends go on meanwhile.
+    pub(super) fn archive_before(&self, lsn: Lsn) -> Result<()> {
+        let (Some(Archive(hook)), Some(segments)) = (&self.options.archive, &self.segments) else {
+            return Ok(());
+        };
+        self.locate(self.state().tip, lsn)?;
+        self.check_durable(lsn, lsn.0)?;
+        let bytes = self.layout.segment_bytes().unwrap_or(u64::MAX);
+        for index in segments.range().start..lsn.0 / bytes {
             hook(index, &segments.path(index)).map_err(|e| {
                 let doing = format!("archive segment {}", segment_name(index));
                 Error::io(&doing, &segments.path(index), e).of(FORMAT)

@@ -121,16 +121,19 @@ impl Segments {
         !lock(&self.state).stray.is_empty()
     }
 
-    /// The segments behind gaps, in runs without gaps.
-    pub fn stray_runs(&self) -> Vec<std::ops::Range<u64>> {
+    /// The segments behind gaps, in runs without gaps: a segment that is too short ends its run.
+    pub fn stray_runs(&self) -> io::Result<Vec<std::ops::Range<u64>>> {
         let mut runs: Vec<std::ops::Range<u64>> = Vec::new();
+        let mut whole = false;
         for &index in &lock(&self.state).stray {
-            match runs.last_mut().filter(|run| run.end == index) {
+            match runs.last_mut().filter(|run| whole && run.end == index) {
                 Some(run) => run.end = index + 1,
                 None => runs.push(index..index.saturating_add(1)),
             }
+            let bytes = self.storage.open(&self.path(index), Access::Read)?.len()?;
+            whole = bytes == self.segment_bytes;
         }
-        runs
+        Ok(runs)
     }
 
     /// Other segments of the directory, for reading.
@@ -331,10 +334,15 @@ impl File for Segments {
         let mut state = lock(&self.state);
         if let Some((_, file)) = state.open.last().filter(|(last, _)| *last == index)
             && len <= SHORT_BYTES_MAX
+            && at > 0
         {
             let written = file.write_at(part, at);
             state.dirty.insert(index);
             return written;
+        }
+        if at == 0 && index > state.first {
+            // Nothing more comes into the one before: retention goes by its time.
+            self.file(&mut state, index - 1)?.touch()?;
         }
         let file = match index == state.next {
             true => self.create(&mut state)?,

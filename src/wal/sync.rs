@@ -51,17 +51,23 @@ impl Shared {
                 let state = self.state();
                 (state.tip, state.file_id)
             };
-            let begun = Instant::now();
-            self.file
-                .sync_data()
-                .and_then(|()| self.check_still_there(tip))
-                .map_err(|e| Error::io("sync", &self.place.log, e))?;
-            self.counters.synced(begun.elapsed(), self.options.slow_sync, &self.place.log);
+            self.sync_file(tip)?;
             // Durable now: every record up to `tip.end`, in whichever segment. The mark may follow.
             self.store_mark(tip.mark(file_id), false)?;
             Ok(tip.end)
         });
         result.map_err(|e| e.of(FORMAT).at(&self.place.log))
+    }
+
+    /// Sync every segment written, and see that they still are the log that others open.
+    pub(super) fn sync_file(&self, tip: Tip) -> Result<()> {
+        let begun = Instant::now();
+        self.file
+            .sync_data()
+            .and_then(|()| self.check_still_there(tip))
+            .map_err(|e| Error::io("sync", &self.place.log, e))?;
+        self.counters.synced(begun.elapsed(), self.options.slow_sync, &self.place.log);
+        Ok(())
     }
 
     /// Advisory: if the mark cannot be stored, the one before stands, which costs time only. But
@@ -114,10 +120,7 @@ impl Shared {
         if self.options.durability == Durability::Never {
             return Ok(());
         }
-        self.file
-            .sync_data()
-            .and_then(|()| self.check_still_there(tip))
-            .map_err(|e| Error::io("sync", &self.place.log, e))?;
+        self.sync_file(tip)?;
         self.store_mark(tip.mark(file_id), true)?;
         self.index().sync();
         if let Some(file) = &*lock(&self.mark_file) {

@@ -1,9 +1,10 @@
 //! Dropping a prefix and cutting the end. A crash at any step leaves the old or the new log, and
 //! nothing dropped ever comes back.
 //!
-//! Prefix: everything is synced, then the mark; the head marker is replaced, durably; then whole segments below it
-//! go, oldest first. End: an intent is stored, durably; the mark is lowered; segments go, newest
-//! first, and the last one is cut and synced; the intent is removed.
+//! Prefix: everything is synced, then the mark; the head marker is replaced, durably; then whole
+//! segments below it go, oldest first. End: the consumers above it are lowered, an intent is stored,
+//! durably; the mark is lowered; segments go, newest first, and the last one is cut and synced; the
+//! intent is removed.
 
 use std::io;
 
@@ -18,8 +19,9 @@ use crate::sync::{MutexGuard, lock};
 
 impl Wal {
     /// Drop every record before the one that begins at `lsn`; with the log's end, drop all. Whole
-    /// segments that hold nothing else are removed. Syncs what is not yet. Needs a segmented log, a record's beginning,
-    /// and one that is on stable storage; refuses to drop what a named consumer needs.
+    /// segments that hold nothing else are removed. Syncs what is not yet. Needs a segmented log, a
+    /// record's beginning, and one that is on stable storage; refuses to drop what a named consumer
+    /// needs.
     pub fn truncate_before(&self, lsn: Lsn) -> Result<()> {
         self.drop_prefix(lsn, true)
     }
@@ -41,12 +43,14 @@ impl Wal {
             // Nothing was changed.
             shared.check_consumers(lsn).map_err(|e| e.with_durable(Durable::No))?;
         }
+        shared.archive_before(lsn).map_err(|e| e.with_durable(Durable::No))?;
         shared.alone(|state| shared.drop_before(state, lsn))
     }
 
     /// Keep the record that begins at `lsn` as the last one, and drop every record behind it.
     pub fn truncate_after(&self, lsn: Lsn) -> Result<()> {
         let shared = self.writable()?;
+        let _consumers = lock(&shared.consumers);
         shared.alone(|state| {
             let (kept, _) = shared.tip_behind(state.tip, lsn, true)?;
             shared.cut_behind(state, kept)
@@ -56,6 +60,7 @@ impl Wal {
     /// Drop the record that begins at `lsn`, and every record behind it.
     pub fn truncate_from(&self, lsn: Lsn) -> Result<()> {
         let shared = self.writable()?;
+        let _consumers = lock(&shared.consumers);
         shared.alone(|state| {
             let (kept, _) = shared.tip_behind(state.tip, lsn, false)?;
             shared.cut_behind(state, kept)
@@ -124,14 +129,10 @@ impl Shared {
             _ => Tip { first: ordinal, records, start: head, first_sum, ..tip },
         };
         let bytes = self.layout.segment_bytes().unwrap_or(u64::MAX);
-        self.archive_below(segments, head / bytes)?;
         let io = |doing: &str, e: io::Error| broken(Error::io(doing, &self.place.log, e));
         // A mark older than the head says nothing of what lies behind it. So everything is synced
         // first, and nothing torn can lie there until the mark of the new head is durable.
-        self.file
-            .sync_data()
-            .and_then(|()| self.check_still_there(tip))
-            .map_err(|e| io("sync", e))?;
+        self.sync_file(tip).map_err(broken)?;
         self.store_mark(tip.mark(state.file_id), false).map_err(broken)?;
         self.sync_mark()?;
         segments.hold(head).map_err(|e| io("create the segment of the head", e))?;
@@ -159,6 +160,8 @@ impl Shared {
             return Ok(self.commits.durable());
         }
         let io = |doing: &str, e: io::Error| broken(Error::io(doing, &self.place.log, e));
+        // Before the cut: a crash in between shows them records again, and never hides one.
+        self.lower_consumers(kept.end)?;
         Intent::of(kept).store(&self.options, &self.place.sidecar).map_err(broken)?;
         // From here on the new end holds: whoever opens the log next brings this to its end.
         self.index().cut(kept.end);
@@ -174,7 +177,7 @@ impl Shared {
         );
         *lock(&self.mark_file) = Some(lowered.map_err(|e| io("lower the mark", e))?);
         self.file.set_len(kept.end).map_err(|e| io("cut the log", e))?;
-        self.file.sync_data().map_err(|e| io("sync", e))?;
+        self.sync_file(kept).map_err(broken)?;
         Intent::clear(&self.options, &self.place.sidecar).map_err(broken)?;
         state.tip = kept;
         state.file_end = kept.end;
@@ -183,7 +186,7 @@ impl Shared {
         Ok(kept.end)
     }
 
-    fn check_durable(&self, lsn: Lsn, end: u64) -> Result<()> {
+    pub(super) fn check_durable(&self, lsn: Lsn, end: u64) -> Result<()> {
         let durable = self.commits.durable();
         if end <= durable {
             return Ok(());

@@ -11,6 +11,7 @@ CRASH = [
     ("wal_crash", "tiny_segments_survives"),
     ("wal_crash", ""),
 ]
+KEEP = [("wal_keep", ""), ("wal_regressions", "")]
 FAULTS = [
     ("wal_regressions", ""),
     ("wal_faults", "--skip every_call"),
@@ -20,6 +21,8 @@ FAULTS = [
 
 COMMIT = "src/commit.rs"
 LOOK = "src/wal/look.rs"
+MEND = "src/wal/mend.rs"
+OPEN = "src/wal/open.rs"
 PLACE = "src/wal/place.rs"
 RECOVER = "src/wal/recover.rs"
 SEGMENTS = "src/wal/segments.rs"
@@ -44,29 +47,18 @@ WAL_BUGS = [
         "wal: acknowledge before the sync",
         POWER,
         SYNC,
-        """            self.file
-                .sync_data()
-                .and_then(|()| self.check_still_there(tip))
-                .map_err(|e| Error::io("sync", &self.place.log, e))?;
-            self.counters.synced(""",
-        "            self.counters.synced(",
+        "            self.sync_file(tip)?;\n            // Durable now",
+        "            // Durable now",
         CRASH,
     ),
     Bug(
         "wal: the mark is stored before the sync",
         POWER,
         SYNC,
-        """            self.file
-                .sync_data()
-                .and_then(|()| self.check_still_there(tip))
-                .map_err(|e| Error::io("sync", &self.place.log, e))?;
-            self.counters.synced(""",
+        "            self.sync_file(tip)?;\n            // Durable now",
         """            self.store_mark(tip.mark(file_id), false)?;
-            self.file
-                .sync_data()
-                .and_then(|()| self.check_still_there(tip))
-                .map_err(|e| Error::io("sync", &self.place.log, e))?;
-            self.counters.synced(""",
+            self.sync_file(tip)?;
+            // Durable now""",
         CRASH,
     ),
     Bug(
@@ -261,12 +253,8 @@ WAL_BUGS = [
         "wal: a prefix is dropped with unsynced records behind it",
         TRUNCATION,
         TRUNCATE,
-        """        self.file
-            .sync_data()
-            .and_then(|()| self.check_still_there(tip))
-            .map_err(|e| io("sync", e))?;
-        self.store_mark(""",
-        "        self.store_mark(",
+        "        self.sync_file(tip).map_err(broken)?;\n",
+        "",
         CRASH,
     ),
     Bug(
@@ -311,7 +299,7 @@ WAL_BUGS = [
         "wal: a cut is not synced before its intent goes",
         TRUNCATION,
         TRUNCATE,
-        """        self.file.sync_data().map_err(|e| io("sync", e))?;\n        Intent::clear""",
+        "        self.sync_file(kept).map_err(broken)?;\n        Intent::clear",
         "        Intent::clear",
         CRASH,
     ),
@@ -415,7 +403,8 @@ WAL_BUGS = [
         NESTED,
         SURVEY,
         "    if borders.durable_end.is_some_and(|durable| offset >= durable) {",
-        "    if borders.durable_end.is_some_and(|durable| offset > durable + (1 << 40)) {",
+        """    let borders = &Borders { durable_end: None, ..borders.clone() };
+    if false {""",
         CRASH,
     ),
     Bug(
@@ -427,14 +416,42 @@ WAL_BUGS = [
         CRASH,
     ),
     Bug(
+        "wal: a consumer stays above a cut end",
+        TRUNCATION,
+        TRUNCATE,
+        "        self.lower_consumers(kept.end)?;\n",
+        "",
+        KEEP,
+    ),
+    Bug(
+        "wal: a consumer stays above the end that a crash left",
+        POWER,
+        OPEN,
+        "            match wal.shared.lower_consumers(tip.end) {",
+        "            match wal.shared.lower_consumers(u64::MAX) {",
+        KEEP,
+    ),
+    Bug(
+        "wal: a segment seems as old as its first record",
+        TRUNCATION,
+        SEGMENTS,
+        "            self.file(&mut state, index - 1)?.touch()?;\n",
+        "",
+        KEEP,
+    ),
+    Bug(
+        "wal: segments behind a gap above the mark are salvaged",
+        NESTED,
+        MEND,
+        "        if known_end.is_some_and(|end| start >= end) {",
+        "        if known_end.is_some_and(|end| start > end + (1 << 40)) {",
+        KEEP,
+    ),
+    Bug(
         "wal: closing does not sync",
         POWER,
         SYNC,
-        """        self.file
-            .sync_data()
-            .and_then(|()| self.check_still_there(tip))
-            .map_err(|e| Error::io("sync", &self.place.log, e))?;
-        self.store_mark(tip.mark(file_id), true)?;""",
+        "        self.sync_file(tip)?;\n        self.store_mark(tip.mark(file_id), true)?;",
         "        self.store_mark(tip.mark(file_id), true)?;",
         CRASH,
     ),
