@@ -13,7 +13,7 @@ use common::{
     Event, Random, borders, check, contents, crc32, deed, event_of, events, log, make, memory,
     read_all, read_file, read_past_damage, refused, rescue, restore, snapshot, write_file,
 };
-use deedbook::book::{Book, Mode, OnCorrupt, Options, repair};
+use deedbook::book::{Batch, Book, Mode, OnCorrupt, Options, repair};
 use deedbook::storage::{Memory, Storage};
 use deedbook::{Durability, ErrorKind, Verdict};
 
@@ -340,4 +340,23 @@ fn a_device_with_another_number_does_not_make_a_mark_foreign() {
             None => drop(refused(opened, ErrorKind::Corrupt)),
         }
     }
+}
+
+/// Found by counting what a read in the middle reads: only within a batch were blocks of the index
+/// ended, so a log written in batches below 64 KiB had none, and finding a deed meant walking there.
+#[test]
+fn a_log_of_small_batches_has_an_index() {
+    let dir = tempfile::tempdir().unwrap();
+    let book = Options::default().open(dir.path(), Mode::Create).unwrap();
+    for _ in 0..40 {
+        let mut batch = Batch::new(1 << 20);
+        (0..10).for_each(|i| batch.push(1, &[i; 1000]).unwrap());
+        book.append_batch(&batch, None, None).unwrap();
+    }
+    book.close().unwrap();
+    let index = fs::read(dir.path().join(".deedbook/index")).unwrap();
+    // 400,000 bytes in blocks of 64 KiB and a little more.
+    assert!(index.len() >= 16 + 5 * 24, "{} bytes", index.len());
+    let report = check(dir.path(), &Options::default());
+    assert_eq!((report.deeds, report.verdict), (400, Verdict::Clean));
 }

@@ -12,12 +12,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use deedbook::storage::sim::{Call, Fault, Sim, What};
-use deedbook::storage::{Access, File, FileId, LockAttempt, Storage};
+use deedbook::storage::{Access, Storage};
 use deedbook::wal::{Lsn, Mode, OnCorrupt, Options, Wal, repair, segment_name};
 use deedbook::{Durability, ErrorKind};
 
 use harness::campaign::Campaign;
 use harness::wal::{ALPHABET, LONGER, SEGMENTS, SINGLE, TINY, WalSubject, read_all};
+use harness::watch::{Seen, Watched};
 use harness::{How, Record, Subject, mix, report};
 
 const CONFIGS: [&str; 7] = [
@@ -483,88 +484,6 @@ fn a_repair_loses_no_byte_at_any_crash() {
     }
 }
 
-/// A disk on which something happens behind every sync of a file.
-#[derive(Clone)]
-struct Hooked {
-    disk: Sim,
-    hook: Arc<Mutex<Option<Hook>>>,
-}
-
-type Hook = Box<dyn FnMut() + Send>;
-
-impl std::fmt::Debug for Hooked {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Hooked")
-    }
-}
-
-#[derive(Debug)]
-struct HookedFile(Box<dyn File>, Hooked);
-
-impl Storage for Hooked {
-    fn open(&self, path: &Path, access: Access) -> io::Result<Box<dyn File>> {
-        Ok(Box::new(HookedFile(self.disk.open(path, access)?, self.clone())))
-    }
-    fn create_new(&self, path: &Path, mode: u32) -> io::Result<Box<dyn File>> {
-        Ok(Box::new(HookedFile(self.disk.create_new(path, mode)?, self.clone())))
-    }
-    fn create_dir(&self, path: &Path) -> io::Result<()> {
-        self.disk.create_dir(path)
-    }
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.disk.rename(from, to)
-    }
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.disk.remove(path)
-    }
-    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
-        self.disk.list(dir)
-    }
-    fn is_dir(&self, path: &Path) -> bool {
-        self.disk.is_dir(path)
-    }
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.disk.sync_dir(dir)
-    }
-    fn lock(&self, path: &Path, sign: bool) -> io::Result<LockAttempt> {
-        self.disk.lock(path, sign)
-    }
-}
-
-impl File for HookedFile {
-    fn len(&self) -> io::Result<u64> {
-        self.0.len()
-    }
-    fn id(&self) -> io::Result<FileId> {
-        self.0.id()
-    }
-    fn is_unlinked(&self) -> io::Result<bool> {
-        self.0.is_unlinked()
-    }
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.0.read_at(buf, offset)
-    }
-    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<usize> {
-        self.0.write_at(buf, offset)
-    }
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.0.set_len(len)
-    }
-    fn allocate(&self, len: u64) -> io::Result<bool> {
-        self.0.allocate(len)
-    }
-    fn sync_data(&self) -> io::Result<()> {
-        self.0.sync_data()?;
-        // Taken out meanwhile, so that what it does does not call it again.
-        let hook = self.1.hook.lock().unwrap().take();
-        if let Some(mut hook) = hook {
-            hook();
-            self.1.hook.lock().unwrap().get_or_insert(hook);
-        }
-        Ok(())
-    }
-}
-
 /// The segmented fsync window: while one segment after the other is synced, appends go on, into
 /// those that were synced already and into new ones. They are not durable until the next sync, and
 /// that one covers them.
@@ -573,21 +492,26 @@ fn what_is_appended_during_a_sync_is_durable_behind_the_next_one() {
     for subject in [&SEGMENTS, &TINY] {
         for len in [3, 20, 70, 300] {
             let disk = Sim::new();
-            let hooked = Hooked { disk: disk.clone(), hook: Arc::default() };
-            let storage = Arc::new(hooked.clone());
+            // Behind every sync of a file somebody appends, but not behind those of that append.
+            let late: Arc<Mutex<Option<Wal>>> = Arc::default();
+            let count = Arc::new(AtomicU64::new(0));
+            let hook = {
+                let (late, count) = (late.clone(), count.clone());
+                move |seen| {
+                    let (Seen::Synced, Ok(wal)) = (seen, late.try_lock()) else { return };
+                    let Some(wal) = &*wal else { return };
+                    if count.fetch_add(1, Ordering::Relaxed) < 12 {
+                        wal.append(&vec![7; len]).unwrap();
+                    }
+                }
+            };
+            let storage = Watched::new(Arc::new(disk.clone()), hook);
             let options = Options { storage, ..subject.options(&disk, MANUAL) };
             let wal = options.open(subject.path, Mode::Append).unwrap();
             for n in 0..8 {
                 wal.append(&[n; 100]).unwrap();
             }
-            let (late, count) = (wal.clone(), Arc::new(AtomicU64::new(0)));
-            let counted = count.clone();
-            let hook = move || {
-                if counted.fetch_add(1, Ordering::Relaxed) < 12 {
-                    late.append(&vec![7; len]).unwrap();
-                }
-            };
-            *hooked.hook.lock().unwrap() = Some(Box::new(hook));
+            *late.lock().unwrap() = Some(wal.clone());
             for _ in 0..3 {
                 wal.sync().unwrap();
                 let Lsn(durable) = wal.durable_end().unwrap().unwrap();
@@ -597,7 +521,7 @@ fn what_is_appended_during_a_sync_is_durable_behind_the_next_one() {
                 }
             }
             assert!(count.load(Ordering::Relaxed) > 3);
-            hooked.hook.lock().unwrap().take();
+            late.lock().unwrap().take();
             wal.sync().unwrap();
             let all = read_all(&wal).unwrap();
             assert_eq!(read_all(&subject.wal(&worst(&disk), MANUAL).unwrap()).unwrap(), all);

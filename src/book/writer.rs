@@ -225,6 +225,10 @@ impl Shared {
         }
         let rest = batch.bytes.get(from..).unwrap_or_default();
         state.block_sum = state.block_sum.map(|sum| crc32_more(sum, rest));
+        // The batches may be smaller than a block.
+        if state.block_start + BLOCK_BYTES <= state.tip.end {
+            self.close_block(state, first + batch.deeds, state.tip.end);
+        }
         Ok(())
     }
 

@@ -148,6 +148,10 @@ impl Shared {
                 self.close_block(state, before + records, offset);
             }
         }
+        // The batches may be smaller than a block.
+        if state.block_start + BLOCK_BYTES <= state.tip.end {
+            self.close_block(state, before + batch.records, state.tip.end);
+        }
         Ok((Lsn(base), state.tip.end))
     }
 

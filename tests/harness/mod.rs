@@ -11,6 +11,7 @@ pub mod faulty;
 pub mod history;
 pub mod report;
 pub mod wal;
+pub mod watch;
 
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};

@@ -1,0 +1,61 @@
+//! A sync that takes long is told through the `log` facade, and no other. The logger is the
+//! process's, so this is a binary of its own.
+
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+
+mod harness;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use deedbook::storage::Memory;
+use deedbook::wal::{Mode, Options};
+use harness::watch::{Seen, Watched};
+
+static TOLD: Mutex<Vec<(log::Level, String, String)>> = Mutex::new(Vec::new());
+
+struct Logger;
+
+impl log::Log for Logger {
+    fn enabled(&self, _metadata: &log::Metadata<'_>) -> bool {
+        true
+    }
+    fn log(&self, record: &log::Record<'_>) {
+        let told = (record.level(), record.target().into(), record.args().to_string());
+        TOLD.lock().unwrap().push(told);
+    }
+    fn flush(&self) {}
+}
+
+#[test]
+fn slow_syncs_are_told_and_fast_ones_are_not() {
+    log::set_logger(&Logger).unwrap();
+    log::set_max_level(log::LevelFilter::Trace);
+    let delay = Arc::new(AtomicU64::new(0));
+    let hook = {
+        let delay = delay.clone();
+        move |seen| {
+            if seen == Seen::Synced {
+                std::thread::sleep(Duration::from_millis(delay.load(Ordering::Relaxed)));
+            }
+        }
+    };
+    let storage = Watched::new(Arc::new(Memory::new()), hook);
+    let slow_sync = Duration::from_millis(500);
+    let options = Options { storage, slow_sync, ..Options::default() };
+    let wal = options.open("/log", Mode::Create).unwrap();
+    wal.commit(b"fast").unwrap();
+    assert_eq!(*TOLD.lock().unwrap(), []);
+    delay.store(600, Ordering::Relaxed);
+    wal.commit(b"slow").unwrap();
+    delay.store(0, Ordering::Relaxed);
+    wal.commit(b"fast again").unwrap();
+    wal.close().unwrap();
+    let told = TOLD.lock().unwrap();
+    assert_eq!(told.len(), 1, "{told:?}");
+    let (level, target, text) = &told[0];
+    assert_eq!((*level, target.as_str()), (log::Level::Warn, "deedbook"));
+    assert!(text.starts_with("slow sync: ") && text.contains("limit 500.0ms"), "{text}");
+    assert!(text.contains("/log"), "{text}");
+}
