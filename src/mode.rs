@@ -48,6 +48,8 @@ impl FromStr for Recovery {
 /// How much of a log is looked at when it is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
+    /// Only where it begins and what its mark says, for who knows what to read.
+    Begin,
     /// As little as tells where it ends.
     Quick,
     /// The checksum of every record.

@@ -18,7 +18,7 @@ use deedbook::{Durability, ErrorKind};
 
 use harness::campaign::Campaign;
 use harness::wal::{ALPHABET, LONGER, SEGMENTS, SINGLE, TINY, WalSubject, read_all};
-use harness::watch::{Seen, Watched};
+use harness::watch::{Seen, watched};
 use harness::{How, Record, Subject, mix, report};
 
 const CONFIGS: [&str; 7] = [
@@ -505,7 +505,7 @@ fn what_is_appended_during_a_sync_is_durable_behind_the_next_one() {
                     }
                 }
             };
-            let storage = Watched::new(Arc::new(disk.clone()), hook);
+            let storage = watched(Arc::new(disk.clone()), hook);
             let options = Options { storage, ..subject.options(&disk, MANUAL) };
             let wal = options.open(subject.path, Mode::Append).unwrap();
             for n in 0..8 {

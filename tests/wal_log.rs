@@ -2,6 +2,7 @@
 //! process's, so this is a binary of its own.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+#![allow(clippy::print_stdout)]
 
 mod harness;
 
@@ -11,7 +12,7 @@ use std::time::Duration;
 
 use deedbook::storage::Memory;
 use deedbook::wal::{Mode, Options};
-use harness::watch::{Seen, Watched};
+use harness::watch::{Seen, watched};
 
 static TOLD: Mutex<Vec<(log::Level, String, String)>> = Mutex::new(Vec::new());
 
@@ -41,7 +42,7 @@ fn slow_syncs_are_told_and_fast_ones_are_not() {
             }
         }
     };
-    let storage = Watched::new(Arc::new(Memory::new()), hook);
+    let storage = watched(Arc::new(Memory::new()), hook);
     let slow_sync = Duration::from_millis(500);
     let options = Options { storage, slow_sync, ..Options::default() };
     let wal = options.open("/log", Mode::Create).unwrap();

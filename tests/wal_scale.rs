@@ -1,18 +1,20 @@
 //! What stays small while a write-ahead log gets large, and positions that no 32 bits hold.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+#![allow(clippy::print_stdout)]
 
 mod harness;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use deedbook::storage::{Disk, Memory, Storage};
 use deedbook::wal::{
-    Batch, HEAD_NAME, Layout, Lsn, Mode, Options, RECORD_BYTES_MAX, Retention, Wal, segment_name,
-    verify,
+    Batch, HEAD_NAME, Layout, Lsn, Mode, OnCorrupt, Options, RECORD_BYTES_MAX, Retention, Wal,
+    segment_name, verify,
 };
-use harness::watch::{Seen, Watched};
+use harness::watch::{Seen, watched};
 use tempfile::TempDir;
 
 /// CRC-32C, with a table, written down once more so that the crate is not checked against itself.
@@ -51,7 +53,7 @@ fn opening_reads_as_little_of_a_hundred_times_the_records() {
         let options = filled(Arc::new(memory.clone()), 64 << 20, records);
         let read = Arc::new(AtomicU64::new(0));
         let count = read.clone();
-        let storage = Watched::new(Arc::new(memory), move |seen| {
+        let storage = watched(Arc::new(memory), move |seen| {
             if let Seen::Read(bytes) = seen {
                 count.fetch_add(bytes as u64, Ordering::Relaxed);
             }
@@ -74,12 +76,43 @@ fn opening_reads_as_little_of_a_hundred_times_the_records() {
     assert!(read_by[2] < read_by[0] + 1024 && read_by[3] < read_by[1] + 1024, "{read_by:?}");
 }
 
+/// A part of a log that nothing lies beside, as wal-db leaves it, costs what is in the part.
+#[test]
+fn a_part_of_a_log_reads_that_part_alone() {
+    let memory = Memory::new();
+    let options = filled(Arc::new(memory.clone()), 1 << 20, 100_000);
+    for name in memory.list("/log/.deedbook".as_ref()).unwrap() {
+        memory.remove(&Path::new("/log/.deedbook").join(name)).unwrap();
+    }
+    let read = Arc::new(AtomicU64::new(0));
+    let count = read.clone();
+    let storage = watched(Arc::new(memory), move |seen| {
+        if let Seen::Read(bytes) = seen {
+            count.fetch_add(bytes as u64, Ordering::Relaxed);
+        }
+    });
+    let options = Options { storage, ..options };
+    let splits = options.open("/log", Mode::Read).unwrap().splits(1 << 20, None, None).unwrap();
+    assert!(splits.len() > 5);
+    let mut records = 0;
+    for split in splits {
+        read.store(0, Ordering::Relaxed);
+        let mut cursor = split.cursor(&options, OnCorrupt::Raise, true).unwrap();
+        while cursor.next().unwrap().is_some() {
+            records += 1;
+        }
+        let (read, bytes) = (read.load(Ordering::Relaxed), split.end.0 - split.lsn.0);
+        assert!(read < bytes + 4096, "{split:?} of {bytes} bytes: {read} read");
+    }
+    assert_eq!(records, 100_000);
+}
+
 /// Whatever the number of segments, few are open at a time.
 #[test]
 fn few_segments_are_open_at_a_time() {
     let (open, most) = (Arc::new(AtomicI64::new(0)), Arc::new(AtomicI64::new(0)));
     let counted = (open.clone(), most.clone());
-    let storage = Watched::new(Arc::new(Memory::new()), move |seen| {
+    let storage = watched(Arc::new(Memory::new()), move |seen| {
         let (open, most) = &counted;
         match seen {
             Seen::Opened => {

@@ -62,7 +62,7 @@ pub fn salvage(
     // The layout asked for is the new log's.
     let read = Options { layout: None, ..options.clone() };
     let place = place_of(source.as_ref(), &read)?;
-    let looked = look_patiently(&read, &place).map_err(|e| e.of(FORMAT))?;
+    let looked = look_patiently(&read, &place, Depth::Quick).map_err(|e| e.of(FORMAT))?;
     let (start, file_end) = (looked.findings.tip.start, looked.findings.file_end);
     let mut sources = vec![cursor(&read, &place, &looked)];
     sources.extend(behind_gaps(&read, &place, &looked)?);

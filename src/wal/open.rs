@@ -46,7 +46,7 @@ impl Wal {
     }
 
     fn open_reader(place: Place, options: Options) -> Result<Self> {
-        let looked = look_patiently(&options, &place)?;
+        let looked = look_patiently(&options, &place, Depth::Quick)?;
         let report = RecoveryReport::new(&looked.findings);
         Self::assemble(place, Mode::Read, options, looked, report, None)
     }
@@ -161,10 +161,10 @@ impl Wal {
 }
 
 /// Look at a log that others may be changing: what is refused may have been half of a change.
-pub fn look_patiently(options: &Options, place: &Place) -> Result<Looked> {
+pub fn look_patiently(options: &Options, place: &Place, depth: Depth) -> Result<Looked> {
     let mut tries = 1;
     loop {
-        match look_at(options, place, Access::Read, Depth::Quick) {
+        match look_at(options, place, Access::Read, depth) {
             Err(e) if tries < READER_TRIES && e.kind() != ErrorKind::Missing => {
                 std::thread::sleep(Duration::from_millis(1 << tries));
                 tries += 1;

@@ -61,6 +61,14 @@ pub fn look(
     let damaged = damaged_mark || (mark.is_some() && possible.is_none());
     let mut walk = Walk { subject, scanned_records: 0, blocks: Vec::new() };
     let start = Tip::empty(subject.head);
+    if depth == Depth::Begin {
+        let id = subject.file.id()?;
+        let ours = match possible.filter(|mark| mark.start == subject.head) {
+            Some(mark) if walk.is_anchored(&mark, id)? => Some(mark),
+            _ => None,
+        };
+        return Ok(walk.unlooked(ours));
+    }
     let Some(mark) = possible else {
         let (tip, stop) = walk.check(start, subject.file_end)?;
         let none = if damaged { MarkUse::Damaged } else { MarkUse::Missing };
@@ -240,16 +248,30 @@ impl Walk<'_> {
         let Subject { file, file_end, .. } = self.subject;
         Ok(Findings {
             tip,
-            verdict: Verdict::Clean,
-            damage: None,
             mark,
-            durable_end: None,
             scanned_bytes: tip.end.saturating_sub(from),
             scanned_records: self.scanned_records,
             data_end: end_of_data(file, tip.end, file_end)?,
-            file_end,
             blocks: std::mem::take(&mut self.blocks),
+            ..self.unlooked(None)
         })
+    }
+
+    /// What the mark says, and nothing else.
+    fn unlooked(&self, mark: Option<Mark>) -> Findings {
+        let Subject { file_end, head, .. } = self.subject;
+        Findings {
+            tip: mark.as_ref().map_or(Tip::empty(head), Tip::of_mark),
+            verdict: Verdict::Clean,
+            damage: None,
+            mark: if mark.is_some() { MarkUse::Used } else { MarkUse::Missing },
+            durable_end: mark.map(|mark| mark.end),
+            scanned_bytes: 0,
+            scanned_records: 0,
+            data_end: file_end,
+            file_end,
+            blocks: Vec::new(),
+        }
     }
 
     fn damage(&self, tip: Tip, stop: Option<&Stop>, next: Option<u64>) -> Damage {

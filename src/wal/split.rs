@@ -10,6 +10,7 @@ use super::options::Options;
 use super::survey::Borders;
 use super::{Shared, Wal};
 use crate::error::{Error, Result};
+use crate::mode::Depth;
 use crate::scan::Damage;
 use crate::sidecar::Index;
 use crate::sync::Mutex;
@@ -95,7 +96,7 @@ impl Split {
     /// Walk the records of the part.
     pub fn cursor(&self, options: &Options, on_corrupt: OnCorrupt, check: bool) -> Result<Cursor> {
         let place = place_of(&self.path, options)?;
-        let looked = look_patiently(options, &place).map_err(|e| e.of(FORMAT))?;
+        let looked = look_patiently(options, &place, Depth::Begin).map_err(|e| e.of(FORMAT))?;
         let there = looked.file.len().map_err(|e| Error::io("look at the log", &place.log, e))?;
         let (Lsn(start), Lsn(end)) = (self.lsn, self.end);
         let head = looked.findings.tip.start;

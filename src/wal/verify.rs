@@ -12,6 +12,7 @@ use super::place::Place;
 use super::report::VerifyReport;
 use super::survey::Borders;
 use crate::error::Result;
+use crate::mode::Depth;
 use crate::scan::{Damage, Verdict};
 use crate::sidecar::MarkUse;
 use crate::storage::Access;
@@ -27,7 +28,7 @@ pub fn verify(
     mut progress: impl FnMut(u64, u64) -> Result<()>,
 ) -> Result<VerifyReport> {
     let place = place_of(path.as_ref(), options)?;
-    let looked = look_patiently(options, &place).map_err(|e| e.of(FORMAT))?;
+    let looked = look_patiently(options, &place, Depth::Quick).map_err(|e| e.of(FORMAT))?;
     let findings = &looked.findings;
     let (start, file_end) = (findings.tip.start, findings.file_end);
     let mut records = cursor(options, &place, &looked);

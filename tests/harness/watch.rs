@@ -18,9 +18,8 @@ pub enum Seen {
     Synced,
 }
 
-/// Calls a function behind what is done with files.
 #[derive(Clone)]
-pub struct Watched {
+struct Watched {
     storage: Arc<dyn Storage>,
     hook: Arc<dyn Fn(Seen) + Send + Sync>,
 }
@@ -30,14 +29,15 @@ struct WatchedFile {
     by: Watched,
 }
 
-impl Watched {
-    pub fn new(
-        storage: Arc<dyn Storage>,
-        hook: impl Fn(Seen) + Send + Sync + 'static,
-    ) -> Arc<dyn Storage> {
-        Arc::new(Self { storage, hook: Arc::new(hook) })
-    }
+/// `storage`, with a function that is called behind what is done with its files.
+pub fn watched(
+    storage: Arc<dyn Storage>,
+    hook: impl Fn(Seen) + Send + Sync + 'static,
+) -> Arc<dyn Storage> {
+    Arc::new(Watched { storage, hook: Arc::new(hook) })
+}
 
+impl Watched {
     fn watch(&self, file: Box<dyn File>) -> Box<dyn File> {
         (self.hook)(Seen::Opened);
         Box::new(WatchedFile { file, by: self.clone() })
