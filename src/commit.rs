@@ -1,25 +1,35 @@
 //! Group commit: one leader's fsync for all waiters, and a failure that sticks.
 
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError, lock, yield_now};
+use crate::sync::{Condvar, Mutex, PoisonError, lock, yield_now};
 
 use crate::error::{Durable, Error, ErrorKind, Result};
 
-/// How often a leader lets others come, as long as more do.
+/// How often a leader lets others run before it begins without those who do not come.
 const YIELDS_MAX: usize = 32;
 
 /// Serialises the syncs of one log. Positions only grow.
 #[derive(Debug, Default)]
 pub struct GroupCommit {
-    /// Whether a leader is at it; the others wait for `led`.
-    leading: Mutex<bool>,
+    queue: Mutex<Queue>,
     led: Condvar,
     durable: AtomicU64,
     /// How many commits had to wait so far.
     arrived: AtomicU64,
+    /// How many there will be when all whom the last sync served come again.
+    expected: AtomicU64,
     failed: Mutex<Option<String>>,
     /// Whether `failed` says why: every append asks.
     poisoned: AtomicBool,
+}
+
+/// Who syncs, and who waits for that.
+#[derive(Debug, Default)]
+struct Queue {
+    /// Whether a leader is at it; the others wait for `led`.
+    leading: bool,
+    /// What those who wait want to be durable.
+    targets: Vec<u64>,
 }
 
 impl GroupCommit {
@@ -43,19 +53,20 @@ impl GroupCommit {
             return self.check();
         }
         self.arrived.fetch_add(1, Ordering::Relaxed);
-        let mut leading = self.leading();
+        let mut queue = lock(&self.queue);
         loop {
             self.check()?;
             if self.durable() >= target {
                 return Ok(());
             }
-            if !*leading {
+            if !queue.leading {
                 break;
             }
-            leading = self.led.wait(leading).unwrap_or_else(PoisonError::into_inner);
+            queue.targets.push(target);
+            queue = self.led.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
-        *leading = true;
-        drop(leading);
+        queue.leading = true;
+        drop(queue);
         let mut leader = Leader { commits: self, panicking: true };
         self.let_others_come();
         let done = sync();
@@ -72,19 +83,16 @@ impl GroupCommit {
         }
     }
 
-    /// Those whom the last sync woke append first, so that this one serves them, too.
+    /// Those whom the last sync served mostly come again at once: let them, so that this one serves
+    /// them all, and not half of them in turn.
     fn let_others_come(&self) {
         for _ in 0..YIELDS_MAX {
-            let arrived = self.arrived.load(Ordering::Relaxed);
-            yield_now();
-            if self.arrived.load(Ordering::Relaxed) == arrived {
+            let expected = self.expected.load(Ordering::Relaxed);
+            if self.arrived.load(Ordering::Relaxed) >= expected {
                 return;
             }
+            yield_now();
         }
-    }
-
-    fn leading(&self) -> MutexGuard<'_, bool> {
-        lock(&self.leading)
     }
 
     /// Refuse everything from now on.
@@ -120,7 +128,14 @@ impl Drop for Leader<'_> {
         if self.panicking {
             self.commits.poison("the thread that synced panicked");
         }
-        *self.commits.leading() = false;
+        let mut queue = lock(&self.commits.queue);
+        let durable = self.commits.durable();
+        // Who was not served waits anew, and is there already.
+        let served = queue.targets.drain(..).filter(|&target| target <= durable).count() as u64;
+        let arrived = self.commits.arrived.load(Ordering::Relaxed);
+        self.commits.expected.store(arrived + served + 1, Ordering::Relaxed);
+        queue.leading = false;
+        drop(queue);
         self.commits.led.notify_all();
     }
 }
