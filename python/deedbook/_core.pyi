@@ -867,7 +867,8 @@ class Wal:
 
         ``slow_sync``: a sync that takes longer, in seconds, is told to the logger ``deedbook``.
         ``archive``: called with number and path of every segment before it is dropped; if it
-        raises, nothing is dropped. ``file_mode``: permissions of new files, less the umask.
+        raises, nothing is dropped. Appends go on meanwhile; truncations and consumers wait for it,
+        and from within they would wait for ever. It may get a segment again after a failure. ``file_mode``: permissions of new files, less the umask.
 
         Raises MissingError, AlreadyExistsError, NotALogError, LockedError (with the holder's
         process id), CorruptError, LostRecordsError, InvalidArgumentError, IoError.
@@ -1034,9 +1035,12 @@ class Wal:
         any step leaves the old or the new log.
         """
     def truncate_after(self, lsn: int) -> None:
-        """Keep the record at an LSN as the last one, and drop all behind it."""
+        """Keep the record at an LSN as the last one, and drop all behind it.
+
+        Consumers that stood above the new end stand there then.
+        """
     def truncate_from(self, lsn: int) -> None:
-        """Drop the record at an LSN and all behind it."""
+        """Drop the record at an LSN and all behind it, as :meth:`truncate_after`."""
     def retain(
         self,
         *,
@@ -1046,11 +1050,17 @@ class Wal:
     ) -> int | None:
         """Drop whole segments that are too much, too old (seconds), or read by all consumers.
 
+        A segment's age counts from when the log went on in the next one.
+
         Each rule allows more to go; what a consumer needs, or is not durable, stays. Returns the
         new head if it moved.
         """
     def consumers(self) -> dict[str, int]:
-        """The named consumers, each with the LSN of the record that it needs next."""
+        """The named consumers, each with the LSN of the record that it needs next.
+
+        Opening for write lowers those that stand above what a crash left, so that none misses what
+        is appended there.
+        """
     def set_consumer(self, name: str, lsn: int) -> None:
         """Note, durably, that a consumer needs the record at an LSN and all behind it."""
     def remove_consumer(self, name: str) -> None:

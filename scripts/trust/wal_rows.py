@@ -43,6 +43,28 @@ WAL_ROWS = [
         ),
     ),
     Row(
+        "a consumer above the end that a truncation or a crash left",
+        "lowered before anything is appended",
+        (
+            "wal_regressions::no_crash_leaves_a_consumer_above_records_that_it_never_saw",
+            "wal_keep::a_consumer_above_a_cut_needs_what_is_appended_there",
+            "wal_keep::a_consumer_above_what_a_crash_left_needs_what_is_appended_there",
+        ),
+    ),
+    Row(
+        "a torn tail with intact records behind its first damage",
+        "T at the first damage, for whoever looks",
+        ("wal_regressions::a_torn_tail_ends_at_its_first_damage_for_all_who_look",),
+    ),
+    Row(
+        "positions beyond 2^32",
+        "K",
+        (
+            "wal_scale::records_lie_across_and_behind_four_gibibytes",
+            "wal_scale::a_single_file_of_more_than_four_gibibytes_is_read_and_appended_to",
+        ),
+    ),
+    Row(
         "appends during a sync of one segment after the other",
         "K by the next sync",
         (

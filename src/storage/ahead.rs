@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 
 use super::map::Window;
 
-/// Writes up to this size are stored through the map, in a tenth of the time of `pwrite`, and
+/// Writes up to this size are stored through the map, several times quicker than by `pwrite`, and
 /// survive the death of the process just as well; longer ones are quicker by `pwrite`.
 const STORED_BYTES_MAX: usize = 4 << 10;
 /// So many bytes behind a sync are not.

@@ -1,6 +1,6 @@
 //! Stores into a file through a shared memory map, without dying when the file is cut under it.
 //!
-//! Why: one small append by `pwrite` costs about 650 ns here, by a map about 60 ns
+//! Why: one small append by `pwrite` costs several times what one by a map costs
 //! (`benches/append.rs`), and both leave the bytes in the page cache, where they survive the death
 //! of the process. The price is that a store behind the end of a file that another process cut
 //! raises SIGBUS. A handler turns that into an error: it puts anonymous memory under the faulting
