@@ -994,6 +994,8 @@ class Wal:
     ) -> Iterator[Record]:
         """The records in ``start <= lsn < stop``, both of which must lie between records.
 
+        A ``stop`` behind the end is the end.
+
         With ``on_corrupt="skip"`` damage is passed over, and the iterator's ``damages`` tells it.
         """
     def payloads(self, start: int | None = None, stop: int | None = None) -> Iterator[bytes]:

@@ -63,8 +63,9 @@ def figures(results: dict[str, Any]) -> list[tuple[str, str, str]]:
         found.append(("writers killed with SIGKILL", count(kills), "kill"))
     for name, one in results.get("power", {}).get("parts", {}).items():
         if name.startswith("power cuts") and "cycles" in one:
-            system = name.removeprefix("power cuts, ")
-            found.append((f"power cuts on {system}", count(one["cycles"]), "power"))
+            system, _, layout = name.removeprefix("power cuts, ").partition(", wal ")
+            what = f"WAL: power cuts on {system}, {layout}" if layout else f"power cuts on {system}"
+            found.append((what, count(one["cycles"]), "power"))
     if "fuzz" in results:
         targets = results["fuzz"]["targets"]
         execs = sum(target["execs"] for target in targets.values())

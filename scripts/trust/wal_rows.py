@@ -19,7 +19,7 @@ WAL_ROWS = [
     Row(
         "power loss: any subset of unsynced sectors and directory changes",
         "K, T",
-        HISTORIES,
+        (*HISTORIES, "power:cuts"),
     ),
     Row(
         "crash at any step of a truncation at either end, of the n-th one too",
@@ -55,6 +55,15 @@ WAL_ROWS = [
         "a torn tail with intact records behind its first damage",
         "T at the first damage, for whoever looks",
         ("wal_regressions::a_torn_tail_ends_at_its_first_damage_for_all_who_look",),
+    ),
+    Row(
+        "end cut or prefix dropped under a reader",
+        "told, and what is left is read on",
+        (
+            "wal_readers::a_reader_of_a_log_whose_end_was_cut_says_so",
+            "wal_readers::a_reader_goes_on_behind_a_prefix_that_was_dropped",
+            "py:test_stateful_wal.py",
+        ),
     ),
     Row(
         "positions beyond 2^32",
@@ -111,6 +120,8 @@ WAL_ROWS = [
             "wal_faults::a_record_whose_second_half_fails_is_rolled_back_over_all_its_segments",
             "wal_faults::an_append_that_cannot_be_rolled_back_poisons",
             "wal_faults::interrupted_reads_and_writes_are_repeated",
+            "power:full",
+            "power:shim",
         ),
     ),
     Row(

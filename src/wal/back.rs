@@ -25,13 +25,18 @@ pub struct BackCursor {
 impl Wal {
     /// Walk the records in `from..to` (`None`: first record, end of the log), the last one first.
     pub fn back_cursor(&self, from: Option<Lsn>, to: Option<Lsn>) -> Result<BackCursor> {
-        let shared = self.usable()?;
-        let tip = shared.state().tip;
-        let start = from.map_or(tip.start, |lsn| lsn.0);
-        let end = to.map_or(tip.end, |lsn| lsn.0);
-        shared.locate(tip, Lsn(start))?;
-        shared.locate(tip, Lsn(end))?;
-        shared.catch_up(tip);
+        if from.is_none() {
+            self.usable()?.follow_head()?;
+        }
+        let (start, end) = self.as_it_is_now(|shared| {
+            let tip = shared.state().tip;
+            let start = from.map_or(tip.start, |lsn| lsn.0);
+            let end = to.map_or(tip.end, |lsn| lsn.0.min(tip.end));
+            shared.locate(tip, Lsn(start))?;
+            shared.locate(tip, Lsn(end))?;
+            shared.catch_up(tip);
+            Ok((start, end))
+        })?;
         let (bytes, records, base) = (Vec::new(), Vec::new(), end);
         Ok(BackCursor { shared: self.shared.clone(), start, end, bytes, base, records })
     }

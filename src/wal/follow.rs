@@ -79,21 +79,21 @@ impl Follow {
         }
     }
 
-    /// What could not be read may have been dropped: then say that.
+    /// What could not be read may have been dropped or cut: then say that.
     fn truncated(&self, error: Error) -> Error {
         let Ok(shared) = self.wal.usable() else { return error };
         let head = match shared.mode {
             Mode::Read => match shared.place.head(&*shared.options.storage) {
                 Ok(super::place::Head::At(head)) => head,
-                _ => return error,
+                _ => 0,
             },
             _ => shared.state().tip.start,
         };
-        if self.next.0 >= head {
-            return error;
+        if self.next.0 < head {
+            let message = format!("lsn {} was dropped, the log begins at {head}", self.next);
+            return shared.refused(ErrorKind::OutOfRange, message);
         }
-        let message = format!("lsn {} was dropped, the log begins at {head}", self.next);
-        shared.refused(ErrorKind::OutOfRange, message)
+        shared.check_uncut().err().unwrap_or(error)
     }
 
     /// Look behind a place that has not become a record for long: an intact record there is proof

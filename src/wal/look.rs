@@ -13,7 +13,7 @@ use super::segments::Segments;
 use super::settings::Settings;
 use crate::error::{Error, ErrorKind, Result};
 use crate::mode::Depth;
-use crate::scan::{Found as Walked, Scanner, Stop, Verdict};
+use crate::scan::{Damage, Found as Walked, Scanner, Stop, Verdict};
 use crate::sidecar::{Found, Mark, MarkFile, MarkUse};
 use crate::storage::{Access, File, read_full};
 
@@ -38,6 +38,11 @@ pub struct Looked {
 }
 
 impl Looked {
+    /// The damage behind the valid prefix, unless that is a torn tail.
+    pub fn damage(&self) -> Option<Damage> {
+        self.findings.damage.clone().filter(|_| self.findings.verdict == Verdict::Corrupt)
+    }
+
     /// Make the log durable from byte `offset` on, whoever wrote it.
     pub fn sync_from(&self, offset: u64) -> io::Result<()> {
         match &self.segments {

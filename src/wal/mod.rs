@@ -17,6 +17,7 @@ mod options;
 mod place;
 mod reader;
 mod recover;
+mod refresh;
 mod report;
 mod retain;
 mod segments;

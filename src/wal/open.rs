@@ -21,7 +21,6 @@ use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 use crate::mend::make_dir;
 use crate::mode::Depth;
-use crate::scan::Verdict;
 use crate::sidecar::{
     Entry, Found, Index, Mark, MarkFile, SIDECAR_NAME, WriterLock, refuse_other_format,
 };
@@ -101,6 +100,7 @@ impl Wal {
         writer: Option<(MarkFile, WriterLock)>,
     ) -> Result<Self> {
         let index = build_index(&options, &place, &looked, writer.is_some());
+        let damage = looked.damage();
         let Looked { file, segments, layout, codec, findings, mark, .. } = looked;
         let tip = findings.tip;
         let state = State {
@@ -111,9 +111,7 @@ impl Wal {
             scratch: Vec::new(),
             block_start: index.last_offset().max(tip.start),
             // A writer's is cut off by now.
-            damage: findings
-                .damage
-                .filter(|_| findings.verdict == Verdict::Corrupt && writer.is_none()),
+            damage: damage.filter(|_| writer.is_none()),
         };
         let durability = options.durability;
         let record_bytes_max = options.record_bytes_max.unwrap_or(codec.record_bytes_max);
@@ -232,7 +230,7 @@ pub fn vouched(options: &Options, place: &Place, mark: Option<&Mark>, access: Ac
 }
 
 /// The index that the mark vouches for, and what was noticed since.
-fn build_index(options: &Options, place: &Place, looked: &Looked, writes: bool) -> Index {
+pub fn build_index(options: &Options, place: &Place, looked: &Looked, writes: bool) -> Index {
     let tip = looked.findings.tip;
     let access = if writes { Access::Write } else { Access::Read };
     let mut index = vouched(options, place, looked.mark.as_ref(), access);

@@ -8,7 +8,6 @@ use super::tip::Tip;
 use super::{Mode, Shared, Wal};
 use crate::error::{Error, ErrorKind, Result};
 use crate::scan::{Found, Scanner};
-use crate::sidecar::{BLOCK_BYTES, Entry, Found as MarkFound, MarkFile};
 use crate::sync::atomic::Ordering;
 
 /// One record of a log.
@@ -85,14 +84,16 @@ impl Wal {
     /// The payload of the record that begins at `lsn`. What only looks like a record, inside the
     /// payload of one, is refused.
     pub fn read(&self, lsn: Lsn) -> Result<Vec<u8>> {
-        let mut cursor = self.cursor(Some(lsn), None, OnCorrupt::Raise)?;
-        match cursor.next()? {
-            Some(record) => Ok(record.payload.to_vec()),
-            None => {
-                let message = format!("no record at lsn {lsn}, the log ends there");
-                Err(self.usable()?.refused(ErrorKind::OutOfRange, message))
+        self.as_it_is_now(|shared| {
+            let mut cursor = shared.cursor(Some(lsn), None, OnCorrupt::Raise)?;
+            match cursor.next()? {
+                Some(record) => Ok(record.payload.to_vec()),
+                None => {
+                    let message = format!("no record at lsn {lsn}, the log ends there");
+                    Err(shared.refused(ErrorKind::OutOfRange, message))
+                }
             }
-        }
+        })
     }
 
     /// The records from `from` on (`None`: the first), which must be the beginning of one or the
@@ -109,86 +110,51 @@ impl Wal {
         to: Option<Lsn>,
         on_corrupt: OnCorrupt,
     ) -> Result<Cursor> {
-        let shared = self.usable()?;
+        if from.is_none() {
+            // The first record is what the head says now.
+            self.usable()?.follow_head()?;
+        }
+        self.as_it_is_now(|shared| shared.cursor(from, to, on_corrupt))
+    }
+}
+
+impl Shared {
+    fn cursor(&self, from: Option<Lsn>, to: Option<Lsn>, on_corrupt: OnCorrupt) -> Result<Cursor> {
         let (tip, damage) = {
-            let state = shared.state();
+            let state = self.state();
             (state.tip, state.damage.clone())
         };
         let start = from.map_or(tip.start, |lsn| lsn.0);
         // Skipping reads on behind the valid prefix, where no border is known.
         let behind = damage.is_some() && start > tip.end;
         if start != tip.start && !behind {
-            shared.locate(tip, Lsn(start))?;
+            self.locate(tip, Lsn(start))?;
         }
         let end = match (to, &damage) {
             (Some(to), _) if to.0 <= tip.end => {
-                shared.locate(tip, to)?;
+                self.locate(tip, to)?;
                 to.0
             }
             (_, Some(_)) => {
-                let fail = |e| Error::io("look at the log", &shared.place.log, e).of(FORMAT);
-                let there = shared.file.len().map_err(fail)?.max(tip.end);
+                let fail = |e| Error::io("look at the log", &self.place.log, e).of(FORMAT);
+                let there = self.file.len().map_err(fail)?.max(tip.end);
                 to.map_or(there, |to| to.0.min(there))
             }
             (_, None) => tip.end,
         };
         let trailing = damage.filter(|damage| damage.offset >= end && to.is_none());
         let cursor = Cursor::new(
-            shared.file.clone(),
-            &shared.place.log,
-            shared.codec,
+            self.file.clone(),
+            &self.place.log,
+            self.codec,
             start,
             end,
             on_corrupt,
-            shared.borders(),
+            self.borders(),
         );
         Ok(cursor.with_trailing(trailing))
     }
 
-    /// Look for records that other processes appended; returns the end. A writer knows its end.
-    pub fn refresh(&self) -> Result<Lsn> {
-        let shared = self.usable()?;
-        if shared.mode != Mode::Read {
-            return self.end();
-        }
-        let mut state = shared.state();
-        let fail = |e| Error::io("read the log", &shared.place.log, e).of(FORMAT);
-        let there = shared.file.len().map_err(fail)?;
-        if there < state.tip.end {
-            let message = format!(
-                "the log ends at {there} now and was read up to {}: truncated, open it anew",
-                state.tip.end
-            );
-            return Err(shared.refused(ErrorKind::OutOfRange, message));
-        }
-        let mut scanner = Scanner::new(shared.codec, state.tip.end, there);
-        let mut grown = false;
-        while let Found::Record { offset, frame } = scanner.next(&*shared.file).map_err(fail)? {
-            state.tip.push(offset, frame.framed_len(), frame.crc);
-            grown = true;
-            if state.tip.end - state.block_start >= BLOCK_BYTES {
-                let (ordinal, offset) = (state.tip.first + state.tip.records, state.tip.end);
-                shared.index().push(Entry { ordinal, offset, sum: 0 });
-                state.block_start = offset;
-            }
-        }
-        if grown {
-            state.damage = None;
-        }
-        let tip = state.tip;
-        drop(state);
-        let storage = &*shared.options.storage;
-        if let Ok(MarkFound::Mark(mark)) = MarkFile::load(storage, &shared.place.sidecar)
-            && mark.records > 0
-            && mark.start >= tip.start
-        {
-            shared.durable_seen.store(mark.end.min(tip.end), Ordering::Release);
-        }
-        Ok(Lsn(tip.end))
-    }
-}
-
-impl Shared {
     /// Walk `start..end`, both known to lie between records.
     pub(super) fn cursor_over(&self, start: u64, end: u64) -> Cursor {
         let (file, borders) = (self.file.clone(), self.borders());

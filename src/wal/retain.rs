@@ -75,9 +75,9 @@ impl Wal {
         let needed = slowest.map_or(u64::MAX, |lsn| lsn.0);
         let allowed = allowed.min(needed).min(shared.commits.durable());
         // The head is the first record of a segment, so that all before it goes: of the one in which
-        // `allowed` lies, or of the one before if a record reaches over its begin.
-        for index in [Some(allowed / bytes), (allowed / bytes).checked_sub(1)] {
-            let floor = index.unwrap_or(0) * bytes;
+        // `allowed` lies, or of one before if a record reaches over its begin.
+        for index in (0..=allowed / bytes).rev() {
+            let floor = index * bytes;
             if floor <= tip.start {
                 return Ok(None);
             }

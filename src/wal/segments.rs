@@ -92,6 +92,14 @@ impl Segments {
         state.first..state.next
     }
 
+    /// Take over what a later look at the directory found. Only a reader's may change under it.
+    pub fn adopt(&self, found: &Self) {
+        let (mut state, found) = (lock(&self.state), lock(&found.state));
+        (state.first, state.next) = (found.first, found.next);
+        state.stray.clone_from(&found.stray);
+        state.open.clear();
+    }
+
     /// Remove the segments below `first`, oldest first, durably: what a crash leaves of them lies
     /// below the head and does not count.
     pub fn remove_below(&self, first: u64) -> io::Result<()> {
@@ -201,6 +209,15 @@ impl Segments {
     }
 
     fn file(&self, state: &mut State, index: u64) -> io::Result<Arc<dyn File>> {
+        self.open_one(state, index).map_err(|e| match e.kind() {
+            io::ErrorKind::NotFound => {
+                io::Error::other(format!("segment {} is gone", segment_name(index)))
+            }
+            _ => e,
+        })
+    }
+
+    fn open_one(&self, state: &mut State, index: u64) -> io::Result<Arc<dyn File>> {
         if let Some((last, file)) = state.open.last()
             && *last == index
         {
@@ -212,14 +229,7 @@ impl Segments {
             state.open.push(entry);
             return Ok(file);
         }
-        let path = self.path(index);
-        let file = self.storage.open(&path, self.access).map_err(|e| match e.kind() {
-            io::ErrorKind::NotFound => {
-                io::Error::other(format!("segment {} is gone", segment_name(index)))
-            }
-            _ => e,
-        })?;
-        let file: Arc<dyn File> = Arc::from(file);
+        let file: Arc<dyn File> = Arc::from(self.storage.open(&self.path(index), self.access)?);
         self.keep(state, index, file.clone())?;
         Ok(file)
     }
@@ -231,15 +241,17 @@ impl Segments {
                 return Ok(state.first * self.segment_bytes);
             }
             let index = state.next - 1;
-            let file = self.file(state, index)?;
-            if self.access == Access::Read && file.is_unlinked()? {
-                // Its writer cut the log, and may have begun that segment anew.
-                state.open.retain(|(open, _)| *open != index);
-                match self.storage.open(&self.path(index), self.access) {
-                    Ok(file) => self.keep(state, index, Arc::from(file))?,
-                    Err(e) if e.kind() == io::ErrorKind::NotFound => state.next = index,
-                    Err(e) => return Err(e),
+            let file = match self.open_one(state, index) {
+                // Its writer cut the log.
+                Err(e) if self.access == Access::Read && e.kind() == io::ErrorKind::NotFound => {
+                    state.next = index;
+                    continue;
                 }
+                file => file?,
+            };
+            if self.access == Access::Read && file.is_unlinked()? {
+                // And may have begun that segment anew.
+                state.open.retain(|(open, _)| *open != index);
                 continue;
             }
             let len = file.len()?;

@@ -141,6 +141,9 @@ fn follow_chain(
     known_only: bool,
 ) -> io::Result<(bool, u64)> {
     let border = borders.first_from(candidate);
+    if border == Some(candidate) {
+        return Ok((parses_at(file, codec, candidate, end)?, candidate));
+    }
     let mut scanner = Scanner::new(codec, candidate, end);
     let mut intact = 0;
     loop {

@@ -12,6 +12,7 @@ CRASH = [
     ("wal_crash", ""),
 ]
 KEEP = [("wal_keep", ""), ("wal_regressions", "")]
+READERS = [("wal_readers", "")]
 FAULTS = [
     ("wal_regressions", ""),
     ("wal_faults", "--skip every_call"),
@@ -25,6 +26,7 @@ MEND = "src/wal/mend.rs"
 OPEN = "src/wal/open.rs"
 PLACE = "src/wal/place.rs"
 RECOVER = "src/wal/recover.rs"
+REFRESH = "src/wal/refresh.rs"
 SEGMENTS = "src/wal/segments.rs"
 SURVEY = "src/wal/survey.rs"
 SYNC = "src/wal/sync.rs"
@@ -40,6 +42,7 @@ FULL = "ENOSPC, EDQUOT, EFBIG, short write, 0, EINTR, EAGAIN"
 SEGMENT = "missing, duplicated, renamed, wrong-sized segment"
 HEAD = "header, head marker, manifest damaged or missing"
 NESTED = "a payload that contains whole valid records, outer record torn"
+REPLACED = "file truncated or replaced under reader or writer"
 AGAIN = "crash during recovery, again and again"
 
 WAL_BUGS = [
@@ -414,6 +417,30 @@ WAL_BUGS = [
         "        findings.tip = Tip::of_mark(&mark);\n",
         "",
         CRASH,
+    ),
+    Bug(
+        "wal: an intact record at a border of the index is passed over",
+        NESTED,
+        SURVEY,
+        "    if border == Some(candidate) {",
+        "    if border == Some(candidate) && candidate == u64::MAX {",
+        KEEP,
+    ),
+    Bug(
+        "wal: a reader does not notice that the end was cut",
+        REPLACED,
+        REFRESH,
+        "        if self.mode != Mode::Read || tip.records == 0 {",
+        "        if self.mode != Mode::Read || tip.records < 1 << 40 {",
+        READERS,
+    ),
+    Bug(
+        "wal: a reader stays at the head that it saw first",
+        REPLACED,
+        REFRESH,
+        "            Head::At(head) if head > self.state().tip.start => {}",
+        "            Head::At(u64::MAX) => {}",
+        READERS,
     ),
     Bug(
         "wal: a consumer stays above a cut end",

@@ -1,0 +1,446 @@
+"""A write-ahead log against a list: random histories of appends, cuts, crashes and reopenings."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import struct
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("hypothesis")
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
+
+import deedbook
+from deedbook import CorruptError, InvalidArgumentError, OutOfRangeError, Record, Wal
+
+LIMIT = 300_000
+SEGMENTS = st.sampled_from([None, 64, 600, 4096, 1 << 20])
+SMALL = st.binary(max_size=40)
+# Around the sizes at which the writer changes its way of writing; and one with whole records in it.
+SIZES = st.sampled_from([0, 1, 56, 255, 592, 4088, 4097, 65536 - 8, 65537, LIMIT])
+NESTED = struct.pack("<II", 0x48674BC7, 0) * 3 + b"."
+LONG = st.builds(lambda size, fill: bytes([fill]) * size, SIZES, st.integers(0, 255))
+PAYLOADS = SMALL | st.just(NESTED) | LONG
+DURABILITIES = st.sampled_from(["always", "interval:5", "bytes:1000", "manual", "none"])
+RECOVERIES = st.sampled_from(["valid", "acknowledged", "spec"])
+NAMES = st.sampled_from(["a", "b", "c"])
+
+
+class WalMachine(RuleBasedStateMachine):
+    """`model` holds the records from `head` to `end`; `consumers` who needs which of them next."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.place = Path(tempfile.mkdtemp(prefix="deedbook-"))
+        self.root = self.place / "log"
+        self.copies = self.head = self.end = 0
+        self.model: list[Record] = []
+        self.consumers: dict[str, int] = {}
+
+    @initialize(segment_bytes=SEGMENTS, durability=DURABILITIES)
+    def create(self, segment_bytes: int | None, durability: str) -> None:
+        self.segment_bytes = segment_bytes
+        self.longest = 8 * (segment_bytes or LIMIT)
+        self.open(durability, "valid", "x", single_file=segment_bytes is None)
+        self.reader = Wal.open(self.wal.path)
+
+    def open(self, durability: str, recovery: str, mode: str = "a", **layout: bool) -> None:
+        self.recovery, self.appends, self.records, self.bytes = recovery, 0, 0, 0
+        self.options: dict[str, Any] = {"segment_bytes": self.segment_bytes, "recovery": recovery}
+        self.options |= {"durability": durability, "record_bytes_max": LIMIT, "slow_sync": 60.0}
+        self.wal = Wal.open(self.path_in(self.root), mode, **self.options, **layout)  # type: ignore[arg-type]
+        assert self.wal.durable_end == self.wal.end
+
+    def path_in(self, root: Path) -> Path:
+        return root / "one.wal" if self.segment_bytes is None else root
+
+    def teardown(self) -> None:
+        with contextlib.suppress(AttributeError):
+            self.wal.close()
+            report = Wal.verify(self.wal.path)
+            assert report.ok and (report.records, report.valid_end) == (len(self.model), self.end)
+            assert report.verdict == "clean"
+        shutil.rmtree(self.place)
+
+    # -- writing
+
+    def appended(self, payloads: list[bytes]) -> list[int]:
+        first = len(self.model)
+        for payload in payloads:
+            self.model.append(Record(self.end, payload))
+            self.bytes += self.model[-1].next_lsn - self.end
+            self.end = self.model[-1].next_lsn
+        self.records += len(payloads)
+        self.appends += bool(payloads)
+        return [record.lsn for record in self.model[first:]]
+
+    @rule(payload=PAYLOADS, durably=st.booleans())
+    def append(self, payload: bytes, durably: bool) -> None:
+        payload = payload[: self.longest]
+        append = self.wal.commit if durably else self.wal.append
+        assert append(bytearray(payload)) == self.appended([payload])[0]
+        assert self.wal.durable_end == self.end or not durably
+
+    @rule(payloads=st.lists(PAYLOADS, max_size=8))
+    def append_many(self, payloads: list[bytes]) -> None:
+        payloads = [payload[: self.longest] for payload in payloads]
+        first, bounds = self.end, self.wal.append_many(iter(payloads))
+        self.appended(payloads)
+        assert bounds == (first, self.end)
+        assert self.wal.append_batch(payloads) == self.appended(payloads)
+
+    @rule(payload=SMALL, count=st.integers(100, 3000))
+    def append_very_many(self, payload: bytes, count: int) -> None:
+        payloads = [payload] * min(count, self.longest // 16)
+        assert self.wal.append_many(payloads) == (self.appended(payloads)[0], self.end)
+
+    @rule(parts=st.lists(SMALL, max_size=4))
+    def append_atomic(self, parts: list[bytes]) -> None:
+        lsn = self.wal.append_atomic(iter(parts))
+        assert self.appended([self.wal.read(lsn)]) == [lsn]
+        assert [record.parts for record in self.wal.iter(lsn)] == [parts]
+
+    @rule(payloads=st.lists(SMALL, max_size=3), bad=st.sampled_from([None, bytes(LIMIT + 1)]))
+    def append_from_an_iterable_that_breaks(self, payloads: list[bytes], bad: Any) -> None:
+        error = TypeError if bad is None else deedbook.TooLargeError
+        with pytest.raises(error):
+            self.wal.append_batch([*payloads, bad, b"never"])
+        with pytest.raises(error):
+            self.wal.append_many([*payloads, bad, b"never"])
+        self.appended(payloads)
+
+    @rule(data=st.data())
+    def wait_durable(self, data: st.DataObject) -> None:
+        lsn = data.draw(self.positions())
+        with self.raises(OutOfRangeError if lsn >= self.end else None):
+            self.wal.wait_durable(lsn)
+            assert self.durable_end() > lsn
+
+    @rule()
+    def sync(self) -> None:
+        self.wal.sync()
+        assert self.wal.durable_end == self.end
+
+    # -- dropping
+
+    def borders(self) -> list[int]:
+        return [*(record.lsn for record in self.model), self.end]
+
+    def positions(self) -> st.SearchStrategy[int]:
+        """Where a record begins, or the end; sometimes inside of one, or elsewhere."""
+        borders = self.borders()
+        return st.sampled_from(borders[:5] + borders[-50:]) | st.integers(0, self.end + 100)
+
+    @staticmethod
+    def raises(*errors: type[Exception] | None) -> contextlib.AbstractContextManager[Any]:
+        """One of these must come, if any is given; which one is not said."""
+        kinds = tuple(error for error in errors if error)
+        return pytest.raises(kinds) if kinds else contextlib.nullcontext()
+
+    def durable_end(self, resting: bool = False) -> int:
+        """Where it is; `resting`, the thread of "interval" does not move it meanwhile."""
+        if resting and self.wal.durability.startswith("interval"):
+            self.wal.sync()
+        durable = self.wal.durable_end
+        assert durable is not None
+        return durable
+
+    def dropped_before(self, lsn: int) -> None:
+        self.head = lsn
+        self.model = [record for record in self.model if record.lsn >= lsn]
+        self.reader = Wal.open(self.wal.path)
+        paths, size = self.wal.segment_paths, self.segment_bytes or 1
+        assert paths[0].endswith(f"{lsn // size:020}.wal")
+        assert sorted(map(str, self.root.glob("*.wal")))[0] == paths[0]
+
+    def dropped_from(self, lsn: int) -> None:
+        self.end = lsn
+        self.model = [record for record in self.model if record.lsn < lsn]
+        self.consumers = {name: min(at, lsn) for name, at in self.consumers.items()}
+        assert self.wal.consumers() == self.consumers
+        error = OutOfRangeError if self.reader.end > lsn else None
+        with self.raises(error):
+            self.reader.refresh()
+        with self.raises(error):
+            list(self.reader.follow(timeout=0.0))
+        self.reader = Wal.open(self.wal.path)
+
+    @rule(data=st.data(), force=st.booleans())
+    def truncate_before(self, data: st.DataObject, force: bool) -> None:
+        lsn, durable = data.draw(self.positions()), self.durable_end(resting=True)
+        needed = not force and any(at < lsn for at in self.consumers.values())
+        errors: list[type[Exception] | None] = [
+            None if lsn in self.borders() else OutOfRangeError,
+            InvalidArgumentError if needed or lsn > durable else None,
+        ]
+        with self.raises(*errors if self.segment_bytes else [deedbook.UnsupportedError]):
+            self.wal.truncate_before(lsn, force=force)
+            self.dropped_before(lsn)
+
+    @rule(data=st.data(), keep=st.booleans())
+    def truncate_the_end(self, data: st.DataObject, keep: bool) -> None:
+        lsn, durable = data.draw(self.positions()), self.durable_end(resting=True)
+        ends = {record.lsn: record.next_lsn if keep else record.lsn for record in self.model}
+        end = ends.get(lsn, 0)
+        errors = OutOfRangeError if lsn not in ends else InvalidArgumentError
+        with self.raises(errors if lsn not in ends or end > durable else None):
+            (self.wal.truncate_after if keep else self.wal.truncate_from)(lsn)
+            self.dropped_from(end)
+            assert self.wal.durable_end == end
+
+    @rule(data=st.data(), consumed=st.booleans(), age=st.sampled_from([None, 3600.0]))
+    def retain(self, data: st.DataObject, consumed: bool, age: float | None) -> None:
+        most = data.draw(st.none() | st.integers(0, self.end - self.head + 10))
+        durable, size, needed = self.durable_end(resting=True), self.segment_bytes, self.consumers
+        with self.raises(deedbook.UnsupportedError if size is None else None):
+            moved = self.wal.retain(max_bytes=most, max_age=age, consumed=consumed)
+        if size is None:
+            return
+        allowed = 0 if most is None else self.end - most
+        if consumed:
+            allowed = max(allowed, min(needed.values(), default=0))
+        allowed = min(allowed, durable, *needed.values())
+        # What goes is whole segments: all below the one with the last border that may be the head.
+        last = max((lsn for lsn in self.borders() if lsn <= allowed), default=0)
+        floor = last // size * size
+        head = next(lsn for lsn in self.borders() if lsn >= floor)
+        assert moved == (head if floor > self.head else None)
+        if moved is not None:
+            self.dropped_before(moved)
+
+    @rule(data=st.data(), name=NAMES)
+    def set_consumer(self, data: st.DataObject, name: str) -> None:
+        lsn = data.draw(self.positions())
+        with self.raises(None if lsn in self.borders() else OutOfRangeError):
+            self.wal.set_consumer(name, lsn)
+            self.consumers[name] = lsn
+
+    @rule(name=NAMES)
+    def remove_consumer(self, name: str) -> None:
+        self.wal.remove_consumer(name)
+        self.consumers.pop(name, None)
+
+    # -- ends and crashes
+
+    @rule(durability=DURABILITIES, recovery=RECOVERIES, forget=st.booleans())
+    def reopen(self, durability: str, recovery: str, forget: bool) -> None:
+        """Closed, or forgotten without, which closes it."""
+        unsynced = self.wal.durability == "none" and self.recovery == recovery == "acknowledged"
+        kept = self.durable_end() if unsynced else self.end
+        if forget:
+            del self.wal
+        else:
+            self.wal.close()
+        self.open(durability, recovery)
+        report = self.wal.recovery
+        assert (report.verdict, report.source, report.mark) == ("clean", "mark", "used")
+        assert report.cut_records == sum(record.lsn >= kept for record in self.model)
+        if kept < self.end:
+            self.dropped_from(kept)
+
+    @rule(durability=DURABILITIES, recovery=RECOVERIES)
+    def reopen_without_the_sidecar(self, durability: str, recovery: str) -> None:
+        self.wal.close()
+        shutil.rmtree(self.root / ".deedbook")
+        self.consumers = {}
+        self.open(durability, recovery)
+        report = self.wal.recovery
+        assert (report.verdict, report.source, report.mark) == ("clean", "scan", "missing")
+
+    @contextlib.contextmanager
+    def copy(self, sidecar: bool = True) -> Iterator[tuple[Path, int]]:
+        """The files as after a kill -9, and up to where they are known to be durable, if at all."""
+        self.copies += 1
+        root, durable = self.place / f"copy{self.copies}", self.durable_end()
+        shutil.copytree(self.root, root, copy_function=shutil.copyfile)
+        if not sidecar:
+            shutil.rmtree(root / ".deedbook")
+        with Wal.open(self.path_in(root), segment_bytes=self.segment_bytes) as reader:
+            known = reader.recovery.durable_end or 0
+            self.check_records(reader, self.model)
+        # The mark of a log without records is tied to its file, and a copy is another.
+        assert known >= durable or durable == self.head if sidecar else not known
+        yield root, known
+        shutil.rmtree(root)
+
+    def spot(self, root: Path, at: int) -> tuple[Path, int]:
+        """The file with a byte of the log, and where in it that is."""
+        if self.segment_bytes is None:
+            return self.path_in(root), at
+        return root / f"{at // self.segment_bytes:020}.wal", at % self.segment_bytes
+
+    def change(self, root: Path, at: int, byte: int) -> None:
+        file, offset = self.spot(root, at)
+        file.touch()
+        with open(file, "r+b") as raw:
+            raw.seek(offset)
+            raw.write(bytes([byte]))
+
+    def contents(self, root: Path) -> bytes:
+        files = sorted(root.glob("*.wal"))
+        return b"".join(file.read_bytes() for file in files).rstrip(b"\0")
+
+    def refused(self, root: Path, kept: list[Record], recovery: str) -> None:
+        """Damage below the mark: opening for writing loses nothing, reading comes up to it."""
+        before = self.contents(root)
+        with pytest.raises(deedbook.LostRecordsError):
+            Wal.open(self.path_in(root), "a", **self.options | {"recovery": recovery})
+        assert before == self.contents(root)
+        with Wal.open(self.path_in(root), segment_bytes=self.segment_bytes) as reader:
+            records = reader.iter()
+            assert [next(records) for _ in kept] == kept
+            with pytest.raises(CorruptError):
+                next(records)
+
+    @rule(data=st.data(), tail=st.binary(max_size=60), sidecar=st.booleans(), recovery=RECOVERIES)
+    def die(self, data: st.DataObject, tail: bytes, sidecar: bool, recovery: str) -> None:
+        """With a torn write behind the last record, or cut off inside one of the last."""
+        number = len(self.model) - data.draw(st.integers(0, min(3, len(self.model))))
+        kept, cut = self.model[:number], self.model[number : number + 1]
+        lsn = self.borders()[number]
+        inside = data.draw(st.integers(0, len(cut[0]) + 7)) if cut else 0
+        with self.copy(sidecar or number == 0) as (root, known):
+            if cut:
+                last, size = self.spot(root, lsn + inside)
+                os.truncate(last, size)
+                for file in root.glob("*.wal"):
+                    if file.name > last.name:
+                        file.unlink()
+                if cut[0].payload == NESTED and not known:
+                    return  # records in its payload are not told from records behind damage
+            for at, byte in enumerate(b"" if cut else tail, self.end):
+                self.change(root, at, byte)
+            lost, torn = known > lsn, inside > 0 if cut else any(tail)
+            if lost and recovery != "spec":
+                return self.refused(root, kept, recovery)
+            if recovery == self.recovery == "acknowledged" and known:
+                kept = [record for record in kept if record.lsn < known]
+            end = kept[-1].next_lsn if kept else self.head
+            consumers = {name: min(at, end) for name, at in self.consumers.items()}
+            options = self.options | {"recovery": recovery}
+            with Wal.open(self.path_in(root), "a", **options) as wal:
+                self.check_records(wal, kept)
+                assert wal.consumers() == (consumers if sidecar or number == 0 else {})
+                assert wal.append(b"goes on") == end
+                verdict = wal.recovery.verdict
+            assert (
+                verdict == ("corrupt" if lost else "torn") if lost or torn else verdict != "corrupt"
+            )
+            assert Wal.verify(self.path_in(root)).ok
+
+    @precondition(lambda self: self.model)
+    @rule(data=st.data(), bit=st.integers(0, 7))
+    def flip_a_bit_below_the_mark(self, data: st.DataObject, bit: int) -> None:
+        self.wal.sync()
+        number = data.draw(st.integers(0, len(self.model) - 1))
+        record, kept, behind = self.model[number], self.model[:number], self.model[number + 1 :]
+        # Not in the length: records behind would be taken for what a longer payload holds.
+        at = record.lsn + data.draw(st.sampled_from([*range(4), *range(8, len(record) + 8)]))
+        with self.copy() as (root, _):
+            path, (file, offset) = self.path_in(root), self.spot(root, at)
+            self.change(root, at, file.read_bytes()[offset] ^ 1 << bit)
+            report, before = Wal.verify(path), self.contents(root)
+            assert (report.verdict, report.records) == ("corrupt", len(kept + behind))
+            assert not report.ok and report.damages[0].offset == record.lsn
+            if behind:
+                # Opening does not look so far back; reading does.
+                with Wal.open(path, "a") as wal, pytest.raises(CorruptError) as caught:
+                    list(wal)
+                assert caught.value.offset == record.lsn and self.contents(root) == before
+            else:
+                self.refused(root, kept, "valid")
+            with Wal.open(path) as reader:
+                assert list(reader.iter(on_corrupt="skip")) == kept + behind
+            assert Wal.repair(path).valid_end == record.lsn
+            with Wal.open(path, "a") as wal:
+                self.check_records(wal, kept)
+
+    # -- reading
+
+    def check_records(self, wal: Wal, wanted: list[Record]) -> None:
+        assert list(wal) == wanted
+        assert list(reversed(wal)) == wanted[::-1]
+        assert len(wal) == len(wanted)
+
+    @rule(data=st.data())
+    def iterate(self, data: st.DataObject) -> None:
+        assert self.reader.refresh() == self.end
+        self.check_records(self.reader, self.model)
+        durable = self.reader.durable_end
+        assert durable is None or durable <= self.durable_end()
+        number = data.draw(st.integers(0, len(self.model)))
+        for wal in self.wal, self.reader:
+            assert list(wal.follow(self.borders()[number], timeout=0.0)) == self.model[number:]
+
+    @rule(data=st.data())
+    def read_one_and_some(self, data: st.DataObject) -> None:
+        start, given = data.draw(self.positions()), data.draw(self.positions())
+        payloads = {record.lsn: record.payload for record in self.model}
+        with self.raises(None if start in payloads else OutOfRangeError):
+            assert self.wal.read(start) == payloads[start]
+        stop = min(given, self.end)
+        wanted = [record for record in self.model if start <= record.lsn < stop]
+        error = None if {start, stop} <= set(self.borders()) else OutOfRangeError
+        with self.raises(error):
+            assert list(self.wal.iter(start, given)) == wanted
+        with self.raises(error):
+            assert list(self.wal.iter(start, given, reverse=True)) == wanted[::-1]
+        with self.raises(error):
+            assert list(self.wal.payloads(start, given)) == [record.payload for record in wanted]
+
+    @rule()
+    def verify_while_open(self) -> None:
+        report = Wal.verify(self.wal.path)
+        assert report.ok and report.records == len(self.model) and report.verdict != "corrupt"
+        with pytest.raises(deedbook.LockedError):
+            Wal.open(self.wal.path, "a")
+        with pytest.raises(deedbook.ReadOnlyError):
+            self.reader.append(b"no")
+
+    @rule(split_bytes=st.sampled_from([1, 70_000, 2**40]))
+    def splits_cover_everything_once(self, split_bytes: int) -> None:
+        at, records = self.head, 0
+        for split in self.wal.splits(split_bytes):
+            assert split.lsn == at
+            at, records = split.end, records + (split.records or 0)
+        assert (at, records) == (self.end, len(self.model))
+
+    @invariant()
+    def it_is_as_the_model(self) -> None:
+        if not hasattr(self, "wal"):
+            return
+        wal, durable = self.wal, self.durable_end()
+        assert list(wal) == self.model
+        assert wal.bounds == ((self.head, self.model[-1].lsn) if self.model else None)
+        assert (wal.head, wal.end, len(wal)) == (self.head, self.end, len(self.model))
+        assert self.head <= durable <= self.end
+        assert durable == self.end or wal.durability != "always"
+        assert wal.consumers() == self.consumers
+        stats = wal.stats()
+        assert (stats.records, stats.bytes) == (self.records, self.bytes)
+        # Much at once is appended in parts.
+        assert self.appends <= stats.appends <= self.records
+
+
+TestWal = WalMachine.TestCase
+TestWal.settings = settings(
+    max_examples=80,
+    stateful_step_count=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
