@@ -3,7 +3,8 @@
 # Needs root for the mounts (and e2fsprogs, xfsprogs), cc for the shim, strace; what is
 # missing is skipped with a reason. Results: target/trust/power.json.
 #
-#   DEEDBOOK_POWER_CYCLES=10000 scripts/power.sh   power cuts per file system (100)
+#   DEEDBOOK_POWER_CYCLES=10000 scripts/power.sh   power cuts per file system and layout (100)
+#   DEEDBOOK_POWER_FORMAT=wal scripts/power.sh     book or wal alone
 #   DEEDBOOK_POWER_ONLY=cuts,shim scripts/power.sh   some parts only
 #   DEEDBOOK_POWER_SEED, DEEDBOOK_TRUST_DIR
 set -euo pipefail

@@ -342,3 +342,29 @@ fn an_intact_record_at_a_border_of_the_index_is_found_behind_damage() {
         assert_eq!(copied.records, 2);
     }
 }
+
+/// Found by filling real disks: where not even the head marker, or the intent of a cut, had room any
+/// more, nothing was changed, and the handle was poisoned all the same.
+#[test]
+fn a_truncation_that_finds_no_room_is_refused_and_the_handle_goes_on() {
+    for what in [Call::Create, Call::Rename] {
+        let disk = Sim::new();
+        let (wal, lsns) = five(&SEGMENTS, &disk, MANUAL);
+        for truncate in [Wal::truncate_before, Wal::truncate_from] {
+            disk.inject(Fault::once(1, What::Error(std::io::ErrorKind::StorageFull)).of(what));
+            let error = truncate(&wal, lsns[2]).unwrap_err();
+            assert_eq!((error.kind(), error.durable()), (ErrorKind::Io, Some(Durable::No)));
+            disk.heal();
+            assert_eq!(wal.len().unwrap(), 5);
+        }
+        wal.commit(b"goes on").unwrap();
+        drop(wal);
+        let wal = SEGMENTS.wal(&disk, MANUAL).unwrap();
+        assert_eq!(wal.len().unwrap(), 6);
+        // And with room again it is done.
+        wal.truncate_before(lsns[2]).unwrap();
+        wal.truncate_from(lsns[4]).unwrap();
+        assert_eq!(wal.len().unwrap(), 2);
+        assert!(disk.list("/log".as_ref()).unwrap().iter().all(|name| name != "head.tmp"));
+    }
+}

@@ -11,10 +11,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use deedbook::Verdict;
-use deedbook::book::Options;
-
-use crate::ledger::Ledger;
+use crate::kind::{Kind, segments};
+use crate::ledger::{Ledger, Must};
 use crate::mounts::{FileSystem, run as command, scratch};
 use crate::syscalls::compile;
 use crate::{Random, Report, number};
@@ -24,11 +22,11 @@ const BYTES_MAX: u64 = 3 << 20;
 /// A log is struck so often before a new one is begun.
 const STRIKES: u64 = 6;
 
-pub fn run(report: &mut Report, seed: u64) {
+pub fn run(report: &mut Report, kind: Kind, seed: u64) {
     let scratch = scratch();
-    for (kind, mib) in [("ext4", 96), ("xfs", 320)] {
-        let part = format!("power cuts, {kind}");
-        let mut fs = match FileSystem::make(kind, scratch.path(), mib) {
+    for (system, mib) in [("ext4", 96), ("xfs", 320)] {
+        let part = kind.part(&format!("power cuts, {system}"));
+        let mut fs = match FileSystem::make(system, scratch.path(), mib) {
             Ok(fs) => fs,
             Err(why) => {
                 report.skip(&part, &why);
@@ -41,11 +39,11 @@ pub fn run(report: &mut Report, seed: u64) {
         }
         let cycles = number("DEEDBOOK_POWER_CYCLES", 100);
         let mut random = Random(seed ^ mib);
-        let mut ledger = Ledger::default();
+        let mut ledger = Ledger::of(kind);
         for cycle in 0..cycles {
             let dir = fs.at.join(format!("log-{}", cycle / STRIKES));
             if cycle % STRIKES == 0 {
-                ledger = Ledger::default();
+                ledger = Ledger::of(kind);
                 if let Some(old) = (cycle / STRIKES).checked_sub(1) {
                     std::fs::remove_dir_all(fs.at.join(format!("log-{old}"))).unwrap();
                 }
@@ -56,14 +54,15 @@ pub fn run(report: &mut Report, seed: u64) {
                 return;
             }
         }
-        prove(report, &part, &mut fs, scratch.path(), &mut random);
+        prove(report, &part, kind, &mut fs, scratch.path(), &mut random);
     }
 }
 
-/// A test that cannot fail proves nothing: with a `fdatasync` that lies, deeds must be missed.
+/// A test that cannot fail proves nothing: with a `fdatasync` that lies, records must be missed.
 fn prove(
     report: &mut Report,
     part: &str,
+    kind: Kind,
     fs: &mut FileSystem,
     scratch: &Path,
     random: &mut Random,
@@ -74,8 +73,10 @@ fn prove(
     };
     let mut unproved = Report::default();
     for i in 0..20 {
-        let (dir, mut ledger) = (fs.at.join(format!("lie-{i}")), Ledger::default());
-        if strike(&mut unproved, part, fs, &dir, &mut ledger, random, Some(&library)).is_err() {
+        let (dir, mut ledger) = (fs.at.join(format!("lie-{i}")), Ledger::of(kind));
+        let lied = strike(&mut unproved, part, fs, &dir, &mut ledger, random, Some(&library));
+        if let Err(what) = lied {
+            println!("{part}, fdatasync that lies: {}", what.split(';').next().unwrap_or_default());
             return report.count(part, "lies of fdatasync caught", 1);
         }
     }
@@ -107,12 +108,15 @@ fn strike(
     random: &mut Random,
     lie: Option<&Path>,
 ) -> Result<(), String> {
+    let kind = ledger.kind();
     let durability =
         ["always", "manual", "interval:5", "bytes:100000", "none"][random.below(5) as usize];
     let writer_seed = random.draw().to_string();
     let bytes = BYTES_MAX.to_string();
     let path = dir.to_str().unwrap();
-    let mut child = start(&["write", path, durability, &writer_seed, "1000000", &bytes], lie)?;
+    let name = kind.name();
+    let args = ["write", name, path, durability, &writer_seed, "1000000", &bytes];
+    let mut child = start(&args, lie)?;
     let mut pipe = child.stdout.take().unwrap();
     let heard = Arc::new(Mutex::new(Vec::new()));
     let said_by_now =
@@ -146,16 +150,17 @@ fn strike(
     child.wait().map_err(|e| e.to_string())?;
     ear.join().unwrap();
     let said = said_by_now(&heard);
-    let mut earlier = ledger.clone();
-    earlier.hear(&before);
-    ledger.hear(&said);
+    let sure = if stopped { said.len() } else { before.rfind('\n').map_or(0, |end| end + 1) };
+    let truncations = ledger.truncations;
+    ledger.hear(&said[..sure]);
+    ledger.hear_in_doubt(&said[sure..]);
     fs.unmount()?;
     fs.mount()?;
 
     // Struck again while it recovers.
-    let again = random.below(3) == 0 && dir.join("book.log").exists();
+    let again = random.below(3) == 0 && kind.exists(dir);
     if again {
-        let mut opener = start(&["open", path], lie)?;
+        let mut opener = start(&["open", name, path], lie)?;
         let mut pipe = opener.stdout.take().unwrap();
         let _ = pipe.read(&mut [0; 16]);
         std::thread::sleep(Duration::from_micros(random.below(3000)));
@@ -170,9 +175,8 @@ fn strike(
         report.count(part, "cuts in recovery", 1);
     }
 
-    let (durable, appended) = (ledger.durable, ledger.appended);
-    let least = if stopped { durable } else { earlier.durable };
-    let recovery = ledger.check(dir, &Options::default(), least).map_err(|what| {
+    let segments = segments(dir);
+    let checked = ledger.check(dir, Must::Durable).map_err(|what| {
         let told = |line: &&str| !line.contains("cannot lock");
         let lines: Vec<_> = said.lines().rev().filter(told).take(14).collect();
         format!(
@@ -184,9 +188,18 @@ fn strike(
     report.count(part, durability.split(':').next().unwrap_or_default(), 1);
     report.count(part, if log { "journal flushed" } else { "journal dropped" }, 1);
     report.count(part, if stopped { "writer stopped" } else { "writer running" }, 1);
-    report.count(part, "torn", u64::from(recovery.verdict == Verdict::Torn));
-    report.count(part, "acknowledged deeds", least);
-    report.count(part, "synced during the shutdown, lost", durable.saturating_sub(ledger.durable));
-    report.count(part, "unacknowledged deeds lost", appended.saturating_sub(ledger.durable));
+    report.count(part, "torn", u64::from(checked.torn));
+    let records = kind.records();
+    report.count(part, &format!("acknowledged {records}"), checked.acknowledged);
+    report.count(part, "synced during the shutdown, lost", checked.claimed_lost);
+    report.count(part, &format!("unacknowledged {records} lost"), checked.appended_lost);
+    if kind.cuts_ends() {
+        report.count(part, "truncations", ledger.truncations - truncations);
+        report.count(part, "cuts in a truncation", u64::from(checked.truncated.is_some()));
+        report.count(part, "of them, truncated", u64::from(checked.truncated == Some(true)));
+    }
+    if kind == Kind::WalSegments {
+        report.count(part, "segments found", segments);
+    }
     Ok(())
 }

@@ -3,23 +3,23 @@
 use std::io;
 use std::path::Path;
 
-use deedbook::book::{Book, Mode, Options};
 use deedbook::{Durability, Durable, Error, ErrorKind};
 
-use crate::ledger::{Ledger, event_of};
+use crate::kind::{Kind, Log, Mode};
+use crate::ledger::{Ledger, Must, record_of};
 use crate::mounts::{FileSystem, scratch};
 use crate::{Random, Report};
 
-pub fn fill(report: &mut Report, seed: u64) {
+pub fn fill(report: &mut Report, kind: Kind, seed: u64) {
     let scratch = scratch();
-    for (kind, mib) in [("tmpfs", 4), ("ext4", 16), ("xfs", 320)] {
-        let part = format!("full disk, {kind}");
-        match FileSystem::make(kind, scratch.path(), mib) {
+    for (system, mib) in [("tmpfs", 4), ("ext4", 16), ("xfs", 320)] {
+        let part = kind.part(&format!("full disk, {system}"));
+        match FileSystem::make(system, scratch.path(), mib) {
             Err(why) => report.skip(&part, &why),
             Ok(fs) => {
-                for round in 0..if kind == "xfs" { 3 } else { 20 } {
+                for round in 0..if system == "xfs" { 3 } else { 20 } {
                     let mut random = Random(seed ^ round << 32 ^ mib);
-                    if let Err(what) = filled(report, &part, &fs.at, &mut random) {
+                    if let Err(what) = filled(report, &part, kind, &fs.at, &mut random) {
                         report.fail(format!("{part}, seed {seed}, round {round}: {what}"));
                         break;
                     }
@@ -53,58 +53,63 @@ fn is_full(error: &Error) -> bool {
     error.kind() == ErrorKind::Io && full
 }
 
-fn filled(report: &mut Report, part: &str, at: &Path, random: &mut Random) -> Result<(), String> {
+/// Say what a writer would say.
+fn hear(ledger: &mut Ledger, line: &str) {
+    ledger.hear(&format!("{line}\n"));
+}
+
+fn append(log: &Log, ledger: &mut Ledger, seed: u64) -> Result<(), Error> {
+    let (kind, at) = (ledger.kind(), log.end()?);
+    hear(ledger, &format!("w {at} 1 {seed}"));
+    let done = log.append(&record_of(kind, at, seed));
+    match &done {
+        Ok(()) => hear(ledger, &format!("a {}", log.end()?)),
+        Err(error) if error.durable() == Some(Durable::No) => hear(ledger, &format!("x {at}")),
+        Err(_) => {}
+    }
+    done
+}
+
+fn filled(
+    report: &mut Report,
+    part: &str,
+    kind: Kind,
+    at: &Path,
+    random: &mut Random,
+) -> Result<(), String> {
     let (dir, weight) = (at.join("log"), at.join("ballast"));
     let durability = match random.below(3) {
         0 => Durability::Always,
         1 => Durability::Manual,
         _ => Durability::Bytes(10_000),
     };
-    let options = Options { durability, ..Options::default() };
     let text = |error: Error| format!("{durability}: {error:?}");
-    let mut ledger = Ledger::default();
-    let mut book = options.open(&dir, Mode::Create).map_err(text)?;
-    let hear = |ledger: &mut Ledger, line: String| ledger.hear(&format!("{line}\n"));
-    let append = |book: &Book, ledger: &mut Ledger, seed: u64| {
-        let number = book.last()? + 1;
-        let (mug, jam) = event_of(number, seed);
-        hear(ledger, format!("w {number} 1 {seed}"));
-        let done = book.append(mug, &jam);
-        match &done {
-            Ok(_) => hear(ledger, format!("a {number} 1")),
-            Err(error) if error.durable() == Some(Durable::No) => {
-                hear(ledger, format!("x {number} 1"));
-            }
-            Err(_) => {}
-        }
-        done
-    };
-    // A log with some deeds and space reserved, and then no space for more.
+    let mut ledger = Ledger::of(kind);
+    let mut log = kind.open(&dir, Mode::Create, durability).map_err(text)?;
+    // A log with some records and space reserved, and then no space for more.
     for _ in 0..random.below(30) {
-        append(&book, &mut ledger, random.draw()).map_err(text)?;
+        append(&log, &mut ledger, random.draw()).map_err(text)?;
     }
     ballast(&weight, random.below(300_000))?;
     let mut refusals = 0;
     for _ in 0..3000 {
-        match append(&book, &mut ledger, random.draw()) {
+        match append(&log, &mut ledger, random.draw()) {
             Ok(_) => {}
             Err(error) if is_full(&error) && error.durable() == Some(Durable::No) => {
                 // Refused, nothing changed, and the handle goes on.
                 refusals += 1;
                 report.count(part, "appends refused", 1);
-                book.sync().map_err(text)?;
-                let last = book.last().map_err(text)?;
-                hear(&mut ledger, format!("d {last}"));
+                log.sync().map_err(text)?;
+                hear(&mut ledger, &format!("d {}", log.end().map_err(text)?));
             }
             Err(error) if is_full(&error) || error.kind() == ErrorKind::Poisoned => {
                 // The cut itself needed space, or the sync did: poisoned, reopened once there is.
                 report.count(part, "poisoned", 1);
                 refusals += 1;
                 std::fs::remove_file(&weight).map_err(|e| e.to_string())?;
-                drop(book);
-                let durable = ledger.durable;
-                ledger.check(&dir, &options, durable)?;
-                book = options.open(&dir, Mode::Append).map_err(text)?;
+                drop(log);
+                ledger.check(&dir, Must::Durable)?;
+                log = kind.open(&dir, Mode::Append, durability).map_err(text)?;
                 break;
             }
             Err(error) => return Err(text(error)),
@@ -116,42 +121,71 @@ fn filled(report: &mut Report, part: &str, at: &Path, random: &mut Random) -> Re
     if refusals == 0 {
         return Err("the disk never was full".into());
     }
+    if kind.cuts_ends() && weight.exists() {
+        let prefix = kind.drops_prefixes() && random.below(2) == 0;
+        let told = truncate(&log, &mut ledger, prefix).map_err(text)?;
+        report.count(part, told, 1);
+        if told == "truncations broken" {
+            std::fs::remove_file(&weight).map_err(|e| e.to_string())?;
+            drop(log);
+            ledger.check(&dir, Must::Appended)?;
+            log = kind.open(&dir, Mode::Append, durability).map_err(text)?;
+        }
+    }
     // A new log, and metadata, on a full disk: refused, and nothing is left in the way.
     let second = at.join("second");
-    let tried = options.open(&second, Mode::Create);
+    let tried = kind.open(&second, Mode::Create, durability);
     if let Err(error) = &tried {
         report.count(part, "creations refused", 1);
         if !is_full(error) {
-            return Err(text(tried.unwrap_err()));
+            return Err(text(tried.err().unwrap()));
         }
     }
     drop(tried);
     let _ = std::fs::remove_file(&weight);
-    let again = options.open(&second, Mode::Append).map_err(text)?;
-    again.append(1, b"room").map_err(text)?;
+    let again = kind.open(&second, Mode::Append, durability).map_err(text)?;
+    again.append(&record_of(kind, again.end().map_err(text)?, 1)).map_err(text)?;
     again.close().map_err(text)?;
     // With space again everything goes on, with the same handle.
     for _ in 0..10 {
-        append(&book, &mut ledger, random.draw()).map_err(text)?;
+        append(&log, &mut ledger, random.draw()).map_err(text)?;
     }
-    let last = book.last().map_err(text)?;
-    book.close().map_err(text)?;
-    ledger.check(&dir, &options, last)?;
+    log.close().map_err(text)?;
+    let checked = ledger.check(&dir, Must::Appended)?;
     report.count(part, "rounds", 1);
-    report.count(part, "deeds", last);
+    report.count(part, kind.records(), checked.acknowledged);
     std::fs::remove_dir_all(&dir).map_err(|e| e.to_string())?;
     std::fs::remove_dir_all(&second).map_err(|e| e.to_string())
 }
 
-pub fn read_only(report: &mut Report, seed: u64) {
+/// Drop half of a log whose records are all durable; what came of it, for the report.
+fn truncate(log: &Log, ledger: &mut Ledger, prefix: bool) -> Result<&'static str, Error> {
+    let records = log.records()?;
+    let Some(&(at, _)) = records.get(records.len() / 2) else { return Ok("nothing to truncate") };
+    hear(ledger, &format!("{} {at}", if prefix { "b" } else { "c" }));
+    match if prefix { log.truncate_before(at) } else { log.truncate_from(at) } {
+        Ok(()) => {
+            hear(ledger, "t");
+            Ok("truncations")
+        }
+        Err(error) if !is_full(&error) => Err(error),
+        Err(error) if error.durable() == Some(Durable::No) => {
+            hear(ledger, "u");
+            Ok("truncations refused")
+        }
+        Err(_) => Ok("truncations broken"),
+    }
+}
+
+pub fn read_only(report: &mut Report, kind: Kind, seed: u64) {
     let scratch = scratch();
-    for (kind, mib) in [("tmpfs", 16), ("ext4", 32), ("xfs", 320)] {
-        let part = format!("read-only, {kind}");
-        match FileSystem::make(kind, scratch.path(), mib) {
+    for (system, mib) in [("tmpfs", 16), ("ext4", 32), ("xfs", 320)] {
+        let part = kind.part(&format!("read-only, {system}"));
+        match FileSystem::make(system, scratch.path(), mib) {
             Err(why) => report.skip(&part, &why),
             Ok(fs) => {
                 for shape in ["closed", "torn", "without sidecar"] {
-                    if let Err(what) = only_read(&fs, shape, seed) {
+                    if let Err(what) = only_read(&fs, kind, shape, seed) {
                         report.fail(format!("{part}, {shape}: {what}"));
                     }
                     let _ = fs.remount("rw");
@@ -162,43 +196,42 @@ pub fn read_only(report: &mut Report, seed: u64) {
     }
 }
 
-fn only_read(fs: &FileSystem, shape: &str, seed: u64) -> Result<(), String> {
+fn only_read(fs: &FileSystem, kind: Kind, shape: &str, seed: u64) -> Result<(), String> {
     let dir = fs.at.join(shape.replace(' ', "-"));
     let text = |error: Error| format!("{error:?}");
-    let mut ledger = Ledger::default();
-    let book = Book::create(&dir).map_err(text)?;
-    for number in 1..=50 {
-        let (mug, jam) = event_of(number, seed);
-        ledger.hear(&format!("w {number} 1 {seed}\n"));
-        book.append(mug, &jam).map_err(text)?;
+    let manual = Durability::Manual;
+    let mut ledger = Ledger::of(kind);
+    let log = kind.open(&dir, Mode::Create, manual).map_err(text)?;
+    for _ in 0..50 {
+        append(&log, &mut ledger, seed).map_err(text)?;
     }
-    book.close().map_err(text)?;
-    drop(book); // a closed handle keeps its descriptor, and the file system busy
+    let end = log.end().map_err(text)?;
+    log.close().map_err(text)?;
+    drop(log); // a closed handle keeps its descriptor, and the file system busy
     if shape == "torn" {
         use std::io::Write;
-        let log = std::fs::OpenOptions::new().append(true).open(dir.join("book.log"));
-        log.unwrap().write_all(&[9, 0, 0, 0, 0, 0, 0, 0, 1]).unwrap();
+        let last_file = kind.open(&dir, Mode::Read, manual).and_then(|log| log.last_file());
+        let file = std::fs::OpenOptions::new().append(true).open(last_file.map_err(text)?);
+        file.unwrap().write_all(&[9, 0, 0, 0, 0, 0, 0, 0, 1]).unwrap();
     }
     if shape == "without sidecar" {
         std::fs::remove_dir_all(dir.join(".deedbook")).unwrap();
     }
     fs.remount("ro")?;
-    let reader = Book::open(&dir).map_err(text)?;
-    let found = reader.iter(0, None).map_err(text)?.collect::<Result<Vec<_>, _>>().map_err(text)?;
-    if found.len() != 50 || reader.refresh().map_err(text)? != 50 {
-        return Err(format!("{} deeds read of 50", found.len()));
+    let reader = kind.open(&dir, Mode::Read, manual).map_err(text)?;
+    let found = reader.records().map_err(text)?.len();
+    if found != 50 || reader.refresh().map_err(text)? != end {
+        return Err(format!("{found} records read of 50"));
     }
-    match Book::append_to(&dir) {
-        Ok(_) => return Err("opened for writing".into()),
-        Err(error) if error.kind() == ErrorKind::Io => {}
-        Err(error) => return Err(text(error)),
-    }
-    match Book::create(fs.at.join("new")) {
-        Ok(_) => return Err("created".into()),
-        Err(error) if error.kind() == ErrorKind::Io => {}
-        Err(error) => return Err(text(error)),
+    for (dir, mode, done) in
+        [(dir.clone(), Mode::Append, "opened"), (fs.at.join("new"), Mode::Create, "created")]
+    {
+        match kind.open(&dir, mode, manual) {
+            Ok(_) => return Err(format!("{done} for writing")),
+            Err(error) if error.kind() == ErrorKind::Io => {}
+            Err(error) => return Err(text(error)),
+        }
     }
     fs.remount("rw")?;
-    ledger.check(&dir, &Options::default(), 50)?;
-    Ok(())
+    ledger.check(&dir, Must::Appended).map(drop)
 }

@@ -1,68 +1,229 @@
 //! What a writer said, and what must therefore be found.
 //!
 //! ```text
-//! w FIRST COUNT SEED   about to write these events
-//! a FIRST COUNT        the append returned
-//! x FIRST COUNT        the append failed, and said that nothing of it is in the log
-//! d LAST               durable up to this event
-//! r LAST               opened anew; the log ends there
-//! e KIND TEXT          an error
-//! .                    closed, and done
+//! w AT COUNT SEED   about to write so many records, the first at this place
+//! a END             the append returned; the log ends there
+//! x AT              the append failed, and said that nothing of it is in the log
+//! d END             durable up to there
+//! b AT              about to drop every record before this one
+//! c AT              about to cut this record and every one behind it
+//! t                 the truncation returned
+//! u                 it failed, and said that nothing was changed
+//! r HEAD END        opened anew; the log begins and ends there
+//! e KIND TEXT       an error
+//! f TEXT            what must not have happened
+//! .                 closed, and done
 //! ```
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use deedbook::Verdict;
-use deedbook::book::{Book, Mode, Options, RecoveryReport, verify};
+use deedbook::{Durability, Verdict};
 
 use crate::Random;
+use crate::kind::{Kind, Log, Mode, Record};
 
-/// The event of a number and a seed: the same in the writer and here.
-pub fn event_of(number: u64, seed: u64) -> (u32, Vec<u8>) {
-    let mut random = Random(seed ^ number.wrapping_mul(0x0100_0000_01B3));
+/// The record of a place and a seed: the same in the writer and here.
+pub fn record_of(kind: Kind, place: u64, seed: u64) -> Record {
+    let (mut random, len) = length_of(place, seed);
+    let mut bytes = vec![0; len as usize];
+    for eight in bytes.chunks_mut(8) {
+        eight.copy_from_slice(&random.draw().to_le_bytes()[..eight.len()]);
+    }
+    let mug = if kind == Kind::Book { random.draw() as u32 } else { 0 };
+    Record { mug, bytes }
+}
+
+fn length_of(place: u64, seed: u64) -> (Random, u64) {
+    let mut random = Random(seed ^ place.wrapping_mul(0x0100_0000_01B3));
     let len = match random.below(64) {
         0 => random.below(300_000),
         1..=6 => random.below(20_000),
         _ => random.below(400),
     };
-    let mut jam = vec![0; len as usize];
-    for eight in jam.chunks_mut(8) {
-        eight.copy_from_slice(&random.draw().to_le_bytes()[..eight.len()]);
+    (random, len)
+}
+
+/// One state in which the log may be.
+#[derive(Clone)]
+struct State {
+    head: u64,
+    /// Seed of each record that may be there, by its place.
+    seeds: BTreeMap<u64, u64>,
+    /// End of the last append that returned.
+    appended: u64,
+    /// Acknowledged as durable up to here.
+    durable: u64,
+    /// The same, but by a sync that may have run into the power cut.
+    claimed: u64,
+}
+
+impl State {
+    fn at(head: u64) -> Self {
+        Self { head, seeds: BTreeMap::new(), appended: head, durable: head, claimed: head }
     }
-    (random.draw() as u32, jam)
+
+    fn end(&self, kind: Kind) -> u64 {
+        let behind = |(&place, &seed)| kind.behind(place, length_of(place, seed).1);
+        self.seeds.last_key_value().map_or(self.head, behind)
+    }
+
+    fn without_prefix(&self, at: u64) -> Self {
+        let mut dropped = self.clone();
+        dropped.seeds = dropped.seeds.split_off(&at);
+        dropped.head = at;
+        dropped
+    }
+
+    fn cut(&self, at: u64) -> Self {
+        let mut cut = self.clone();
+        cut.seeds.split_off(&at);
+        cut.appended = cut.appended.min(at);
+        cut.durable = cut.durable.min(at);
+        cut.claimed = cut.claimed.min(at);
+        cut
+    }
+
+    /// Whether this is what was found, up to `least` or beyond.
+    fn compare(&self, kind: Kind, found: &Found, least: u64) -> Result<(), String> {
+        if found.head != self.head {
+            return Err(format!("the log begins at {}, not at {}", found.head, self.head));
+        }
+        let mut begun = self.seeds.iter();
+        for (place, record) in &found.records {
+            match begun.next() {
+                Some((begun, &seed)) if begun == place => {
+                    if *record != record_of(kind, *place, seed) {
+                        return Err(format!("the record at {place} differs"));
+                    }
+                }
+                _ => return Err(format!("a record at {place} was never written, or taken back")),
+            }
+        }
+        let (records, end) = (found.records.len(), found.end);
+        match end < least {
+            true => Err(format!("{records} records up to {end} found, acknowledged up to {least}")),
+            false => Ok(()),
+        }
+    }
+}
+
+/// What is in a log.
+#[derive(PartialEq, Eq)]
+struct Found {
+    head: u64,
+    end: u64,
+    records: Vec<(u64, Record)>,
+}
+
+impl Found {
+    fn of(log: &Log, what: &str) -> Result<Self, String> {
+        let found = |e: deedbook::Error| format!("{what}: {e}");
+        let (head, end) = (log.head().map_err(found)?, log.end().map_err(found)?);
+        Ok(Self { head, end, records: log.records().map_err(found)? })
+    }
+}
+
+/// What must be there: all that was acknowledged as durable, or every append that returned.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Must {
+    Durable,
+    Appended,
+}
+
+/// How a log was found.
+#[derive(Default)]
+pub struct Checked {
+    pub torn: bool,
+    /// Records that had to be there.
+    pub acknowledged: u64,
+    /// Records that a sync during the power cut vouched for, and that are not there.
+    pub claimed_lost: u64,
+    /// Appended and not there, never acknowledged.
+    pub appended_lost: u64,
+    /// Of a truncation that was under way, whether it had come to hold.
+    pub truncated: Option<bool>,
 }
 
 /// The books of one writer after another on one log.
-#[derive(Clone, Default)]
 pub struct Ledger {
-    /// Seed of each event that may be in the log.
-    seeds: BTreeMap<u64, u64>,
-    /// Last event whose append returned.
-    pub appended: u64,
-    /// Last event acknowledged as durable.
-    pub durable: u64,
+    kind: Kind,
+    /// The last one is the newest; more than one while a truncation is not acknowledged.
+    states: Vec<State>,
+    /// Truncations acknowledged.
+    pub truncations: u64,
     pub errors: Vec<String>,
     pub finished: bool,
+    /// What the writer itself saw and must not have seen.
+    fault: Option<String>,
 }
 
 impl Ledger {
+    pub fn of(kind: Kind) -> Self {
+        let states = vec![State::at(kind.first())];
+        Self { kind, states, truncations: 0, errors: Vec::new(), finished: false, fault: None }
+    }
+
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
     /// Take in what a writer said; a last line without an end was not said.
     pub fn hear(&mut self, said: &str) {
+        self.take_in(said, true);
+    }
+
+    /// The same, but nothing is believed that it says was acknowledged.
+    pub fn hear_in_doubt(&mut self, said: &str) {
+        self.take_in(said, false);
+    }
+
+    fn newest(&mut self) -> &mut State {
+        self.states.last_mut().expect("there is always one")
+    }
+
+    fn take_in(&mut self, said: &str, sure: bool) {
         self.finished = false;
         let whole = said.rfind('\n').map_or("", |end| &said[..end]);
         for line in whole.lines() {
             let (what, rest) = line.split_once(' ').unwrap_or((line, ""));
             let numbers: Vec<u64> = rest.split(' ').filter_map(|word| word.parse().ok()).collect();
+            let kind = self.kind;
+            let newest = self.newest();
             match (what, numbers.as_slice()) {
-                ("w", &[first, count, seed]) => {
-                    self.seeds.split_off(&first);
-                    self.seeds.extend((first..first + count).map(|number| (number, seed)));
+                ("w", &[at, count, seed]) => {
+                    newest.seeds.split_off(&at);
+                    let mut place = at;
+                    for _ in 0..count {
+                        newest.seeds.insert(place, seed);
+                        place = kind.behind(place, length_of(place, seed).1);
+                    }
+                    if at < newest.durable && sure {
+                        self.fault = Some(format!("{line:?} below {}, durable", newest.durable));
+                    }
                 }
-                ("a", &[first, count]) => self.appended = first + count - 1,
-                ("x", &[first, _]) => drop(self.seeds.split_off(&first)),
-                ("d", &[last]) => self.durable = self.durable.max(last),
-                ("r", &[last]) => self.appended = last,
+                ("a", &[end]) => newest.appended = end,
+                ("x", &[at]) => drop(newest.seeds.split_off(&at)),
+                ("d", &[end]) => {
+                    newest.claimed = newest.claimed.max(end);
+                    newest.durable = newest.durable.max(if sure { end } else { 0 });
+                }
+                ("b", &[at]) => {
+                    let dropped = newest.without_prefix(at);
+                    self.states.push(dropped);
+                }
+                ("c", &[at]) => {
+                    let cut = newest.cut(at);
+                    self.states.push(cut);
+                }
+                ("t", []) if sure => {
+                    self.truncations += 1;
+                    self.states.drain(..self.states.len() - 1);
+                }
+                ("t", []) => {}
+                ("u", []) => drop(self.states.pop()),
+                ("r", &[head, end]) => self.reopened(head, end, sure),
+                ("f", _) => self.fault = Some(rest.into()),
                 ("e", _) => self.errors.push(rest.into()),
                 (".", _) => self.finished = true,
                 _ => panic!("the writer said {line:?}"),
@@ -70,57 +231,103 @@ impl Ledger {
         }
     }
 
-    /// Look at the log, open it for writing, and compare every deed. `least`: the last event that
-    /// must be there.
-    pub fn check(
-        &mut self,
-        dir: &Path,
-        options: &Options,
-        least: u64,
-    ) -> Result<RecoveryReport, String> {
-        if least == 0 && !dir.join("book.log").exists() {
-            self.keep(0);
-            let empty = Book::append_to(dir).map_err(|e| format!("creating it: {e}"))?;
-            return Ok(empty.recovery().clone());
+    /// A writer that opens the log tells which of the states holds.
+    fn reopened(&mut self, head: u64, end: u64, sure: bool) {
+        let kind = self.kind;
+        let holds = |state: &&State| {
+            state.head == head && (state.appended..=state.end(kind)).contains(&end)
+        };
+        let found = self.states.iter().rev().find(holds).map(|state| state.cut(end));
+        match found {
+            Some(state) if sure => self.states = vec![State { appended: end, ..state }],
+            Some(state) => self.states.push(state),
+            None if sure => {
+                let wanted: Vec<_> =
+                    self.states.iter().map(|s| (s.head, s.appended, s.end(kind))).collect();
+                self.fault = Some(format!("opened at {head}..{end}, and not as one of {wanted:?}"));
+            }
+            None => {}
         }
-        let verified = verify(dir, options, |_, _| Ok(())).map_err(|e| format!("verify: {e}"))?;
+    }
+
+    /// Look at the log, open it for writing, compare every record, and append to it.
+    pub fn check(&mut self, dir: &Path, must: Must) -> Result<Checked, String> {
+        let (kind, manual) = (self.kind, Durability::Manual);
+        if let Some(fault) = &self.fault {
+            return Err(fault.clone());
+        }
+        let least = |state: &State| match must {
+            Must::Durable => state.durable,
+            Must::Appended => state.appended.max(state.durable),
+        };
+        let new = |state: &State| state.head == kind.first() && least(state) == kind.first();
+        if !kind.exists(dir) && self.states.iter().any(new) {
+            let empty = kind.open(dir, Mode::Append, manual);
+            let empty = empty.map_err(|e| format!("creating it: {e}"))?;
+            empty.close().map_err(|e| format!("closing it: {e}"))?;
+            self.states = vec![State::at(kind.first())];
+            return Ok(Checked::default());
+        }
+        let verified = kind.verify(dir).map_err(|e| format!("verify: {e}"))?;
         if verified.verdict == Verdict::Corrupt {
             return Err(format!("verify says corrupt: {verified:?}"));
         }
-        let reader = options.open(dir, Mode::Read).map_err(|e| format!("reading: {e}"))?;
-        let seen = self.compare(&reader, least)?;
-        let writer = options.open(dir, Mode::Append).map_err(|e| format!("opening: {e}"))?;
-        let kept = self.compare(&writer, least)?;
-        if kept != seen || verified.deeds != seen {
-            return Err(format!("{seen} deeds read, {} verified, {kept} kept", verified.deeds));
+        let reader = kind.open(dir, Mode::Read, manual).map_err(|e| format!("reading: {e}"))?;
+        let seen = Found::of(&reader, "reading")?;
+        let compare = |state: &State| state.compare(kind, &seen, least(state));
+        let Some(at) = self.states.iter().rposition(|state| compare(state).is_ok()) else {
+            let why: Vec<_> = self.states.iter().filter_map(|s| compare(s).err()).collect();
+            return Err(why.join(", or "));
+        };
+        let writer = kind.open(dir, Mode::Append, manual).map_err(|e| format!("opening: {e}"))?;
+        let kept = Found::of(&writer, "opened")?;
+        if kept != seen || (verified.records, verified.end) != (seen.records.len() as u64, seen.end)
+        {
+            let (seen, kept) = (seen.end, kept.end);
+            return Err(format!("read up to {seen}, kept up to {kept}, {verified:?}"));
         }
-        let recovery = writer.recovery().clone();
-        writer.close().map_err(|e| format!("closing: {e}"))?;
-        self.keep(kept);
-        Ok(recovery)
+        let torn = writer.verdict() == Verdict::Torn;
+        if torn != (verified.verdict == Verdict::Torn) {
+            return Err(format!("opening says {:?}, {verified:?}", writer.verdict()));
+        }
+        let state = &self.states[at];
+        let between = |from: u64, to: u64| state.seeds.range(from..to.max(from)).count() as u64;
+        let checked = Checked {
+            torn,
+            acknowledged: between(state.head, least(state).max(state.head)),
+            claimed_lost: between(seen.end, state.claimed),
+            appended_lost: between(seen.end, state.appended),
+            truncated: (self.states.len() > 1).then_some(at + 1 == self.states.len()),
+        };
+        self.states = vec![state.cut(seen.end)];
+        self.go_on(dir, &writer, seen)?;
+        Ok(checked)
     }
 
-    /// What was found is what there is from now on, and durable.
-    fn keep(&mut self, last: u64) {
-        self.seeds.split_off(&(last + 1));
-        (self.appended, self.durable) = (last, last);
-    }
-
-    fn compare(&self, book: &Book, least: u64) -> Result<u64, String> {
-        let mut last = 0;
-        for deed in book.iter(0, None).map_err(|e| e.to_string())? {
-            let deed = deed.map_err(|e| format!("deed {}: {e}", last + 1))?;
-            last += 1;
-            let Some(seed) = self.seeds.get(&last) else {
-                return Err(format!("deed {last} was never written, or taken back"));
-            };
-            if deed.event != Some(last) || (deed.mug, deed.jam) != event_of(last, *seed) {
-                return Err(format!("deed {last} differs"));
+    /// The log takes appends, syncs and is opened again. What is there then is durable.
+    fn go_on(&mut self, dir: &Path, writer: &Log, mut there: Found) -> Result<(), String> {
+        let kind = self.kind;
+        let going_on = |e: deedbook::Error| format!("going on: {e}");
+        let (at, seed) = (there.end, there.records.len() as u64);
+        let record = record_of(kind, at, seed);
+        let end = kind.behind(at, record.bytes.len() as u64);
+        writer.append(&record).and_then(|()| writer.sync()).map_err(going_on)?;
+        writer.close().map_err(going_on)?;
+        there.records.push((at, record));
+        there.end = end;
+        let again = kind.open(dir, Mode::Append, Durability::Manual).map_err(going_on)?;
+        if Found::of(&again, "opened again")? != there || again.verdict() != Verdict::Clean {
+            return Err(format!("opened again, it is not what it was, up to {end}"));
+        }
+        for (place, record) in there.records.iter().rev().step_by(1 + there.records.len() / 8) {
+            if again.read(*place).map_err(going_on)? != *record {
+                return Err(format!("the record at {place} is read wrongly by its place"));
             }
         }
-        match last < least {
-            true => Err(format!("{last} deeds found, {least} acknowledged")),
-            false => Ok(last),
-        }
+        again.close().map_err(going_on)?;
+        let state = self.newest();
+        state.seeds.insert(at, seed);
+        (state.appended, state.durable, state.claimed) = (end, end, end);
+        Ok(())
     }
 }

@@ -6,9 +6,10 @@
 //! ```text
 //! power                drive everything
 //! power write ...      the writer that is struck, a process of its own
-//! power open DIR       opens and closes, to be struck while it recovers
+//! power open KIND DIR  opens and closes, to be struck while it recovers
 //!
-//! DEEDBOOK_POWER_CYCLES   power cuts per file system (default 100)
+//! DEEDBOOK_POWER_FORMAT   book, wal: what is struck, with commas (default both)
+//! DEEDBOOK_POWER_CYCLES   power cuts per file system and layout (default 100)
 //! DEEDBOOK_POWER_SEED     seed of all choices (default 1)
 //! DEEDBOOK_POWER_ONLY     cuts, full, readonly, shim, strace: parts to run, with commas
 //! ```
@@ -18,6 +19,7 @@
 
 mod cuts;
 mod full;
+mod kind;
 mod ledger;
 mod mounts;
 mod syscalls;
@@ -25,6 +27,8 @@ mod writer;
 
 use std::path::PathBuf;
 use std::time::Instant;
+
+use kind::Kind;
 
 /// Numbers that look random and are the same every time.
 pub struct Random(pub u64);
@@ -82,8 +86,9 @@ impl Report {
         self.failures.push(what);
     }
 
-    fn json(&self, seed: u64, seconds: f64) -> String {
+    fn json(&self, kinds: &[Kind], seed: u64, seconds: f64) -> String {
         let quote = |text: &str| format!("{text:?}");
+        let kinds: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
         let mut parts = Vec::new();
         for (name, counts) in &self.parts {
             let counts: Vec<_> =
@@ -97,8 +102,9 @@ impl Report {
             .collect();
         let failures: Vec<_> = self.failures.iter().map(|what| quote(what)).collect();
         format!(
-            "{{\n  \"format\": \"book\",\n  \"seed\": {seed},\n  \"seconds\": {seconds:.1},\n  \
+            "{{\n  \"format\": {},\n  \"seed\": {seed},\n  \"seconds\": {seconds:.1},\n  \
              \"parts\": {{\n{}\n  }},\n  \"skipped\": {{\n{}\n  }},\n  \"failures\": [{}]\n}}\n",
+            quote(&kinds.join(", ")),
             parts.join(",\n"),
             skipped.join(",\n"),
             failures.join(", ")
@@ -110,20 +116,21 @@ fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.first().map(String::as_str) {
         Some("write") => writer::write(&args[1..]),
-        Some("open") => writer::open(&args[1]),
+        Some("open") => writer::open(&args[1], &args[2]),
         None => drive(),
         Some(other) => panic!("unknown: {other}"),
     }
 }
 
 /// Counts into the report, with the seed of its choices.
-type Part = fn(&mut Report, u64);
+type Part = fn(&mut Report, Kind, u64);
 
 fn drive() {
     let began = Instant::now();
     let seed = number("DEEDBOOK_POWER_SEED", 1);
     let only = std::env::var("DEEDBOOK_POWER_ONLY").unwrap_or_default();
     let wanted = |part: &str| only.is_empty() || only.split(',').any(|name| name == part);
+    let kinds = Kind::wanted();
     let mut report = Report::default();
     let parts: [(&str, Part); 5] = [
         ("cuts", cuts::run),
@@ -135,11 +142,11 @@ fn drive() {
     for (name, part) in parts {
         if wanted(name) {
             let began = Instant::now();
-            part(&mut report, seed);
+            kinds.iter().for_each(|&kind| part(&mut report, kind, seed));
             println!("{name}: {:.1} s", began.elapsed().as_secs_f64());
         }
     }
-    let json = report.json(seed, began.elapsed().as_secs_f64());
+    let json = report.json(&kinds, seed, began.elapsed().as_secs_f64());
     print!("{json}");
     let dir = std::env::var_os("DEEDBOOK_TRUST_DIR").map_or("target/trust".into(), PathBuf::from);
     std::fs::create_dir_all(&dir).expect("the result directory can be made");

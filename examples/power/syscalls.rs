@@ -3,9 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use deedbook::book::Options;
-
-use crate::ledger::Ledger;
+use crate::kind::Kind;
+use crate::ledger::{Ledger, Must};
 use crate::mounts::{run as command, scratch};
 use crate::{Random, Report};
 
@@ -23,12 +22,19 @@ struct Struck {
     died: bool,
 }
 
-fn strike(dir: &Path, durability: &str, seed: u64, wrap: impl Fn(&Path) -> Command) -> Struck {
+fn strike(
+    kind: Kind,
+    dir: &Path,
+    durability: &str,
+    seed: u64,
+    wrap: impl Fn(&Path) -> Command,
+) -> Struck {
     let program = std::env::current_exe().unwrap();
     let mut child = wrap(&program);
-    child.args(["write", dir.to_str().unwrap(), durability, &seed.to_string(), STEPS, BYTES]);
+    child.args(["write", kind.name(), dir.to_str().unwrap(), durability]);
+    child.args([&seed.to_string(), STEPS, BYTES]);
     let output = child.stdin(Stdio::null()).output().unwrap();
-    let mut ledger = Ledger::default();
+    let mut ledger = Ledger::of(kind);
     ledger.hear(&String::from_utf8_lossy(&output.stdout));
     let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
     Struck { ledger, complaint, died: !output.status.success() }
@@ -36,9 +42,8 @@ fn strike(dir: &Path, durability: &str, seed: u64, wrap: impl Fn(&Path) -> Comma
 
 /// Everything appended is there when a process ends, however it ends.
 fn settle(struck: &mut Struck, dir: &Path) -> Result<(), String> {
-    let least = struck.ledger.appended.max(struck.ledger.durable);
     let last_words = struck.ledger.errors.last().cloned().unwrap_or_default();
-    let checked = struck.ledger.check(dir, &Options::default(), least);
+    let checked = struck.ledger.check(dir, Must::Appended);
     checked.map(drop).map_err(|what| format!("{what}; the writer's last error: {last_words}"))
 }
 
@@ -50,20 +55,22 @@ pub fn compile(scratch: &Path) -> Result<PathBuf, String> {
     Ok(library)
 }
 
-pub fn shim(report: &mut Report, seed: u64) {
+pub fn shim(report: &mut Report, kind: Kind, seed: u64) {
     let scratch = scratch();
     let library = match compile(scratch.path()) {
         Ok(library) => library,
-        Err(why) => return report.skip("shim", &why),
+        Err(why) => return report.skip(&kind.part("shim"), &why),
     };
     let errors = |call: &str| match call {
         "pwrite64" => &["short", "zero", "EINTR", "EIO", "ENOSPC", "EDQUOT", "EFBIG"][..],
         "fdatasync" | "fsync" => &["EINTR", "EIO", "ENOSPC"],
         _ => &["EINTR", "EIO", "ENOSPC", "EOPNOTSUPP"],
     };
-    for call in ["pwrite64", "fdatasync", "fsync", "fallocate64", "ftruncate64", "rename", "open64"]
-    {
-        let part = format!("shim, {call}");
+    let mut calls =
+        vec!["pwrite64", "fdatasync", "fsync", "fallocate64", "ftruncate64", "rename", "open64"];
+    calls.extend(kind.cuts_ends().then_some("unlink"));
+    for call in calls {
+        let part = kind.part(&format!("shim, {call}"));
         for error in errors(call) {
             for times in ["1", "1000000"] {
                 if *error == "EINTR" && times != "1" {
@@ -73,7 +80,7 @@ pub fn shim(report: &mut Report, seed: u64) {
                 loop {
                     let durability = ["always", "manual", "bytes:50000"][at as usize % 3];
                     let dir = scratch.path().join("log");
-                    let mut struck = strike(&dir, durability, seed ^ at, |program| {
+                    let mut struck = strike(kind, &dir, durability, seed ^ at, |program| {
                         let mut child = Command::new(program);
                         child.env("LD_PRELOAD", &library).env("SHIM_CALL", call);
                         child.env("SHIM_ERROR", error).env("SHIM_TIMES", times);
@@ -107,15 +114,17 @@ pub fn shim(report: &mut Report, seed: u64) {
     }
 }
 
-pub fn strace(report: &mut Report, seed: u64) {
+pub fn strace(report: &mut Report, kind: Kind, seed: u64) {
     if let Err(why) = command("strace", &["-f", "-o", "/dev/null", "-e", "trace=none", "true"]) {
-        return report.skip("strace", &why);
+        return report.skip(&kind.part("strace"), &why);
     }
     let scratch = scratch();
     let mut random = Random(seed);
-    let calls = ["pwrite64", "fdatasync", "fallocate", "ftruncate", "rename", "openat", "mmap"];
+    let mut calls =
+        vec!["pwrite64", "fdatasync", "fallocate", "ftruncate", "rename", "openat", "mmap"];
+    calls.extend(kind.cuts_ends().then_some("unlink"));
     for call in calls {
-        let part = format!("strace, {call}");
+        let part = kind.part(&format!("strace, {call}"));
         for what in ["signal=SIGKILL", "error=EIO", "error=ENOSPC"] {
             if call == "mmap" && what != "signal=SIGKILL" {
                 continue; // the loader needs it
@@ -125,7 +134,7 @@ pub fn strace(report: &mut Report, seed: u64) {
                 let durability = ["always", "manual", "interval:1"][random.below(3) as usize];
                 let dir = scratch.path().join("log");
                 let inject = format!("inject={call}:{what}:when={at}");
-                let mut struck = strike(&dir, durability, seed ^ at, |program| {
+                let mut struck = strike(kind, &dir, durability, seed ^ at, |program| {
                     let mut child = Command::new("strace");
                     child.args(["-f", "-qq", "-o", "/dev/null", "-e"]);
                     child.args([&format!("trace={call}"), "-e", &inject]).arg(program);

@@ -3,11 +3,11 @@
 use std::io::Write;
 use std::path::Path;
 
-use deedbook::book::{Batch, Book, Mode, Options};
 use deedbook::{Durability, Durable, Error, ErrorKind};
 
 use crate::Random;
-use crate::ledger::event_of;
+use crate::kind::{Kind, Log, Mode};
+use crate::ledger::record_of;
 
 /// Whoever reads is told at once; a line is one write.
 fn say(line: &str) {
@@ -18,46 +18,52 @@ fn say_error(error: &Error) {
     say(&format!("e {} {}", error.kind().name(), error.to_string().replace('\n', " ")));
 }
 
-/// `open DIR`: recover, and be struck meanwhile.
-pub fn open(dir: &str) {
+/// `open KIND DIR`: recover, and be struck meanwhile.
+pub fn open(kind: &str, dir: &str) {
     say("w 0 0 0");
-    if let Err(error) = Book::append_to(dir).and_then(|book| book.close()) {
+    let opened = Kind::named(kind).open(Path::new(dir), Mode::Append, Durability::Manual);
+    if let Err(error) = opened.and_then(|log| log.close()) {
         say_error(&error);
     }
 }
 
-/// `write DIR DURABILITY SEED STEPS BYTES`: append until struck, or for so many steps; after so
-/// many bytes only little is appended.
+/// `write KIND DIR DURABILITY SEED STEPS BYTES`: append until struck, or for so many steps; after
+/// so many bytes only little is appended.
 pub fn write(args: &[String]) {
-    let [dir, durability, seed, steps, bytes] = args else { panic!("{args:?}") };
-    let options = Options { durability: durability.parse().unwrap(), ..Options::default() };
-    let seed: u64 = seed.parse().unwrap();
-    let mut random = Random(seed);
-    let (mut left, mut bytes_left) = (steps.parse::<u64>().unwrap(), bytes.parse::<u64>().unwrap());
+    let [kind, dir, durability, seed, steps, bytes] = args else { panic!("{args:?}") };
+    let (kind, durability) = (Kind::named(kind), durability.parse().unwrap());
+    let mut random = Random(seed.parse().unwrap());
+    let mut left = steps.parse::<u64>().unwrap();
+    let bytes_left = bytes.parse().unwrap();
+    // Rarely in some of the long histories, so that a log grows.
+    let truncates = if left > 1000 && random.below(2) == 0 { 400 } else { 24 };
+    let places = Vec::new();
+    let mut writer = Writer { kind, durability, random, bytes_left, truncates, places };
     let mut openings = 0;
     while left > 0 && openings < 8 {
         openings += 1;
-        let opened = options.open(Path::new(dir), Mode::Append);
-        let book = match opened {
-            Ok(book) => book,
+        let log = match kind.open(Path::new(dir), Mode::Append, durability) {
+            Ok(log) => log,
             Err(error) => {
                 say_error(&error);
                 continue;
             }
         };
-        say(&format!("r {}", book.last().unwrap()));
+        let (head, end) = (log.head().unwrap(), log.end().unwrap());
+        say(&format!("r {head} {end}"));
+        writer.places = (head < end).then_some(head).into_iter().collect();
         while left > 0 {
             left -= 1;
-            if let Err(error) = step(&book, &options, &mut random, &mut bytes_left) {
+            if let Err(error) = writer.step(&log) {
                 say_error(&error);
-                if error.kind() == ErrorKind::Poisoned || random.below(8) == 0 {
+                if error.kind() == ErrorKind::Poisoned || writer.random.below(8) == 0 {
                     break;
                 }
             }
         }
-        let last = book.last().unwrap();
-        match book.close() {
-            Ok(()) if options.durability != Durability::Never => say(&format!("d {last}")),
+        let end = log.end().unwrap();
+        match log.close() {
+            Ok(()) if durability != Durability::Never => say(&format!("d {end}")),
             Ok(()) => {}
             Err(error) => say_error(&error),
         }
@@ -65,55 +71,107 @@ pub fn write(args: &[String]) {
     say(".");
 }
 
-fn step(
-    book: &Book,
-    options: &Options,
-    random: &mut Random,
-    bytes_left: &mut u64,
-) -> Result<(), Error> {
-    let first = book.last()? + 1;
-    let seed = random.draw();
-    let what = random.below(16);
-    if what == 0 {
-        // Between two syncs of others.
-        std::thread::sleep(std::time::Duration::from_micros(random.below(2000)));
-    }
-    if what <= 2 {
-        book.sync()?;
-        say(&format!("d {}", first - 1));
-        return Ok(());
-    }
-    let count = if what < 5 { 1 + random.below(40) } else { 1 };
-    let mut batch = Batch::new(options.deed_bytes_max);
-    for number in first..first + count {
-        let (mug, jam) = event_of(number, seed);
-        batch.push(mug, &jam)?;
-    }
-    if batch.bytes_len() as u64 > *bytes_left {
-        std::thread::sleep(std::time::Duration::from_micros(500));
-        book.sync()?;
-        say(&format!("d {}", first - 1));
-        return Ok(());
-    }
-    say(&format!("w {first} {count} {seed}"));
-    let appended = if count == 1 {
-        let (mug, jam) = event_of(first, seed);
-        book.append(mug, &jam)
-    } else {
-        book.append_batch(&batch, None, None)
-    };
-    if let Err(error) = appended {
-        if error.durable() == Some(Durable::No) {
-            say(&format!("x {first} {count}"));
+struct Writer {
+    kind: Kind,
+    durability: Durability,
+    random: Random,
+    bytes_left: u64,
+    /// One step of so many is a truncation.
+    truncates: u64,
+    /// Where records begin, as far as it knows; where truncations may go.
+    places: Vec<u64>,
+}
+
+impl Writer {
+    fn step(&mut self, log: &Log) -> Result<(), Error> {
+        if self.kind.cuts_ends() && self.random.below(self.truncates) == 0 {
+            return self.truncate(log);
         }
-        return Err(error);
+        let at = log.end()?;
+        let seed = self.random.draw();
+        let what = self.random.below(16);
+        if what == 0 {
+            // Between two syncs of others.
+            std::thread::sleep(std::time::Duration::from_micros(self.random.below(2000)));
+        }
+        if what <= 2 {
+            return sync(log, at);
+        }
+        let count = if what < 5 { 1 + self.random.below(40) } else { 1 };
+        let (mut records, mut place, mut bytes) = (Vec::new(), at, 0);
+        let mut places = Vec::new();
+        for _ in 0..count {
+            let record = record_of(self.kind, place, seed);
+            let len = record.bytes.len() as u64;
+            places.push(place);
+            (place, bytes) = (self.kind.behind(place, len), bytes + len);
+            records.push(record);
+        }
+        if bytes > self.bytes_left {
+            std::thread::sleep(std::time::Duration::from_micros(500));
+            return sync(log, at);
+        }
+        say(&format!("w {at} {count} {seed}"));
+        let appended = match records.as_slice() {
+            [one] if what == 5 => log.commit(one),
+            [one] => log.append(one),
+            many => log.append_batch(many),
+        };
+        if let Err(error) = appended {
+            if error.durable() == Some(Durable::No) {
+                say(&format!("x {at}"));
+            }
+            return Err(error);
+        }
+        self.bytes_left -= bytes;
+        self.places.extend(places);
+        say(&format!("a {place}"));
+        if self.durability == Durability::Always || (count == 1 && what == 5) {
+            say(&format!("d {place}"));
+        } else if let Some(end) = log.durable_end()? {
+            say(&format!("d {end}"));
+        }
+        Ok(())
     }
-    *bytes_left -= batch.bytes_len() as u64;
-    say(&format!("a {first} {count}"));
-    if options.durability == Durability::Always {
-        say(&format!("d {}", first + count - 1));
-    } else if let Some(last) = book.durable_last()? {
-        say(&format!("d {last}"));
+
+    /// Drop a prefix or cut the end, at a record that is durable.
+    fn truncate(&mut self, log: &Log) -> Result<(), Error> {
+        let durable = log.durable_end()?.unwrap_or(0);
+        let known = self.places.partition_point(|&place| place < durable) as u64;
+        if known == 0 {
+            return Ok(());
+        }
+        let prefix = self.kind.drops_prefixes() && self.random.below(2) == 0;
+        // Mostly only little of the end.
+        let of = if prefix || self.random.below(3) == 0 { known } else { known.min(8) };
+        let at = match prefix && self.random.below(8) == 0 {
+            true => durable, // all that there is
+            false => self.places[(known - 1 - self.random.below(of)) as usize],
+        };
+        say(&format!("{} {at}", if prefix { "b" } else { "c" }));
+        let truncated = if prefix { log.truncate_before(at) } else { log.truncate_from(at) };
+        if let Err(error) = truncated {
+            if error.durable() == Some(Durable::No) {
+                say("u");
+                return Err(error);
+            }
+            say_error(&error);
+            // The old or the new log: only opening it tells, so the handle takes nothing more.
+            log.append(&record_of(self.kind, at, 0))?;
+            say("f an append behind a truncation that failed half-way");
+            return Err(error);
+        }
+        say("t");
+        if let Some(end) = log.durable_end()? {
+            say(&format!("d {end}"));
+        }
+        self.places.retain(|&place| if prefix { place >= at } else { place < at });
+        Ok(())
     }
+}
+
+fn sync(log: &Log, end: u64) -> Result<(), Error> {
+    log.sync()?;
+    say(&format!("d {end}"));
     Ok(())
 }

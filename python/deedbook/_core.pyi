@@ -868,7 +868,8 @@ class Wal:
         ``slow_sync``: a sync that takes longer, in seconds, is told to the logger ``deedbook``.
         ``archive``: called with number and path of every segment before it is dropped; if it
         raises, nothing is dropped. Appends go on meanwhile; truncations and consumers wait for it,
-        and from within they would wait for ever. It may get a segment again after a failure. ``file_mode``: permissions of new files, less the umask.
+        and from within they would wait for ever. It may get a segment again after a failure.
+        ``file_mode``: permissions of new files, less the umask.
 
         Raises MissingError, AlreadyExistsError, NotALogError, LockedError (with the holder's
         process id), CorruptError, LostRecordsError, InvalidArgumentError, IoError.

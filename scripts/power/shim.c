@@ -1,6 +1,7 @@
 // Preloaded into the writer: makes one system call fail from its k-th time on.
 //
-//   SHIM_CALL   pwrite64, fdatasync, fsync, fallocate64, ftruncate64, rename or open64
+//   SHIM_CALL   pwrite64, fdatasync, fsync, fallocate64, ftruncate64, rename, unlink or
+//               open64
 //   SHIM_AT     k, from 1
 //   SHIM_TIMES  how often from then on
 //   SHIM_ERROR  short (half of the bytes), zero (none), lie (success, and nothing done), or the
@@ -85,12 +86,18 @@ int rename(const char *from, const char *to) {
     return REAL(rename)(from, to);
 }
 
+int unlink(const char *path) {
+    int error = strikes("unlink");
+    FAIL_IF(error);
+    return REAL(unlink)(path);
+}
+
 int open64(const char *path, int flags, ...) {
     va_list rest;
     va_start(rest, flags);
     mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(rest, mode_t) : 0;
     va_end(rest);
-    // Only the book's files, not the system's.
+    // Only the log's files, not the system's.
     int error = strstr(path, "/log") ? strikes("open64") : 0;
     FAIL_IF(error);
     return REAL(open64)(path, flags, mode);

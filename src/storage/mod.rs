@@ -171,8 +171,12 @@ pub(crate) fn replace(
         _ => {}
     }
     let file = storage.create_new(&temporary, mode)?;
-    write_full(&*file, bytes, 0)?;
-    file.sync_data()?;
+    if let Err(e) = write_full(&*file, bytes, 0).and_then(|()| file.sync_data()) {
+        drop(file);
+        // On a full disk even that little is missed.
+        let _ = storage.remove(&temporary);
+        return Err(e);
+    }
     drop(file);
     storage.rename(&temporary, path)?;
     storage.sync_dir(path.parent().unwrap_or(Path::new(".")))

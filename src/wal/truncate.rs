@@ -136,7 +136,14 @@ impl Shared {
         self.store_mark(tip.mark(state.file_id), false).map_err(broken)?;
         self.sync_mark()?;
         segments.hold(head).map_err(|e| io("create the segment of the head", e))?;
-        self.place.store_head(&self.options, head).map_err(broken)?;
+        let marker = self.place.head(&*self.options.storage)?;
+        self.place.store_head(&self.options, head).map_err(|e| {
+            match self.place.head(&*self.options.storage) {
+                // A full disk, for example.
+                Ok(unchanged) if unchanged == marker => Failure::Refused(e),
+                _ => broken(e),
+            }
+        })?;
         // From here on the new head holds.
         segments.remove_below(head / bytes).map_err(|e| io("remove segments", e))?;
         state.tip = kept;
@@ -162,7 +169,12 @@ impl Shared {
         let io = |doing: &str, e: io::Error| broken(Error::io(doing, &self.place.log, e));
         // Before the cut: a crash in between shows them records again, and never hides one.
         self.lower_consumers(kept.end)?;
-        Intent::of(kept).store(&self.options, &self.place.sidecar).map_err(broken)?;
+        Intent::of(kept).store(&self.options, &self.place.sidecar).map_err(
+            |e| match Intent::load(&*self.options.storage, &self.place.sidecar) {
+                Ok(None) => Failure::Refused(e),
+                _ => broken(e),
+            },
+        )?;
         // From here on the new end holds: whoever opens the log next brings this to its end.
         self.index().cut(kept.end);
         let (index_entries, index_chain) = self.index().summary_at(kept.end);

@@ -283,7 +283,8 @@ def test_following_sees_what_another_handle_appends(tmp_path: Path) -> None:
             stale = reader.follow(reader.end, timeout=0.1)
             wal.sync()
             wal.truncate_from(0)
-            with pytest.raises(deedbook.OutOfRangeError, match="truncated, open it anew"):
+            cut = r"its end was cut since.* open it anew"
+            with pytest.raises(deedbook.OutOfRangeError, match=cut):
                 next(stale)
 
 

@@ -1,0 +1,289 @@
+//! What is struck: a Book, or a write-ahead log in either layout, behind one face.
+//!
+//! A place is where a record lies: the event's number in a Book, the LSN in a write-ahead log.
+
+use std::path::{Path, PathBuf};
+
+use deedbook::book::{self, Book};
+use deedbook::wal::{self, HEAD_NAME, Layout, Lsn, RECORD_BYTES_MAX, Wal};
+use deedbook::{Durability, Result, Verdict};
+
+pub use deedbook::book::Mode;
+
+/// Small, so that segments come and go, and records span them.
+const SEGMENT_BYTES: u64 = 64 << 10;
+/// Behind the record that begins there in a write-ahead log.
+const HEADER_BYTES: u64 = wal::HEADER_BYTES;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Book,
+    WalFile,
+    WalSegments,
+}
+
+/// A record's content; a write-ahead log has no mugs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    pub mug: u32,
+    pub bytes: Vec<u8>,
+}
+
+/// What a full check found.
+#[derive(Debug)]
+pub struct Verified {
+    pub verdict: Verdict,
+    pub records: u64,
+    /// Place behind the last record.
+    pub end: u64,
+}
+
+impl Kind {
+    /// Those that `DEEDBOOK_POWER_FORMAT` names.
+    pub fn wanted() -> Vec<Self> {
+        let formats = std::env::var("DEEDBOOK_POWER_FORMAT").unwrap_or_default();
+        let formats = if formats.is_empty() { "book,wal" } else { &formats };
+        let kinds = |format| match format {
+            "book" => vec![Self::Book],
+            "wal" => vec![Self::WalFile, Self::WalSegments],
+            _ => panic!("DEEDBOOK_POWER_FORMAT={format}, known are book, wal"),
+        };
+        formats.split(',').flat_map(kinds).collect()
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Book => "book",
+            Self::WalFile => "wal-file",
+            Self::WalSegments => "wal-segments",
+        }
+    }
+
+    pub fn named(name: &str) -> Self {
+        let kinds = [Self::Book, Self::WalFile, Self::WalSegments];
+        kinds.into_iter().find(|kind| kind.name() == name).expect(name)
+    }
+
+    /// What a part of the report is called.
+    pub fn part(self, part: &str) -> String {
+        match self {
+            Self::Book => part.into(),
+            Self::WalFile => format!("{part}, wal file"),
+            Self::WalSegments => format!("{part}, wal segments"),
+        }
+    }
+
+    /// What its records are called.
+    pub fn records(self) -> &'static str {
+        if self == Self::Book { "deeds" } else { "records" }
+    }
+
+    /// Place of the first record.
+    pub fn first(self) -> u64 {
+        if self == Self::Book { 1 } else { 0 }
+    }
+
+    /// Place behind a record of so many bytes.
+    pub fn behind(self, place: u64, len: u64) -> u64 {
+        if self == Self::Book { place + 1 } else { place + HEADER_BYTES + len }
+    }
+
+    pub fn drops_prefixes(self) -> bool {
+        self == Self::WalSegments
+    }
+
+    pub fn cuts_ends(self) -> bool {
+        self != Self::Book
+    }
+
+    fn path(self, dir: &Path) -> PathBuf {
+        if self == Self::WalFile { dir.join("wal") } else { dir.into() }
+    }
+
+    /// Whether there is a log, however it looks.
+    pub fn exists(self, dir: &Path) -> bool {
+        match self {
+            Self::Book => dir.join("book.log").exists(),
+            Self::WalFile => self.path(dir).exists(),
+            Self::WalSegments => segments(dir) > 0 || dir.join(HEAD_NAME).exists(),
+        }
+    }
+
+    fn wal_options(self, durability: Durability) -> wal::Options {
+        let layout = match self {
+            Self::WalSegments => Layout::Segmented { segment_bytes: SEGMENT_BYTES },
+            _ => Layout::Single,
+        };
+        wal::Options { durability, layout: Some(layout), ..wal::Options::default() }
+    }
+
+    pub fn open(self, dir: &Path, mode: Mode, durability: Durability) -> Result<Log> {
+        if self != Self::Book {
+            return self.wal_options(durability).open(self.path(dir), mode).map(Log::Wal);
+        }
+        let options = book::Options { durability, ..book::Options::default() };
+        options.open(dir, mode).map(Log::Book)
+    }
+
+    pub fn verify(self, dir: &Path) -> Result<Verified> {
+        let path = self.path(dir);
+        if self != Self::Book {
+            let options = self.wal_options(Durability::Manual);
+            let found = wal::verify(&path, &options, |_, _| Ok(()))?;
+            let (verdict, records, end) = (found.verdict, found.records, found.valid_end);
+            return Ok(Verified { verdict, records, end });
+        }
+        let found = book::verify(&path, &book::Options::default(), |_, _| Ok(()))?;
+        let end = found.bounds.map_or(self.first(), |bounds| bounds.end() + 1);
+        Ok(Verified { verdict: found.verdict, records: found.deeds, end })
+    }
+}
+
+/// Number of segment files in a directory.
+pub fn segments(dir: &Path) -> u64 {
+    let files = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    files.filter(|file| file.path().extension().is_some_and(|suffix| suffix == "wal")).count()
+        as u64
+}
+
+/// An open log.
+pub enum Log {
+    Book(Book),
+    Wal(Wal),
+}
+
+impl Log {
+    pub fn head(&self) -> Result<u64> {
+        match self {
+            Self::Book(book) => Ok(book.epoch()? + 1),
+            Self::Wal(wal) => Ok(wal.head()?.0),
+        }
+    }
+
+    /// Place of the next record.
+    pub fn end(&self) -> Result<u64> {
+        match self {
+            Self::Book(book) => Ok(book.last()? + 1),
+            Self::Wal(wal) => Ok(wal.end()?.0),
+        }
+    }
+
+    /// Place behind the last record that is known to be durable.
+    pub fn durable_end(&self) -> Result<Option<u64>> {
+        match self {
+            Self::Book(book) => Ok(book.durable_last()?.map(|last| last + 1)),
+            Self::Wal(wal) => Ok(wal.durable_end()?.map(|Lsn(end)| end)),
+        }
+    }
+
+    /// A reader looks for more; the end.
+    pub fn refresh(&self) -> Result<u64> {
+        match self {
+            Self::Book(book) => Ok(book.refresh()? + 1),
+            Self::Wal(wal) => Ok(wal.refresh()?.0),
+        }
+    }
+
+    pub fn append(&self, record: &Record) -> Result<()> {
+        match self {
+            Self::Book(book) => book.append(record.mug, &record.bytes).map(drop),
+            Self::Wal(wal) => wal.append(&record.bytes).map(drop),
+        }
+    }
+
+    /// Durable when it returns.
+    pub fn commit(&self, record: &Record) -> Result<()> {
+        match self {
+            Self::Book(book) => book.commit(record.mug, &record.bytes).map(drop),
+            Self::Wal(wal) => wal.commit(&record.bytes).map(drop),
+        }
+    }
+
+    pub fn append_batch(&self, records: &[Record]) -> Result<()> {
+        match self {
+            Self::Book(book) => {
+                let mut batch = book::Batch::new(book.options().deed_bytes_max);
+                records.iter().try_for_each(|record| batch.push(record.mug, &record.bytes))?;
+                book.append_batch(&batch, None, None).map(drop)
+            }
+            Self::Wal(wal) => {
+                let mut batch = wal::Batch::new(RECORD_BYTES_MAX);
+                records.iter().try_for_each(|record| batch.push(&record.bytes).map(drop))?;
+                wal.append_batch(&batch).map(drop)
+            }
+        }
+    }
+
+    pub fn sync(&self) -> Result<()> {
+        match self {
+            Self::Book(book) => book.sync(),
+            Self::Wal(wal) => wal.sync(),
+        }
+    }
+
+    pub fn close(&self) -> Result<()> {
+        match self {
+            Self::Book(book) => book.close(),
+            Self::Wal(wal) => wal.close(),
+        }
+    }
+
+    pub fn truncate_before(&self, place: u64) -> Result<()> {
+        match self {
+            Self::Book(_) => panic!("a Book drops no prefixes"),
+            Self::Wal(wal) => wal.truncate_before(Lsn(place)),
+        }
+    }
+
+    pub fn truncate_from(&self, place: u64) -> Result<()> {
+        match self {
+            Self::Book(_) => panic!("a Book's end is not cut"),
+            Self::Wal(wal) => wal.truncate_from(Lsn(place)),
+        }
+    }
+
+    /// What opening it found.
+    pub fn verdict(&self) -> Verdict {
+        match self {
+            Self::Book(book) => book.recovery().verdict,
+            Self::Wal(wal) => wal.recovery().verdict,
+        }
+    }
+
+    /// All records with their places.
+    pub fn records(&self) -> Result<Vec<(u64, Record)>> {
+        match self {
+            Self::Book(book) => {
+                let deeds = book.iter(0, None)?.map(|deed| deed.map(of_book));
+                deeds.collect()
+            }
+            Self::Wal(wal) => {
+                let records = wal.iter(None)?.map(|record| record.map(of_wal));
+                records.collect()
+            }
+        }
+    }
+
+    pub fn read(&self, place: u64) -> Result<Record> {
+        match self {
+            Self::Book(book) => book.read(place).map(|deed| of_book(deed).1),
+            Self::Wal(wal) => wal.read(Lsn(place)).map(|bytes| Record { mug: 0, bytes }),
+        }
+    }
+
+    /// The file that appends go to.
+    pub fn last_file(&self) -> Result<PathBuf> {
+        match self {
+            Self::Book(book) => Ok(book.path().join("book.log")),
+            Self::Wal(wal) => Ok(wal.segment_paths()?.pop().expect("a log has a file")),
+        }
+    }
+}
+
+fn of_book(deed: book::Deed) -> (u64, Record) {
+    (deed.event.unwrap_or(0), Record { mug: deed.mug, bytes: deed.jam })
+}
+
+fn of_wal(record: wal::Record) -> (u64, Record) {
+    (record.lsn.0, Record { mug: 0, bytes: record.payload })
+}
