@@ -6,7 +6,7 @@ use crate::sync::{Condvar, Mutex, PoisonError, lock, yield_now};
 use crate::error::{Durable, Error, ErrorKind, Result};
 
 /// How often a leader lets others run before it begins without those who do not come.
-const YIELDS_MAX: usize = 32;
+const YIELDS_MAX: usize = 128;
 
 /// Serialises the syncs of one log. Positions only grow.
 #[derive(Debug, Default)]

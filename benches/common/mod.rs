@@ -66,9 +66,10 @@ impl<'a> Bench<'a> {
         Self { name, cases: Vec::new(), settle_bytes: 0 }
     }
 
-    /// Write and remove a file of that size before each repetition of each measurement. Which pages
-    /// are free, and in what pieces, is the work of the one before, and can make a write three
-    /// times as slow.
+    /// Write and remove a file of that size before each repetition of each measurement, in single
+    /// pages and in pieces of all sizes. Which pages are free, and in what pieces, is the work of the
+    /// one before; and a virtual machine that gives free memory back to its host waits for every
+    /// piece that it touches anew.
     pub fn settle(&mut self, bytes: usize) {
         self.settle_bytes = bytes;
     }
@@ -87,13 +88,14 @@ impl<'a> Bench<'a> {
                 let case = &mut self.cases[turn];
                 let dir = tempfile::tempdir().unwrap();
                 let path = dir.path().join("settle");
-                let mut file = fs::File::create(&path).unwrap();
-                let block = vec![0; 256 << 10];
-                for _ in 0..self.settle_bytes / block.len() {
-                    file.write_all(&block).unwrap();
+                for size in [4 << 10, 256 << 10, 1020 << 10] {
+                    let (mut file, block) = (fs::File::create(&path).unwrap(), vec![0; size]);
+                    for _ in 0..self.settle_bytes / size {
+                        file.write_all(&block).unwrap();
+                    }
+                    drop(file);
+                    fs::remove_file(&path).unwrap();
                 }
-                drop(file);
-                fs::remove_file(&path).unwrap();
                 let (done, time) = (case.run)(dir.path());
                 case.rates.push(done as f64 / time.as_secs_f64());
             }

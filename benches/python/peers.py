@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import subprocess
@@ -33,9 +34,20 @@ def group(threads: int) -> str:
     return f"durable appends by {threads} threads"
 
 
+# What a task of an event loop commits, one after the other.
+COMMITS = 10
+# What it may cost at best to begin so many tasks and have each wait once.
+WAITING = "floor: asyncio tasks that wait for one future each"
+
+
 def in_tasks(tasks: int) -> str:
     """Name of the measurement of commits from one event loop."""
-    return f"durable appends by {human(tasks)} asyncio tasks"
+    return f"durable appends by {human(tasks)} asyncio tasks, {COMMITS} each"
+
+
+def in_new_tasks(tasks: int) -> str:
+    """Name of the same with tasks that are begun, commit once, and end."""
+    return f"durable appends by {human(tasks)} asyncio tasks begun for one each"
 
 
 class Peers:
@@ -96,22 +108,26 @@ class Peers:
         self.turn(
             repetition,
             title,
-            lambda store, path: self.tasks(path, title, tasks),
+            lambda store, path: self.tasks(path, tasks),
             [store for store in self.stores if store.name == WAL],
         )
 
     def settle(self) -> None:
         """Give every store the same page cache to begin with.
 
-        Which pages are free, and in what pieces, is the work of the store before; it can make a
-        write three times as slow. So a file is written and removed before each.
+        Which pages are free, and in what pieces, is the work of the store before; and a virtual
+        machine that gives free memory back to its host waits for every piece that it touches anew,
+        several times as long as for the write itself. So a file is written and removed before each,
+        in single pages and in pieces of all sizes.
         """
+        os.sync()
         path = self.place / "settle"
-        block = bytes(256 << 10)
-        with open(path, "wb", buffering=0) as file:
-            for _ in range(2 * self.bytes // len(block)):
-                file.write(block)
-        path.unlink()
+        for size in (4 << 10, 256 << 10, 1020 << 10):
+            block = bytes(size)
+            with open(path, "wb", buffering=0) as file:
+                for _ in range(2 * self.bytes // len(block)):
+                    file.write(block)
+            path.unlink()
 
     def batch(self, kind: type[Store], path: Path) -> None:
         figures, name, count = self.figures, kind.name, len(self.jams)
@@ -205,18 +221,22 @@ class Peers:
         store.close()
         assert total == share * threads, f"{total} records, {share * threads} were written"
 
-    def tasks(self, path: Path, title: str, tasks: int) -> None:
+    def tasks(self, path: Path, tasks: int) -> None:
         store = WalStore(path, self.keys)
         store.open()
-        jams = self.jams[:tasks]
         # What the first call of all pays: the loop, the worker thread, the space reserved.
-        store.append_in_tasks(jams[:1])
-        watch = Watch()
-        store.append_in_tasks(jams)
-        self.figures.rate(title, store.name, len(jams), watch)
-        durable = store.log.durable_end
-        assert durable == store.log.end, f"durable up to {durable}, the end is {store.log.end}"
+        store.append_in_tasks(self.jams[:1], 1)
+        for title, each in ((in_tasks(tasks), COMMITS), (in_new_tasks(tasks), 1)):
+            jams = self.jams[: tasks * each]
+            watch = Watch()
+            store.append_in_tasks(jams, each)
+            self.figures.rate(title, store.name, len(jams), watch)
+            durable = store.log.durable_end
+            assert durable == store.log.end, f"durable up to {durable}, not {store.log.end}"
         store.close()
+        watch = Watch()
+        asyncio.run(wait_in_tasks(tasks))
+        self.figures.rate(WAITING, human(tasks), tasks, watch)
 
     def killed(self, kind: type[Store], path: Path) -> None:
         count = len(self.jams)
@@ -245,3 +265,15 @@ class Peers:
         self.figures.span(KILLED, kind.name, watch)
         self.figures.value(LOST, kind.name, count - last, "records")
         store.close()
+
+
+async def wait_in_tasks(tasks: int) -> None:
+    """Begin tasks of which each waits for a future of its own that is done at once."""
+    loop = asyncio.get_running_loop()
+
+    async def wait() -> None:
+        future = loop.create_future()
+        loop.call_soon(future.set_result, None)
+        await future
+
+    await asyncio.gather(*(wait() for _ in range(tasks)))

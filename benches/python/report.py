@@ -135,7 +135,11 @@ def wal_promises(figures: Figures, threads: int, tasks: int) -> list[Row]:
     ]
     single = figures.median(peers.DURABLE, WAL)
     for what, measure, factor in (
-        (f"`AsyncWal.commit`, {human(tasks)} tasks", peers.in_tasks(tasks), 20.0),
+        (
+            f"`AsyncWal.commit`, {human(tasks)} tasks, {peers.COMMITS} each",
+            peers.in_tasks(tasks),
+            20.0,
+        ),
         (f"`Wal.append`, always, {threads} threads", peers.group(threads), 10.0),
     ):
         ours = figures.median(measure, WAL)
@@ -228,7 +232,10 @@ def markdown(figures: Figures, about: dict[str, Any]) -> str:
         lines += ["", f"Not installed, so not measured: {missing}."]
     lines += ["", "## Ours alone, and the floor", "", "| what | median |", "|---|---|"]
     for measure, stores in figures.by.items():
-        alone = measure.startswith(("open ", "memory ", "floor")) or measure == peers.READER
+        alone = measure.startswith(("open ", "memory ", "floor")) or measure in (
+            peers.READER,
+            peers.in_new_tasks(run["tasks"]),
+        )
         for store, figure in stores.items() if alone else ():
             suffix = "" if store == OURS else f", {store}"
             per = "/s" if figure.unit == "per s" else ""

@@ -161,14 +161,18 @@ class WalStore(Store):
 
     append_durable = append_each
 
-    def append_in_tasks(self, jams: Jams) -> None:
-        """Append in as many tasks of one event loop; each waits until its record is durable."""
+    def append_in_tasks(self, jams: Jams, each: int) -> None:
+        """Append in tasks of one event loop, each so many in turn, all of them durable."""
         from deedbook.aio import AsyncWal
 
         wal = AsyncWal(self.log)
 
+        async def task(first: int) -> None:
+            for jam in jams[first : first + each]:
+                await wal.commit(jam)
+
         async def all_tasks() -> None:
-            await asyncio.gather(*(wal.commit(jam) for jam in jams))
+            await asyncio.gather(*(task(first) for first in range(0, len(jams), each)))
 
         asyncio.run(all_tasks())
 

@@ -1,9 +1,9 @@
 //! Space reserved ahead in a file, and short writes into it through a shared map.
 //!
-//! Reserved space is written with zeros at once: the page cache then holds it in pages of up to
-//! 2 MiB, and a store into them costs no page fault: a quarter of the time of stores into space
-//! that is only reserved. But a sync writes whole pages that were stored into, so the first bytes
-//! behind each sync go by `pwrite`, and small commits stay small.
+//! Reserved space is written with zeros at once: the page cache then holds it in large pages, and
+//! few stores into them cost a page fault: a quarter of the time of stores into space that is only
+//! reserved. But a sync writes whole pages that were stored into, so the first bytes behind each
+//! sync go by `pwrite`, and small commits stay small.
 
 use std::fs::File;
 use std::io;
@@ -18,8 +18,9 @@ use super::map::Window;
 const STORED_BYTES_MAX: usize = 4 << 10;
 /// So many bytes behind a sync are not.
 const UNSTORED_BYTES: u64 = 64 << 10;
-/// Zeros are written in parts as large as the largest pages.
-const ZEROED_BYTES: u64 = 2 << 20;
+/// Zeros are written in parts of this size, which no page of the cache exceeds: each fault marks all
+/// of its page as written, which for pages of 2 MiB takes three times as long as this.
+const ZEROED_BYTES: u64 = 1 << 20;
 static ZEROS: LazyLock<Vec<u8>> = LazyLock::new(|| vec![0; ZEROED_BYTES as usize]);
 
 /// What a handle knows of the space that it reserved.

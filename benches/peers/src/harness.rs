@@ -248,18 +248,21 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// Write and remove a file, and have the disk be idle. Which pages are free, and in what pieces,
-/// is the work of whoever came before, and can make a write three times as slow.
+/// Have the disk be idle, then write and remove a file, in single pages and in pieces of all sizes.
+/// Which pages are free, and in what pieces, is the work of whoever came before; and a virtual machine
+/// that gives free memory back to its host waits for every piece that it touches anew, several times
+/// as long as for the write itself. So each store finds what it needs, touched just before.
 fn settle(dir: &Path, bytes: usize) {
-    let path = dir.join("settle");
-    let mut file = File::create(&path).unwrap();
-    let block = vec![0; 256 << 10];
-    for _ in 0..bytes / block.len() {
-        file.write_all(&block).unwrap();
-    }
-    drop(file);
-    fs::remove_file(&path).unwrap();
     // What others left unwritten must not be written by the syncs that are measured now.
     // SAFETY: a system call without arguments.
     unsafe { libc::sync() };
+    let path = dir.join("settle");
+    for size in [4 << 10, 256 << 10, 1020 << 10] {
+        let (mut file, block) = (File::create(&path).unwrap(), vec![0; size]);
+        for _ in 0..bytes.div_ceil(size) {
+            file.write_all(&block).unwrap();
+        }
+        drop(file);
+        fs::remove_file(&path).unwrap();
+    }
 }
