@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex};
 
 use deedbook::wal::{Batch, Layout, Mode, Options, RECORD_BYTES_MAX, SEGMENT_BYTES, Wal};
 use okaywal::{Configuration, LogVoid};
@@ -44,6 +45,8 @@ pub const PEER_SEGMENTED: &str = "wal-db, segments";
 pub const OKAYWAL: &str = "okaywal";
 pub const GROWING: &str = "pwrite + fdatasync, file growing";
 pub const RESERVED: &str = "pwrite + fdatasync, space reserved";
+/// What waking sixteen threads leaves of a sync's time, whatever the log does.
+pub const WAKING: &str = "no log: all wait for one pwrite + fdatasync";
 pub const ENCODED: &str = "deedbook, segments, encoding counted";
 pub const READ: &str = "read in blocks of 256 KiB";
 
@@ -225,6 +228,11 @@ pub fn committing<'a>(bench: &mut Bench<'a>, data: &'a Data) {
             })
         });
     }
+    bench.case(COMMIT_16, WAKING, move |dir| {
+        let file = open_plain(dir);
+        reserve_space(&file, frames.len());
+        timed(16 * data.commits, || wait_together(&file, frames, 16))
+    });
     for (row, threads) in [(COMMIT, 1), (COMMIT_16, 16)] {
         let count = threads * data.commits;
         for (store, segmented) in [(SINGLE, false), (SEGMENTED, true)] {
@@ -266,6 +274,26 @@ pub fn committing<'a>(bench: &mut Bench<'a>, data: &'a Data) {
             done
         });
     }
+}
+
+/// The last of the threads to come writes and syncs one frame, and then all go on.
+fn wait_together(file: &File, frames: &[u8], threads: usize) {
+    let (round, led) = (Mutex::new((0, 0)), Condvar::new());
+    in_threads(threads, |_| {
+        for (i, frame) in frames.chunks_exact(FRAME_BYTES).enumerate() {
+            let mut now = round.lock().unwrap();
+            now.0 += 1;
+            if now.0 < threads {
+                let _now = led.wait_while(now, |now| now.1 == i).unwrap();
+                continue;
+            }
+            drop(now);
+            file.write_all_at(frame, (i * FRAME_BYTES) as u64).unwrap();
+            file.sync_data().unwrap();
+            *round.lock().unwrap() = (0, i + 1);
+            led.notify_all();
+        }
+    });
 }
 
 fn commit_peer<S: wal_db::WalStore>(wal: &wal_db::Wal<S>, data: &Data, threads: usize) {
