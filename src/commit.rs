@@ -19,6 +19,8 @@ pub struct GroupCommit {
     /// How many there will be when all whom the last sync served come again.
     expected: AtomicU64,
     failed: Mutex<Option<String>>,
+    /// Held while somebody who is not the leader syncs, and may be told of a failure in its stead.
+    doubt: Mutex<()>,
     /// Whether `failed` says why: every append asks.
     poisoned: AtomicBool,
 }
@@ -93,6 +95,24 @@ impl GroupCommit {
             }
             yield_now();
         }
+    }
+
+    /// Say what is durable now, before others may ask: where a change takes back some of it.
+    pub fn set_durable(&self, reached: u64) {
+        self.durable.store(reached, Ordering::Release);
+    }
+
+    /// Call what syncs beside a leader, and poisons if that fails. The system tells a failure only
+    /// once, perhaps not to the leader, so nothing is acknowledged until this is settled.
+    pub fn in_doubt<T>(&self, sync: impl FnOnce() -> T) -> T {
+        let _doubt = lock(&self.doubt);
+        sync()
+    }
+
+    /// For a leader whose sync succeeded: fail if that of somebody else beside it failed.
+    pub fn settled(&self) -> Result<()> {
+        drop(lock(&self.doubt));
+        self.check()
     }
 
     /// Refuse everything from now on.

@@ -587,6 +587,7 @@ class Book:
         """Copy every intact deed, and the metadata, to a new book at ``target``.
 
         A packed book has no gaps, so deeds behind a gap get new numbers; the report tells them.
+        What ``progress`` raises ends it, and leaves a book with what was copied so far.
         """
     def __repr__(self) -> str: ...
 
@@ -796,7 +797,10 @@ class WalStats:
 
 @final
 class WalSplit:
-    """A part of a log between two records: a path and numbers, readable in another process."""
+    """A part of a log between two records.
+
+    Made by `Wal.splits`, or anew from its path and numbers in another process.
+    """
 
     def __new__(cls, path: _Path, lsn: int, end: int, records: int | None) -> Self: ...
     @property
@@ -1099,4 +1103,7 @@ class Wal:
         record_bytes_max: int | None = None,
         progress: Callable[[int, int], object] | None = None,
     ) -> WalSalvageReport:
-        """Copy every intact record to a new log of the same layout."""
+        """Copy every intact record to a new log of the same layout.
+
+        What ``progress`` raises ends it, and leaves a log with what was copied so far.
+        """

@@ -9,12 +9,15 @@ use super::Shared;
 pub fn start(shared: &Arc<Shared>, interval: Duration) -> std::io::Result<()> {
     let weak = Arc::downgrade(shared);
     let name = "deedbook-sync".to_string();
-    std::thread::Builder::new().name(name).spawn(move || run(&weak, interval)).map(drop)
+    let thread = std::thread::Builder::new().name(name).spawn(move || run(&weak, interval))?;
+    // Closing wakes it, so that no thread outlives its log.
+    let _ = shared.background.set(thread.thread().clone());
+    Ok(())
 }
 
 fn run(weak: &Weak<Shared>, interval: Duration) {
     loop {
-        std::thread::sleep(interval);
+        std::thread::park_timeout(interval);
         let Some(shared) = weak.upgrade() else { return };
         if shared.closed.load(std::sync::atomic::Ordering::Acquire) {
             return;

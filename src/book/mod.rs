@@ -28,7 +28,8 @@ mod writer;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::Thread;
 
 use crate::commit::GroupCommit;
 use crate::error::{Error, ErrorKind, Result};
@@ -87,6 +88,8 @@ struct Shared {
     lock: Mutex<Option<WriterLock>>,
     /// Held while the metadata is read, changed and written.
     meta: Mutex<()>,
+    /// The thread that syncs every so often.
+    background: OnceLock<Thread>,
     recovery: RecoveryReport,
 }
 

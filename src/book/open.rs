@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use super::blocks::{build_index, catch_up};
 use super::epoch::{check_epoch, epoch_in_name, epoch_of};
@@ -147,6 +147,7 @@ impl Book {
             mark_file: Mutex::new(mark_file),
             lock: Mutex::new(lock),
             meta: Mutex::new(()),
+            background: OnceLock::new(),
             recovery,
         });
         let book = Self { _owner: Arc::new(Owner(shared.clone())), shared };

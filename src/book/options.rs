@@ -8,7 +8,7 @@ use super::format::{DEED_BYTES_MAX, FORMAT};
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 pub use crate::mode::{Mode, Recovery};
-use crate::storage::{Disk, Storage};
+use crate::storage::{Disk, Storage, located};
 
 /// How a book is opened; see the fields.
 #[derive(Clone, Debug)]
@@ -50,7 +50,9 @@ impl Options {
     /// Open the book in a directory, or with a `book.log` named itself.
     pub fn open(&self, path: impl AsRef<Path>, mode: Mode) -> Result<Book> {
         self.check()?;
-        Book::open_with(path.as_ref(), mode, self.clone()).map_err(|error| error.of(FORMAT))
+        let path = located(&*self.storage, path.as_ref());
+        let opened = path.and_then(|path| Book::open_with(&path, mode, self.clone()));
+        opened.map_err(|error| error.of(FORMAT))
     }
 
     pub(super) fn check(&self) -> Result<()> {

@@ -35,16 +35,22 @@ impl Shared {
     pub(super) fn sync_to(&self, target: u64) -> Result<()> {
         let result = self.commits.commit(target, || {
             let tip = self.state().tip;
-            self.file
-                .sync_data()
-                .and_then(|()| self.check_still_there(tip))
-                .map_err(|e| Error::io("sync", &self.log_path, e))?;
+            self.sync_file(tip)?;
             // Durable now: header and every deed up to `tip.end`. The mark may follow.
             self.store_mark(tip, false)?;
             self.durable_records.store(tip.records, Ordering::Release);
             Ok(tip.end)
         });
         result.map_err(|e| e.of(FORMAT).at(&self.log_path))
+    }
+
+    /// Sync the file, and see that it still is the log that others open.
+    fn sync_file(&self, tip: Tip) -> Result<()> {
+        self.file
+            .sync_data()
+            .and_then(|()| self.check_still_there(tip))
+            .map_err(|e| Error::io("sync", &self.log_path, e))?;
+        self.commits.settled()
     }
 
     /// Advisory: if the mark cannot be stored, the one before stands, which costs time only. But
@@ -68,23 +74,31 @@ impl Shared {
         Ok(())
     }
 
-    /// Sync, cut the space reserved ahead, and mark the log as closed. Once only.
+    /// Sync, cut the space reserved ahead, and mark the log as closed. Once only; whoever comes second
+    /// waits for the first, and is told if that failed.
     pub(super) fn finish(&self) -> Result<()> {
-        if self.closed.swap(true, Ordering::AcqRel) || self.mode == Mode::Read || self.forked() {
-            return Ok(());
+        let mut result = Ok(());
+        if self.mode != Mode::Read && !self.forked() {
+            // While nobody else syncs: a sync that began before would put its older mark behind
+            // that of closing.
+            result = self.commits.commit(u64::MAX, || self.cut_and_sync());
+            self.mark_file.lock().unwrap_or_else(PoisonError::into_inner).take();
+            self.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
         }
-        let mut result = self.commits.check();
-        if result.is_ok() {
-            result = self.cut_and_sync();
+        self.closed.store(true, Ordering::Release);
+        if let Some(thread) = self.background.get() {
+            thread.unpark();
         }
-        self.mark_file.lock().unwrap_or_else(PoisonError::into_inner).take();
-        self.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
         result.map_err(|e| e.of(FORMAT).at(&self.log_path))
     }
 
-    fn cut_and_sync(&self) -> Result<()> {
+    /// Returns up to where the log is durable.
+    fn cut_and_sync(&self) -> Result<u64> {
         let tip = {
             let mut state = self.state();
+            if self.closed.swap(true, Ordering::AcqRel) {
+                return Ok(self.commits.durable());
+            }
             self.check_whole(&state).map_err(|e| {
                 Error::io("close", &self.log_path, e).with_durable(Durable::Unknown)
             })?;
@@ -97,12 +111,9 @@ impl Shared {
             state.tip
         };
         if self.options.durability == Durability::Never {
-            return Ok(());
+            return Ok(self.commits.durable());
         }
-        self.file
-            .sync_data()
-            .and_then(|()| self.check_still_there(tip))
-            .map_err(|e| Error::io("sync", &self.log_path, e))?;
+        self.sync_file(tip)?;
         self.durable_records.store(tip.records, Ordering::Release);
         self.store_mark(tip, true)?;
         self.index().sync();
@@ -110,7 +121,7 @@ impl Shared {
             // So that the next opening after a power cut is quick, too.
             let _ = file.sync();
         }
-        Ok(())
+        Ok(tip.end)
     }
 
     /// Writing on behind the end of a file that another process cut would leave zeros where deeds

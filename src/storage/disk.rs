@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -30,6 +30,10 @@ struct DiskFile {
     #[cfg(target_os = "linux")]
     ahead: Mutex<Ahead>,
 }
+
+/// Where there is nothing to lock.
+#[derive(Debug)]
+struct NoLock;
 
 #[derive(Debug)]
 struct DiskLock {
@@ -135,6 +139,10 @@ impl DiskFile {
 }
 
 impl Storage for Disk {
+    fn absolute(&self, path: &Path) -> io::Result<PathBuf> {
+        std::path::absolute(path)
+    }
+
     fn open(&self, path: &Path, access: Access) -> io::Result<Box<dyn File>> {
         Ok(DiskFile::boxed(open_regular(path, access)?))
     }
@@ -189,6 +197,10 @@ impl Storage for Disk {
     }
 
     fn lock(&self, path: &Path, sign: bool) -> io::Result<LockAttempt> {
+        let dir = !sign && path.is_dir();
+        if dir && !cfg!(unix) {
+            return Ok(LockAttempt::Held(Box::new(NoLock)));
+        }
         // A whole-file lock on Windows would keep readers out, so only the signed file is locked.
         if !sign && !cfg!(unix) {
             let file = open_regular(path, Access::Read)?;
@@ -198,7 +210,12 @@ impl Storage for Disk {
                 signed: false,
             })));
         }
-        let file = open_regular(path, if sign { Access::Write } else { Access::Read })?;
+        let file = match dir {
+            // Through a link as well, as every file in it is: whatever its name, one directory has
+            // one lock.
+            true => fs::File::open(path)?,
+            false => open_regular(path, if sign { Access::Write } else { Access::Read })?,
+        };
         let key = (fork_generation(), id_of(&file)?);
         if !lock(&LOCKED_HERE).insert(key) {
             return Ok(LockAttempt::Busy(Some(std::process::id())));
@@ -227,6 +244,8 @@ impl Storage for Disk {
 }
 
 impl LockGuard for DiskLock {}
+
+impl LockGuard for NoLock {}
 
 impl Drop for DiskLock {
     fn drop(&mut self) {

@@ -17,7 +17,8 @@ pub struct Memory {
 #[derive(Debug, Default)]
 struct Tree {
     files: BTreeMap<PathBuf, Arc<Inode>>,
-    dirs: BTreeSet<PathBuf>,
+    /// With their numbers, for locks.
+    dirs: BTreeMap<PathBuf, u64>,
     locked: BTreeSet<u64>,
     inodes: u64,
 }
@@ -63,7 +64,7 @@ impl Storage for Memory {
 
     fn create_new(&self, path: &Path, _mode: u32) -> io::Result<Box<dyn File>> {
         let mut tree = lock(&self.tree);
-        if tree.files.contains_key(path) || tree.dirs.contains(path) {
+        if tree.files.contains_key(path) || tree.dirs.contains_key(path) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         tree.inodes += 1;
@@ -77,7 +78,11 @@ impl Storage for Memory {
         if tree.files.contains_key(path) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
-        tree.dirs.insert(path.to_path_buf());
+        if !tree.dirs.contains_key(path) {
+            // From above, where no file comes.
+            let number = u64::MAX - tree.dirs.len() as u64;
+            tree.dirs.insert(path.to_path_buf(), number);
+        }
         Ok(())
     }
 
@@ -98,20 +103,24 @@ impl Storage for Memory {
     fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
         let tree = lock(&self.tree);
         let inside = |path: &&PathBuf| path.parent() == Some(dir);
-        let names = tree.files.keys().chain(&tree.dirs).filter(inside);
+        let names = tree.files.keys().chain(tree.dirs.keys()).filter(inside);
         Ok(names.filter_map(|path| path.file_name().map(OsString::from)).collect())
     }
 
     fn is_dir(&self, path: &Path) -> bool {
-        lock(&self.tree).dirs.contains(path)
+        lock(&self.tree).dirs.contains_key(path)
     }
 
     fn sync_dir(&self, _dir: &Path) -> io::Result<()> {
         Ok(())
     }
 
-    fn lock(&self, path: &Path, _sign: bool) -> io::Result<LockAttempt> {
-        let inode = self.inode(path)?.number;
+    fn lock(&self, path: &Path, sign: bool) -> io::Result<LockAttempt> {
+        let dir = lock(&self.tree).dirs.get(path).copied();
+        let inode = match dir.filter(|_| !sign) {
+            Some(dir) => dir,
+            None => self.inode(path)?.number,
+        };
         if !lock(&self.tree).locked.insert(inode) {
             return Ok(LockAttempt::Busy(Some(std::process::id())));
         }

@@ -17,8 +17,10 @@ pub mod sim;
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+
+use crate::error::{Error, ErrorKind, Result};
 
 pub use disk::Disk;
 pub use fork::generation as fork_generation;
@@ -102,6 +104,10 @@ pub trait LockGuard: Send + Sync + fmt::Debug {}
 
 /// A file system, as far as logs need one.
 pub trait Storage: Send + Sync + fmt::Debug {
+    /// The path whatever the working directory becomes later.
+    fn absolute(&self, path: &Path) -> io::Result<PathBuf> {
+        Ok(path.to_path_buf())
+    }
     /// Open an existing regular file without following a symbolic link.
     fn open(&self, path: &Path, access: Access) -> io::Result<Box<dyn File>>;
     /// Create a file that must not exist, with Unix permissions `mode` less the umask.
@@ -123,8 +129,17 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// Return when the directory's entries are on stable storage.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
     /// Lock a whole existing file against other processes and against this one, without waiting.
-    /// With `sign`, the holder's process id is written into the file.
+    /// With `sign`, the holder's process id is written into the file; without, a directory will do,
+    /// too, where the system can.
     fn lock(&self, path: &Path, sign: bool) -> io::Result<LockAttempt>;
+}
+
+/// Where a log lies, from now on.
+pub(crate) fn located(storage: &dyn Storage, path: &Path) -> Result<PathBuf> {
+    if path.as_os_str().is_empty() {
+        return Err(Error::new(ErrorKind::InvalidArgument, "the path of the log is empty"));
+    }
+    storage.absolute(path).map_err(|e| Error::io("tell where the log lies", path, e))
 }
 
 /// Fill `buf` from `offset`, or as much as there is before the end of the file; returns the count.

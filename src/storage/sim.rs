@@ -266,9 +266,12 @@ impl Storage for Sim {
         })
     }
 
-    fn lock(&self, path: &Path, _sign: bool) -> io::Result<LockAttempt> {
+    fn lock(&self, path: &Path, sign: bool) -> io::Result<LockAttempt> {
         let inode = self.act(Call::Lock, |inner, _| {
-            let inode = inner.machine.find_file(path)?;
+            let inode = match sign {
+                true => inner.machine.find_file(path)?,
+                false => inner.machine.find(path).ok_or(io::ErrorKind::NotFound)?,
+            };
             Ok(inner.locked.insert(inode).then_some(inode))
         })?;
         Ok(match inode {

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use super::cursor::RecordRef;
+use super::cursor::{OnCorrupt, RecordRef, corrupt};
 use super::format::{Frame, Lsn};
 use super::{Shared, Wal};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
+use crate::sync::atomic::Ordering;
 
 /// Walks backwards, in memory for one block of the index and its records.
 #[derive(Debug)]
@@ -20,6 +21,10 @@ pub struct BackCursor {
     base: u64,
     /// Records of the block still to be given.
     records: Vec<(u64, Frame)>,
+    /// Damage in front of these, where walking back ends.
+    damage: Option<Error>,
+    /// Cuts of the log's end when the walk began.
+    cuts: u64,
 }
 
 impl Wal {
@@ -38,7 +43,9 @@ impl Wal {
             Ok((start, end))
         })?;
         let (bytes, records, base) = (Vec::new(), Vec::new(), end);
-        Ok(BackCursor { shared: self.shared.clone(), start, end, bytes, base, records })
+        let (shared, damage) = (self.shared.clone(), None);
+        let cuts = shared.cuts.load(Ordering::Acquire);
+        Ok(BackCursor { shared, start, end, bytes, base, records, damage, cuts })
     }
 }
 
@@ -47,6 +54,10 @@ impl BackCursor {
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<RecordRef<'_>>> {
         while self.records.is_empty() {
+            if let Some(error) = self.damage.take() {
+                self.end = self.start;
+                return Err(error);
+            }
             if self.end <= self.start {
                 return Ok(None);
             }
@@ -58,7 +69,7 @@ impl BackCursor {
         Ok(Some(RecordRef { lsn: Lsn(offset), payload }))
     }
 
-    /// Read the block that ends at `end`.
+    /// Read the block that ends at `end`, or what lies behind the last damage in it.
     fn load(&mut self) -> Result<()> {
         let end = self.end;
         let near = self.shared.index().last_where(|entry| entry.offset < end);
@@ -66,11 +77,24 @@ impl BackCursor {
         self.bytes.clear();
         self.base = base;
         self.end = base;
-        let mut cursor = self.shared.cursor_over(base, end);
-        while let Some((lsn, frame)) = cursor.advance()? {
+        let mut cursor = self.shared.cursor_over(base, end, OnCorrupt::Skip);
+        let mut damages = 0;
+        loop {
+            let found = cursor.advance().map_err(|e| self.shared.why(base, self.cuts, e))?;
+            if cursor.damages().len() > damages {
+                damages = cursor.damages().len();
+                self.bytes.clear();
+                self.records.clear();
+                self.base = found.map_or(end, |(Lsn(offset), _)| offset);
+            }
+            let Some((lsn, frame)) = found else { break };
             self.bytes.extend_from_slice(cursor.bytes());
             self.records.push((lsn.0, frame));
         }
+        let damage = cursor.damages().last();
+        let error =
+            damage.map(|damage| corrupt(&self.shared.place.log, damage, ErrorKind::Corrupt));
+        self.damage = error.map(|error| self.shared.why(base, self.cuts, error));
         Ok(())
     }
 }

@@ -82,11 +82,24 @@ impl Shared {
     /// others, which nobody has seen. The caller holds the consumers, and nobody appends.
     pub(super) fn lower_consumers(&self, end: u64) -> Result<()> {
         let before = self.consumers()?;
-        if before.values().all(|lsn| lsn.0 <= end) {
+        match lowered(&before, end) {
+            Some(lowered) => self.store_consumers(&lowered),
+            None => Ok(()),
+        }
+    }
+
+    /// Undo what lowering to `end` did or began, durably: what it was for does not come. The caller
+    /// has held the consumers since `before` was read.
+    pub(super) fn put_back_consumers(
+        &self,
+        before: &BTreeMap<String, Lsn>,
+        end: u64,
+    ) -> Result<()> {
+        // Where the old file still has its name, none was ever in its place.
+        if lowered(before, end).is_none() || self.consumers()? == *before {
             return Ok(());
         }
-        let lowered = before.into_iter().map(|(name, lsn)| (name, lsn.min(Lsn(end)))).collect();
-        self.store_consumers(&lowered)
+        self.store_consumers(before)
     }
 
     fn consumers_path(&self) -> PathBuf {
@@ -121,6 +134,13 @@ impl Shared {
             _ => Ok(()),
         }
     }
+}
+
+/// The consumers with none above `end`, unless there is none.
+fn lowered(consumers: &BTreeMap<String, Lsn>, end: u64) -> Option<BTreeMap<String, Lsn>> {
+    let lower = |(name, lsn): (&String, &Lsn)| (name.clone(), (*lsn).min(Lsn(end)));
+    let any = consumers.values().any(|lsn| lsn.0 > end);
+    any.then(|| consumers.iter().map(lower).collect())
 }
 
 fn encode(consumers: &BTreeMap<String, Lsn>) -> String {

@@ -3,12 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::Shared;
 use super::format::{Codec, FORMAT, Frame, HEADER_BYTES, Lsn};
 use super::survey::{Borders, resync};
 use crate::error::{Error, ErrorKind, Result};
 pub use crate::scan::OnCorrupt;
 use crate::scan::{Damage, Found, Parse, Scanner, Step, Stop};
 use crate::storage::File;
+use crate::sync::atomic::Ordering;
 
 /// A record, borrowed from its cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +46,8 @@ pub struct Cursor {
     /// Damage that no record of the range shows, to be told at its end.
     trailing: Option<Damage>,
     finished: bool,
+    /// The log, and how often its end was cut when the walk began: others may change it under us.
+    log: Option<(Arc<Shared>, u64)>,
 }
 
 impl Cursor {
@@ -59,8 +63,16 @@ impl Cursor {
     ) -> Self {
         let scanner = Scanner::new(codec, start, end);
         let (damages, trailing, path) = (Vec::new(), None, path.to_path_buf());
-        let finished = false;
-        Self { file, path, codec, scanner, on_corrupt, borders, damages, trailing, finished }
+        let (finished, log) = (false, None);
+        Self { file, path, codec, scanner, on_corrupt, borders, damages, trailing, finished, log }
+    }
+
+    /// Tell of what was dropped or cut under the walk as such, and not as damage.
+    #[must_use]
+    pub(super) fn of(mut self, log: Arc<Shared>) -> Self {
+        let cuts = log.cuts.load(Ordering::Acquire);
+        self.log = Some((log, cuts));
+        self
     }
 
     /// Check lengths only.
@@ -112,6 +124,14 @@ impl Cursor {
 
     /// Step to the next record; [`Cursor::bytes`] gives its bytes.
     pub(crate) fn advance(&mut self) -> Result<Option<(Lsn, Frame)>> {
+        let at = self.scanner.position();
+        self.step().map_err(|error| match &self.log {
+            Some((log, cuts)) => log.why(at, *cuts, error),
+            None => error,
+        })
+    }
+
+    fn step(&mut self) -> Result<Option<(Lsn, Frame)>> {
         loop {
             if self.finished {
                 return Ok(None);

@@ -59,7 +59,7 @@ impl Follow {
             if end < self.next {
                 let message =
                     format!("lsn {}: the log was cut to {end}, follow it anew", self.next);
-                return Err(self.wal.usable()?.refused(ErrorKind::OutOfRange, message));
+                return Err(self.wal.usable()?.outside(message));
             }
             if end > self.next {
                 self.cursor = self
@@ -91,7 +91,7 @@ impl Follow {
         };
         if self.next.0 < head {
             let message = format!("lsn {} was dropped, the log begins at {head}", self.next);
-            return shared.refused(ErrorKind::OutOfRange, message);
+            return shared.outside(message);
         }
         shared.check_uncut().err().unwrap_or(error)
     }

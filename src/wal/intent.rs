@@ -3,8 +3,12 @@
 //! Several files cannot be cut at once. The intent is durable before the first of them is touched
 //! and removed behind the last, so a crash in between leaves the new state, not something between.
 //!
+//! It says which log it is for, because one that is emptied has no record to tie it to: left by a
+//! crash, it would empty whatever was put in that log's place.
+//!
 //! ```text
-//! 0 magic 4   4 version 4   8 end 8   16 last_offset 8   24 last_sum 4   28 crc 4 (of 0..28)
+//!  0 magic 4   4 version 4   8 end 8   16 last_offset 8   24 last_sum 4   28 first_sum 4
+//! 32 start 8   40 device 8   48 inode 8   56 born 8   64 crc 4 (CRC-32 of bytes 0..64)
 //! ```
 
 use std::path::Path;
@@ -15,12 +19,12 @@ use super::settings::is_absence;
 use super::tip::Tip;
 use crate::checksum::crc32;
 use crate::error::{Error, Result};
-use crate::storage::{Access, Storage, read_full, replace};
+use crate::storage::{Access, FileId, Storage, read_full, replace};
 
 const INTENT_NAME: &str = "cut";
 const MAGIC: &[u8; 4] = b"DBCT";
-const VERSION: u32 = 1;
-const BYTES: usize = 32;
+const VERSION: u32 = 2;
+const BYTES: usize = 68;
 
 /// Where the log is to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,12 +35,30 @@ pub struct Intent {
     pub last_offset: u64,
     /// Its stored checksum: ties the intent to the log.
     pub last_sum: u32,
+    /// Stored checksum of the log's first record when the cut began, whether it is kept or not.
+    pub first_sum: u32,
+    /// Byte of that record.
+    pub start: u64,
+    /// The single file, or the lowest segment: a cut leaves it where it is, if empty.
+    pub file: FileId,
+}
+
+/// What lies where an intent would.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// Nothing.
+    Absent,
+    /// What is no intent.
+    Foreign,
+    /// An intent, perhaps another log's.
+    Intent(Intent),
 }
 
 impl Intent {
-    /// The intent to cut behind `tip`.
-    pub fn of(tip: Tip) -> Self {
-        Self { end: tip.end, last_offset: tip.last_offset, last_sum: tip.last_sum }
+    /// The intent to cut behind `kept`, of the log that begins with this record in this file.
+    pub fn of(kept: Tip, first_sum: u32, file: FileId) -> Self {
+        let Tip { start, end, last_offset, last_sum, .. } = kept;
+        Self { end, last_offset, last_sum, first_sum, start, file }
     }
 
     fn encode(self) -> Vec<u8> {
@@ -46,6 +68,10 @@ impl Intent {
         bytes.extend_from_slice(&self.end.to_le_bytes());
         bytes.extend_from_slice(&self.last_offset.to_le_bytes());
         bytes.extend_from_slice(&self.last_sum.to_le_bytes());
+        bytes.extend_from_slice(&self.first_sum.to_le_bytes());
+        for number in [self.start, self.file.device, self.file.inode, self.file.born_ns] {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
         bytes.extend_from_slice(&crc32(&bytes).to_le_bytes());
         bytes
     }
@@ -53,21 +79,29 @@ impl Intent {
     fn decode(bytes: &[u8]) -> Option<Self> {
         let u64_at = |at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
         let u32_at = |at: usize| Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
-        let intent = Self { end: u64_at(8)?, last_offset: u64_at(16)?, last_sum: u32_at(24)? };
+        let intent = Self {
+            end: u64_at(8)?,
+            last_offset: u64_at(16)?,
+            last_sum: u32_at(24)?,
+            first_sum: u32_at(28)?,
+            start: u64_at(32)?,
+            file: FileId { device: u64_at(40)?, inode: u64_at(48)?, born_ns: u64_at(56)? },
+        };
         (intent.encode() == bytes).then_some(intent)
     }
 
-    /// Read it; what is no intent is none.
-    pub fn load(storage: &dyn Storage, sidecar: &Path) -> Result<Option<Self>> {
+    /// Read it; what is no file that can be read is none.
+    pub fn load(storage: &dyn Storage, sidecar: &Path) -> Result<Left> {
         let path = sidecar.join(INTENT_NAME);
-        let mut bytes = [0; BYTES];
+        let mut bytes = [0; BYTES + 1];
         let read = match storage.open(&path, Access::Read) {
             Ok(file) => read_full(&*file, &mut bytes, 0),
-            Err(e) if is_absence(&e) => return Ok(None),
+            Err(e) if is_absence(&e) => return Ok(Left::Absent),
             Err(e) => Err(e),
         };
         let read = read.map_err(|e| Error::io("read the intent", &path, e))?;
-        Ok(Self::decode(bytes.get(..read).unwrap_or_default()))
+        let intent = Self::decode(bytes.get(..read).unwrap_or_default());
+        Ok(intent.map_or(Left::Foreign, Left::Intent))
     }
 
     /// Write it, durably.

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::format::{Codec, FORMAT, HEADER_BYTES, RECORD_BYTES_MAX, SEGMENT_BYTES, segment_name};
-use super::intent::Intent;
+use super::intent::{Intent, Left};
 use super::options::{Layout, Options, Recovery};
 use super::place::{Head, Place, Surveyed, segment_bytes_of, survey};
 use super::recover::{Findings, Subject, look};
@@ -33,6 +33,8 @@ pub struct Looked {
     pub head_lost: bool,
     /// A truncation of the end was begun: everything from there on is to be cut.
     pub cut_begun: bool,
+    /// What lies where such an intent would is none, or another log's.
+    pub foreign_cut: bool,
     /// Byte behind the last one there is, also behind a gap or what is to be cut.
     pub whole_end: u64,
 }
@@ -189,12 +191,13 @@ impl Looking<'_> {
     ) -> Result<Looked> {
         let Self { place, codec, depth, .. } = *self;
         let fail = |e: io::Error| Error::io("read the log", &place.log, e).of(FORMAT);
-        let intent = Intent::load(&*self.options.storage, &place.sidecar)?;
-        let intent = match intent {
-            Some(intent) if is_ours(&*file, codec, head, &intent).map_err(fail)? => Some(intent),
+        let whole_end = surveyed.end;
+        let left = Intent::load(&*self.options.storage, &place.sidecar)?;
+        let whole = Subject { file: &*file, file_end: whole_end, head, codec, gap: None };
+        let intent = match left {
+            Left::Intent(intent) if is_ours(whole, &intent).map_err(fail)? => Some(intent),
             _ => None,
         };
-        let whole_end = surveyed.end;
         let end = intent.map_or(whole_end, |intent| intent.end.min(whole_end));
         let above = |mark: &Mark| intent.is_some_and(|intent| mark.end > intent.end);
         let mark = self.mark.filter(|mark| !above(mark));
@@ -202,6 +205,9 @@ impl Looking<'_> {
         let subject = Subject { file: &*file, file_end: end, head, codec, gap };
         let findings = look(subject, mark, damaged_mark, depth).map_err(fail)?;
         let known = matches!(findings.mark, MarkUse::Used | MarkUse::Lost);
+        // The next mark takes over the index of one that is used.
+        let renumbered = findings.mark == MarkUse::Used && !findings.numbered_by_mark;
+        let without_index = |mark| Mark { index_entries: 0, index_chain: 0, ..mark };
         Ok(Looked {
             file,
             segments,
@@ -209,10 +215,13 @@ impl Looking<'_> {
             codec,
             settings: self.settings,
             findings,
-            mark: mark.filter(|_| known),
+            mark: mark
+                .filter(|_| known)
+                .map(|mark| if renumbered { without_index(mark) } else { mark }),
             below: surveyed.below,
             head_lost: false,
             cut_begun: intent.is_some(),
+            foreign_cut: intent.is_none() && left != Left::Absent,
             whole_end,
         })
     }
@@ -244,17 +253,37 @@ fn why_no_log(looked: &Looked) -> io::Result<Option<String>> {
     Ok((!torn).then(|| why.reason()))
 }
 
-/// Whether the log has the record that the intent wants to be the last one.
-fn is_ours(file: &dyn File, codec: Codec, head: u64, intent: &Intent) -> io::Result<bool> {
-    if intent.end == head {
-        return Ok(true);
+/// Whether the intent was made for this log: the same file that begins at the same byte with the same
+/// record, and has the one that is to be the last. Of a log that is to be emptied the first record may
+/// be gone already, or torn if it never was durable, but no other one can have come in its place.
+fn is_ours(log: Subject<'_>, intent: &Intent) -> io::Result<bool> {
+    let Subject { file, file_end, head, codec, .. } = log;
+    let within = (head..=file_end).contains(&intent.end);
+    if intent.start != head || !within || !intent.file.is_still(file.id()?) {
+        return Ok(false);
     }
-    if intent.end < head || intent.last_offset < head || intent.last_offset >= intent.end {
+    if intent.end == head {
+        return Ok(match Scanner::new(codec, head, file_end).next(file)? {
+            Walked::Record { frame, .. } => frame.crc == intent.first_sum,
+            Walked::Stop { .. } | Walked::End => true,
+        });
+    }
+    if intent.last_offset < head || intent.last_offset >= intent.end {
+        return Ok(false);
+    }
+    if stored_sum(file, head)? != Some(intent.first_sum) {
         return Ok(false);
     }
     let mut scanner = Scanner::new(codec, intent.last_offset, intent.end);
     let Walked::Record { frame, .. } = scanner.next(file)? else { return Ok(false) };
     Ok(frame.crc == intent.last_sum && scanner.position() == intent.end)
+}
+
+/// The checksum that a record's header has, whether it fits the payload or not.
+pub fn stored_sum(file: &dyn File, offset: u64) -> io::Result<Option<u32>> {
+    let mut sum = [0; 4];
+    let read = read_full(file, &mut sum, offset)?;
+    Ok((read == sum.len()).then_some(u32::from_le_bytes(sum)))
 }
 
 /// The error of a log that is gone while its mark says what was in it.

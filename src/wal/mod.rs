@@ -33,7 +33,8 @@ mod verify;
 mod writer;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::thread::Thread;
 
 use crate::commit::GroupCommit;
 use crate::error::{Error, ErrorKind, Result};
@@ -97,8 +98,12 @@ struct Shared {
     durable_seen: AtomicU64,
     mark_file: Mutex<Option<MarkFile>>,
     lock: Mutex<Option<WriterLock>>,
+    /// How often this handle cut the log's end.
+    cuts: AtomicU64,
     /// Held while the consumers are read, changed and written.
     consumers: Mutex<()>,
+    /// The thread that syncs every so often.
+    background: OnceLock<Thread>,
     counters: Counters,
     recovery: RecoveryReport,
 }

@@ -2,10 +2,11 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::format::{FORMAT, RECORD_BYTES_MAX, segment_name};
+use super::intent::Intent;
 use super::look::{Looked, look_at, lost_log, missing};
 use super::options::{Layout, Mode, Options};
 use super::place::{Head, Place};
@@ -71,6 +72,11 @@ impl Wal {
             make_dir(storage, sidecar)?;
         }
         let mut lock = WriterLock::acquire(storage, &place.sidecar, options.file_mode)?;
+        if !place.single {
+            // Who deletes the sidecar deletes its lock. Logs in a single file share a directory, and
+            // are locked themselves.
+            lock.add_log(storage, &place.dir)?;
+        }
         match exists(&place, &options)? {
             true if mode == Mode::Create => return Err(already_exists(&place)),
             true => {}
@@ -99,6 +105,10 @@ impl Wal {
         recovery: RecoveryReport,
         writer: Option<(MarkFile, WriterLock)>,
     ) -> Result<Self> {
+        if writer.is_some() && looked.foreign_cut {
+            // Before anything is appended that it might come to fit.
+            Intent::clear(&options, &place.sidecar)?;
+        }
         let index = build_index(&options, &place, &looked, writer.is_some());
         let damage = looked.damage();
         let Looked { file, segments, layout, codec, findings, mark, .. } = looked;
@@ -137,7 +147,9 @@ impl Wal {
             durable_seen: AtomicU64::new(durable_seen),
             mark_file: Mutex::new(mark_file),
             lock: Mutex::new(lock),
+            cuts: AtomicU64::new(0),
             consumers: Mutex::new(()),
+            background: OnceLock::new(),
             counters: Counters::default(),
             recovery,
         });
@@ -233,7 +245,9 @@ pub fn vouched(options: &Options, place: &Place, mark: Option<&Mark>, access: Ac
 pub fn build_index(options: &Options, place: &Place, looked: &Looked, writes: bool) -> Index {
     let tip = looked.findings.tip;
     let access = if writes { Access::Write } else { Access::Read };
-    let mut index = vouched(options, place, looked.mark.as_ref(), access);
+    // Ordinals of another numbering count wrongly: the index is filled anew.
+    let mark = looked.mark.as_ref().filter(|_| looked.findings.numbered_by_mark);
+    let mut index = vouched(options, place, mark, access);
     index.cut(tip.end);
     for &(ordinal, offset) in &looked.findings.blocks {
         if offset > index.last_offset() && offset <= tip.end {

@@ -10,7 +10,7 @@ use super::retain::Archive;
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 pub use crate::mode::{Mode, Recovery};
-use crate::storage::{Disk, Storage};
+use crate::storage::{Disk, Storage, located};
 
 /// Where the log's bytes lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +95,9 @@ impl Options {
     /// Open the log in a directory of segments, or in one file.
     pub fn open(&self, path: impl AsRef<Path>, mode: Mode) -> Result<Wal> {
         self.check()?;
-        Wal::open_with(path.as_ref(), mode, self.clone()).map_err(|error| error.of(FORMAT))
+        let path = located(&*self.storage, path.as_ref());
+        let opened = path.and_then(|path| Wal::open_with(&path, mode, self.clone()));
+        opened.map_err(|error| error.of(FORMAT))
     }
 
     pub(super) fn check(&self) -> Result<()> {

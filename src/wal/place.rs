@@ -11,6 +11,9 @@ use crate::mend::above;
 use crate::sidecar::sidecar_dir;
 use crate::storage::{Access, Storage, read_full, replace};
 
+/// Beyond it no log lies: counting on from a head or segment up there would overflow.
+const END_MAX: u64 = 1 << 63;
+
 /// A log's files.
 #[derive(Clone, Debug)]
 pub struct Place {
@@ -130,7 +133,21 @@ pub fn segment_bytes_of(
     let len = |index: u64| segment_len(place, storage, index);
     match *indices {
         [] => Ok(default),
-        [first, second, ..] if second == first + 1 => Ok(len(first)?.max(1)),
+        [first, second, ..] if second == first + 1 => {
+            let guess = len(first)?.max(1);
+            match place.head(storage)? {
+                // A torn segment is shorter, and then the head seems to lie behind it.
+                Head::At(head) if first < head / guess => {
+                    let message = format!(
+                        "segment size unknown: {} has {guess} bytes, and with segments of that \
+                         size it lies below the head, byte {head}; say segment_bytes",
+                        segment_name(first)
+                    );
+                    Err(Error::new(ErrorKind::InvalidArgument, message).at(&place.dir))
+                }
+                _ => Ok(guess),
+            }
+        }
         // All of it lies in the first segment, whatever its size.
         [0] => Ok(len(0)?.max(default)),
         [index, ..] => {
@@ -145,17 +162,24 @@ pub fn segment_bytes_of(
 }
 
 fn segment_len(place: &Place, storage: &dyn Storage, index: u64) -> Result<u64> {
+    look_for_segment(place, storage, index)?.ok_or_else(|| {
+        // Not "no log": its writer removed it a moment ago, and who looks again sees why.
+        Error::new(ErrorKind::Corrupt, "the segment vanished after it was listed")
+            .at(&place.dir.join(segment_name(index)))
+    })
+}
+
+fn look_for_segment(place: &Place, storage: &dyn Storage, index: u64) -> Result<Option<u64>> {
     let path = place.dir.join(segment_name(index));
     match storage.open(&path, Access::Read) {
-        Ok(file) => file.len().map_err(|e| Error::io("look at the segment", &path, e)),
+        Ok(file) => {
+            let len = file.len().map_err(|e| Error::io("look at the segment", &path, e))?;
+            Ok(Some(len))
+        }
         Err(e) if e.kind() == io::ErrorKind::InvalidInput => {
             Err(Error::new(ErrorKind::NotALog, e.to_string()).at(&path))
         }
-        // Not "no log": its writer removed it a moment ago, and who looks again sees why.
-        Err(e) if e.kind() == io::ErrorKind::NotFound => {
-            Err(Error::new(ErrorKind::Corrupt, "the segment vanished after it was listed")
-                .at(&path))
-        }
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(e) => Err(Error::io("open the segment", &path, e)),
     }
 }
@@ -187,15 +211,33 @@ pub fn survey(
         Err(Error::new(ErrorKind::Corrupt, what).at(&path))
     };
     let first = head / segment_bytes;
+    if head > END_MAX {
+        return refuse(first, format!("the head is byte {head}, beyond 2^63"));
+    }
     let (below, from): (Vec<_>, Vec<_>) = indices.iter().partition(|&&index| index < first);
+    for &index in &below {
+        // What is removed must be what a removal left, and not what another size makes of it.
+        match look_for_segment(place, storage, index)? {
+            Some(len) if len != segment_bytes => {
+                let message = format!(
+                    "segment of {len} bytes, segment size {segment_bytes}: with that size it lies \
+                     below the head, byte {head}, and must have exactly that"
+                );
+                return refuse(index, message);
+            }
+            // Gone is what it should be.
+            _ => {}
+        }
+    }
     if from.first() != Some(&first) {
         return refuse(first, format!("the segment is missing that the head, byte {head}, is in"));
     }
     let mut found = Surveyed { below, ..Surveyed::default() };
     found.extent = Extent { first, next: first, stray: Vec::new() };
     for &index in &from {
-        if index.checked_mul(segment_bytes).is_none() {
-            return refuse(index, format!("segment {index} of {segment_bytes} bytes, beyond 2^64"));
+        let start = index.saturating_mul(segment_bytes);
+        if start > END_MAX {
+            return refuse(index, format!("segment {index} of {segment_bytes} bytes, beyond 2^63"));
         }
         if found.gap.is_some() || index != found.extent.next {
             let missing = segment_name(found.extent.next);
@@ -208,7 +250,10 @@ pub fn survey(
             return refuse(index, format!("segment of {len} bytes, segment size {segment_bytes}"));
         }
         found.extent.next = index + 1;
-        found.end = index * segment_bytes + len;
+        found.end = start.saturating_add(len);
+        if found.end > END_MAX {
+            return refuse(index, format!("{len} bytes from byte {start} on, beyond 2^63"));
+        }
         if len < segment_bytes && from.last() != Some(&index) {
             let name = segment_name(index);
             found.gap = Some(format!("segment {name} has {len} bytes, must have {segment_bytes}"));

@@ -90,7 +90,7 @@ impl Wal {
                 Some(record) => Ok(record.payload.to_vec()),
                 None => {
                     let message = format!("no record at lsn {lsn}, the log ends there");
-                    Err(shared.refused(ErrorKind::OutOfRange, message))
+                    Err(shared.outside(message))
                 }
             }
         })
@@ -114,11 +114,17 @@ impl Wal {
             // The first record is what the head says now.
             self.usable()?.follow_head()?;
         }
-        self.as_it_is_now(|shared| shared.cursor(from, to, on_corrupt))
+        let cursor = self.as_it_is_now(|shared| shared.cursor(from, to, on_corrupt))?;
+        Ok(cursor.of(self.shared.clone()))
     }
 }
 
 impl Shared {
+    /// What is asked for is not in the log.
+    pub(super) fn outside(&self, message: impl Into<String>) -> Error {
+        Error::new(ErrorKind::OutOfRange, message).of(FORMAT).at(&self.place.log)
+    }
+
     fn cursor(&self, from: Option<Lsn>, to: Option<Lsn>, on_corrupt: OnCorrupt) -> Result<Cursor> {
         let (tip, damage) = {
             let state = self.state();
@@ -156,10 +162,9 @@ impl Shared {
     }
 
     /// Walk `start..end`, both known to lie between records.
-    pub(super) fn cursor_over(&self, start: u64, end: u64) -> Cursor {
+    pub(super) fn cursor_over(&self, start: u64, end: u64, on_corrupt: OnCorrupt) -> Cursor {
         let (file, borders) = (self.file.clone(), self.borders());
-        let raise = OnCorrupt::Raise;
-        Cursor::new(file, &self.place.log, self.codec, start, end, raise, borders)
+        Cursor::new(file, &self.place.log, self.codec, start, end, on_corrupt, borders)
     }
 
     pub(super) fn borders(&self) -> Borders {
@@ -178,7 +183,7 @@ impl Shared {
     /// believed on the way, from the nearest known border.
     pub(super) fn locate(&self, tip: Tip, lsn: Lsn) -> Result<u64> {
         let Lsn(target) = lsn;
-        let refuse = |message| Err(self.refused(ErrorKind::OutOfRange, message));
+        let refuse = |message| Err(self.outside(message));
         if target < tip.start {
             return refuse(format!("lsn {lsn} was dropped, the log begins at {}", tip.start));
         }
@@ -211,7 +216,7 @@ impl Shared {
             }
             if scanner.position() > target {
                 let message = format!("lsn {lsn} lies inside the record at lsn {at}");
-                return Err(self.refused(ErrorKind::OutOfRange, message));
+                return Err(self.outside(message));
             }
         }
         Ok(ordinal)

@@ -21,6 +21,9 @@ pub struct Findings {
     pub damage: Option<Damage>,
     /// What became of the mark.
     pub mark: MarkUse,
+    /// Whether the records are numbered as the mark numbers them, and so as the index does that it
+    /// vouches for. A scan from the head on does not know how many were dropped before.
+    pub numbered_by_mark: bool,
     /// Byte up to which the mark says the log is durable.
     pub durable_end: Option<u64>,
     /// Bytes looked at.
@@ -79,10 +82,15 @@ pub fn look(
             return walk.behind_mark(Tip::of_mark(&mark), &mark);
         }
         // A prefix was dropped since, or every record is to be checked.
-        let first = if mark.start == subject.head { mark.first } else { 0 };
-        let (tip, _) = walk.check(Tip { first, ..start }, mark.end)?;
+        let (tip, _) = walk.check(start, mark.end)?;
         if tip.end == mark.end {
-            return walk.behind_mark(tip, &mark);
+            // Numbered so that the record behind the mark keeps its ordinal: the index has those,
+            // and the next mark vouches for it again.
+            let first = (mark.first + mark.records).checked_sub(tip.records);
+            let tip = Tip { first: first.unwrap_or(0), ..tip };
+            walk.blocks.iter_mut().for_each(|(ordinal, _)| *ordinal += tip.first);
+            let findings = walk.behind_mark(tip, &mark)?;
+            return Ok(Findings { numbered_by_mark: first.is_some(), ..findings });
         }
         walk = Walk { subject, scanned_records: 0, blocks: Vec::new() };
     }
@@ -116,9 +124,7 @@ fn is_possible(mark: &Mark) -> bool {
     let filled = mark.records > 0
         && mark.last_offset >= mark.start
         && mark.end.saturating_sub(mark.last_offset) >= HEADER_BYTES;
-    (empty || filled)
-        && mark.records <= records_max
-        && mark.first.checked_add(mark.records).is_some()
+    (empty || filled) && mark.records <= records_max && mark.first <= mark.start / HEADER_BYTES
 }
 
 /// Where blocks of records end between a known border and `end`, by lengths alone: ordinal of the
@@ -157,6 +163,7 @@ impl Walk<'_> {
     fn behind_mark(mut self, from: Tip, mark: &Mark) -> io::Result<Findings> {
         let (tip, stop) = self.check(from, self.subject.file_end)?;
         let mut findings = self.findings(tip, MarkUse::Used, from.end)?;
+        findings.numbered_by_mark = true;
         findings.durable_end = Some(mark.end);
         let gap = self.subject.gap.is_some();
         if tip.end < self.subject.file_end || gap {
@@ -265,6 +272,7 @@ impl Walk<'_> {
             verdict: Verdict::Clean,
             damage: None,
             mark: if mark.is_some() { MarkUse::Used } else { MarkUse::Missing },
+            numbered_by_mark: mark.is_some(),
             durable_end: mark.map(|mark| mark.end),
             scanned_bytes: 0,
             scanned_records: 0,

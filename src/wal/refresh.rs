@@ -8,7 +8,7 @@ use super::{Mode, Shared, Wal};
 use crate::error::{Error, ErrorKind, Result};
 use crate::mode::Depth;
 use crate::scan::{Found, Scanner};
-use crate::sidecar::{BLOCK_BYTES, Entry, Found as MarkFound, MarkFile};
+use crate::sidecar::{BLOCK_BYTES, Entry, Found as MarkFound, Mark, MarkFile};
 use crate::storage::read_full;
 use crate::sync::atomic::Ordering;
 
@@ -48,12 +48,20 @@ impl Shared {
         let Some(segments) = self.segments.as_ref().filter(|_| self.mode == Mode::Read) else {
             return Ok(false);
         };
-        match self.place.head(&*self.options.storage)? {
-            Head::At(head) if head > self.state().tip.start => {}
+        let known = self.state().tip;
+        let head = match self.place.head(&*self.options.storage)? {
+            Head::At(head) if head > known.start => head,
             _ => return Ok(false),
+        };
+        if head < known.end {
+            // What was known and is not dropped must still be there.
+            self.check_uncut()?;
         }
         let looked = look_patiently(&self.options, &self.place, Depth::Quick)?;
         let Some(found) = &looked.segments else { return Ok(false) };
+        if looked.findings.tip.end < known.end {
+            return Err(self.was_cut(known.end));
+        }
         let index = build_index(&self.options, &self.place, &looked, false);
         let mut state = self.state();
         segments.adopt(found);
@@ -81,11 +89,46 @@ impl Shared {
         if read == header.len() && u32::from_le_bytes([a, b, c, d]) == tip.last_sum {
             return Ok(());
         }
-        let message = format!(
-            "the log was read up to {} and its end was cut since, it has {there} bytes: open it anew",
-            tip.end
-        );
-        Err(self.refused(ErrorKind::OutOfRange, message))
+        Err(self.was_cut(tip.end))
+    }
+
+    fn was_cut(&self, known: u64) -> Error {
+        let message =
+            format!("the log was read up to {known} and its end was cut since: open it anew");
+        self.outside(message)
+    }
+
+    /// What an error of reading at `at` is due to: the log may have been changed under the walk,
+    /// which began when its end had been cut `cuts` times.
+    pub(super) fn why(&self, at: u64, cuts: u64, error: Error) -> Error {
+        if !matches!(error.kind(), ErrorKind::Io | ErrorKind::Corrupt) {
+            return error;
+        }
+        match self.place.head(&*self.options.storage) {
+            Ok(Head::At(head)) if at < head => {
+                return self
+                    .outside(format!("lsn {at} was dropped since, the log begins at {head}"));
+            }
+            _ => {}
+        }
+        if self.cuts.load(Ordering::Acquire) != cuts {
+            return self.was_cut(at);
+        }
+        self.check_uncut().err().filter(|e| e.kind() == ErrorKind::OutOfRange).unwrap_or(error)
+    }
+
+    /// Whether a mark is of this log: the record that it names last is there.
+    fn vouches(&self, mark: &Mark, tip: Tip) -> std::io::Result<bool> {
+        if mark.records == 0 || mark.start < tip.start || mark.end > tip.end {
+            return Ok(false);
+        }
+        let mut scanner = Scanner::new(self.codec, mark.last_offset, mark.end);
+        Ok(match scanner.next(&*self.file)? {
+            Found::Record { frame, .. } => {
+                frame.crc == mark.last_sum && scanner.position() == mark.end
+            }
+            _ => false,
+        })
     }
 
     /// Take up what was appended behind the last record known.
@@ -111,10 +154,9 @@ impl Shared {
         drop(state);
         let storage = &*self.options.storage;
         if let Ok(MarkFound::Mark(mark)) = MarkFile::load(storage, &self.place.sidecar)
-            && mark.records > 0
-            && mark.start >= tip.start
+            && self.vouches(&mark, tip).map_err(fail)?
         {
-            self.durable_seen.store(mark.end.min(tip.end), Ordering::Release);
+            self.durable_seen.store(mark.end, Ordering::Release);
         }
         Ok(Lsn(tip.end))
     }

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use super::cursor::OnCorrupt;
 use super::format::{FORMAT, Lsn, segment_name};
 use super::segments::Segments;
 use super::tip::Tip;
@@ -119,7 +120,7 @@ impl Shared {
     fn first_record_from(&self, tip: Tip, byte: u64) -> Result<Lsn> {
         let near = self.index().last_where(|entry| entry.offset <= byte);
         let from = near.map_or(tip.start, |(_, entry)| entry.offset.max(tip.start));
-        let mut cursor = self.cursor_over(from, tip.end).without_checksums();
+        let mut cursor = self.cursor_over(from, tip.end, OnCorrupt::Raise).without_checksums();
         while cursor.position().0 < byte {
             if cursor.advance()?.is_none() {
                 break;

@@ -5,6 +5,7 @@
 //! time, whatever their number.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,6 +28,10 @@ pub struct Segments {
     segment_bytes: u64,
     access: Access,
     file_mode: u32,
+    /// Held through a whole sync, and before `state`: who finds nothing unsynced because another
+    /// sync has just taken it waits for that one, and hears of its failure. Removals hold it too,
+    /// so that a sync takes no segment that we removed for one that somebody else did.
+    syncing: Mutex<()>,
     state: Mutex<State>,
 }
 
@@ -45,6 +50,15 @@ struct State {
     names_dirty: bool,
     /// Why a sync failed: no later one can make up for it.
     failed: Option<String>,
+}
+
+impl State {
+    fn check(&self) -> io::Result<()> {
+        match &self.failed {
+            None => Ok(()),
+            Some(why) => Err(io::Error::other(format!("an earlier sync failed: {why}"))),
+        }
+    }
 }
 
 /// What a listing of the directory says.
@@ -77,8 +91,8 @@ impl Segments {
             names_dirty: false,
             failed: None,
         };
-        let dir = dir.to_path_buf();
-        Self { storage, dir, segment_bytes, access, file_mode, state: Mutex::new(state) }
+        let (dir, state) = (dir.to_path_buf(), Mutex::new(state));
+        Self { storage, dir, segment_bytes, access, file_mode, syncing: Mutex::new(()), state }
     }
 
     /// Path of a segment.
@@ -103,6 +117,7 @@ impl Segments {
     /// Remove the segments below `first`, oldest first, durably: what a crash leaves of them lies
     /// below the head and does not count.
     pub fn remove_below(&self, first: u64) -> io::Result<()> {
+        let _syncing = lock(&self.syncing);
         let mut state = lock(&self.state);
         let from = state.first;
         state.first = first.max(from);
@@ -152,23 +167,34 @@ impl Segments {
     }
 
     /// Rename the segments behind a gap, so that no reader takes them for a part of the log and
-    /// nothing is lost.
+    /// nothing is lost: not what an earlier repair saved under that name either.
     pub fn set_stray_aside(&self) -> io::Result<()> {
+        let _syncing = lock(&self.syncing);
         let mut state = lock(&self.state);
         let stray = std::mem::take(&mut state.stray);
-        for index in stray.iter().rev() {
-            let path = self.path(*index);
-            self.storage.rename(&path, &path.with_extension("wal.cut"))?;
+        if stray.is_empty() {
+            return Ok(());
         }
-        if stray.is_empty() { Ok(()) } else { self.storage.sync_dir(&self.dir) }
+        // Nobody else renames here: we have the log's lock.
+        let taken: BTreeSet<_> = self.storage.list(&self.dir)?.into_iter().collect();
+        for index in stray.iter().rev() {
+            let plain = format!("{}.cut", segment_name(*index));
+            let numbered = (2..).map(|number| format!("{plain}.{number}"));
+            let mut names = std::iter::once(plain.clone()).chain(numbered).map(OsString::from);
+            let name = names.find(|name| !taken.contains(name)).unwrap_or_default();
+            self.storage.rename(&self.path(*index), &self.dir.join(name))?;
+        }
+        self.storage.sync_dir(&self.dir)
     }
 
     /// Sync every segment from the one with byte `offset` on, whoever wrote it, and their names.
     pub fn sync_from(&self, offset: u64) -> io::Result<()> {
+        let _syncing = lock(&self.syncing);
         let mut state = lock(&self.state);
+        state.check()?;
         for index in (offset / self.segment_bytes).max(state.first)..state.next {
             let file = self.file(&mut state, index)?;
-            self.sync_one(&mut state, &*file)?;
+            self.sync_one(&mut state, index, &*file)?;
             state.dirty.remove(&index);
         }
         state.names_dirty = false;
@@ -177,6 +203,7 @@ impl Segments {
 
     fn create(&self, state: &mut State) -> io::Result<Arc<dyn File>> {
         let index = state.next;
+        self.check_place(state)?;
         let file: Arc<dyn File> =
             Arc::from(self.storage.create_new(&self.path(index), self.file_mode)?);
         state.next = index + 1;
@@ -186,6 +213,26 @@ impl Segments {
         Ok(file)
     }
 
+    /// Where the directory was moved, and another log got its name, nothing is created in that.
+    fn check_place(&self, state: &mut State) -> io::Result<()> {
+        let Some((last, ours)) = state.open.iter().max_by_key(|(index, _)| *index) else {
+            return Ok(());
+        };
+        let path = self.path(*last);
+        let same = match self.storage.open(&path, Access::Read) {
+            Ok(there) => there.id()? == ours.id()?,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => false,
+            Err(e) => return Err(e),
+        };
+        match same {
+            true => Ok(()),
+            false => Err(io::Error::other(format!(
+                "{} is another file or gone: the log was moved or replaced",
+                segment_name(*last)
+            ))),
+        }
+    }
+
     /// Remember an open file; the one unused for longest is closed, after a sync if it needs one,
     /// because a failure of the disk is told only to those who had the file open.
     fn keep(&self, state: &mut State, index: u64, file: Arc<dyn File>) -> io::Result<()> {
@@ -193,15 +240,15 @@ impl Segments {
         if state.open.len() > OPEN_MAX {
             let (old, file) = state.open.remove(0);
             if state.dirty.contains(&old) {
-                self.sync_one(state, &*file)?;
+                self.sync_one(state, old, &*file)?;
                 state.dirty.remove(&old);
             }
         }
         Ok(())
     }
 
-    fn sync_one(&self, state: &mut State, file: &dyn File) -> io::Result<()> {
-        let synced = file.sync_data();
+    fn sync_one(&self, state: &mut State, index: u64, file: &dyn File) -> io::Result<()> {
+        let synced = sync_named(index, file);
         if let Err(e) = &synced {
             state.failed.get_or_insert_with(|| e.to_string());
         }
@@ -256,7 +303,7 @@ impl Segments {
             }
             let len = file.len()?;
             if len < self.segment_bytes || self.access == Access::Write {
-                return Ok(index * self.segment_bytes + len);
+                return Ok(index.saturating_mul(self.segment_bytes).saturating_add(len));
             }
             match self.storage.open(&self.path(state.next), self.access) {
                 Ok(file) => {
@@ -265,7 +312,7 @@ impl Segments {
                     self.keep(state, next, Arc::from(file))?;
                 }
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                    return Ok(index * self.segment_bytes + len);
+                    return Ok(index.saturating_mul(self.segment_bytes).saturating_add(len));
                 }
                 Err(e) => return Err(e),
             }
@@ -275,6 +322,18 @@ impl Segments {
     fn place(&self, offset: u64, len: usize) -> (u64, u64, usize) {
         let (index, at) = (offset / self.segment_bytes, offset % self.segment_bytes);
         (index, at, (self.segment_bytes - at).min(len as u64) as usize)
+    }
+}
+
+/// Sync a segment; what a file holds that has no name any more is lost with its handle.
+fn sync_named(index: u64, file: &dyn File) -> io::Result<()> {
+    file.sync_data()?;
+    match file.is_unlinked()? {
+        false => Ok(()),
+        true => {
+            let name = segment_name(index);
+            Err(io::Error::other(format!("segment {name} was removed or replaced")))
+        }
     }
 }
 
@@ -369,6 +428,7 @@ impl File for Segments {
 
     /// Cut; segments go newest first, so that no crash leaves one behind a gap.
     fn set_len(&self, len: u64) -> io::Result<()> {
+        let _syncing = lock(&self.syncing);
         let mut state = lock(&self.state);
         let last = (len.saturating_sub(1) / self.segment_bytes).max(state.first);
         let mut gone = std::mem::take(&mut state.stray);
@@ -412,16 +472,15 @@ impl File for Segments {
 
     /// Return when every segment written since the last sync is on stable storage, and its name.
     fn sync_data(&self) -> io::Result<()> {
+        let _syncing = lock(&self.syncing);
         let mut state = lock(&self.state);
-        if let Some(why) = &state.failed {
-            return Err(io::Error::other(format!("an earlier sync failed: {why}")));
-        }
+        state.check()?;
         let dirty = std::mem::take(&mut state.dirty);
         let names_dirty = std::mem::take(&mut state.names_dirty);
         let mut files = Vec::with_capacity(dirty.len());
         for index in dirty {
             match self.file(&mut state, index) {
-                Ok(file) => files.push(file),
+                Ok(file) => files.push((index, file)),
                 Err(e) => {
                     state.failed.get_or_insert_with(|| e.to_string());
                     return Err(e);
@@ -432,7 +491,7 @@ impl File for Segments {
         drop(state);
         let synced = files
             .iter()
-            .try_for_each(|file| file.sync_data())
+            .try_for_each(|(index, file)| sync_named(*index, &**file))
             .and_then(|()| if names_dirty { self.storage.sync_dir(&self.dir) } else { Ok(()) });
         if let Err(e) = &synced {
             lock(&self.state).failed.get_or_insert_with(|| e.to_string());
@@ -445,8 +504,8 @@ impl File for Segments {
 mod tests {
     use super::*;
     use crate::storage::{LockAttempt, Memory};
-    use std::ffi::OsString;
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    use std::time::Duration;
 
     /// Counts writes and what syncs covered of them; in the middle of each write somebody syncs.
     #[derive(Debug, Default)]
@@ -455,6 +514,11 @@ mod tests {
         segments: Mutex<Option<std::sync::Weak<Segments>>>,
         writes: Arc<AtomicU64>,
         synced: Arc<AtomicU64>,
+        /// Syncs take their time.
+        slow: AtomicBool,
+        fails: AtomicBool,
+        /// A sync has begun.
+        syncing: AtomicBool,
     }
 
     #[derive(Debug)]
@@ -484,7 +548,15 @@ mod tests {
             self.0.allocate(len)
         }
         fn sync_data(&self) -> io::Result<()> {
-            self.1.synced.store(self.1.writes.load(Ordering::Relaxed), Ordering::Relaxed);
+            let covered = self.1.writes.load(Ordering::Relaxed);
+            self.1.syncing.store(true, Ordering::Release);
+            if self.1.slow.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(200));
+            }
+            if self.1.fails.load(Ordering::Relaxed) {
+                return Err(io::Error::other("injected"));
+            }
+            self.1.synced.store(covered, Ordering::Relaxed);
             self.0.sync_data()
         }
     }
@@ -538,6 +610,35 @@ mod tests {
             segments.sync_data().unwrap();
             let counts = [&watched.writes, &watched.synced].map(|n| n.load(Ordering::Relaxed));
             assert_eq!(counts[0], counts[1], "write {at}");
+        }
+    }
+
+    /// Found by a reviewer: a sync took the set of unsynced segments, and whoever synced beside it,
+    /// on closing or after a failed write, found the set empty and told of success, while the first
+    /// one had still to reach the disk, or failed to.
+    #[test]
+    fn a_sync_beside_another_one_waits_for_it_and_hears_of_its_failure() {
+        type Sync = fn(&Segments) -> io::Result<()>;
+        let second: [Sync; 3] = [|s| s.sync_data(), |s| s.sync_from(0), |s| s.hold(0)];
+        for (second, fails) in second.into_iter().flat_map(|sync| [(sync, false), (sync, true)]) {
+            let watched = Arc::new(Watched::default());
+            let storage = Arc::new(Watching(watched.clone()));
+            storage.create_dir(Path::new("/log")).unwrap();
+            let (dir, extent) = (Path::new("/log"), Extent::default());
+            let segments = Segments::new(storage, dir, 600, Access::Write, 0o600, extent);
+            segments.write_at(b"unsynced", 0).unwrap();
+            watched.slow.store(true, Ordering::Relaxed);
+            watched.fails.store(fails, Ordering::Relaxed);
+            std::thread::scope(|scope| {
+                let first = scope.spawn(|| segments.sync_data());
+                while !watched.syncing.load(Ordering::Acquire) {
+                    std::thread::yield_now();
+                }
+                assert_eq!(second(&segments).is_err(), fails);
+                let synced = watched.synced.load(Ordering::Relaxed);
+                assert_eq!(synced, u64::from(!fails), "the first sync has not ended");
+                assert_eq!(first.join().unwrap().is_err(), fails);
+            });
         }
     }
 }

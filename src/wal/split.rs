@@ -43,6 +43,9 @@ impl Wal {
             let state = shared.state();
             (state.tip, state.damage.clone())
         };
+        if let Some(start) = start.filter(|start| start.0 > tip.end && damage.is_none()) {
+            return Err(shared.outside(format!("lsn {start}, the log ends at {}", tip.end)));
+        }
         let most = self.layout().segment_bytes().unwrap_or(u64::MAX);
         let split_bytes = split_bytes.clamp(1, most);
         let reaches_end = stop.is_none_or(|stop| stop.0 > tip.end);

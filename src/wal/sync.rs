@@ -7,7 +7,7 @@ use super::options::Recovery;
 use super::tip::Tip;
 use super::{Mode, Shared, State, Wal};
 use crate::durability::Durability;
-use crate::error::{Durable, Error, ErrorKind, Result};
+use crate::error::{Durable, Error, Result};
 use crate::sidecar::Mark;
 use crate::sync::atomic::Ordering;
 use crate::sync::lock;
@@ -27,7 +27,7 @@ impl Wal {
         let end = shared.state().tip.end;
         if lsn.0 >= end {
             let message = format!("lsn {lsn}, the log ends at {end}");
-            return Err(Error::new(ErrorKind::OutOfRange, message).of(FORMAT));
+            return Err(shared.outside(message));
         }
         shared.sync_to(lsn.0 + 1)
     }
@@ -66,6 +66,7 @@ impl Shared {
             .sync_data()
             .and_then(|()| self.check_still_there(tip))
             .map_err(|e| Error::io("sync", &self.place.log, e))?;
+        self.commits.settled()?;
         self.counters.synced(begun.elapsed(), self.options.slow_sync, &self.place.log);
         Ok(())
     }
@@ -89,23 +90,31 @@ impl Shared {
         Ok(())
     }
 
-    /// Sync, cut the space reserved ahead, and mark the log as closed. Once only.
+    /// Sync, cut the space reserved ahead, and mark the log as closed. Once only; whoever comes second
+    /// waits for the first, and is told if that failed.
     pub(super) fn finish(&self) -> Result<()> {
-        if self.closed.swap(true, Ordering::AcqRel) || self.mode == Mode::Read || self.forked() {
-            return Ok(());
+        let mut result = Ok(());
+        if self.mode != Mode::Read && !self.forked() {
+            // While nobody else syncs: a sync that began before would put its older mark behind
+            // that of closing.
+            result = self.commits.commit(u64::MAX, || self.cut_and_sync());
+            lock(&self.mark_file).take();
+            lock(&self.lock).take();
         }
-        let mut result = self.commits.check();
-        if result.is_ok() {
-            result = self.cut_and_sync();
+        self.closed.store(true, Ordering::Release);
+        if let Some(thread) = self.background.get() {
+            thread.unpark();
         }
-        lock(&self.mark_file).take();
-        lock(&self.lock).take();
         result.map_err(|e| e.of(FORMAT).at(&self.place.log))
     }
 
-    fn cut_and_sync(&self) -> Result<()> {
+    /// Returns up to where the log is durable.
+    fn cut_and_sync(&self) -> Result<u64> {
         let (tip, file_id) = {
             let mut state = self.state();
+            if self.closed.swap(true, Ordering::AcqRel) {
+                return Ok(self.commits.durable());
+            }
             self.check_whole(&state).map_err(|e| {
                 Error::io("close", &self.place.log, e).with_durable(Durable::Unknown)
             })?;
@@ -118,7 +127,7 @@ impl Shared {
             (state.tip, state.file_id)
         };
         if self.options.durability == Durability::Never {
-            return Ok(());
+            return Ok(self.commits.durable());
         }
         self.sync_file(tip)?;
         self.store_mark(tip.mark(file_id), true)?;
@@ -127,7 +136,7 @@ impl Shared {
             // So that the next opening after a power cut is quick, too.
             let _ = file.sync();
         }
-        Ok(())
+        Ok(tip.end)
     }
 
     /// Writing on behind the end of a file that another process cut would leave zeros where records

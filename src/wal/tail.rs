@@ -15,7 +15,7 @@ use super::segments::remove;
 use super::tip::Tip;
 use crate::error::{Error, ErrorKind, Result};
 use crate::mend::{above, rewrite, save_tail, sync_names};
-use crate::scan::Verdict;
+use crate::scan::{Found, Scanner, Verdict, find_intact};
 use crate::sidecar::{Mark, MarkFile, MarkUse};
 
 /// Cut what may be cut, or refuse; then make durable what was found, and mark it.
@@ -28,6 +28,7 @@ pub fn settle(
     let fail = |doing: &str, e: io::Error| Error::io(doing, log, e).of(FORMAT);
     let mut report = RecoveryReport::new(&looked.findings);
     refuse_damage(looked, options, log)?;
+    refuse_unproved_size(looked, options, log)?;
     let findings = &mut looked.findings;
     if options.recovery == Recovery::Spec && !looked.cut_begun {
         // Of segments behind a gap only those before it can be saved under their byte; the others
@@ -134,6 +135,52 @@ fn refuse_damage(looked: &Looked, options: &Options, log: &Path) -> Result<()> {
     };
     let lost = findings.mark == MarkUse::Lost;
     Err(corrupt(log, damage, if lost { ErrorKind::LostRecords } else { ErrorKind::Corrupt }))
+}
+
+/// Nothing is cut by a segment size that neither the sidecar nor the records vouch for: with another
+/// one the head would stand elsewhere in its segment, and what is durable would look torn. Segment 0
+/// stands where it stands, whatever the size.
+fn refuse_unproved_size(looked: &Looked, options: &Options, log: &Path) -> Result<()> {
+    let Looked { segments: Some(segments), findings, file, codec, whole_end, .. } = looked else {
+        return Ok(());
+    };
+    let (tip, bytes) = (findings.tip, looked.layout.segment_bytes().unwrap_or(u64::MAX));
+    let base = tip.start - tip.start % bytes;
+    let known = looked.settings.is_some() || findings.mark == MarkUse::Used;
+    let cuts = *whole_end > tip.end || segments.has_stray();
+    if known || !cuts || base == 0 {
+        return Ok(());
+    }
+    let name = segment_name(base / bytes);
+    if options.layout.is_none() && tip.end - base <= bytes {
+        let message = format!(
+            "segment size unknown: {name} has {bytes} bytes, but its records end at byte {} and do \
+             not go on in the next one; say segment_bytes",
+            tip.end
+        );
+        return Err(Error::new(ErrorKind::InvalidArgument, message).at(log));
+    }
+    let fail = |e| Error::io("read the log", log, e);
+    let mut at = base;
+    while at < tip.start {
+        let mut scanner = Scanner::new(*codec, at, *whole_end);
+        if !matches!(scanner.next(&**file).map_err(fail)?, Found::Record { .. }) {
+            let next = find_intact(&**file, codec, at + 1, *whole_end).map_err(fail)?;
+            at = next.unwrap_or(tip.start);
+            continue;
+        }
+        let end = scanner.position();
+        if end > tip.start {
+            let message = format!(
+                "segment size {bytes} is not the log's: with it a record of {name} lies from byte \
+                 {at} to {end}, across the head, byte {}; say segment_bytes",
+                tip.start
+            );
+            return Err(Error::new(ErrorKind::InvalidArgument, message).at(log));
+        }
+        at = end;
+    }
+    Ok(())
 }
 
 /// What a crash brought back below the head goes again, oldest first, once the head is durable.

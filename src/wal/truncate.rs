@@ -4,17 +4,19 @@
 //! Prefix: everything is synced, then the mark; the head marker is replaced, durably; then whole
 //! segments below it go, oldest first. End: the consumers above it are lowered, an intent is stored,
 //! durably; the mark is lowered; segments go, newest first, and the last one is cut and synced; the
-//! intent is removed.
+//! intent is removed. If the intent cannot be stored, the consumers are put back.
 
 use std::io;
 
-use super::format::{Codec, FORMAT, Lsn};
-use super::intent::Intent;
+use super::format::{Codec, FORMAT, HEADER_BYTES, Lsn};
+use super::intent::{Intent, Left};
+use super::look::stored_sum;
 use super::tip::Tip;
 use super::{Shared, State, Wal};
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::scan::{Found, Scanner};
 use crate::sidecar::{Mark, MarkFile};
+use crate::sync::atomic::Ordering;
 use crate::sync::{MutexGuard, lock};
 
 impl Wal {
@@ -52,7 +54,7 @@ impl Wal {
         let shared = self.writable()?;
         let _consumers = lock(&shared.consumers);
         shared.alone(|state| {
-            let (kept, _) = shared.tip_behind(state.tip, lsn, true)?;
+            let kept = shared.tip_behind(state.tip, lsn, true)?;
             shared.cut_behind(state, kept)
         })
     }
@@ -62,7 +64,7 @@ impl Wal {
         let shared = self.writable()?;
         let _consumers = lock(&shared.consumers);
         shared.alone(|state| {
-            let (kept, _) = shared.tip_behind(state.tip, lsn, false)?;
+            let kept = shared.tip_behind(state.tip, lsn, false)?;
             shared.cut_behind(state, kept)
         })
     }
@@ -98,7 +100,11 @@ impl Shared {
             self.check_open()?;
             let before = self.commits.durable();
             match change(&mut state) {
-                Ok(durable) => Ok(durable),
+                Ok(durable) => {
+                    // Before anybody may append: what was durable there is gone.
+                    self.commits.set_durable(durable);
+                    Ok(durable)
+                }
                 Err(Failure::Refused(error)) => {
                     refused = Some(error);
                     Ok(before)
@@ -116,17 +122,17 @@ impl Shared {
     fn drop_before(&self, state: &mut State, lsn: Lsn) -> std::result::Result<u64, Failure> {
         let Some(segments) = &self.segments else { return Ok(self.commits.durable()) };
         let tip = state.tip;
-        let ordinal = self.locate(tip, lsn)?;
+        let before = self.records_before(tip, lsn)?;
         let Lsn(head) = lsn;
         self.check_durable(lsn, head)?;
         if head == tip.start {
             return Ok(self.commits.durable());
         }
-        let records = tip.first + tip.records - ordinal;
+        let (first, records) = (tip.first + before, tip.records - before);
         let first_sum = self.sum_at(head, tip.end)?;
         let kept = match records {
-            0 => Tip { first: ordinal, ..Tip::empty(head) },
-            _ => Tip { first: ordinal, records, start: head, first_sum, ..tip },
+            0 => Tip { first, ..Tip::empty(head) },
+            _ => Tip { first, records, start: head, first_sum, ..tip },
         };
         let bytes = self.layout.segment_bytes().unwrap_or(u64::MAX);
         let io = |doing: &str, e: io::Error| broken(Error::io(doing, &self.place.log, e));
@@ -167,15 +173,24 @@ impl Shared {
             return Ok(self.commits.durable());
         }
         let io = |doing: &str, e: io::Error| broken(Error::io(doing, &self.place.log, e));
+        let first = stored_sum(&*self.file, kept.start);
+        let first = first.map_err(|e| Error::io("read the log", &self.place.log, e))?;
+        let intent = Intent::of(kept, first.unwrap_or(0), state.file_id);
+        let consumers = self.consumers()?;
+        let refuse = |error: Error| match self.put_back_consumers(&consumers, kept.end) {
+            Ok(()) => Failure::Refused(error),
+            Err(e) => broken(self.lowered_in_vain(&error, &e)),
+        };
         // Before the cut: a crash in between shows them records again, and never hides one.
-        self.lower_consumers(kept.end)?;
-        Intent::of(kept).store(&self.options, &self.place.sidecar).map_err(
-            |e| match Intent::load(&*self.options.storage, &self.place.sidecar) {
-                Ok(None) => Failure::Refused(e),
+        self.lower_consumers(kept.end).map_err(&refuse)?;
+        intent.store(&self.options, &self.place.sidecar).map_err(|e| {
+            match Intent::load(&*self.options.storage, &self.place.sidecar) {
+                Ok(Left::Absent) => refuse(e),
                 _ => broken(e),
-            },
-        )?;
+            }
+        })?;
         // From here on the new end holds: whoever opens the log next brings this to its end.
+        self.cuts.fetch_add(1, Ordering::AcqRel);
         self.index().cut(kept.end);
         let (index_entries, index_chain) = self.index().summary_at(kept.end);
         let mark = Mark { index_entries, index_chain, ..kept.mark(state.file_id) };
@@ -198,6 +213,11 @@ impl Shared {
         Ok(kept.end)
     }
 
+    fn lowered_in_vain(&self, why: &Error, error: &Error) -> Error {
+        let message = format!("{why}, and putting back the consumers lowered for it: {error}");
+        Error::new(ErrorKind::Io, message).of(FORMAT).at(&self.place.log)
+    }
+
     pub(super) fn check_durable(&self, lsn: Lsn, end: u64) -> Result<()> {
         let durable = self.commits.durable();
         if end <= durable {
@@ -208,8 +228,8 @@ impl Shared {
     }
 
     /// The log as it is with the record at `lsn` as its last one, or without it.
-    fn tip_behind(&self, tip: Tip, lsn: Lsn, keep: bool) -> Result<(Tip, u64)> {
-        let ordinal = self.locate(tip, lsn)?;
+    fn tip_behind(&self, tip: Tip, lsn: Lsn, keep: bool) -> Result<Tip> {
+        let before = self.records_before(tip, lsn)?;
         if lsn.0 == tip.end {
             let message = format!("no record at lsn {lsn}, the log ends there");
             return Err(self.refused(ErrorKind::OutOfRange, message));
@@ -217,30 +237,52 @@ impl Shared {
         let mut scanner = Scanner::new(self.codec, lsn.0, tip.end);
         let mut kept = Tip { first: tip.first, ..Tip::empty(tip.start) };
         kept.first_sum = tip.first_sum;
-        kept.records = ordinal - tip.first;
+        kept.records = before;
         kept.end = lsn.0;
         if keep {
             self.step(&mut scanner, &mut kept)?;
-            return Ok((kept, ordinal));
+            return Ok(kept);
         }
         if kept.records == 0 {
-            return Ok((Tip { first: tip.first, ..Tip::empty(tip.start) }, ordinal));
+            return Ok(Tip { first: tip.first, ..Tip::empty(tip.start) });
         }
         // The record before is found by walking from a border in front of it.
         let near = self.index().last_where(|entry| entry.offset < lsn.0);
-        let (before, from) = match near.filter(|(_, entry)| entry.offset >= tip.start) {
-            Some((_, entry)) => (entry.ordinal, entry.offset),
-            None => (tip.first, tip.start),
+        let from = match near.filter(|(_, entry)| entry.offset >= tip.start) {
+            Some((_, entry)) => entry.offset,
+            None => tip.start,
         };
         let codec = Codec { check: false, ..self.codec };
         let mut scanner = Scanner::new(codec, from, lsn.0);
-        kept.records = before - tip.first;
         kept.end = from;
         while kept.end < lsn.0 {
             self.step(&mut scanner, &mut kept)?;
         }
+        kept.records = before;
         kept.first_sum = tip.first_sum;
-        Ok((kept, ordinal))
+        Ok(kept)
+    }
+
+    /// How many records lie before the one at `lsn`.
+    fn records_before(&self, tip: Tip, lsn: Lsn) -> Result<u64> {
+        let counted = |ordinal: u64| {
+            let before = ordinal.checked_sub(tip.first)?;
+            let behind = tip.records.checked_sub(before)?;
+            let fits = |records: u64, bytes: u64| {
+                records <= bytes / HEADER_BYTES && (records == 0) == (bytes == 0)
+            };
+            (fits(before, lsn.0 - tip.start) && fits(behind, tip.end - lsn.0)).then_some(before)
+        };
+        if let Some(before) = counted(self.locate(tip, lsn)?) {
+            return Ok(before);
+        }
+        // The index is advisory: without its ordinals the records are counted from the head on.
+        self.index().cut(0);
+        counted(self.locate(tip, lsn)?).ok_or_else(|| {
+            let Tip { records, start, end, .. } = tip;
+            let message = format!("lsn {lsn}: not {records} records from {start} to {end}");
+            Error::new(ErrorKind::Corrupt, message).of(FORMAT).at(&self.place.log).offset_at(lsn.0)
+        })
     }
 
     fn step(&self, scanner: &mut Scanner<Codec>, tip: &mut Tip) -> Result<()> {

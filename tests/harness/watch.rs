@@ -1,4 +1,4 @@
-//! A storage that tells what is done with its files.
+//! A storage that tells what is done with its files, and lets a test hold it up.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use deedbook::storage::{Access, File, FileId, LockAttempt, Storage};
 
-/// What was done, with success.
+/// What was done, with success, or is about to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
     Opened,
@@ -16,6 +16,8 @@ pub enum Seen {
     /// So many bytes were read.
     Read(usize),
     Synced,
+    /// A sync follows.
+    Syncing,
 }
 
 #[derive(Clone)]
@@ -117,6 +119,7 @@ impl File for WatchedFile {
         self.file.allocate(len)
     }
     fn sync_data(&self) -> io::Result<()> {
+        (self.by.hook)(Seen::Syncing);
         self.file.sync_data()?;
         (self.by.hook)(Seen::Synced);
         Ok(())

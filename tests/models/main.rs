@@ -169,6 +169,52 @@ fn a_leader_that_panics_wakes_the_others() {
     });
 }
 
+/// Closing syncs what a leader has begun to sync as well, and whoever of them is told of success can
+/// rely on it, also where one of the syncs fails.
+#[test]
+fn closing_and_syncing_are_told_the_truth() {
+    for trouble in [Trouble::None, Trouble::Fails(0), Trouble::Fails(1), Trouble::Fails(2)] {
+        check(move || {
+            let disk = Disk::new(Trouble::None);
+            let wal = open(&disk, Durability::Manual);
+            let lsn = wal.append(&payload(7, 0)).unwrap();
+            disk.trouble(trouble);
+            let threads: Vec<_> = [Wal::sync, Wal::close, Wal::close]
+                .into_iter()
+                .map(|end| {
+                    let (wal, disk) = (wal.clone(), disk.clone());
+                    thread::spawn(move || {
+                        if end(&wal).is_ok() {
+                            acknowledged(&disk, lsn, &payload(7, 0));
+                        }
+                    })
+                })
+                .collect();
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+        });
+    }
+}
+
+/// What is appended where the log was durable before a cut is not durable.
+#[test]
+fn a_commit_behind_a_cut_is_synced() {
+    check(|| {
+        let disk = Disk::new(Trouble::None);
+        let wal = open(&disk, Durability::Manual);
+        let lsns: Vec<_> = (0..4).map(|i| wal.append(&payload(9, i)).unwrap()).collect();
+        wal.sync().unwrap();
+        let cutter = {
+            let (wal, lsn) = (wal.clone(), lsns[1]);
+            thread::spawn(move || wal.truncate_from(lsn).unwrap())
+        };
+        let lsn = wal.commit(&payload(1, 0)).unwrap();
+        if lsn < lsns[3] {
+            acknowledged(&disk, lsn, &payload(1, 0));
+        }
+        cutter.join().unwrap();
+    });
+}
+
 /// A prefix is dropped and the end is cut while others append and sync: nobody waits for ever, and
 /// what is left is a log.
 #[test]

@@ -36,11 +36,7 @@ BUGS = [
         "acknowledge before the sync",
         "power loss",
         SYNC,
-        """            self.file
-                .sync_data()
-                .and_then(|()| self.check_still_there(tip))
-                .map_err(|e| Error::io("sync", &self.log_path, e))?;
-            // Durable now""",
+        "            self.sync_file(tip)?;\n            // Durable now",
         "            // Durable now",
         CRASH,
     ),
@@ -56,18 +52,26 @@ BUGS = [
         "no sync of a new file before its rename",
         "power loss",
         STORAGE,
-        "    file.sync_data()?;\n    drop(file);",
-        "    drop(file);",
+        "write_full(&*file, bytes, 0).and_then(|()| file.sync_data())",
+        "write_full(&*file, bytes, 0)",
         CRASH,
     ),
     Bug(
         "the mark is written before the sync",
         "power loss",
         SYNC,
-        "            let tip = self.state().tip;\n            self.file\n",
-        "            let tip = self.state().tip;\n"
-        "            self.store_mark(tip, false)?;\n            self.file\n",
+        "            self.sync_file(tip)?;\n            // Durable now",
+        "            self.store_mark(tip, false)?;\n"
+        "            self.sync_file(tip)?;\n            // Durable now",
         CRASH + FAULTS,
+    ),
+    Bug(
+        "closing does not wait for a sync under way",
+        "power loss",
+        SYNC,
+        "            result = self.commits.commit(u64::MAX, || self.cut_and_sync());",
+        "            result = self.commits.check().and_then(|()| self.cut_and_sync().map(drop));",
+        [("closing", "")],
     ),
     Bug(
         "the header follows the deeds",
@@ -150,18 +154,18 @@ BUGS = [
         "a failed write is not rolled back",
         "ENOSPC, EDQUOT, EFBIG, short write, 0, EINTR, EAGAIN",
         WRITER,
-        "            .and_then(|()| self.file.set_len(state.tip.end))\n"
-        "            .and_then(|()| self.file.sync_data());",
-        "            .map(|()| ());",
+        "                .and_then(|()| self.file.set_len(state.tip.end))\n"
+        "                .and_then(|()| self.file.sync_data());",
+        "                .map(|()| ());",
         FAULTS,
     ),
     Bug(
         "a rolled back append is not synced away",
         "ENOSPC, EDQUOT, EFBIG, short write, 0, EINTR, EAGAIN",
         WRITER,
-        "            .and_then(|()| self.file.set_len(state.tip.end))\n"
-        "            .and_then(|()| self.file.sync_data());",
-        "            .and_then(|()| self.file.set_len(state.tip.end));",
+        "                .and_then(|()| self.file.set_len(state.tip.end))\n"
+        "                .and_then(|()| self.file.sync_data());",
+        "                .and_then(|()| self.file.set_len(state.tip.end));",
         FAULTS,
     ),
     Bug(

@@ -117,7 +117,8 @@ WAL_BUGS = [
         "wal: a segment that is closed for want of handles is not synced",
         FSYNC,
         SEGMENTS,
-        "                self.sync_one(state, &*file)?;\n                state.dirty.remove(&old);",
+        """                self.sync_one(state, old, &*file)?;
+                state.dirty.remove(&old);""",
         "                state.dirty.remove(&old);",
         FAULTS + CRASH,
     ),
@@ -180,21 +181,53 @@ WAL_BUGS = [
         FAULTS + CRASH,
     ),
     Bug(
+        "wal: closing does not wait for a sync under way",
+        POWER,
+        SYNC,
+        "            result = self.commits.commit(u64::MAX, || self.cut_and_sync());",
+        "            result = self.commits.check().and_then(|()| self.cut_and_sync().map(drop));",
+        [("closing", "")],
+    ),
+    Bug(
+        "wal: a leader does not ask whether somebody else's sync failed",
+        FSYNC,
+        SYNC,
+        "        self.commits.settled()?;\n",
+        "",
+        [("closing", "")],
+    ),
+    Bug(
+        "wal: an index keeps its numbers when a prefix was dropped since",
+        TRUNCATION,
+        RECOVER,
+        "            let first = (mark.first + mark.records).checked_sub(tip.records);",
+        "            let first = Some(0u64);",
+        [("wal_truncation", "")],
+    ),
+    Bug(
+        "wal: an intent to empty a log is any log's",
+        REPLACED,
+        LOOK,
+        "frame.crc == intent.first_sum,",
+        "true || frame.crc == intent.first_sum,",
+        [("wal_truncation", "")],
+    ),
+    Bug(
         "wal: a failed write is not rolled back",
         FULL,
         WRITER,
-        """            .and_then(|()| self.file.set_len(state.tip.end))
-            .and_then(|()| self.file.sync_data());""",
-        "            .map(|()| ());",
+        """                .and_then(|()| self.file.set_len(state.tip.end))
+                .and_then(|()| self.file.sync_data());""",
+        "                .map(|()| ());",
         FAULTS,
     ),
     Bug(
         "wal: a rolled back append is not synced away",
         FULL,
         WRITER,
-        """            .and_then(|()| self.file.set_len(state.tip.end))
-            .and_then(|()| self.file.sync_data());""",
-        "            .and_then(|()| self.file.set_len(state.tip.end));",
+        """                .and_then(|()| self.file.set_len(state.tip.end))
+                .and_then(|()| self.file.sync_data());""",
+        "                .and_then(|()| self.file.set_len(state.tip.end));",
         FAULTS,
     ),
     Bug(
@@ -230,9 +263,9 @@ WAL_BUGS = [
         "wal: segments are removed before the head is stored",
         TRUNCATION,
         TRUNCATE,
-        "        self.place.store_head(&self.options, head).map_err(broken)?;\n",
+        "        let marker = self.place.head(&*self.options.storage)?;\n",
         """        segments.remove_below(head / bytes).map_err(|e| io("remove segments", e))?;
-        self.place.store_head(&self.options, head).map_err(broken)?;
+        let marker = self.place.head(&*self.options.storage)?;
 """,
         CRASH,
     ),
@@ -280,7 +313,13 @@ WAL_BUGS = [
         "wal: no intent before a cut",
         TRUNCATION,
         TRUNCATE,
-        "        Intent::of(kept).store(&self.options, &self.place.sidecar).map_err(broken)?;\n",
+        """        intent.store(&self.options, &self.place.sidecar).map_err(|e| {
+            match Intent::load(&*self.options.storage, &self.place.sidecar) {
+                Ok(Left::Absent) => refuse(e),
+                _ => broken(e),
+            }
+        })?;
+""",
         "",
         CRASH,
     ),
@@ -310,8 +349,8 @@ WAL_BUGS = [
         "wal: an intent is not ended by who opens the log next",
         TRUNCATION,
         LOOK,
-        "            Some(intent) if is_ours",
-        "            Some(intent) if head == u64::MAX && is_ours",
+        "            Left::Intent(intent) if is_ours",
+        "            Left::Intent(intent) if head == u64::MAX && is_ours",
         CRASH,
     ),
     Bug(
@@ -438,15 +477,15 @@ WAL_BUGS = [
         "wal: a reader stays at the head that it saw first",
         REPLACED,
         REFRESH,
-        "            Head::At(head) if head > self.state().tip.start => {}",
-        "            Head::At(u64::MAX) => {}",
+        "            Head::At(head) if head > known.start => head,",
+        "            Head::At(u64::MAX) => u64::MAX,",
         READERS,
     ),
     Bug(
         "wal: a consumer stays above a cut end",
         TRUNCATION,
         TRUNCATE,
-        "        self.lower_consumers(kept.end)?;\n",
+        "        self.lower_consumers(kept.end).map_err(&refuse)?;\n",
         "",
         KEEP,
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, Protocol
 
@@ -13,6 +14,8 @@ from deedbook.cli.output import Output, to_json
 from deedbook.formats import require
 
 EVENT_MAX: Final = 2**64 - 1
+_PATIENCE: Final = 0.5
+"""Seconds between two looks of a follower."""
 
 Entry = Deed | Record
 
@@ -184,7 +187,18 @@ def _follow(
         following = present_stop
     if stop is not None and following >= stop:
         return
-    for entry in log.follow(following, timeout_seconds):
+    # Now and then it looks whether anybody still reads.
+    patience = _PATIENCE if timeout_seconds is None else min(_PATIENCE, timeout_seconds)
+    entries = iter(log.follow(following, patience))
+    came = time.monotonic()
+    while True:
+        entry = next(entries, None)
+        if entry is None:
+            out.check_reader()
+            if timeout_seconds is not None and time.monotonic() - came >= timeout_seconds:
+                return
+            continue
+        came = time.monotonic()
         at, behind = _position(entry), _behind(entry)
         if stop is not None and at is not None and at >= stop:
             return

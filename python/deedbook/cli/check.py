@@ -119,7 +119,7 @@ def damage_text(damage: Damage, noun: str = "deed") -> str:
     """A damaged stretch in one line; ``noun`` is what the log consists of."""
     text = f"bytes {damage.offset:,}..{damage.end:,}: {damage.reason}"
     if damage.events_lost is not None:
-        text += f"; {count(damage.events_lost, 'event')} lost"
+        text += f"; {count(damage.events_lost, noun)} lost"
         if damage.first_event is not None and damage.events_lost > 0:
             text += f" from event {damage.first_event}"
     elif damage.first_event is not None:

@@ -65,6 +65,17 @@ class Output:
         except OSError as error:
             raise CliError(f"cannot write to standard output: {error.strerror}") from error
 
+    def check_reader(self) -> None:
+        """Raises `PipeClosedError` when the reader of a pipe is gone, though nothing is written."""
+        try:
+            fd = sys.stdout.fileno()
+            poll = select.poll()
+        except (OSError, ValueError, AttributeError):
+            return  # no descriptor, or no such call
+        poll.register(fd, 0)
+        if any(event & select.POLLERR for _, event in poll.poll(0)):
+            raise PipeClosedError
+
     def talk(self, text: str) -> None:
         """Say a line on standard error, unless quiet."""
         if not self.quiet:

@@ -403,13 +403,18 @@ def _add_consumers(commands: _Commands) -> None:
     parser.set_defaults(run=wal.run_consumers)
 
 
+# A thousand years, in seconds.
+_AGE_MAX: Final = 1000 * 366 * 86400
+
+
 def _amount(text: str, units: dict[str, int], what: str) -> int:
     """A number from 1 up, which may end in a unit."""
     number, unit = (text[:-1], units.get(text[-1:].lower())) if text[-1:].isalpha() else (text, 1)
-    if unit is None or not (number.isascii() and number.isdigit() and 0 < int(number) < 2**63):
+    digits = number.isascii() and number.isdigit() and len(number) <= 20
+    if unit is None or not digits or not 0 < int(number) * unit < 2**63:
         allowed = ", ".join(units)
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not {what}: a number, or a number with {allowed}"
+            f"{text[:40]!r} is not {what}: a number, or a number with {allowed}, below 2**63"
         )
     return int(number) * unit
 
@@ -419,7 +424,10 @@ def _size(text: str) -> int:
 
 
 def _age(text: str) -> int:
-    return _amount(text, {"s": 1, "m": 60, "h": 3600, "d": 86400}, "an age")
+    seconds = _amount(text, {"s": 1, "m": 60, "h": 3600, "d": 86400}, "an age")
+    if seconds > _AGE_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r} is {seconds} s, at most {_AGE_MAX}")
+    return seconds
 
 
 def _add_demo(commands: _Commands, *, load: bool) -> None:

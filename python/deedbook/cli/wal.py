@@ -65,9 +65,11 @@ def run_consumers(args: argparse.Namespace, out: Output) -> int:
 
 def lsn_or_end(text: str) -> int | str:
     """Parse an LSN, or ``end``. Raises `argparse.ArgumentTypeError`."""
-    if text == "end" or (text.isascii() and text.isdigit() and int(text) < 2**64):
-        return text if text == "end" else int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is neither an LSN nor 'end'")
+    if text == "end":
+        return text
+    if text.isascii() and text.isdigit() and len(text) <= 20 and int(text) < 2**64:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text[:40]!r} is neither an LSN nor 'end'")
 
 
 def _lsn_or_end(text: str) -> int | str:

@@ -1,0 +1,271 @@
+//! Closing and failing writes beside a sync that is under way: who is told of success can rely on it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+#![allow(clippy::print_stdout)]
+
+mod harness;
+
+use std::io;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use deedbook::storage::Storage;
+use deedbook::storage::sim::{Call, Fault, Sim, What};
+use deedbook::wal::{self, Layout, Wal};
+use deedbook::{Durability, Durable, ErrorKind, Result, book};
+
+use harness::watch::{Seen, watched};
+
+const SEGMENTED: Layout = Layout::Segmented { segment_bytes: 600 };
+
+/// A book, or a write-ahead log.
+#[derive(Clone)]
+enum Log {
+    Book(book::Book),
+    Wal(Wal),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Book,
+    Wal(Layout),
+}
+
+const KINDS: [Kind; 3] = [Kind::Book, Kind::Wal(Layout::Single), Kind::Wal(SEGMENTED)];
+
+impl Kind {
+    fn open(self, storage: Arc<dyn Storage>) -> Log {
+        let durability = Durability::Manual;
+        match self {
+            Self::Book => {
+                let options = book::Options { durability, storage, ..book::Options::default() };
+                Log::Book(options.open("/log", book::Mode::Append).unwrap())
+            }
+            Self::Wal(layout) => {
+                let layout = Some(layout);
+                let options = wal::Options { layout, storage, ..wal::Options::default() };
+                Log::Wal(options.open("/log", wal::Mode::Append).unwrap())
+            }
+        }
+    }
+
+    /// Recovery keeps what was acknowledged, and nothing else.
+    fn open_exact(self, storage: Arc<dyn Storage>) -> Log {
+        match self {
+            Self::Book => {
+                let recovery = book::Recovery::Acknowledged;
+                let durability = Durability::Manual;
+                let mut options =
+                    book::Options { durability, recovery, ..book::Options::default() };
+                options.storage = storage;
+                Log::Book(options.open("/log", book::Mode::Append).unwrap())
+            }
+            Self::Wal(layout) => {
+                let (layout, recovery) = (Some(layout), wal::Recovery::Acknowledged);
+                let options = wal::Options { layout, storage, recovery, ..wal::Options::default() };
+                Log::Wal(options.open("/log", wal::Mode::Append).unwrap())
+            }
+        }
+    }
+
+    /// How many records are left in each state that a power cut may leave.
+    fn left(self, disk: &Sim) -> Vec<u64> {
+        let crashes = disk.crashes();
+        let states = (0..crashes.count().min(64)).map(|i| crashes.build(&crashes.nth(i)));
+        states.map(|disk| self.open(Arc::new(disk)).len()).collect()
+    }
+}
+
+impl Log {
+    fn append(&self, bytes: &[u8]) -> Result<()> {
+        match self {
+            Self::Book(book) => book.append(0, bytes).map(drop),
+            Self::Wal(wal) => wal.append(bytes).map(drop),
+        }
+    }
+
+    fn sync(&self) -> Result<()> {
+        match self {
+            Self::Book(book) => book.sync(),
+            Self::Wal(wal) => wal.sync(),
+        }
+    }
+
+    fn close(&self) -> Result<()> {
+        match self {
+            Self::Book(book) => book.close(),
+            Self::Wal(wal) => wal.close(),
+        }
+    }
+
+    fn len(&self) -> u64 {
+        match self {
+            Self::Book(book) => book.len().unwrap(),
+            Self::Wal(wal) => wal.len().unwrap(),
+        }
+    }
+}
+
+/// A log with one record whose leader is held up in front of its first sync.
+struct HeldUp {
+    disk: Sim,
+    log: Log,
+    leader: JoinHandle<Result<()>>,
+    go_on: Sender<()>,
+}
+
+fn held_up(kind: Kind) -> HeldUp {
+    let disk = Sim::new();
+    let (arrived, arrives) = channel();
+    let (go_on, goes_on): (_, Receiver<()>) = channel();
+    let gate = Mutex::new(Some((arrived, goes_on)));
+    let storage = watched(Arc::new(disk.clone()), move |seen| {
+        let leads = std::thread::current().name() == Some("leader");
+        if seen == Seen::Syncing && leads {
+            let gate = gate.lock().unwrap().take();
+            if let Some((arrived, goes_on)) = gate {
+                arrived.send(()).unwrap();
+                let _ = goes_on.recv();
+            }
+        }
+    });
+    let log = kind.open(storage);
+    log.append(&[1; 50]).unwrap();
+    let leading = log.clone();
+    let leader = std::thread::Builder::new().name("leader".into()).spawn(move || leading.sync());
+    arrives.recv().unwrap();
+    HeldUp { disk, log, leader: leader.unwrap(), go_on }
+}
+
+/// Found by a review: a segmented log's leader took the set of unsynced segments with it, so closing
+/// found nothing to sync, and said that all was durable.
+#[test]
+fn closing_waits_for_the_sync_under_way() {
+    for kind in KINDS {
+        let HeldUp { disk, log, leader, go_on } = held_up(kind);
+        let closing = {
+            let (log, disk) = (log.clone(), disk.clone());
+            std::thread::spawn(move || log.close().map(|()| kind.left(&disk)))
+        };
+        std::thread::sleep(Duration::from_millis(50));
+        drop(go_on);
+        let left = closing.join().unwrap().unwrap();
+        assert!(left.iter().all(|&records| records == 1), "{kind:?}: {left:?}");
+        leader.join().unwrap().unwrap();
+    }
+}
+
+/// Found by a review: the system tells a failed fsync once. It told the append that was rolled back,
+/// and the leader beside it was told of success.
+#[test]
+fn a_leader_is_told_of_the_failure_that_somebody_else_was_told_of() {
+    for kind in KINDS {
+        let HeldUp { disk, log, leader, go_on } = held_up(kind);
+        for call in [Call::Write, Call::Sync] {
+            disk.inject(Fault::once(1, What::Error(io::ErrorKind::Other)).of(call));
+        }
+        let appending = {
+            let log = log.clone();
+            std::thread::spawn(move || log.append(b"fails").unwrap_err())
+        };
+        // Time for it to be rolled back, unless that waits for the leader.
+        std::thread::sleep(Duration::from_millis(50));
+        drop(go_on);
+        let told = leader.join().unwrap().map_err(|error| error.kind());
+        assert!(matches!(told, Err(ErrorKind::Poisoned | ErrorKind::Io)), "{kind:?}: {told:?}");
+        assert_eq!(appending.join().unwrap().durable(), Some(Durable::Unknown), "{kind:?}");
+        // Nor does the mark say that it is durable.
+        kind.left(&disk);
+    }
+}
+
+/// Found by a review: closing once more after a failure said that all was well.
+#[test]
+fn closing_that_failed_fails_again() {
+    for kind in KINDS {
+        let disk = Sim::new();
+        let log = kind.open(Arc::new(disk.clone()));
+        log.append(b"unsynced").unwrap();
+        disk.inject(Fault::once(1, What::Error(io::ErrorKind::Other)).of(Call::Sync));
+        assert_eq!(log.close().unwrap_err().kind(), ErrorKind::Io, "{kind:?}");
+        assert_eq!(log.close().unwrap_err().kind(), ErrorKind::Poisoned, "{kind:?}");
+        // The lock is free.
+        disk.heal();
+        kind.open(Arc::new(disk));
+    }
+}
+
+/// Found by a review: a sync that began earlier stored its older mark behind that of closing, and
+/// where recovery cuts back to the mark, acknowledged records went.
+#[test]
+fn the_mark_of_closing_is_the_last_one() {
+    for kind in [Kind::Book, Kind::Wal(Layout::Single)] {
+        let disk = Sim::new();
+        let (arrived, arrives) = channel();
+        let (go_on, goes_on) = channel::<()>();
+        let leading = Mutex::new(Some((arrived, goes_on)));
+        let closing = Mutex::new((0, Some(go_on)));
+        let storage = watched(Arc::new(disk.clone()), move |seen| {
+            match (seen, std::thread::current().name()) {
+                (Seen::Syncing, Some("leader")) => {
+                    let gate = leading.lock().unwrap().take();
+                    if let Some((arrived, goes_on)) = gate {
+                        arrived.send(()).unwrap();
+                        // Unless closing waits for it.
+                        let _ = goes_on.recv_timeout(Duration::from_millis(300));
+                    }
+                }
+                (Seen::Syncing, Some("closer")) => {
+                    let mut closing = closing.lock().unwrap();
+                    closing.0 += 1;
+                    // The log was synced; this is the mark, then the index.
+                    if closing.0 >= 2 {
+                        drop(closing.1.take());
+                        std::thread::sleep(Duration::from_millis(100));
+                    }
+                }
+                _ => {}
+            }
+        });
+        let log = kind.open_exact(storage);
+        let named = |name: &str, end: fn(&Log) -> Result<()>| {
+            let log = log.clone();
+            std::thread::Builder::new().name(name.into()).spawn(move || end(&log)).unwrap()
+        };
+        log.append(&[1; 70_000]).unwrap(); // so that there is an index
+        let leader = named("leader", Log::sync);
+        arrives.recv().unwrap();
+        log.append(b"two").unwrap();
+        named("closer", Log::close).join().unwrap().unwrap();
+        leader.join().unwrap().unwrap();
+        drop(log);
+        assert_eq!(kind.open_exact(Arc::new(disk)).len(), 2, "{kind:?}");
+    }
+}
+
+/// Found by a review: they slept on until their interval was over.
+#[cfg(target_os = "linux")]
+#[test]
+fn no_thread_outlives_its_log() {
+    let threads = || std::fs::read_dir("/proc/self/task").unwrap().count();
+    let before = threads();
+    let dir = tempfile::tempdir().unwrap();
+    let durability = Durability::Interval(Duration::from_secs(600));
+    for n in 0..100 {
+        let path = dir.path().join(n.to_string());
+        match n % 2 {
+            0 => {
+                let options = wal::Options { durability, ..wal::Options::default() };
+                options.open(path, wal::Mode::Create).unwrap().close().unwrap();
+            }
+            _ => {
+                let options = book::Options { durability, ..book::Options::default() };
+                options.open(path, book::Mode::Create).unwrap().close().unwrap();
+            }
+        }
+    }
+    // Those of other tests, and those about to end.
+    std::thread::sleep(Duration::from_millis(200));
+    assert!(threads() < before + 50, "{} threads, {before} before", threads());
+}

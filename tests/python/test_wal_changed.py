@@ -1,0 +1,179 @@
+"""A log that changes, or whose surroundings change, under those who have it open."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import deedbook
+from deedbook import Book, OutOfRangeError, Wal
+
+
+def fill(path: Path, records: int = 100) -> tuple[Wal, list[int]]:
+    wal = Wal.create(path, segment_bytes=4096)
+    lsns = [wal.append(b"%05d" % i * 200) for i in range(records)]
+    wal.sync()
+    return wal, lsns
+
+
+def test_a_log_stays_where_it_is_when_the_directory_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Segments were made in, and read from, whatever the relative path led to later."""
+    for name in "ab":
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "b")
+    Wal.create("log", segment_bytes=4096).close()
+    monkeypatch.chdir(tmp_path / "a")
+    with Wal.create("log", segment_bytes=4096) as wal, Book.create("book") as book:
+        monkeypatch.chdir(tmp_path / "b")
+        first = wal.commit(b"x" * 1000)
+        for _ in range(20):
+            last = wal.commit(b"x" * 1000)
+        wal.set_consumer("c", last)
+        wal.truncate_before(last)
+        book.append(b"deed")
+        book.save_meta(who=1, fake=False, life=1)
+    assert first == 0
+    monkeypatch.chdir(tmp_path)
+    assert Wal.verify("a/log").records == 1
+    assert Wal.verify("b/log").records == 0
+    assert Book.verify("a/book").deeds == 1
+
+
+def test_a_log_that_was_moved_makes_no_segments_in_another(tmp_path: Path) -> None:
+    """What was acknowledged lay in segments of a log that had got its name."""
+    path = tmp_path / "log"
+    wal = Wal.create(path, segment_bytes=4096)
+    wal.commit(b"a" * 1000)
+    path.rename(tmp_path / "moved")
+    with Wal.create(path, segment_bytes=4096) as other:
+        other.commit(b"new")
+        commits = 1
+        with pytest.raises(deedbook.IoError, match="was moved or replaced") as told:
+            while commits < 30:
+                wal.commit(b"x" * 1000)
+                commits += 1
+        assert told.value.durable == "no"
+    wal.close()
+    assert commits < 10
+    moved, new = Wal.verify(tmp_path / "moved"), Wal.verify(path)
+    assert (moved.verdict, moved.records) == ("clean", commits)
+    assert (new.verdict, new.records) == ("clean", 1)
+
+
+@pytest.mark.parametrize("mode", ["r", "a"])
+def test_an_empty_path_is_no_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for log in (Wal, Book):
+        with pytest.raises(deedbook.InvalidArgumentError, match="empty"):
+            log.open("", mode)  # type: ignore[arg-type]
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_walk_whose_records_are_dropped_is_told_so(tmp_path: Path) -> None:
+    wal, lsns = fill(tmp_path / "log")
+    with wal, Wal.open(tmp_path / "log") as reader:
+        walks = [iter(reader), reader.payloads(), iter(wal)]
+        backwards = reversed(reader)
+        for walk in [*walks, backwards]:
+            next(walk)
+        wal.truncate_before(lsns[90])
+        for walk in walks:
+            with pytest.raises(OutOfRangeError, match="was dropped since, the log begins at"):
+                list(walk)
+        with pytest.raises(OutOfRangeError, match="dropped"):
+            list(backwards)
+        assert len(list(reader)) == 10
+
+
+@pytest.mark.parametrize("bytes_each", [1001, 1234])
+def test_a_walk_whose_end_is_cut_is_told_so(tmp_path: Path, bytes_each: int) -> None:
+    """It was told of damage in a log that has none."""
+    wal, lsns = fill(tmp_path / "log")
+    with wal, Wal.open(tmp_path / "log") as reader:
+        own = iter(wal)
+        next(own)
+        wal.truncate_from(lsns[60])
+        for _ in range(100):
+            wal.append(b"z" * bytes_each)
+        for walk in (iter(reader), reversed(reader), own):
+            with pytest.raises(OutOfRangeError, match="its end was cut since"):
+                list(walk)
+        assert Wal.verify(tmp_path / "log").verdict in ("clean", "torn")
+
+
+def test_walking_back_gives_what_lies_behind_damage(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    with Wal.create(path, single_file=True) as wal:
+        lsns = [wal.append(b"%03d" % i) for i in range(30)]
+    content = bytearray(path.read_bytes())
+    content[100] ^= 1  # in record 9
+    path.write_bytes(content)
+    with Wal.open(path) as wal:
+        walk = reversed(wal)
+        got = []
+        with pytest.raises(deedbook.CorruptError):
+            for record in walk:
+                got.append(record.lsn)
+        assert got == lsns[:9:-1]
+        assert list(walk) == []
+
+
+def test_parts_begin_in_the_log(tmp_path: Path) -> None:
+    wal, _ = fill(tmp_path / "log", 3)
+    with wal:
+        for start in (wal.end + 1, 2**62):
+            with pytest.raises(OutOfRangeError, match="the log ends at"):
+                wal.splits(1 << 20, start)
+        assert wal.splits(1 << 20, wal.end) == []
+
+
+def test_reading_says_nothing_of_durability(tmp_path: Path) -> None:
+    wal, _ = fill(tmp_path / "log", 3)
+    with wal:
+        for ask in (lambda: wal.read(3), lambda: wal.iter(3), lambda: wal.wait_durable(wal.end)):
+            with pytest.raises(OutOfRangeError) as told:
+                ask()
+            assert told.value.durable is None
+            assert told.value.path == str(tmp_path / "log")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no POLLERR")
+def test_following_ends_when_the_reader_is_gone(tmp_path: Path) -> None:
+    """As `tail -f` does: `deedbook cat --follow | head -1` hung for ever."""
+    wal, _ = fill(tmp_path / "log", 3)
+    with wal:
+        command = [sys.executable, "-m", "deedbook", "cat", str(tmp_path / "log"), "--follow"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
+            assert child.stdout is not None
+            child.stdout.readline()
+            child.stdout.close()
+            assert child.wait(30) == 141
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["retain", "--max-bytes", "9223372036854775807g"],
+        ["retain", "--max-age", "9223372036854775807d"],
+        ["retain", "--max-age", "9" * 5000],
+        ["truncate", "--before", "9" * 5000],
+        ["consumers", "--set", "c", "9" * 5000],
+    ],
+)
+def test_no_number_is_too_long_for_an_answer(tmp_path: Path, arguments: list[str]) -> None:
+    wal, _ = fill(tmp_path / "log", 3)
+    wal.close()
+    command = [sys.executable, "-m", "deedbook", arguments[0], str(tmp_path / "log")]
+    done = subprocess.run(command + arguments[1:], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "internal error" not in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr) < 1000
