@@ -16,6 +16,8 @@ pub struct Counters {
     records: AtomicU64,
     bytes: AtomicU64,
     slow_syncs: AtomicU64,
+    /// Nanoseconds of the longest slow sync that was not told yet.
+    untold: AtomicU64,
     nanos_total: AtomicU64,
     nanos_max: AtomicU64,
     latency: Vec<AtomicU64>,
@@ -66,6 +68,7 @@ impl Default for Counters {
             records: zero(),
             bytes: zero(),
             slow_syncs: zero(),
+            untold: zero(),
             nanos_total: zero(),
             nanos_max: zero(),
             latency: std::iter::repeat_with(zero).take(BUCKETS).collect(),
@@ -84,8 +87,8 @@ impl Counters {
         }
     }
 
-    /// Count a sync, and tell of a slow one: a disk that takes long is what users ask about first.
-    pub fn synced(&self, took: Duration, slow: Duration, log: &std::path::Path) {
+    /// Count a sync.
+    pub fn synced(&self, took: Duration, slow: Duration) {
         let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         let bucket = (nanos / 1000).checked_ilog2().unwrap_or(0) as usize;
         if let Some(bucket) = self.latency.get(bucket.min(BUCKETS - 1)) {
@@ -95,6 +98,16 @@ impl Counters {
         self.nanos_max.fetch_max(nanos, Ordering::Relaxed);
         if took > slow {
             self.slow_syncs.fetch_add(1, Ordering::Relaxed);
+            self.untold.fetch_max(nanos, Ordering::Relaxed);
+        }
+    }
+
+    /// Tell of a slow sync: a disk that takes long is what users ask about first. Not while a sync is
+    /// led or a lock is held, because whoever is told may use the log.
+    pub fn tell(&self, slow: Duration, log: &std::path::Path) {
+        let nanos = self.untold.swap(0, Ordering::Relaxed);
+        if nanos > 0 {
+            let took = Duration::from_nanos(nanos);
             log::warn!(target: "deedbook", "slow sync: {took:.1?}, limit {slow:.1?} ({})", log.display());
         }
     }
@@ -130,9 +143,9 @@ mod tests {
 
     #[test]
     fn latencies_fall_into_their_buckets() {
-        let (counters, log) = (Counters::default(), std::path::Path::new("log"));
+        let counters = Counters::default();
         for micros in [0, 1, 2, 3, 4, 1000, 1500] {
-            counters.synced(Duration::from_micros(micros), Duration::from_micros(1200), log);
+            counters.synced(Duration::from_micros(micros), Duration::from_micros(1200));
         }
         let stats = counters.read();
         let filled: Vec<_> = stats.sync_latency.iter().filter(|(_, n)| *n > 0).copied().collect();

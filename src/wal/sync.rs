@@ -56,6 +56,7 @@ impl Shared {
             self.store_mark(tip.mark(file_id), false)?;
             Ok(tip.end)
         });
+        self.counters.tell(self.options.slow_sync, &self.place.log);
         result.map_err(|e| e.of(FORMAT).at(&self.place.log))
     }
 
@@ -67,7 +68,7 @@ impl Shared {
             .and_then(|()| self.check_still_there(tip))
             .map_err(|e| Error::io("sync", &self.place.log, e))?;
         self.commits.settled()?;
-        self.counters.synced(begun.elapsed(), self.options.slow_sync, &self.place.log);
+        self.counters.synced(begun.elapsed(), self.options.slow_sync);
         Ok(())
     }
 
@@ -105,6 +106,7 @@ impl Shared {
         if let Some(thread) = self.background.get() {
             thread.unpark();
         }
+        self.counters.tell(self.options.slow_sync, &self.place.log);
         result.map_err(|e| e.of(FORMAT).at(&self.place.log))
     }
 

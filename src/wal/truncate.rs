@@ -112,6 +112,7 @@ impl Shared {
                 Err(Failure::Broken(error)) => Err(error),
             }
         });
+        self.counters.tell(self.options.slow_sync, &self.place.log);
         led.map_err(|e| e.of(FORMAT).at(&self.place.log))?;
         match refused {
             None => Ok(()),

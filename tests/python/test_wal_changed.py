@@ -126,6 +126,33 @@ def test_walking_back_gives_what_lies_behind_damage(tmp_path: Path) -> None:
         assert list(walk) == []
 
 
+@pytest.mark.parametrize("last", ["sync", "close", "truncate_before"])
+def test_whoever_is_told_of_a_slow_sync_may_use_the_log(tmp_path: Path, last: str) -> None:
+    """It was told while the sync was led, and waited for itself for ever."""
+    program = """
+import logging, sys
+from deedbook import Wal
+
+wal = Wal.create(sys.argv[1], slow_sync=0.0)
+
+class Handler(logging.Handler):
+    told = 0
+
+    def emit(self, record):
+        self.told += 1
+        if self.told == 1:
+            lsn = wal.commit(b"from the handler")
+            getattr(wal, sys.argv[2])(*([lsn] if "truncate" in sys.argv[2] else []))
+
+logging.getLogger("deedbook").addHandler(Handler())
+wal.commit(b"one")
+wal.close()
+"""
+    path = str(tmp_path / "log")
+    subprocess.run([sys.executable, "-c", program, path, last], check=True, timeout=30)
+    assert Wal.verify(path).records == (1 if last == "truncate_before" else 2)
+
+
 def test_parts_begin_in_the_log(tmp_path: Path) -> None:
     wal, _ = fill(tmp_path / "log", 3)
     with wal:
