@@ -102,11 +102,19 @@ impl GroupCommit {
         self.durable.store(reached, Ordering::Release);
     }
 
-    /// Call what syncs beside a leader, and poisons if that fails. The system tells a failure only
-    /// once, perhaps not to the leader, so nothing is acknowledged until this is settled.
-    pub fn in_doubt<T>(&self, sync: impl FnOnce() -> T) -> T {
+    /// Take back a write that failed with `error`: `undo` cuts it off and syncs that, or a power cut
+    /// could bring back what the caller is told is not in the log. If that fails too, all is refused
+    /// from now on. The system tells a failed sync only once, and here perhaps not to the leader, so
+    /// nothing is acknowledged until this is settled.
+    pub fn roll_back(&self, error: Error, undo: impl FnOnce() -> std::io::Result<()>) -> Error {
         let _doubt = lock(&self.doubt);
-        sync()
+        match undo() {
+            Ok(()) => error.with_durable(Durable::No),
+            Err(e) => {
+                self.poison(&format!("{error}, and cutting it off again failed: {e}"));
+                error.with_durable(Durable::Unknown)
+            }
+        }
     }
 
     /// For a leader whose sync succeeded: fail if that of somebody else beside it failed.

@@ -43,6 +43,18 @@ fn filled(storage: Arc<dyn Storage>, segment_bytes: u64, records: u64) -> Option
     options
 }
 
+/// A storage, and how many bytes were read from it.
+fn reads_counted(memory: Memory) -> (Arc<dyn Storage>, Arc<AtomicU64>) {
+    let read = Arc::new(AtomicU64::new(0));
+    let count = read.clone();
+    let storage = watched(Arc::new(memory), move |seen| {
+        if let Seen::Read(bytes) = seen {
+            count.fetch_add(bytes as u64, Ordering::Relaxed);
+        }
+    });
+    (storage, read)
+}
+
 /// After a clean close, opening and finding a record by its position read a few blocks, whatever
 /// lies in the log.
 #[test]
@@ -51,13 +63,7 @@ fn opening_reads_as_little_of_a_hundred_times_the_records() {
     for records in [10_000, 1_000_000] {
         let memory = Memory::new();
         let options = filled(Arc::new(memory.clone()), 64 << 20, records);
-        let read = Arc::new(AtomicU64::new(0));
-        let count = read.clone();
-        let storage = watched(Arc::new(memory), move |seen| {
-            if let Seen::Read(bytes) = seen {
-                count.fetch_add(bytes as u64, Ordering::Relaxed);
-            }
-        });
+        let (storage, read) = reads_counted(memory);
         let options = Options { storage, ..options };
         for mode in [Mode::Read, Mode::Append] {
             read.store(0, Ordering::Relaxed);
@@ -84,13 +90,7 @@ fn a_part_of_a_log_reads_that_part_alone() {
     for name in memory.list("/log/.deedbook".as_ref()).unwrap() {
         memory.remove(&Path::new("/log/.deedbook").join(name)).unwrap();
     }
-    let read = Arc::new(AtomicU64::new(0));
-    let count = read.clone();
-    let storage = watched(Arc::new(memory), move |seen| {
-        if let Seen::Read(bytes) = seen {
-            count.fetch_add(bytes as u64, Ordering::Relaxed);
-        }
-    });
+    let (storage, read) = reads_counted(memory);
     let options = Options { storage, ..options };
     let splits = options.open("/log", Mode::Read).unwrap().splits(1 << 20, None, None).unwrap();
     assert!(splits.len() > 5);

@@ -211,22 +211,12 @@ impl Shared {
     fn write_failed(&self, state: &mut State, cause: std::io::Error) -> Error {
         let error = Error::io("append", &self.place.log, cause).of(FORMAT);
         let error = error.offset_at(state.tip.end);
-        self.commits.in_doubt(|| {
-            // Synced, or a power cut could bring back what the caller is told is not in the log.
-            let rolled_back = self
-                .check_whole(state)
-                .and_then(|()| self.file.set_len(state.tip.end))
-                .and_then(|()| self.file.sync_data());
-            match rolled_back {
-                Ok(()) => {
-                    state.file_end = state.tip.end;
-                    error.with_durable(Durable::No)
-                }
-                Err(e) => {
-                    self.commits.poison(&format!("{error}, and cutting it off again failed: {e}"));
-                    error.with_durable(Durable::Unknown)
-                }
-            }
+        self.commits.roll_back(error, || {
+            self.check_whole(state)?;
+            self.file.set_len(state.tip.end)?;
+            self.file.sync_data()?;
+            state.file_end = state.tip.end;
+            Ok(())
         })
     }
 }

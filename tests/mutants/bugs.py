@@ -154,18 +154,16 @@ BUGS = [
         "a failed write is not rolled back",
         "ENOSPC, EDQUOT, EFBIG, short write, 0, EINTR, EAGAIN",
         WRITER,
-        "                .and_then(|()| self.file.set_len(state.tip.end))\n"
-        "                .and_then(|()| self.file.sync_data());",
-        "                .map(|()| ());",
+        "            self.file.set_len(state.tip.end)?;\n            self.file.sync_data()?;\n",
+        "",
         FAULTS,
     ),
     Bug(
         "a rolled back append is not synced away",
         "ENOSPC, EDQUOT, EFBIG, short write, 0, EINTR, EAGAIN",
         WRITER,
-        "                .and_then(|()| self.file.set_len(state.tip.end))\n"
-        "                .and_then(|()| self.file.sync_data());",
-        "                .and_then(|()| self.file.set_len(state.tip.end));",
+        "            self.file.set_len(state.tip.end)?;\n            self.file.sync_data()?;\n",
+        "            self.file.set_len(state.tip.end)?;\n",
         FAULTS,
     ),
     Bug(

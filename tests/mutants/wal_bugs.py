@@ -216,18 +216,16 @@ WAL_BUGS = [
         "wal: a failed write is not rolled back",
         FULL,
         WRITER,
-        """                .and_then(|()| self.file.set_len(state.tip.end))
-                .and_then(|()| self.file.sync_data());""",
-        "                .map(|()| ());",
+        "            self.file.set_len(state.tip.end)?;\n            self.file.sync_data()?;\n",
+        "",
         FAULTS,
     ),
     Bug(
         "wal: a rolled back append is not synced away",
         FULL,
         WRITER,
-        """                .and_then(|()| self.file.set_len(state.tip.end))
-                .and_then(|()| self.file.sync_data());""",
-        "                .and_then(|()| self.file.set_len(state.tip.end));",
+        "            self.file.set_len(state.tip.end)?;\n            self.file.sync_data()?;\n",
+        "            self.file.set_len(state.tip.end)?;\n",
         FAULTS,
     ),
     Bug(
