@@ -1,7 +1,7 @@
 //! Group commit: one leader's fsync for all waiters, and a failure that sticks.
 
-use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::sync::{Condvar, Mutex, PoisonError, lock, yield_now};
+use crate::locks::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::locks::{Condvar, Mutex, PoisonError, lock, yield_now};
 
 use crate::error::{Durable, Error, ErrorKind, Result};
 

@@ -37,12 +37,12 @@ mod columns;
 mod commit;
 mod durability;
 mod error;
+mod locks;
 mod mend;
 mod mode;
 mod scan;
 mod sidecar;
 pub mod storage;
-mod sync;
 pub mod wal;
 
 /// The examples of the README, run as tests.

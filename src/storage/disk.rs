@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 #[cfg(target_os = "linux")]
-use super::ahead::Ahead;
+use super::prealloc::Prealloc;
 use super::{Access, File, FileId, LockAttempt, LockGuard, Storage, fork_generation};
 
 /// Files that this process has locked: on some systems a second lock by one process succeeds.
@@ -28,7 +28,7 @@ pub struct Disk;
 struct DiskFile {
     file: fs::File,
     #[cfg(target_os = "linux")]
-    ahead: Mutex<Ahead>,
+    prealloc: Mutex<Prealloc>,
 }
 
 /// Where there is nothing to lock.
@@ -98,7 +98,7 @@ impl DiskFile {
         Box::new(Self {
             file,
             #[cfg(target_os = "linux")]
-            ahead: Mutex::default(),
+            prealloc: Mutex::default(),
         })
     }
 
@@ -301,7 +301,7 @@ impl File for DiskFile {
 
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<usize> {
         #[cfg(target_os = "linux")]
-        if lock(&self.ahead).write(&self.file, buf, offset)? {
+        if lock(&self.prealloc).write(&self.file, buf, offset)? {
             return Ok(buf.len());
         }
         #[cfg(unix)]
@@ -312,16 +312,16 @@ impl File for DiskFile {
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         #[cfg(target_os = "linux")]
-        let mut ahead = lock(&self.ahead);
+        let mut prealloc = lock(&self.prealloc);
         #[cfg(target_os = "linux")]
-        ahead.forget();
+        prealloc.forget();
         self.file.set_len(len)
     }
 
     #[cfg(target_os = "linux")]
     fn allocate(&self, len: u64) -> io::Result<bool> {
-        let mut ahead = lock(&self.ahead);
-        ahead.reserve(&self.file, self.len()?, len)
+        let mut prealloc = lock(&self.prealloc);
+        prealloc.reserve(&self.file, self.len()?, len)
     }
 
     #[cfg(not(target_os = "linux"))]
@@ -331,11 +331,11 @@ impl File for DiskFile {
 
     #[cfg(target_os = "linux")]
     fn sync_data(&self) -> io::Result<()> {
-        lock(&self.ahead).syncing();
+        lock(&self.prealloc).syncing();
         self.file.sync_data()?;
         // Under the lock: an append that reserves more meanwhile is no foreign truncation.
-        let ahead = lock(&self.ahead);
-        ahead.check(self.len()?)
+        let prealloc = lock(&self.prealloc);
+        prealloc.check(self.len()?)
     }
 
     #[cfg(not(target_os = "linux"))]

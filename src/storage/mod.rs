@@ -4,13 +4,13 @@
 //! there is one that loses power. The traits are also the interface for injecting faults: a failing
 //! or crashing disk is one more implementation, never a hook in the formats.
 
-#[cfg(target_os = "linux")]
-mod ahead;
 mod disk;
 mod fork;
 #[cfg(target_os = "linux")]
-mod map;
+mod mapped_writes;
 mod memory;
+#[cfg(target_os = "linux")]
+mod prealloc;
 #[cfg(feature = "sim")]
 pub mod sim;
 

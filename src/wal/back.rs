@@ -6,7 +6,7 @@ use super::cursor::{OnCorrupt, RecordRef, corrupt};
 use super::format::{Frame, Lsn};
 use super::{Shared, Wal};
 use crate::error::{Error, ErrorKind, Result};
-use crate::sync::atomic::Ordering;
+use crate::locks::atomic::Ordering;
 
 /// Walks backwards, in memory for one block of the index and its records.
 #[derive(Debug)]

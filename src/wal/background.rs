@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::Shared;
-use crate::sync::atomic::Ordering;
+use crate::locks::atomic::Ordering;
 
 /// Sync every `interval` until the log is closed or dropped.
 pub fn start(shared: &Arc<Shared>, interval: Duration) -> std::io::Result<()> {

@@ -60,7 +60,7 @@ impl Shared {
         &self,
         change: impl FnOnce(&Self, &mut BTreeMap<String, Lsn>) -> Result<()>,
     ) -> Result<()> {
-        let _changing = crate::sync::lock(&self.consumers);
+        let _changing = crate::locks::lock(&self.consumers);
         self.check_open()?;
         let before = self.consumers()?;
         let mut consumers = before.clone();

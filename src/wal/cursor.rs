@@ -7,10 +7,10 @@ use super::Shared;
 use super::format::{Codec, FORMAT, Frame, HEADER_BYTES, Lsn};
 use super::survey::{Borders, resync};
 use crate::error::{Error, ErrorKind, Result};
+use crate::locks::atomic::Ordering;
 pub use crate::scan::OnCorrupt;
 use crate::scan::{Damage, Found, Parse, Scanner, Step, Stop};
 use crate::storage::File;
-use crate::sync::atomic::Ordering;
 
 /// A record, borrowed from its cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

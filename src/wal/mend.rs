@@ -16,9 +16,9 @@ use super::survey::Borders;
 use super::verify::cursor;
 use crate::durability::Durability;
 use crate::error::{Error, Result};
+use crate::locks::Mutex;
 use crate::mode::Depth;
 use crate::storage::{Access, File};
-use crate::sync::Mutex;
 
 /// Copied or checked between two calls of a progress function.
 pub const PROGRESS_BYTES: u64 = 4 << 20;

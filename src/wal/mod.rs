@@ -38,11 +38,11 @@ use std::thread::Thread;
 
 use crate::commit::GroupCommit;
 use crate::error::{Error, ErrorKind, Result};
+use crate::locks::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::locks::{Mutex, MutexGuard, lock};
 use crate::scan::Damage;
 use crate::sidecar::{Index, MarkFile, WriterLock};
 use crate::storage::{File, FileId, fork_generation};
-use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::sync::{Mutex, MutexGuard, lock};
 use format::Codec;
 use place::Place;
 use segments::Segments;

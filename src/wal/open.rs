@@ -20,14 +20,14 @@ use super::{Owner, Shared, State, Wal, background};
 use crate::commit::GroupCommit;
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
+use crate::locks::Mutex;
+use crate::locks::atomic::{AtomicBool, AtomicU64};
 use crate::mend::make_dir;
 use crate::mode::Depth;
 use crate::sidecar::{
     Entry, Found, Index, Mark, MarkFile, SIDECAR_NAME, WriterLock, refuse_other_format,
 };
 use crate::storage::{Access, fork_generation, replace};
-use crate::sync::Mutex;
-use crate::sync::atomic::{AtomicBool, AtomicU64};
 
 /// The index's entries are byte positions, which the mark's chain ties to the log.
 const INDEX_SEED: u32 = u32::from_le_bytes(*b"WAL1");

@@ -7,8 +7,8 @@ use super::survey::Borders;
 use super::tip::Tip;
 use super::{Mode, Shared, Wal};
 use crate::error::{Error, ErrorKind, Result};
+use crate::locks::atomic::Ordering;
 use crate::scan::{Found, Scanner};
-use crate::sync::atomic::Ordering;
 
 /// One record of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]

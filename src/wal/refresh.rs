@@ -6,11 +6,11 @@ use super::place::Head;
 use super::tip::Tip;
 use super::{Mode, Shared, Wal};
 use crate::error::{Error, ErrorKind, Result};
+use crate::locks::atomic::Ordering;
 use crate::mode::Depth;
 use crate::scan::{Found, Scanner};
 use crate::sidecar::{BLOCK_BYTES, Entry, Found as MarkFound, Mark, MarkFile};
 use crate::storage::read_full;
-use crate::sync::atomic::Ordering;
 
 impl Wal {
     /// Look for records that other processes appended, or dropped from the front; returns the end.

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::format::segment_name;
+use crate::locks::{Mutex, lock};
 use crate::storage::{Access, File, FileId, Storage};
-use crate::sync::{Mutex, lock};
 
 /// Segments open at a time, and unsynced ones at a time: a further one is synced first.
 const OPEN_MAX: usize = 16;

@@ -10,10 +10,10 @@ use super::options::Options;
 use super::survey::Borders;
 use super::{Shared, Wal};
 use crate::error::{Error, Result};
+use crate::locks::Mutex;
 use crate::mode::Depth;
 use crate::scan::Damage;
 use crate::sidecar::Index;
-use crate::sync::Mutex;
 
 /// A part of a log between two records: a path and numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]

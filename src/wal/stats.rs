@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Wal;
 use crate::error::Result;
-use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::locks::atomic::{AtomicU64, Ordering};
 
 /// Buckets of latencies: below 2, 4, 8 ... microseconds, the last one without an upper bound.
 const BUCKETS: usize = 32;

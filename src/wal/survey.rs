@@ -9,10 +9,10 @@ use std::io;
 use std::sync::Arc;
 
 use super::format::{Codec, HEADER_BYTES};
+use crate::locks::{Mutex, lock};
 use crate::scan::{Damage, Found, Scanner, Stop, end_of_data, find_intact};
 use crate::sidecar::Index;
 use crate::storage::{File, read_full};
-use crate::sync::{Mutex, lock};
 
 /// A chain of intact records this long is believed without reaching a known place.
 const CONVINCING_BYTES: u64 = 8 << 20;

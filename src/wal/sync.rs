@@ -8,9 +8,9 @@ use super::tip::Tip;
 use super::{Mode, Shared, State, Wal};
 use crate::durability::Durability;
 use crate::error::{Durable, Error, Result};
+use crate::locks::atomic::Ordering;
+use crate::locks::lock;
 use crate::sidecar::Mark;
-use crate::sync::atomic::Ordering;
-use crate::sync::lock;
 
 impl Wal {
     /// Return when every record appended so far is on stable storage.

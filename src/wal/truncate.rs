@@ -14,10 +14,10 @@ use super::look::stored_sum;
 use super::tip::Tip;
 use super::{Shared, State, Wal};
 use crate::error::{Durable, Error, ErrorKind, Result};
+use crate::locks::atomic::Ordering;
+use crate::locks::{MutexGuard, lock};
 use crate::scan::{Found, Scanner};
 use crate::sidecar::{Mark, MarkFile};
-use crate::sync::atomic::Ordering;
-use crate::sync::{MutexGuard, lock};
 
 impl Wal {
     /// Drop every record before the one that begins at `lsn`; with the log's end, drop all. Whole

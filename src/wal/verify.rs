@@ -12,11 +12,11 @@ use super::place::Place;
 use super::report::VerifyReport;
 use super::survey::Borders;
 use crate::error::Result;
+use crate::locks::Mutex;
 use crate::mode::Depth;
 use crate::scan::{Damage, Verdict};
 use crate::sidecar::MarkUse;
 use crate::storage::Access;
-use crate::sync::Mutex;
 use std::sync::Arc;
 
 /// Check every record of a log. `progress` is called with bytes done and bytes in all, and what it

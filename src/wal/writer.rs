@@ -9,9 +9,9 @@ use super::format::{FORMAT, HEADER_BYTES, Lsn, check_len, encode_header};
 use super::{Mode, Shared, State, Wal};
 use crate::durability::Durability;
 use crate::error::{Durable, Error, ErrorKind, Result};
+use crate::locks::atomic::Ordering;
 use crate::sidecar::{BLOCK_BYTES, Entry};
 use crate::storage::write_full;
-use crate::sync::atomic::Ordering;
 
 /// Appends up to this size go into preallocated space; longer ones extend the log themselves.
 const SMALL_BYTES_MAX: u64 = 64 << 10;

@@ -338,7 +338,7 @@ BUGS = [
     Bug(
         "a cut file kills its writer",
         "file truncated or replaced under reader or writer",
-        "src/storage/map.rs",
+        "src/storage/mapped_writes.rs",
         "        install_handler();\n",
         "",
         [("lib", "map"), ("live", "")],

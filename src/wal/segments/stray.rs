@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use std::io;
 
 use super::{Extent, Segments};
+use crate::locks::lock;
 use crate::storage::Access;
-use crate::sync::lock;
 use crate::wal::format::segment_name;
 
 impl Segments {

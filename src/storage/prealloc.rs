@@ -11,7 +11,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::sync::LazyLock;
 
-use super::map::Window;
+use super::mapped_writes::Window;
 
 /// Writes up to this size are stored through the map, several times quicker than by `pwrite`, and
 /// survive the death of the process just as well; longer ones are quicker by `pwrite`.
@@ -25,7 +25,7 @@ static ZEROS: LazyLock<Vec<u8>> = LazyLock::new(|| vec![0; ZEROED_BYTES as usize
 
 /// What a handle knows of the space that it reserved.
 #[derive(Debug, Default)]
-pub struct Ahead {
+pub struct Prealloc {
     /// The file has at least this many bytes, with space for them.
     reserved: u64,
     /// Bytes written since the last sync, counted up to [`UNSTORED_BYTES`].
@@ -33,7 +33,7 @@ pub struct Ahead {
     window: Option<Window>,
 }
 
-impl Ahead {
+impl Prealloc {
     /// Store `buf` at `offset` through the map; `false`: it is for `pwrite` to do.
     #[inline]
     pub fn write(&mut self, file: &File, buf: &[u8], offset: u64) -> io::Result<bool> {
