@@ -14,16 +14,18 @@ pub struct Int64Column {
 }
 
 impl Int64Column {
-    /// Add a number. Ordinals and offsets beyond 2^63 keep their bits.
+    /// Add a number; `false` if it is 2^63 or more, which the column cannot hold.
     #[inline]
-    pub fn push(&mut self, value: Option<u64>) {
+    pub fn push(&mut self, value: Option<u64>) -> bool {
+        let Ok(number) = i64::try_from(value.unwrap_or(0)) else { return false };
         if value.is_none() && self.known.is_none() {
             self.known = Some(vec![true; self.values.len()]);
         }
         if let Some(known) = &mut self.known {
             known.push(value.is_some());
         }
-        self.values.push(value.unwrap_or(0) as i64);
+        self.values.push(number);
+        true
     }
 
     /// The array.

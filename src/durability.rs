@@ -19,7 +19,7 @@ pub enum Durability {
     /// The caller syncs; closing syncs. A power cut takes what came after the last sync.
     Manual,
     /// Never synced, not even at close. A power cut takes what the system had not yet written.
-    Never,
+    None,
 }
 
 impl fmt::Display for Durability {
@@ -29,7 +29,7 @@ impl fmt::Display for Durability {
             Self::Interval(time) => write!(f, "interval:{}", time.as_millis()),
             Self::Bytes(bytes) => write!(f, "bytes:{bytes}"),
             Self::Manual => f.write_str("manual"),
-            Self::Never => f.write_str("none"),
+            Self::None => f.write_str("none"),
         }
     }
 }
@@ -43,7 +43,7 @@ impl FromStr for Durability {
             None => match text {
                 "always" => Some(Self::Always),
                 "manual" => Some(Self::Manual),
-                "none" | "os" => Some(Self::Never),
+                "none" => Some(Self::None),
                 _ => None,
             },
             Some(("interval", ms)) => {
@@ -71,8 +71,7 @@ mod tests {
         for text in ["always", "interval:100", "bytes:10000000", "manual", "none"] {
             assert_eq!(text.parse::<Durability>().unwrap().to_string(), text);
         }
-        assert_eq!("os".parse::<Durability>().unwrap(), Durability::Never);
-        for text in ["", "Always", "interval", "interval:0", "bytes:-1", "interval:1s"] {
+        for text in ["", "os", "Always", "interval", "interval:0", "bytes:-1", "interval:1s"] {
             let error = text.parse::<Durability>().unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{text}");
         }

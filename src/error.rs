@@ -163,6 +163,13 @@ impl Error {
         self
     }
 
+    /// Say what the caller can do.
+    #[must_use]
+    pub(crate) fn with_advice(mut self, advice: &str) -> Self {
+        self.0.message = format!("{}; {advice}", self.0.message);
+        self
+    }
+
     /// What went wrong.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind

@@ -38,10 +38,12 @@ mod commit;
 mod durability;
 mod error;
 mod locks;
+mod log;
 mod mend;
 mod mode;
 mod scan;
 mod sidecar;
+mod slice;
 pub mod storage;
 pub mod wal;
 
@@ -52,6 +54,13 @@ struct Readme;
 
 pub use durability::Durability;
 pub use error::{Durable, Error, ErrorKind, Result};
+#[cfg(feature = "arrow")]
+pub use log::arrow::Columns;
+pub use log::report::{
+    RecoveryReport, Repair, RepairReport, SalvageReport, SalvageRun, VerifyReport,
+};
+pub use log::split::Split;
+pub use log::stats::Stats;
 pub use mode::{Mode, Recovery};
 pub use scan::{Damage, OnCorrupt, Verdict};
-pub use sidecar::MarkUse;
+pub use sidecar::{Loss, MarkUse};

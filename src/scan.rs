@@ -5,6 +5,8 @@
 
 use std::io;
 
+use crate::log::framing::Framing;
+use crate::slice::{part, part_mut};
 use crate::storage::{File, read_full};
 
 /// What a format's parser finds at the start of some bytes.
@@ -53,41 +55,25 @@ impl Bad {
     }
 }
 
-/// A format's record codec, as the scanner needs it.
-pub trait Parse {
-    /// What is known of an intact record: small and free of references.
-    type Frame: Copy;
-
-    /// Look at the start of `bytes`. Must ask for more rather than guess, and never ask for more
-    /// than the format's limit.
-    fn parse(&self, bytes: &[u8]) -> Step<Self::Frame>;
-
-    /// The bytes at the end of a record that tell whether `head` can be its beginning.
-    const TRAILER_BYTES: usize = 0;
-
-    /// Whether a record that begins with `head` can end with `trailer`. Keeps a long record from
-    /// being read, and memory from being reserved for it, on the word of its head alone.
-    fn fits(&self, _head: &[u8], _trailer: &[u8]) -> Result<(), Bad> {
-        Ok(())
-    }
-}
-
 /// How a log ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The last record ends where the file ends.
     Clean,
-    /// An incomplete or unwritten tail follows the last intact record.
+    /// Only unwritten space follows the last intact record: a writer has the log open, or died.
+    Open,
+    /// An incomplete tail follows the last intact record.
     Torn,
-    /// Damage with intact records behind it, or below the high-water mark.
+    /// Damage with intact records after it, or below the high-water mark.
     Corrupt,
 }
 
 impl Verdict {
-    /// `clean`, `torn` or `corrupt`.
+    /// `clean`, `open`, `torn` or `corrupt`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Clean => "clean",
+            Self::Open => "open",
             Self::Torn => "torn",
             Self::Corrupt => "corrupt",
         }
@@ -100,21 +86,24 @@ pub enum OnCorrupt {
     /// An error.
     #[default]
     Raise,
-    /// Go on at the next intact deed, and note the damage.
+    /// Go on at the next intact record, and note the damage.
     Skip,
 }
 
 /// A damaged stretch of a log.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Damage {
     /// First damaged byte.
     pub offset: u64,
-    /// First byte behind the damage: the next intact record, or the end of the file.
+    /// First byte after the damage: the next intact record, or the end of the file.
     pub end: u64,
     /// What is wrong, with both values.
     pub reason: String,
     /// The next intact record.
     pub next_intact: Option<u64>,
+    /// Whether that is proved to be a record of the log; else it may lie inside the payload of a
+    /// damaged one.
+    pub next_proved: bool,
     /// Ordinal of the first record lost, where it is known.
     pub first_lost: Option<u64>,
     /// How many records are lost, where it is known.
@@ -123,7 +112,7 @@ pub struct Damage {
 
 /// What stands at the scanner's position.
 #[derive(Clone, Debug)]
-pub enum Found<F> {
+pub enum Scanned<F> {
     /// An intact record; [`Scanner::bytes`] gives it whole.
     Record {
         /// Where it begins.
@@ -131,7 +120,7 @@ pub enum Found<F> {
         /// What the parser learnt of it.
         frame: F,
     },
-    /// The end of the range, exactly behind a record.
+    /// The end of the range, exactly after a record.
     End,
     /// Something else, which stays where it is: the scanner does not go on by itself.
     Stop {
@@ -174,9 +163,9 @@ impl Stop {
 const TRAILER_BYTES_MAX: usize = 32;
 
 /// Bytes read at a time: small enough to stay in the processor's cache until they are checked.
-const BLOCK_BYTES: usize = 256 << 10;
+const READ_BYTES: usize = 256 << 10;
 /// The first read of a scanner, which may want one record only; each further one is twice as long.
-const FIRST_BLOCK_BYTES: usize = 16 << 10;
+const FIRST_READ_BYTES: usize = 16 << 10;
 
 /// Walks the records of a part of a file in blocks; nothing is allocated per record.
 #[derive(Debug)]
@@ -194,10 +183,10 @@ pub struct Scanner<P> {
     block_bytes: usize,
 }
 
-impl<P: Parse> Scanner<P> {
+impl<P: Framing> Scanner<P> {
     /// A scanner over `start..end` of a file.
     pub fn new(parse: P, start: u64, end: u64) -> Self {
-        let (last, buf, block_bytes) = ((start, 0), Vec::new(), FIRST_BLOCK_BYTES);
+        let (last, buf, block_bytes) = ((start, 0), Vec::new(), FIRST_READ_BYTES);
         Self { parse, pos: start, last, end, buf, buf_start: start, block_bytes }
     }
 
@@ -219,8 +208,8 @@ impl<P: Parse> Scanner<P> {
     /// The whole bytes of the record found last.
     pub fn bytes(&self) -> &[u8] {
         let (offset, len) = self.last;
-        let start = offset.saturating_sub(self.buf_start) as usize;
-        self.buf.get(start..start + len).unwrap_or_default()
+        let start = (offset - self.buf_start) as usize;
+        part(&self.buf, start..start + len)
     }
 
     /// The bytes from the position on that are in memory already.
@@ -231,28 +220,28 @@ impl<P: Parse> Scanner<P> {
 
     /// Look at the next record. An error of the file is an error, never taken for the end.
     #[inline]
-    pub fn next(&mut self, file: &dyn File) -> io::Result<Found<P::Frame>> {
+    pub fn next(&mut self, file: &dyn File) -> io::Result<Scanned<P::Frame>> {
         let offset = self.pos;
         let mut need = 0;
         loop {
             let there = self.ahead();
             if (there.len() as u64) < need || there.is_empty() {
-                if need > BLOCK_BYTES as u64 && need <= self.end.saturating_sub(offset) {
+                if need > READ_BYTES as u64 && need <= self.end.saturating_sub(offset) {
                     let fits = trailer_fits(file, &self.parse, there, offset, need)?;
                     if let Err(bad) = fits {
-                        return Ok(Found::Stop { offset, why: Stop::Bad(bad) });
+                        return Ok(Scanned::Stop { offset, why: Stop::Bad(bad) });
                     }
                 }
                 match self.fill(file, need)? {
-                    0 if need == 0 && offset >= self.end => return Ok(Found::End),
-                    // The file shrank since its end was looked at: not the end of the range.
+                    0 if need == 0 && offset >= self.end => return Ok(Scanned::End),
+                    // The file shrank since its end was read: not the end of the range.
                     0 if need == 0 => {
                         let why = Stop::Incomplete { need: self.end - offset, left: 0 };
-                        return Ok(Found::Stop { offset, why });
+                        return Ok(Scanned::Stop { offset, why });
                     }
                     have if have < need => {
                         let left = self.end.saturating_sub(offset).min(have);
-                        return Ok(Found::Stop { offset, why: Stop::Incomplete { need, left } });
+                        return Ok(Scanned::Stop { offset, why: Stop::Incomplete { need, left } });
                     }
                     _ => continue,
                 }
@@ -261,11 +250,11 @@ impl<P: Parse> Scanner<P> {
                 Step::Record { frame, len } => {
                     self.last = (offset, len as usize);
                     self.pos = offset + len;
-                    return Ok(Found::Record { offset, frame });
+                    return Ok(Scanned::Record { offset, frame });
                 }
                 Step::NeedMore(more) => need = more.max(there.len() as u64 + 1),
-                Step::Blank => return Ok(Found::Stop { offset, why: Stop::Blank }),
-                Step::Bad(bad) => return Ok(Found::Stop { offset, why: Stop::Bad(bad) }),
+                Step::Blank => return Ok(Scanned::Stop { offset, why: Stop::Blank }),
+                Step::Bad(bad) => return Ok(Scanned::Stop { offset, why: Stop::Bad(bad) }),
             }
         }
     }
@@ -278,7 +267,7 @@ impl<P: Parse> Scanner<P> {
             return Ok(left);
         }
         let want = need.max(self.block_bytes as u64).min(left) as usize;
-        self.block_bytes = (2 * self.block_bytes).min(BLOCK_BYTES);
+        self.block_bytes = (2 * self.block_bytes).min(READ_BYTES);
         let kept = match self.pos.checked_sub(self.buf_start) {
             Some(skip) if (skip as usize) < self.buf.len() => {
                 let skip = skip as usize;
@@ -290,20 +279,19 @@ impl<P: Parse> Scanner<P> {
         };
         self.buf_start = self.pos;
         // A buffer grown for one long record is not kept for the rest of the log.
-        if self.buf.capacity() > 4 * BLOCK_BYTES && want <= BLOCK_BYTES {
+        if self.buf.capacity() > 4 * READ_BYTES && want <= READ_BYTES {
             self.buf.truncate(kept);
-            self.buf.shrink_to(BLOCK_BYTES);
+            self.buf.shrink_to(READ_BYTES);
         }
         self.buf.resize(want.max(kept), 0);
-        let target = self.buf.get_mut(kept..).unwrap_or_default();
-        let read = read_full(file, target, self.pos + kept as u64)?;
+        let read = read_full(file, part_mut(&mut self.buf, kept..), self.pos + kept as u64)?;
         self.buf.truncate(kept + read);
         Ok(self.buf.len() as u64)
     }
 }
 
 /// Read the trailer of a record of `len` bytes at `offset` and hold it against its head.
-fn trailer_fits<P: Parse>(
+fn trailer_fits<P: Framing>(
     file: &dyn File,
     parse: &P,
     head: &[u8],
@@ -311,20 +299,24 @@ fn trailer_fits<P: Parse>(
     len: u64,
 ) -> io::Result<Result<(), Bad>> {
     let mut trailer = [0; TRAILER_BYTES_MAX];
-    let trailer = trailer.get_mut(..P::TRAILER_BYTES).unwrap_or_default();
+    let trailer = part_mut(&mut trailer, ..P::TRAILER_BYTES);
     read_full(file, trailer, offset + len.saturating_sub(trailer.len() as u64))?;
     Ok(parse.fits(head, trailer))
 }
 
 /// The last byte of `start..end` that is not zero, plus one; `start` if all are zero.
 pub fn end_of_data(file: &dyn File, start: u64, end: u64) -> io::Result<u64> {
-    let mut block = vec![0; end.saturating_sub(start).min(BLOCK_BYTES as u64) as usize];
+    let mut block = vec![0; end.saturating_sub(start).min(READ_BYTES as u64) as usize];
     let mut stop = end;
     while stop > start {
-        let from = stop.saturating_sub(BLOCK_BYTES as u64).max(start);
-        let target = block.get_mut(..(stop - from) as usize).unwrap_or_default();
+        let from = stop.saturating_sub(READ_BYTES as u64).max(start);
+        if file.data_from(from)? >= stop {
+            stop = from;
+            continue;
+        }
+        let target = part_mut(&mut block, ..(stop - from) as usize);
         let read = read_full(file, target, from)?;
-        let seen = target.get(..read).unwrap_or_default();
+        let seen = part(target, ..read);
         if let Some(at) = seen.iter().rposition(|&byte| byte != 0) {
             return Ok(from + at as u64 + 1);
         }
@@ -338,30 +330,32 @@ pub fn end_of_data(file: &dyn File, start: u64, end: u64) -> io::Result<u64> {
 /// Tries every byte. A hostile file could make that quadratic, so the bytes checksummed are limited
 /// to `8 * (end - start) + 64 MiB`; beyond that the answer is the offset reached, as if intact:
 /// the caller is then as careful as it can be.
-pub fn find_intact<P: Parse>(
+pub fn find_intact<P: Framing>(
     file: &dyn File,
     parse: &P,
     start: u64,
     end: u64,
 ) -> io::Result<Option<u64>> {
     let mut budget = (end.saturating_sub(start)).saturating_mul(8).saturating_add(64 << 20);
-    let mut block = vec![0; end.saturating_sub(start).min(2 * BLOCK_BYTES as u64) as usize];
+    let mut block = vec![0; end.saturating_sub(start).min(2 * READ_BYTES as u64) as usize];
     let mut record = Vec::new();
     let mut at = start;
     while at < end {
+        // A record may begin with a few zeros of its own.
+        at = at.max(file.data_from(at)?.saturating_sub(P::HEAD_BYTES as u64)).min(end);
         let want = (end - at).min(block.len() as u64) as usize;
-        let target = block.get_mut(..want).unwrap_or_default();
+        let target = part_mut(&mut block, ..want);
         let read = read_full(file, target, at)?;
-        let there = target.get(..read).unwrap_or_default();
+        let there = part(target, ..read);
         if there.is_empty() {
             break;
         }
-        // Keep half of the block behind each candidate, so that short records are complete.
+        // Keep half of the block after each candidate, so that short records are complete.
         let last = read < want || at + there.len() as u64 >= end;
         let candidates = if last { there.len() } else { there.len() / 2 };
         for i in 0..candidates {
             let offset = at + i as u64;
-            let tail = there.get(i..).unwrap_or_default();
+            let tail = part(there, i..);
             let need = match parse.parse(tail) {
                 Step::Record { .. } => return Ok(Some(offset)),
                 Step::Bad(_) | Step::Blank => continue,
@@ -379,7 +373,7 @@ pub fn find_intact<P: Parse>(
             budget -= need;
             record.resize(need as usize, 0);
             let read = read_full(file, &mut record, offset)?;
-            if let Step::Record { .. } = parse.parse(record.get(..read).unwrap_or_default()) {
+            if let Step::Record { .. } = parse.parse(part(&record, ..read)) {
                 return Ok(Some(offset));
             }
         }

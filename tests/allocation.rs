@@ -118,7 +118,7 @@ fn handle(dir: &Path, options: &Options, writes: bool) {
             let _ = book.append(1, b"one more");
             read(&book);
         }
-        let _ = repair(dir, options);
+        let _ = repair(dir, options, deedbook::Repair::default());
     }
 }
 

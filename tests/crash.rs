@@ -153,7 +153,12 @@ fn a_repair_loses_no_byte_at_any_crash() {
     let whole = bytes(&disk, "/log/book.log");
     let cut = 16 + 2 * 324;
     disk.record();
-    repair(PATH, &options(&disk, ALWAYS)).unwrap();
+    repair(
+        PATH,
+        &options(&disk, ALWAYS),
+        deedbook::Repair { force: true, accept_loss: true, dry_run: false },
+    )
+    .unwrap();
     let mut states = 0;
     for moment in disk.recorded() {
         let crashes = moment.crashes();
@@ -180,7 +185,12 @@ fn a_repair_loses_no_byte_at_any_crash() {
                 book.unwrap_or_else(|e| panic!("{choice:?}: {e}")).close().unwrap();
             }
             // Repairing again ends in the same.
-            repair(PATH, &options(&after, ALWAYS)).unwrap();
+            repair(
+                PATH,
+                &options(&after, ALWAYS),
+                deedbook::Repair { force: true, accept_loss: true, dry_run: false },
+            )
+            .unwrap();
             let book = options(&after, ALWAYS).open(PATH, Mode::Append).unwrap();
             assert_eq!(book.last().unwrap(), 2);
             assert_eq!(book.append(0, b"goes on").unwrap(), 3);

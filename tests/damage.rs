@@ -197,7 +197,7 @@ impl Specimen {
             assert_eq!(report.verdict, Verdict::Corrupt, "{what}: {report:?}");
         }
         if report.verdict != Verdict::Corrupt {
-            assert_eq!(report.deeds as usize, prefix, "{what}: more than opening keeps");
+            assert_eq!(report.records as usize, prefix, "{what}: more than opening keeps");
         }
         assert_eq!(
             report.verdict == Verdict::Clean,
@@ -215,7 +215,7 @@ impl Specimen {
             "{what}: salvaged an inner deed"
         );
         assert_eq!(
-            (saved.deeds, report.deeds),
+            (saved.records, report.records),
             (rescued.len() as u64, rescued.len() as u64),
             "{what}"
         );
@@ -241,7 +241,11 @@ impl Specimen {
         options: &Options,
         what: &str,
     ) {
-        let report = match repair(BOOK, options) {
+        let report = match repair(
+            BOOK,
+            options,
+            deedbook::Repair { force: true, accept_loss: true, dry_run: false },
+        ) {
             Ok(report) => report,
             Err(error) => {
                 let header = bytes.len() < 16 || bytes[..16] != self.log()[..16];

@@ -116,7 +116,9 @@ fn a_check_gives_the_truth_or_an_error() {
         disk.inject(Fault::once(at, What::Error(io::ErrorKind::Other)));
         match verify(PATH, &options(&disk), |_, _| Ok(())) {
             // Without the mark or the index, which are advisory, less is known.
-            Ok(report) => assert_eq!((report.deeds, report.verdict), (truth.deeds, truth.verdict)),
+            Ok(report) => {
+                assert_eq!((report.records, report.verdict), (truth.records, truth.verdict))
+            }
             Err(error) => expect_typed(&error).unwrap(),
         }
     }

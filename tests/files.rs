@@ -97,7 +97,12 @@ fn what_is_no_regular_file_is_refused_in_place_of_the_log() {
                 Book::open(&log).map(drop),
                 Book::append_to(&log).map(drop),
                 verify(&log, &options, |_, _| Ok(())).map(drop),
-                repair(&log, &options).map(drop),
+                repair(
+                    &log,
+                    &options,
+                    deedbook::Repair { force: true, accept_loss: true, dry_run: false },
+                )
+                .map(drop),
                 salvage(&log, rescued, &options, |_, _| Ok(())).map(drop),
             ]
         });
@@ -168,7 +173,14 @@ fn a_second_writer_in_this_process_is_refused_whatever_it_calls_the_log() {
     for other in [&path, &path.join("book.log"), &linked, &dir.path().join("a/../a"), &hard] {
         assert_eq!(holder(other), Some(std::process::id()), "{}", other.display());
     }
-    refused(repair(&path, &Options::default()), ErrorKind::Locked);
+    refused(
+        repair(
+            &path,
+            &Options::default(),
+            deedbook::Repair { force: true, accept_loss: true, dry_run: false },
+        ),
+        ErrorKind::Locked,
+    );
     refused(Book::create(&path), ErrorKind::AlreadyExists);
     assert_eq!(Book::open(&path).unwrap().len().unwrap(), 0);
     book.append(1, b"still here").unwrap();
@@ -229,7 +241,12 @@ fn judge_read_only(path: &Path) {
         let error = Options::default().open(path, mode).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Io | ErrorKind::AlreadyExists), "{error:?}");
     }
-    repair(path, &Options::default()).unwrap_err();
+    repair(
+        path,
+        &Options::default(),
+        deedbook::Repair { force: true, accept_loss: true, dry_run: false },
+    )
+    .unwrap_err();
     Book::create(path.join("new")).unwrap_err();
     assert_eq!(listing(path), before);
 }

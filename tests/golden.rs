@@ -122,7 +122,7 @@ fn the_tests_own_encoder_agrees_with_the_golden_files() {
 fn the_torn_log_ends_before_its_last_deed() {
     let dir = copy(&data("uip-packed-torn"));
     let report = check(dir.path(), &Options::default());
-    assert_eq!((report.verdict, report.deeds, report.valid_end), (Verdict::Torn, 2, 68));
+    assert_eq!((report.verdict, report.records, report.valid_end), (Verdict::Torn, 2, 68));
     assert_eq!((report.damages[0].offset, report.damages[0].next_intact), (68, None));
     assert!(!report.ok() && !report.lost_acknowledged);
     let book = Book::open(dir.path()).unwrap();
@@ -143,7 +143,7 @@ fn the_torn_log_ends_before_its_last_deed() {
 fn the_log_damaged_in_the_middle_is_corrupt_and_read_past_the_damage() {
     let dir = copy(&data("uip-packed-midcorrupt"));
     let report = check(dir.path(), &Options::default());
-    assert_eq!((report.verdict, report.deeds, report.valid_end), (Verdict::Corrupt, 2, 41));
+    assert_eq!((report.verdict, report.records, report.valid_end), (Verdict::Corrupt, 2, 41));
     assert_eq!((report.damages[0].offset, report.damages[0].next_intact), (41, Some(68)));
     let book = Book::open(dir.path()).unwrap();
     let (deeds, failed) = read_all(&book);
@@ -166,7 +166,12 @@ fn repair_cuts_what_verify_complains_about() {
         let dir = copy(&data(name));
         let before = fs::read(dir.path().join("book.log")).unwrap();
         let end = check(dir.path(), &Options::default()).valid_end;
-        let report = repair(dir.path(), &Options::default()).unwrap();
+        let report = repair(
+            dir.path(),
+            &Options::default(),
+            deedbook::Repair { force: true, accept_loss: true, dry_run: false },
+        )
+        .unwrap();
         assert_eq!(
             (report.valid_end, report.cut_bytes),
             (end, before.len() as u64 - end),
@@ -189,7 +194,12 @@ fn refused_by_name(name: &str, layout: &str, log: &[u8]) {
         Book::open(dir.path()).map(drop),
         Book::append_to(dir.path()).map(drop),
         deedbook::book::verify(dir.path(), &options, |_, _| Ok(())).map(drop),
-        repair(dir.path(), &options).map(drop),
+        repair(
+            dir.path(),
+            &options,
+            deedbook::Repair { force: true, accept_loss: true, dry_run: false },
+        )
+        .map(drop),
     ];
     for error in errors {
         let error = refused(error, ErrorKind::Unsupported);

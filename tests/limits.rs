@@ -78,7 +78,7 @@ fn a_file_shorter_than_the_header_is_refused_but_an_empty_one_is_a_new_log() {
         refused(options.open(BOOK, Mode::Read), ErrorKind::NotALog);
         refused(options.open(BOOK, Mode::Create), ErrorKind::AlreadyExists);
         if len > 0 {
-            refused(options.open(BOOK, Mode::Append), ErrorKind::NotALog);
+            refused(options.open(BOOK, Mode::Append), ErrorKind::Corrupt);
             assert_eq!(bytes_of(&storage), header(1)[..len]);
             assert!(!storage.is_dir(Path::new("/book/.deedbook")), "left something behind");
         } else {
@@ -127,15 +127,16 @@ fn deeds_behind_a_header_without_a_first_number_are_refused_for_writing() {
     bytes[8] = 0;
     let (storage, options) = with_log(&bytes);
     refused(options.open(BOOK, Mode::Append), ErrorKind::Corrupt);
-    repair(BOOK, &options).unwrap_err();
+    repair(BOOK, &options, deedbook::Repair { force: true, accept_loss: true, dry_run: false })
+        .unwrap_err();
     assert_eq!(bytes_of(&storage), bytes);
-    assert_eq!(check(BOOK, &options).deeds, 2);
+    assert_eq!(check(BOOK, &options).records, 2);
 }
 
 #[test]
 fn the_shortest_deed_has_an_empty_jam_and_a_length_below_four_is_no_deed() {
     let good = log(1, &[(1, b"x".to_vec()), (2, Vec::new())]);
-    assert_eq!(check(BOOK, &with_log(&good).1).deeds, 2);
+    assert_eq!(check(BOOK, &with_log(&good).1).records, 2);
     for len in 0..4 {
         let bad = deed_saying(len, len, &[]);
         let (_, options) = with_log(&[&good[..], &bad].concat());
@@ -226,7 +227,14 @@ fn impossible_limits_are_refused_everywhere() {
     for deed_bytes_max in [0, 3, (1 << 62) + 1, u64::MAX] {
         let options = Options { deed_bytes_max, ..options.clone() };
         refused(options.open(BOOK, Mode::Read), ErrorKind::InvalidArgument);
-        refused(repair(BOOK, &options), ErrorKind::InvalidArgument);
+        refused(
+            repair(
+                BOOK,
+                &options,
+                deedbook::Repair { force: true, accept_loss: true, dry_run: false },
+            ),
+            ErrorKind::InvalidArgument,
+        );
         let verified = deedbook::book::verify(BOOK, &options, |_, _| Ok(()));
         refused(verified, ErrorKind::InvalidArgument);
     }
@@ -264,7 +272,11 @@ fn a_header_whose_numbers_overflow_is_refused() {
         let (_, options) = with_log(&log(first, &[(1, b"x".to_vec()), (2, b"y".to_vec())]));
         for mode in [Mode::Read, Mode::Append] {
             match options.open(BOOK, mode) {
-                Ok(book) => assert!(ok && book.last().unwrap() == first + 1),
+                Ok(book) if ok => assert_eq!(book.last().unwrap(), first + 1),
+                Ok(book) => {
+                    assert_eq!(mode, Mode::Read);
+                    refused(book.last(), ErrorKind::Corrupt);
+                }
                 Err(error) => assert!(!ok && error.kind() == ErrorKind::Corrupt, "{error}"),
             }
         }
@@ -292,12 +304,17 @@ fn a_damaged_header_is_refused_for_writing_and_salvaged() {
             }
             for recovery in [Recovery::Valid, Recovery::Acknowledged, Recovery::Spec] {
                 let options = Options { recovery, ..options.clone() };
-                refused(options.open(BOOK, Mode::Append), ErrorKind::NotALog);
+                refused(options.open(BOOK, Mode::Append), ErrorKind::Corrupt);
             }
-            repair(BOOK, &options).unwrap_err();
+            repair(
+                BOOK,
+                &options,
+                deedbook::Repair { force: true, accept_loss: true, dry_run: false },
+            )
+            .unwrap_err();
             assert_eq!(bytes_of(&storage), bytes);
             let report = check(BOOK, &options);
-            assert_eq!((report.verdict, report.deeds), (Verdict::Corrupt, 5));
+            assert_eq!((report.verdict, report.records), (Verdict::Corrupt, 5));
             common::rescue(Path::new(BOOK), Path::new("/rescued"), &options);
             let rescued = options.open("/rescued", Mode::Append).unwrap();
             assert_eq!(contents(&read_all(&rescued).0), all);

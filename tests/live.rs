@@ -116,7 +116,7 @@ fn a_file_cut_under_a_reader_is_an_error() {
             Err(_) => break true,
         }
     };
-    assert!(ended || started.position() == borders(&all)[400]);
+    assert!(ended || started.offset() == borders(&all)[400]);
     fs::write(&path, b"").unwrap();
     reader.read(1).unwrap_err();
 }
@@ -191,7 +191,7 @@ fn an_append_that_races_with_close_is_in_the_log_or_refused() {
         let len = fs::metadata(dir.path().join("book.log")).unwrap().len();
         assert_eq!(len, 16 + last * (24 + 200_000), "round {round}");
         let report = common::check(dir.path(), &manual());
-        assert!(report.ok() && report.deeds == last && report.durable_end == Some(len));
+        assert!(report.ok() && report.records == last && report.durable_end == Some(len));
     }
 }
 

@@ -60,7 +60,7 @@ fn durability() -> impl Strategy<Value = Durability> {
     prop_oneof![
         Just(Durability::Always),
         Just(Durability::Manual),
-        Just(Durability::Never),
+        Just(Durability::None),
         (1u64..5000).prop_map(Durability::Bytes),
         Just(Durability::Interval(Duration::from_millis(1))),
     ]
@@ -154,18 +154,24 @@ fn assert_reads(book: &Book, epoch: u64, model: &[Event], range: (u64, u64), spl
         for pair in splits.windows(2) {
             assert_eq!(pair[0].end, pair[1].offset);
             assert_eq!(
-                pair[0].deeds.map(|deeds| deeds + pair[0].first_event.unwrap()),
-                pair[1].first_event
+                pair[0].records.map(|deeds| deeds + pair[0].ordinal.unwrap()),
+                pair[1].ordinal
             );
         }
         for split in &splits {
-            let deeds =
-                drain(split.cursor(book.options(), from, to, OnCorrupt::Raise, true).unwrap());
-            let deeds = deeds.unwrap();
-            assert_eq!(
-                (Some(deeds.len() as u64), deeds[0].event),
-                (split.deeds, split.first_event)
+            let deeds = drain(
+                deedbook::book::Book::read_split(
+                    &split,
+                    book.options(),
+                    from,
+                    to,
+                    OnCorrupt::Raise,
+                    true,
+                )
+                .unwrap(),
             );
+            let deeds = deeds.unwrap();
+            assert_eq!((Some(deeds.len() as u64), deeds[0].event), (split.records, split.ordinal));
             given.extend(deeds);
         }
         assert_eq!(&given, expected, "splits of {split_bytes} bytes");
@@ -295,7 +301,9 @@ fn survives(options: &Options, holds: impl Fn(&[Event]) -> bool) {
                 assert!(holds(&[(deed.mug, deed.jam.to_vec())]));
             }
             for split in book.splits(100, 0, None).unwrap_or_default() {
-                if let Ok(mut cursor) = split.cursor(options, 0, None, on_corrupt, true) {
+                if let Ok(mut cursor) =
+                    deedbook::book::Book::read_split(&split, options, 0, None, on_corrupt, true)
+                {
                     while let Ok(Some(deed)) = cursor.next() {
                         assert!(holds(&[(deed.mug, deed.jam.to_vec())]));
                     }
@@ -319,7 +327,11 @@ fn survives(options: &Options, holds: impl Fn(&[Event]) -> bool) {
             assert_eq!(options.open(BOOK, Mode::Append).unwrap().last().unwrap(), event);
         }
     }
-    let _ = deedbook::book::repair(BOOK, options);
+    let _ = deedbook::book::repair(
+        BOOK,
+        options,
+        deedbook::Repair { force: true, accept_loss: true, dry_run: false },
+    );
 }
 
 proptest! {

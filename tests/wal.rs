@@ -49,7 +49,7 @@ fn what_is_appended_is_read_back_before_and_after_reopening() {
         assert_eq!(wal.recovery().scanned_records, 0);
         assert_eq!(all(&wal), expected);
         for (lsn, payload) in expected.iter().step_by(37) {
-            assert_eq!(&wal.read(Lsn(*lsn)).unwrap(), payload);
+            assert_eq!(&wal.read(Lsn(*lsn)).unwrap().payload, payload);
         }
         assert_eq!(wal.read(Lsn(expected[5].0 + 1)).unwrap_err().kind(), ErrorKind::OutOfRange);
         assert_eq!(wal.len().unwrap(), 400);
@@ -170,10 +170,7 @@ fn salvage_copies_what_lies_behind_a_missing_segment() {
     // Of bytes 256 up to 320 three records are gone, or four.
     let lost: Vec<_> = lsns.iter().filter(|&&lsn| lsn + 28 > 256 && lsn < 320).collect();
     assert_eq!(report.records as usize, 30 - lost.len());
-    assert_eq!(
-        (report.runs.len(), report.runs[1].source_lsn),
-        (2, Lsn(*lost[lost.len() - 1] + 28))
-    );
+    assert_eq!((report.runs.len(), report.runs[1].source_offset), (2, *lost[lost.len() - 1] + 28));
     let copied = all(&Wal::open(&copy).unwrap());
     assert_eq!(copied.last().unwrap().1, [29; 20]);
 }

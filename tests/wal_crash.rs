@@ -101,7 +101,7 @@ fn names_left_by_a_killed_creator_are_made_durable() {
                 for after in states(&disk, 60) {
                     let opened = subject.wal(&after, MANUAL);
                     let wal = opened.unwrap_or_else(|e| panic!("{call:?} {at}: {e}"));
-                    assert_eq!(wal.read(lsn).unwrap(), b"acknowledged", "{call:?} {at}");
+                    assert_eq!(wal.read(lsn).unwrap().payload, b"acknowledged", "{call:?} {at}");
                     assert!(wal.len().unwrap() <= 2);
                 }
             }
@@ -457,7 +457,12 @@ fn a_repair_loses_no_byte_at_any_crash() {
         assert_eq!(subject.wal(&disk, MANUAL).unwrap_err().kind(), ErrorKind::Corrupt);
         let options = |disk: &Sim| subject.options(disk, MANUAL);
         disk.record();
-        repair(subject.path, &options(&disk)).unwrap();
+        repair(
+            subject.path,
+            &options(&disk),
+            deedbook::Repair { force: true, accept_loss: true, dry_run: false },
+        )
+        .unwrap();
         let mut checked = 0;
         for moment in disk.recorded() {
             for after in states(&moment, 60) {
@@ -474,7 +479,12 @@ fn a_repair_loses_no_byte_at_any_crash() {
                     assert_eq!(subject.wal(&after.kill(), MANUAL).unwrap().len().unwrap(), 2);
                 }
                 // Repairing again ends in the same.
-                repair(subject.path, &options(&after)).unwrap();
+                repair(
+                    subject.path,
+                    &options(&after),
+                    deedbook::Repair { force: true, accept_loss: true, dry_run: false },
+                )
+                .unwrap();
                 let wal = subject.wal(&after, MANUAL).unwrap();
                 assert_eq!(wal.len().unwrap(), 2);
                 assert_eq!(wal.append(b"goes on").unwrap(), Lsn(lsns[2]));
@@ -557,7 +567,7 @@ fn what_any_thread_was_told_survives_a_power_cut() {
             let told = told.lock().unwrap().clone();
             let after = TINY.wal(&worst(&disk), MANUAL).unwrap();
             for (lsn, payload) in told.iter().rev().take(20) {
-                assert_eq!(after.read(*lsn).unwrap(), *payload, "{failing:?}");
+                assert_eq!(after.read(*lsn).unwrap().payload, *payload, "{failing:?}");
             }
         };
         std::thread::scope(|scope| {

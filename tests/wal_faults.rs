@@ -279,12 +279,12 @@ fn after_a_failed_sync_everything_is_refused_until_it_is_opened_again() {
             assert_eq!(wal.close().unwrap_err().kind(), ErrorKind::Poisoned);
             assert_eq!(wal.read(one).unwrap_err().kind(), ErrorKind::Closed);
             let wal = subject.wal(&disk, MANUAL).unwrap();
-            assert_eq!(wal.read(one).unwrap(), [1; 700]);
+            assert_eq!(wal.read(one).unwrap().payload, [1; 700]);
             // What the failed sync left in the cache, clean but not on the disk, is written again.
-            assert_eq!(wal.read(two).unwrap(), [2; 700]);
+            assert_eq!(wal.read(two).unwrap().payload, [2; 700]);
             assert_eq!(wal.durable_end().unwrap(), Some(wal.end().unwrap()));
             let wal = subject.wal(&worst(&disk), MANUAL).unwrap();
-            assert_eq!(wal.read(two).unwrap(), [2; 700]);
+            assert_eq!(wal.read(two).unwrap().payload, [2; 700]);
         }
     }
 }
@@ -321,7 +321,7 @@ fn a_failed_sync_fails_all_eight_waiters() {
             let after = subject.wal(&worst(&disk), MANUAL).unwrap();
             for (thread, told) in told.iter().enumerate() {
                 for lsn in told {
-                    assert_eq!(after.read(*lsn).unwrap()[0], thread as u8);
+                    assert_eq!(after.read(*lsn).unwrap().payload[0], thread as u8);
                 }
             }
         }
@@ -363,7 +363,7 @@ fn a_record_whose_second_half_fails_is_rolled_back_over_all_its_segments() {
                     assert_eq!(read_all(&wal).unwrap().len(), 2);
                     wal.sync().unwrap();
                     let after = subject.wal(&worst(&disk), MANUAL).unwrap();
-                    assert_eq!(after.read(Lsn(11)).unwrap(), b"goes on");
+                    assert_eq!(after.read(Lsn(11)).unwrap().payload, b"goes on");
                 }
             }
         }
@@ -387,7 +387,7 @@ fn an_append_that_cannot_be_rolled_back_poisons() {
             disk.heal();
             assert_eq!(wal.append(b"late").unwrap_err().kind(), ErrorKind::Poisoned);
             drop(wal);
-            assert_eq!(subject.wal(&disk, MANUAL).unwrap().read(Lsn(0)).unwrap(), b"one");
+            assert_eq!(subject.wal(&disk, MANUAL).unwrap().read(Lsn(0)).unwrap().payload, b"one");
         }
     }
 }

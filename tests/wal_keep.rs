@@ -76,7 +76,7 @@ fn retention_drops_whole_segments_and_only_what_it_may() {
     wal.remove_consumer("one").unwrap();
     let head = wal.retain(&by_size).unwrap().unwrap();
     assert!(wal.end().unwrap().0 - head.0 >= 1000);
-    assert_eq!(wal.read(head).unwrap(), [(head.0 / 40) as u8; 32]);
+    assert_eq!(wal.read(head).unwrap().payload, [(head.0 / 40) as u8; 32]);
     let first = &wal.segment_paths().unwrap()[0];
     assert!(first.ends_with(deedbook::wal::segment_name(head.0 / 256)), "{first:?}");
     let files = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path());
@@ -138,7 +138,7 @@ fn retention_by_age_drops_what_was_written_long_ago() {
 fn retention_by_age_counts_from_the_last_record_however_it_was_stored() {
     let dir = TempDir::new().unwrap();
     let layout = Some(Layout::Segmented { segment_bytes: 80 << 10 });
-    let options = Options { layout, durability: Durability::Never, ..Options::default() };
+    let options = Options { layout, durability: Durability::None, ..Options::default() };
     let wal = options.open(dir.path().join("log"), Mode::Create).unwrap();
     // Behind the first 64 KiB, which go by other ways; two in the segment's last page.
     (0..79).for_each(|_| assert!(wal.append(&[1; 1016]).is_ok()));

@@ -172,7 +172,7 @@ fn segments_below_the_head_go_once_the_size_is_certain() {
             delete_sidecar(&path);
             for error in [Wal::append_to(&path).unwrap_err(), Wal::open(&path).unwrap_err()] {
                 assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-                assert!(error.to_string().contains("say segment_bytes"), "{error}");
+                assert!(error.to_string().contains("name segment_bytes"), "{error}");
             }
         }
         let wal = of_size(600).open(&path, Mode::Append).unwrap();
@@ -313,7 +313,12 @@ fn a_second_repair_keeps_what_the_first_one_saved() {
         wal.close().unwrap();
         drop(wal);
         disk.remove(&Path::new("/log").join(segment_name(2))).unwrap();
-        repair("/log", &options).unwrap();
+        repair(
+            "/log",
+            &options,
+            deedbook::Repair { force: true, accept_loss: true, dry_run: false },
+        )
+        .unwrap();
         let cut = format!("{}.cut", segment_name(3));
         let names = [cut.clone(), format!("{cut}.2"), format!("{cut}.3")];
         for (name, by) in names.iter().zip(1..=round) {
@@ -364,7 +369,7 @@ fn heads_and_segments_near_the_end_of_all_numbers_are_refused() {
                 for options in [of_size(size), Options::default()] {
                     match options.open(&path, mode) {
                         Ok(wal) => {
-                            assert!(head <= half, "{head} {len} {size}");
+                            assert!(head <= half || mode == Mode::Read, "{head} {len} {size}");
                             let _ = (wal.refresh(), wal.append(b"more"), wal.sync(), wal.end());
                         }
                         Err(error) if head > half && size == 64 && options.layout.is_some() => {
@@ -388,10 +393,11 @@ fn segments_whose_names_are_too_high_are_refused() {
     for index in [1 << 58, u64::MAX / 64, u64::MAX / 64 + 1, u64::MAX] {
         let name = path.join(segment_name(index));
         fs::write(&name, b"7").unwrap();
-        for mode in [Mode::Read, Mode::Append] {
-            let error = Options::default().open(&path, mode).unwrap_err();
-            assert!(error.to_string().contains(&index.to_string()), "{error}");
-        }
+        let error = Options::default().open(&path, Mode::Append).unwrap_err();
+        assert!(error.to_string().contains(&index.to_string()), "{error}");
+        let reader = Options::default().open(&path, Mode::Read).unwrap();
+        let damage = reader.recovery().damage.clone().unwrap();
+        assert!(damage.reason.contains(&index.to_string()), "{damage:?}");
         fs::remove_file(&name).unwrap();
     }
     Wal::append_to(&path).unwrap();

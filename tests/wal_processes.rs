@@ -103,7 +103,7 @@ fn what_sixteen_appenders_were_told_is_there_whenever_they_are_killed() {
         }
         let wal = options(4096).open(&log, Mode::Append).unwrap();
         for (lsn, payload) in acknowledged.iter().rev().take(3000) {
-            assert_eq!(&wal.read(Lsn(*lsn)).unwrap(), payload, "cycle {cycle}, lsn {lsn}");
+            assert_eq!(&wal.read(Lsn(*lsn)).unwrap().payload, payload, "cycle {cycle}, lsn {lsn}");
         }
         wal.close().unwrap();
     }
@@ -132,7 +132,7 @@ fn few_files(log: &Path) {
     }
     wal.sync().unwrap();
     assert_eq!(wal.iter(None).unwrap().filter(|record| record.is_ok()).count() as u64, SEGMENTS);
-    let mut back = wal.back_cursor(None, None).unwrap();
+    let mut back = wal.cursor_back(None, None).unwrap();
     let mut count = 0;
     while back.next().unwrap().is_some() {
         count += 1;

@@ -79,11 +79,11 @@ fn a_reader_goes_on_behind_a_prefix_that_was_dropped() {
             if refreshes {
                 assert_eq!(reader.refresh().unwrap(), writer.end().unwrap());
             }
-            assert_eq!(reader.read(lsns[160]).unwrap(), 160u64.to_le_bytes());
+            assert_eq!(reader.read(lsns[160]).unwrap().payload, 160u64.to_le_bytes());
             let from = reader.iter(Some(lsns[170])).unwrap();
             assert_eq!(from.map(Result::unwrap).count(), 30);
             assert_eq!(payloads(&reader), (150..200).collect::<Vec<_>>());
-            let mut back = reader.back_cursor(None, None).unwrap();
+            let mut back = reader.cursor_back(None, None).unwrap();
             assert_eq!(back.next().unwrap().unwrap().lsn, lsns[199]);
             assert_eq!((reader.head().unwrap(), reader.len().unwrap()), (lsns[150], 50));
             let error = reader.read(lsns[3]).unwrap_err();
@@ -129,7 +129,7 @@ fn both_directions_take_the_same_ranges() {
                 }
                 count
             });
-            let backwards = wal.back_cursor(from, to).map(|mut cursor| {
+            let backwards = wal.cursor_back(from, to).map(|mut cursor| {
                 let mut count = 0;
                 while cursor.next().unwrap().is_some() {
                     count += 1;

@@ -116,7 +116,7 @@ fn a_segment_that_a_killed_writer_created_is_made_durable() {
     wal.sync().unwrap();
     let crashes = disk.crashes();
     let wal = TINY.wal(&crashes.build(&crashes.nth(0)), MANUAL).unwrap();
-    assert_eq!(wal.read(Lsn(64)).unwrap(), b"acknowledged");
+    assert_eq!(wal.read(Lsn(64)).unwrap().payload, b"acknowledged");
 }
 
 /// Found by the fault loops: the cut of a truncation was in the cache only, because its sync had
@@ -261,12 +261,14 @@ fn a_file_that_never_was_a_log_is_refused_and_kept() {
         }
         assert_eq!(std::fs::read(&path).unwrap(), bytes);
     }
-    // What a crash leaves of a first record is a torn tail all the same.
+    // So is what a crash leaves of a first record, where nothing beside it says that it is one.
     let record = [&[1, 2, 3, 4, 100, 0, 0, 0][..], &[5; 100]].concat();
     for (len, blank) in [(5, 0), (60, 0), (108, 0), (108, 4000)] {
         let path = dir.path().join(format!("torn-{len}-{blank}"));
-        std::fs::write(&path, [&record[..len], &vec![0; blank]].concat()).unwrap();
-        assert_eq!(Wal::append_to(&path).unwrap().recovery().torn_bytes, len as u64);
+        let bytes = [&record[..len], &vec![0; blank]].concat();
+        std::fs::write(&path, &bytes).unwrap();
+        assert_eq!(Wal::append_to(&path).unwrap_err().kind(), ErrorKind::NotALog);
+        assert_eq!(std::fs::read(&path).unwrap(), bytes);
     }
 }
 

@@ -13,7 +13,7 @@ pub use deedbook::book::Mode;
 /// Small, so that segments come and go, and records span them.
 const SEGMENT_BYTES: u64 = 64 << 10;
 /// Behind the record that begins there in a write-ahead log.
-const HEADER_BYTES: u64 = wal::HEADER_BYTES;
+const HEADER_BYTES: u64 = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -134,8 +134,8 @@ impl Kind {
             return Ok(Verified { verdict, records, end });
         }
         let found = book::verify(&path, &book::Options::default(), |_, _| Ok(()))?;
-        let end = found.bounds.map_or(self.first(), |bounds| bounds.end() + 1);
-        Ok(Verified { verdict: found.verdict, records: found.deeds, end })
+        let end = found.bounds.map_or(self.first(), |(_, last)| last + 1);
+        Ok(Verified { verdict: found.verdict, records: found.records, end })
     }
 }
 
@@ -267,7 +267,9 @@ impl Log {
     pub fn read(&self, place: u64) -> Result<Record> {
         match self {
             Self::Book(book) => book.read(place).map(|deed| of_book(deed).1),
-            Self::Wal(wal) => wal.read(Lsn(place)).map(|bytes| Record { mug: 0, bytes }),
+            Self::Wal(wal) => {
+                wal.read(Lsn(place)).map(|record| Record { mug: 0, bytes: record.payload })
+            }
         }
     }
 

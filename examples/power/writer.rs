@@ -63,7 +63,7 @@ pub fn write(args: &[String]) {
         }
         let end = log.end().unwrap();
         match log.close() {
-            Ok(()) if durability != Durability::Never => say(&format!("d {end}")),
+            Ok(()) if durability != Durability::None => say(&format!("d {end}")),
             Ok(()) => {}
             Err(error) => say_error(&error),
         }

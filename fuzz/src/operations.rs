@@ -284,7 +284,12 @@ impl Play {
             self.world.put(&self.world.log_path(), &log);
             return;
         }
-        let report = repair(&self.world.dir, &self.world.options).unwrap();
+        let report = repair(
+            &self.world.dir,
+            &self.world.options,
+            deedbook::Repair { force: true, accept_loss: true, dry_run: false },
+        )
+        .unwrap();
         assert_eq!(report.cut_bytes > 0, kept != Some(good), "{report:?}");
         self.deeds.truncate(good);
         self.durable = good;
@@ -297,7 +302,12 @@ impl Play {
             return;
         }
         let log = self.world.log();
-        let report = repair(&self.world.dir, &self.world.options).unwrap();
+        let report = repair(
+            &self.world.dir,
+            &self.world.options,
+            deedbook::Repair { force: true, accept_loss: true, dry_run: false },
+        )
+        .unwrap();
         assert_eq!((report.cut_bytes, report.saved_to), (0, None));
         assert_eq!(log, self.world.log());
         self.durable = self.deeds.len();

@@ -2,7 +2,7 @@
 
 use deedbook::book::{DEED_BYTES_MAX, OnCorrupt, Split};
 
-use super::kit::{HEADER, Input, World, deed, event_at, image, pieces, strict};
+use super::kit::{HEADER, Input, World, deed, event_at, header, image, pieces, strict};
 
 pub fn run(data: &[u8]) {
     let mut input = Input::new(data);
@@ -14,11 +14,11 @@ pub fn run(data: &[u8]) {
     };
     let log = match input.u8() % 4 {
         0 => {
-            let mut log = vec![0; HEADER];
+            let mut log = header(1);
             pieces(&mut input, &mut log);
             log
         }
-        1 => [&[0; HEADER], input.rest()].concat(),
+        1 => [&header(1)[..], input.rest()].concat(),
         _ => image(&mut input),
     };
     let mut world = World::new("/b");
@@ -26,15 +26,11 @@ pub fn run(data: &[u8]) {
     world.put(&world.log_path(), &log);
 
     let expected = strict(&log, limit);
-    let split = Split {
-        path: world.dir.clone(),
-        first_event: Some(1),
-        deeds: None,
-        offset: HEADER as u64,
-        end: (log.len() as u64).max(HEADER as u64),
-    };
+    let end = (log.len() as u64).max(HEADER as u64);
+    let split = Split { ordinal: Some(1), ..Split::new(world.dir.clone(), HEADER as u64, end) };
     let cursor = |on_corrupt, check| {
-        split.cursor(&world.options, 0, None, on_corrupt, check).expect("a split opens any file")
+        deedbook::book::Book::read_split(&split, &world.options, 0, None, on_corrupt, check)
+            .expect("a split opens any file")
     };
 
     // Exactly the deeds that encode to the bytes that are there.

@@ -90,7 +90,7 @@ pub fn run(data: &[u8]) {
     let mut prefix = Vec::new();
     if let Ok(wal) = options.open(LOG, Mode::Read) {
         for record in wal.iter(None).expect("the first record").map_while(Result::ok) {
-            assert_eq!(wal.read(record.lsn).expect("read by its lsn"), record.payload);
+            assert_eq!(wal.read(record.lsn).expect("read by its lsn").payload, record.payload);
             prefix.push((record.lsn, record.payload));
         }
         let mut skipping = wal.cursor(None, None, OnCorrupt::Skip).expect("a cursor");
@@ -112,12 +112,18 @@ pub fn run(data: &[u8]) {
             let lsn = wal.append(&[how; 70]).expect("appended");
             wal.close().expect("closed");
             let again = options.open(LOG, Mode::Read).expect("opened again");
-            assert_eq!(again.read(lsn).expect("read back"), [how; 70]);
+            assert_eq!(again.read(lsn).expect("read back").payload, [how; 70]);
             assert_eq!(again.len().expect("counted"), kept.len() as u64 + 1);
         }
         Err(error) => {
             assert_ne!(error.kind(), ErrorKind::Io, "{error}");
-            if repair(LOG, &options).is_ok() {
+            if repair(
+                LOG,
+                &options,
+                deedbook::Repair { force: true, accept_loss: true, dry_run: false },
+            )
+            .is_ok()
+            {
                 let wal = options.open(LOG, Mode::Append).expect("repaired");
                 assert_eq!(wal.len().expect("counted"), prefix.len() as u64);
                 wal.truncate_from(Lsn(u64::MAX)).expect_err("no such record");

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arrow_array::{ArrayRef, RecordBatch, StructArray};
 use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
 use deedbook::Damage;
-use deedbook::book::{self, Column, OnCorrupt, Options, Split};
+use deedbook::book::{self, Book, Column, OnCorrupt, Options, Split};
 use deedbook::wal;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
@@ -169,6 +169,8 @@ impl BatchStream {
     }
 }
 
+type Numbers = (OsString, Option<u64>, Option<u64>, u64, u64, Option<u64>, Option<u64>);
+
 #[pyclass(frozen, eq, name = "Split", module = "deedbook")]
 #[derive(PartialEq)]
 pub struct PySplit(pub Split);
@@ -176,14 +178,34 @@ pub struct PySplit(pub Split);
 #[pymethods]
 impl PySplit {
     #[new]
+    #[pyo3(signature = (path, first_event, deeds, offset, end, unacknowledged_from=None,
+                        known_end=None))]
     fn new(
         path: PathBuf,
         first_event: Option<u64>,
         deeds: Option<u64>,
         offset: u64,
         end: u64,
+        unacknowledged_from: Option<u64>,
+        known_end: Option<u64>,
     ) -> Self {
-        Self(Split { path, first_event, deeds, offset, end })
+        let (ordinal, records) = (first_event, deeds);
+        Self(Split { path, ordinal, records, offset, end, unacknowledged_from, known_end })
+    }
+
+    fn __getnewargs__(&self) -> Numbers {
+        let Split { ordinal, records, offset, end, unacknowledged_from, known_end, .. } = self.0;
+        (self.path(), ordinal, records, offset, end, unacknowledged_from, known_end)
+    }
+
+    #[getter]
+    fn unacknowledged_from(&self) -> Option<u64> {
+        self.0.unacknowledged_from
+    }
+
+    #[getter]
+    fn known_end(&self) -> Option<u64> {
+        self.0.known_end
     }
 
     #[getter]
@@ -193,12 +215,12 @@ impl PySplit {
 
     #[getter]
     fn first_event(&self) -> Option<u64> {
-        self.0.first_event
+        self.0.ordinal
     }
 
     #[getter]
     fn deeds(&self) -> Option<u64> {
-        self.0.deeds
+        self.0.records
     }
 
     #[getter]
@@ -231,16 +253,17 @@ impl PySplit {
         let on_corrupt = self::on_corrupt(py, on_corrupt)?;
         let check = checks(py, verify)?;
         let options = Options { deed_bytes_max, ..Options::default() };
-        let cursor =
-            py.detach(|| self.0.cursor(&options, start.unwrap_or(0), stop, on_corrupt, check));
+        let cursor = py.detach(|| {
+            Book::read_split(&self.0, &options, start.unwrap_or(0), stop, on_corrupt, check)
+        });
         let cursor = cursor.or_raise(py)?;
         Ok(BatchStream::new(book::Batches::new(cursor, columns, batch_rows, batch_bytes)))
     }
 
     fn __repr__(&self) -> String {
-        let Split { path, first_event, deeds, offset, end } = &self.0;
+        let Split { path, ordinal, records, offset, end, .. } = &self.0;
         let shown = |value: &Option<u64>| value.map_or("None".into(), |value| value.to_string());
-        let (first, deeds) = (shown(first_event), shown(deeds));
+        let (first, deeds) = (shown(ordinal), shown(records));
         format!("Split({:?}, first_event={first}, deeds={deeds}, offset={offset}, end={end})", path)
     }
 }

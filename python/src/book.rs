@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use deedbook::book::{self, Batches, Book, Meta, Mode, OnCorrupt, Options};
+use deedbook::{Columns, Repair};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyRange, PySlice};
 
@@ -378,10 +379,19 @@ impl PyBook {
     }
 
     #[staticmethod]
-    #[pyo3(signature = (path, *, deed_bytes_max=4294967296))]
-    fn repair(py: Python<'_>, path: PathBuf, deed_bytes_max: u64) -> PyResult<PyRepairReport> {
+    #[pyo3(signature = (path, *, force=false, dry_run=false, accept_loss=false,
+                        deed_bytes_max=4294967296))]
+    fn repair(
+        py: Python<'_>,
+        path: PathBuf,
+        force: bool,
+        dry_run: bool,
+        accept_loss: bool,
+        deed_bytes_max: u64,
+    ) -> PyResult<PyRepairReport> {
         let options = Options { deed_bytes_max, ..Options::default() };
-        py.detach(|| book::repair(&path, &options)).or_raise(py).map(PyRepairReport)
+        let how = Repair { force, dry_run, accept_loss };
+        py.detach(|| book::repair(&path, &options, how)).or_raise(py).map(PyRepairReport)
     }
 
     #[staticmethod]

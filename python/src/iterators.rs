@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use deedbook::book::{BackCursor, Cursor, DeedRef, Follow};
+use deedbook::book::{Cursor, DeedRef, Follow, Reverse};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::PyBytes;
@@ -69,7 +69,7 @@ impl JamIterator {
 }
 
 #[pyclass(frozen, module = "deedbook")]
-pub struct BackIterator(pub Mutex<BackCursor>);
+pub struct BackIterator(pub Mutex<Reverse>);
 
 #[pymethods]
 impl BackIterator {

@@ -34,7 +34,8 @@ mod _core {
     use super::range::DeedRange;
     #[pymodule_export]
     use super::reports::{
-        PyDamage, PyRecoveryReport, PyRepairReport, PySalvageReport, PySalvageRun, PyVerifyReport,
+        PyDamage, PyLoss, PyRecoveryReport, PyRepairReport, PySalvageReport, PySalvageRun,
+        PyVerifyReport,
     };
     #[pymodule_export]
     use super::wal::PyWal;

@@ -2,6 +2,7 @@
 
 use std::sync::Mutex;
 
+use deedbook::Columns;
 use deedbook::book::{Batches, Book, Column, OnCorrupt};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PySlice};

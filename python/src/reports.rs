@@ -3,8 +3,9 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use deedbook::Damage;
-use deedbook::book::{RecoveryReport, RepairReport, SalvageReport, SalvageRun, VerifyReport};
+use deedbook::{
+    Damage, Loss, RecoveryReport, RepairReport, SalvageReport, SalvageRun, VerifyReport,
+};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -70,37 +71,46 @@ report!(PyDamage, "Damage", Damage, {
     end: u64 = |damage| damage.end,
     reason: String = |damage| damage.reason.clone(),
     next_intact: Option<u64> = |damage| damage.next_intact,
+    next_proved: bool = |damage| damage.next_proved,
     first_event: Option<u64> = |damage| damage.first_lost,
     events_lost: Option<u64> = |damage| damage.records_lost,
+});
+
+report!(PyLoss, "Loss", Loss, {
+    records: u64 = |loss| loss.records,
+    first: u64 = |loss| loss.first,
+    offset: u64 = |loss| loss.offset,
 });
 
 report!(PyRecoveryReport, "RecoveryReport", RecoveryReport, {
     verdict: &'static str = |report| report.verdict.name(),
     source: &'static str = |report| if report.by_mark() { "mark" } else { "scan" },
     scanned_bytes: u64 = |report| report.scanned_bytes,
-    scanned_deeds: u64 = |report| report.scanned_deeds,
+    scanned_deeds: u64 = |report| report.scanned_records,
     valid_end: u64 = |report| report.valid_end,
     file_end: u64 = |report| report.file_end,
     cut_bytes: u64 = |report| report.cut_bytes,
     torn_bytes: u64 = |report| report.torn_bytes,
-    cut_deeds: u64 = |report| report.cut_deeds,
+    cut_deeds: u64 = |report| report.cut_records,
     durable_end: Option<u64> = |report| report.durable_end,
     mark: &'static str = |report| report.mark.name(),
     damage: Option<PyDamage> = |report| report.damage.clone().map(PyDamage),
     saved_to: Option<OsString> = |report| text(&report.saved_to),
+    loss: Option<PyLoss> = |report| report.loss.map(PyLoss),
 });
 
 report!(PyVerifyReport, "VerifyReport", VerifyReport, {
     verdict: &'static str = |report| report.verdict.name(),
     ok: bool = |report| report.ok(),
-    deeds: u64 = |report| report.deeds,
+    deeds: u64 = |report| report.records,
+    uncertain: u64 = |report| report.uncertain,
     bytes: u64 = |report| report.bytes,
-    bounds: Option<(u64, u64)> =
-        |report| report.bounds.as_ref().map(|bounds| (*bounds.start(), *bounds.end())),
+    bounds: Option<(u64, u64)> = |report| report.bounds,
     valid_end: u64 = |report| report.valid_end,
     file_end: u64 = |report| report.file_end,
     durable_end: Option<u64> = |report| report.durable_end,
     lost_acknowledged: bool = |report| report.lost_acknowledged,
+    loss: Option<PyLoss> = |report| report.loss.map(PyLoss),
     damages: Vec<PyDamage> = |report| damages(&report.damages),
 });
 
@@ -108,20 +118,27 @@ report!(PyRepairReport, "RepairReport", RepairReport, {
     path: OsString = |report| report.path.clone().into_os_string(),
     valid_end: u64 = |report| report.valid_end,
     cut_bytes: u64 = |report| report.cut_bytes,
+    cut_records: u64 = |report| report.cut_records,
     saved_to: Option<OsString> = |report| text(&report.saved_to),
     damage: Option<PyDamage> = |report| report.damage.clone().map(PyDamage),
+    loss: Option<PyLoss> = |report| report.loss.map(PyLoss),
+    mended: bool = |report| report.mended,
 });
 
 report!(PySalvageRun, "SalvageRun", SalvageRun, {
-    source_event: Option<u64> = |run| run.source_event,
-    event: u64 = |run| run.event,
-    deeds: u64 = |run| run.deeds,
+    source_event: Option<u64> = |run| run.source_ordinal,
+    event: u64 = |run| run.ordinal,
+    deeds: u64 = |run| run.records,
     source_offset: u64 = |run| run.source_offset,
+    proved: bool = |run| run.proved,
 });
 
 report!(PySalvageReport, "SalvageReport", SalvageReport, {
-    deeds: u64 = |report| report.deeds,
+    deeds: u64 = |report| report.records,
+    uncertain: u64 = |report| report.uncertain,
     runs: Vec<PySalvageRun> = |report| report.runs.iter().copied().map(PySalvageRun).collect(),
     damages: Vec<PyDamage> = |report| damages(&report.damages),
+    loss: Option<PyLoss> = |report| report.loss.map(PyLoss),
+    source_bytes: u64 = |report| report.source_bytes,
     renumbered: bool = |report| report.renumbered(),
 });

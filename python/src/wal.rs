@@ -6,19 +6,19 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use deedbook::book;
 use deedbook::wal::{
     self, Archive, Batches, Layout, Lsn, Mode, OnCorrupt, Options, Retention, Wal,
 };
+use deedbook::{Columns, Repair};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCapsule};
+use pyo3::types::PyCapsule;
 
 use crate::batches::{BATCH_BYTES, BATCH_ROWS, BatchStream, checks, on_corrupt, stream_of};
 use crate::errors::{OrRaise, invalid};
 use crate::input;
 use crate::progress::Progress;
 use crate::reports::PyRepairReport;
-use crate::wal_iterators::{BackRecords, FollowRecords, PayloadIterator, RecordIterator};
+use crate::wal_iterators::{BackRecords, FollowRecords, PayloadIterator, PyRecord, RecordIterator};
 use crate::wal_reports::{PyRecovery, PySalvage, PyStats, PyVerify, PyWalSplit, columns};
 
 #[pyclass(frozen, name = "Wal", module = "deedbook")]
@@ -62,7 +62,7 @@ impl PyWal {
     }
 
     fn back(&self, py: Python<'_>, start: Option<u64>, stop: Option<u64>) -> PyResult<BackRecords> {
-        let cursor = py.detach(|| self.wal.back_cursor(start.map(Lsn), stop.map(Lsn)));
+        let cursor = py.detach(|| self.wal.cursor_back(start.map(Lsn), stop.map(Lsn)));
         Ok(BackRecords(Mutex::new(cursor.or_raise(py)?)))
     }
 }
@@ -274,9 +274,9 @@ impl PyWal {
         Ok(py.detach(|| self.wal.refresh()).or_raise(py)?.0)
     }
 
-    fn read<'py>(&self, py: Python<'py>, lsn: u64) -> PyResult<Bound<'py, PyBytes>> {
-        let payload = py.detach(|| self.wal.read(Lsn(lsn))).or_raise(py)?;
-        Ok(PyBytes::new(py, &payload))
+    fn read(&self, py: Python<'_>, lsn: u64) -> PyResult<PyRecord> {
+        let record = py.detach(|| self.wal.read(Lsn(lsn))).or_raise(py)?;
+        Ok(PyRecord::build(py, record.lsn.0, &record.payload))
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
@@ -450,30 +450,37 @@ impl PyWal {
     }
 
     #[staticmethod]
-    #[pyo3(signature = (path, *, segment_bytes=None, record_bytes_max=None))]
+    #[pyo3(signature = (path, *, force=false, dry_run=false, accept_loss=false,
+                        segment_bytes=None, record_bytes_max=None))]
+    #[allow(clippy::too_many_arguments)]
     fn repair(
         py: Python<'_>,
         path: PathBuf,
+        force: bool,
+        dry_run: bool,
+        accept_loss: bool,
         segment_bytes: Option<u64>,
         record_bytes_max: Option<u64>,
     ) -> PyResult<PyRepairReport> {
         let layout = layout(segment_bytes, false).or_raise(py)?;
         let options = Options { layout, record_bytes_max, ..Options::default() };
-        let wal::RepairReport { path, valid_end, cut_bytes, saved_to, damage } =
-            py.detach(|| wal::repair(&path, &options)).or_raise(py)?;
-        Ok(PyRepairReport(book::RepairReport { path, valid_end, cut_bytes, saved_to, damage }))
+        let how = Repair { force, dry_run, accept_loss };
+        py.detach(|| wal::repair(&path, &options, how)).or_raise(py).map(PyRepairReport)
     }
 
     #[staticmethod]
-    #[pyo3(signature = (source, target, *, record_bytes_max=None, progress=None))]
+    #[pyo3(signature = (source, target, *, segment_bytes=None, record_bytes_max=None,
+                        progress=None))]
     fn salvage(
         py: Python<'_>,
         source: PathBuf,
         target: PathBuf,
+        segment_bytes: Option<u64>,
         record_bytes_max: Option<u64>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<PySalvage> {
-        let options = Options { record_bytes_max, ..Options::default() };
+        let layout = layout(segment_bytes, false).or_raise(py)?;
+        let options = Options { layout, record_bytes_max, ..Options::default() };
         let report = Progress::run(py, progress, |progress| {
             wal::salvage(&source, &target, &options, |done, total| progress.call(done, total))
         });

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use deedbook::wal::{BackCursor, Cursor, Follow, Parts, RecordRef};
+use deedbook::wal::{self, Cursor, Follow, Parts, RecordRef, Reverse};
 use pyo3::basic::CompareOp;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
@@ -21,7 +21,7 @@ pub struct PyRecord {
 }
 
 impl PyRecord {
-    fn build(py: Python<'_>, lsn: u64, payload: &[u8]) -> Self {
+    pub fn build(py: Python<'_>, lsn: u64, payload: &[u8]) -> Self {
         Self { lsn, payload: PyBytes::new(py, payload).unbind() }
     }
 }
@@ -35,7 +35,7 @@ impl PyRecord {
 
     #[getter]
     fn next_lsn(&self, py: Python<'_>) -> u64 {
-        self.lsn + deedbook::wal::HEADER_BYTES + self.payload.as_bytes(py).len() as u64
+        wal::RecordRef { lsn: wal::Lsn(self.lsn), payload: self.payload.as_bytes(py) }.next_lsn().0
     }
 
     #[getter]
@@ -131,7 +131,7 @@ impl PayloadIterator {
 }
 
 #[pyclass(frozen, module = "deedbook")]
-pub struct BackRecords(pub Mutex<BackCursor>);
+pub struct BackRecords(pub Mutex<Reverse>);
 
 #[pymethods]
 impl BackRecords {

@@ -4,17 +4,15 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use deedbook::wal::{
-    Batches, Column, Lsn, Options, RecoveryReport, SalvageReport, SalvageRun, Split, Stats,
-    VerifyReport,
-};
+use deedbook::wal::{Batches, Column, Options, Wal};
+use deedbook::{RecoveryReport, SalvageReport, SalvageRun, Split, Stats, VerifyReport};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::batches::{BatchStream, checks, on_corrupt};
 use crate::errors::{OrRaise, invalid};
-use crate::reports::{PyDamage, damages, plain, report, text};
+use crate::reports::{PyDamage, PyLoss, damages, plain, report, text};
 
 report!(PyRecovery, "WalRecoveryReport", RecoveryReport, {
     verdict: &'static str = |report| report.verdict.name(),
@@ -30,6 +28,7 @@ report!(PyRecovery, "WalRecoveryReport", RecoveryReport, {
     mark: &'static str = |report| report.mark.name(),
     damage: Option<PyDamage> = |report| report.damage.clone().map(PyDamage),
     saved_to: Option<OsString> = |report| text(&report.saved_to),
+    loss: Option<PyLoss> = |report| report.loss.map(PyLoss),
     removed_segments: Vec<u64> = |report| report.removed_segments.clone(),
     finished_truncation: bool = |report| report.finished_truncation,
 });
@@ -38,25 +37,31 @@ report!(PyVerify, "WalVerifyReport", VerifyReport, {
     verdict: &'static str = |report| report.verdict.name(),
     ok: bool = |report| report.ok(),
     records: u64 = |report| report.records,
+    uncertain: u64 = |report| report.uncertain,
     bytes: u64 = |report| report.bytes,
-    bounds: Option<(u64, u64)> = |report| report.bounds.map(|(first, end)| (first.0, end.0)),
+    bounds: Option<(u64, u64)> = |report| report.bounds,
     valid_end: u64 = |report| report.valid_end,
     file_end: u64 = |report| report.file_end,
     durable_end: Option<u64> = |report| report.durable_end,
     lost_acknowledged: bool = |report| report.lost_acknowledged,
+    loss: Option<PyLoss> = |report| report.loss.map(PyLoss),
     damages: Vec<PyDamage> = |report| damages(&report.damages),
 });
 
 report!(PyRun, "WalSalvageRun", SalvageRun, {
-    source_lsn: u64 = |run| run.source_lsn.0,
-    lsn: u64 = |run| run.lsn.0,
+    source_lsn: u64 = |run| run.source_offset,
+    lsn: u64 = |run| run.offset,
     records: u64 = |run| run.records,
+    proved: bool = |run| run.proved,
 });
 
 report!(PySalvage, "WalSalvageReport", SalvageReport, {
     records: u64 = |report| report.records,
+    uncertain: u64 = |report| report.uncertain,
     runs: Vec<PyRun> = |report| report.runs.iter().copied().map(PyRun).collect(),
     damages: Vec<PyDamage> = |report| damages(&report.damages),
+    loss: Option<PyLoss> = |report| report.loss.map(PyLoss),
+    source_bytes: u64 = |report| report.source_bytes,
 });
 
 fn latency(stats: &Stats, q: f64) -> Option<f64> {
@@ -87,6 +92,8 @@ pub fn columns(py: Python<'_>, names: Option<Vec<String>>) -> PyResult<Vec<Colum
     names.iter().map(|name| Column::from_str(name).or_raise(py)).collect()
 }
 
+type Numbers = (OsString, u64, u64, Option<u64>, Option<u64>, Option<u64>);
+
 #[pyclass(frozen, eq, name = "WalSplit", module = "deedbook")]
 #[derive(PartialEq)]
 pub struct PyWalSplit(pub Split);
@@ -94,8 +101,31 @@ pub struct PyWalSplit(pub Split);
 #[pymethods]
 impl PyWalSplit {
     #[new]
-    fn new(path: PathBuf, lsn: u64, end: u64, records: Option<u64>) -> Self {
-        Self(Split { path, lsn: Lsn(lsn), end: Lsn(end), records })
+    #[pyo3(signature = (path, lsn, end, records, unacknowledged_from=None, known_end=None))]
+    fn new(
+        path: PathBuf,
+        lsn: u64,
+        end: u64,
+        records: Option<u64>,
+        unacknowledged_from: Option<u64>,
+        known_end: Option<u64>,
+    ) -> Self {
+        Self(Split { records, unacknowledged_from, known_end, ..Split::new(path, lsn, end) })
+    }
+
+    fn __getnewargs__(&self) -> Numbers {
+        let Split { offset, end, records, unacknowledged_from, known_end, .. } = self.0;
+        (self.path(), offset, end, records, unacknowledged_from, known_end)
+    }
+
+    #[getter]
+    fn unacknowledged_from(&self) -> Option<u64> {
+        self.0.unacknowledged_from
+    }
+
+    #[getter]
+    fn known_end(&self) -> Option<u64> {
+        self.0.known_end
     }
 
     #[getter]
@@ -105,12 +135,12 @@ impl PyWalSplit {
 
     #[getter]
     fn lsn(&self) -> u64 {
-        self.0.lsn.0
+        self.0.offset
     }
 
     #[getter]
     fn end(&self) -> u64 {
-        self.0.end.0
+        self.0.end
     }
 
     #[getter]
@@ -135,12 +165,13 @@ impl PyWalSplit {
         let on_corrupt = self::on_corrupt(py, on_corrupt)?;
         let check = checks(py, verify)?;
         let options = Options { record_bytes_max, ..Options::default() };
-        let cursor = py.detach(|| self.0.cursor(&options, on_corrupt, check)).or_raise(py)?;
+        let cursor =
+            py.detach(|| Wal::read_split(&self.0, &options, on_corrupt, check)).or_raise(py)?;
         Ok(BatchStream::new(Batches::new(cursor, columns, batch_rows, batch_bytes)))
     }
 
     fn __repr__(&self) -> String {
-        let Split { path, lsn, end, records } = &self.0;
+        let Split { path, offset: lsn, end, records, .. } = &self.0;
         let records = records.map_or("None".into(), |records| records.to_string());
         format!("WalSplit({path:?}, lsn={lsn}, end={end}, records={records})")
     }

@@ -1,12 +1,13 @@
-//! The event before a log's first one, from whoever knows it.
+//! The event before a log's first one, from whatever tells it.
 
 use std::path::Path;
 
-use super::format::{FIRST_AT, FORMAT};
+use super::header::in_header;
 use super::options::Options;
-use super::recover::{Findings, in_header};
-use super::tip::Tip;
+use super::packed::{FIRST_AT, FORMAT};
 use crate::error::{Error, ErrorKind, Result};
+use crate::log::extent::Extent;
+use crate::log::find_end::Findings;
 use crate::scan::Damage;
 use crate::sidecar::Mark;
 
@@ -17,25 +18,22 @@ pub fn epoch_in_name(dir: &Path) -> Option<u64> {
     name.parse().ok().filter(|_| canonical && name.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-pub fn epoch_of(
+/// The epoch of a log without deeds.
+pub fn epoch_of_empty(
     dir: &Path,
     options: &Options,
-    findings: &Findings,
     header_first: u64,
     mark: Option<&Mark>,
 ) -> u64 {
-    if findings.tip.records > 0 {
-        return findings.tip.first.saturating_sub(1);
-    }
-    let told = mark.filter(|mark| mark.records == 0).map(|mark| mark.first.saturating_sub(1));
+    let by_mark = mark.filter(|mark| mark.records == 0).map(|mark| mark.first.saturating_sub(1));
     let header = header_first.checked_sub(1);
     // The name before the rest: the directory of an empty log may have been renamed.
-    options.epoch.or_else(|| epoch_in_name(dir)).or(told).or(header).unwrap_or(0)
+    options.epoch.or_else(|| epoch_in_name(dir)).or(by_mark).or(header).unwrap_or(0)
 }
 
 /// Refuse an epoch asked for that is not the one of a log with deeds.
 pub fn check_epoch(options: &Options, findings: &Findings) -> Result<()> {
-    let Tip { first, records, .. } = findings.tip;
+    let Extent { first, records, .. } = findings.extent;
     match options.epoch {
         Some(asked) if records > 0 && asked.checked_add(1) != Some(first) => {
             let message = format!("first event {first}, but asked for epoch {asked}");
@@ -47,7 +45,7 @@ pub fn check_epoch(options: &Options, findings: &Findings) -> Result<()> {
 
 /// A first number in the header that contradicts the name of the directory.
 pub fn contradicts_name(dir: &Path, findings: &Findings) -> Option<Damage> {
-    let Tip { first, records, .. } = findings.tip;
+    let Extent { first, records, .. } = findings.extent;
     let named = epoch_in_name(dir).filter(|_| records > 0)?;
     let reason = format!("first event {first}, but the directory says epoch {named}");
     (named.checked_add(1) != Some(first)).then(|| in_header(FIRST_AT, reason))

@@ -1,313 +1,324 @@
-//! The bytes of the `packed` layout: constants, encode, parse. Pure, no I/O. All little-endian.
-//!
-//! ```text
-//! book.log   | mag 4 | ver 4 | fir 8 |  deed  |  deed  | ...
-//! deed       | len 8 | mug 4 | jam len-4 | crc 4 | let 8 |     whole size len + 20
-//! crc        CRC-32 of len, mug and jam; let repeats len
-//! ```
-//!
-//! Source: book-uip.md, "Header Format" and "Deed Format"; RULINGS.md, "Book".
+//! Book as a format of the engine: which files, what their header says, which number is first.
 
-use crate::checksum::{crc32, crc32_more};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::epoch::{check_epoch, contradicts_name, epoch_in_name, epoch_of_empty};
+use super::header::{Header, detect_other_layouts, in_header, lost_file, read_header};
+use super::options::Options;
+use super::packed::{
+    FIRST_AT, FORMAT, Frame, HEADER_BYTES, LOG_NAME, MUG_BYTES, Packed, encode_file_header,
+    parse_file_header,
+};
+use super::{Deed, DeedRef};
 use crate::error::{Error, ErrorKind, Result};
-use crate::scan::{Bad, Parse, Step};
+use crate::log::extent::Extent;
+use crate::log::find_end::{Findings, Known, find_end};
+use crate::log::format::{Format, Inspected};
+use crate::log::framing::Frame as _;
+use crate::log::options::Common;
+use crate::log::space::{Place, Space, base_of_tail};
+use crate::mode::{Depth, Mode};
+use crate::scan::{Bad, Damage, Stop, Verdict};
+use crate::sidecar::{LoadedMark, Mark, MarkFile, MarkUse, Settings, refuse_other_format};
+use crate::slice::part;
+use crate::storage::{Access, File, read_full, replace};
 
-/// Name of the format in errors.
-pub const FORMAT: &str = "book";
-/// File with the header and the deeds.
-pub const LOG_NAME: &str = "book.log";
-/// File with the metadata.
-pub const META_NAME: &str = "meta.bin";
-
-/// "BOOK" as an integer; on disk `4B 4F 4F 42`.
-pub const MAGIC: u32 = 0x424F_4F4B;
-/// The only version.
-pub const VERSION: u32 = 1;
-
-/// Offset of `fir_d` in the header.
-pub const FIRST_AT: u64 = 8;
-/// Size of the header; the first deed begins here.
-pub const HEADER_BYTES: u64 = 16;
-
-/// `len_d` counts the mug.
-pub const MUG_BYTES: u64 = 4;
-/// `len_d` and `mug_l`.
-pub const HEAD_BYTES: u64 = 12;
-/// `crc_w` and `let_d`.
-pub const TAIL_BYTES: u64 = 12;
-/// A deed's whole size less its `len_d`.
-pub const FRAMING_BYTES: u64 = HEAD_BYTES + TAIL_BYTES - MUG_BYTES;
-/// `let_d` is not 0, so of the zeros behind the last other byte at most 7 belong to a deed.
-const TRAILING_ZEROS_MAX: u64 = TAIL_BYTES - 4 - 1;
-
-/// Up to where a deed can reach if the bytes from `data_end` to `end` are zeros.
-pub fn reach(data_end: u64, end: u64) -> u64 {
-    data_end.saturating_add(TRAILING_ZEROS_MAX).min(end)
-}
-
-/// The default limit of `len_d`.
-pub const DEED_BYTES_MAX: u64 = 1 << 32;
-
-const _: () = assert!(FRAMING_BYTES == 20 && HEADER_BYTES == FIRST_AT + 8);
-
-/// The three incompatible layouts that share one magic and one version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
-    /// The specification's text: read and written.
-    Packed,
-    /// Two header slots, deeds from 8192; recognised, not supported yet.
-    Slots,
-    /// The C struct padding of January 2026; recognised, not supported yet.
-    Padded,
-}
-
-impl Layout {
-    /// `packed`, `slots` or `padded`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Packed => "packed",
-            Self::Slots => "slots",
-            Self::Padded => "padded",
-        }
-    }
-}
-
-fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
-    bytes.get(at..)?.first_chunk().copied()
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    array(bytes, at).map(u32::from_le_bytes)
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    array(bytes, at).map(u64::from_le_bytes)
-}
-
-/// The header of a log whose first event is `first` (0 until the first save).
-pub fn encode_header(first: u64) -> [u8; HEADER_BYTES as usize] {
-    let mut header = [0; HEADER_BYTES as usize];
-    let (magic, rest) = header.split_at_mut(4);
-    let (version, fir) = rest.split_at_mut(4);
-    magic.copy_from_slice(&MAGIC.to_le_bytes());
-    version.copy_from_slice(&VERSION.to_le_bytes());
-    fir.copy_from_slice(&first.to_le_bytes());
-    header
-}
-
-/// Read a header: the first event's number, 0 until the first save.
-pub fn parse_header(bytes: &[u8]) -> Result<u64> {
-    let bad = |what: String| Error::new(ErrorKind::NotALog, what).of(FORMAT);
-    let (Some(magic), Some(version), Some(first)) =
-        (u32_at(bytes, 0), u32_at(bytes, 4), u64_at(bytes, 8))
-    else {
-        let found = bytes.len();
-        return Err(bad(format!("{found} bytes, a book's header has {HEADER_BYTES}")));
-    };
-    if magic != MAGIC {
-        return Err(bad(format!("magic {magic:#010x}, a book has {MAGIC:#010x}")).offset_at(0));
-    }
-    if version != VERSION {
-        return Err(bad(format!("version {version}, known is {VERSION}")).offset_at(4));
-    }
-    Ok(first)
-}
-
-/// Write a deed's head in front of its jam.
-pub fn encode_head(mug: u32, jam_len: usize) -> [u8; HEAD_BYTES as usize] {
-    let mut head = [0; HEAD_BYTES as usize];
-    let (len, rest) = head.split_at_mut(8);
-    len.copy_from_slice(&(jam_len as u64 + MUG_BYTES).to_le_bytes());
-    rest.copy_from_slice(&mug.to_le_bytes());
-    head
-}
-
-/// Write a deed's tail behind its jam; returns the tail and its checksum.
-pub fn encode_tail(
-    head: &[u8; HEAD_BYTES as usize],
-    jam: &[u8],
-) -> ([u8; TAIL_BYTES as usize], u32) {
-    let crc = crc32_more(crc32(head), jam);
-    let mut tail = [0; TAIL_BYTES as usize];
-    let (sum, len) = tail.split_at_mut(4);
-    sum.copy_from_slice(&crc.to_le_bytes());
-    let (head_len, _) = head.split_at(8);
-    len.copy_from_slice(head_len);
-    (tail, crc)
-}
-
-/// Append a whole deed to `out`; returns its checksum.
-pub fn encode_deed(out: &mut Vec<u8>, mug: u32, jam: &[u8]) -> u32 {
-    let start = out.len();
-    out.reserve(jam.len() + (HEAD_BYTES + TAIL_BYTES) as usize);
-    out.extend_from_slice(&encode_head(mug, jam.len()));
-    out.extend_from_slice(jam);
-    // One pass over head and jam where they lie.
-    let crc = crc32(out.get(start..).unwrap_or_default());
-    out.extend_from_slice(&crc.to_le_bytes());
-    out.extend_from_slice(&(jam.len() as u64 + MUG_BYTES).to_le_bytes());
-    crc
-}
-
-/// What is known of an intact deed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Frame {
-    /// The mug as stored.
-    pub mug: u32,
-    /// The checksum as stored.
-    pub crc: u32,
-    /// Size of the jam in bytes.
-    pub jam_len: u64,
-}
-
-impl Frame {
-    /// The jam within the deed's bytes.
-    pub fn jam(self, deed: &[u8]) -> &[u8] {
-        let start = HEAD_BYTES as usize;
-        deed.get(start..start + self.jam_len as usize).unwrap_or_default()
-    }
-}
-
-/// The codec of the `packed` layout.
+/// The layout `packed` of one log.
 #[derive(Clone, Copy, Debug)]
-pub struct Packed {
-    /// Limit of `len_d`.
-    pub deed_bytes_max: u64,
-    /// Whether checksums are compared, or only lengths.
-    pub check: bool,
+pub struct BookFormat {
+    codec: Packed,
 }
 
-impl Packed {
-    /// The codec that compares checksums.
-    pub fn new(deed_bytes_max: u64) -> Self {
-        Self { deed_bytes_max, check: true }
+impl Format for BookFormat {
+    const NAME: &'static str = FORMAT;
+    const NOUN: &'static str = "deed";
+    const NUMBERED: bool = true;
+    const HEADER_BYTES: u64 = HEADER_BYTES;
+    type Framing = Packed;
+    type Options = Options;
+    type More = ();
+    type Ref<'a> = DeedRef<'a>;
+    type Owned = Deed;
+    #[cfg(feature = "arrow")]
+    type Column = super::columns::Column;
+
+    fn framing(&self) -> Packed {
+        self.codec
     }
-}
 
-fn bad(what: &'static str, found: u64, against: &'static str, expected: u64) -> Bad {
-    Bad { what, found, against, expected, framed_len: None }
-}
+    fn appending(&self, options: &Options) -> Packed {
+        Packed::new(options.deed_bytes_max)
+    }
 
-impl Parse for Packed {
-    type Frame = Frame;
+    fn common(options: &Options) -> Result<Common> {
+        options.check()?;
+        Ok(Common {
+            durability: options.durability,
+            recovery: options.recovery,
+            file_mode: options.file_mode,
+            slow_sync: options.slow_sync,
+            storage: options.storage.clone(),
+        })
+    }
 
-    const TRAILER_BYTES: usize = 8;
+    fn settings(&self) -> Settings {
+        let record_bytes_max = self.codec.deed_bytes_max;
+        Settings { format: FORMAT, segment_bytes: None, record_bytes_max }
+    }
 
     #[inline]
-    fn parse(&self, bytes: &[u8]) -> Step<Frame> {
-        let Some(len) = u64_at(bytes, 0) else {
-            return Step::NeedMore(HEAD_BYTES);
+    fn show(ordinal: Option<u64>, offset: u64, frame: Frame, record: &[u8]) -> DeedRef<'_> {
+        DeedRef { event: ordinal, offset, mug: frame.mug, jam: frame.payload(record) }
+    }
+
+    fn own(deed: DeedRef<'_>) -> Deed {
+        Deed { event: deed.event, mug: deed.mug, jam: deed.jam.to_vec() }
+    }
+
+    fn name_of(ordinal: Option<u64>, offset: u64) -> String {
+        match ordinal {
+            Some(event) => format!("deed {event}"),
+            None if offset == HEADER_BYTES => "the first deed".into(),
+            None => format!("deed at byte {offset}"),
+        }
+    }
+
+    fn bounds_of(extent: &Extent) -> (u64, u64) {
+        (extent.first, extent.next().saturating_sub(1))
+    }
+
+    fn place(options: &Options, path: &Path) -> Result<Place> {
+        let storage = &*options.storage;
+        if base_of_tail(path) == Some(LOG_NAME) && !storage.is_dir(path) {
+            return Ok(Place::tail(path));
+        }
+        let names_log = path.file_name().is_some_and(|name| name == LOG_NAME);
+        let dir = match path.parent() {
+            Some(parent) if names_log && !storage.is_dir(path) => parent,
+            _ => path,
         };
-        if len < MUG_BYTES {
-            return match (len, u32_at(bytes, 8)) {
-                (0, None) => Step::NeedMore(HEAD_BYTES),
-                (0, Some(0)) => Step::Blank,
-                _ => Step::Bad(bad("length", len, "minimum", MUG_BYTES)),
+        let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
+        Ok(Place::file_in(dir, LOG_NAME))
+    }
+
+    fn prepare(options: &Options, place: &Place, mode: Mode) -> Result<()> {
+        let log = &*place.log;
+        if let (Some(asked), Some(named)) = (options.epoch, epoch_in_name(&place.dir)) {
+            // What was written under another epoch could not be opened again.
+            if asked != named {
+                let message = format!("epoch {asked}, but the directory says {named}");
+                return Err(Error::new(ErrorKind::Contiguity, message).at(log));
+            }
+        }
+        match open_file(options, log, Access::Read) {
+            Err(e) if e.kind() == ErrorKind::Missing => Ok(()),
+            Ok(_) if mode == Mode::Create => {
+                Err(Error::io("create the log", log, io::ErrorKind::AlreadyExists.into()))
+            }
+            Ok(file) if file.len().map_err(|e| Error::io("open the log", log, e))? > 0 => {
+                let mark = load_mark(options, place)?.0;
+                let header = read_header(&*file, log, mark.as_ref(), Packed::new(u64::MAX >> 1));
+                header.map(drop)
+            }
+            Ok(_) => Ok(()),
+            Err(e) => Err(e),
+        }
+    }
+
+    fn exists(options: &Options, place: &Place) -> Result<bool> {
+        match open_file(options, &place.log, Access::Read) {
+            Ok(file) => {
+                Ok(!file.is_empty().map_err(|e| Error::io("open the log", &place.log, e))?)
+            }
+            Err(e) if e.kind() == ErrorKind::Missing => Ok(false),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Only if no mark says that there was one.
+    fn create(options: &Options, place: &Place) -> Result<()> {
+        if let Some(mark) = load_mark(options, place)?.0.filter(|mark| mark.records > 0) {
+            return Err(lost_file(&place.log, "the log is missing or empty", &mark));
+        }
+        replace(&*options.storage, &place.log, &encode_file_header(0), options.file_mode)
+            .map_err(|e| Error::io("create the log", &place.log, e))
+    }
+
+    fn inspect(
+        options: &Options,
+        place: &Place,
+        access: Access,
+        depth: Depth,
+    ) -> Result<Inspected<Self>> {
+        let log = &*place.log;
+        let fail = |e: io::Error| Error::io("read the log", log, e).of(FORMAT);
+        let file: Arc<dyn File> = match open_file(options, log, access) {
+            Err(e) if e.kind() == ErrorKind::Missing && !place.is_tail => {
+                refuse_other_format(&*options.storage, &place.dir, FORMAT)?;
+                return Err(e);
+            }
+            opened => Arc::from(opened?),
+        };
+        let settings = Settings::load(&*options.storage, &place.sidecar, FORMAT)?;
+        let kept = settings.map_or(0, |settings| settings.record_bytes_max);
+        let codec = Packed::new(options.deed_bytes_max.max(kept));
+        let format = Self { codec };
+        let end = file.len().map_err(fail)?;
+        let inspected = |space, findings, mark| Inspected {
+            format,
+            space,
+            findings,
+            mark,
+            settings,
+            mended: Vec::new(),
+            more: (),
+        };
+        if place.is_tail {
+            let space = Space::new(file, 0, end);
+            let known = Known { mark: None, damaged_mark: false, first: None, depth: Depth::Full };
+            let findings = find_end(&format, &space, known).map_err(fail)?;
+            let findings = Findings { numbered: false, ..findings };
+            return Ok(inspected(space, findings, None));
+        }
+        let (mark, damaged_mark) = load_mark(options, place)?;
+        let header = read_header(&*file, log, mark.as_ref(), codec)?;
+        let space = Space::new(file, HEADER_BYTES, end);
+        let first = Some(header.first).filter(|&first| first > 0);
+        let known = Known { mark, damaged_mark, first, depth };
+        let mut findings = find_end(&format, &space, known).map_err(fail)?;
+        let mark = mark.filter(|_| findings.mark_is_ours());
+        number(&mut findings, &header, mark.as_ref());
+        if let Some(damage) = contradicts_name(&place.dir, &findings) {
+            findings.verdict = Verdict::Corrupt;
+            findings.damage = Some(damage);
+        }
+        if mark.is_none() && findings.extent.records == 0 && depth != Depth::Begin {
+            detect_other_layouts(&*space.file, log, &findings)?;
+        }
+        if findings.extent.records == 0 && findings.verdict != Verdict::Corrupt {
+            let epoch = epoch_of_empty(&place.dir, options, header.first, mark.as_ref());
+            findings.extent.first = epoch.saturating_add(1);
+        }
+        Ok(inspected(space, findings, mark))
+    }
+
+    fn check_found(options: &Options, place: &Place, found: &Inspected<Self>) -> Result<()> {
+        check_epoch(options, &found.findings).map_err(|e| e.at(&place.log))
+    }
+
+    fn begin(&self, file: &dyn File, first: u64) -> io::Result<()> {
+        crate::storage::write_full(file, &encode_file_header(first), 0)
+    }
+
+    /// By its lengths, which must agree.
+    fn is_beyond_limit(
+        &self,
+        file: &dyn File,
+        at: u64,
+        why: Option<&Stop>,
+        end: u64,
+    ) -> io::Result<bool> {
+        let Some(Stop::Bad(Bad { what: "length", against: "limit", found, .. })) = why else {
+            return Ok(false);
+        };
+        let whole = found.checked_add(super::packed::FRAMING_BYTES);
+        let to = whole.and_then(|len| at.checked_add(len)).filter(|&to| to <= end);
+        let Some(trailer_at) = to.map(|to| to - 8) else { return Ok(false) };
+        let mut trailer = [0; 8];
+        let read = read_full(file, &mut trailer, trailer_at)?;
+        Ok(read == 8 && u64::from_le_bytes(trailer) == *found)
+    }
+
+    fn first_now(&self, file: &Arc<dyn File>, known: u64) -> Result<Option<u64>> {
+        let mut header = [0; HEADER_BYTES as usize];
+        let read = read_full(&**file, &mut header, 0)
+            .map_err(|e| Error::new(ErrorKind::Io, format!("cannot read the header: {e}")))?;
+        match parse_file_header(part(&header, ..read))? {
+            0 => Ok(None),
+            first => Ok(Some(first).or(Some(known))),
+        }
+    }
+}
+
+/// The number of the first deed, from header and mark: one rule for all that read.
+fn number(findings: &mut Findings, header: &Header, mark: Option<&Mark>) {
+    let records = findings.extent.records;
+    let marked = mark.filter(|mark| mark.records > 0).map(|mark| mark.first);
+    let mut corrupt = |damage: Damage| {
+        findings.verdict = Verdict::Corrupt;
+        findings.damage = Some(damage);
+    };
+    if let Some(damage) = &header.damage {
+        corrupt(damage.clone());
+    }
+    if let Some(first) = marked {
+        if header.damage.is_none() && header.first != first {
+            let reason = format!("first event {} in the header, {first} by the mark", header.first);
+            corrupt(in_header(FIRST_AT, reason));
+        }
+        findings.extent.first = first;
+        return;
+    }
+    if header.first == 0 && records > 0 && findings.mark == MarkUse::Used {
+        // The sector of the header never reached the disk, and the first save writes it first: none
+        // of this was acknowledged.
+        let start = findings.extent.start;
+        findings.extent = Extent::empty(0, start);
+        findings.blocks.clear();
+        findings.verdict = Verdict::Torn;
+        findings.damage = Some(Damage {
+            offset: start,
+            end: findings.file_end,
+            reason: "the first deed: no first event in the header".into(),
+            ..Damage::default()
+        });
+        return;
+    }
+    let damaged = records > 0 || findings.verdict == Verdict::Corrupt;
+    if header.first == 0 && damaged {
+        findings.numbered = false;
+        let reason = "first event 0 in the header, but deeds after it";
+        findings.verdict = Verdict::Corrupt;
+        findings.damage = Some(in_header(FIRST_AT, reason.into()));
+    } else if header.first.checked_add(records).is_none() {
+        findings.numbered = false;
+        let reason = format!("first event {} and {records} deeds, beyond 2^64", header.first);
+        findings.verdict = Verdict::Corrupt;
+        findings.damage = Some(in_header(FIRST_AT, reason));
+    }
+}
+
+fn open_file(options: &Options, log: &Path, access: Access) -> Result<Box<dyn File>> {
+    match options.storage.open(log, access) {
+        Err(e) if e.kind() == io::ErrorKind::InvalidInput => {
+            Err(Error::new(ErrorKind::NotALog, e.to_string()).of(FORMAT).at(log))
+        }
+        Err(e) => {
+            let doing = match access {
+                Access::Read => "open the log",
+                Access::Write => "open the log for writing",
             };
+            Err(Error::io(doing, log, e).of(FORMAT))
         }
-        if len > self.deed_bytes_max {
-            return Step::Bad(bad("length", len, "limit", self.deed_bytes_max));
-        }
-        let whole = len + FRAMING_BYTES;
-        let Some(deed) = usize::try_from(whole).ok().and_then(|whole| bytes.get(..whole)) else {
-            return Step::NeedMore(whole);
-        };
-        let (body, tail) = deed.split_at(deed.len() - TAIL_BYTES as usize);
-        let (Some(stored), Some(trailer), Some(mug)) =
-            (u32_at(tail, 0), u64_at(tail, 4), u32_at(body, 8))
-        else {
-            return Step::NeedMore(whole);
-        };
-        if trailer != len {
-            return Step::Bad(bad("length trailer", trailer, "length", len));
-        }
-        if self.check {
-            let crc = crc32(body);
-            if crc != stored {
-                let differ = bad("checksum", crc.into(), "stored", stored.into());
-                return Step::Bad(Bad { framed_len: Some(whole), ..differ });
-            }
-        }
-        Step::Record { frame: Frame { mug, crc: stored, jam_len: len - MUG_BYTES }, len: whole }
-    }
-
-    fn fits(&self, head: &[u8], trailer: &[u8]) -> Result<(), Bad> {
-        match (u64_at(head, 0), u64_at(trailer, 0)) {
-            (Some(len), Some(trailer)) if len != trailer => {
-                Err(bad("length trailer", trailer, "length", len))
-            }
-            _ => Ok(()),
-        }
+        Ok(file) => Ok(file),
     }
 }
 
-/// Whether the first deed, at byte 16, fits the `padded` layout: a head of 16 bytes with 4 of
-/// garbage, a tail of 16 with 4 of garbage, the checksum as in `packed`.
-pub fn looks_padded(bytes: &[u8]) -> bool {
-    let padded = || {
-        let len = u64_at(bytes, 0)?;
-        let jam_len = usize::try_from(len.checked_sub(MUG_BYTES)?).ok()?;
-        let jam = bytes.get(16..16usize.checked_add(jam_len)?)?;
-        let tail = bytes.get(16 + jam_len..)?;
-        let crc = crc32_more(crc32(bytes.get(..12)?), jam);
-        Some(u32_at(tail, 0)? == crc && u64_at(tail, 8)? == len)
-    };
-    padded().unwrap_or(false)
-}
-
-/// Whether the first or second header slot of the `slots` layout is intact.
-pub fn looks_slots(slot: &[u8]) -> bool {
-    let intact = || {
-        let magic = u32_at(slot, 0)? == MAGIC && u32_at(slot, 4)? == VERSION;
-        Some(magic && u32_at(slot, 44)? == crc32(slot.get(..44)?))
-    };
-    intact().unwrap_or(false)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_deed_has_the_golden_bytes() {
-        let mut deed = Vec::new();
-        encode_deed(&mut deed, 0x0102_0304, &[0x02]);
-        let golden = "0500000000000000040302010 2bc78ff010500000000000000".replace(' ', "");
-        let shown: String = deed.iter().map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!(shown, golden);
-        let Step::Record { frame, len } = Packed::new(DEED_BYTES_MAX).parse(&deed) else {
-            panic!("not read back");
-        };
-        assert_eq!((frame.mug, frame.jam(&deed), len), (0x0102_0304, &[2u8][..], 25));
-    }
-
-    #[test]
-    fn head_and_tail_apart_are_the_same_bytes() {
-        let (mut whole, jam) = (Vec::new(), vec![7; 300]);
-        let crc = encode_deed(&mut whole, 9, &jam);
-        let head = encode_head(9, jam.len());
-        let (tail, apart) = encode_tail(&head, &jam);
-        assert_eq!(whole, [&head[..], &jam, &tail].concat());
-        assert_eq!(crc, apart);
-    }
-
-    #[test]
-    fn lengths_are_checked_before_anything_is_asked_for() {
-        let codec = Packed { deed_bytes_max: 100, check: true };
-        let step = |len: u64| codec.parse(&[&len.to_le_bytes()[..], &[1; 40]].concat());
-        for len in [0u64, 1, 3, 101, u64::MAX] {
-            assert!(matches!(step(len), Step::Bad(_)), "{len}");
+/// The mark beside a log, and whether there is one that cannot be read.
+fn load_mark(options: &Options, place: &Place) -> Result<(Option<Mark>, bool)> {
+    let loaded = MarkFile::load(&*options.storage, &place.sidecar)
+        .map_err(|e| Error::io("read the mark", &place.log, e).of(FORMAT))?;
+    Ok(match loaded {
+        // Older marks do not say where a book begins, which is always the same.
+        LoadedMark::Mark(mark) => {
+            let start = if mark.start == 0 { HEADER_BYTES } else { mark.start };
+            (Some(Mark { start, ..mark }), false)
         }
-        assert_eq!(step(100), Step::NeedMore(120));
-        assert_eq!(codec.parse(&[0; 12]), Step::Blank);
-    }
-
-    #[test]
-    fn a_header_is_refused_with_both_values() {
-        let mut header = encode_header(1);
-        header[4] = 2;
-        let error = parse_header(&header).unwrap_err();
-        assert_eq!(error.to_string(), "version 2, known is 1 (byte 4)");
-        assert_eq!(parse_header(&[0; 15]).unwrap_err().kind(), ErrorKind::NotALog);
-    }
+        LoadedMark::Missing => (None, false),
+        LoadedMark::Damaged => (None, true),
+    })
 }
+
+const _: () = assert!(MUG_BYTES == 4);

@@ -1,148 +1,99 @@
 #![doc = include_str!("FORMAT.md")]
 
-mod back;
-mod background;
-mod batch;
 #[cfg(feature = "arrow")]
-mod batches;
-mod blocks;
-mod cursor;
+mod columns;
 mod epoch;
-mod follow;
 mod format;
-mod look;
-mod mend;
+mod header;
 mod meta;
-mod open;
 mod options;
-mod reader;
-mod recover;
-mod report;
-mod split;
-mod survey;
-mod sync;
-mod tail;
-mod tip;
-mod verify;
-mod writer;
+mod packed;
 
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread::Thread;
+use std::ops::RangeInclusive;
+use std::path::Path;
 
-use crate::commit::GroupCommit;
+use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
-use crate::scan::Damage;
-use crate::sidecar::{Index, MarkFile, WriterLock};
-use crate::storage::{File, FileId, fork_generation};
-use tip::Tip;
+use crate::locks::lock;
+use crate::log::append::Wanted;
+use crate::log::format::Inspected;
+use crate::log::report::{Repair, RepairReport, SalvageReport, VerifyReport};
+use crate::log::split::bytes_of;
+use crate::log::{Log, framing::Framing};
+use format::BookFormat;
+use packed::{FORMAT, FRAMING_BYTES, MUG_BYTES};
 
-pub use back::BackCursor;
-pub use batch::Batch;
+pub use crate::mode::{Mode, Recovery};
+pub use crate::scan::OnCorrupt;
+pub use crate::sidecar::MarkUse;
 #[cfg(feature = "arrow")]
-pub use batches::{Batches, Column};
-pub use cursor::{Cursor, DeedRef, OnCorrupt};
-pub use follow::Follow;
-pub use format::{DEED_BYTES_MAX, LOG_NAME, Layout, META_NAME, Packed};
-pub use mend::{repair, salvage};
+pub use columns::Column;
 pub use meta::{META_BYTES, Meta};
-pub use options::{Mode, Options, Recovery};
-pub use reader::{Deed, Iter};
-pub use recover::MarkUse;
-pub use report::{RecoveryReport, RepairReport, SalvageReport, SalvageRun, VerifyReport};
-pub use split::Split;
-pub use verify::verify;
+pub use options::Options;
+pub use packed::{DEED_BYTES_MAX, LOG_NAME, Layout, META_NAME, Packed};
 
 /// An open event log. Handles may be shared by threads; clones are the same handle.
-#[derive(Clone, Debug)]
-pub struct Book {
-    shared: Arc<Shared>,
-    _owner: Arc<Owner>,
+pub type Book = Log<BookFormat>;
+/// Walks forwards over [deeds](DeedRef).
+pub type Cursor = crate::log::cursor::Cursor<BookFormat>;
+/// Walks backwards over [deeds](DeedRef).
+pub type Reverse = crate::log::reverse::Reverse<BookFormat>;
+/// [Deeds](Deed) of a range as an iterator; ends after the first error.
+pub type Iter = crate::log::cursor::Iter<BookFormat>;
+/// Follows a book from a given event on.
+pub type Follow = crate::log::follow::Follow<BookFormat>;
+/// Encoded deeds, appended all or not at all by [`Book::append_batch`].
+pub type Batch = crate::log::batch::Batch<Packed>;
+/// A stream of Arrow record batches over a cursor.
+#[cfg(feature = "arrow")]
+pub type Batches = crate::log::arrow::Batches<BookFormat>;
+pub use crate::log::split::Split;
+
+/// One event of a book.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deed {
+    /// Its number; `None` only after damage that hid how many deeds are lost.
+    pub event: Option<u64>,
+    /// The mug as stored.
+    pub mug: u32,
+    /// The payload.
+    pub jam: Vec<u8>,
 }
 
-/// Held by every clone of a handle, but not by the thread that syncs in the background: with the
-/// last of them the log is closed, whatever that thread is doing.
-#[derive(Debug)]
-struct Owner(Arc<Shared>);
-
-#[derive(Debug)]
-struct Shared {
-    options: Options,
-    mode: Mode,
-    dir: PathBuf,
-    log_path: PathBuf,
-    codec: Packed,
-    file: Arc<dyn File>,
-    file_id: FileId,
-    /// Fork generation at opening.
-    born: u64,
-    closed: AtomicBool,
-    state: Mutex<State>,
-    index: Arc<Mutex<Index>>,
-    commits: GroupCommit,
-    durable_records: AtomicU64,
-    /// Whether anything is known of durability: always for a writer, with a mark for a reader.
-    durability_known: AtomicBool,
-    mark_file: Mutex<Option<MarkFile>>,
-    lock: Mutex<Option<WriterLock>>,
-    /// Held while the metadata is read, changed and written.
-    meta: Mutex<()>,
-    /// The thread that syncs every so often.
-    background: OnceLock<Thread>,
-    recovery: RecoveryReport,
+/// A deed, borrowed from its cursor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeedRef<'a> {
+    /// Its number; `None` only after damage that hid how many deeds are lost.
+    pub event: Option<u64>,
+    /// Its byte in the log.
+    pub offset: u64,
+    /// The mug as stored.
+    pub mug: u32,
+    /// The payload.
+    pub jam: &'a [u8],
 }
 
-/// What appends change.
-#[derive(Debug)]
-struct State {
-    tip: Tip,
-    epoch: u64,
-    /// `fir_d` as it stands in the file.
-    header_first: u64,
-    /// Size of the file: behind the last deed there may be zeros.
-    file_end: u64,
-    /// Whether space can be reserved ahead.
-    allocates: bool,
-    scratch: Vec<u8>,
-    /// Begin and running checksum of the index's open block; `None` if its begin was not seen.
-    block_start: u64,
-    block_sum: Option<u32>,
-    /// For a reader: damage behind the tip.
-    damage: Option<Damage>,
-}
-
-impl State {
-    /// Last event; the epoch while empty.
-    fn last(&self) -> u64 {
-        match self.tip.records {
-            0 => self.epoch,
-            records => self.tip.first + (records - 1),
-        }
+impl DeedRef<'_> {
+    /// Size in the log with its framing, bytes.
+    pub fn framed_len(&self) -> u64 {
+        self.jam.len() as u64 + MUG_BYTES + FRAMING_BYTES
     }
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+impl Batch {
+    /// An empty batch for deeds whose `len_d` is at most `deed_bytes_max`.
+    pub fn new(deed_bytes_max: u64) -> Self {
+        Self::with_framing(Packed::new(deed_bytes_max))
     }
 
-    fn index(&self) -> MutexGuard<'_, Index> {
-        self.index.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn forked(&self) -> bool {
-        self.born != fork_generation()
-    }
-}
-
-impl Drop for Owner {
-    fn drop(&mut self) {
-        // Nobody is left to be told; what was acknowledged is durable already.
-        let _ = self.0.finish();
+    /// Add a deed. The batch is unchanged if the deed is beyond the limit.
+    #[inline]
+    pub fn push(&mut self, mug: u32, jam: &[u8]) -> Result<()> {
+        self.push_tagged(mug, jam).map(drop)
     }
 }
 
+/// A book.
 impl Book {
     /// Open a book for reading.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
@@ -159,28 +110,12 @@ impl Book {
         Options::default().open(path, Mode::Append)
     }
 
-    /// Sync (unless the durability is none), cut the space reserved ahead, and release the lock.
-    /// Closing twice is fine.
-    pub fn close(&self) -> Result<()> {
-        if self.shared.forked() {
-            return Err(self.forked_error());
-        }
-        self.shared.finish()
-    }
-
-    /// Whether the handle is closed.
-    pub fn is_closed(&self) -> bool {
-        self.shared.closed.load(Ordering::Acquire)
-    }
-
     /// Directory of the book.
     pub fn path(&self) -> &Path {
-        &self.shared.dir
-    }
-
-    /// What the handle may do.
-    pub fn mode(&self) -> Mode {
-        self.shared.mode
+        match self.shared.place.is_tail {
+            true => &self.shared.place.log,
+            false => &self.shared.place.dir,
+        }
     }
 
     /// Layout on disk.
@@ -188,20 +123,193 @@ impl Book {
         Layout::Packed
     }
 
-    /// The options it was opened with.
-    pub fn options(&self) -> &Options {
-        &self.shared.options
+    /// First and last event, or `None` while empty.
+    pub fn bounds(&self) -> Result<Option<RangeInclusive<u64>>> {
+        if self.shared.place.is_tail {
+            return Ok(None);
+        }
+        let extent = self.numbered_extent()?;
+        Ok((extent.records > 0).then(|| extent.first..=extent.next() - 1))
     }
 
-    /// What opening found and did.
-    pub fn recovery(&self) -> &RecoveryReport {
-        &self.shared.recovery
+    /// Last event; the epoch while empty.
+    pub fn last(&self) -> Result<u64> {
+        Ok(self.numbered_extent()?.next().saturating_sub(1))
+    }
+
+    /// The last event before this log's first one.
+    pub fn epoch(&self) -> Result<u64> {
+        Ok(self.numbered_extent()?.first.saturating_sub(1))
+    }
+
+    /// Byte after the last deed.
+    pub fn end(&self) -> Result<u64> {
+        Ok(self.extent()?.end)
+    }
+
+    /// Byte up to which the log is known to be on stable storage; `None` for a reader that finds no
+    /// mark.
+    pub fn durable_end(&self) -> Result<Option<u64>> {
+        self.durable_offset()
+    }
+
+    /// Last event known to be on stable storage; the epoch if none is. `None` for a reader that
+    /// finds no mark.
+    pub fn durable_last(&self) -> Result<Option<u64>> {
+        let epoch = self.epoch()?;
+        Ok(self.durable_records()?.map(|records| epoch + records))
+    }
+
+    /// Return when the deed with that number is on stable storage: the next sync serves all that
+    /// wait, and if there is none, this call syncs.
+    pub fn wait_durable(&self, event: u64) -> Result<()> {
+        let shared = self.writable()?;
+        let extent = self.numbered_extent()?;
+        if extent.records == 0 || !(extent.first..extent.next()).contains(&event) {
+            let message = format!("no deed {event}, the log goes on with {}", extent.next());
+            return Err(shared.error(ErrorKind::OutOfRange, message));
+        }
+        self.wait_durable_at(shared.locate_ordinal(extent, event)?)
+    }
+
+    /// Append one deed and return its event number. When this returns, the deed survives the death
+    /// of the process, and with [`Durability::Always`] a power cut.
+    pub fn append(&self, mug: u32, jam: &[u8]) -> Result<u64> {
+        let shared = self.writable()?;
+        let appended = shared.append_one(mug, jam)?;
+        shared.after_append(appended.end)?;
+        Ok(appended.ordinal)
+    }
+
+    /// Append a batch with one write and return the first event number, all or nothing for the
+    /// caller that is told it succeeded. `event`: the number that the first deed must get. `epoch`:
+    /// the last event before this log, which an empty log takes over and any other must have.
+    ///
+    /// This is the specification's `u3_book_save`.
+    pub fn append_batch(
+        &self,
+        batch: &Batch,
+        event: Option<u64>,
+        epoch: Option<u64>,
+    ) -> Result<u64> {
+        let shared = self.writable()?;
+        let first = match epoch {
+            Some(epoch) => Some(self.first_after(epoch)?),
+            None => None,
+        };
+        let appended = shared.append_batch_at(batch, Wanted { ordinal: event, first })?;
+        if !batch.is_empty() {
+            shared.after_append(appended.end)?;
+        }
+        Ok(appended.ordinal)
+    }
+
+    /// The number of the first deed after an epoch, if this log can have it.
+    fn first_after(&self, epoch: u64) -> Result<u64> {
+        let extent = self.extent()?;
+        let refuse = |message| Err(self.shared.refused(ErrorKind::Contiguity, message));
+        let has = extent.first.saturating_sub(1);
+        if extent.records > 0 && has != epoch {
+            return refuse(format!("epoch {epoch}, the log has {has}"));
+        }
+        match epoch::epoch_in_name(&self.shared.place.dir) {
+            Some(named) if named != epoch => {
+                refuse(format!("epoch {epoch}, but the directory says {named}"))
+            }
+            _ => epoch.checked_add(1).ok_or_else(|| {
+                let message = format!("events after epoch {epoch}, beyond 2^64");
+                self.shared.refused(ErrorKind::TooLarge, message)
+            }),
+        }
+    }
+
+    /// Append a batch, but with [`Durability::Always`] leave the sync to the caller: for a long
+    /// series of batches that is acknowledged at its end.
+    pub fn append_unsynced(&self, batch: &Batch) -> Result<u64> {
+        let shared = self.writable()?;
+        let appended = shared.append_batch_at(batch, Wanted::default())?;
+        shared.after_append_unsynced(appended.end)?;
+        Ok(appended.ordinal)
+    }
+
+    /// Append one deed and sync, whatever the durability option.
+    pub fn commit(&self, mug: u32, jam: &[u8]) -> Result<u64> {
+        let shared = self.writable()?;
+        let appended = shared.append_one(mug, jam)?;
+        // Only up to this deed: others may have appended more since, which need not be waited for.
+        shared.sync_to(appended.end)?;
+        Ok(appended.ordinal)
+    }
+
+    /// The deed with that number.
+    pub fn read(&self, event: u64) -> Result<Deed> {
+        self.read_by_ordinal(event)
+    }
+
+    /// The deeds `start <= event < stop`, a snapshot of what is there now.
+    pub fn iter(&self, start: u64, stop: Option<u64>) -> Result<Iter> {
+        Ok(Iter::new(self.cursor(start, stop, OnCorrupt::Raise)?))
+    }
+
+    /// The deeds `start <= event < stop` without an allocation each, a snapshot of what is there
+    /// now; damage is raised, or passed over as far as the file goes.
+    pub fn cursor(&self, start: u64, stop: Option<u64>, on_corrupt: OnCorrupt) -> Result<Cursor> {
+        self.cursor_by_ordinal(start, stop, on_corrupt)
+    }
+
+    /// The deeds `start <= event < stop` backwards.
+    pub fn cursor_back(&self, start: u64, stop: Option<u64>) -> Result<Reverse> {
+        self.reverse_by_ordinal(start, stop)
+    }
+
+    /// Look for deeds that another process appended; returns the last event. A tail that is still
+    /// being written is left for the next time; damage is an error.
+    pub fn refresh(&self) -> Result<u64> {
+        self.refresh_extent()?;
+        self.last()
+    }
+
+    /// Follow the log from event `start` on (`None`: its first).
+    pub fn follow(&self, start: Option<u64>) -> Result<Follow> {
+        self.follow_ordinal(start.unwrap_or(0))
+    }
+
+    /// Cut the deeds `start <= event < stop` into parts of about `split_bytes` bytes. A log that
+    /// is damaged after its valid prefix gets one more part for what lies there.
+    pub fn splits(&self, split_bytes: u64, start: u64, stop: Option<u64>) -> Result<Vec<Split>> {
+        let snapshot = self.usable()?.snapshot();
+        let next = snapshot.extent.next();
+        if !snapshot.numbered {
+            let end = snapshot.extent.start;
+            return self.splits_over(split_bytes, end, end, true);
+        }
+        let reaches_end = stop.is_none_or(|stop| stop > next);
+        let (start, stop) =
+            (start.max(snapshot.extent.first), stop.map_or(next, |stop| stop.min(next)));
+        let (from, to) = bytes_of(&self.shared, &snapshot, start, stop)?;
+        self.splits_over(split_bytes, from, to, reaches_end)
+    }
+
+    /// Walk the deeds of a part with `start <= event < stop`.
+    pub fn read_split(
+        split: &Split,
+        options: &Options,
+        start: u64,
+        stop: Option<u64>,
+        on_corrupt: OnCorrupt,
+        check: bool,
+    ) -> Result<Cursor> {
+        let mut cursor = Self::cursor_of_split(split, options, on_corrupt, check, stop)?;
+        if split.ordinal.is_some_and(|first| first < start) {
+            cursor.skip_to(start)?;
+        }
+        Ok(cursor)
     }
 
     /// The metadata.
     pub fn meta(&self) -> Result<Meta> {
         let shared = self.usable()?;
-        Meta::read(&*shared.options.storage, &shared.dir)
+        Meta::read(&*shared.common.storage, &shared.place.dir)
     }
 
     /// Change the metadata fields that are `Some`, durably and all at once.
@@ -209,32 +317,69 @@ impl Book {
         let shared = self.usable()?;
         if shared.mode == Mode::Read {
             let error = Error::new(ErrorKind::ReadOnly, "opened for reading");
-            return Err(error.of(format::FORMAT).at(&shared.dir.join(META_NAME)));
+            return Err(error.of(FORMAT).at(&shared.place.dir.join(META_NAME)));
         }
-        let _changing = shared.meta.lock().unwrap_or_else(PoisonError::into_inner);
-        meta.save(&*shared.options.storage, &shared.dir, shared.options.file_mode)
+        let _changing = lock(&shared.exclusive);
+        meta.save(&*shared.common.storage, &shared.place.dir, shared.common.file_mode)
     }
 
     /// The bytes of one metadata key (`who`, `version`, `life`, `fake`); `None` where nothing was
     /// ever saved.
     pub fn read_meta(&self, key: &str) -> Result<Option<Vec<u8>>> {
         let shared = self.usable()?;
-        meta::read_key(&*shared.options.storage, &shared.dir, key)
+        meta::read_key(&*shared.common.storage, &shared.place.dir, key)
     }
+}
 
-    fn usable(&self) -> Result<&Shared> {
-        if self.shared.forked() {
-            return Err(self.forked_error());
-        }
-        if self.is_closed() {
-            let error = Error::new(ErrorKind::Closed, "the book is closed");
-            return Err(error.of(format::FORMAT).at(&self.shared.log_path));
-        }
-        Ok(&self.shared)
-    }
+/// Check every deed of a log. `progress` is called with bytes done and bytes in all, and what it
+/// fails with ends the check.
+pub fn verify(
+    path: impl AsRef<Path>,
+    options: &Options,
+    progress: impl FnMut(u64, u64) -> Result<()>,
+) -> Result<VerifyReport> {
+    crate::log::verify::verify::<BookFormat>(path.as_ref(), options, progress)
+}
 
-    fn forked_error(&self) -> Error {
-        let message = "opened before a fork, by the parent; open it anew in this process";
-        Error::new(ErrorKind::Forked, message).of(format::FORMAT).at(&self.shared.log_path)
+/// Cut a log after its valid prefix, after saving what is cut in `book.log.cut-OFFSET` beside it.
+/// A clean log stays as it is.
+pub fn repair(path: impl AsRef<Path>, options: &Options, how: Repair) -> Result<RepairReport> {
+    let cutting = Options { recovery: Recovery::Spec, ..options.clone() };
+    crate::log::repair::repair::<BookFormat>(path.as_ref(), options, cutting, how)
+}
+
+/// Copy every intact deed, and the metadata, to a new log; of an unacknowledged tail those before
+/// its first damage. Deeds after a gap get new numbers, because a packed log has no gaps; the report
+/// tells them. `progress` is called with bytes done and bytes in all, and what it fails with ends
+/// the copying.
+pub fn salvage(
+    source: impl AsRef<Path>,
+    target: impl AsRef<Path>,
+    options: &Options,
+    progress: impl FnMut(u64, u64) -> Result<()>,
+) -> Result<SalvageReport> {
+    let create = |found: &Inspected<BookFormat>| {
+        let first = found.findings.first().unwrap_or(1);
+        let copying = Options {
+            durability: Durability::Manual,
+            epoch: Some(first.saturating_sub(1)),
+            deed_bytes_max: found.format_limit(),
+            ..options.clone()
+        };
+        let copy = crate::log::salvage::create::<BookFormat>(target.as_ref(), copying)?;
+        let place = <BookFormat as crate::log::format::Format>::place(options, source.as_ref())?;
+        let meta = Meta::read(&*options.storage, &place.dir)?;
+        if meta != Meta::default() {
+            copy.save_meta(&meta)?;
+        }
+        Ok(copy)
+    };
+    crate::log::salvage::salvage(source.as_ref(), options, create, |mug| mug, progress)
+}
+
+impl Inspected<BookFormat> {
+    fn format_limit(&self) -> u64 {
+        let framing = crate::log::format::Format::framing(&self.format);
+        framing.record_bytes_max() - FRAMING_BYTES
     }
 }

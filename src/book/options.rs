@@ -2,13 +2,14 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Book;
-use super::format::{DEED_BYTES_MAX, FORMAT};
+use super::packed::{DEED_BYTES_MAX, FORMAT, MUG_BYTES};
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 pub use crate::mode::{Mode, Recovery};
-use crate::storage::{Disk, Storage, located};
+use crate::storage::{Disk, Storage};
 
 /// How a book is opened; see the fields.
 #[derive(Clone, Debug)]
@@ -18,12 +19,14 @@ pub struct Options {
     /// What opening for write does with a tail that is not clean.
     pub recovery: Recovery,
     /// Last event before this log's first one, for an empty log. By default the N of a directory
-    /// named `0iN` (any other is refused there), what an earlier handle was told, or 0.
+    /// named `0iN` (any other is refused there), what an earlier handle was given, or 0.
     pub epoch: Option<u64>,
     /// Limit of a deed's `len_d` (mug and jam), bytes.
     pub deed_bytes_max: u64,
     /// Unix permissions of new files, less the umask; the specification asks for 0644.
     pub file_mode: u32,
+    /// A sync that takes longer is logged and counted.
+    pub slow_sync: Duration,
     /// The file system.
     pub storage: Arc<dyn Storage>,
 }
@@ -36,6 +39,7 @@ impl Default for Options {
             epoch: None,
             deed_bytes_max: DEED_BYTES_MAX,
             file_mode: 0o644,
+            slow_sync: Duration::from_secs(1),
             storage: Arc::new(Disk),
         }
     }
@@ -49,14 +53,11 @@ impl Options {
 
     /// Open the book in a directory, or with a `book.log` named itself.
     pub fn open(&self, path: impl AsRef<Path>, mode: Mode) -> Result<Book> {
-        self.check()?;
-        let path = located(&*self.storage, path.as_ref());
-        let opened = path.and_then(|path| Book::open_with(&path, mode, self.clone()));
-        opened.map_err(|error| error.of(FORMAT))
+        Book::open_with(path.as_ref(), mode, self.clone())
     }
 
     pub(super) fn check(&self) -> Result<()> {
-        if self.deed_bytes_max < super::format::MUG_BYTES || self.deed_bytes_max > 1 << 62 {
+        if self.deed_bytes_max < MUG_BYTES || self.deed_bytes_max > 1 << 62 {
             let message = format!("deed limit {} bytes, from 4 to 2^62", self.deed_bytes_max);
             return Err(Error::new(ErrorKind::InvalidArgument, message).of(FORMAT));
         }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! header   0 magic 4   4 version 4   8 seed 4   12 crc 4 (of bytes 0..12)
-//! entry    0 ordinal 8  (of the record behind the block)   8 offset 8  (of that record)
+//! entry    0 ordinal 8  (of the record after the block)   8 offset 8  (of that record)
 //!         16 sum 4      (CRC-32 of the block's bytes, 0 if unknown)
 //!         20 chain 4    (CRC-32 of bytes 0..20, going on from the chain of the entry before)
 //! ```
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::checksum::{crc32, crc32_more};
-use crate::storage::{Access, File, Storage, read_full, replace, write_full};
+use crate::storage::{Access, File, Storage, read_full, write_full};
 
 const INDEX_NAME: &str = "index";
 const MAGIC: &[u8; 4] = b"DBIX";
@@ -23,14 +23,14 @@ const VERSION: u32 = 1;
 const HEADER_BYTES: u64 = 16;
 const ENTRY_BYTES: u64 = 24;
 /// Bytes of records per entry, at least.
-pub const BLOCK_BYTES: u64 = 64 << 10;
+pub const INDEX_BLOCK_BYTES: u64 = 64 << 10;
 /// Entries held in memory before they are written.
 const PENDING_MAX: usize = 1024;
 
 /// The end of one block of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Ordinal of the record behind the block.
+    /// Ordinal of the record after the block.
     pub ordinal: u64,
     /// Byte of that record.
     pub offset: u64,
@@ -67,12 +67,14 @@ pub struct Index {
     path: PathBuf,
     file: Option<Arc<dyn File>>,
     seed: u32,
-    /// Entries in the file that count, and the chain behind the last of them.
+    /// Entries in the file that count, and the chain after the last of them.
     written: u64,
     written_chain: u32,
     pending: Vec<Entry>,
     /// Byte at which the last block ends, 0 without blocks.
     last_offset: u64,
+    /// Whether the last flush failed.
+    failed: bool,
 }
 
 impl Index {
@@ -86,6 +88,7 @@ impl Index {
             written_chain: 0,
             pending: Vec::new(),
             last_offset: 0,
+            failed: false,
         }
     }
 
@@ -134,7 +137,7 @@ impl Index {
         self.last_offset = 0;
     }
 
-    /// Number of entries that describe the log up to byte `end`, and the chain behind the last of
+    /// Number of entries that describe the log up to byte `end`, and the chain after the last of
     /// them, for the mark. Only entries that are in the file count.
     pub fn summary_at(&self, end: u64) -> (u64, u32) {
         let last = match self.last_offset <= end {
@@ -156,13 +159,9 @@ impl Index {
     }
 
     /// Number of entries.
+    #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> u64 {
         self.written + self.pending.len() as u64
-    }
-
-    /// Whether there are no entries.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Byte at which the last block ends, 0 without blocks.
@@ -181,20 +180,25 @@ impl Index {
         self.pending.len() >= PENDING_MAX
     }
 
-    /// Write the entries still in memory. Advisory: a failure leaves them in memory.
+    /// Write the entries still in memory. Advisory: a failure leaves them in memory, and is logged
+    /// once.
     pub fn flush(&mut self, storage: &dyn Storage, mode: u32) {
-        if !self.pending.is_empty() {
-            let _ = self.try_flush(storage, mode);
+        if self.pending.is_empty() {
+            return;
+        }
+        match self.try_flush(storage, mode) {
+            Ok(()) => self.failed = false,
+            Err(e) if !std::mem::replace(&mut self.failed, true) => {
+                log::warn!(target: "deedbook", "cannot store the index: {e} ({})", self.path.display());
+            }
+            Err(_) => {}
         }
     }
 
     fn try_flush(&mut self, storage: &dyn Storage, mode: u32) -> io::Result<()> {
         let file = match &self.file {
             Some(file) => file.clone(),
-            None => {
-                replace(storage, &self.path, &encode_header(self.seed), mode)?;
-                Arc::from(storage.open(&self.path, Access::Write)?)
-            }
+            None => self.begin_file(storage, mode)?,
         };
         let mut bytes = Vec::with_capacity(self.pending.len() * ENTRY_BYTES as usize);
         let mut chain = self.written_chain;
@@ -209,6 +213,19 @@ impl Index {
         self.written_chain = chain;
         self.pending.clear();
         Ok(())
+    }
+
+    /// Not durably, which appends would have to wait for: what a crash leaves of it is not believed.
+    fn begin_file(&self, storage: &dyn Storage, mode: u32) -> io::Result<Arc<dyn File>> {
+        let file: Arc<dyn File> = match storage.open(&self.path, Access::Write) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                Arc::from(storage.create_new(&self.path, mode)?)
+            }
+            opened => Arc::from(opened?),
+        };
+        file.set_len(0)?;
+        write_full(&*file, &encode_header(self.seed), 0)?;
+        Ok(file)
     }
 
     /// Read entry `i`, held against the chain of the one before.
@@ -257,13 +274,13 @@ impl Index {
         best
     }
 
-    /// The first entry at or behind a byte of the log.
+    /// The first entry at or after a byte of the log.
     pub fn first_from(&self, offset: u64) -> Option<Entry> {
         let next = self.last_where(|entry| entry.offset < offset).map_or(0, |(i, _)| i + 1);
         self.entry(next).filter(|entry| entry.offset >= offset)
     }
 
-    /// Forget the entries behind a byte of the log, because the log is cut there.
+    /// Forget the entries after a byte of the log, because the log is cut there.
     pub fn cut(&mut self, end: u64) {
         let last = self.last_where(|entry| entry.offset <= end);
         let keep = last.map_or(0, |(i, _)| i + 1);

@@ -15,6 +15,7 @@ use std::io;
 use std::path::Path;
 
 use crate::checksum::crc32;
+use crate::slice::part;
 use crate::storage::{Access, File, FileId, Storage, read_full, replace, write_full};
 
 const MARK_NAME: &str = "mark";
@@ -31,14 +32,14 @@ const CRC_AT: usize = SLOT_BYTES - 4;
 pub struct Mark {
     /// Whether the writer closed the log: the file ends at `end`.
     pub closed: bool,
-    /// Whether marks are made durable with every sync: nothing behind `end` was acknowledged, not
+    /// Whether marks are made durable with every sync: nothing after `end` was acknowledged, not
     /// even before a power cut that took newer marks.
     pub exact: bool,
     /// Ordinal of the first record, or of the one to come.
     pub first: u64,
     /// Number of durable records.
     pub records: u64,
-    /// Byte behind the last durable record.
+    /// Byte after the last durable record.
     pub end: u64,
     /// Byte of the last durable record.
     pub last_offset: u64,
@@ -58,7 +59,7 @@ pub struct Mark {
 
 /// The mark as found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum LoadedMark {
     /// The newest intact slot.
     Mark(Mark),
     /// No file.
@@ -156,18 +157,18 @@ pub struct MarkFile {
 
 impl MarkFile {
     /// Read the newest intact slot.
-    pub fn load(storage: &dyn Storage, sidecar: &Path) -> io::Result<Found> {
+    pub fn load(storage: &dyn Storage, sidecar: &Path) -> io::Result<LoadedMark> {
         match storage.open(&sidecar.join(MARK_NAME), Access::Read) {
             Ok(file) => Ok(match Self::newest(&*file)? {
-                Some((_, mark)) => Found::Mark(mark),
-                None => Found::Damaged,
+                Some((_, mark)) => LoadedMark::Mark(mark),
+                None => LoadedMark::Damaged,
             }),
             Err(e) => match e.kind() {
-                io::ErrorKind::NotFound => Ok(Found::Missing),
+                io::ErrorKind::NotFound => Ok(LoadedMark::Missing),
                 // Advisory: what is no file, or not for us to read, is as good as not there.
                 io::ErrorKind::InvalidInput
                 | io::ErrorKind::NotADirectory
-                | io::ErrorKind::PermissionDenied => Ok(Found::Damaged),
+                | io::ErrorKind::PermissionDenied => Ok(LoadedMark::Damaged),
                 // But a broken disk must not make a torn log look corrupt.
                 _ => Err(e),
             },
@@ -211,9 +212,9 @@ impl MarkFile {
     fn newest(file: &dyn File) -> io::Result<Option<(u64, Mark)>> {
         let mut bytes = [0; SLOT_STRIDE as usize + SLOT_BYTES];
         let read = read_full(file, &mut bytes, 0)?;
-        let there = bytes.get(..read).unwrap_or_default();
-        let second = there.get(SLOT_STRIDE as usize..).unwrap_or_default();
-        let slots = [Mark::decode(there), Mark::decode(second)];
+        let there = part(&bytes, ..read);
+        let second = there.get(SLOT_STRIDE as usize..).and_then(Mark::decode);
+        let slots = [Mark::decode(there), second];
         Ok(slots.into_iter().flatten().max_by_key(|(seq, _)| *seq))
     }
 }
@@ -231,17 +232,17 @@ mod tests {
     fn a_torn_store_leaves_the_mark_before() {
         let storage = Memory::new();
         let dir = Path::new("/.deedbook");
-        assert_eq!(MarkFile::load(&storage, dir).unwrap(), Found::Missing);
+        assert_eq!(MarkFile::load(&storage, dir).unwrap(), LoadedMark::Missing);
         let mut file = MarkFile::reset(&storage, dir, &mark(0), 0o600).unwrap();
         for records in 1..=5 {
             file.store(&mark(records)).unwrap();
-            assert_eq!(MarkFile::load(&storage, dir).unwrap(), Found::Mark(mark(records)));
+            assert_eq!(MarkFile::load(&storage, dir).unwrap(), LoadedMark::Mark(mark(records)));
         }
         let raw = storage.open(&dir.join(MARK_NAME), Access::Write).unwrap();
         raw.write_at(&[0xff], SLOT_STRIDE + 30).unwrap();
-        assert_eq!(MarkFile::load(&storage, dir).unwrap(), Found::Mark(mark(4)));
+        assert_eq!(MarkFile::load(&storage, dir).unwrap(), LoadedMark::Mark(mark(4)));
         raw.write_at(&[0xff], 30).unwrap();
-        assert_eq!(MarkFile::load(&storage, dir).unwrap(), Found::Damaged);
+        assert_eq!(MarkFile::load(&storage, dir).unwrap(), LoadedMark::Damaged);
     }
 
     #[test]
@@ -252,6 +253,6 @@ mod tests {
         file.store(&mark(1)).unwrap();
         let mut again = MarkFile::open(&storage, dir).unwrap();
         again.store(&mark(2)).unwrap();
-        assert_eq!(MarkFile::load(&storage, dir).unwrap(), Found::Mark(mark(2)));
+        assert_eq!(MarkFile::load(&storage, dir).unwrap(), LoadedMark::Mark(mark(2)));
     }
 }

@@ -1,16 +1,21 @@
 //! What we add beside a log, all of it in the subdirectory `.deedbook/`: mark, index, lock.
 //!
-//! It is advisory. Deleting it is always safe and costs time only.
+//! Mark, index, settings and lock are advisory: deleting them is safe and costs time only. Not
+//! derived are the consumers of a write-ahead log, and the note of a loss.
 //!
 //! ```text
-//! mark    2 slots of 512 bytes  how far the log is known to be on stable storage
-//! index   16 + 24 n bytes       every n-th record's ordinal and offset, a checksum per block
-//! lock    text                  process id of the writer
+//! mark      2 slots of 512 bytes  how far the log is known to be on stable storage
+//! index     16 + 24 n bytes       every n-th record's ordinal and offset
+//! settings  text                  format, limits, size of a segment
+//! lock      text                  process id of the writer
+//! loss      text                  acknowledged records that a repair found missing
 //! ```
 
 mod index;
 mod lock;
+mod loss;
 mod mark;
+mod settings;
 
 use std::ffi::OsStr;
 use std::io;
@@ -19,9 +24,11 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, ErrorKind, Result};
 use crate::storage::Storage;
 
-pub use index::{BLOCK_BYTES, Entry, Index};
+pub use index::{Entry, INDEX_BLOCK_BYTES, Index};
 pub use lock::WriterLock;
-pub use mark::{Found, Mark, MarkFile, MarkUse};
+pub use loss::Loss;
+pub use mark::{LoadedMark, Mark, MarkFile, MarkUse};
+pub use settings::{Settings, is_absence};
 
 /// Name of the subdirectory.
 pub const SIDECAR_NAME: &str = ".deedbook";

@@ -299,6 +299,21 @@ impl File for DiskFile {
         return std::os::windows::fs::FileExt::seek_read(&self.file, buf, offset);
     }
 
+    #[cfg(target_os = "linux")]
+    #[allow(unsafe_code)]
+    fn data_from(&self, offset: u64) -> io::Result<u64> {
+        use std::os::fd::AsRawFd;
+        let Ok(at) = libc::off_t::try_from(offset) else { return Ok(offset) };
+        // SAFETY: a system call on a descriptor that is open for as long as `self.file`; nothing
+        // here reads or writes at the position that it moves.
+        match unsafe { libc::lseek(self.file.as_raw_fd(), at, libc::SEEK_DATA) } {
+            found if found >= 0 => Ok(found as u64),
+            _ if io::Error::last_os_error().raw_os_error() == Some(libc::ENXIO) => Ok(u64::MAX),
+            // Not every file system tells.
+            _ => Ok(offset),
+        }
+    }
+
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<usize> {
         #[cfg(target_os = "linux")]
         if lock(&self.prealloc).write(&self.file, buf, offset)? {

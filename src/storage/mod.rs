@@ -11,6 +11,7 @@ mod mapped_writes;
 mod memory;
 #[cfg(target_os = "linux")]
 mod prealloc;
+pub(crate) mod segmented;
 #[cfg(feature = "sim")]
 pub mod sim;
 
@@ -79,6 +80,11 @@ pub trait File: Send + Sync + fmt::Debug {
     }
     /// Read at most `buf.len()` bytes; 0 only at the end of the file.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
+    /// The first byte from `offset` on that may not be a zero: files may have holes, which need not
+    /// be read.
+    fn data_from(&self, offset: u64) -> io::Result<u64> {
+        Ok(offset)
+    }
     /// Write at most `buf.len()` bytes; they survive the death of the process.
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<usize>;
     /// Cut the file, or extend it with zeros.

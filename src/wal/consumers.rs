@@ -12,10 +12,12 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
-use super::format::{FORMAT, Lsn};
+use super::format::WalFormat;
+use super::record::{FORMAT, Lsn};
 use super::{Shared, Wal};
 use crate::checksum::crc32;
 use crate::error::{Error, ErrorKind, Result};
+use crate::slice::part;
 use crate::storage::{Access, read_full, replace};
 
 const CONSUMERS_NAME: &str = "consumers";
@@ -28,7 +30,7 @@ impl Wal {
         self.usable()?.consumers()
     }
 
-    /// Note, durably, that a consumer needs the record at `lsn` and all behind it. The LSN must be
+    /// Note, durably, that a consumer needs the record at `lsn` and all after it. The LSN must be
     /// the beginning of a record, or the log's end.
     pub fn set_consumer(&self, name: &str, lsn: Lsn) -> Result<()> {
         let shared = self.writable()?;
@@ -39,8 +41,8 @@ impl Wal {
             return Err(shared.refused(ErrorKind::InvalidArgument, message));
         }
         shared.change_consumers(|shared, consumers| {
-            let tip = shared.state().tip;
-            shared.locate(tip, lsn)?;
+            let extent = shared.state().extent;
+            shared.locate_offset(extent, lsn.0)?;
             consumers.insert(name.to_string(), lsn);
             Ok(())
         })
@@ -55,12 +57,12 @@ impl Wal {
     }
 }
 
-impl Shared {
+impl Shared<WalFormat> {
     fn change_consumers(
         &self,
         change: impl FnOnce(&Self, &mut BTreeMap<String, Lsn>) -> Result<()>,
     ) -> Result<()> {
-        let _changing = crate::locks::lock(&self.consumers);
+        let _changing = crate::locks::lock(&self.exclusive);
         self.check_open()?;
         let before = self.consumers()?;
         let mut consumers = before.clone();
@@ -73,8 +75,8 @@ impl Shared {
 
     fn store_consumers(&self, consumers: &BTreeMap<String, Lsn>) -> Result<()> {
         let path = self.consumers_path();
-        let options = &self.options;
-        replace(&*options.storage, &path, encode(consumers).as_bytes(), options.file_mode)
+        let common = &self.common;
+        replace(&*common.storage, &path, encode(consumers).as_bytes(), common.file_mode)
             .map_err(|e| Error::io("store the consumers", &path, e).of(FORMAT))
     }
 
@@ -109,13 +111,13 @@ impl Shared {
     pub(super) fn consumers(&self) -> Result<BTreeMap<String, Lsn>> {
         let path = self.consumers_path();
         let fail = |e| Error::io("read the consumers", &path, e).of(FORMAT);
-        let file = match self.options.storage.open(&path, Access::Read) {
+        let file = match self.common.storage.open(&path, Access::Read) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
             file => file.map_err(fail)?,
         };
         let mut bytes = vec![0; file.len().map_err(fail)?.min(FILE_BYTES_MAX) as usize];
         let read = read_full(&*file, &mut bytes, 0).map_err(fail)?;
-        decode(bytes.get(..read).unwrap_or_default()).ok_or_else(|| {
+        decode(part(&bytes, ..read)).ok_or_else(|| {
             let message = "the consumers' file is damaged: who needs which records is not known; \
                            set them anew after removing it";
             Error::new(ErrorKind::Corrupt, message).of(FORMAT).at(&path)

@@ -1,263 +1,676 @@
-//! The bytes of a write-ahead log: constants, names, encode, parse. Pure, no I/O. Little-endian.
-//!
-//! ```text
-//! record    | crc 4 | length 4 | payload length |       whole size length + 8
-//! crc       CRC-32C of length and payload
-//! head      | offset 8 | crc 4 |                        CRC-32C of the offset
-//! segments  %020d.wal: segment k holds the log's bytes k S up to (k + 1) S
-//! ```
-//!
-//! Source: wal-db-format.md, "Record layout", "Segments", "Prefix truncation"; RULINGS.md, "WAL".
+//! Write-ahead logs as a format of the engine: which files, where the head is, what a crash left of
+//! a truncation.
 
-use std::ffi::OsStr;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
 
-use crate::checksum::{crc32c, crc32c_more};
-use crate::error::{Durable, Error, ErrorKind, Result};
-use crate::scan::{Bad, Parse, Step};
+use super::files::{
+    Head, Segments, check_segments, head_marker, indices, names_segment, segment_bytes_of,
+    store_head_marker, stored_sum,
+};
+use super::intent::{Intent, Left};
+use super::options::{Layout, Options};
+use super::record::{
+    Codec, FORMAT, Frame, HEADER_BYTES, Lsn, RECORD_BYTES_MAX, SEGMENT_BYTES, segment_name,
+};
+use super::{Record, RecordRef};
+use crate::checksum::crc32c_more;
+use crate::error::{Error, ErrorKind, Result};
+use crate::log::extent::Extent;
+use crate::log::find_end::{Findings, Known, find_end};
+use crate::log::format::{Format, Inspected};
+use crate::log::framing::Frame as _;
+use crate::log::options::Common;
+use crate::log::report::RecoveryReport;
+use crate::log::space::{Beyond, Place, Space, base_of_tail};
+use crate::mode::Depth;
+use crate::scan::{Bad, Damage, Scanned, Scanner, Stop, Verdict, find_intact};
+use crate::sidecar::{LoadedMark, Mark, MarkFile, MarkUse, Settings, refuse_other_format};
+use crate::slice::{part, part_mut};
+use crate::storage::segmented::{Segmented, remove};
+use crate::storage::{Access, File, read_full, replace};
 
-/// Name of the format in errors.
-pub const FORMAT: &str = "wal";
-/// File with the offset of the first record, once a prefix was dropped.
-pub const HEAD_NAME: &str = "head";
+/// The codec and the files of one log.
+#[derive(Clone, Debug)]
+pub struct WalFormat {
+    codec: Codec,
+    layout: Layout,
+    segments: Option<Arc<Segmented>>,
+}
 
-/// Offset of `length` in a record.
-const LENGTH_AT: usize = 4;
-/// Size of a record's header; the payload follows.
-pub const HEADER_BYTES: u64 = 8;
-/// Size of the head marker.
-pub const HEAD_BYTES: usize = 12;
+/// What a look at the files found that opening must deal with.
+#[derive(Debug, Default)]
+pub struct More {
+    /// Segments below the head that a crash brought back.
+    stale: Vec<u64>,
+    /// The head is known from the mark alone.
+    head_lost: bool,
+    /// A truncation of the end was begun: everything from there on is to be cut.
+    cut_begun: bool,
+    /// What lies where such an intent would is none, or another log's.
+    foreign_cut: bool,
+    /// The files say something that cutting does not mend.
+    only_readable: Option<String>,
+}
 
-/// The default limit of a payload.
-pub const RECORD_BYTES_MAX: u64 = 64 << 20;
-/// The default size of a segment.
-pub const SEGMENT_BYTES: u64 = 64 << 20;
+impl WalFormat {
+    /// Where the log's bytes lie.
+    pub fn layout(&self) -> Layout {
+        self.layout
+    }
 
-const _: () = assert!(HEADER_BYTES == LENGTH_AT as u64 + 4 && HEAD_BYTES == 8 + 4);
+    /// Its segments, if it has any.
+    pub fn segments(&self) -> Option<&Arc<Segmented>> {
+        self.segments.as_ref()
+    }
 
-/// A log sequence number: the byte at which a record begins.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Lsn(pub u64);
-
-impl std::fmt::Display for Lsn {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.fmt(f)
+    /// Limit of a payload that the log was created with.
+    pub fn record_bytes_max(&self) -> u64 {
+        self.codec.record_bytes_max
     }
 }
 
-impl From<u64> for Lsn {
-    fn from(offset: u64) -> Self {
-        Self(offset)
-    }
-}
+impl Format for WalFormat {
+    const NAME: &'static str = FORMAT;
+    const NOUN: &'static str = "record";
+    const NUMBERED: bool = false;
+    type Framing = Codec;
+    type Options = Options;
+    type More = More;
+    type Ref<'a> = RecordRef<'a>;
+    type Owned = Record;
+    #[cfg(feature = "arrow")]
+    type Column = super::columns::Column;
 
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
-}
-
-/// The name of segment `index`.
-pub fn segment_name(index: u64) -> String {
-    format!("{index:020}.wal")
-}
-
-/// The index in a segment's name; anything else in the directory is not ours to look at.
-pub fn segment_index(name: &OsStr) -> Option<u64> {
-    let digits = name.to_str()?.strip_suffix(".wal")?;
-    let canonical = digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit());
-    digits.parse().ok().filter(|_| canonical)
-}
-
-/// The head marker of an offset.
-pub fn encode_head(offset: u64) -> [u8; HEAD_BYTES] {
-    let mut marker = [0; HEAD_BYTES];
-    let (body, crc) = marker.split_at_mut(8);
-    body.copy_from_slice(&offset.to_le_bytes());
-    crc.copy_from_slice(&crc32c(body).to_le_bytes());
-    marker
-}
-
-/// The offset in a head marker; `Err` says what is wrong with it.
-pub fn parse_head(bytes: &[u8]) -> Result<u64, String> {
-    let (Some(body), Some(stored)) = (bytes.first_chunk::<8>(), u32_at(bytes, 8)) else {
-        return Err(format!("{} bytes, a head marker has {HEAD_BYTES}", bytes.len()));
-    };
-    if bytes.len() != HEAD_BYTES {
-        return Err(format!("{} bytes, a head marker has {HEAD_BYTES}", bytes.len()));
-    }
-    match crc32c(body) {
-        crc if crc == stored => Ok(u64::from_le_bytes(*body)),
-        crc => Err(format!("checksum {crc:08x}, stored {stored:08x}")),
-    }
-}
-
-/// A record's header, and its checksum.
-pub fn encode_header(payload: &[u8]) -> ([u8; HEADER_BYTES as usize], u32) {
-    let length = (payload.len() as u32).to_le_bytes();
-    let sum = crc32c_more(crc32c(&length), payload);
-    let mut header = [0; HEADER_BYTES as usize];
-    let (crc, len) = header.split_at_mut(LENGTH_AT);
-    crc.copy_from_slice(&sum.to_le_bytes());
-    len.copy_from_slice(&length);
-    (header, sum)
-}
-
-/// Append a whole record to `out`; returns its checksum.
-#[inline]
-pub fn encode_record(out: &mut Vec<u8>, payload: &[u8]) -> u32 {
-    let (header, sum) = encode_header(payload);
-    out.reserve(payload.len() + header.len());
-    out.extend_from_slice(&header);
-    out.extend_from_slice(payload);
-    sum
-}
-
-/// Refuse a payload beyond the limit.
-#[inline]
-pub fn check_len(len: usize, record_bytes_max: u64) -> Result<()> {
-    if len as u64 <= record_bytes_max {
-        return Ok(());
-    }
-    let message = format!("record of {len} bytes, limit {record_bytes_max}");
-    Err(Error::new(ErrorKind::TooLarge, message).of(FORMAT).with_durable(Durable::No))
-}
-
-/// What is known of an intact record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Frame {
-    /// The checksum as stored.
-    pub crc: u32,
-    /// Size of the payload in bytes.
-    pub payload_len: u32,
-}
-
-impl Frame {
-    /// Size in the log with the header, bytes.
-    pub fn framed_len(self) -> u64 {
-        HEADER_BYTES + u64::from(self.payload_len)
+    fn framing(&self) -> Codec {
+        self.codec
     }
 
-    /// The payload within the record's bytes.
-    pub fn payload(self, record: &[u8]) -> &[u8] {
-        record.get(HEADER_BYTES as usize..self.framed_len() as usize).unwrap_or_default()
+    fn appending(&self, options: &Options) -> Codec {
+        Codec::new(options.record_bytes_max.unwrap_or(self.codec.record_bytes_max))
     }
-}
 
-/// The codec of records.
-#[derive(Clone, Copy, Debug)]
-pub struct Codec {
-    /// Limit of a payload, bytes.
-    pub record_bytes_max: u64,
-    /// Whether checksums are compared.
-    pub check: bool,
-}
-
-impl Codec {
-    /// The codec that compares checksums.
-    pub fn new(record_bytes_max: u64) -> Self {
-        Self { record_bytes_max, check: true }
+    fn common(options: &Options) -> Result<Common> {
+        options.check()?;
+        Ok(Common {
+            durability: options.durability,
+            recovery: options.recovery,
+            file_mode: options.file_mode,
+            slow_sync: options.slow_sync,
+            storage: options.storage.clone(),
+        })
     }
-}
 
-impl Parse for Codec {
-    type Frame = Frame;
+    fn settings(&self) -> Settings {
+        Settings {
+            format: FORMAT,
+            segment_bytes: self.layout.segment_bytes(),
+            record_bytes_max: self.codec.record_bytes_max,
+        }
+    }
 
     #[inline]
-    fn parse(&self, bytes: &[u8]) -> Step<Frame> {
-        let (Some(stored), Some(payload_len)) = (u32_at(bytes, 0), u32_at(bytes, LENGTH_AT)) else {
-            return Step::NeedMore(HEADER_BYTES);
+    fn show(_ordinal: Option<u64>, offset: u64, frame: Frame, record: &[u8]) -> RecordRef<'_> {
+        RecordRef { lsn: Lsn(offset), payload: frame.payload(record) }
+    }
+
+    fn own(record: RecordRef<'_>) -> Record {
+        Record { lsn: record.lsn, payload: record.payload.to_vec() }
+    }
+
+    fn name_of(_ordinal: Option<u64>, offset: u64) -> String {
+        format!("record at lsn {offset}")
+    }
+
+    fn bounds_of(extent: &Extent) -> (u64, u64) {
+        (extent.start, extent.last_offset)
+    }
+
+    fn place(options: &Options, path: &Path) -> Result<Place> {
+        let storage = &*options.storage;
+        let single = match storage.is_dir(path) {
+            true => false,
+            false => match storage.open(path, Access::Read) {
+                Ok(_) => true,
+                Err(e) if e.kind() == io::ErrorKind::InvalidInput => {
+                    return Err(Error::new(ErrorKind::NotALog, e.to_string()).at(path));
+                }
+                // What lies beside a file that is gone says that there was one.
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                    options.layout == Some(Layout::Single)
+                        || storage.is_dir(&Place::file(path).sidecar)
+                }
+                Err(e) => return Err(Error::io("open the log", path, e)),
+            },
         };
-        if stored == 0 && payload_len == 0 {
-            return Step::Blank;
+        if single && base_of_tail(path).is_some() {
+            return Ok(Place::tail(path));
         }
-        let length = u64::from(payload_len);
-        if length > self.record_bytes_max {
-            return Step::Bad(Bad {
-                what: "length",
-                found: length,
-                against: "limit",
-                expected: self.record_bytes_max,
-                framed_len: None,
-            });
+        let asked = options.layout.map(Layout::name);
+        let has = if single { "single" } else { "segmented" };
+        if asked.is_some_and(|asked| asked != has) {
+            let message = format!("layout {} asked for, the log is {has}", asked.unwrap_or(""));
+            return Err(Error::new(ErrorKind::InvalidArgument, message).at(path));
         }
-        let whole = HEADER_BYTES + length;
-        let Some(record) = bytes.get(..whole as usize) else {
-            return Step::NeedMore(whole);
+        if !storage.is_dir(path) && names_segment(path) {
+            let message = "a segment of a log; name its directory";
+            return Err(Error::new(ErrorKind::InvalidArgument, message).at(path));
+        }
+        let log = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        Ok(if single { Place::file(log) } else { Place::directory(log) })
+    }
+
+    fn exists(options: &Options, place: &Place) -> Result<bool> {
+        let storage = &*options.storage;
+        if !place.single {
+            let marker = head_marker(storage, place)?;
+            return Ok(!indices(storage, place)?.is_empty() || marker != Head::Absent);
+        }
+        match storage.open(&place.log, Access::Read) {
+            Ok(_) => Ok(true),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(e) => Err(Error::io("open the log", &place.log, e)),
+        }
+    }
+
+    /// Only if no mark says that there was one.
+    fn create(options: &Options, place: &Place) -> Result<()> {
+        let storage = &*options.storage;
+        if let Some(mark) = load_mark(options, place)?.0.filter(|mark| mark.end > 0) {
+            return Err(lost_log(place, &mark));
+        }
+        let layout = match place.single {
+            true => Layout::Single,
+            false => options.layout.unwrap_or_default(),
         };
-        if self.check {
-            let crc = crc32c(record.get(LENGTH_AT..).unwrap_or_default());
-            if crc != stored {
-                return Step::Bad(Bad {
-                    what: "checksum",
-                    found: crc.into(),
-                    against: "stored",
-                    expected: stored.into(),
-                    framed_len: None,
-                });
+        let settings = Settings {
+            format: FORMAT,
+            segment_bytes: layout.segment_bytes(),
+            record_bytes_max: options.record_bytes_max.unwrap_or(RECORD_BYTES_MAX),
+        };
+        settings.store(storage, &place.sidecar, options.file_mode)?;
+        let first = match place.single {
+            true => place.log.clone(),
+            false => place.dir.join(segment_name(0)),
+        };
+        replace(storage, &first, &[], options.file_mode)
+            .map_err(|e| Error::io("create the log", &first, e))
+    }
+
+    fn inspect(
+        options: &Options,
+        place: &Place,
+        access: Access,
+        depth: Depth,
+    ) -> Result<Inspected<Self>> {
+        let storage = &*options.storage;
+        let settings = Settings::load(storage, &place.sidecar, FORMAT)?;
+        check_layout(settings, options.layout, &place.log)?;
+        let asked = options.record_bytes_max;
+        let limit = settings.map_or(asked.unwrap_or(RECORD_BYTES_MAX), |settings| {
+            settings.record_bytes_max.max(asked.unwrap_or(0))
+        });
+        let (mark, damaged_mark) = match place.is_tail {
+            true => (None, false),
+            false => load_mark(options, place)?,
+        };
+        let codec = Codec::new(limit);
+        let look = Look { options, place, access, depth, codec, settings, mark, damaged_mark };
+        match place.single {
+            true => look.single(),
+            false => look.segmented(),
+        }
+    }
+
+    fn check_found(options: &Options, place: &Place, found: &Inspected<Self>) -> Result<()> {
+        if let (Some(why), Access::Write) = (&found.more.only_readable, access_of(found)) {
+            return Err(Error::new(ErrorKind::Corrupt, why.clone()).of(FORMAT).at(&place.log));
+        }
+        if access_of(found) == Access::Read {
+            return Ok(());
+        }
+        check_size_is_proved(found, options, &place.log)
+    }
+
+    fn sync_from(&self, file: &dyn File, offset: u64) -> io::Result<()> {
+        match &self.segments {
+            Some(segments) => segments.sync_from(offset),
+            None => file.sync_data(),
+        }
+    }
+
+    /// By its checksum.
+    fn is_beyond_limit(
+        &self,
+        file: &dyn File,
+        at: u64,
+        why: Option<&Stop>,
+        end: u64,
+    ) -> io::Result<bool> {
+        let Some(Stop::Bad(Bad { what: "length", found, .. })) = why else {
+            return Ok(false);
+        };
+        if HEADER_BYTES + found > end.saturating_sub(at) {
+            return Ok(false);
+        }
+        let mut header = [0; HEADER_BYTES as usize];
+        read_full(file, &mut header, at)?;
+        let (stored, length) = header.split_at(4);
+        let (mut crc, mut left) = (crc32c_more(0, length), *found);
+        let mut at = at + HEADER_BYTES;
+        let mut block = vec![0; left.min(1 << 20) as usize];
+        while left > 0 {
+            let want = left.min(block.len() as u64) as usize;
+            let read = read_full(file, part_mut(&mut block, ..want), at)?;
+            if read == 0 {
+                return Ok(false);
             }
+            crc = crc32c_more(crc, part(&block, ..read));
+            (at, left) = (at + read as u64, left - read as u64);
         }
-        Step::Record { frame: Frame { crc: stored, payload_len }, len: whole }
+        Ok(stored == crc.to_le_bytes())
+    }
+
+    fn has_orphans(&self) -> bool {
+        self.segments.as_ref().is_some_and(|segments| segments.has_orphans())
+    }
+
+    fn set_orphans_aside(&self) -> io::Result<()> {
+        self.segments.as_ref().map_or(Ok(()), |segments| segments.set_orphans_aside())
+    }
+
+    /// The head marker again where only the mark still knows it; and what a crash brought back below
+    /// the head goes again, oldest first, once the head is durable.
+    fn before_cut(
+        &self,
+        options: &Options,
+        place: &Place,
+        more: &More,
+        extent: &Extent,
+        report: &mut RecoveryReport,
+    ) -> Result<()> {
+        if more.head_lost {
+            store_head_marker(options, place, extent.start)?;
+        }
+        report.removed_segments = more.stale.clone();
+        if more.stale.is_empty() {
+            return Ok(());
+        }
+        let storage = &*options.storage;
+        let sync = || {
+            let synced = storage.sync_dir(&place.dir);
+            synced.map_err(|e| Error::io("sync the directory", &place.dir, e))
+        };
+        sync()?;
+        for index in &more.stale {
+            let path = place.dir.join(segment_name(*index));
+            remove(storage, &path).map_err(|e| Error::io("remove the segment", &path, e))?;
+        }
+        log::warn!(
+            target: "deedbook",
+            "removed {} segments below the head, byte {} ({})",
+            more.stale.len(), extent.start, place.log.display(),
+        );
+        sync()
+    }
+
+    fn cut_begun(more: &More) -> bool {
+        more.cut_begun
+    }
+
+    fn after_cut(
+        &self,
+        options: &Options,
+        place: &Place,
+        more: &More,
+        report: &mut RecoveryReport,
+    ) -> Result<()> {
+        // A foreign one before anything is appended that it might come to fit.
+        if more.cut_begun || more.foreign_cut {
+            Intent::clear(options, &place.sidecar)?;
+        }
+        report.finished_truncation = more.cut_begun;
+        Ok(())
+    }
+
+    fn head_now(options: &Options, place: &Place) -> Result<Option<u64>> {
+        Ok(match head_marker(&*options.storage, place)? {
+            Head::At(head) => Some(head),
+            _ => None,
+        })
+    }
+
+    fn adopt(&self, found: &Self) {
+        if let (Some(segments), Some(found)) = (&self.segments, &found.segments) {
+            segments.adopt(found);
+        }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The error of a log that is not there.
+fn missing(place: &Place) -> Error {
+    let message = match place.single {
+        true => "no such file",
+        false => "no log: the directory has no segments",
+    };
+    Error::new(ErrorKind::Missing, message).at(&place.log)
+}
 
-    fn hex(bytes: &[u8]) -> String {
-        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-    }
+/// The error of a log that is gone while its mark says what was in it.
+fn lost_log(place: &Place, mark: &Mark) -> Error {
+    let message = format!(
+        "lost acknowledged records: the log is missing or empty, {} records up to byte {} were \
+         acknowledged; if it was removed on purpose, or an older copy restored, remove .deedbook \
+         beside it",
+        mark.records, mark.end
+    );
+    Error::new(ErrorKind::LostRecords, message).of(FORMAT).at(&place.log).offset_at(0)
+}
 
-    #[test]
-    fn records_have_the_golden_bytes() {
-        for (payload, header) in [
-            (&b""[..], "c74b674800000000"),
-            (b"hello", "a1b1174e05000000"),
-            (b"tail", "8d303fe204000000"),
-            (b"\0", "9919637d01000000"),
-            (b"123456789", "78d2175709000000"),
-        ] {
-            let mut record = Vec::new();
-            encode_record(&mut record, payload);
-            assert_eq!(hex(record.get(..8).unwrap()), header);
-            let Step::Record { frame, len } = Codec::new(100).parse(&record) else {
-                panic!("not read back");
-            };
-            assert_eq!((frame.payload(&record), len), (payload, record.len() as u64));
+/// Refuse a layout that is not the log's.
+fn check_layout(settings: Option<Settings>, asked: Option<Layout>, log: &Path) -> Result<()> {
+    let kept = settings.and_then(|settings| settings.segment_bytes);
+    match (asked.and_then(Layout::segment_bytes), kept) {
+        (Some(asked), Some(has)) if asked != has => {
+            let message = format!("segment size {asked} asked for, the log has {has}");
+            Err(Error::new(ErrorKind::InvalidArgument, message).at(log))
         }
+        _ => Ok(()),
     }
+}
 
-    #[test]
-    fn heads_have_the_golden_bytes() {
-        for (offset, golden) in [
-            (0, "00000000000000008ab2288c"),
-            (329, "49010000000000008d2c2cf5"),
-            (1 << 32, "000000000100000032186d51"),
-            (u64::MAX, "ffffffffffffffffc74b6748"),
-        ] {
-            assert_eq!(hex(&encode_head(offset)), golden);
-            assert_eq!(parse_head(&encode_head(offset)), Ok(offset));
+/// The mark beside a log, and whether there is one that cannot be read.
+fn load_mark(options: &Options, place: &Place) -> Result<(Option<Mark>, bool)> {
+    let loaded = MarkFile::load(&*options.storage, &place.sidecar)
+        .map_err(|e| Error::io("read the mark", &place.sidecar, e).of(FORMAT))?;
+    Ok(match loaded {
+        LoadedMark::Mark(mark) => (Some(mark), false),
+        LoadedMark::Missing => (None, false),
+        LoadedMark::Damaged => (None, true),
+    })
+}
+
+struct Look<'a> {
+    options: &'a Options,
+    place: &'a Place,
+    access: Access,
+    depth: Depth,
+    codec: Codec,
+    settings: Option<Settings>,
+    mark: Option<Mark>,
+    damaged_mark: bool,
+}
+
+impl Look<'_> {
+    fn single(&self) -> Result<Inspected<WalFormat>> {
+        let log = &self.place.log;
+        let opened = self.options.storage.open(log, self.access);
+        let gone = opened.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::NotFound);
+        match self.mark.filter(|mark| gone && mark.end > 0) {
+            Some(mark) => return Err(lost_log(self.place, &mark)),
+            None if gone => return Err(missing(self.place)),
+            None => {}
         }
-        assert!(parse_head(&[0; 12]).unwrap_err().contains("checksum"));
-        assert!(parse_head(&[0; 11]).unwrap_err().contains("11 bytes"));
+        let file: Arc<dyn File> = Arc::from(opened.map_err(|e| Error::io("open the log", log, e))?);
+        let end = file.len().map_err(|e| Error::io("look at the log", log, e))?;
+        let format = WalFormat { codec: self.codec, layout: Layout::Single, segments: None };
+        self.at(format, Space::new(file, 0, end), Vec::new())
     }
 
-    #[test]
-    fn lengths_are_checked_before_anything_is_asked_for() {
-        let codec = Codec::new(100);
-        let step = |len: u32| codec.parse(&[&[1; 4], &len.to_le_bytes()[..], &[1; 40]].concat());
-        assert!(matches!(step(101), Step::Bad(_)));
-        assert!(matches!(step(u32::MAX), Step::Bad(_)));
-        assert_eq!(step(100), Step::NeedMore(108));
-        assert_eq!(codec.parse(&[0; 8]), Step::Blank);
-    }
-
-    #[test]
-    fn only_the_grammar_names_a_segment() {
-        let index = |name: &str| segment_index(OsStr::new(name));
-        assert_eq!(index(&segment_name(7)), Some(7));
-        assert_eq!(index("18446744073709551615.wal"), Some(u64::MAX));
-        for name in ["7.wal", "head", "0000000000000000007.wal", "99999999999999999999.wal"] {
-            assert_eq!(index(name), None, "{name}");
+    fn segmented(&self) -> Result<Inspected<WalFormat>> {
+        let (place, storage) = (self.place, &*self.options.storage);
+        let indices = indices(storage, place)?;
+        let marker = head_marker(storage, place)?;
+        if indices.is_empty() && marker == Head::Absent {
+            refuse_other_format(storage, &place.dir, FORMAT)?;
+            return Err(match self.mark.filter(|mark| mark.end > 0) {
+                Some(mark) => lost_log(place, &mark),
+                None => missing(place),
+            });
         }
-        assert_eq!(index("+0000000000000000007.wal"), None);
+        let told = self.options.layout.and_then(Layout::segment_bytes);
+        let kept = self.settings.and_then(|settings| settings.segment_bytes);
+        let segment_bytes = match told.or(kept) {
+            Some(bytes) => bytes,
+            None => segment_bytes_of(place, storage, &indices, SEGMENT_BYTES)?,
+        };
+        let why = match marker {
+            Head::At(head) => return self.with_head(&indices, head, segment_bytes),
+            Head::Absent => "there is no head marker".to_string(),
+            Head::Damaged(why) => format!("the head marker is damaged: {why}"),
+        };
+        // What the marker said may still be known to the mark, if that is this log's.
+        if let Some(mark) = self.mark.filter(|mark| mark.start > 0)
+            && let Ok(mut found) = self.with_head(&indices, mark.start, segment_bytes)
+            && found.findings.mark == MarkUse::Used
+        {
+            found.more.head_lost = true;
+            found.mended.push(Damage {
+                offset: mark.start,
+                end: mark.start,
+                reason: format!("{why}; the mark says that the log begins at byte {}", mark.start),
+                next_intact: Some(mark.start),
+                next_proved: true,
+                ..Damage::default()
+            });
+            return Ok(found);
+        }
+        let first = indices.first().copied().unwrap_or(0);
+        if first == 0 {
+            return self.with_head(&indices, 0, segment_bytes);
+        }
+        // Where the first record begins is not known: what is intact can be read all the same.
+        let message = format!(
+            "{why}, and {} is missing: where the first record begins is not known",
+            segment_name(0)
+        );
+        let start = first.saturating_mul(segment_bytes).min(1 << 62);
+        let mut found = self.with_head(&indices, start, segment_bytes)?;
+        refuse_writing(&mut found, message);
+        Ok(found)
     }
+
+    fn with_head(
+        &self,
+        indices: &[u64],
+        head: u64,
+        segment_bytes: u64,
+    ) -> Result<Inspected<WalFormat>> {
+        let storage = &self.options.storage;
+        let found = check_segments(self.place, &**storage, indices, head, segment_bytes)?;
+        let Segments { extent, end, stale, gap, only_readable } = found;
+        let segments = Arc::new(Segmented::new(
+            storage.clone(),
+            &self.place.dir,
+            segment_name,
+            segment_bytes,
+            self.access,
+            self.options.file_mode,
+            extent,
+        ));
+        let beyond = match gap.is_some() && self.access == Access::Read {
+            true => {
+                let (whole, end) = segments
+                    .with_orphans()
+                    .map_err(|e| Error::io("look at the segments", &self.place.dir, e))?;
+                Some(Beyond { file: Arc::new(whole), end })
+            }
+            false => None,
+        };
+        let layout = Layout::Segmented { segment_bytes };
+        let format = WalFormat { codec: self.codec, layout, segments: Some(segments.clone()) };
+        let space = Space {
+            file: segments,
+            start: head,
+            end,
+            gap: gap.clone(),
+            beyond,
+            piece_bytes: Some(segment_bytes),
+        };
+        let mut found = self.at(format, space, stale)?;
+        if let Some(gap) = gap.filter(|_| only_readable) {
+            if self.options.layout.is_some() {
+                // By a size that the caller named: perhaps it is another log's.
+                return Err(Error::new(ErrorKind::Corrupt, gap).at(&self.place.log));
+            }
+            refuse_writing(&mut found, gap);
+        }
+        Ok(found)
+    }
+
+    fn at(
+        &self,
+        format: WalFormat,
+        mut space: Space,
+        stale: Vec<u64>,
+    ) -> Result<Inspected<WalFormat>> {
+        let Self { place, codec, depth, damaged_mark, settings, .. } = *self;
+        let fail = |e: io::Error| Error::io("read the log", &place.log, e).of(FORMAT);
+        let whole_end = space.end;
+        let left = Intent::load(&*self.options.storage, &place.sidecar)?;
+        let intent = match left {
+            Left::Intent(intent) if is_ours(&space, codec, &intent).map_err(fail)? => Some(intent),
+            _ => None,
+        };
+        if let Some(intent) = &intent {
+            space.end = intent.end.min(whole_end);
+            space.gap = None;
+            space.beyond = None;
+        }
+        let above = |mark: &Mark| intent.is_some_and(|intent| mark.end > intent.end);
+        let mark = self.mark.filter(|mark| !above(mark));
+        let known = Known { mark, damaged_mark, first: None, depth };
+        let findings = find_end(&format, &space, known).map_err(fail)?;
+        space.end = whole_end;
+        // The next mark takes over the index of one that is used.
+        let renumbered = findings.mark == MarkUse::Used && !findings.numbered_by_mark;
+        let without_index = |mark| Mark { index_entries: 0, index_chain: 0, ..mark };
+        let mark = mark.filter(|_| findings.mark_is_ours());
+        let more = More {
+            stale,
+            head_lost: false,
+            cut_begun: intent.is_some(),
+            foreign_cut: intent.is_none() && left != Left::Absent,
+            only_readable: None,
+        };
+        let mark = mark.map(|mark| if renumbered { without_index(mark) } else { mark });
+        let found = Inspected { format, space, findings, mark, settings, mended: Vec::new(), more };
+        if depth != Depth::Begin {
+            check_is_log(place, &found)?;
+        }
+        Ok(found)
+    }
+}
+
+/// What the files say is damage that no cut mends.
+fn refuse_writing(found: &mut Inspected<WalFormat>, why: String) {
+    let findings = &mut found.findings;
+    findings.verdict = Verdict::Corrupt;
+    let (offset, end) = (findings.extent.end, findings.file_end);
+    let damage = findings.damage.get_or_insert_with(|| Damage { offset, end, ..Damage::default() });
+    if !damage.reason.contains(&why) {
+        damage.reason = match damage.reason.is_empty() {
+            true => why.clone(),
+            false => format!("{why}; {}", damage.reason),
+        };
+    }
+    found.more.only_readable = Some(why);
+}
+
+fn access_of(found: &Inspected<WalFormat>) -> Access {
+    match found.format.segments() {
+        Some(segments) => segments.access(),
+        None => Access::Read,
+    }
+}
+
+/// Refuse what is no log at all: nothing in it is intact, and nothing beside it says that it is ours.
+/// It is something that was named by mistake, and opening it for writing must not cut it away as a
+/// torn tail.
+fn check_is_log(place: &Place, found: &Inspected<WalFormat>) -> Result<()> {
+    let Findings { extent, verdict, data_end, .. } = &found.findings;
+    let known = place.is_tail || found.settings.is_some() || found.findings.mark_is_ours();
+    let nothing = extent.records == 0 && *data_end > extent.start && *verdict == Verdict::Torn;
+    if known || !nothing {
+        return Ok(());
+    }
+    let why = found.findings.damage.as_ref().map(|damage| damage.reason.clone());
+    let why = why.unwrap_or_default();
+    let message = format!(
+        "not a write-ahead log: no intact record, and nothing in .deedbook says that it is one: {why}"
+    );
+    Err(Error::new(ErrorKind::NotALog, message).of(FORMAT).at(&place.log).offset_at(extent.start))
+}
+
+/// Whether the intent was made for this log: the same file that begins at the same byte with the same
+/// record, and has the one that is to be the last. Of a log that is to be emptied the first record may
+/// be gone already, or torn if it never was durable, but no other one can have come in its place.
+fn is_ours(space: &Space, codec: Codec, intent: &Intent) -> io::Result<bool> {
+    let Space { file, start, end, .. } = space;
+    let within = (*start..=*end).contains(&intent.end);
+    if intent.start != *start || !within || !intent.file.is_still(file.id()?) {
+        return Ok(false);
+    }
+    if intent.end == *start {
+        return Ok(match Scanner::new(codec, *start, *end).next(&**file)? {
+            Scanned::Record { frame, .. } => frame.crc == intent.first_sum,
+            Scanned::Stop { .. } | Scanned::End => true,
+        });
+    }
+    if intent.last_offset < *start || intent.last_offset >= intent.end {
+        return Ok(false);
+    }
+    if stored_sum(&**file, *start)? != Some(intent.first_sum) {
+        return Ok(false);
+    }
+    let mut scanner = Scanner::new(codec, intent.last_offset, intent.end);
+    let Scanned::Record { frame, .. } = scanner.next(&**file)? else { return Ok(false) };
+    Ok(frame.crc == intent.last_sum && scanner.position() == intent.end)
+}
+
+/// Nothing is cut by a segment size that neither the sidecar nor the records vouch for: with another
+/// one the head would stand elsewhere in its segment, and what is durable would look torn. Segment 0
+/// stands where it stands, whatever the size.
+fn check_size_is_proved(found: &Inspected<WalFormat>, options: &Options, log: &Path) -> Result<()> {
+    let Inspected { format, space, findings, .. } = found;
+    let Some(segments) = format.segments() else { return Ok(()) };
+    let (extent, bytes) = (findings.extent, format.layout.segment_bytes().unwrap_or(u64::MAX));
+    let base = extent.start - extent.start % bytes;
+    let known = found.settings.is_some() || findings.mark == MarkUse::Used;
+    let cuts = space.end > extent.end || segments.has_orphans();
+    if known || !cuts || base == 0 {
+        return Ok(());
+    }
+    let name = segment_name(base / bytes);
+    if options.layout.is_none() && extent.end - base <= bytes {
+        let message = format!(
+            "segment size unknown: {name} has {bytes} bytes, but its records end at byte {} and do \
+             not go on in the next one; name segment_bytes",
+            extent.end
+        );
+        return Err(Error::new(ErrorKind::InvalidArgument, message).at(log));
+    }
+    let fail = |e| Error::io("read the log", log, e);
+    let (file, codec) = (&*space.file, format.codec);
+    let mut at = base;
+    while at < extent.start {
+        let mut scanner = Scanner::new(codec, at, space.end);
+        if !matches!(scanner.next(file).map_err(fail)?, Scanned::Record { .. }) {
+            let next = find_intact(file, &codec, at + 1, space.end).map_err(fail)?;
+            at = next.unwrap_or(extent.start);
+            continue;
+        }
+        let end = scanner.position();
+        if end > extent.start {
+            let message = format!(
+                "segment size {bytes} is not the log's: with it a record of {name} lies from byte \
+                 {at} to {end}, across the head, byte {}; name segment_bytes",
+                extent.start
+            );
+            return Err(Error::new(ErrorKind::InvalidArgument, message).at(log));
+        }
+        at = end;
+    }
+    Ok(())
 }

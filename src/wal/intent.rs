@@ -1,7 +1,7 @@
-//! A truncation of the end that was begun: `.deedbook/cut`. Whoever opens the log next ends it.
+//! A truncation of the end that was begun: `.deedbook/cut`. The next opening ends it.
 //!
 //! Several files cannot be cut at once. The intent is durable before the first of them is touched
-//! and removed behind the last, so a crash in between leaves the new state, not something between.
+//! and removed after the last, so a crash in between leaves the new state, not something between.
 //!
 //! It says which log it is for, because one that is emptied has no record to tie it to: left by a
 //! crash, it would empty whatever was put in that log's place.
@@ -14,11 +14,12 @@
 use std::path::Path;
 
 use super::options::Options;
-use super::segments::remove;
-use super::settings::is_absence;
-use super::tip::Tip;
 use crate::checksum::crc32;
 use crate::error::{Error, Result};
+use crate::log::extent::Extent;
+use crate::sidecar::is_absence;
+use crate::slice::part;
+use crate::storage::segmented::remove;
 use crate::storage::{Access, FileId, Storage, read_full, replace};
 
 const INTENT_NAME: &str = "cut";
@@ -29,7 +30,7 @@ const BYTES: usize = 68;
 /// Where the log is to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Intent {
-    /// Byte behind the last record to keep.
+    /// Byte after the last record to keep.
     pub end: u64,
     /// Byte of that record.
     pub last_offset: u64,
@@ -55,9 +56,9 @@ pub enum Left {
 }
 
 impl Intent {
-    /// The intent to cut behind `kept`, of the log that begins with this record in this file.
-    pub fn of(kept: Tip, first_sum: u32, file: FileId) -> Self {
-        let Tip { start, end, last_offset, last_sum, .. } = kept;
+    /// The intent to cut after `kept`, of the log that begins with this record in this file.
+    pub fn of(kept: Extent, first_sum: u32, file: FileId) -> Self {
+        let Extent { start, end, last_offset, last_sum, .. } = kept;
         Self { end, last_offset, last_sum, first_sum, start, file }
     }
 
@@ -100,7 +101,7 @@ impl Intent {
             Err(e) => Err(e),
         };
         let read = read.map_err(|e| Error::io("read the intent", &path, e))?;
-        let intent = Self::decode(bytes.get(..read).unwrap_or_default());
+        let intent = Self::decode(part(&bytes, ..read));
         Ok(intent.map_or(Left::Foreign, Left::Intent))
     }
 

@@ -1,151 +1,100 @@
 #![doc = include_str!("FORMAT.md")]
 
-mod back;
-mod background;
-mod batch;
 #[cfg(feature = "arrow")]
-mod batches;
+mod columns;
 mod consumers;
-mod cursor;
-mod follow;
+mod files;
 mod format;
 mod intent;
-mod look;
-mod mend;
-mod open;
 mod options;
-mod place;
-mod reader;
-mod recover;
-mod refresh;
-mod report;
+mod pack;
+mod record;
 mod retain;
-mod segments;
-mod settings;
-mod split;
-mod stats;
-mod survey;
-mod sync;
-mod tail;
-mod tip;
 mod truncate;
-mod verify;
-mod writer;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
-use std::thread::Thread;
 
-use crate::commit::GroupCommit;
-use crate::error::{Error, ErrorKind, Result};
-use crate::locks::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::locks::{Mutex, MutexGuard, lock};
-use crate::scan::Damage;
-use crate::sidecar::{Index, MarkFile, WriterLock};
-use crate::storage::{File, FileId, fork_generation};
-use format::Codec;
-use place::Place;
-use segments::Segments;
-use stats::Counters;
-use tip::Tip;
+use crate::durability::Durability;
+use crate::error::{ErrorKind, Result};
+use crate::log::append::Wanted;
+use crate::log::format::Inspected;
+use crate::log::report::{Repair, RepairReport, SalvageReport, VerifyReport};
+use crate::log::{Log, Shared, State};
+use format::WalFormat;
+use record::{Codec, HEADER_BYTES};
 
-pub use back::BackCursor;
-pub use batch::{Batch, Parts, pack};
+pub use crate::log::split::Split;
+pub use crate::log::stats::Stats;
+pub use crate::mode::{Mode, Recovery};
+pub use crate::scan::OnCorrupt;
 #[cfg(feature = "arrow")]
-pub use batches::{Batches, Column};
-pub use cursor::{Cursor, OnCorrupt, RecordRef};
-pub use follow::Follow;
-pub use format::{HEAD_NAME, HEADER_BYTES, Lsn, RECORD_BYTES_MAX, SEGMENT_BYTES, segment_name};
-pub use mend::{repair, salvage};
-pub use options::{Layout, Mode, Options, Recovery};
-pub use reader::{Iter, Record};
-pub use report::{RecoveryReport, RepairReport, SalvageReport, SalvageRun, VerifyReport};
+pub use columns::Column;
+pub use options::{Layout, Options};
+pub use pack::{Parts, pack};
+pub use record::{HEAD_NAME, Lsn, RECORD_BYTES_MAX, SEGMENT_BYTES, segment_name};
 pub use retain::{Archive, Retention};
-pub use split::Split;
-pub use stats::Stats;
-pub use verify::verify;
 
 /// An open write-ahead log. Handles may be shared by threads; clones are the same handle.
-#[derive(Clone, Debug)]
-pub struct Wal {
-    shared: Arc<Shared>,
-    _owner: Arc<Owner>,
+pub type Wal = Log<WalFormat>;
+/// Walks forwards over [records](RecordRef).
+pub type Cursor = crate::log::cursor::Cursor<WalFormat>;
+/// Walks backwards over [records](RecordRef).
+pub type Reverse = crate::log::reverse::Reverse<WalFormat>;
+/// [Records](Record) of a range as an iterator; ends after the first error.
+pub type Iter = crate::log::cursor::Iter<WalFormat>;
+/// Follows a log from a given record on.
+pub type Follow = crate::log::follow::Follow<WalFormat>;
+/// Encoded records, appended with one write by [`Wal::append_batch`].
+pub type Batch = crate::log::batch::Batch<Codec>;
+/// A stream of Arrow record batches over a cursor.
+#[cfg(feature = "arrow")]
+pub type Batches = crate::log::arrow::Batches<WalFormat>;
+
+/// One record of a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// The byte at which it begins.
+    pub lsn: Lsn,
+    /// The payload.
+    pub payload: Vec<u8>,
 }
 
-/// Held by every clone of a handle, but not by the thread that syncs in the background: with the
-/// last of them the log is closed, whatever that thread is doing.
-#[derive(Debug)]
-struct Owner(Arc<Shared>);
-
-#[derive(Debug)]
-struct Shared {
-    options: Options,
-    mode: Mode,
-    place: Place,
-    layout: Layout,
-    codec: Codec,
-    /// Limit of a payload for appends.
-    record_bytes_max: u64,
-    file: Arc<dyn File>,
-    segments: Option<Arc<Segments>>,
-    /// Fork generation at opening.
-    born: u64,
-    closed: AtomicBool,
-    state: Mutex<State>,
-    index: Arc<Mutex<Index>>,
-    commits: GroupCommit,
-    /// For a reader: byte up to which the mark says the log is durable; `u64::MAX` if unknown.
-    durable_seen: AtomicU64,
-    mark_file: Mutex<Option<MarkFile>>,
-    lock: Mutex<Option<WriterLock>>,
-    /// How often this handle cut the log's end.
-    cuts: AtomicU64,
-    /// Held while the consumers are read, changed and written.
-    consumers: Mutex<()>,
-    /// The thread that syncs every so often.
-    background: OnceLock<Thread>,
-    counters: Counters,
-    recovery: RecoveryReport,
+/// A record, borrowed from its cursor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordRef<'a> {
+    /// The byte at which it begins.
+    pub lsn: Lsn,
+    /// The payload.
+    pub payload: &'a [u8],
 }
 
-/// What appends change.
-#[derive(Debug)]
-struct State {
-    tip: Tip,
-    /// The lowest segment's file, or the single one.
-    file_id: FileId,
-    /// Byte behind the space that is there: behind the last record there may be zeros.
-    file_end: u64,
-    /// Whether space can be reserved ahead.
-    allocates: bool,
-    scratch: Vec<u8>,
-    /// Begin of the index's open block.
-    block_start: u64,
-    /// For a reader: damage behind the tip.
-    damage: Option<Damage>,
-}
-
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
+impl RecordRef<'_> {
+    /// Size in the log with the header, bytes.
+    pub fn framed_len(&self) -> u64 {
+        self.payload.len() as u64 + HEADER_BYTES
     }
 
-    fn index(&self) -> MutexGuard<'_, Index> {
-        lock(&self.index)
-    }
-
-    fn forked(&self) -> bool {
-        self.born != fork_generation()
+    /// LSN of the next record.
+    pub fn next_lsn(&self) -> Lsn {
+        Lsn(self.lsn.0 + self.framed_len())
     }
 }
 
-impl Drop for Owner {
-    fn drop(&mut self) {
-        // Nobody is left to be told; what was acknowledged is durable already.
-        let _ = self.0.finish();
+impl Batch {
+    /// An empty batch for payloads of at most `record_bytes_max` bytes.
+    pub fn new(record_bytes_max: u64) -> Self {
+        Self::with_framing(Codec::new(record_bytes_max))
+    }
+
+    /// Add a record; returns its byte in the batch: the LSN that [`Wal::append_batch`] returns, plus
+    /// this, is the record's LSN. The batch is unchanged if the payload is beyond the limit.
+    #[inline]
+    pub fn push(&mut self, payload: &[u8]) -> Result<u64> {
+        self.push_tagged((), payload)
     }
 }
 
+/// A write-ahead log.
 impl Wal {
     /// Open a log for reading.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
@@ -162,72 +111,215 @@ impl Wal {
         Options::default().open(path, Mode::Append)
     }
 
-    /// Sync (unless the durability is none), cut the space reserved ahead, and release the lock.
-    /// Closing twice is fine.
-    pub fn close(&self) -> Result<()> {
-        if self.shared.forked() {
-            return Err(self.forked_error());
-        }
-        self.shared.finish()
-    }
-
-    /// Whether the handle is closed.
-    pub fn is_closed(&self) -> bool {
-        self.shared.closed.load(Ordering::Acquire)
-    }
-
     /// The single file, or the directory of the segments.
     pub fn path(&self) -> &Path {
         &self.shared.place.log
     }
 
-    /// What the handle may do.
-    pub fn mode(&self) -> Mode {
-        self.shared.mode
-    }
-
     /// Where the log's bytes lie.
     pub fn layout(&self) -> Layout {
-        self.shared.layout
+        self.shared.format.layout()
     }
 
     /// Limit of a payload for appends, bytes.
     pub fn record_bytes_max(&self) -> u64 {
-        self.shared.record_bytes_max
-    }
-
-    /// The options it was opened with.
-    pub fn options(&self) -> &Options {
-        &self.shared.options
-    }
-
-    /// What opening found and did.
-    pub fn recovery(&self) -> &RecoveryReport {
-        &self.shared.recovery
+        self.shared.appending.record_bytes_max
     }
 
     /// The segment files from the one with the head on; of a single file that file.
     pub fn segment_paths(&self) -> Result<Vec<PathBuf>> {
         let shared = self.usable()?;
-        Ok(match &shared.segments {
+        Ok(match shared.format.segments() {
             None => vec![shared.place.log.clone()],
             Some(segments) => segments.range().map(|index| segments.path(index)).collect(),
         })
     }
 
-    fn usable(&self) -> Result<&Shared> {
-        if self.shared.forked() {
-            return Err(self.forked_error());
-        }
-        if self.is_closed() {
-            let error = Error::new(ErrorKind::Closed, "the log is closed");
-            return Err(error.of(format::FORMAT).at(&self.shared.place.log));
-        }
-        Ok(&self.shared)
+    /// First and last record, or `None` while there are none.
+    pub fn bounds(&self) -> Result<Option<(Lsn, Lsn)>> {
+        let extent = self.extent()?;
+        Ok((extent.records > 0).then_some((Lsn(extent.start), Lsn(extent.last_offset))))
     }
 
-    fn forked_error(&self) -> Error {
-        let message = "opened before a fork, by the parent; open it anew in this process";
-        Error::new(ErrorKind::Forked, message).of(format::FORMAT).at(&self.shared.place.log)
+    /// Where the first record begins, or will: 0 until a prefix is dropped.
+    pub fn head(&self) -> Result<Lsn> {
+        Ok(Lsn(self.extent()?.start))
     }
+
+    /// Where the next record will begin.
+    pub fn end(&self) -> Result<Lsn> {
+        Ok(Lsn(self.extent()?.end))
+    }
+
+    /// The end of what is on stable storage; `None` if a reader finds nothing that tells it.
+    pub fn durable_end(&self) -> Result<Option<Lsn>> {
+        Ok(self.durable_offset()?.map(Lsn))
+    }
+
+    /// Return when the record at `lsn` is on stable storage: the next sync serves all that wait, and
+    /// if there is none, this call syncs.
+    pub fn wait_durable(&self, lsn: Lsn) -> Result<()> {
+        self.wait_durable_at(lsn.0)
+    }
+
+    /// Append one record and return its LSN. When this returns, the record survives the death of
+    /// the process, and with [`Durability::Always`] a power cut.
+    pub fn append(&self, payload: &[u8]) -> Result<Lsn> {
+        let shared = self.writable()?;
+        let appended = shared.append_one((), payload)?;
+        shared.after_append(appended.end)?;
+        Ok(Lsn(appended.offset))
+    }
+
+    /// Append a batch with one write and return the first LSN, all or nothing for the caller that
+    /// is told it succeeded. After a crash before the sync, a prefix of it may remain.
+    pub fn append_batch(&self, batch: &Batch) -> Result<Lsn> {
+        let shared = self.writable()?;
+        let appended = shared.append_batch_at(batch, Wanted::default())?;
+        shared.after_append(appended.end)?;
+        Ok(Lsn(appended.offset))
+    }
+
+    /// Append a batch, but with [`Durability::Always`] leave the sync to the caller: for a long
+    /// series of batches that is acknowledged at its end.
+    pub fn append_unsynced(&self, batch: &Batch) -> Result<Lsn> {
+        let shared = self.writable()?;
+        let appended = shared.append_batch_at(batch, Wanted::default())?;
+        shared.after_append_unsynced(appended.end)?;
+        Ok(Lsn(appended.offset))
+    }
+
+    /// Append several payloads packed into one record: after a crash all of them are there, or
+    /// none. [`Parts`] takes them apart; to programs that do not know it, it is an ordinary record.
+    pub fn append_atomic<T: AsRef<[u8]>>(&self, parts: impl IntoIterator<Item = T>) -> Result<Lsn> {
+        self.append(&pack(parts)?)
+    }
+
+    /// Append one record and sync, whatever the durability option.
+    pub fn commit(&self, payload: &[u8]) -> Result<Lsn> {
+        let shared = self.writable()?;
+        let appended = shared.append_one((), payload)?;
+        // Only up to this record: others may have appended more since, which need not be waited
+        // for.
+        shared.sync_to(appended.end)?;
+        Ok(Lsn(appended.offset))
+    }
+
+    /// The record that begins at `lsn`. What only looks like a record, inside the payload of one, is
+    /// refused.
+    pub fn read(&self, lsn: Lsn) -> Result<Record> {
+        self.read_by_offset(lsn.0)
+    }
+
+    /// The records from `from` on (`None`: the first), which must be the beginning of one or the
+    /// log's end.
+    pub fn iter(&self, from: Option<Lsn>) -> Result<Iter> {
+        Ok(Iter::new(self.cursor(from, None, OnCorrupt::Raise)?))
+    }
+
+    /// Walk the records in `from..to`, both of which must lie between records, as far as the log
+    /// goes now.
+    pub fn cursor(
+        &self,
+        from: Option<Lsn>,
+        to: Option<Lsn>,
+        on_corrupt: OnCorrupt,
+    ) -> Result<Cursor> {
+        self.cursor_by_offset(from.map(|lsn| lsn.0), to.map(|lsn| lsn.0), on_corrupt)
+    }
+
+    /// Walk the records in `from..to` (`None`: first record, end of the log), the last one first.
+    pub fn cursor_back(&self, from: Option<Lsn>, to: Option<Lsn>) -> Result<Reverse> {
+        self.reverse_by_offset(from.map(|lsn| lsn.0), to.map(|lsn| lsn.0))
+    }
+
+    /// Look for records that other processes appended, or dropped from the front; returns the end.
+    /// A log whose end was cut is an error: what was read is not there any more. A writer knows its
+    /// end.
+    pub fn refresh(&self) -> Result<Lsn> {
+        Ok(Lsn(self.refresh_extent()?.end))
+    }
+
+    /// Follow the log from the record at `from` on (`None`: its first), or from its end.
+    pub fn follow(&self, from: Option<Lsn>) -> Result<Follow> {
+        self.follow_offset(from.map(|lsn| lsn.0))
+    }
+
+    /// Cut the records in `start..stop` into parts of about `split_bytes` bytes. A log that is
+    /// damaged after its valid prefix gets one more part for what lies there.
+    pub fn splits(
+        &self,
+        split_bytes: u64,
+        start: Option<Lsn>,
+        stop: Option<Lsn>,
+    ) -> Result<Vec<Split>> {
+        let snapshot = self.usable()?.snapshot();
+        let extent = snapshot.extent;
+        if let Some(start) =
+            start.filter(|start| start.0 > extent.end && snapshot.trailing.is_none())
+        {
+            let message = format!("lsn {start}, the log ends at {}", extent.end);
+            return Err(self.shared.error(ErrorKind::OutOfRange, message));
+        }
+        let reaches_end = stop.is_none_or(|stop| stop.0 > extent.end);
+        let to = stop.map_or(extent.end, |stop| stop.0.min(extent.end));
+        let from = start.map_or(extent.start, |start| start.0.max(extent.start));
+        self.splits_over(split_bytes, from, to, reaches_end)
+    }
+
+    /// Walk the records of a part.
+    pub fn read_split(
+        split: &Split,
+        options: &Options,
+        on_corrupt: OnCorrupt,
+        check: bool,
+    ) -> Result<Cursor> {
+        Self::cursor_of_split(split, options, on_corrupt, check, None)
+    }
+}
+
+/// Check every record of a log. `progress` is called with bytes done and bytes in all, and what it
+/// fails with ends the check.
+pub fn verify(
+    path: impl AsRef<Path>,
+    options: &Options,
+    progress: impl FnMut(u64, u64) -> Result<()>,
+) -> Result<VerifyReport> {
+    crate::log::verify::verify::<WalFormat>(path.as_ref(), options, progress)
+}
+
+/// Cut a log after its valid prefix, after saving what is cut in `log.cut-BYTE` beside it (for a
+/// single file `NAME.cut-BYTE`). Segments after a gap are renamed to `*.wal.cut`, and a head marker
+/// that only the mark still knows is written again. A clean log stays as it is.
+pub fn repair(path: impl AsRef<Path>, options: &Options, how: Repair) -> Result<RepairReport> {
+    let cutting = Options { recovery: Recovery::Spec, ..options.clone() };
+    crate::log::repair::repair::<WalFormat>(path.as_ref(), options, cutting, how)
+}
+
+/// Copy every intact record to a new log, of the same layout unless the options say another. The
+/// copies get new LSNs from 0 on; the report tells which. `progress` is called with bytes done and
+/// bytes in all, and what it fails with ends the copying.
+pub fn salvage(
+    source: impl AsRef<Path>,
+    target: impl AsRef<Path>,
+    options: &Options,
+    progress: impl FnMut(u64, u64) -> Result<()>,
+) -> Result<SalvageReport> {
+    // A single file has no size to name; the size of the source's segments may be unknown.
+    let asked = options.layout;
+    let source_is_dir = options.storage.is_dir(source.as_ref());
+    let reading = match asked {
+        Some(Layout::Segmented { .. }) if source_is_dir => options.clone(),
+        _ => Options { layout: None, ..options.clone() },
+    };
+    let create = |found: &Inspected<WalFormat>| {
+        let copying = Options {
+            durability: Durability::Manual,
+            layout: asked.or(Some(found.format.layout())),
+            record_bytes_max: Some(found.format.record_bytes_max()),
+            ..options.clone()
+        };
+        crate::log::salvage::create::<WalFormat>(target.as_ref(), copying)
+    };
+    crate::log::salvage::salvage(source.as_ref(), &reading, create, |_| (), progress)
 }

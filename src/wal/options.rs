@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Wal;
-use super::format::{FORMAT, HEADER_BYTES, SEGMENT_BYTES};
+use super::record::{FORMAT, HEADER_BYTES, SEGMENT_BYTES};
 use super::retain::Archive;
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 pub use crate::mode::{Mode, Recovery};
-use crate::storage::{Disk, Storage, located};
+use crate::storage::{Disk, Storage};
 
 /// Where the log's bytes lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub struct Options {
     pub record_bytes_max: Option<u64>,
     /// Unix permissions of new files, less the umask.
     pub file_mode: u32,
-    /// A sync that takes longer is told to the `log` facade and counted.
+    /// A sync that takes longer is logged and counted.
     pub slow_sync: Duration,
     /// Called for every whole segment before it is removed.
     pub archive: Option<Archive>,
@@ -94,10 +94,7 @@ impl Options {
 
     /// Open the log in a directory of segments, or in one file.
     pub fn open(&self, path: impl AsRef<Path>, mode: Mode) -> Result<Wal> {
-        self.check()?;
-        let path = located(&*self.storage, path.as_ref());
-        let opened = path.and_then(|path| Wal::open_with(&path, mode, self.clone()));
-        opened.map_err(|error| error.of(FORMAT))
+        Wal::open_with(path.as_ref(), mode, self.clone())
     }
 
     pub(super) fn check(&self) -> Result<()> {

@@ -7,12 +7,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::cursor::OnCorrupt;
-use super::format::{FORMAT, Lsn, segment_name};
-use super::segments::Segments;
-use super::tip::Tip;
+use super::format::WalFormat;
+use super::record::{FORMAT, Lsn, segment_name};
 use super::{Shared, Wal};
 use crate::error::{Error, ErrorKind, Result};
+use crate::log::cursor::Range;
+use crate::log::extent::Extent;
+use crate::scan::OnCorrupt;
+use crate::storage::segmented::Segmented;
 
 /// What a log may drop. Each rule allows more to be dropped; consumers allow less.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,22 +55,22 @@ impl Wal {
     /// or that is not durable. Returns the new head if it moved.
     pub fn retain(&self, retention: &Retention) -> Result<Option<Lsn>> {
         let shared = self.writable()?;
-        let Some(segments) = &shared.segments else {
+        let Some(segments) = shared.format.segments() else {
             let message = "a single file has no prefix to drop; segmented logs have";
             return Err(shared.refused(ErrorKind::Unsupported, message));
         };
-        let tip = shared.state().tip;
+        let extent = shared.state().extent;
         let consumers = shared.consumers()?;
         let slowest = consumers.values().min().copied();
         let bytes = self.layout().segment_bytes().unwrap_or(u64::MAX);
         let mut allowed = 0;
         if let Some(most) = retention.bytes_max {
-            allowed = allowed.max(tip.end.saturating_sub(most));
+            allowed = allowed.max(extent.end.saturating_sub(most));
         }
         if let Some(age) = retention.age_max {
             // A record that begins in an old segment is as old.
             let floor = shared.older_than(segments, age, bytes)?;
-            allowed = allowed.max(shared.first_record_from(tip, floor)?.0);
+            allowed = allowed.max(shared.first_record_from(extent, floor)?.0);
         }
         if let (true, Some(Lsn(needed))) = (retention.consumed, slowest) {
             allowed = allowed.max(needed);
@@ -79,10 +81,10 @@ impl Wal {
         // `allowed` lies, or of one before if a record reaches over its begin.
         for index in (0..=allowed / bytes).rev() {
             let floor = index * bytes;
-            if floor <= tip.start {
+            if floor <= extent.start {
                 return Ok(None);
             }
-            let head = shared.first_record_from(tip, floor)?;
+            let head = shared.first_record_from(extent, floor)?;
             if head.0 <= allowed {
                 self.truncate_before(head)?;
                 return Ok(Some(head));
@@ -92,17 +94,17 @@ impl Wal {
     }
 }
 
-impl Shared {
-    /// The byte behind the segments that were written last more than `age` ago, counted from the
+impl Shared<WalFormat> {
+    /// The byte after the segments that were written last more than `age` ago, counted from the
     /// oldest, up to the first that is younger. A clock in the past makes everything young.
-    fn older_than(&self, segments: &Segments, age: Duration, bytes: u64) -> Result<u64> {
+    fn older_than(&self, segments: &Segmented, age: Duration, bytes: u64) -> Result<u64> {
         let now = SystemTime::now();
         let range = segments.range();
         let mut floor = range.start * bytes;
         for index in range.start..range.end.saturating_sub(1) {
             let path = segments.path(index);
             let written = self
-                .options
+                .common
                 .storage
                 .open(&path, crate::storage::Access::Read)
                 .and_then(|file| file.modified())
@@ -116,28 +118,32 @@ impl Shared {
         Ok(floor)
     }
 
-    /// The first record that begins at or behind a byte; the end if there is none.
-    fn first_record_from(&self, tip: Tip, byte: u64) -> Result<Lsn> {
+    /// The first record that begins at or after a byte; the end if there is none.
+    fn first_record_from(&self, extent: Extent, byte: u64) -> Result<Lsn> {
         let near = self.index().last_where(|entry| entry.offset <= byte);
-        let from = near.map_or(tip.start, |(_, entry)| entry.offset.max(tip.start));
-        let mut cursor = self.cursor_over(from, tip.end, OnCorrupt::Raise).without_checksums();
-        while cursor.position().0 < byte {
+        let from = near.map_or(extent.start, |(_, entry)| entry.offset.max(extent.start));
+        let range = Range { offset: from, end: extent.end, ordinal: None, stop: None };
+        let file = self.file.clone();
+        let cursor = self.cursor_over(file, range, OnCorrupt::Raise, self.snapshot());
+        let mut cursor = cursor.without_checksums();
+        while cursor.offset() < byte {
             if cursor.advance()?.is_none() {
                 break;
             }
         }
-        Ok(cursor.position())
+        Ok(Lsn(cursor.offset()))
     }
 
     /// Hand the segments that hold nothing from `lsn` on to the archive. The caller holds the
     /// consumers, so that no other truncation can begin; appends go on meanwhile.
     pub(super) fn archive_before(&self, lsn: Lsn) -> Result<()> {
-        let (Some(Archive(hook)), Some(segments)) = (&self.options.archive, &self.segments) else {
+        let (Some(Archive(hook)), Some(segments)) = (&self.options.archive, self.format.segments())
+        else {
             return Ok(());
         };
-        self.locate(self.state().tip, lsn)?;
+        self.locate_offset(self.state().extent, lsn.0)?;
         self.check_durable(lsn, lsn.0)?;
-        let bytes = self.layout.segment_bytes().unwrap_or(u64::MAX);
+        let bytes = self.format.layout().segment_bytes().unwrap_or(u64::MAX);
         for index in segments.range().start..lsn.0 / bytes {
             hook(index, &segments.path(index)).map_err(|e| {
                 let doing = format!("archive segment {}", segment_name(index));

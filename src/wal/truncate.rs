@@ -8,15 +8,17 @@
 
 use std::io;
 
-use super::format::{Codec, FORMAT, HEADER_BYTES, Lsn};
+use super::files::{head_marker, store_head_marker, stored_sum};
+use super::format::WalFormat;
 use super::intent::{Intent, Left};
-use super::look::stored_sum;
-use super::tip::Tip;
+use super::record::{Codec, FORMAT, HEADER_BYTES, Lsn};
 use super::{Shared, State, Wal};
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::locks::atomic::Ordering;
 use crate::locks::{MutexGuard, lock};
-use crate::scan::{Found, Scanner};
+use crate::log::extent::Extent;
+use crate::log::framing::Framing;
+use crate::scan::{Scanned, Scanner};
 use crate::sidecar::{Mark, MarkFile};
 
 impl Wal {
@@ -35,37 +37,37 @@ impl Wal {
 
     fn drop_prefix(&self, lsn: Lsn, heed_consumers: bool) -> Result<()> {
         let shared = self.writable()?;
-        if shared.segments.is_none() {
+        if shared.format.segments().is_none() {
             let message = "a single file has no prefix to drop; segmented logs have";
             return Err(shared.refused(ErrorKind::Unsupported, message));
         }
-        // Nobody may ask for an older record in the meantime.
-        let _consumers = lock(&shared.consumers);
+        // No other thread may ask for an older record meanwhile.
+        let _consumers = lock(&shared.exclusive);
         if heed_consumers {
             // Nothing was changed.
             shared.check_consumers(lsn).map_err(|e| e.with_durable(Durable::No))?;
         }
         shared.archive_before(lsn).map_err(|e| e.with_durable(Durable::No))?;
-        shared.alone(|state| shared.drop_before(state, lsn))
+        shared.exclusively(|state| shared.drop_before(state, lsn))
     }
 
-    /// Keep the record that begins at `lsn` as the last one, and drop every record behind it.
+    /// Keep the record that begins at `lsn` as the last one, and drop every record after it.
     pub fn truncate_after(&self, lsn: Lsn) -> Result<()> {
         let shared = self.writable()?;
-        let _consumers = lock(&shared.consumers);
-        shared.alone(|state| {
-            let kept = shared.tip_behind(state.tip, lsn, true)?;
-            shared.cut_behind(state, kept)
+        let _consumers = lock(&shared.exclusive);
+        shared.exclusively(|state| {
+            let kept = shared.extent_after(state.extent, lsn, true)?;
+            shared.cut_after(state, kept)
         })
     }
 
-    /// Drop the record that begins at `lsn`, and every record behind it.
+    /// Drop the record that begins at `lsn`, and every record after it.
     pub fn truncate_from(&self, lsn: Lsn) -> Result<()> {
         let shared = self.writable()?;
-        let _consumers = lock(&shared.consumers);
-        shared.alone(|state| {
-            let kept = shared.tip_behind(state.tip, lsn, false)?;
-            shared.cut_behind(state, kept)
+        let _consumers = lock(&shared.exclusive);
+        shared.exclusively(|state| {
+            let kept = shared.extent_after(state.extent, lsn, false)?;
+            shared.cut_after(state, kept)
         })
     }
 }
@@ -86,11 +88,11 @@ fn broken(error: Error) -> Failure {
     Failure::Broken(error)
 }
 
-impl Shared {
-    /// Call `change`, which says up to where the log is durable then, while nobody appends or
+impl Shared<WalFormat> {
+    /// Call `change`, which says up to where the log is durable then, while no other thread appends or
     /// syncs. What it refuses leaves the handle usable; what breaks half-way poisons it, and
-    /// opening anew finds the old or the new log.
-    fn alone(
+    /// the next opening finds the old or the new log.
+    fn exclusively(
         &self,
         change: impl FnOnce(&mut State) -> std::result::Result<u64, Failure>,
     ) -> Result<()> {
@@ -101,7 +103,7 @@ impl Shared {
             let before = self.commits.durable();
             match change(&mut state) {
                 Ok(durable) => {
-                    // Before anybody may append: what was durable there is gone.
+                    // Before the next append: what was durable there is gone.
                     self.commits.set_durable(durable);
                     Ok(durable)
                 }
@@ -112,7 +114,7 @@ impl Shared {
                 Err(Failure::Broken(error)) => Err(error),
             }
         });
-        self.counters.tell(self.options.slow_sync, &self.place.log);
+        self.counters.log_slow_sync(self.common.slow_sync, &self.place.log);
         led.map_err(|e| e.of(FORMAT).at(&self.place.log))?;
         match refused {
             None => Ok(()),
@@ -121,31 +123,32 @@ impl Shared {
     }
 
     fn drop_before(&self, state: &mut State, lsn: Lsn) -> std::result::Result<u64, Failure> {
-        let Some(segments) = &self.segments else { return Ok(self.commits.durable()) };
-        let tip = state.tip;
-        let before = self.records_before(tip, lsn)?;
+        let Some(segments) = self.format.segments() else { return Ok(self.commits.durable()) };
+        let extent = state.extent;
+        let before = self.records_before(extent, lsn)?;
         let Lsn(head) = lsn;
         self.check_durable(lsn, head)?;
-        if head == tip.start {
+        if head == extent.start {
             return Ok(self.commits.durable());
         }
-        let (first, records) = (tip.first + before, tip.records - before);
-        let first_sum = self.sum_at(head, tip.end)?;
+        let (first, records) = (extent.first + before, extent.records - before);
+        let first_sum = self.sum_at(head, extent.end)?;
         let kept = match records {
-            0 => Tip { first, ..Tip::empty(head) },
-            _ => Tip { first, records, start: head, first_sum, ..tip },
+            0 => Extent::empty(first, head),
+            _ => Extent { first, records, start: head, first_sum, ..extent },
         };
-        let bytes = self.layout.segment_bytes().unwrap_or(u64::MAX);
+        let bytes = self.format.layout().segment_bytes().unwrap_or(u64::MAX);
         let io = |doing: &str, e: io::Error| broken(Error::io(doing, &self.place.log, e));
-        // A mark older than the head says nothing of what lies behind it. So everything is synced
+        // A mark older than the head says nothing of what lies after it. So everything is synced
         // first, and nothing torn can lie there until the mark of the new head is durable.
-        self.sync_file(tip).map_err(broken)?;
-        self.store_mark(tip.mark(state.file_id), false).map_err(broken)?;
+        self.sync_file(&extent).map_err(broken)?;
+        self.store_mark(extent.mark(state.file_id), false).map_err(broken)?;
         self.sync_mark()?;
-        segments.hold(head).map_err(|e| io("create the segment of the head", e))?;
-        let marker = self.place.head(&*self.options.storage)?;
-        self.place.store_head(&self.options, head).map_err(|e| {
-            match self.place.head(&*self.options.storage) {
+        state.mark_is_open = true;
+        segments.ensure(head).map_err(|e| io("create the segment of the head", e))?;
+        let marker = head_marker(&*self.common.storage, &self.place)?;
+        store_head_marker(&self.options, &self.place, head).map_err(|e| {
+            match head_marker(&*self.common.storage, &self.place) {
                 // A full disk, for example.
                 Ok(unchanged) if unchanged == marker => Failure::Refused(e),
                 _ => broken(e),
@@ -153,11 +156,11 @@ impl Shared {
         })?;
         // From here on the new head holds.
         segments.remove_below(head / bytes).map_err(|e| io("remove segments", e))?;
-        state.tip = kept;
+        state.extent = kept;
         state.block_start = state.block_start.max(head);
         state.file_id = self.file.id().map_err(|e| io("look at", e))?;
         state.file_end = state.file_end.max(self.file.len().map_err(|e| io("look at", e))?);
-        self.index().drop_before(head, &*self.options.storage, self.options.file_mode);
+        self.index().drop_before(head, &*self.common.storage, self.common.file_mode);
         self.store_mark(kept.mark(state.file_id), false).map_err(broken)?;
         self.sync_mark()?;
         Ok(kept.end)
@@ -168,9 +171,9 @@ impl Shared {
         synced.map_err(|e| broken(Error::io("sync the mark", &self.place.log, e)))
     }
 
-    fn cut_behind(&self, state: &mut State, kept: Tip) -> std::result::Result<u64, Failure> {
+    fn cut_after(&self, state: &mut State, kept: Extent) -> std::result::Result<u64, Failure> {
         self.check_durable(Lsn(kept.last_offset), kept.end)?;
-        if kept.end == state.tip.end {
+        if kept.end == state.extent.end {
             return Ok(self.commits.durable());
         }
         let io = |doing: &str, e: io::Error| broken(Error::io(doing, &self.place.log, e));
@@ -180,41 +183,42 @@ impl Shared {
         let consumers = self.consumers()?;
         let refuse = |error: Error| match self.put_back_consumers(&consumers, kept.end) {
             Ok(()) => Failure::Refused(error),
-            Err(e) => broken(self.lowered_in_vain(&error, &e)),
+            Err(e) => broken(self.not_put_back(&error, &e)),
         };
         // Before the cut: a crash in between shows them records again, and never hides one.
         self.lower_consumers(kept.end).map_err(&refuse)?;
         intent.store(&self.options, &self.place.sidecar).map_err(|e| {
-            match Intent::load(&*self.options.storage, &self.place.sidecar) {
+            match Intent::load(&*self.common.storage, &self.place.sidecar) {
                 Ok(Left::Absent) => refuse(e),
                 _ => broken(e),
             }
         })?;
-        // From here on the new end holds: whoever opens the log next brings this to its end.
+        // From here on the new end holds: the next opening brings this to its end.
+        lock(&self.cut_ends).push(kept.end);
         self.cuts.fetch_add(1, Ordering::AcqRel);
         self.index().cut(kept.end);
         let (index_entries, index_chain) = self.index().summary_at(kept.end);
         let mark = Mark { index_entries, index_chain, ..kept.mark(state.file_id) };
-        let exact = self.options.recovery == super::Recovery::Acknowledged;
-        let mark = Mark { exact, ..mark };
+        let mark = Mark { exact: self.is_exact(), ..mark };
         let lowered = MarkFile::reset(
-            &*self.options.storage,
+            &*self.common.storage,
             &self.place.sidecar,
             &mark,
-            self.options.file_mode,
+            self.common.file_mode,
         );
         *lock(&self.mark_file) = Some(lowered.map_err(|e| io("lower the mark", e))?);
         self.file.set_len(kept.end).map_err(|e| io("cut the log", e))?;
-        self.sync_file(kept).map_err(broken)?;
+        self.sync_file(&kept).map_err(broken)?;
         Intent::clear(&self.options, &self.place.sidecar).map_err(broken)?;
-        state.tip = kept;
+        state.mark_is_open = true;
+        state.extent = kept;
         state.file_end = kept.end;
         state.allocates = true;
         state.block_start = self.index().last_offset().max(kept.start);
         Ok(kept.end)
     }
 
-    fn lowered_in_vain(&self, why: &Error, error: &Error) -> Error {
+    fn not_put_back(&self, why: &Error, error: &Error) -> Error {
         let message = format!("{why}, and putting back the consumers lowered for it: {error}");
         Error::new(ErrorKind::Io, message).of(FORMAT).at(&self.place.log)
     }
@@ -229,15 +233,15 @@ impl Shared {
     }
 
     /// The log as it is with the record at `lsn` as its last one, or without it.
-    fn tip_behind(&self, tip: Tip, lsn: Lsn, keep: bool) -> Result<Tip> {
-        let before = self.records_before(tip, lsn)?;
-        if lsn.0 == tip.end {
+    fn extent_after(&self, extent: Extent, lsn: Lsn, keep: bool) -> Result<Extent> {
+        let before = self.records_before(extent, lsn)?;
+        if lsn.0 == extent.end {
             let message = format!("no record at lsn {lsn}, the log ends there");
             return Err(self.refused(ErrorKind::OutOfRange, message));
         }
-        let mut scanner = Scanner::new(self.codec, lsn.0, tip.end);
-        let mut kept = Tip { first: tip.first, ..Tip::empty(tip.start) };
-        kept.first_sum = tip.first_sum;
+        let mut scanner = Scanner::new(self.framing, lsn.0, extent.end);
+        let mut kept = Extent::empty(extent.first, extent.start);
+        kept.first_sum = extent.first_sum;
         kept.records = before;
         kept.end = lsn.0;
         if keep {
@@ -245,61 +249,61 @@ impl Shared {
             return Ok(kept);
         }
         if kept.records == 0 {
-            return Ok(Tip { first: tip.first, ..Tip::empty(tip.start) });
+            return Ok(Extent::empty(extent.first, extent.start));
         }
         // The record before is found by walking from a border in front of it.
         let near = self.index().last_where(|entry| entry.offset < lsn.0);
-        let from = match near.filter(|(_, entry)| entry.offset >= tip.start) {
+        let from = match near.filter(|(_, entry)| entry.offset >= extent.start) {
             Some((_, entry)) => entry.offset,
-            None => tip.start,
+            None => extent.start,
         };
-        let codec = Codec { check: false, ..self.codec };
-        let mut scanner = Scanner::new(codec, from, lsn.0);
+        let mut scanner = Scanner::new(self.framing.by_lengths(), from, lsn.0);
         kept.end = from;
         while kept.end < lsn.0 {
             self.step(&mut scanner, &mut kept)?;
         }
         kept.records = before;
-        kept.first_sum = tip.first_sum;
+        kept.first_sum = extent.first_sum;
         Ok(kept)
     }
 
     /// How many records lie before the one at `lsn`.
-    fn records_before(&self, tip: Tip, lsn: Lsn) -> Result<u64> {
+    fn records_before(&self, extent: Extent, lsn: Lsn) -> Result<u64> {
         let counted = |ordinal: u64| {
-            let before = ordinal.checked_sub(tip.first)?;
-            let behind = tip.records.checked_sub(before)?;
+            let before = ordinal.checked_sub(extent.first)?;
+            let after = extent.records.checked_sub(before)?;
             let fits = |records: u64, bytes: u64| {
                 records <= bytes / HEADER_BYTES && (records == 0) == (bytes == 0)
             };
-            (fits(before, lsn.0 - tip.start) && fits(behind, tip.end - lsn.0)).then_some(before)
+            (fits(before, lsn.0 - extent.start) && fits(after, extent.end - lsn.0))
+                .then_some(before)
         };
-        if let Some(before) = counted(self.locate(tip, lsn)?) {
+        if let Some(before) = counted(self.locate_offset(extent, lsn.0)?) {
             return Ok(before);
         }
         // The index is advisory: without its ordinals the records are counted from the head on.
         self.index().cut(0);
-        counted(self.locate(tip, lsn)?).ok_or_else(|| {
-            let Tip { records, start, end, .. } = tip;
+        counted(self.locate_offset(extent, lsn.0)?).ok_or_else(|| {
+            let Extent { records, start, end, .. } = extent;
             let message = format!("lsn {lsn}: not {records} records from {start} to {end}");
             Error::new(ErrorKind::Corrupt, message).of(FORMAT).at(&self.place.log).offset_at(lsn.0)
         })
     }
 
-    fn step(&self, scanner: &mut Scanner<Codec>, tip: &mut Tip) -> Result<()> {
+    fn step(&self, scanner: &mut Scanner<Codec>, extent: &mut Extent) -> Result<()> {
         let at = scanner.position();
         let fail = |e| Error::io("read the log", &self.place.log, e).of(FORMAT).offset_at(at);
         match scanner.next(&*self.file).map_err(fail)? {
-            Found::Record { offset, frame } => {
-                tip.push(offset, frame.framed_len(), frame.crc);
+            Scanned::Record { offset, frame } => {
+                extent.push(offset, frame);
                 Ok(())
             }
-            Found::Stop { why, .. } => {
+            Scanned::Stop { why, .. } => {
                 let message = format!("record at lsn {at}: {}", why.reason());
                 let error = Error::new(ErrorKind::Corrupt, message).of(FORMAT);
                 Err(error.at(&self.place.log).offset_at(at))
             }
-            Found::End => Err(self.refused(ErrorKind::OutOfRange, format!("no record at {at}"))),
+            Scanned::End => Err(self.refused(ErrorKind::OutOfRange, format!("no record at {at}"))),
         }
     }
 
@@ -307,8 +311,8 @@ impl Shared {
         if offset == end {
             return Ok(0);
         }
-        let mut scanner = Scanner::new(self.codec, offset, end);
-        let mut one = Tip::empty(offset);
+        let mut scanner = Scanner::new(self.framing, offset, end);
+        let mut one = Extent::empty(0, offset);
         self.step(&mut scanner, &mut one)?;
         Ok(one.last_sum)
     }

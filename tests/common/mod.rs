@@ -7,11 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use deedbook::book::{
-    Book, Cursor, Deed, Mode, OnCorrupt, Options, SalvageReport, VerifyReport, salvage, verify,
-};
+use deedbook::book::{Book, Cursor, Deed, Mode, OnCorrupt, Options, salvage, verify};
 use deedbook::storage::{Access, Memory, Storage};
-use deedbook::{Durability, Result};
+use deedbook::{Durability, Result, SalvageReport, VerifyReport};
 
 /// Mug and jam.
 pub type Event = (u32, Vec<u8>);
@@ -182,7 +180,11 @@ pub fn restore(files: &BTreeMap<PathBuf, Vec<u8>>) -> (Memory, Options) {
 /// Deeds up to the first error, and that error.
 pub fn read_all(book: &Book) -> (Vec<Deed>, Option<deedbook::Error>) {
     let (mut deeds, mut failed) = (Vec::new(), None);
-    for deed in book.iter(0, None).unwrap() {
+    let iter = match book.iter(0, None) {
+        Ok(iter) => iter,
+        Err(error) => return (deeds, Some(error)),
+    };
+    for deed in iter {
         match deed {
             Ok(deed) => deeds.push(deed),
             Err(error) => failed = Some(error),

@@ -83,7 +83,7 @@ impl Subject for BookSubject {
         let options = options(disk, how);
         let seen = read_all(&options.open(self.path, Mode::Read)?)?;
         let checked = verify(self.path, &options, |_, _| Ok(()))?;
-        if checked.verdict == Verdict::Corrupt || checked.deeds != seen.len() as u64 {
+        if checked.verdict == Verdict::Corrupt || checked.records != seen.len() as u64 {
             let message = format!("{} deeds read, but checked: {checked:?}", seen.len());
             return Err(Error::new(ErrorKind::Corrupt, message));
         }

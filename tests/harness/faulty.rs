@@ -60,7 +60,7 @@ impl Script<'_> {
             // A handle that takes no more is given up.
             let usable = op != 'r' && run.log().sync().is_ok();
             let mut readable = usable;
-            if usable && self.config.how.durability != Durability::Never {
+            if usable && self.config.how.durability != Durability::None {
                 run.acked = run.records.len();
                 match run.log().read_all() {
                     Ok(got) => {

@@ -29,7 +29,7 @@ impl Config {
     pub fn named(name: &'static str) -> Self {
         let durability = match name {
             name if name.starts_with("always") => Durability::Always,
-            name if name.starts_with("none") => Durability::Never,
+            name if name.starts_with("none") => Durability::None,
             _ => Durability::Manual,
         };
         let how = How { durability, acknowledged: name.contains("acknowledged") };
@@ -159,7 +159,7 @@ impl<'a> Run<'a> {
                 let closed = self.log().close();
                 self.keep();
                 closed?;
-                if self.config.how.durability != Durability::Never {
+                if self.config.how.durability != Durability::None {
                     self.acknowledge();
                 }
                 self.log = None;
@@ -206,7 +206,7 @@ impl<'a> Run<'a> {
             _ => (self.base, 0..at, at),
         };
         let none_there = matches!(op, 't' | 'u' | 'c' | 'C') && count == 0;
-        let never = self.config.how.durability == Durability::Never;
+        let never = self.config.how.durability == Durability::None;
         let refused = none_there || (durable > acked && !never);
         if !refused {
             let records = self.records[kept.clone()].to_vec();
@@ -301,7 +301,7 @@ impl<'a> Run<'a> {
 
     /// Everything written is acknowledged now.
     fn acknowledge(&mut self) {
-        if self.config.how.durability != Durability::Never {
+        if self.config.how.durability != Durability::None {
             self.acked = self.records.len();
         }
         if self.recording {

@@ -1,0 +1,352 @@
+//! Appending.
+//!
+//! One write puts a record, or a whole batch, after the last one; one sync makes everything before
+//! it durable; then the mark follows. A crash between leaves a tail that recovery cuts.
+
+use std::io;
+
+use crate::error::{Durable, Error, ErrorKind, Result};
+use crate::locks::atomic::Ordering;
+use crate::log::batch::Batch;
+use crate::log::format::Format;
+use crate::log::framing::Framing;
+use crate::log::{Log, Shared, State};
+use crate::mode::Mode;
+use crate::sidecar::{Entry, INDEX_BLOCK_BYTES, Mark};
+use crate::slice::part;
+use crate::storage::write_full;
+
+/// Appends up to this size go into preallocated space; longer ones extend the log themselves.
+const SMALL_BYTES_MAX: u64 = 64 << 10;
+/// Space reserved ahead: as much as was written since the last sync, within these limits. It is
+/// written with zeros, which a sync has to wait for.
+const AHEAD_BYTES: std::ops::RangeInclusive<u64> = (64 << 10)..=(8 << 20);
+/// Longer payloads are copied and written in parts of this size.
+const PART_BYTES: usize = 1 << 20;
+
+/// What was appended.
+#[derive(Clone, Copy, Debug)]
+pub struct Appended {
+    /// Number of the first record.
+    pub ordinal: u64,
+    /// Byte of the first record.
+    pub offset: u64,
+    /// Byte after the last one.
+    pub end: u64,
+}
+
+/// What a batch must agree with, or is refused.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wanted {
+    /// Number of the batch's first record.
+    pub ordinal: Option<u64>,
+    /// Number of the log's first record, which an empty log takes over.
+    pub first: Option<u64>,
+}
+
+/// Poisons the handle if appending panics, because what it knows of the log may be half changed.
+struct PoisonOnPanic<'a, F: Format>(&'a Shared<F>);
+
+impl<F: Format> Drop for PoisonOnPanic<'_, F> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.commits.poison("a thread that appended panicked");
+        }
+    }
+}
+
+impl<F: Format> Log<F> {
+    pub(crate) fn writable(&self) -> Result<&Shared<F>> {
+        let shared = self.usable()?;
+        if shared.mode == Mode::Read {
+            return Err(shared.refused(ErrorKind::ReadOnly, "opened for reading"));
+        }
+        shared.check_poisoned()?;
+        Ok(shared)
+    }
+}
+
+impl<F: Format> Shared<F> {
+    pub(crate) fn refused(&self, kind: ErrorKind, message: impl Into<String>) -> Error {
+        self.error(kind, message).with_durable(Durable::No)
+    }
+
+    pub(crate) fn check_poisoned(&self) -> Result<()> {
+        self.commits.check().map_err(|e| e.of(F::NAME).at(&self.place.log))
+    }
+
+    /// Once more under the state's lock: `close` cuts and syncs under it, and then the lock of the
+    /// log is free for others.
+    pub(crate) fn check_open(&self) -> Result<()> {
+        match self.closed.load(Ordering::Acquire) {
+            false => Ok(()),
+            true => Err(self.refused(ErrorKind::Closed, "the log is closed")),
+        }
+    }
+
+    fn next_ordinal(&self, state: &State, count: u64) -> Result<u64> {
+        let next = state.extent.first.checked_add(state.extent.records);
+        let fits = next.filter(|next| next.checked_add(count).is_some());
+        fits.ok_or_else(|| {
+            let last = state.extent.next().saturating_sub(1);
+            let message = format!("{count} more {}s after {last}, beyond 2^64", F::NOUN);
+            self.refused(ErrorKind::TooLarge, message)
+        })
+    }
+
+    /// Append one record.
+    pub(crate) fn append_one(
+        &self,
+        tag: <F::Framing as Framing>::Tag,
+        payload: &[u8],
+    ) -> Result<Appended> {
+        self.appending.check_len(payload.len()).map_err(|e| e.at(&self.place.log))?;
+        let mut state = self.state();
+        let state = &mut *state;
+        let _guard = PoisonOnPanic(self);
+        self.check_open()?;
+        let ordinal = self.next_ordinal(state, 1)?;
+        let offset = state.extent.end;
+        let (len, sum) = match payload.len() <= PART_BYTES {
+            true => self.write_copied(state, tag, payload)?,
+            false => self.write_in_parts(state, tag, payload)?,
+        };
+        state.extent.push_parts(offset, len, sum);
+        self.close_block(state, ordinal + 1, offset + len);
+        self.counters.appended(1, len);
+        Ok(Appended { ordinal, offset, end: state.extent.end })
+    }
+
+    /// The checksum is that of the copy, whatever becomes of the caller's bytes meanwhile.
+    fn write_copied(
+        &self,
+        state: &mut State,
+        tag: <F::Framing as Framing>::Tag,
+        payload: &[u8],
+    ) -> Result<(u64, u32)> {
+        let mut scratch = std::mem::take(&mut state.scratch);
+        scratch.clear();
+        let sum = self.appending.encode(&mut scratch, tag, payload);
+        let len = scratch.len() as u64;
+        let at = state.extent.end;
+        let written = self.begin(state, len).and_then(|()| self.write(state, &scratch, at));
+        state.scratch = scratch;
+        written.map(|()| (len, sum))
+    }
+
+    /// The head is written last: until then, no reader takes what is there for a record.
+    fn write_in_parts(
+        &self,
+        state: &mut State,
+        tag: <F::Framing as Framing>::Tag,
+        payload: &[u8],
+    ) -> Result<(u64, u32)> {
+        let framing = self.appending;
+        let (head, trailer) = framing.enclose(tag, payload.len(), 0);
+        let len = (head.len() + payload.len() + trailer.len()) as u64;
+        self.begin(state, len)?;
+        let offset = state.extent.end;
+        let mut at = offset + head.len() as u64;
+        let mut sum = framing.sum_begin(tag, payload.len());
+        let mut scratch = std::mem::take(&mut state.scratch);
+        for part in payload.chunks(PART_BYTES) {
+            scratch.clear();
+            scratch.extend_from_slice(part);
+            sum = framing.sum_more(sum, &scratch);
+            self.write(state, &scratch, at)?;
+            at += part.len() as u64;
+        }
+        scratch.clear();
+        state.scratch = scratch;
+        let (head, trailer) = framing.enclose(tag, payload.len(), sum);
+        if !trailer.is_empty() {
+            self.write(state, &trailer, at)?;
+        }
+        self.write(state, &head, offset)?;
+        Ok((len, sum))
+    }
+
+    /// Append a batch, all or nothing for the caller that is told it succeeded.
+    pub(crate) fn append_batch_at(
+        &self,
+        batch: &Batch<F::Framing>,
+        wanted: Wanted,
+    ) -> Result<Appended> {
+        self.appending.check_len(batch.payload_len_max).map_err(|e| e.at(&self.place.log))?;
+        let mut state = self.state();
+        let state = &mut *state;
+        let _guard = PoisonOnPanic(self);
+        self.check_open()?;
+        let first_before = state.extent.first;
+        if let Some(first) = wanted.first.filter(|_| state.extent.records == 0) {
+            state.extent.first = first;
+        }
+        let appended = self.append_encoded(state, batch, wanted);
+        if appended.is_err() {
+            state.extent.first = first_before;
+        }
+        appended
+    }
+
+    fn append_encoded(
+        &self,
+        state: &mut State,
+        batch: &Batch<F::Framing>,
+        wanted: Wanted,
+    ) -> Result<Appended> {
+        let ordinal = self.next_ordinal(state, batch.records.max(1))?;
+        if let Some(wanted) = wanted.ordinal.filter(|&wanted| wanted != ordinal) {
+            let message = format!("event {wanted}, the log goes on with {ordinal}");
+            return Err(self.refused(ErrorKind::Contiguity, message));
+        }
+        let offset = state.extent.end;
+        if batch.is_empty() {
+            return Ok(Appended { ordinal, offset, end: offset });
+        }
+        let bytes = &batch.bytes;
+        self.begin(state, bytes.len() as u64)?;
+        if batch.records == 1 {
+            self.write(state, bytes, offset)?;
+        } else {
+            // The first head is written last: a reader sees the batch once all of it is there, and
+            // none of it if the rest finds no room.
+            let head = F::Framing::HEAD_BYTES;
+            self.write(state, part(bytes, head..), offset + head as u64)?;
+            self.write(state, part(bytes, ..head), offset)?;
+        }
+        let extent = &mut state.extent;
+        if extent.records == 0 {
+            extent.first_sum = batch.first_sum;
+        }
+        extent.records += batch.records;
+        extent.end = offset + bytes.len() as u64;
+        extent.last_offset = offset + batch.last_at as u64;
+        extent.last_sum = batch.last_sum;
+        for &(records, at) in &batch.cuts {
+            self.close_block(state, ordinal + records, offset + at as u64);
+        }
+        // The batches may be smaller than a block.
+        self.close_block(state, ordinal + batch.records, state.extent.end);
+        self.counters.appended(batch.records, bytes.len() as u64);
+        Ok(Appended { ordinal, offset, end: state.extent.end })
+    }
+
+    /// Note the end of a block, if it is long enough by now.
+    #[inline]
+    fn close_block(&self, state: &mut State, ordinal: u64, offset: u64) {
+        if offset < state.block_start + INDEX_BLOCK_BYTES {
+            return;
+        }
+        let mut index = self.index();
+        index.push(Entry { ordinal, offset, sum: 0 });
+        if index.wants_flush() {
+            index.flush(&*self.common.storage, self.common.file_mode);
+        }
+        state.block_start = offset;
+    }
+
+    /// Prepare for so many bytes more: what stands before the first record, and space. Positions
+    /// never overflow.
+    #[inline]
+    fn begin(&self, state: &mut State, len: u64) -> Result<()> {
+        let Some(end) = state.extent.end.checked_add(len).filter(|&end| end < i64::MAX as u64)
+        else {
+            let message = format!("{len} bytes more after {}, beyond 2^63", state.extent.end);
+            return Err(self.refused(ErrorKind::TooLarge, message));
+        };
+        if end <= state.file_end && state.extent.records > 0 {
+            return Ok(());
+        }
+        self.begin_slowly(state, len, end)
+    }
+
+    fn begin_slowly(&self, state: &mut State, len: u64, end: u64) -> Result<()> {
+        if !state.mark_is_open {
+            self.open_mark(state);
+        }
+        if state.extent.records == 0 {
+            // In front of the records: without it they could not be told from damage.
+            self.format
+                .begin(&*self.file, state.extent.first)
+                .map_err(|e| self.write_failed(state, e))?;
+        }
+        if end <= state.file_end {
+            return Ok(());
+        }
+        self.check_not_truncated(state).map_err(|e| self.write_failed(state, e))?;
+        if len <= SMALL_BYTES_MAX && state.allocates {
+            let unsynced = state.extent.end.saturating_sub(self.commits.durable());
+            let ahead = unsynced.clamp(*AHEAD_BYTES.start(), *AHEAD_BYTES.end());
+            let ahead = ahead.min(self.piece_bytes.unwrap_or(u64::MAX));
+            match self.file.allocate(end.saturating_add(ahead)) {
+                Ok(true) => state.file_end = end + ahead,
+                // No space for that much, though the append itself may still fit. The log may have
+                // grown all the same; closing cuts it.
+                Ok(false) | Err(_) => {
+                    state.allocates = false;
+                    state.file_end = state.file_end.max(self.file.len().unwrap_or(0));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Have the mark on the disk say that the log is open, before anything is appended: a closed one
+    /// says nothing of what follows. Advisory: a closed mark makes recovery careful, not wrong.
+    fn open_mark(&self, state: &mut State) {
+        let (entries, chain) = self.index().summary_at(state.extent.end);
+        let mark = Mark {
+            exact: self.is_exact(),
+            index_entries: entries,
+            index_chain: chain,
+            ..state.extent.mark(state.file_id)
+        };
+        let mut file = crate::locks::lock(&self.mark_file);
+        let stored =
+            file.as_mut().map_or(Ok(()), |file| file.store(&mark).and_then(|()| file.sync()));
+        match stored {
+            Ok(()) => state.mark_is_open = true,
+            Err(e) => self.warn("cannot mark the log as open", &e),
+        }
+    }
+
+    pub(crate) fn warn(&self, what: &str, error: &dyn std::fmt::Display) {
+        log::warn!(target: "deedbook", "{what}: {error} ({})", self.place.log.display());
+    }
+
+    /// Write some bytes.
+    fn write(&self, state: &mut State, bytes: &[u8], at: u64) -> Result<()> {
+        write_full(&*self.file, bytes, at).map_err(|e| self.write_failed(state, e))?;
+        state.file_end = state.file_end.max(at + bytes.len() as u64);
+        Ok(())
+    }
+
+    /// Roll a failed write back to the last good end, or poison the handle.
+    fn write_failed(&self, state: &mut State, cause: io::Error) -> Error {
+        let error = self.fail("append", cause).offset_at(state.extent.end);
+        self.commits.roll_back(error, || {
+            self.check_not_truncated(state)?;
+            self.file.set_len(state.extent.end)?;
+            self.file.sync_data()?;
+            state.file_end = state.extent.end;
+            Ok(())
+        })
+    }
+
+    /// Writing on after the end of a file that another process cut would leave zeros where records
+    /// were, and the next sync would vouch for them.
+    pub(crate) fn check_not_truncated(&self, state: &State) -> io::Result<()> {
+        self.check_len(state.extent.end)
+    }
+
+    pub(crate) fn check_len(&self, end: u64) -> io::Result<()> {
+        let len = self.file.len()?;
+        match len < end {
+            false => Ok(()),
+            true => Err(io::Error::other(format!(
+                "another process cut the log to {len} bytes, it had {}s up to {end}",
+                F::NOUN
+            ))),
+        }
+    }
+}

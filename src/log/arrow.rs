@@ -1,0 +1,177 @@
+//! Records as Arrow record batches.
+
+use std::fmt::Debug;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_schema::{Field, Schema, SchemaRef};
+
+use crate::columns::{BinaryColumn, Int32Column, Int64Column};
+use crate::error::{Error, ErrorKind, Result};
+use crate::log::cursor::Cursor;
+use crate::log::format::{Format, Stepped};
+use crate::log::framing::Frame;
+use crate::scan::Damage;
+
+/// What a column holds of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// Its number: int64, null after damage that hid the count.
+    Ordinal,
+    /// Its byte in the log: int64.
+    Offset,
+    /// Its size with its framing: int64.
+    Length,
+    /// The number stored beside the payload: int32, its bits as stored.
+    Tag,
+    /// The payload: binary.
+    Payload,
+}
+
+/// The columns of a format.
+pub trait Columns: Copy + Debug + Eq + FromStr<Err = Error> + Send + 'static {
+    /// Name and type.
+    fn field(self) -> Field;
+    /// What it holds.
+    fn value(self) -> Value;
+
+    /// The Arrow schema of some columns.
+    fn schema(columns: &[Self]) -> SchemaRef {
+        Arc::new(Schema::new(columns.iter().map(|column| column.field()).collect::<Vec<_>>()))
+    }
+}
+
+/// A stream of record batches over a cursor.
+#[derive(Debug)]
+pub struct Batches<F: Format> {
+    cursor: Cursor<F>,
+    columns: Vec<F::Column>,
+    schema: SchemaRef,
+    rows_max: usize,
+    bytes_max: usize,
+    /// Stepped to already, but did not fit the batch before.
+    carried: Option<Stepped<F>>,
+}
+
+enum Growing {
+    Int64(Int64Column),
+    Int32(Int32Column),
+    Binary(BinaryColumn),
+}
+
+impl<F: Format> Batches<F> {
+    /// Batches of at most `rows_max` rows, closed once they hold `bytes_max` bytes of payload.
+    pub fn new(
+        cursor: Cursor<F>,
+        columns: Vec<F::Column>,
+        rows_max: usize,
+        bytes_max: usize,
+    ) -> Self {
+        let schema = F::Column::schema(&columns);
+        let bytes_max = bytes_max.clamp(1, 1 << 30);
+        Self { cursor, columns, schema, rows_max: rows_max.max(1), bytes_max, carried: None }
+    }
+
+    /// The schema of every batch.
+    pub fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    /// The damaged stretches passed over so far.
+    pub fn damages(&self) -> &[Damage] {
+        self.cursor.damages()
+    }
+
+    fn begin(&self) -> Vec<(Value, Growing)> {
+        let left = self.cursor.bytes_left().min(self.bytes_max as u64) as usize;
+        let grow = |column: &F::Column| {
+            let growing = match column.value() {
+                Value::Tag => Growing::Int32(Int32Column::default()),
+                Value::Payload => Growing::Binary(BinaryColumn::with_capacity(left)),
+                Value::Ordinal | Value::Offset | Value::Length => {
+                    Growing::Int64(Int64Column::default())
+                }
+            };
+            (column.value(), growing)
+        };
+        self.columns.iter().map(grow).collect()
+    }
+
+    /// The next batch.
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> Result<Option<RecordBatch>> {
+        let mut growing = self.begin();
+        let with_payload = growing.iter().any(|(value, _)| *value == Value::Payload);
+        let (mut rows, mut bytes) = (0, 0);
+        while rows < self.rows_max && bytes < self.bytes_max {
+            let stepped = match self.carried.take() {
+                Some(carried) => Some(carried),
+                None => self.cursor.advance()?,
+            };
+            let Some((ordinal, offset, frame)) = stepped else { break };
+            let payload = frame.payload(self.cursor.bytes());
+            if with_payload && bytes + payload.len() > i32::MAX as usize {
+                if rows == 0 {
+                    let len = payload.len();
+                    let message = format!("payload of {len} bytes, Arrow binary holds 2^31 - 1");
+                    return Err(too_large::<F>(message, offset));
+                }
+                self.carried = Some((ordinal, offset, frame));
+                break;
+            }
+            for (value, column) in &mut growing {
+                let number = match value {
+                    Value::Ordinal => ordinal,
+                    Value::Offset => Some(offset),
+                    _ => Some(frame.len()),
+                };
+                match column {
+                    Growing::Int64(column) => {
+                        if !column.push(number) {
+                            let number = number.unwrap_or_default();
+                            let message =
+                                format!("number {number}, Arrow int64 holds up to 2^63 - 1");
+                            return Err(too_large::<F>(message, offset));
+                        }
+                    }
+                    Growing::Int32(column) => column.push(frame.tag()),
+                    Growing::Binary(column) => {
+                        column.push(payload);
+                    }
+                }
+            }
+            rows += 1;
+            bytes += payload.len();
+        }
+        if rows == 0 {
+            return Ok(None);
+        }
+        let finish = |(_, growing)| -> ArrayRef {
+            match growing {
+                Growing::Int64(column) => column.finish(),
+                Growing::Int32(column) => column.finish(),
+                Growing::Binary(column) => column.finish(),
+            }
+        };
+        let arrays = growing.into_iter().map(finish).collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let batch = RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options);
+        let wrong = |e: arrow_schema::ArrowError| {
+            Error::new(ErrorKind::InvalidArgument, format!("arrow: {e}")).of(F::NAME)
+        };
+        batch.map(Some).map_err(wrong)
+    }
+}
+
+fn too_large<F: Format>(message: String, offset: u64) -> Error {
+    Error::new(ErrorKind::TooLarge, message).of(F::NAME).offset_at(offset)
+}
+
+impl<F: Format> Iterator for Batches<F> {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        Batches::next(self).transpose()
+    }
+}

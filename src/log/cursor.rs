@@ -1,0 +1,303 @@
+//! Walking forwards over records, without an allocation per record.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::locks::atomic::Ordering;
+use crate::log::Shared;
+use crate::log::evidence::Evidence;
+use crate::log::format::{Format, Stepped};
+use crate::log::framing::Framing;
+use crate::log::resync::{Resync, Stretch, resync};
+use crate::scan::{Damage, OnCorrupt, Scanned, Scanner, Step, Stop};
+use crate::storage::File;
+
+/// Where a cursor reads, and up to where.
+#[derive(Clone, Debug)]
+pub struct Range {
+    /// Byte of the first record.
+    pub offset: u64,
+    /// Byte after the last one.
+    pub end: u64,
+    /// Number of the first record, where it is known.
+    pub ordinal: Option<u64>,
+    /// Stop before the record with this number.
+    pub stop: Option<u64>,
+}
+
+/// What a cursor reads.
+#[derive(Clone, Debug)]
+pub struct Source<F: Format> {
+    /// The log's bytes.
+    pub file: Arc<dyn File>,
+    /// The log, for errors.
+    pub path: PathBuf,
+    /// The format.
+    pub format: F,
+    /// How records lie in the bytes.
+    pub framing: F::Framing,
+    /// What is known of the log from elsewhere.
+    pub evidence: Evidence,
+}
+
+/// Walks forwards. A snapshot: what is appended later is not given.
+#[derive(Debug)]
+pub struct Cursor<F: Format> {
+    source: Source<F>,
+    scanner: Scanner<F::Framing>,
+    ordinal: Option<u64>,
+    stop: Option<u64>,
+    on_corrupt: OnCorrupt,
+    /// Take what may lie inside damaged records, too.
+    rescue: bool,
+    damages: Vec<Damage>,
+    /// Damage that no record of the range shows, to be reported at its end.
+    trailing: Option<Damage>,
+    finished: bool,
+    /// The log, and how often its end was cut when the walk began: it may change under the walk.
+    log: Option<(Arc<Shared<F>>, u64)>,
+}
+
+impl<F: Format> Cursor<F> {
+    pub(crate) fn new(source: Source<F>, range: Range, on_corrupt: OnCorrupt) -> Self {
+        let scanner = Scanner::new(source.framing, range.offset, range.end);
+        Self {
+            source,
+            scanner,
+            ordinal: range.ordinal,
+            stop: range.stop,
+            on_corrupt,
+            rescue: false,
+            damages: Vec::new(),
+            trailing: None,
+            finished: false,
+            log: None,
+        }
+    }
+
+    /// Report what was dropped or cut under the walk as such, and not as damage.
+    #[must_use]
+    pub(crate) fn of(mut self, log: Arc<Shared<F>>) -> Self {
+        let cuts = log.cuts.load(Ordering::Acquire);
+        self.log = Some((log, cuts));
+        self
+    }
+
+    /// Check lengths only.
+    #[must_use]
+    pub fn without_checksums(mut self) -> Self {
+        self.source.framing = self.source.framing.by_lengths();
+        let (at, end) = (self.scanner.position(), self.scanner.end());
+        self.scanner = Scanner::new(self.source.framing, at, end);
+        self
+    }
+
+    /// Also give intact records that may lie inside a damaged record's payload.
+    #[must_use]
+    pub(crate) fn rescuing(mut self) -> Self {
+        self.rescue = true;
+        self
+    }
+
+    /// Raise this damage at the end of the range, or note it there.
+    #[must_use]
+    pub(crate) fn with_trailing(mut self, damage: Option<Damage>) -> Self {
+        self.trailing = damage;
+        self
+    }
+
+    /// Note this damage, which lies before all records.
+    #[must_use]
+    pub(crate) fn with_leading(mut self, damage: Option<Damage>) -> Self {
+        self.damages.extend(damage);
+        self
+    }
+
+    /// The damaged stretches passed over so far.
+    pub fn damages(&self) -> &[Damage] {
+        &self.damages
+    }
+
+    /// Whether the records given since the last damage are proved to be records of the log; else
+    /// they may lie inside a damaged record's payload.
+    pub fn is_proved(&self) -> bool {
+        self.damages.last().is_none_or(|damage| damage.next_intact.is_none() || damage.next_proved)
+    }
+
+    /// Whether the next record lies in memory already, so that [`Cursor::next`] will not read.
+    pub fn ready(&self) -> bool {
+        let framing = self.source.framing.by_lengths();
+        self.finished || matches!(framing.parse(self.scanner.ahead()), Step::Record { .. })
+    }
+
+    /// Bytes of the log before the end of the range.
+    #[cfg(feature = "arrow")]
+    pub(crate) fn bytes_left(&self) -> u64 {
+        self.scanner.end().saturating_sub(self.scanner.position())
+    }
+
+    /// Byte after the last record given.
+    pub fn offset(&self) -> u64 {
+        self.scanner.position()
+    }
+
+    /// The next record.
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> Result<Option<F::Ref<'_>>> {
+        Ok(self
+            .advance()?
+            .map(|(ordinal, offset, frame)| F::show(ordinal, offset, frame, self.scanner.bytes())))
+    }
+
+    /// Pass over the records below `start`, and forget damage that hid none but these.
+    pub(crate) fn skip_to(&mut self, start: u64) -> Result<()> {
+        while self.ordinal.is_some_and(|ordinal| ordinal < start) {
+            let Some((ordinal, offset, _)) = self.advance()? else { break };
+            if ordinal.is_none_or(|ordinal| ordinal >= start) {
+                // After damage that reached beyond `start`: the next to give.
+                self.scanner.seek(offset);
+                self.ordinal = ordinal;
+                break;
+            }
+        }
+        self.damages.retain(|damage| {
+            let lost = damage.first_lost.zip(damage.records_lost);
+            lost.is_none_or(|(first, lost)| first.saturating_add(lost) > start)
+        });
+        Ok(())
+    }
+
+    /// Step to the next record: its number, byte and frame. [`Cursor::bytes`] gives its bytes.
+    #[inline]
+    pub(crate) fn advance(&mut self) -> Result<Option<Stepped<F>>> {
+        let at = self.scanner.position();
+        self.step().map_err(|error| match &self.log {
+            Some((log, cuts)) => log.explain(at, *cuts, error),
+            None => error,
+        })
+    }
+
+    #[inline]
+    fn step(&mut self) -> Result<Option<Stepped<F>>> {
+        loop {
+            let done = match (self.stop, self.ordinal) {
+                (Some(stop), Some(ordinal)) => ordinal >= stop,
+                _ => false,
+            };
+            if self.finished || done {
+                self.finished = true;
+                return Ok(None);
+            }
+            let scanned = self.scanner.next(&*self.source.file).map_err(|e| self.read_error(e))?;
+            match scanned {
+                Scanned::Record { offset, frame } => {
+                    let ordinal = self.ordinal;
+                    self.ordinal = ordinal.and_then(|ordinal| ordinal.checked_add(1));
+                    return Ok(Some((ordinal, offset, frame)));
+                }
+                Scanned::End => {
+                    self.finished = true;
+                    return match (self.trailing.take(), self.on_corrupt) {
+                        (None, _) => Ok(None),
+                        (Some(damage), OnCorrupt::Raise) => Err(self.corrupt(&damage)),
+                        (Some(damage), OnCorrupt::Skip) => {
+                            self.damages.push(damage);
+                            Ok(None)
+                        }
+                    };
+                }
+                Scanned::Stop { offset, why } => self.pass_over(offset, &why)?,
+            }
+        }
+    }
+
+    /// The whole bytes of the record stepped to last.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.scanner.bytes()
+    }
+
+    fn pass_over(&mut self, offset: u64, why: &Stop) -> Result<()> {
+        let end = self.scanner.end();
+        let name = F::name_of(self.ordinal, offset);
+        let found = self.resync(offset, why, &name).map_err(|e| self.read_error(e))?;
+        if self.on_corrupt == OnCorrupt::Raise {
+            self.finished = true;
+            let damage = found.damage.unwrap_or_else(|| Damage {
+                offset,
+                end,
+                reason: format!("{name}: {}", why.reason()),
+                first_lost: self.ordinal.filter(|_| F::NUMBERED),
+                ..Damage::default()
+            });
+            return Err(self.corrupt(&damage));
+        }
+        self.damages.extend(found.damage);
+        match found.next {
+            Some((next, ordinal)) => {
+                self.scanner.seek(next);
+                self.ordinal = ordinal;
+            }
+            None => self.finished = true,
+        }
+        Ok(())
+    }
+
+    fn resync(&self, at: u64, why: &Stop, name: &str) -> std::io::Result<Resync> {
+        let Source { file, format, framing, evidence, .. } = &self.source;
+        let (file, end) = (&**file, self.scanner.end());
+        let beyond_limit = format.is_beyond_limit(file, at, Some(why), end)?;
+        let (framing, ordinal, rescue) = (*framing, self.ordinal, self.rescue);
+        let stretch = Stretch { file, framing, at, end, ordinal, rescue };
+        let mut found = resync(stretch, why, name, evidence, beyond_limit)?;
+        if let Some(damage) = found.damage.as_mut().filter(|_| !F::NUMBERED) {
+            damage.first_lost = None;
+        }
+        Ok(found)
+    }
+
+    fn corrupt(&self, damage: &Damage) -> Error {
+        corrupt::<F>(&self.source.path, damage, ErrorKind::Corrupt)
+    }
+
+    fn read_error(&self, source: std::io::Error) -> Error {
+        let error = Error::io("read the log", &self.source.path, source).of(F::NAME);
+        error.offset_at(self.scanner.position())
+    }
+}
+
+/// The error of a damaged stretch.
+pub(crate) fn corrupt<F: Format>(path: &Path, damage: &Damage, kind: ErrorKind) -> Error {
+    let error = Error::new(kind, damage.reason.clone()).of(F::NAME).at(path);
+    error.offset_at(damage.offset).with_next_intact(damage.next_intact)
+}
+
+/// Records of a range as an iterator; ends after the first error.
+#[derive(Debug)]
+pub struct Iter<F: Format> {
+    cursor: Cursor<F>,
+    failed: bool,
+}
+
+impl<F: Format> Iter<F> {
+    pub(crate) fn new(cursor: Cursor<F>) -> Self {
+        Self { cursor, failed: false }
+    }
+}
+
+impl<F: Format> Iterator for Iter<F> {
+    type Item = Result<F::Owned>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.failed {
+            return None;
+        }
+        match self.cursor.next() {
+            Ok(record) => record.map(|record| Ok(F::own(record))),
+            Err(error) => {
+                self.failed = true;
+                Some(Err(error))
+            }
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! Syncing, the mark that follows each sync, and closing.
+
+use std::io;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use crate::durability::Durability;
+use crate::error::{Durable, ErrorKind, Result};
+use crate::locks::atomic::Ordering;
+use crate::locks::lock;
+use crate::log::extent::Extent;
+use crate::log::format::Format;
+use crate::log::{Log, Shared};
+use crate::mode::{Mode, Recovery};
+use crate::sidecar::Mark;
+
+impl<F: Format> Log<F> {
+    /// Return when every record appended so far is on stable storage.
+    pub fn sync(&self) -> Result<()> {
+        let shared = self.writable()?;
+        let end = shared.state().extent.end;
+        shared.sync_to(end)
+    }
+
+    /// Return when the record that begins at byte `offset` is on stable storage: the next sync
+    /// serves all that wait, and if there is none, this call syncs.
+    pub(crate) fn wait_durable_at(&self, offset: u64) -> Result<()> {
+        let shared = self.writable()?;
+        let end = shared.state().extent.end;
+        if offset >= end {
+            let name = F::name_of(None, offset);
+            let message = format!("no {name}, the log ends at byte {end}");
+            return Err(shared.error(ErrorKind::OutOfRange, message));
+        }
+        shared.sync_to(offset + 1)
+    }
+
+    /// Byte up to which the log is known to be on stable storage; `None` if a reader finds nothing
+    /// that tells it.
+    pub(crate) fn durable_offset(&self) -> Result<Option<u64>> {
+        let shared = self.usable()?;
+        if shared.mode != Mode::Read {
+            return Ok(Some(shared.commits.durable()));
+        }
+        let state = shared.state();
+        Ok(state.durable.map(|durable| durable.offset.min(state.extent.end)))
+    }
+
+    /// Number of records known to be on stable storage.
+    pub(crate) fn durable_records(&self) -> Result<Option<u64>> {
+        let shared = self.usable()?;
+        if shared.mode != Mode::Read {
+            return Ok(Some(shared.durable_records.load(Ordering::Acquire)));
+        }
+        let state = shared.state();
+        Ok(state.durable.map(|_| state.durable_records.min(state.extent.records)))
+    }
+}
+
+impl<F: Format> Shared<F> {
+    /// What the durability option asks for after an append that ends at `end`.
+    #[inline]
+    pub(crate) fn after_append(&self, end: u64) -> Result<()> {
+        match self.common.durability {
+            Durability::Always => self.sync_to(end),
+            Durability::Bytes(bytes) if end.saturating_sub(self.commits.durable()) >= bytes => {
+                self.sync_to(end)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The same for a series of batches that its caller syncs at its end.
+    pub(crate) fn after_append_unsynced(&self, end: u64) -> Result<()> {
+        match self.common.durability {
+            Durability::Always => Ok(()),
+            _ => self.after_append(end),
+        }
+    }
+
+    /// Make everything up to `target` durable, together with all others that wait.
+    pub(crate) fn sync_to(&self, target: u64) -> Result<()> {
+        let result = self.commits.commit(target, || {
+            // Before the sync: what is appended during it may not be covered.
+            let (extent, file_id) = {
+                let state = self.state();
+                (state.extent, state.file_id)
+            };
+            self.sync_file(&extent)?;
+            // Durable now: every record up to `extent.end`. The mark may follow.
+            self.store_mark(extent.mark(file_id), false)?;
+            self.durable_records.store(extent.records, Ordering::Release);
+            Ok(extent.end)
+        });
+        self.counters.log_slow_sync(self.common.slow_sync, &self.place.log);
+        result.map_err(|e| e.of(F::NAME).at(&self.place.log))
+    }
+
+    /// Sync, and see that the files still are the log that others open.
+    pub(crate) fn sync_file(&self, extent: &Extent) -> Result<()> {
+        let begun = Instant::now();
+        self.format
+            .commit(&*self.file, extent)
+            .and_then(|()| self.check_still_there(extent))
+            .map_err(|e| self.fail("sync", e))?;
+        self.commits.settled()?;
+        self.counters.synced(begun.elapsed(), self.common.slow_sync);
+        Ok(())
+    }
+
+    /// Whether recovery cuts back to the mark, so that it is a part of what is acknowledged.
+    pub(crate) fn is_exact(&self) -> bool {
+        self.common.recovery == Recovery::Acknowledged
+    }
+
+    /// Advisory: if the mark cannot be stored, the one before stands, which costs time only. An
+    /// exact one must be durable.
+    pub(crate) fn store_mark(&self, mark: Mark, closed: bool) -> Result<()> {
+        let mut index = self.index();
+        index.flush(&*self.common.storage, self.common.file_mode);
+        let (index_entries, index_chain) = index.summary_at(mark.end);
+        drop(index);
+        let exact = self.is_exact();
+        let mark = Mark { closed, exact, index_entries, index_chain, ..mark };
+        let mut file = lock(&self.mark_file);
+        let Some(file) = file.as_mut() else { return Ok(()) };
+        let stored = file.store(&mark);
+        if exact {
+            let stored = stored.and_then(|()| file.sync());
+            return stored.map_err(|e| self.fail("store the mark", e));
+        }
+        if let Err(e) = stored {
+            self.warn("cannot store the mark", &e);
+        }
+        Ok(())
+    }
+
+    /// Sync, cut the space reserved ahead, and mark the log as closed. Once only; a second call waits
+    /// for the first, and fails if that failed.
+    pub(crate) fn finish(&self) -> Result<()> {
+        let mut result = Ok(());
+        if self.mode != Mode::Read && !self.is_forked() {
+            // While no other thread syncs: a sync that began before would put its older mark after
+            // that of closing.
+            result = self.commits.commit(u64::MAX, || self.cut_and_sync());
+            lock(&self.mark_file).take();
+            lock(&self.lock).take();
+        }
+        self.closed.store(true, Ordering::Release);
+        if let Some(thread) = self.background.get() {
+            thread.unpark();
+        }
+        self.counters.log_slow_sync(self.common.slow_sync, &self.place.log);
+        result.map_err(|e| e.of(F::NAME).at(&self.place.log))
+    }
+
+    /// Returns up to where the log is durable.
+    fn cut_and_sync(&self) -> Result<u64> {
+        let (extent, file_id, untouched) = {
+            let mut state = self.state();
+            if self.closed.swap(true, Ordering::AcqRel) {
+                return Ok(self.commits.durable());
+            }
+            self.check_not_truncated(&state)
+                .map_err(|e| self.fail("close", e).with_durable(Durable::Unknown))?;
+            if state.file_end > state.extent.end {
+                self.file
+                    .set_len(state.extent.end)
+                    .map_err(|e| self.fail("cut the reserved space", e))?;
+                state.file_end = state.extent.end;
+            }
+            (state.extent, state.file_id, !state.mark_is_open)
+        };
+        if self.common.durability == Durability::None || untouched {
+            return Ok(self.commits.durable());
+        }
+        self.sync_file(&extent)?;
+        self.durable_records.store(extent.records, Ordering::Release);
+        self.store_mark(extent.mark(file_id), true)?;
+        self.index().sync();
+        if let Some(file) = &*lock(&self.mark_file)
+            && let Err(e) = file.sync()
+        {
+            // The next opening after a power cut takes longer.
+            self.warn("cannot sync the mark", &e);
+        }
+        Ok(extent.end)
+    }
+
+    /// What was synced counts only if it is still in the log that others open.
+    pub(crate) fn check_still_there(&self, extent: &Extent) -> io::Result<()> {
+        self.check_len(extent.end)?;
+        match self.file.is_unlinked()? {
+            false => Ok(()),
+            true => Err(io::Error::other("the log was removed or replaced")),
+        }
+    }
+}
+
+/// Sync every `interval` until the log is closed or dropped, so that nothing stays unsynced longer
+/// even if no append follows.
+pub fn sync_every<F: Format>(shared: &Arc<Shared<F>>, interval: Duration) -> io::Result<()> {
+    let weak = Arc::downgrade(shared);
+    let name = "deedbook-sync".to_string();
+    let thread =
+        std::thread::Builder::new().name(name).spawn(move || run_syncs(&weak, interval))?;
+    // Closing wakes it, so that no thread outlives its log.
+    let _ = shared.background.set(thread.thread().clone());
+    Ok(())
+}
+
+fn run_syncs<F: Format>(weak: &Weak<Shared<F>>, interval: Duration) {
+    loop {
+        std::thread::park_timeout(interval);
+        let Some(shared) = weak.upgrade() else { return };
+        if shared.closed.load(Ordering::Acquire) {
+            return;
+        }
+        let end = shared.state().extent.end;
+        if end > shared.commits.durable()
+            && let Err(error) = shared.sync_to(end)
+        {
+            // The handle is poisoned: the next append fails.
+            shared.warn("the sync in the background failed", &error);
+            return;
+        }
+    }
+}

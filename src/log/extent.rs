@@ -1,0 +1,75 @@
+//! The valid prefix of a log: where it begins and ends, and what its first and last record are.
+
+use crate::log::framing::Frame;
+use crate::sidecar::Mark;
+use crate::storage::FileId;
+
+/// The valid prefix of a log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// Ordinal of the first record, or of the one to come.
+    pub first: u64,
+    /// Number of records.
+    pub records: u64,
+    /// Byte of the first record, or of the one to come.
+    pub start: u64,
+    /// Byte after the last record.
+    pub end: u64,
+    /// Byte of the last record.
+    pub last_offset: u64,
+    /// Stored checksum of the last record.
+    pub last_sum: u32,
+    /// Stored checksum of the first record.
+    pub first_sum: u32,
+}
+
+impl Extent {
+    /// An empty log that begins at byte `start` with record `first`.
+    pub fn empty(first: u64, start: u64) -> Self {
+        Self { first, start, end: start, ..Self::default() }
+    }
+
+    /// What a mark vouches for.
+    pub fn of_mark(mark: &Mark) -> Self {
+        let Mark { first, records, start, end, last_offset, first_sum, last_sum, .. } = *mark;
+        Self { first, records, start, end, last_offset, last_sum, first_sum }
+    }
+
+    /// Ordinal of the record that comes next.
+    pub fn next(&self) -> u64 {
+        self.first.saturating_add(self.records)
+    }
+
+    /// Add the record found at `offset`.
+    #[inline]
+    pub fn push(&mut self, offset: u64, frame: impl Frame) {
+        self.push_parts(offset, frame.len(), frame.sum());
+    }
+
+    /// Add a record of `len` bytes at `offset`.
+    #[inline]
+    pub fn push_parts(&mut self, offset: u64, len: u64, sum: u32) {
+        if self.records == 0 {
+            self.first_sum = sum;
+        }
+        self.records += 1;
+        self.end = offset + len;
+        self.last_offset = offset;
+        self.last_sum = sum;
+    }
+
+    /// The mark of this prefix, without an index.
+    pub fn mark(self, file: FileId) -> Mark {
+        Mark {
+            first: self.first,
+            records: self.records,
+            start: self.start,
+            end: self.end,
+            last_offset: self.last_offset,
+            first_sum: self.first_sum,
+            last_sum: self.last_sum,
+            file,
+            ..Mark::default()
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Reading records as they are appended, telling "not yet" from "corrupt".
+
+use std::time::{Duration, Instant};
+
+use crate::error::{ErrorKind, Result};
+use crate::locks::atomic::Ordering;
+use crate::locks::lock;
+use crate::log::Log;
+use crate::log::cursor::Cursor;
+use crate::log::format::Format;
+use crate::log::framing::Frame;
+use crate::log::resync::{Stretch, resync};
+use crate::mode::Mode;
+use crate::scan::{OnCorrupt, Scanned, Scanner};
+
+const POLL_FIRST: Duration = Duration::from_micros(500);
+const POLL_LONGEST: Duration = Duration::from_millis(20);
+/// A write in progress is over by then; what still stands in the way is damage or a torn tail.
+const SUSPICIOUS_AFTER: Duration = Duration::from_secs(1);
+
+/// Which record comes next.
+#[derive(Clone, Copy, Debug)]
+enum Next {
+    /// The one with this number, which may not be there for long.
+    Ordinal(u64),
+    /// The one that begins at this byte.
+    Offset(u64),
+}
+
+/// Follows a log from a given record on.
+#[derive(Debug)]
+pub struct Follow<F: Format> {
+    log: Log<F>,
+    cursor: Cursor<F>,
+    next: Next,
+    /// How many cuts of the log's end by this handle were looked at.
+    cuts: u64,
+    /// Byte at which the log does not go on, and since when.
+    stuck: Option<(u64, Instant)>,
+}
+
+impl<F: Format> Log<F> {
+    pub(crate) fn follow_ordinal(&self, start: u64) -> Result<Follow<F>> {
+        let cursor = self.cursor_by_ordinal(start, None, OnCorrupt::Raise)?;
+        Ok(self.follow_from(cursor, Next::Ordinal(start)))
+    }
+
+    pub(crate) fn follow_offset(&self, from: Option<u64>) -> Result<Follow<F>> {
+        let from = match from {
+            Some(from) => from,
+            None => self.extent()?.start,
+        };
+        let cursor = self.cursor_by_offset(Some(from), None, OnCorrupt::Raise)?;
+        Ok(self.follow_from(cursor, Next::Offset(from)))
+    }
+
+    fn follow_from(&self, cursor: Cursor<F>, next: Next) -> Follow<F> {
+        let cuts = self.shared.cuts.load(Ordering::Acquire);
+        Follow { log: self.clone(), cursor, next, cuts, stuck: None }
+    }
+}
+
+impl<F: Format> Follow<F> {
+    /// Byte of the next record, once one was given or the follower began at a byte.
+    pub fn offset(&self) -> Option<u64> {
+        match self.next {
+            Next::Offset(offset) => Some(offset),
+            Next::Ordinal(_) => None,
+        }
+    }
+
+    /// The next record, after waiting for it at most so long. `None`: not yet. A torn or unwritten
+    /// tail is "not yet" too, as its writer may complete or cut it; damage is an error, and so is a
+    /// log that was truncated under its follower.
+    pub fn next(&mut self, wait: Duration) -> Result<Option<F::Ref<'_>>> {
+        let deadline = Instant::now().checked_add(wait);
+        let mut poll = POLL_FIRST;
+        loop {
+            self.log.usable()?;
+            self.check_cuts()?;
+            if let Some((ordinal, offset, frame)) = self.cursor.advance()? {
+                self.next = Next::Offset(offset + frame.len());
+                self.stuck = None;
+                return Ok(Some(F::show(ordinal, offset, frame, self.cursor.bytes())));
+            }
+            if self.renew()? {
+                continue;
+            }
+            self.check_stuck()?;
+            let now = Instant::now();
+            let left = deadline.map_or(poll, |deadline| deadline.saturating_duration_since(now));
+            if left.is_zero() {
+                return Ok(None);
+            }
+            std::thread::sleep(poll.min(left));
+            poll = (poll * 2).min(POLL_LONGEST);
+        }
+    }
+
+    /// Walk on if there is more by now.
+    fn renew(&mut self) -> Result<bool> {
+        let extent = self.log.refresh_extent()?;
+        let more = match self.next {
+            Next::Ordinal(ordinal) => extent.records > 0 && extent.next() > ordinal,
+            Next::Offset(offset) if extent.end < offset => {
+                return Err(self.log.usable()?.was_cut(offset));
+            }
+            Next::Offset(offset) => extent.end > offset,
+        };
+        if more {
+            self.cursor = match self.next {
+                Next::Ordinal(start) => {
+                    self.log.cursor_by_ordinal(start, None, OnCorrupt::Raise)?
+                }
+                Next::Offset(from) => {
+                    self.log.cursor_by_offset(Some(from), None, OnCorrupt::Raise)?
+                }
+            };
+        }
+        Ok(more)
+    }
+
+    /// Fail if this handle cut the log below the next record, whatever was appended there since.
+    fn check_cuts(&mut self) -> Result<()> {
+        let shared = self.log.usable()?;
+        let cuts = shared.cuts.load(Ordering::Acquire);
+        if cuts == self.cuts {
+            return Ok(());
+        }
+        let ends = lock(&shared.cut_ends);
+        let lowest = ends.iter().skip(self.cuts as usize).min().copied();
+        drop(ends);
+        if let (Next::Offset(offset), Some(lowest)) = (self.next, lowest)
+            && lowest < offset
+        {
+            return Err(shared.was_cut(offset));
+        }
+        self.cuts = cuts;
+        Ok(())
+    }
+
+    /// Look after a place that has not become a record for long: a proved record there means damage.
+    fn check_stuck(&mut self) -> Result<()> {
+        let shared = self.log.usable()?;
+        let snapshot = shared.snapshot();
+        let end = snapshot.extent.end;
+        if shared.mode != Mode::Read {
+            return Ok(());
+        }
+        match self.stuck {
+            Some((at, since)) if at == end && since.elapsed() < SUSPICIOUS_AFTER => return Ok(()),
+            Some((at, _)) if at == end => {}
+            _ => {
+                self.stuck = Some((end, Instant::now()));
+                return Ok(());
+            }
+        }
+        self.stuck = Some((end, Instant::now()));
+        let fail = |e| shared.fail("read the log", e);
+        let (file, there) = shared.whole(&snapshot)?;
+        let mut scanner = Scanner::new(shared.framing, end, there);
+        let why = match scanner.next(&*file).map_err(fail)? {
+            Scanned::Stop { why, .. } => why,
+            // The writer completed it in the meantime.
+            Scanned::Record { .. } | Scanned::End => return Ok(()),
+        };
+        // A long record that is still being written may hold records itself: only one that is proved
+        // to lie after it counts.
+        let ordinal = Some(snapshot.extent.next()).filter(|_| snapshot.numbered && F::NUMBERED);
+        let stretch = Stretch {
+            file: &*file,
+            framing: shared.framing,
+            at: end,
+            end: there,
+            ordinal,
+            rescue: false,
+        };
+        let name = F::name_of(ordinal, end);
+        let evidence = snapshot.evidence();
+        let found = resync(stretch, &why, &name, evidence, false).map_err(fail)?;
+        match found.damage.filter(|damage| damage.next_intact.is_some() && damage.next_proved) {
+            None => Ok(()),
+            Some(damage) => {
+                let error = shared.corrupt(&damage);
+                match error.kind() {
+                    ErrorKind::Corrupt => Err(shared.explain(end, self.cuts, error)),
+                    _ => Err(error),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! What a log needs to know of its format besides how records lie in bytes.
+
+use std::fmt::Debug;
+use std::io;
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::log::extent::Extent;
+use crate::log::find_end::Findings;
+use crate::log::framing::Framing;
+use crate::log::options::Common;
+use crate::log::report::RecoveryReport;
+use crate::log::space::{Place, Space};
+use crate::mode::{Depth, Mode};
+use crate::scan::{Damage, Stop};
+use crate::sidecar::{Mark, Settings};
+use crate::storage::{Access, File};
+
+/// What a framing knows of a record.
+pub type FrameOf<F> = <<F as Format>::Framing as Framing>::Frame;
+
+/// A record stepped to: its number, where that is known, its byte, and what the framing knows of it.
+pub type Stepped<F> = (Option<u64>, u64, FrameOf<F>);
+
+/// A log's files as found, before anything is decided.
+#[derive(Debug)]
+pub struct Inspected<F: Format> {
+    /// The format, with what the files say of it.
+    pub format: F,
+    /// The log's bytes.
+    pub space: Space,
+    /// Where the log ends.
+    pub findings: Findings,
+    /// The mark, if it is this log's.
+    pub mark: Option<Mark>,
+    /// What the log was created with, if that is known.
+    pub settings: Option<Settings>,
+    /// Damage that no record shows and that opening for writing mends.
+    pub mended: Vec<Damage>,
+    /// What only this format has.
+    pub more: F::More,
+}
+
+/// A log format. What a method does not do by default is explained there.
+pub trait Format: Clone + Debug + Send + Sync + Sized + 'static {
+    /// Name in errors.
+    const NAME: &'static str;
+    /// What its records are called.
+    const NOUN: &'static str;
+    /// Whether its records have numbers that users see; else they go by their bytes.
+    const NUMBERED: bool;
+    /// Bytes of its file before the first record.
+    const HEADER_BYTES: u64 = 0;
+    /// How records lie in bytes.
+    type Framing: Framing;
+    /// How such a log is opened.
+    type Options: Clone + Debug + Send + Sync + 'static;
+    /// What [`Format::inspect`] learns for [`Format::before_cut`] and [`Format::after_cut`].
+    type More: Debug + Default;
+    /// A record as cursors give it.
+    type Ref<'a>;
+    /// A record as iterators give it.
+    type Owned: 'static;
+    /// A column of an Arrow batch.
+    #[cfg(feature = "arrow")]
+    type Column: crate::log::arrow::Columns;
+
+    /// The codec that reads this log.
+    fn framing(&self) -> Self::Framing;
+
+    /// The codec that checks what is appended: it may have a lower limit.
+    fn appending(&self, _options: &Self::Options) -> Self::Framing {
+        self.framing()
+    }
+
+    /// The options that all formats share; fails for those that make no sense.
+    fn common(options: &Self::Options) -> Result<Common>;
+
+    /// What the log is created with, to be kept in `.deedbook`.
+    fn settings(&self) -> Settings;
+
+    /// A record for a caller.
+    fn show(
+        ordinal: Option<u64>,
+        offset: u64,
+        frame: FrameOf<Self>,
+        record: &[u8],
+    ) -> Self::Ref<'_>;
+
+    /// The same with its own memory.
+    fn own(record: Self::Ref<'_>) -> Self::Owned;
+
+    /// A record's name in errors: `deed 812`, `record at lsn 4096`.
+    fn name_of(ordinal: Option<u64>, offset: u64) -> String;
+
+    /// What [`VerifyReport::bounds`](crate::VerifyReport::bounds) says.
+    fn bounds_of(extent: &Extent) -> (u64, u64);
+
+    /// What a path names; for a new log what the options ask for.
+    fn place(options: &Self::Options, path: &std::path::Path) -> Result<Place>;
+
+    /// Refuse what is no log before anything is put beside it.
+    fn prepare(_options: &Self::Options, _place: &Place, _mode: Mode) -> Result<()> {
+        Ok(())
+    }
+
+    /// Whether there is a log.
+    fn exists(options: &Self::Options, place: &Place) -> Result<bool>;
+
+    /// Create a log: whole or not at all.
+    fn create(options: &Self::Options, place: &Place) -> Result<()>;
+
+    /// Look at a log; changes nothing.
+    fn inspect(
+        options: &Self::Options,
+        place: &Place,
+        access: Access,
+        depth: Depth,
+    ) -> Result<Inspected<Self>>;
+
+    /// Refuse to open for writing what was found.
+    fn check_found(
+        _options: &Self::Options,
+        _place: &Place,
+        _found: &Inspected<Self>,
+    ) -> Result<()> {
+        Ok(())
+    }
+
+    /// Write what must stand before the first record, whose number is `first`.
+    fn begin(&self, _file: &dyn File, _first: u64) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Return when the log is durable up to the end of `_upto`.
+    fn commit(&self, file: &dyn File, _upto: &Extent) -> io::Result<()> {
+        file.sync_data()
+    }
+
+    /// Make durable whatever lies from byte `_offset` on, written by any program.
+    fn sync_from(&self, file: &dyn File, _offset: u64) -> io::Result<()> {
+        file.sync_data()
+    }
+
+    /// Whether all of a record stands at `at` that is only longer than the caller's limit: it is no
+    /// torn tail, and nothing to cut.
+    fn is_beyond_limit(
+        &self,
+        _file: &dyn File,
+        _at: u64,
+        _why: Option<&Stop>,
+        _end: u64,
+    ) -> io::Result<bool> {
+        Ok(false)
+    }
+
+    /// Whether files lie after a gap, which a cut removes.
+    fn has_orphans(&self) -> bool {
+        false
+    }
+
+    /// Rename the files after a gap that hold data, so that no reader takes them for a part of the
+    /// log and nothing is lost.
+    fn set_orphans_aside(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// What must be done before a log is cut on opening.
+    fn before_cut(
+        &self,
+        _options: &Self::Options,
+        _place: &Place,
+        _more: &Self::More,
+        _extent: &Extent,
+        _report: &mut RecoveryReport,
+    ) -> Result<()> {
+        Ok(())
+    }
+
+    /// Whether [`Format::inspect`] found a cut that is to be brought to its end.
+    fn cut_begun(_more: &Self::More) -> bool {
+        false
+    }
+
+    /// What must be done once a log is cut on opening.
+    fn after_cut(
+        &self,
+        _options: &Self::Options,
+        _place: &Place,
+        _more: &Self::More,
+        _report: &mut RecoveryReport,
+    ) -> Result<()> {
+        Ok(())
+    }
+
+    /// For readers: the byte at which the log begins now, if that can move.
+    fn head_now(_options: &Self::Options, _place: &Place) -> Result<Option<u64>> {
+        Ok(None)
+    }
+
+    /// For readers: take over what a later look found.
+    fn adopt(&self, _found: &Self) {}
+
+    /// For readers of an empty log: the number of the first record, once it is known.
+    fn first_now(&self, _file: &Arc<dyn File>, known: u64) -> Result<Option<u64>> {
+        Ok(Some(known))
+    }
+}

@@ -1,0 +1,81 @@
+//! How records lie one after the other in bytes: pure, no I/O.
+
+use std::fmt::Debug;
+
+use crate::error::Result;
+use crate::scan::{Bad, Step};
+
+/// What is known of an intact record: small and free of references.
+pub trait Frame: Copy + Debug + Send + Sync + 'static {
+    /// The checksum as stored.
+    fn sum(self) -> u32;
+    /// Size in the log, bytes.
+    fn len(self) -> u64;
+    /// Size of the payload, bytes.
+    fn payload_len(self) -> u64;
+    /// The payload within the record's bytes.
+    fn payload(self, record: &[u8]) -> &[u8];
+    /// The number stored beside the payload, for formats that have one.
+    fn tag(self) -> u32 {
+        0
+    }
+}
+
+/// A format's record codec.
+pub trait Framing: Copy + Debug + Send + Sync + 'static {
+    /// What is known of an intact record.
+    type Frame: Frame;
+    /// What a record has beside its payload.
+    type Tag: Copy + Default + Debug + Send + Sync + 'static;
+    /// Size of the shortest record.
+    const RECORD_BYTES_MIN: u64;
+    /// Bytes at the begin of a record that tell its length.
+    const HEAD_BYTES: usize;
+    /// Bytes at the end of a record that tell its length again; 0 where nothing does.
+    const TRAILER_BYTES: usize = 0;
+    /// Zeros at the end of the data that may belong to the last record's framing.
+    const TRAILING_ZEROS_MAX: u64 = 0;
+
+    /// Look at the start of `bytes`. Asks for more rather than guesses, and never for more than the
+    /// format's limit.
+    fn parse(&self, bytes: &[u8]) -> Step<Self::Frame>;
+
+    /// The same framing, which compares lengths only.
+    #[must_use]
+    fn by_lengths(self) -> Self;
+
+    /// Whether a record that begins with `head` can end with `trailer`. Keeps a long record from
+    /// being read, and memory from being reserved for it, on the word of its head alone.
+    fn fits(&self, _head: &[u8], _trailer: &[u8]) -> std::result::Result<(), Bad> {
+        Ok(())
+    }
+
+    /// The size of the record by its first bytes, if that is possible.
+    fn claimed_len(&self, head: &[u8]) -> Option<u64>;
+
+    /// The size of the record by its last bytes, if that is possible.
+    fn trailed_len(&self, _trailer: &[u8]) -> Option<u64> {
+        None
+    }
+
+    /// The byte within a record of `record_len` bytes at which its checksum is stored, in 4 bytes.
+    fn sum_at(record_len: u64) -> u64;
+
+    /// Size of the longest record.
+    fn record_bytes_max(&self) -> u64;
+
+    /// Refuse a payload beyond the limit.
+    fn check_len(&self, payload_len: usize) -> Result<()>;
+
+    /// Append a whole record to `out`; returns its checksum, which is that of the bytes in `out`.
+    fn encode(&self, out: &mut Vec<u8>, tag: Self::Tag, payload: &[u8]) -> u32;
+
+    /// The checksum of a record before its payload, to be continued by [`Framing::sum_more`].
+    fn sum_begin(&self, tag: Self::Tag, payload_len: usize) -> u32;
+
+    /// Continue a checksum over a part of the payload.
+    fn sum_more(&self, sum: u32, part: &[u8]) -> u32;
+
+    /// What stands before and after a payload with this checksum.
+    fn enclose(&self, tag: Self::Tag, payload_len: usize, sum: u32) -> (Vec<u8>, Vec<u8>);
+}

@@ -1,0 +1,95 @@
+//! The index of a log: the one that the mark vouches for, and what it misses. Advisory.
+
+use std::sync::Arc;
+
+use crate::locks::Mutex;
+use crate::log::extent::Extent;
+use crate::log::find_end::blocks_by_lengths;
+use crate::log::format::{Format, Inspected};
+use crate::log::options::Common;
+use crate::log::space::Place;
+use crate::sidecar::{Entry, INDEX_BLOCK_BYTES, Index, Mark};
+use crate::storage::{Access, File};
+
+/// The index's entries are byte positions, which the mark's chain ties to the log.
+const INDEX_SEED: u32 = u32::from_le_bytes(*b"LOG1");
+/// An index that lags further is made up for by walking the log once.
+const INDEX_LAG_BYTES_MAX: u64 = 64 * INDEX_BLOCK_BYTES;
+
+/// The index that the mark vouches for.
+fn vouched(common: &Common, place: &Place, mark: Option<&Mark>, access: Access) -> Index {
+    match mark.filter(|mark| mark.index_entries > 0) {
+        None => {
+            let mut index = Index::empty(&place.sidecar);
+            index.start(INDEX_SEED);
+            index
+        }
+        Some(mark) => {
+            let (entries, chain) = (mark.index_entries, mark.index_chain);
+            Index::load(&*common.storage, &place.sidecar, INDEX_SEED, entries, chain, access)
+        }
+    }
+}
+
+/// The index that the mark vouches for, for looking at a log.
+pub fn index_of<F: Format>(
+    common: &Common,
+    place: &Place,
+    found: &Inspected<F>,
+) -> Arc<Mutex<Index>> {
+    let mark = found.mark.as_ref().filter(|_| found.findings.numbered_by_mark);
+    Arc::new(Mutex::new(vouched(common, place, mark, Access::Read)))
+}
+
+/// The index that the mark vouches for, and what was noticed since.
+pub fn build_index<F: Format>(
+    common: &Common,
+    place: &Place,
+    found: &Inspected<F>,
+    writes: bool,
+) -> Index {
+    let extent = found.findings.extent;
+    let access = if writes { Access::Write } else { Access::Read };
+    // Ordinals of another numbering count wrongly: the index is filled again.
+    let mark = found.mark.as_ref().filter(|_| found.findings.numbered_by_mark);
+    let mut index = vouched(common, place, mark, access);
+    index.cut(extent.end);
+    for &(ordinal, offset) in &found.findings.blocks {
+        if offset > index.last_offset() && offset <= extent.end {
+            index.push(Entry { ordinal, offset, sum: 0 });
+        }
+    }
+    if writes {
+        catch_up::<F>(&mut index, &*found.space.file, found.format.framing(), extent);
+    }
+    index
+}
+
+/// Make up for an index that was lost, by hopping over the records that it misses.
+pub fn catch_up<F: Format>(
+    index: &mut Index,
+    file: &dyn File,
+    framing: F::Framing,
+    extent: Extent,
+) {
+    if extent.end.saturating_sub(index.last_offset().max(extent.start)) <= INDEX_LAG_BYTES_MAX {
+        return;
+    }
+    let last = index.len().checked_sub(1).and_then(|i| index.entry(i));
+    let from = match last.filter(|entry| entry.offset >= extent.start) {
+        Some(entry) => Extent {
+            records: entry.ordinal.saturating_sub(extent.first),
+            end: entry.offset,
+            ..extent
+        },
+        None => Extent::empty(extent.first, extent.start),
+    };
+    match blocks_by_lengths::<F>(file, framing, from, extent.end) {
+        Ok(blocks) => {
+            for (ordinal, offset) in blocks {
+                index.push(Entry { ordinal, offset, sum: 0 });
+            }
+        }
+        Err(e) => log::warn!(target: "deedbook", "cannot fill the index: {e}"),
+    }
+}

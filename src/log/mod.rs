@@ -1,0 +1,237 @@
+//! The engine: one append-only log of framed records in one space of bytes, with a high-water mark
+//! and an index beside it. A format plugs in as a [`Framing`](framing::Framing) and a
+//! [`Format`](format::Format); [`Book`](crate::book::Book) and [`Wal`](crate::wal::Wal) are logs of
+//! theirs.
+//!
+//! ```text
+//! bytes      framing  extent  evidence  resync          pure, or reading a file only
+//! opening    inspect (format)  find_end  settle  open   look; decide; write; assemble
+//! appending  batch  append  durable  stats  index
+//! reading    cursor  reverse  read  refresh  follow  split  arrow
+//! mending    verify  salvage  repair  report
+//! ```
+
+pub(crate) mod append;
+#[cfg(feature = "arrow")]
+pub mod arrow;
+pub(crate) mod batch;
+pub(crate) mod cursor;
+pub(crate) mod durable;
+pub(crate) mod evidence;
+pub(crate) mod extent;
+pub(crate) mod find_end;
+pub(crate) mod follow;
+pub mod format;
+pub mod framing;
+pub(crate) mod index;
+pub(crate) mod open;
+pub(crate) mod options;
+pub(crate) mod read;
+pub(crate) mod refresh;
+pub(crate) mod repair;
+pub(crate) mod report;
+pub(crate) mod resync;
+pub(crate) mod reverse;
+pub(crate) mod salvage;
+pub(crate) mod settle;
+pub(crate) mod space;
+pub(crate) mod split;
+pub(crate) mod stats;
+pub(crate) mod verify;
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use std::thread::Thread;
+
+use crate::commit::GroupCommit;
+use crate::error::{Error, ErrorKind, Result};
+use crate::locks::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::locks::{Mutex, MutexGuard, lock};
+use crate::log::evidence::{Border, Evidence};
+use crate::log::extent::Extent;
+use crate::log::format::Format;
+use crate::log::options::Common;
+use crate::log::report::RecoveryReport;
+use crate::log::space::{Beyond, Place};
+use crate::log::stats::Counters;
+use crate::mode::Mode;
+use crate::scan::Damage;
+use crate::sidecar::{Index, MarkFile, WriterLock};
+use crate::storage::{File, FileId, fork_generation};
+
+/// An open log. Handles may be shared by threads; clones are the same handle.
+#[derive(Clone, Debug)]
+pub struct Log<F: Format> {
+    pub(crate) shared: Arc<Shared<F>>,
+    _owner: Arc<Owner<F>>,
+}
+
+/// Held by every clone of a handle, but not by the thread that syncs in the background: with the
+/// last of them the log is closed, whatever that thread is doing.
+#[derive(Debug)]
+struct Owner<F: Format>(Arc<Shared<F>>);
+
+#[derive(Debug)]
+pub(crate) struct Shared<F: Format> {
+    pub(crate) format: F,
+    /// The codec that reads.
+    pub(crate) framing: F::Framing,
+    /// The codec that checks what is appended.
+    pub(crate) appending: F::Framing,
+    pub(crate) options: F::Options,
+    pub(crate) common: Common,
+    pub(crate) mode: Mode,
+    pub(crate) place: Place,
+    pub(crate) file: Arc<dyn File>,
+    /// Space is reserved at most so far ahead.
+    piece_bytes: Option<u64>,
+    /// At opening.
+    fork_generation: u64,
+    closed: AtomicBool,
+    state: Mutex<State>,
+    index: Arc<Mutex<Index>>,
+    pub(crate) commits: GroupCommit,
+    /// For a writer.
+    durable_records: AtomicU64,
+    pub(crate) mark_file: Mutex<Option<MarkFile>>,
+    lock: Mutex<Option<WriterLock>>,
+    /// How often this handle cut the log's end.
+    pub(crate) cuts: AtomicU64,
+    /// Where it cut.
+    pub(crate) cut_ends: Mutex<Vec<u64>>,
+    /// Held while a format's own files are read, changed and written.
+    pub(crate) exclusive: Mutex<()>,
+    /// The thread that syncs every so often.
+    background: OnceLock<Thread>,
+    pub(crate) counters: Counters,
+    recovery: RecoveryReport,
+}
+
+/// What appends change, and for a reader what it knows of the log.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) extent: Extent,
+    /// Whether the number of the first record is known.
+    pub(crate) numbered: bool,
+    /// The log's file, or the lowest one.
+    pub(crate) file_id: FileId,
+    /// Byte after the space that is there: after the last record there may be zeros.
+    pub(crate) file_end: u64,
+    /// Whether space can be reserved ahead.
+    pub(crate) allocates: bool,
+    /// Whether the mark on the disk says that the log is open.
+    pub(crate) mark_is_open: bool,
+    scratch: Vec<u8>,
+    /// Begin of the index's open block.
+    pub(crate) block_start: u64,
+    /// For a reader: the end of what the mark vouches for.
+    durable: Option<Border>,
+    /// For a reader: records before it.
+    durable_records: u64,
+    /// For a reader: byte from which on nothing was acknowledged.
+    unacknowledged_from: Option<u64>,
+    /// For a reader: damage after the extent, or before it.
+    damage: Option<Damage>,
+    /// For a reader: what lies after a gap.
+    beyond: Option<Beyond>,
+}
+
+impl<F: Format> Shared<F> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    pub(crate) fn index(&self) -> MutexGuard<'_, Index> {
+        lock(&self.index)
+    }
+
+    fn is_forked(&self) -> bool {
+        self.fork_generation != fork_generation()
+    }
+
+    pub(crate) fn fail(&self, doing: &str, error: std::io::Error) -> Error {
+        Error::io(doing, &self.place.log, error).of(F::NAME)
+    }
+
+    pub(crate) fn error(&self, kind: ErrorKind, message: impl Into<String>) -> Error {
+        Error::new(kind, message).of(F::NAME).at(&self.place.log)
+    }
+
+    /// What is known of the log from elsewhere than its records.
+    fn evidence(&self, state: &State) -> Evidence {
+        let Extent { end, .. } = state.extent;
+        let ordinal = Some(state.extent.next()).filter(|_| state.numbered);
+        let (known, unacknowledged) = match self.mode {
+            // The end of the extent was scanned or hopped to: a border if no damage follows it.
+            Mode::Read => {
+                let scanned = Border { offset: end, ordinal };
+                let known = state.durable.filter(|durable| durable.offset > end);
+                (known.unwrap_or(scanned), state.unacknowledged_from)
+            }
+            // All of it was found intact, or written by this handle.
+            _ => (Border { offset: end, ordinal }, Some(end)),
+        };
+        Evidence::new(Some(self.index.clone()), Some(known), unacknowledged)
+    }
+}
+
+impl<F: Format> Drop for Owner<F> {
+    fn drop(&mut self) {
+        if let Err(error) = self.0.finish() {
+            // What was acknowledged is durable already.
+            log::warn!(target: "deedbook", "closing a dropped handle failed: {error}");
+        }
+    }
+}
+
+/// What every log has.
+impl<F: Format> Log<F> {
+    /// Sync (unless the durability is none), cut the space reserved ahead, and release the lock.
+    /// Closing twice is fine.
+    pub fn close(&self) -> Result<()> {
+        if self.shared.is_forked() {
+            return Err(self.forked_error());
+        }
+        self.shared.finish()
+    }
+
+    /// Whether the handle is closed.
+    pub fn is_closed(&self) -> bool {
+        self.shared.closed.load(Ordering::Acquire)
+    }
+
+    /// What the handle may do.
+    pub fn mode(&self) -> Mode {
+        self.shared.mode
+    }
+
+    /// The options it was opened with.
+    pub fn options(&self) -> &F::Options {
+        &self.shared.options
+    }
+
+    /// What opening found and did.
+    pub fn recovery(&self) -> &RecoveryReport {
+        &self.shared.recovery
+    }
+
+    /// The log's directory `.deedbook`.
+    pub fn sidecar(&self) -> &Path {
+        &self.shared.place.sidecar
+    }
+
+    pub(crate) fn usable(&self) -> Result<&Shared<F>> {
+        if self.shared.is_forked() {
+            return Err(self.forked_error());
+        }
+        if self.is_closed() {
+            return Err(self.shared.error(ErrorKind::Closed, "the log is closed"));
+        }
+        Ok(&self.shared)
+    }
+
+    fn forked_error(&self) -> Error {
+        let message = "opened before a fork, by the parent; open it again in this process";
+        self.shared.error(ErrorKind::Forked, message)
+    }
+}

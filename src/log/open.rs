@@ -1,0 +1,217 @@
+//! Opening: lock, look, decide, mend.
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use crate::commit::GroupCommit;
+use crate::durability::Durability;
+use crate::error::{Error, ErrorKind, Result};
+use crate::locks::Mutex;
+use crate::locks::atomic::{AtomicBool, AtomicU64};
+use crate::log::find_end::end_of;
+use crate::log::format::{Format, Inspected};
+use crate::log::index::build_index;
+use crate::log::options::Common;
+use crate::log::report::RecoveryReport;
+use crate::log::settle::settle;
+use crate::log::space::Place;
+use crate::log::stats::Counters;
+use crate::log::{Log, Owner, Shared, State, durable};
+use crate::mend::make_dir;
+use crate::mode::{Depth, Mode};
+use crate::sidecar::{Loss, MarkFile, SIDECAR_NAME, WriterLock, refuse_other_format};
+use crate::storage::{Access, fork_generation, located};
+
+/// A reader may look while a writer drops a prefix or cuts the end.
+const READER_TRIES: u32 = 5;
+
+impl<F: Format> Log<F> {
+    pub(crate) fn open_with(path: &Path, mode: Mode, options: F::Options) -> Result<Self> {
+        let open = || {
+            let common = F::common(&options)?;
+            let path = located(&*common.storage, path)?;
+            let place = F::place(&options, &path)?;
+            match mode {
+                Mode::Read => Self::open_reader(place, options.clone(), common),
+                Mode::Append | Mode::Create => {
+                    Self::open_writer(place, mode, options.clone(), common, Depth::Quick)
+                }
+            }
+        };
+        open().map_err(|error| error.of(F::NAME))
+    }
+
+    fn open_reader(place: Place, options: F::Options, common: Common) -> Result<Self> {
+        let found = inspect_patiently::<F>(&options, &place, Depth::Quick)?;
+        F::check_found(&options, &place, &found)?;
+        let loss = Loss::load(&*common.storage, &place.sidecar)?;
+        let report = RecoveryReport::new(&found.findings, loss);
+        Self::assemble(place, Mode::Read, options, common, found, report, None)
+    }
+
+    pub(crate) fn open_writer(
+        place: Place,
+        mode: Mode,
+        options: F::Options,
+        common: Common,
+        depth: Depth,
+    ) -> Result<Self> {
+        let storage = &*common.storage;
+        if place.is_tail {
+            let message = "a saved tail, which can be read and salvaged only";
+            return Err(Error::new(ErrorKind::ReadOnly, message).at(&place.log));
+        }
+        F::prepare(&options, &place, mode)?;
+        match F::exists(&options, &place)? {
+            true if mode == Mode::Create => return Err(already_exists(&place)),
+            false if !shares_directory(&place) => {
+                refuse_other_format(storage, &place.dir, F::NAME)?
+            }
+            _ => {}
+        }
+        make_dir(storage, &place.dir)?;
+        for sidecar in [&place.dir.join(SIDECAR_NAME), &place.sidecar] {
+            if storage.is_link(sidecar) {
+                let message = "a symbolic link, must be a directory: nothing is written outside";
+                return Err(Error::new(ErrorKind::NotALog, message).at(sidecar));
+            }
+            make_dir(storage, sidecar)?;
+        }
+        let mut lock = WriterLock::acquire(storage, &place.sidecar, common.file_mode)?;
+        if !place.single {
+            // Deleting the sidecar deletes its lock. Logs in a single file share a directory, and
+            // are locked themselves.
+            lock.add_log(storage, &place.dir)?;
+        }
+        match F::exists(&options, &place)? {
+            true if mode == Mode::Create => return Err(already_exists(&place)),
+            true => {}
+            false => F::create(&options, &place)?,
+        }
+        if place.single {
+            lock.add_log(storage, &place.log)?;
+        }
+        let mut found = F::inspect(&options, &place, Access::Write, depth)?;
+        // Before anything is cut.
+        F::check_found(&options, &place, &found)?;
+        let (report, mark_file) = settle(&mut found, &options, &common, &place)?;
+        let settings = found.format.settings();
+        if found.settings != Some(settings) {
+            settings.store(storage, &place.sidecar, common.file_mode)?;
+        }
+        Self::assemble(place, mode, options, common, found, report, Some((mark_file, lock)))
+    }
+
+    fn assemble(
+        place: Place,
+        mode: Mode,
+        options: F::Options,
+        common: Common,
+        found: Inspected<F>,
+        recovery: RecoveryReport,
+        writer: Option<(MarkFile, WriterLock)>,
+    ) -> Result<Self> {
+        let index = build_index(&common, &place, &found, writer.is_some());
+        let Inspected { format, space, findings, mark, .. } = found;
+        let extent = findings.extent;
+        // A writer's is cut off by now.
+        let damage = findings.corruption().filter(|_| writer.is_none());
+        let durable = mark.as_ref().map(|mark| end_of(mark, findings.numbered));
+        let durable_records = match &writer {
+            Some(_) => extent.records,
+            None => mark.map_or(0, |mark| mark.records.min(extent.records)),
+        };
+        let state = State {
+            extent,
+            numbered: findings.numbered,
+            file_id: space.file.id().map_err(|e| Error::io("look at", &place.log, e))?,
+            file_end: extent.end,
+            allocates: true,
+            mark_is_open: !mark.is_some_and(|mark| mark.closed),
+            scratch: Vec::new(),
+            block_start: index.last_offset().max(extent.start),
+            durable,
+            durable_records,
+            unacknowledged_from: findings.unacknowledged_from,
+            damage,
+            beyond: space.beyond.clone().filter(|_| writer.is_none()),
+        };
+        let durability = common.durability;
+        let (mark_file, lock) = writer.unzip();
+        let shared = Arc::new(Shared {
+            framing: format.framing(),
+            appending: format.appending(&options),
+            format,
+            options,
+            common,
+            mode,
+            place,
+            file: space.file,
+            piece_bytes: space.piece_bytes,
+            fork_generation: fork_generation(),
+            closed: AtomicBool::new(false),
+            state: Mutex::new(state),
+            index: Arc::new(Mutex::new(index)),
+            commits: GroupCommit::new(extent.end),
+            durable_records: AtomicU64::new(durable_records),
+            mark_file: Mutex::new(mark_file),
+            lock: Mutex::new(lock),
+            cuts: AtomicU64::new(0),
+            cut_ends: Mutex::new(Vec::new()),
+            exclusive: Mutex::new(()),
+            background: OnceLock::new(),
+            counters: Counters::default(),
+            recovery,
+        });
+        let log = Self { _owner: Arc::new(Owner(shared.clone())), shared };
+        if let (Durability::Interval(interval), true) = (durability, mode != Mode::Read) {
+            durable::sync_every(&log.shared, interval)
+                .map_err(|e| Error::io("start the sync thread", &log.shared.place.log, e))?;
+        }
+        Ok(log)
+    }
+}
+
+/// Look at a log that others may be changing: what is refused may have been half of a change.
+pub fn inspect_patiently<F: Format>(
+    options: &F::Options,
+    place: &Place,
+    depth: Depth,
+) -> Result<Inspected<F>> {
+    let mut tries = 1;
+    loop {
+        match F::inspect(options, place, Access::Read, depth) {
+            Err(e)
+                if tries < READER_TRIES
+                    && matches!(
+                        e.kind(),
+                        ErrorKind::Io | ErrorKind::Corrupt | ErrorKind::LostRecords
+                    ) =>
+            {
+                std::thread::sleep(Duration::from_millis(1 << tries));
+                tries += 1;
+            }
+            found => return found.map_err(|e| e.of(F::NAME)),
+        }
+    }
+}
+
+/// The place of a log that exists, for calls that open it by themselves.
+pub fn place_of<F: Format>(path: &Path, options: &F::Options) -> Result<(Place, Common)> {
+    let find = || {
+        let common = F::common(options)?;
+        let place = F::place(options, &located(&*common.storage, path)?)?;
+        Ok((place, common))
+    };
+    find().map_err(|e: Error| e.of(F::NAME))
+}
+
+fn shares_directory(place: &Place) -> bool {
+    place.sidecar != crate::sidecar::sidecar_dir(&place.dir)
+}
+
+fn already_exists(place: &Place) -> Error {
+    let exists = std::io::ErrorKind::AlreadyExists.into();
+    Error::io("create the log", &place.log, exists)
+}

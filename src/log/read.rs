@@ -1,0 +1,376 @@
+//! Reading: what is there, one record, ranges by number and by byte.
+
+use std::sync::Arc;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::log::cursor::{Cursor, Range, Source, corrupt};
+use crate::log::evidence::Evidence;
+use crate::log::extent::Extent;
+use crate::log::format::Format;
+use crate::log::framing::Framing;
+use crate::log::index::catch_up;
+use crate::log::space::Beyond;
+use crate::log::{Log, Shared};
+use crate::scan::{Damage, OnCorrupt, Scanned, Scanner};
+use crate::storage::File;
+
+impl<F: Format> Log<F> {
+    /// Number of records.
+    pub fn len(&self) -> Result<u64> {
+        Ok(self.extent()?.records)
+    }
+
+    /// Whether there are no records.
+    pub fn is_empty(&self) -> Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    pub(crate) fn extent(&self) -> Result<Extent> {
+        Ok(self.usable()?.state().extent)
+    }
+
+    /// The log as it is, which fails where the number of the first record is not known.
+    pub(crate) fn numbered_extent(&self) -> Result<Extent> {
+        let shared = self.usable()?;
+        let state = shared.state();
+        match (state.numbered, &state.damage) {
+            (false, Some(damage)) => Err(shared.corrupt(damage)),
+            _ => Ok(state.extent),
+        }
+    }
+
+    /// The records with numbers in `start..stop`, as they are now; damage is raised, or passed over
+    /// as far as the log's bytes go.
+    pub(crate) fn cursor_by_ordinal(
+        &self,
+        start: u64,
+        stop: Option<u64>,
+        on_corrupt: OnCorrupt,
+    ) -> Result<Cursor<F>> {
+        let cursor =
+            self.as_it_is_now(|shared| shared.cursor_by_ordinal(start, stop, on_corrupt))?;
+        Ok(cursor.of(self.shared.clone()))
+    }
+
+    /// The records in the bytes `from..to`, both of which must lie between records, as they are now.
+    pub(crate) fn cursor_by_offset(
+        &self,
+        from: Option<u64>,
+        to: Option<u64>,
+        on_corrupt: OnCorrupt,
+    ) -> Result<Cursor<F>> {
+        if from.is_none() {
+            // The first record is what the head says now.
+            self.usable()?.follow_head()?;
+        }
+        let cursor = self.as_it_is_now(|shared| shared.cursor_by_offset(from, to, on_corrupt))?;
+        Ok(cursor.of(self.shared.clone()))
+    }
+
+    /// The record with a number.
+    pub(crate) fn read_by_ordinal(&self, ordinal: u64) -> Result<F::Owned> {
+        self.numbered_extent()?;
+        self.as_it_is_now(|shared| {
+            let extent = shared.state().extent;
+            if extent.records == 0 || !(extent.first..extent.next()).contains(&ordinal) {
+                let name = F::name_of(Some(ordinal), 0);
+                let message = match extent.records {
+                    0 => format!("no {name}, the log is empty"),
+                    _ => {
+                        format!("no {name}, the log has {} to {}", extent.first, extent.next() - 1)
+                    }
+                };
+                return Err(shared.error(ErrorKind::OutOfRange, message));
+            }
+            let stop = ordinal.checked_add(1);
+            let mut cursor = shared.cursor_by_ordinal(ordinal, stop, OnCorrupt::Raise)?;
+            shared.only(&mut cursor, || {
+                format!("{} is not where the index says", F::name_of(Some(ordinal), 0))
+            })
+        })
+    }
+
+    /// The record that begins at a byte. What only looks like a record, inside the payload of one,
+    /// is refused.
+    pub(crate) fn read_by_offset(&self, offset: u64) -> Result<F::Owned> {
+        self.as_it_is_now(|shared| {
+            let mut cursor = shared.cursor_by_offset(Some(offset), None, OnCorrupt::Raise)?;
+            match cursor.next()? {
+                Some(record) => Ok(F::own(record)),
+                None => {
+                    let message = format!("no {}, the log ends there", F::name_of(None, offset));
+                    Err(shared.error(ErrorKind::OutOfRange, message))
+                }
+            }
+        })
+    }
+}
+
+/// What a walk begins with.
+pub struct Snapshot {
+    pub extent: Extent,
+    pub numbered: bool,
+    /// Damage before the records.
+    pub leading: Option<Damage>,
+    /// Damage after them.
+    pub trailing: Option<Damage>,
+    beyond: Option<Beyond>,
+    evidence: Evidence,
+}
+
+impl Snapshot {
+    /// What is known of the log from elsewhere than its records.
+    pub fn evidence(&self) -> &Evidence {
+        &self.evidence
+    }
+
+    /// Take this byte for the end of what is known.
+    pub fn set_end(&mut self, end: u64) {
+        self.evidence.set_known_end(end);
+    }
+}
+
+impl<F: Format> Shared<F> {
+    pub(crate) fn corrupt(&self, damage: &Damage) -> Error {
+        corrupt::<F>(&self.place.log, damage, ErrorKind::Corrupt)
+    }
+
+    fn only(&self, cursor: &mut Cursor<F>, missing: impl Fn() -> String) -> Result<F::Owned> {
+        match cursor.next()? {
+            Some(record) => Ok(F::own(record)),
+            None => Err(self.error(ErrorKind::Corrupt, missing())),
+        }
+    }
+
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        let state = self.state();
+        let is_leading = |damage: &Damage| damage.offset < state.extent.start;
+        let (leading, trailing) = match state.damage.clone() {
+            Some(damage) if is_leading(&damage) => (Some(damage), None),
+            trailing => (None, trailing),
+        };
+        Snapshot {
+            extent: state.extent,
+            numbered: state.numbered,
+            leading,
+            trailing,
+            beyond: state.beyond.clone(),
+            evidence: self.evidence(&state),
+        }
+    }
+
+    /// All bytes there are, also after a gap, and the byte after the last one.
+    pub(crate) fn whole(&self, snapshot: &Snapshot) -> Result<(Arc<dyn File>, u64)> {
+        match &snapshot.beyond {
+            Some(beyond) => Ok((beyond.file.clone(), beyond.end)),
+            None => {
+                let there = self.file.len().map_err(|e| self.fail("look at the log", e))?;
+                Ok((self.file.clone(), there.max(snapshot.extent.end)))
+            }
+        }
+    }
+
+    fn cursor_by_ordinal(
+        &self,
+        start: u64,
+        stop: Option<u64>,
+        on_corrupt: OnCorrupt,
+    ) -> Result<Cursor<F>> {
+        let mut snapshot = self.snapshot();
+        let Extent { first, records, end, .. } = snapshot.extent;
+        let skips = on_corrupt == OnCorrupt::Skip;
+        if let Some(damage) = snapshot.leading.as_ref().filter(|_| !skips) {
+            return Err(self.corrupt(damage));
+        }
+        let leading = snapshot.leading.take();
+        if !snapshot.numbered {
+            let (file, end) = self.whole(&snapshot)?;
+            let range = Range { offset: snapshot.extent.start, end, ordinal: None, stop: None };
+            let cursor = self.cursor_over(file, range, on_corrupt, snapshot);
+            return Ok(cursor.with_leading(leading));
+        }
+        let next = snapshot.extent.next();
+        let start = start.max(first);
+        let reaches_end = stop.is_none_or(|stop| stop > next);
+        let trailing = snapshot.trailing.clone().filter(|_| reaches_end);
+        let past_damage = skips && trailing.is_some();
+        let (file, end) = match past_damage {
+            true => self.whole(&snapshot)?,
+            false => (self.file.clone(), end),
+        };
+        let (ordinal, offset) = match start - first >= records {
+            true => (next, snapshot.extent.end),
+            false => match self.locate_ordinal(snapshot.extent, start) {
+                Ok(offset) => (start, offset),
+                // Damage before the range: walk over it from the last border known.
+                Err(e) if skips && e.kind() == ErrorKind::Corrupt => {
+                    let entry = self.index().last_where(|entry| entry.ordinal <= start);
+                    let begin = (first, snapshot.extent.start);
+                    entry.map_or(begin, |(_, entry)| (entry.ordinal, entry.offset))
+                }
+                Err(e) => return Err(e),
+            },
+        };
+        // Damage without an extent in the file (a lost end) cannot be passed over, only reported.
+        let trailing = trailing.filter(|damage| !past_damage || damage.offset >= end);
+        let range = Range { offset, end, ordinal: Some(ordinal), stop };
+        let cursor = self.cursor_over(file, range, on_corrupt, snapshot);
+        let mut cursor = cursor.with_trailing(trailing);
+        if skips {
+            cursor.skip_to(start)?;
+        }
+        Ok(cursor.with_leading(leading))
+    }
+
+    fn cursor_by_offset(
+        &self,
+        from: Option<u64>,
+        to: Option<u64>,
+        on_corrupt: OnCorrupt,
+    ) -> Result<Cursor<F>> {
+        let snapshot = self.snapshot();
+        let extent = snapshot.extent;
+        if let Some(damage) = snapshot.leading.as_ref().filter(|_| on_corrupt == OnCorrupt::Raise) {
+            return Err(self.corrupt(damage));
+        }
+        let leading = snapshot.leading.clone();
+        let start = from.unwrap_or(extent.start);
+        // Skipping reads on after the valid prefix, where no border is known.
+        let behind = snapshot.trailing.is_some() && start > extent.end;
+        let ordinal = match behind {
+            true => None,
+            false => Some(self.locate_offset(extent, start)?),
+        };
+        let (mut file, mut end) = (self.file.clone(), extent.end);
+        match to {
+            Some(to) if to <= extent.end => {
+                self.locate_offset(extent, to)?;
+                end = to;
+            }
+            _ if snapshot.trailing.is_some() => {
+                let (whole, there) = self.whole(&snapshot)?;
+                (file, end) = (whole, to.map_or(there, |to| to.min(there)));
+            }
+            _ => {}
+        }
+        let trailing = snapshot.trailing.clone();
+        let trailing = trailing.filter(|damage| damage.offset >= end && to.is_none());
+        let ordinal = ordinal.filter(|_| snapshot.numbered);
+        let range = Range { offset: start, end, ordinal, stop: None };
+        let cursor = self.cursor_over(file, range, on_corrupt, snapshot);
+        Ok(cursor.with_trailing(trailing).with_leading(leading))
+    }
+
+    /// Walk a range whose bounds are known to lie between records.
+    pub(crate) fn cursor_over(
+        &self,
+        file: Arc<dyn File>,
+        range: Range,
+        on_corrupt: OnCorrupt,
+        snapshot: Snapshot,
+    ) -> Cursor<F> {
+        let source = Source {
+            file,
+            path: self.place.log.clone(),
+            format: self.format.clone(),
+            framing: self.framing,
+            evidence: snapshot.evidence,
+        };
+        Cursor::new(source, range, on_corrupt)
+    }
+
+    /// Byte of a record that exists, or of the one to come.
+    pub(crate) fn locate_ordinal(&self, extent: Extent, ordinal: u64) -> Result<u64> {
+        if ordinal >= extent.next() {
+            return Ok(extent.end);
+        }
+        if ordinal + 1 == extent.next() {
+            return Ok(extent.last_offset);
+        }
+        self.catch_up(extent);
+        let near = self.index().last_where(|entry| entry.ordinal <= ordinal);
+        let (at, from) = self.border_of(near.map(|(_, entry)| entry), extent);
+        let (_, offset) = self.hop(extent, (at, from), |at, _| at >= ordinal)?;
+        Ok(offset)
+    }
+
+    /// Number of the record that begins at a byte, or of the one that the end will get. Lengths alone
+    /// are believed on the way, from the nearest known border.
+    pub(crate) fn locate_offset(&self, extent: Extent, offset: u64) -> Result<u64> {
+        let name = || F::name_of(None, offset);
+        let refuse = |message| Err(self.error(ErrorKind::OutOfRange, message));
+        if offset < extent.start {
+            return refuse(format!("{} was dropped, the log begins at {}", name(), extent.start));
+        }
+        if offset > extent.end {
+            return refuse(format!("no {}, the log ends at byte {}", name(), extent.end));
+        }
+        if offset == extent.end {
+            return Ok(extent.next());
+        }
+        if offset == extent.start {
+            return Ok(extent.first);
+        }
+        let near = self.index().last_where(|entry| entry.offset <= offset);
+        let from = self.border_of(near.map(|(_, entry)| entry), extent);
+        let mut before = extent.start;
+        let (ordinal, at) = self.hop(extent, from, |_, at| {
+            let done = at >= offset;
+            if !done {
+                before = at;
+            }
+            done
+        })?;
+        match at == offset {
+            true => Ok(ordinal),
+            false => refuse(format!(
+                "{} is none: that byte lies inside the {}",
+                name(),
+                F::name_of(Some(ordinal - 1), before)
+            )),
+        }
+    }
+
+    /// An entry of the index as ordinal and byte, or the log's begin.
+    fn border_of(&self, entry: Option<crate::sidecar::Entry>, extent: Extent) -> (u64, u64) {
+        let begin = (extent.first, extent.start);
+        let entry = entry.filter(|entry| entry.offset >= extent.start);
+        entry.map_or(begin, |entry| (entry.ordinal, entry.offset))
+    }
+
+    /// Hop from length to length from a border, given as ordinal and byte, until `done` says so.
+    fn hop(
+        &self,
+        extent: Extent,
+        from: (u64, u64),
+        mut done: impl FnMut(u64, u64) -> bool,
+    ) -> Result<(u64, u64)> {
+        let (mut ordinal, from) = from;
+        let mut scanner = Scanner::new(self.framing.by_lengths(), from, extent.end);
+        loop {
+            let at = scanner.position();
+            if done(ordinal, at) {
+                return Ok((ordinal, at));
+            }
+            let found = scanner.next(&*self.file);
+            match found.map_err(|e| self.fail("read the log", e).offset_at(at))? {
+                Scanned::Record { .. } => ordinal += 1,
+                Scanned::Stop { offset, why } => {
+                    let name = F::name_of(Some(ordinal), offset);
+                    let message = format!("{name}: {}", why.reason());
+                    return Err(self.error(ErrorKind::Corrupt, message).offset_at(offset));
+                }
+                Scanned::End => {
+                    let name = F::name_of(Some(ordinal), at);
+                    let message = format!("the log ends before {name}");
+                    return Err(self.error(ErrorKind::Corrupt, message).offset_at(at));
+                }
+            }
+        }
+    }
+
+    /// Have the index in memory reach the end of the log, if it lags far.
+    pub(crate) fn catch_up(&self, extent: Extent) {
+        catch_up::<F>(&mut self.index(), &*self.file, self.framing, extent);
+    }
+}

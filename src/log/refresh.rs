@@ -1,0 +1,207 @@
+//! What others did to a log that is open for reading: appended, dropped a prefix, cut the end.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::locks::atomic::Ordering;
+use crate::log::extent::Extent;
+use crate::log::find_end::end_of;
+use crate::log::format::Format;
+use crate::log::framing::{Frame, Framing};
+use crate::log::index::build_index;
+use crate::log::open::inspect_patiently;
+use crate::log::{Log, Shared};
+use crate::mode::{Depth, Mode};
+use crate::scan::{Scanned, Scanner};
+use crate::sidecar::{Entry, INDEX_BLOCK_BYTES, LoadedMark, Mark, MarkFile};
+use crate::storage::read_full;
+
+impl<F: Format> Log<F> {
+    /// Look for what other processes did; a writer knows. A log whose end was cut is an error: what
+    /// was read is not there any more.
+    pub(crate) fn refresh_extent(&self) -> Result<Extent> {
+        let shared = self.usable()?;
+        if shared.mode == Mode::Read {
+            shared.follow_head()?;
+            shared.check_uncut()?;
+            shared.read_on()?;
+        }
+        self.extent()
+    }
+
+    /// Read with a handle that may not know what others did: if reading fails because a prefix was
+    /// dropped, it is done once more from the new head, and if the end was cut, that is the error.
+    pub(crate) fn as_it_is_now<T>(&self, read: impl Fn(&Shared<F>) -> Result<T>) -> Result<T> {
+        let shared = self.usable()?;
+        match read(shared) {
+            Err(error) if matches!(error.kind(), ErrorKind::Io | ErrorKind::Corrupt) => {
+                match shared.follow_head()? {
+                    true => read(shared),
+                    false => shared.check_uncut().and(Err(error)),
+                }
+            }
+            done => done,
+        }
+    }
+}
+
+impl<F: Format> Shared<F> {
+    /// Go on from the head that the files say now; whether it moved. Only a reader may lag.
+    pub(crate) fn follow_head(&self) -> Result<bool> {
+        if self.mode != Mode::Read {
+            return Ok(false);
+        }
+        let known = self.state().extent;
+        let head = match F::head_now(&self.options, &self.place)? {
+            Some(head) if head > known.start => head,
+            _ => return Ok(false),
+        };
+        if head < known.end {
+            // What was known and is not dropped must still be there.
+            self.check_uncut()?;
+        }
+        let found = inspect_patiently::<F>(&self.options, &self.place, Depth::Quick)?;
+        if found.findings.extent.end < known.end {
+            return Err(self.was_cut(known.end));
+        }
+        let index = build_index(&self.common, &self.place, &found, false);
+        let mut state = self.state();
+        self.format.adopt(&found.format);
+        state.extent = found.findings.extent;
+        state.numbered = found.findings.numbered;
+        state.block_start = index.last_offset().max(state.extent.start);
+        state.damage = found.findings.corruption();
+        state.beyond = found.space.beyond;
+        *self.index() = index;
+        Ok(true)
+    }
+
+    /// Fail if a writer cut the end off that this reader knows.
+    pub(crate) fn check_uncut(&self) -> Result<()> {
+        let extent = self.state().extent;
+        if self.mode != Mode::Read || extent.records == 0 {
+            return Ok(());
+        }
+        let fail = |e| self.fail("read the log", e);
+        let there = self.file.len().map_err(fail)?;
+        let mut sum = [0; 4];
+        let at = extent.last_offset + F::Framing::sum_at(extent.end - extent.last_offset);
+        let read = match there < extent.end {
+            true => 0,
+            false => read_full(&*self.file, &mut sum, at).map_err(fail)?,
+        };
+        match read == sum.len() && u32::from_le_bytes(sum) == extent.last_sum {
+            true => Ok(()),
+            false => Err(self.was_cut(extent.end)),
+        }
+    }
+
+    pub(crate) fn was_cut(&self, known: u64) -> Error {
+        let message =
+            format!("the log was read up to byte {known} and its end was cut since: open it again");
+        self.error(ErrorKind::OutOfRange, message)
+    }
+
+    /// What an error of reading at `at` is due to: the log may have been changed under the walk,
+    /// which began when its end had been cut `cuts` times.
+    pub(crate) fn explain(&self, at: u64, cuts: u64, error: Error) -> Error {
+        if !matches!(error.kind(), ErrorKind::Io | ErrorKind::Corrupt) {
+            return error;
+        }
+        if let Ok(Some(head)) = F::head_now(&self.options, &self.place)
+            && at < head
+        {
+            let name = F::name_of(None, at);
+            let message = format!("{name} was dropped since, the log begins at {head}");
+            return self.error(ErrorKind::OutOfRange, message);
+        }
+        if self.cuts.load(Ordering::Acquire) != cuts {
+            return self.was_cut(at);
+        }
+        self.check_uncut().err().filter(|e| e.kind() == ErrorKind::OutOfRange).unwrap_or(error)
+    }
+
+    fn load_mark(&self) -> Option<Mark> {
+        match MarkFile::load(&*self.common.storage, &self.place.sidecar) {
+            Ok(LoadedMark::Mark(mark)) => Some(mark),
+            _ => None,
+        }
+    }
+
+    /// Whether the record that a mark names last is there.
+    fn vouches(&self, mark: &Mark, extent: &Extent) -> std::io::Result<bool> {
+        if mark.records == 0 || mark.last_offset < extent.start || mark.end > extent.end {
+            return Ok(false);
+        }
+        let mut scanner = Scanner::new(self.framing, mark.last_offset, mark.end);
+        Ok(match scanner.next(&*self.file)? {
+            Scanned::Record { frame, .. } => {
+                frame.sum() == mark.last_sum && scanner.position() == mark.end
+            }
+            _ => false,
+        })
+    }
+
+    /// Take up what was appended after the last record known. The file is read without the lock.
+    fn read_on(&self) -> Result<()> {
+        let fail = |e| self.fail("read the log", e);
+        // The mark before the file: what it vouches for must then be found.
+        let mark = self.load_mark();
+        let known = self.state().extent;
+        let mut extent = known;
+        if extent.records == 0 {
+            match self.format.first_now(&self.file, extent.first)? {
+                Some(first) => extent.first = first,
+                None => return Ok(()),
+            }
+        }
+        let there = self.file.len().map_err(fail)?;
+        let mut scanner = Scanner::new(self.framing, extent.end, there);
+        let mut blocks = Vec::new();
+        let mut block_start = self.state().block_start;
+        while let Scanned::Record { offset, frame } = scanner.next(&*self.file).map_err(fail)? {
+            extent.push(offset, frame);
+            if extent.end - block_start >= INDEX_BLOCK_BYTES {
+                let (ordinal, offset) = (extent.next(), extent.end);
+                blocks.push(Entry { ordinal, offset, sum: 0 });
+                block_start = offset;
+            }
+        }
+        let vouched = match mark {
+            Some(mark) if self.vouches(&mark, &extent).map_err(fail)? => Some(mark),
+            _ => None,
+        };
+        let mut state = self.state();
+        if state.extent == known {
+            if extent.end > known.end {
+                state.damage = None;
+            }
+            state.extent = extent;
+            state.block_start = block_start;
+            let mut index = self.index();
+            for entry in blocks {
+                index.push(entry);
+            }
+        }
+        if let Some(mark) = vouched {
+            state.durable = Some(end_of(&mark, state.numbered));
+            state.durable_records = mark.records;
+            state.unacknowledged_from = Some(mark.end).filter(|_| !mark.closed);
+        }
+        let damaged = state.damage.is_some();
+        drop(state);
+        let lost = |mark: &Mark| {
+            let same = (mark.start, mark.first_sum) == (extent.start, extent.first_sum);
+            same && extent.records > 0 && mark.records > 0 && mark.end > extent.end
+        };
+        // A writer that cuts the end lowers the mark before it cuts.
+        if !damaged
+            && mark.as_ref().is_some_and(lost)
+            && self.load_mark().as_ref().is_some_and(lost)
+        {
+            let name = F::name_of(Some(extent.next()), extent.end);
+            let end = mark.map_or(0, |mark| mark.end);
+            let message = format!("{name}: damaged or missing, acknowledged up to byte {end}");
+            return Err(self.error(ErrorKind::LostRecords, message).offset_at(extent.end));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,105 @@
+//! Cutting a damaged log where its valid prefix ends. Only on request.
+
+use std::path::Path;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::log::Log;
+use crate::log::format::{Format, Inspected};
+use crate::log::framing::Frame;
+use crate::log::open::{inspect_patiently, place_of};
+use crate::log::options::Common;
+use crate::log::report::{Repair, RepairReport};
+use crate::log::salvage::loss;
+use crate::log::space::Place;
+use crate::log::verify::cursor;
+use crate::mode::{Depth, Mode};
+use crate::scan::Verdict;
+use crate::sidecar::Loss;
+
+/// Cut a log after its valid prefix, after saving what is cut beside it. A clean log stays as it is.
+/// `cutting` are the options with `recovery="spec"`.
+pub fn repair<F: Format>(
+    path: &Path,
+    options: &F::Options,
+    cutting: F::Options,
+    repair: Repair,
+) -> Result<RepairReport> {
+    let (place, common) = place_of::<F>(path, options)?;
+    let mend = || mend::<F>(&place, &common, options, cutting, repair);
+    mend().map_err(|e: Error| e.of(F::NAME))
+}
+
+fn mend<F: Format>(
+    place: &Place,
+    common: &Common,
+    options: &F::Options,
+    cutting: F::Options,
+    repair: Repair,
+) -> Result<RepairReport> {
+    // Only an existing log; what there is to cut is decided again under the lock.
+    let found = inspect_patiently::<F>(options, place, Depth::Full)?;
+    let storage = &*common.storage;
+    let missing = loss(&found);
+    let noted = Loss::load(storage, &place.sidecar)?;
+    let findings = &found.findings;
+    let corrupt = findings.verdict == Verdict::Corrupt;
+    let mut report = RepairReport {
+        path: place.log.clone(),
+        valid_end: findings.extent.end,
+        cut_bytes: found.space.whole().1.saturating_sub(findings.extent.end),
+        cut_records: if corrupt { intact_after(common, place, &found)? } else { 0 },
+        saved_to: None,
+        damage: findings.damage.clone(),
+        loss: missing.or(noted),
+        mended: false,
+    };
+    if let Some(damage) =
+        findings.damage.as_ref().filter(|damage| damage.offset < findings.extent.start)
+    {
+        let error = crate::log::cursor::corrupt::<F>(&place.log, damage, ErrorKind::Corrupt);
+        return Err(error.with_advice("cutting does not mend it; salvage copies what is intact"));
+    }
+    if repair.dry_run {
+        return Ok(report);
+    }
+    if report.cut_records > 0 && !repair.force {
+        let message = format!(
+            "{} intact {}s lie after the damage at byte {} and would go with the cut; salvage \
+             copies them to a new log, or force the repair",
+            report.cut_records,
+            F::NOUN,
+            findings.extent.end
+        );
+        return Err(Error::new(ErrorKind::Corrupt, message).at(&place.log));
+    }
+    if let Some(loss) = missing {
+        // Noted before the mark is lowered: no later look calls the log whole.
+        loss.store(storage, &place.sidecar, common.file_mode)?;
+        if !repair.accept_loss {
+            report.cut_bytes = 0;
+            report.cut_records = 0;
+            return Ok(report);
+        }
+    }
+    let common = F::common(&cutting)?;
+    let log: Log<F> = Log::open_writer(place.clone(), Mode::Append, cutting, common, Depth::Full)?;
+    let recovery = log.recovery().clone();
+    log.close()?;
+    report.valid_end = recovery.valid_end;
+    report.cut_bytes = recovery.cut_bytes;
+    report.saved_to = recovery.saved_to;
+    report.damage = recovery.damage;
+    report.mended = true;
+    Ok(report)
+}
+
+/// How many intact records lie after the valid prefix.
+fn intact_after<F: Format>(common: &Common, place: &Place, found: &Inspected<F>) -> Result<u64> {
+    let end = found.findings.extent.end;
+    let mut records = cursor(common, place, found).rescuing();
+    let mut intact = 0;
+    while let Some((_, offset, frame)) = records.advance()? {
+        intact += u64::from(offset + frame.len() > end);
+    }
+    Ok(intact)
+}

@@ -1,0 +1,284 @@
+//! Where a log goes on after damage. One answer for cursors, splits, Arrow, verify and salvage.
+//!
+//! Payloads may contain whole records, so what parses after a damaged record need not be one of the
+//! log's. What decides, in this order:
+//!
+//! 1. After the last acknowledged byte nothing counts: the first damage there is a torn tail.
+//! 2. A damaged record whose length leads on to an intact record, to a known border or to the end of
+//!    the data is one lost record; nothing inside it is tried.
+//! 3. A record is *proved* if the records from it on reach a known border or the end of the data, or
+//!    outlive the largest possible end of the damaged record.
+//! 4. Inside the stretch that the damaged record's own length claims, a record counts only if a
+//!    chain that begins there is proved, which refutes the claim.
+//! 5. Any other intact record counts, as one that is not proved.
+//!
+//! A rescue also takes what 4 leaves out, and 2 where only one length says so, as not proved.
+
+use std::io;
+
+use crate::log::evidence::{Border, Evidence};
+use crate::log::framing::Framing;
+use crate::scan::{Bad, Damage, Scanned, Scanner, Stop, end_of_data, find_intact};
+use crate::slice::part;
+use crate::storage::{File, read_full};
+
+/// Where the search takes place.
+#[derive(Clone, Copy, Debug)]
+pub struct Stretch<'a, F> {
+    /// The log's bytes.
+    pub file: &'a dyn File,
+    /// How records lie in them.
+    pub framing: F,
+    /// Byte of the damage.
+    pub at: u64,
+    /// Byte at which reading ends.
+    pub end: u64,
+    /// Number of the damaged record, where it is known.
+    pub ordinal: Option<u64>,
+    /// Take what may lie inside the damaged record, too.
+    pub rescue: bool,
+}
+
+/// How to go on after damage.
+#[derive(Clone, Debug, Default)]
+pub struct Resync {
+    /// The damage passed over; `None` if only unwritten zeros follow.
+    pub damage: Option<Damage>,
+    /// Where to go on, and the number of the record there if it is known.
+    pub next: Option<(u64, Option<u64>)>,
+}
+
+/// A place to go on at.
+struct Next {
+    offset: u64,
+    /// Number of the record there.
+    ordinal: Option<u64>,
+    /// Records lost before it.
+    lost: Option<u64>,
+    proved: bool,
+}
+
+/// Find the next record after the damage; `name` is the damaged record's.
+pub fn resync<F: Framing>(
+    stretch: Stretch<'_, F>,
+    why: &Stop,
+    name: &str,
+    evidence: &Evidence,
+    is_beyond_limit: bool,
+) -> io::Result<Resync> {
+    let Stretch { file, at, end, ordinal, .. } = stretch;
+    let data_end = end_of_data(file, at, end)?;
+    if data_end == at {
+        return Ok(Resync::default());
+    }
+    let unacknowledged = evidence.unacknowledged_from();
+    let torn = unacknowledged.is_some_and(|from| at >= from) && !is_beyond_limit;
+    let next = match torn {
+        true => None,
+        false => Search::new(stretch, data_end, evidence).next(why)?,
+    };
+    let lost = next.as_ref().and_then(|next| {
+        next.lost.or_else(|| next.ordinal.zip(ordinal).and_then(|(next, at)| next.checked_sub(at)))
+    });
+    let to = next.as_ref().map_or(end, |next| next.offset);
+    let goes_on = next.as_ref().filter(|next| next.offset < end);
+    let damage = Damage {
+        offset: at,
+        end: to,
+        reason: format!("{name}: {}", why.reason()),
+        next_intact: goes_on.map(|next| next.offset),
+        next_proved: goes_on.is_some_and(|next| next.proved),
+        first_lost: ordinal,
+        records_lost: lost,
+    };
+    let next = goes_on.map(|next| {
+        let counted = ordinal.zip(lost).and_then(|(at, lost)| at.checked_add(lost));
+        (next.offset, next.ordinal.or(counted))
+    });
+    Ok(Resync { damage: Some(damage), next })
+}
+
+struct Search<'a, F> {
+    stretch: Stretch<'a, F>,
+    /// Byte after the last one that is not zero.
+    data_end: u64,
+    /// Up to where a record can reach.
+    reach: u64,
+    /// No record of the log begins from here on.
+    until: u64,
+    border: Option<Border>,
+}
+
+/// What the records from a candidate on lead to.
+struct Chain {
+    proved: bool,
+    /// Where it ends.
+    end: u64,
+    /// Number of the candidate, if a border tells.
+    ordinal: Option<u64>,
+}
+
+impl<'a, F: Framing> Search<'a, F> {
+    fn new(stretch: Stretch<'a, F>, data_end: u64, evidence: &Evidence) -> Self {
+        let reach = data_end.saturating_add(F::TRAILING_ZEROS_MAX).min(stretch.end);
+        let acknowledged = evidence.unacknowledged_from().filter(|&from| from > stretch.at);
+        let until = acknowledged.map_or(reach, |from| from.min(reach));
+        let border = evidence.border_after(stretch.at).filter(|b| b.offset <= stretch.end);
+        Self { stretch, data_end, reach, until, border }
+    }
+
+    fn next(&self, why: &Stop) -> io::Result<Option<Next>> {
+        let Stretch { at, rescue, .. } = self.stretch;
+        // Both lengths agree and only the content is damaged.
+        if let Stop::Bad(Bad { framed_len: Some(len), .. }) = why {
+            return self.after_framed(at + len).map(Some);
+        }
+        let claimed = self.claimed_end(at)?;
+        let fits = match claimed {
+            Some(claimed) => self.is_end(claimed) || self.parses_at(claimed)?,
+            None => false,
+        };
+        let by_claim = |offset| Next { offset, ordinal: None, lost: Some(1), proved: true };
+        if let Some(offset) = claimed.filter(|_| fits && !rescue && F::TRAILER_BYTES == 0) {
+            return Ok(Some(by_claim(offset)));
+        }
+        let inside = claimed.map_or(at, |claimed| claimed.min(self.until));
+        // The first candidate inside the claimed stretch that nothing proves.
+        let mut held: Option<Next> = None;
+        let mut from = at + 1;
+        while let Some(offset) = find_intact(self.file(), &self.stretch.framing, from, self.until)?
+        {
+            if let Some(lost) = self.lost_by_trailer(offset, claimed)? {
+                return Ok(Some(Next { offset, ordinal: None, lost: Some(lost), proved: true }));
+            }
+            if fits && offset >= inside {
+                break;
+            }
+            let chain = self.follow(offset)?;
+            let next = Next { offset, ordinal: chain.ordinal, lost: None, proved: chain.proved };
+            if offset >= inside {
+                return Ok(Some(next));
+            }
+            // A fitting length is better evidence than records in what may be a payload.
+            if rescue || (chain.proved && !fits) {
+                return Ok(Some(held.unwrap_or(next)));
+            }
+            held.get_or_insert(next);
+            from = chain.end.max(offset + 1).min(inside.max(offset + 1));
+        }
+        if let Some(offset) = claimed.filter(|_| fits) {
+            return Ok(Some(by_claim(offset)));
+        }
+        // A record begins at a border, whatever lies before it.
+        let at_border = |border: Border| Next {
+            offset: border.offset,
+            ordinal: border.ordinal,
+            lost: None,
+            proved: true,
+        };
+        Ok(self.border.map(at_border))
+    }
+
+    fn file(&self) -> &'a dyn File {
+        self.stretch.file
+    }
+
+    /// After a record of which only the content is damaged.
+    fn after_framed(&self, end: u64) -> io::Result<Next> {
+        let mut offset = end;
+        // A damaged length may meet the equal length of the next record where its trailer should
+        // be; then the true end is before that.
+        let sooner = end - F::TRAILER_BYTES as u64;
+        if !self.parses_at(end)?
+            && self.start_by_trailer(sooner)? == Some(self.stretch.at)
+            && self.parses_at(sooner)?
+        {
+            offset = sooner;
+        }
+        Ok(Next { offset, ordinal: None, lost: Some(1), proved: true })
+    }
+
+    /// How many records are lost up to a candidate, by the length that stands before it: one that
+    /// begins at the damage, or two whose common border the first one's length tells.
+    fn lost_by_trailer(&self, candidate: u64, claimed: Option<u64>) -> io::Result<Option<u64>> {
+        Ok(match self.start_by_trailer(candidate)? {
+            Some(start) if start == self.stretch.at => Some(1),
+            Some(start) if Some(start) == claimed => Some(2),
+            _ => None,
+        })
+    }
+
+    /// Whether a record that ends here needs no follower to be believed.
+    fn is_end(&self, offset: u64) -> bool {
+        self.border.is_some_and(|border| border.offset == offset)
+            || (self.data_end..=self.reach).contains(&offset)
+    }
+
+    fn parses_at(&self, offset: u64) -> io::Result<bool> {
+        let mut scanner = Scanner::new(self.stretch.framing, offset, self.reach);
+        Ok(matches!(scanner.next(self.file())?, Scanned::Record { .. }))
+    }
+
+    /// Where the record at `offset` ends by its head.
+    fn claimed_end(&self, offset: u64) -> io::Result<Option<u64>> {
+        let mut head = [0; 16];
+        let read = read_full(self.file(), &mut head, offset)?;
+        if read < F::HEAD_BYTES {
+            return Ok(None);
+        }
+        let len = self.stretch.framing.claimed_len(part(&head, ..F::HEAD_BYTES));
+        Ok(len.and_then(|len| offset.checked_add(len)))
+    }
+
+    /// Where the record that ends at `end` begins, by the length at its end.
+    fn start_by_trailer(&self, end: u64) -> io::Result<Option<u64>> {
+        let bytes = F::TRAILER_BYTES;
+        let Some(at) = end.checked_sub(bytes as u64).filter(|_| bytes > 0) else {
+            return Ok(None);
+        };
+        let mut trailer = [0; 16];
+        let read = read_full(self.file(), &mut trailer, at)?;
+        if read < bytes {
+            return Ok(None);
+        }
+        let len = self.stretch.framing.trailed_len(part(&trailer, ..bytes));
+        Ok(len.and_then(|len| end.checked_sub(len)))
+    }
+
+    /// Walk from a candidate until it is proved or the chain breaks.
+    fn follow(&self, candidate: u64) -> io::Result<Chain> {
+        let Stretch { framing, at, .. } = self.stretch;
+        let border = self.border.filter(|border| border.offset >= candidate);
+        let largest = at.saturating_add(framing.record_bytes_max());
+        let mut scanner = Scanner::new(framing, candidate, self.reach);
+        let mut records = 0;
+        loop {
+            let end = scanner.position();
+            let broken = Chain { proved: false, end, ordinal: None };
+            if let Some(border) = border {
+                if end == border.offset {
+                    let ordinal = border.ordinal.and_then(|next| next.checked_sub(records));
+                    return Ok(Chain { proved: true, end, ordinal });
+                }
+                if end > border.offset {
+                    return Ok(broken);
+                }
+            }
+            if records > 0 && (end >= self.data_end || (border.is_none() && end > largest)) {
+                return Ok(Chain { proved: true, ..broken });
+            }
+            match scanner.next(self.file())? {
+                Scanned::Record { .. } => records += 1,
+                // Another damaged record, whose length leads on.
+                Scanned::Stop { why: Stop::Bad(_), .. } => match self.claimed_end(end)? {
+                    Some(next) if self.is_end(next) || self.parses_at(next)? => {
+                        scanner.seek(next);
+                        records += 1;
+                    }
+                    _ => return Ok(broken),
+                },
+                Scanned::Stop { .. } | Scanned::End => return Ok(broken),
+            }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Walking backwards: blocks between known borders are walked forwards and given from their end.
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::locks::atomic::Ordering;
+use crate::log::cursor::Range;
+use crate::log::format::{Format, Stepped};
+use crate::log::framing::Frame;
+use crate::log::{Log, Shared};
+use crate::scan::OnCorrupt;
+use crate::slice::part;
+
+/// Walks backwards, in memory for one block of the index and its records. Damage is raised once the
+/// records after it are given.
+#[derive(Debug)]
+pub struct Reverse<F: Format> {
+    shared: Arc<Shared<F>>,
+    /// Give no record below this byte.
+    start: u64,
+    /// Byte after the records still to be read.
+    end: u64,
+    /// The block's bytes, and the byte of the log at which they begin.
+    bytes: Vec<u8>,
+    base: u64,
+    /// Records of the block still to be given.
+    records: Vec<Stepped<F>>,
+    /// Damage in front of these, where walking back ends.
+    damage: Option<Error>,
+    /// Cuts of the log's end when the walk began.
+    cuts: u64,
+}
+
+impl<F: Format> Log<F> {
+    /// The records in the bytes `from..to` (`None`: first record, end of the log), the last one
+    /// first.
+    pub(crate) fn reverse_by_offset(
+        &self,
+        from: Option<u64>,
+        to: Option<u64>,
+    ) -> Result<Reverse<F>> {
+        if from.is_none() {
+            self.usable()?.follow_head()?;
+        }
+        let (start, end) = self.as_it_is_now(|shared| {
+            let extent = shared.state().extent;
+            let start = from.unwrap_or(extent.start);
+            let end = to.map_or(extent.end, |to| to.min(extent.end));
+            shared.locate_offset(extent, start)?;
+            shared.locate_offset(extent, end)?;
+            shared.catch_up(extent);
+            Ok((start, end))
+        })?;
+        Ok(self.reverse_over(start, end))
+    }
+
+    /// The records with numbers in `start..stop`, the last one first.
+    pub(crate) fn reverse_by_ordinal(&self, start: u64, stop: Option<u64>) -> Result<Reverse<F>> {
+        self.numbered_extent()?;
+        let (start, end) = self.as_it_is_now(|shared| {
+            let extent = shared.state().extent;
+            let next = extent.next();
+            let (start, stop) = (start.max(extent.first), stop.map_or(next, |stop| stop.min(next)));
+            if start >= stop {
+                return Ok((extent.end, extent.end));
+            }
+            let end = shared.locate_ordinal(extent, stop)?;
+            Ok((shared.locate_ordinal(extent, start)?, end))
+        })?;
+        Ok(self.reverse_over(start, end))
+    }
+
+    fn reverse_over(&self, start: u64, end: u64) -> Reverse<F> {
+        let shared = self.shared.clone();
+        let cuts = shared.cuts.load(Ordering::Acquire);
+        let (bytes, records, damage) = (Vec::new(), Vec::new(), None);
+        Reverse { shared, start, end, bytes, base: end, records, damage, cuts }
+    }
+}
+
+impl<F: Format> Reverse<F> {
+    /// The next record, going down.
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> Result<Option<F::Ref<'_>>> {
+        while self.records.is_empty() {
+            if let Some(error) = self.damage.take() {
+                self.end = self.start;
+                return Err(error);
+            }
+            if self.end <= self.start {
+                return Ok(None);
+            }
+            self.load()?;
+        }
+        let Some((ordinal, offset, frame)) = self.records.pop() else { return Ok(None) };
+        let at = (offset - self.base) as usize;
+        let record = part(&self.bytes, at..at + frame.len() as usize);
+        Ok(Some(F::show(ordinal, offset, frame, record)))
+    }
+
+    /// Read the block that ends at `end`, or what lies after the last damage in it.
+    fn load(&mut self) -> Result<()> {
+        let (end, shared) = (self.end, self.shared.clone());
+        let near = shared.index().last_where(|entry| entry.offset < end);
+        let near = near.map(|(_, entry)| entry).filter(|entry| entry.offset > self.start);
+        let base = near.map_or(self.start, |entry| entry.offset);
+        let mut snapshot = shared.snapshot();
+        let ordinal = match near {
+            Some(entry) => Some(entry.ordinal),
+            None => shared.locate_offset(snapshot.extent, base).ok(),
+        };
+        // This walk's end is a border, whatever was appended since.
+        snapshot.set_end(end);
+        self.bytes.clear();
+        self.base = base;
+        self.end = base;
+        let ordinal = ordinal.filter(|_| snapshot.numbered);
+        let range = Range { offset: base, end, ordinal, stop: None };
+        let mut cursor = shared.cursor_over(shared.file.clone(), range, OnCorrupt::Skip, snapshot);
+        let mut damages = 0;
+        loop {
+            let found = cursor.advance().map_err(|e| shared.explain(base, self.cuts, e))?;
+            if cursor.damages().len() > damages {
+                damages = cursor.damages().len();
+                self.bytes.clear();
+                self.records.clear();
+                self.base = found.map_or(end, |(_, offset, _)| offset);
+            }
+            let Some(record) = found else { break };
+            self.bytes.extend_from_slice(cursor.bytes());
+            self.records.push(record);
+        }
+        let error = cursor.damages().last().map(|damage| shared.corrupt(damage));
+        self.damage = error.map(|error| shared.explain(base, self.cuts, error));
+        Ok(())
+    }
+}

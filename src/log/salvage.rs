@@ -1,0 +1,95 @@
+//! Copying what is intact to a new log. The source is never changed.
+
+use std::path::Path;
+
+use crate::error::{Error, Result};
+use crate::log::Log;
+use crate::log::append::Wanted;
+use crate::log::batch::Batch;
+use crate::log::format::{Format, Inspected};
+use crate::log::framing::Frame;
+use crate::log::open::{inspect_patiently, place_of};
+use crate::log::report::{SalvageReport, SalvageRun};
+use crate::log::verify::{PROGRESS_BYTES, all_damages, cursor};
+use crate::mode::{Depth, Mode};
+use crate::sidecar::{Loss, MarkUse};
+
+const SALVAGE_BATCH_BYTES: usize = 4 << 20;
+
+/// Copy every intact record to the log that `target` creates; of an unacknowledged tail those before
+/// its first damage. `tag` says what is stored beside a payload. `progress` is called with bytes done
+/// and bytes in all, and what it fails with ends the copying.
+pub fn salvage<F: Format>(
+    source: &Path,
+    options: &F::Options,
+    target: impl FnOnce(&Inspected<F>) -> Result<Log<F>>,
+    tag: impl Fn(u32) -> <F::Framing as crate::log::framing::Framing>::Tag,
+    mut progress: impl FnMut(u64, u64) -> Result<()>,
+) -> Result<SalvageReport> {
+    let (place, common) = place_of::<F>(source, options)?;
+    let found = inspect_patiently::<F>(options, &place, Depth::Quick)?;
+    let start = found.findings.extent.start;
+    let (_, end) = found.space.whole();
+    let all = end.saturating_sub(start);
+    let mut records = cursor(&common, &place, &found).rescuing();
+    let copy = target(&found)?;
+    let mut report = SalvageReport {
+        source_bytes: found.findings.data_end.max(found.findings.extent.end).saturating_sub(start),
+        loss: loss(&found),
+        ..SalvageReport::default()
+    };
+    if report.loss.is_none() {
+        report.loss =
+            Loss::load(&*common.storage, &place.sidecar).map_err(|e: Error| e.of(F::NAME))?;
+    }
+    let mut batch = Batch::with_framing(found.format.framing());
+    let (mut next_progress, mut gaps) = (start, 0);
+    let mut into = copy.extent()?;
+    while let Some((ordinal, offset, frame)) = records.advance()? {
+        let at = batch.push_tagged(tag(frame.tag()), frame.payload(records.bytes()))?;
+        let proved = records.is_proved();
+        let after_gap = records.damages().len() > gaps;
+        gaps = records.damages().len();
+        report.records += 1;
+        report.uncertain += u64::from(!proved);
+        match report.runs.last_mut().filter(|_| !after_gap) {
+            Some(run) => run.records += 1,
+            None => report.runs.push(SalvageRun {
+                source_ordinal: ordinal,
+                source_offset: offset,
+                ordinal: into.next() + batch.len() - 1,
+                offset: into.end + at,
+                records: 1,
+                proved,
+            }),
+        }
+        if batch.bytes_len() >= SALVAGE_BATCH_BYTES {
+            copy.shared.append_batch_at(&batch, Wanted::default())?;
+            batch.clear();
+            into = copy.extent()?;
+        }
+        let end = offset + frame.len();
+        if end >= next_progress {
+            progress((end - start).min(all), all)?;
+            next_progress = end + PROGRESS_BYTES;
+        }
+    }
+    copy.shared.append_batch_at(&batch, Wanted::default())?;
+    copy.close()?;
+    report.damages = all_damages(&found, records.damages());
+    progress(all, all)?;
+    Ok(report)
+}
+
+/// Open the log that gets the copies.
+pub fn create<F: Format>(target: &Path, options: F::Options) -> Result<Log<F>> {
+    Log::open_with(target, Mode::Create, options)
+}
+
+/// What is missing at the end of a log that ends below its mark.
+pub fn loss<F: Format>(found: &Inspected<F>) -> Option<Loss> {
+    let extent = found.findings.extent;
+    let mark = found.mark.filter(|_| found.findings.mark == MarkUse::Lost)?;
+    let records = mark.records.saturating_sub(extent.records);
+    Some(Loss { records, first: extent.next(), offset: extent.end })
+}

@@ -1,0 +1,164 @@
+//! What opening for write does about the end of a log: cut a torn tail, refuse damage, make durable
+//! what is kept, and mark it. The only part of opening that writes.
+//!
+//! The order survives a crash at any step: save what is cut; write the unmarked tail again and sync;
+//! mark; cut; sync; sync the names. A mark is lowered before the cut, because one above the end would
+//! say that acknowledged records are missing.
+
+use std::io;
+use std::path::Path;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::log::cursor::corrupt;
+use crate::log::extent::Extent;
+use crate::log::find_end::Findings;
+use crate::log::format::{Format, Inspected};
+use crate::log::options::Common;
+use crate::log::report::RecoveryReport;
+use crate::log::space::Place;
+use crate::mend::{above, rewrite, save_tail, sync_names};
+use crate::mode::Recovery;
+use crate::scan::Verdict;
+use crate::sidecar::{Loss, Mark, MarkFile, MarkUse};
+
+/// Cut what may be cut, or refuse; then make durable what is kept, and mark it.
+pub fn settle<F: Format>(
+    found: &mut Inspected<F>,
+    options: &F::Options,
+    common: &Common,
+    place: &Place,
+) -> Result<(RecoveryReport, MarkFile)> {
+    let (storage, log) = (&*common.storage, &*place.log);
+    let fail = |doing: &str, e: io::Error| Error::io(doing, log, e).of(F::NAME);
+    let loss = Loss::load(storage, &place.sidecar)?;
+    let mut report = RecoveryReport::new(&found.findings, loss);
+    refuse_damage::<F>(&found.findings, common.recovery, log)?;
+    let cut_begun = F::cut_begun(&found.more);
+    let exact = common.recovery == Recovery::Acknowledged;
+    if exact {
+        cut_back_to_mark(found, &mut report);
+    }
+    let extent = found.findings.extent;
+    if !cut_begun {
+        let file = &*found.space.file;
+        let (base, end) = (&*place.saved, extent.end);
+        report.saved_to = save_tail(storage, file, base, common.file_mode, end)?;
+        found.format.set_orphans_aside().map_err(|e| fail("set files aside", e))?;
+    }
+    found.format.before_cut(options, place, &found.more, &extent, &mut report)?;
+
+    let cut = found.findings.file_end > extent.end
+        || found.space.end > extent.end
+        || found.format.has_orphans();
+    let id = found.space.file.id().map_err(|e| fail("look at", e))?;
+    // A mark that names another file was copied with the log: the copy may be in the cache only.
+    let holds = |mark: Mark| {
+        let Extent { start, end, records, .. } = extent;
+        (mark.start, mark.end, mark.records, mark.file) == (start, end, records, id)
+    };
+    let unmarked = !found.mark.is_some_and(holds);
+    let from = found.mark.map_or(extent.start, |mark| mark.end.clamp(extent.start, extent.end));
+    if found.mark.is_some() && from < extent.end {
+        // After a failed sync the system takes pages for clean that never reached the disk.
+        let header = if from == extent.start { F::HEADER_BYTES } else { 0 };
+        rewrite(&*found.space.file, from - header, extent.end)
+            .map_err(|e| fail("write the tail again", e))?;
+    }
+    if cut || unmarked || cut_begun {
+        // What survived a crash in the page cache is durable only from here on.
+        let whole = found.mark.is_none_or(|mark| mark.file != id);
+        let from = if whole { extent.start } else { from };
+        let synced = found.format.sync_from(&*found.space.file, from);
+        synced.map_err(|e| fail("sync", e))?;
+    }
+    // An exact mark is stored again: after a failed sync only the cache may have the one found. And
+    // so is the mark of a log in pieces before these are cut: a crash half-way leaves some of them
+    // after a gap, and the mark on the disk must say that they are torn, and not that acknowledged
+    // records are missing.
+    let in_pieces = cut_begun || (cut && !place.single);
+    let keeps = found.mark.filter(|mark| !unmarked && !exact && !mark.exact && !in_pieces);
+    let was_closed = keeps.is_some_and(|mark| mark.closed);
+    let mark_file = match keeps {
+        Some(_) => MarkFile::open(storage, &place.sidecar).map_err(|e| fail("open the mark", e))?,
+        None => {
+            let (index_entries, index_chain) = match found.mark {
+                Some(old) if old.end <= extent.end => (old.index_entries, old.index_chain),
+                _ => (0, 0),
+            };
+            let mark = Mark { exact, index_entries, index_chain, ..extent.mark(id) };
+            found.mark = Some(mark);
+            MarkFile::reset(storage, &place.sidecar, &mark, common.file_mode)
+                .map_err(|e| fail("store the mark", e))?
+        }
+    };
+    if cut || !was_closed {
+        // Also if there is nothing to cut: after a cut whose sync failed there is more on the disk
+        // than in the cache. And files that a killed process removed may still be there.
+        found.space.file.set_len(extent.end).map_err(|e| fail("cut the tail", e))?;
+        report.cut_bytes = found.space.end.max(found.findings.file_end) - extent.end;
+        let last = extent.end.saturating_sub(1).max(extent.start);
+        let synced = found.format.sync_from(&*found.space.file, last);
+        synced.map_err(|e| fail("sync", e))?;
+    }
+    found.format.after_cut(options, place, &found.more, &mut report)?;
+    if !was_closed {
+        sync_names(storage, &place.sidecar, &place.dir)?;
+        let all = above(&place.sidecar);
+        if all != place.dir {
+            // Of several logs in a directory each has a directory in the sidecar's.
+            storage.sync_dir(all).map_err(|e| Error::io("sync the directory", all, e))?;
+        }
+    }
+    log_recovery::<F>(&report, log);
+    Ok((report, mark_file))
+}
+
+/// Cut back to what was acknowledged. A mark that is not exact may be older than that.
+fn cut_back_to_mark<F: Format>(found: &mut Inspected<F>, report: &mut RecoveryReport) {
+    let findings = &mut found.findings;
+    let Some(mark) = found.mark.filter(|mark| mark.exact && findings.mark == MarkUse::Used) else {
+        return;
+    };
+    if mark.start == findings.extent.start && mark.end < findings.extent.end {
+        report.cut_records = findings.extent.records - mark.records;
+        findings.extent = Extent::of_mark(&mark);
+        findings.blocks.retain(|&(_, offset)| offset <= mark.end);
+    }
+}
+
+fn refuse_damage<F: Format>(findings: &Findings, recovery: Recovery, log: &Path) -> Result<()> {
+    if findings.verdict != Verdict::Corrupt {
+        return Ok(());
+    }
+    let Some(damage) = &findings.damage else {
+        return Err(Error::new(ErrorKind::Corrupt, "damaged").of(F::NAME).at(log));
+    };
+    // Damage before the records is not mended by cutting.
+    if recovery == Recovery::Spec && damage.offset >= findings.extent.start {
+        return Ok(());
+    }
+    let lost = findings.mark == MarkUse::Lost;
+    let mut error =
+        corrupt::<F>(log, damage, if lost { ErrorKind::LostRecords } else { ErrorKind::Corrupt });
+    if lost {
+        error = error.with_advice(
+            "repair tells what is missing, and goes on without it if the loss is accepted; if an \
+             older copy was restored on purpose, remove .deedbook beside it",
+        );
+    }
+    Err(error)
+}
+
+fn log_recovery<F: Format>(report: &RecoveryReport, log: &Path) {
+    let RecoveryReport { verdict, cut_bytes, valid_end, torn_bytes, .. } = report;
+    if matches!(verdict, Verdict::Clean | Verdict::Open) && report.cut_records == 0 {
+        return;
+    }
+    let saved = report.saved_to.as_ref().map(|to| format!(", saved to {}", to.display()));
+    log::warn!(
+        target: "deedbook",
+        "{} recovered: {}, {cut_bytes} bytes cut after byte {valid_end}, {torn_bytes} of them \
+         written{} ({})",
+        F::NAME, verdict.name(), saved.unwrap_or_default(), log.display(),
+    );
+}

@@ -1,0 +1,102 @@
+//! Where a log lies: its paths, and its bytes as one space.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::mend::above;
+use crate::sidecar::sidecar_dir;
+use crate::storage::File;
+
+/// The paths of a log.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The directory that holds the log's files.
+    pub dir: PathBuf,
+    /// The log's single file, or its directory.
+    pub log: PathBuf,
+    /// `.deedbook`; of a file that shares its directory with others, a directory in it.
+    pub sidecar: PathBuf,
+    /// Whether the log is one file.
+    pub single: bool,
+    /// The name of the files in which an opening saves what it cuts, less `.cut-BYTE`.
+    pub saved: PathBuf,
+    /// Whether this is such a saved tail: read only, without a header.
+    pub is_tail: bool,
+}
+
+impl Place {
+    /// A file that has its directory for itself.
+    pub fn file_in(dir: &Path, name: &str) -> Self {
+        let log = dir.join(name);
+        let (dir, sidecar, saved) = (dir.to_path_buf(), sidecar_dir(dir), log.clone());
+        Self { dir, log, sidecar, single: true, saved, is_tail: false }
+    }
+
+    /// A file among others.
+    pub fn file(log: &Path) -> Self {
+        let (dir, saved) = (above(log).to_path_buf(), log.to_path_buf());
+        let sidecar = sidecar_dir(&dir).join(log.file_name().unwrap_or_default());
+        Self { dir, log: saved.clone(), sidecar, single: true, saved, is_tail: false }
+    }
+
+    /// A directory of files.
+    pub fn directory(dir: &Path) -> Self {
+        let (log, sidecar, saved) = (dir.to_path_buf(), sidecar_dir(dir), dir.join("log"));
+        Self { dir: log.clone(), log, sidecar, single: false, saved, is_tail: false }
+    }
+
+    /// A tail that an opening or a repair saved.
+    pub fn tail(path: &Path) -> Self {
+        Self { is_tail: true, ..Self::file(path) }
+    }
+}
+
+/// Whether a file's name is that of a saved tail, `BASE.cut-BYTE` or `BASE.cut-BYTE.N`; and its base.
+pub fn base_of_tail(path: &Path) -> Option<&str> {
+    let name = path.file_name()?.to_str()?;
+    let (base, rest) = name.rsplit_once(".cut-")?;
+    let numbers = rest.split('.').count() <= 2;
+    let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    (numbers && rest.split('.').all(digits)).then_some(base)
+}
+
+/// The bytes of a log, whatever files they lie in.
+#[derive(Clone, Debug)]
+pub struct Space {
+    /// The bytes that count.
+    pub file: Arc<dyn File>,
+    /// Byte at which the first record begins.
+    pub start: u64,
+    /// Byte after the last one there is.
+    pub end: u64,
+    /// Why the files after `end` do not count, if there are any.
+    pub gap: Option<String>,
+    /// The bytes with those after a gap; what is missing reads as zeros.
+    pub beyond: Option<Beyond>,
+    /// Space is reserved at most so far ahead.
+    pub piece_bytes: Option<u64>,
+}
+
+/// What lies after a gap between files, for those who read past damage.
+#[derive(Clone, Debug)]
+pub struct Beyond {
+    /// All bytes; what is missing reads as zeros.
+    pub file: Arc<dyn File>,
+    /// Byte after the last one.
+    pub end: u64,
+}
+
+impl Space {
+    /// One file from byte `start` to `end`.
+    pub fn new(file: Arc<dyn File>, start: u64, end: u64) -> Self {
+        Self { file, start, end, gap: None, beyond: None, piece_bytes: None }
+    }
+
+    /// The bytes for those who read past damage, and the byte after the last one.
+    pub fn whole(&self) -> (&Arc<dyn File>, u64) {
+        match &self.beyond {
+            Some(beyond) => (&beyond.file, beyond.end),
+            None => (&self.file, self.end),
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Cutting a log between records into parts that can be read apart, for parallel readers.
+
+use std::path::PathBuf;
+
+use crate::error::{Error, Result};
+use crate::log::cursor::{Cursor, Range, Source};
+use crate::log::evidence::{Border, Evidence};
+use crate::log::extent::Extent;
+use crate::log::format::{Format, Inspected};
+use crate::log::framing::Framing;
+use crate::log::open::{inspect_patiently, place_of};
+use crate::log::read::Snapshot;
+use crate::log::{Log, Shared};
+use crate::mode::Depth;
+use crate::scan::{Damage, OnCorrupt};
+
+/// A part of a log between two records: a path and numbers, readable without opening the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Split {
+    /// The log.
+    pub path: PathBuf,
+    /// Number of the first record, where it is known.
+    pub ordinal: Option<u64>,
+    /// Number of records, where it is known.
+    pub records: Option<u64>,
+    /// Byte of the first record.
+    pub offset: u64,
+    /// Byte after the last one.
+    pub end: u64,
+    /// Byte from which on nothing was acknowledged, where that is known.
+    pub unacknowledged_from: Option<u64>,
+    /// A byte known to lie between records: the end of what the mark vouches for.
+    pub known_end: Option<u64>,
+}
+
+impl Split {
+    /// A part as it was told, for readers that got only its numbers.
+    pub fn new(path: PathBuf, offset: u64, end: u64) -> Self {
+        let (ordinal, records, unacknowledged_from, known_end) = (None, None, None, None);
+        Self { path, ordinal, records, offset, end, unacknowledged_from, known_end }
+    }
+}
+
+impl<F: Format> Log<F> {
+    /// Cut the bytes `from..to`, which lie between records, into parts of about `split_bytes` bytes.
+    /// With `beyond`, a log that is damaged after its valid prefix gets one more part for what lies
+    /// there.
+    pub(crate) fn splits_over(
+        &self,
+        split_bytes: u64,
+        from: u64,
+        to: u64,
+        beyond: bool,
+    ) -> Result<Vec<Split>> {
+        let shared = self.usable()?;
+        let snapshot = shared.snapshot();
+        let extent = snapshot.extent;
+        let mut splits = Vec::new();
+        let split = |offset, end, ordinal: Option<u64>, records| Split {
+            path: shared.place.log.clone(),
+            ordinal: ordinal.filter(|_| snapshot.numbered),
+            records,
+            offset,
+            end,
+            unacknowledged_from: snapshot.evidence().unacknowledged_from(),
+            known_end: snapshot.evidence().known_end(),
+        };
+        if from < to {
+            shared.catch_up(extent);
+            let (mut offset, mut ordinal) = (from, shared.locate_offset(extent, from)?);
+            let last = shared.locate_offset(extent, to)?;
+            while offset < to {
+                let (next, after) = shared.border(offset, to, split_bytes.max(1), last);
+                splits.push(split(offset, next, Some(ordinal), after.checked_sub(ordinal)));
+                (offset, ordinal) = (next, after);
+            }
+        }
+        let damage = snapshot.trailing.as_ref().filter(|_| beyond);
+        if damage.is_some() || (beyond && !snapshot.numbered) {
+            let (_, there) = shared.whole(&snapshot)?;
+            let vouched = shared.recovery.durable_end.unwrap_or(0);
+            let end = there.max(vouched).max(extent.end.saturating_add(1));
+            let ordinal = Some(extent.next()).filter(|_| extent.records > 0);
+            splits.push(split(extent.end, end, ordinal, None));
+        }
+        Ok(splits)
+    }
+
+    /// Walk the records of a part.
+    pub(crate) fn cursor_of_split(
+        split: &Split,
+        options: &F::Options,
+        on_corrupt: OnCorrupt,
+        check: bool,
+        stop: Option<u64>,
+    ) -> Result<Cursor<F>> {
+        let (place, _) = place_of::<F>(&split.path, options)?;
+        let found = inspect_patiently::<F>(options, &place, Depth::Begin)?;
+        let Inspected { format, space, .. } = &found;
+        let head = space.start;
+        let (file, there) = space.whole();
+        let there = file
+            .len()
+            .map_err(|e| Error::io("look at the log", &place.log, e).of(F::NAME))?
+            .max(if space.beyond.is_some() { there } else { 0 });
+        let missing = (there < split.end || split.offset < head).then(|| Damage {
+            offset: there.max(split.offset),
+            end: split.end,
+            reason: format!(
+                "the log has bytes {head} to {there}, there were {}s up to {}",
+                F::NOUN,
+                split.end
+            ),
+            ..Damage::default()
+        });
+        let (offset, end) = (split.offset.max(head), split.end.min(there).max(head));
+        let known = Some(Border { offset: split.end, ordinal: None });
+        let known = match (split.known_end, split.records) {
+            // The end of a part of the valid prefix lies between records.
+            (_, Some(records)) => {
+                let ordinal = split.ordinal.and_then(|first| first.checked_add(records));
+                known.map(|known| Border { ordinal, ..known })
+            }
+            (Some(offset), None) => Some(Border { offset, ordinal: None }),
+            (None, None) => None,
+        };
+        let framing = match check {
+            true => format.framing(),
+            false => format.framing().by_lengths(),
+        };
+        let source = Source {
+            file: file.clone(),
+            path: place.log.clone(),
+            format: format.clone(),
+            framing,
+            evidence: Evidence::new(None, known, split.unacknowledged_from),
+        };
+        let ordinal = split.ordinal.filter(|_| split.offset >= head);
+        let range = Range { offset, end, ordinal, stop };
+        Ok(Cursor::new(source, range, on_corrupt).with_trailing(missing))
+    }
+}
+
+impl<F: Format> Shared<F> {
+    /// Where a part that begins at `from` ends, and the number of the record there: the last known
+    /// border within reach, else the next one.
+    fn border(&self, from: u64, stop: u64, split_bytes: u64, last: u64) -> (u64, u64) {
+        let target = from.saturating_add(split_bytes);
+        if target >= stop {
+            return (stop, last);
+        }
+        let index = self.index();
+        let border = match index.last_where(|entry| entry.offset <= target) {
+            Some((_, entry)) if entry.offset > from => Some(entry),
+            // Not one whole block within the target: the next block's end.
+            _ => index.first_from(from + 1).filter(|entry| entry.offset < stop),
+        };
+        // A remnant much shorter than a part is not worth one of its own.
+        match border.filter(|entry| stop - entry.offset >= split_bytes / 8) {
+            Some(entry) => (entry.offset, entry.ordinal),
+            None => (stop, last),
+        }
+    }
+}
+
+/// The bytes of the records with numbers in `start..stop`.
+pub fn bytes_of<F: Format>(
+    shared: &Shared<F>,
+    snapshot: &Snapshot,
+    start: u64,
+    stop: u64,
+) -> Result<(u64, u64)> {
+    let extent: Extent = snapshot.extent;
+    if start >= stop || extent.records == 0 {
+        return Ok((extent.end, extent.end));
+    }
+    shared.catch_up(extent);
+    Ok((shared.locate_ordinal(extent, start)?, shared.locate_ordinal(extent, stop)?))
+}

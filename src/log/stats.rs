@@ -1,0 +1,159 @@
+//! What a handle did, and how long its syncs took.
+
+use std::time::Duration;
+
+use crate::error::Result;
+use crate::locks::atomic::{AtomicU64, Ordering};
+use crate::log::Log;
+use crate::log::format::Format;
+
+/// Buckets of latencies: below 2, 4, 8 ... microseconds, the last one without an upper bound.
+const BUCKETS: usize = 32;
+
+/// Counters of a handle. Counting takes no lock.
+#[derive(Debug)]
+pub struct Counters {
+    appends: AtomicU64,
+    records: AtomicU64,
+    bytes: AtomicU64,
+    slow_syncs: AtomicU64,
+    /// Nanoseconds of the longest slow sync that was not logged yet.
+    unlogged: AtomicU64,
+    nanos_total: AtomicU64,
+    nanos_max: AtomicU64,
+    latency: Vec<AtomicU64>,
+}
+
+/// What a handle did since it was opened.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Calls that appended.
+    pub appends: u64,
+    /// Records appended.
+    pub records: u64,
+    /// Bytes appended, headers included.
+    pub bytes: u64,
+    /// Syncs of the log.
+    pub syncs: u64,
+    /// Of these, longer than the option `slow_sync`.
+    pub slow_syncs: u64,
+    /// Time of all syncs, nanoseconds.
+    pub sync_nanos_total: u64,
+    /// Time of the longest sync, nanoseconds.
+    pub sync_nanos_max: u64,
+    /// Upper bound in microseconds (`u64::MAX`: none) and how many syncs took less, but not less
+    /// than the bound before.
+    pub sync_latency: Vec<(u64, u64)>,
+}
+
+impl Stats {
+    /// The latency that a share `q` (0 to 1) of the syncs did not pass, rounded up to a bucket's
+    /// bound; `None` without syncs.
+    pub fn quantile(&self, q: f64) -> Option<Duration> {
+        let wanted = (q.clamp(0.0, 1.0) * self.syncs as f64).ceil().max(1.0) as u64;
+        let mut seen = 0;
+        let (bound, _) = self.sync_latency.iter().find(|(_, count)| {
+            seen += count;
+            seen >= wanted
+        })?;
+        let longest = Duration::from_nanos(self.sync_nanos_max);
+        Some(Duration::from_micros(*bound).min(longest))
+    }
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        let zero = || AtomicU64::new(0);
+        Self {
+            appends: zero(),
+            records: zero(),
+            bytes: zero(),
+            slow_syncs: zero(),
+            unlogged: zero(),
+            nanos_total: zero(),
+            nanos_max: zero(),
+            latency: std::iter::repeat_with(zero).take(BUCKETS).collect(),
+        }
+    }
+}
+
+impl Counters {
+    /// Count an append, under the lock of the log's state: so a load and a store will do, which take
+    /// a fraction of the time of adding for several threads at once.
+    #[inline]
+    pub fn appended(&self, records: u64, bytes: u64) {
+        for (counter, more) in [(&self.appends, 1), (&self.records, records), (&self.bytes, bytes)]
+        {
+            counter.store(counter.load(Ordering::Relaxed) + more, Ordering::Relaxed);
+        }
+    }
+
+    /// Count a sync.
+    pub fn synced(&self, took: Duration, slow: Duration) {
+        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        let bucket = (nanos / 1000).checked_ilog2().unwrap_or(0) as usize;
+        if let Some(bucket) = self.latency.get(bucket.min(BUCKETS - 1)) {
+            bucket.fetch_add(1, Ordering::Relaxed);
+        }
+        self.nanos_total.fetch_add(nanos, Ordering::Relaxed);
+        self.nanos_max.fetch_max(nanos, Ordering::Relaxed);
+        if took > slow {
+            self.slow_syncs.fetch_add(1, Ordering::Relaxed);
+            self.unlogged.fetch_max(nanos, Ordering::Relaxed);
+        }
+    }
+
+    /// Log a slow sync: a disk that takes long is what users ask about first. Not while a sync is
+    /// led or a lock is held, because a handler of log lines may use the log.
+    pub fn log_slow_sync(&self, slow: Duration, log: &std::path::Path) {
+        let nanos = self.unlogged.swap(0, Ordering::Relaxed);
+        if nanos > 0 {
+            let took = Duration::from_nanos(nanos);
+            log::warn!(target: "deedbook", "slow sync: {took:.1?}, limit {slow:.1?} ({})", log.display());
+        }
+    }
+
+    fn read(&self) -> Stats {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let bound = |i: usize| if i + 1 < BUCKETS { 2 << i } else { u64::MAX };
+        let latency = self.latency.iter().enumerate();
+        let sync_latency: Vec<_> = latency.map(|(i, count)| (bound(i), read(count))).collect();
+        Stats {
+            appends: read(&self.appends),
+            records: read(&self.records),
+            bytes: read(&self.bytes),
+            syncs: sync_latency.iter().map(|(_, count)| count).sum(),
+            slow_syncs: read(&self.slow_syncs),
+            sync_nanos_total: read(&self.nanos_total),
+            sync_nanos_max: read(&self.nanos_max),
+            sync_latency,
+        }
+    }
+}
+
+impl<F: Format> Log<F> {
+    /// What this handle did since it was opened.
+    pub fn stats(&self) -> Result<Stats> {
+        Ok(self.usable()?.counters.read())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn latencies_fall_into_their_buckets() {
+        let counters = Counters::default();
+        for micros in [0, 1, 2, 3, 4, 1000, 1500] {
+            counters.synced(Duration::from_micros(micros), Duration::from_micros(1200));
+        }
+        let stats = counters.read();
+        let filled: Vec<_> = stats.sync_latency.iter().filter(|(_, n)| *n > 0).copied().collect();
+        assert_eq!(filled, [(2, 2), (4, 2), (8, 1), (1024, 1), (2048, 1)]);
+        assert_eq!((stats.syncs, stats.slow_syncs), (7, 1));
+        assert_eq!(stats.quantile(0.5), Some(Duration::from_micros(4)));
+        assert_eq!(stats.quantile(1.0), Some(Duration::from_micros(1500)));
+        assert_eq!(Stats::default().quantile(0.5), None);
+    }
+}

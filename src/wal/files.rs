@@ -1,0 +1,225 @@
+//! The files of a write-ahead log: one, or segments and a head marker.
+
+use std::io;
+use std::path::Path;
+
+use super::options::Options;
+use super::record::{
+    HEAD_BYTES, HEAD_NAME, encode_head_marker, parse_head_marker, segment_index, segment_name,
+};
+use crate::error::{Error, ErrorKind, Result};
+use crate::log::space::Place;
+use crate::slice::part;
+use crate::storage::segmented::Extent;
+use crate::storage::{Access, File, Storage, read_full, replace};
+
+/// Beyond it no log lies: counting on from a head or segment up there would overflow.
+const END_MAX: u64 = 1 << 63;
+
+/// The head marker as found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Head {
+    /// No prefix was dropped, or nothing tells.
+    Absent,
+    /// Byte of the first record.
+    At(u64),
+    /// Not a marker, and why.
+    Damaged(String),
+}
+
+/// The segments in the directory, sorted.
+pub fn indices(storage: &dyn Storage, place: &Place) -> Result<Vec<u64>> {
+    let names = match storage.list(&place.dir) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
+        names => names.map_err(|e| Error::io("list the directory", &place.dir, e))?,
+    };
+    let mut indices: Vec<_> = names.iter().filter_map(|name| segment_index(name)).collect();
+    indices.sort_unstable();
+    Ok(indices)
+}
+
+/// Read the head marker.
+pub fn head_marker(storage: &dyn Storage, place: &Place) -> Result<Head> {
+    if place.single {
+        return Ok(Head::Absent);
+    }
+    let path = place.dir.join(HEAD_NAME);
+    let fail = |e| Error::io("read the head marker", &path, e);
+    let mut bytes = [0; HEAD_BYTES + 1];
+    let read = match storage.open(&path, Access::Read) {
+        Ok(file) => read_full(&*file, &mut bytes, 0).map_err(fail)?,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Head::Absent),
+        Err(e) if e.kind() == io::ErrorKind::InvalidInput => {
+            return Ok(Head::Damaged(e.to_string()));
+        }
+        Err(e) => return Err(fail(e)),
+    };
+    Ok(match parse_head_marker(part(&bytes, ..read)) {
+        Ok(head) => Head::At(head),
+        Err(why) => Head::Damaged(why),
+    })
+}
+
+/// Write the head marker, durably, before anything below it is removed.
+pub fn store_head_marker(options: &Options, place: &Place, head: u64) -> Result<()> {
+    let path = place.dir.join(HEAD_NAME);
+    replace(&*options.storage, &path, &encode_head_marker(head), options.file_mode)
+        .map_err(|e| Error::io("store the head marker", &path, e))
+}
+
+/// The checksum in a record's header, whether it fits the payload or not.
+pub fn stored_sum(file: &dyn File, offset: u64) -> io::Result<Option<u32>> {
+    let mut sum = [0; 4];
+    let read = read_full(file, &mut sum, offset)?;
+    Ok((read == sum.len()).then_some(u32::from_le_bytes(sum)))
+}
+
+/// The size of a segment, from the files: that of the first one that is followed by another.
+pub fn segment_bytes_of(
+    place: &Place,
+    storage: &dyn Storage,
+    indices: &[u64],
+    default: u64,
+) -> Result<u64> {
+    let unknown = |message: String| {
+        let message = format!("segment size unknown: {message}; name segment_bytes");
+        Err(Error::new(ErrorKind::InvalidArgument, message).at(&place.dir))
+    };
+    let len = |index: u64| segment_len(place, storage, index);
+    match *indices {
+        [] => Ok(default),
+        [first, second, ..] if second == first + 1 => {
+            let guess = len(first)?.max(1);
+            match head_marker(storage, place)? {
+                // A torn segment is shorter, and then the head seems to lie after it.
+                Head::At(head) if first < head / guess => unknown(format!(
+                    "{} has {guess} bytes, and with segments of that size it lies below the head, \
+                     byte {head}",
+                    segment_name(first)
+                )),
+                _ => Ok(guess),
+            }
+        }
+        // All of it lies in the first segment, whatever its size.
+        [0] => Ok(len(0)?.max(default)),
+        [index, ..] => unknown(format!(
+            "{} is not followed by another, and nothing beside it tells",
+            segment_name(index)
+        )),
+    }
+}
+
+fn segment_len(place: &Place, storage: &dyn Storage, index: u64) -> Result<u64> {
+    len_if_there(place, storage, index)?.ok_or_else(|| {
+        // Not "no log": its writer removed it a moment ago, and a second look tells why.
+        Error::new(ErrorKind::Corrupt, "the segment vanished after it was listed")
+            .at(&place.dir.join(segment_name(index)))
+    })
+}
+
+fn len_if_there(place: &Place, storage: &dyn Storage, index: u64) -> Result<Option<u64>> {
+    let path = place.dir.join(segment_name(index));
+    match storage.open(&path, Access::Read) {
+        Ok(file) => {
+            let len = file.len().map_err(|e| Error::io("look at the segment", &path, e))?;
+            Ok(Some(len))
+        }
+        Err(e) if e.kind() == io::ErrorKind::InvalidInput => {
+            Err(Error::new(ErrorKind::NotALog, e.to_string()).at(&path))
+        }
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(Error::io("open the segment", &path, e)),
+    }
+}
+
+/// Which segments count, where they end, and what is wrong with the next.
+#[derive(Clone, Debug, Default)]
+pub struct Segments {
+    /// The segments that count, and those after a gap.
+    pub extent: Extent,
+    /// Byte after the last one before any gap.
+    pub end: u64,
+    /// Segments below the head: a removal that a crash undid.
+    pub stale: Vec<u64>,
+    /// Why the segments after the gap do not go on.
+    pub gap: Option<String>,
+    /// Whether that is so wrong that the log can only be read.
+    pub only_readable: bool,
+}
+
+/// Look at the size of every segment from the head on. Every one but the last must be exactly of
+/// the segment size; what follows one that is not is named, and not taken for a part of the log.
+pub fn check_segments(
+    place: &Place,
+    storage: &dyn Storage,
+    indices: &[u64],
+    head: u64,
+    segment_bytes: u64,
+) -> Result<Segments> {
+    let first = head / segment_bytes;
+    let (below, from): (Vec<_>, Vec<_>) = indices.iter().partition(|&&index| index < first);
+    let mut found = Segments { stale: below, end: head, ..Segments::default() };
+    found.extent = Extent { first, next: first, orphans: Vec::new() };
+    for &index in &found.stale {
+        // What is removed must be what a removal left, and not what another size makes of it.
+        match len_if_there(place, storage, index)? {
+            Some(len) if len != segment_bytes => {
+                let name = segment_name(index);
+                found.gap.get_or_insert_with(|| {
+                    format!(
+                        "segment {name} has {len} bytes, segment size {segment_bytes}: with that \
+                         size it lies below the head, byte {head}, and must have exactly that"
+                    )
+                });
+                found.only_readable = true;
+            }
+            // Gone is what it should be.
+            _ => {}
+        }
+    }
+    if head > END_MAX {
+        found.gap = Some(format!("the head is byte {head}, beyond 2^63"));
+        found.only_readable = true;
+        return Ok(found);
+    }
+    // Where everything was dropped up to a border, no segment need be there.
+    let all_dropped = from.is_empty() && head.is_multiple_of(segment_bytes);
+    if from.first() != Some(&first) && !all_dropped {
+        let name = segment_name(first);
+        found.gap = Some(format!("segment {name} is missing, which the head, byte {head}, is in"));
+        found.only_readable = true;
+    }
+    for &index in &from {
+        let begin = index.saturating_mul(segment_bytes);
+        let name = segment_name(index);
+        if begin >= END_MAX {
+            found.gap = Some(format!("segment {name} lies beyond 2^63"));
+            found.only_readable = true;
+            continue;
+        }
+        if found.gap.is_some() || index != found.extent.next {
+            let missing = segment_name(found.extent.next);
+            found.gap.get_or_insert_with(|| format!("segment {missing} is missing"));
+            found.extent.orphans.push(index);
+            continue;
+        }
+        let len = segment_len(place, storage, index)?;
+        found.extent.next = index + 1;
+        found.end = begin + len.min(segment_bytes);
+        if len > segment_bytes || (len < segment_bytes && from.last() != Some(&index)) {
+            found.gap = Some(format!("segment {name} has {len} bytes, must have {segment_bytes}"));
+            found.only_readable |= len > segment_bytes;
+        }
+    }
+    if found.end < head {
+        found.gap = Some(format!("the head is byte {head}, but the log ends at {}", found.end));
+        found.only_readable = true;
+        found.end = head;
+    }
+    Ok(found)
+}
+
+/// Whether a name in a directory is that of a segment; anything else is not ours to look at.
+pub fn names_segment(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| segment_index(name).is_some())
+}

@@ -1,0 +1,294 @@
+//! The bytes of a write-ahead log: constants, names, encode, parse. Pure, no I/O. Little-endian.
+//!
+//! ```text
+//! record    | crc 4 | length 4 | payload length |       whole size length + 8
+//! crc       CRC-32C of length and payload
+//! head      | offset 8 | crc 4 |                        CRC-32C of the offset
+//! segments  %020d.wal: segment k holds the log's bytes k S up to (k + 1) S
+//! ```
+//!
+//! Source: wal-db-format.md, "Record layout", "Segments", "Prefix truncation"; RULINGS.md, "WAL".
+
+use std::ffi::OsStr;
+
+use crate::checksum::{crc32c, crc32c_more};
+use crate::error::{Durable, Error, ErrorKind, Result};
+use crate::log::framing::{self, Framing};
+use crate::scan::{Bad, Step};
+use crate::slice::{part, part_mut, u32_at};
+
+/// Name of the format in errors.
+pub const FORMAT: &str = "wal";
+/// File with the offset of the first record, once a prefix was dropped.
+pub const HEAD_NAME: &str = "head";
+
+/// Offset of `length` in a record.
+const LENGTH_AT: usize = 4;
+/// Size of a record's header; the payload follows.
+pub const HEADER_BYTES: u64 = 8;
+/// Size of the head marker.
+pub const HEAD_BYTES: usize = 12;
+
+/// The default limit of a payload.
+pub const RECORD_BYTES_MAX: u64 = 64 << 20;
+/// The default size of a segment.
+pub const SEGMENT_BYTES: u64 = 64 << 20;
+
+const _: () = assert!(HEADER_BYTES == LENGTH_AT as u64 + 4 && HEAD_BYTES == 8 + 4);
+
+/// A log sequence number: the byte at which a record begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Lsn(pub u64);
+
+impl std::fmt::Display for Lsn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl From<u64> for Lsn {
+    fn from(offset: u64) -> Self {
+        Self(offset)
+    }
+}
+
+/// The name of segment `index`.
+pub fn segment_name(index: u64) -> String {
+    format!("{index:020}.wal")
+}
+
+/// The index in a segment's name; anything else in the directory is not ours to look at.
+pub fn segment_index(name: &OsStr) -> Option<u64> {
+    let digits = name.to_str()?.strip_suffix(".wal")?;
+    let canonical = digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit());
+    digits.parse().ok().filter(|_| canonical)
+}
+
+/// The head marker of an offset.
+pub fn encode_head_marker(offset: u64) -> [u8; HEAD_BYTES] {
+    let mut marker = [0; HEAD_BYTES];
+    let (body, crc) = marker.split_at_mut(8);
+    body.copy_from_slice(&offset.to_le_bytes());
+    crc.copy_from_slice(&crc32c(body).to_le_bytes());
+    marker
+}
+
+/// The offset in a head marker; `Err` says what is wrong with it.
+pub fn parse_head_marker(bytes: &[u8]) -> Result<u64, String> {
+    let (Some(body), Some(stored)) = (bytes.first_chunk::<8>(), u32_at(bytes, 8)) else {
+        return Err(format!("{} bytes, a head marker has {HEAD_BYTES}", bytes.len()));
+    };
+    if bytes.len() != HEAD_BYTES {
+        return Err(format!("{} bytes, a head marker has {HEAD_BYTES}", bytes.len()));
+    }
+    match crc32c(body) {
+        crc if crc == stored => Ok(u64::from_le_bytes(*body)),
+        crc => Err(format!("checksum {crc:08x}, stored {stored:08x}")),
+    }
+}
+
+/// What is known of an intact record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// The checksum as stored.
+    pub crc: u32,
+    /// Size of the payload in bytes.
+    pub payload_len: u32,
+}
+
+impl framing::Frame for Frame {
+    fn sum(self) -> u32 {
+        self.crc
+    }
+
+    fn len(self) -> u64 {
+        HEADER_BYTES + u64::from(self.payload_len)
+    }
+
+    fn payload_len(self) -> u64 {
+        self.payload_len.into()
+    }
+
+    fn payload(self, record: &[u8]) -> &[u8] {
+        part(record, HEADER_BYTES as usize..self.len() as usize)
+    }
+}
+
+/// The codec of records.
+#[derive(Clone, Copy, Debug)]
+pub struct Codec {
+    /// Limit of a payload, bytes.
+    pub record_bytes_max: u64,
+    /// Whether checksums are compared.
+    pub check: bool,
+}
+
+impl Codec {
+    /// The codec that compares checksums.
+    pub fn new(record_bytes_max: u64) -> Self {
+        Self { record_bytes_max, check: true }
+    }
+}
+
+impl Framing for Codec {
+    type Frame = Frame;
+    type Tag = ();
+
+    const RECORD_BYTES_MIN: u64 = HEADER_BYTES;
+    const HEAD_BYTES: usize = HEADER_BYTES as usize;
+
+    #[inline]
+    fn parse(&self, bytes: &[u8]) -> Step<Frame> {
+        let (Some(stored), Some(payload_len)) = (u32_at(bytes, 0), u32_at(bytes, LENGTH_AT)) else {
+            return Step::NeedMore(HEADER_BYTES);
+        };
+        if stored == 0 && payload_len == 0 {
+            return Step::Blank;
+        }
+        let length = u64::from(payload_len);
+        if length > self.record_bytes_max {
+            return Step::Bad(Bad {
+                what: "length",
+                found: length,
+                against: "limit",
+                expected: self.record_bytes_max,
+                framed_len: None,
+            });
+        }
+        let whole = HEADER_BYTES + length;
+        let Some(record) = bytes.get(..whole as usize) else {
+            return Step::NeedMore(whole);
+        };
+        if self.check {
+            let crc = crc32c(part(record, LENGTH_AT..));
+            if crc != stored {
+                return Step::Bad(Bad {
+                    what: "checksum",
+                    found: crc.into(),
+                    against: "stored",
+                    expected: stored.into(),
+                    framed_len: None,
+                });
+            }
+        }
+        Step::Record { frame: Frame { crc: stored, payload_len }, len: whole }
+    }
+
+    fn by_lengths(self) -> Self {
+        Self { check: false, ..self }
+    }
+
+    fn claimed_len(&self, head: &[u8]) -> Option<u64> {
+        let (crc, length) = (u32_at(head, 0)?, u64::from(u32_at(head, LENGTH_AT)?));
+        let possible = length <= self.record_bytes_max && (crc, length) != (0, 0);
+        possible.then_some(HEADER_BYTES + length)
+    }
+
+    fn sum_at(_record_len: u64) -> u64 {
+        0
+    }
+
+    fn record_bytes_max(&self) -> u64 {
+        self.record_bytes_max + HEADER_BYTES
+    }
+
+    #[inline]
+    fn check_len(&self, payload_len: usize) -> Result<()> {
+        if payload_len as u64 <= self.record_bytes_max {
+            return Ok(());
+        }
+        let message = format!("record of {payload_len} bytes, limit {}", self.record_bytes_max);
+        Err(Error::new(ErrorKind::TooLarge, message).of(FORMAT).with_durable(Durable::No))
+    }
+
+    /// The checksum is that of the bytes in `out`.
+    #[inline]
+    fn encode(&self, out: &mut Vec<u8>, _tag: (), payload: &[u8]) -> u32 {
+        let start = out.len();
+        out.reserve(payload.len() + HEADER_BYTES as usize);
+        out.extend_from_slice(&[0; LENGTH_AT]);
+        out.extend_from_slice(&(payload.len() as u32).to_le_bytes());
+        out.extend_from_slice(payload);
+        let sum = crc32c(part(out, start + LENGTH_AT..));
+        part_mut(out, start..start + LENGTH_AT).copy_from_slice(&sum.to_le_bytes());
+        sum
+    }
+
+    fn sum_begin(&self, _tag: (), payload_len: usize) -> u32 {
+        crc32c(&(payload_len as u32).to_le_bytes())
+    }
+
+    fn sum_more(&self, sum: u32, part: &[u8]) -> u32 {
+        crc32c_more(sum, part)
+    }
+
+    fn enclose(&self, _tag: (), payload_len: usize, sum: u32) -> (Vec<u8>, Vec<u8>) {
+        let length = (payload_len as u32).to_le_bytes();
+        ([sum.to_le_bytes(), length].concat(), Vec::new())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::framing::Frame as _;
+
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    #[test]
+    fn records_have_the_golden_bytes() {
+        for (payload, header) in [
+            (&b""[..], "c74b674800000000"),
+            (b"hello", "a1b1174e05000000"),
+            (b"tail", "8d303fe204000000"),
+            (b"\0", "9919637d01000000"),
+            (b"123456789", "78d2175709000000"),
+        ] {
+            let mut record = Vec::new();
+            Codec::new(100).encode(&mut record, (), payload);
+            assert_eq!(hex(record.get(..8).unwrap()), header);
+            let Step::Record { frame, len } = Codec::new(100).parse(&record) else {
+                panic!("not read back");
+            };
+            assert_eq!((frame.payload(&record), len), (payload, record.len() as u64));
+        }
+    }
+
+    #[test]
+    fn heads_have_the_golden_bytes() {
+        for (offset, golden) in [
+            (0, "00000000000000008ab2288c"),
+            (329, "49010000000000008d2c2cf5"),
+            (1 << 32, "000000000100000032186d51"),
+            (u64::MAX, "ffffffffffffffffc74b6748"),
+        ] {
+            assert_eq!(hex(&encode_head_marker(offset)), golden);
+            assert_eq!(parse_head_marker(&encode_head_marker(offset)), Ok(offset));
+        }
+        assert!(parse_head_marker(&[0; 12]).unwrap_err().contains("checksum"));
+        assert!(parse_head_marker(&[0; 11]).unwrap_err().contains("11 bytes"));
+    }
+
+    #[test]
+    fn lengths_are_checked_before_anything_is_asked_for() {
+        let codec = Codec::new(100);
+        let step = |len: u32| codec.parse(&[&[1; 4], &len.to_le_bytes()[..], &[1; 40]].concat());
+        assert!(matches!(step(101), Step::Bad(_)));
+        assert!(matches!(step(u32::MAX), Step::Bad(_)));
+        assert_eq!(step(100), Step::NeedMore(108));
+        assert_eq!(codec.parse(&[0; 8]), Step::Blank);
+    }
+
+    #[test]
+    fn only_the_grammar_names_a_segment() {
+        let index = |name: &str| segment_index(OsStr::new(name));
+        assert_eq!(index(&segment_name(7)), Some(7));
+        assert_eq!(index("18446744073709551615.wal"), Some(u64::MAX));
+        for name in ["7.wal", "head", "0000000000000000007.wal", "99999999999999999999.wal"] {
+            assert_eq!(index(name), None, "{name}");
+        }
+        assert_eq!(index("+0000000000000000007.wal"), None);
+    }
+}
