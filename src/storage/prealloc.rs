@@ -45,7 +45,7 @@ impl Prealloc {
         if !inside || buf.len() > STORED_BYTES_MAX {
             return Ok(false);
         }
-        Window::write(&mut self.window, file, self.reserved, buf, offset)
+        Window::write(&mut self.window, file, buf, offset)
     }
 
     /// Have `len` bytes with space for them; `false` where the file system cannot.
