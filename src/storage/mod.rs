@@ -1,10 +1,11 @@
 //! The only way to the file system: two small traits, boxed, so that no generics leak.
 //!
-//! [`Disk`] is the real one and [`Memory`] keeps everything in memory; with the crate feature `sim`
+//! [`struct@Disk`] is the real one and [`Memory`] keeps everything in memory; with the crate feature `sim`
 //! there is one that loses power. The traits are also the interface for injecting faults: a failing
 //! or crashing disk is one more implementation, never a hook in the formats.
 
 mod disk;
+mod disk_file;
 mod fork;
 #[cfg(target_os = "linux")]
 mod mapped_writes;

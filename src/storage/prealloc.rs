@@ -24,8 +24,10 @@ const ZEROED_BYTES: u64 = 1 << 20;
 static ZEROS: LazyLock<Vec<u8>> = LazyLock::new(|| vec![0; ZEROED_BYTES as usize]);
 
 /// What a handle knows of the space that it reserved.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Prealloc {
+    /// Whether short writes may go through a map.
+    mapped_writes: bool,
     /// The file has at least this many bytes, with space for them.
     reserved: u64,
     /// Bytes written since the last sync, counted up to [`UNSTORED_BYTES`].
@@ -34,6 +36,11 @@ pub struct Prealloc {
 }
 
 impl Prealloc {
+    /// Nothing is reserved yet.
+    pub fn new(mapped_writes: bool) -> Self {
+        Self { mapped_writes, reserved: 0, unsynced: 0, window: None }
+    }
+
     /// Store `buf` at `offset` through the map; `false`: it is for `pwrite` to do.
     #[inline]
     pub fn write(&mut self, file: &File, buf: &[u8], offset: u64) -> io::Result<bool> {
@@ -42,7 +49,7 @@ impl Prealloc {
             return Ok(false);
         }
         let inside = offset.checked_add(buf.len() as u64).is_some_and(|end| end <= self.reserved);
-        if !inside || buf.len() > STORED_BYTES_MAX {
+        if !inside || buf.len() > STORED_BYTES_MAX || !self.mapped_writes {
             return Ok(false);
         }
         Window::write(&mut self.window, file, buf, offset)
