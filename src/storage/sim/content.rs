@@ -165,6 +165,12 @@ impl Content {
         self.len = len;
     }
 
+    /// Have this size, and no bytes after the end, whatever sectors were put there.
+    pub fn cut_to(&mut self, len: u64) {
+        self.len = u64::MAX;
+        self.set_len(len, |_, _| ());
+    }
+
     /// A number that equal contents share.
     pub fn hash(&self) -> u64 {
         let mut hash = mix(self.len);

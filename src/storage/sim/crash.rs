@@ -240,8 +240,6 @@ fn finish(edit: Option<Edit<'_>>, machine: &mut Machine, choice: &Choice) {
             }
         }
     }
-    // Nothing behind the end, whatever was kept of it.
-    edit.content.len = u64::MAX;
-    edit.content.set_len(edit.len, |_, _| ());
+    edit.content.cut_to(edit.len);
     machine.files.insert(edit.inode, Arc::new(Node::settled(edit.content)));
 }
