@@ -50,7 +50,7 @@ impl Shared {
             .sync_data()
             .and_then(|()| self.check_still_there(tip))
             .map_err(|e| Error::io("sync", &self.log_path, e))?;
-        self.commits.settled()
+        self.commits.check_rollback()
     }
 
     /// Advisory: if the mark cannot be stored, the one before stands, which costs time only. But
@@ -81,7 +81,7 @@ impl Shared {
         if self.mode != Mode::Read && !self.forked() {
             // While nobody else syncs: a sync that began before would put its older mark behind
             // that of closing.
-            result = self.commits.commit(u64::MAX, || self.cut_and_sync());
+            result = self.commits.exclusive(|| self.cut_and_sync());
             self.mark_file.lock().unwrap_or_else(PoisonError::into_inner).take();
             self.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
         }

@@ -67,7 +67,7 @@ impl Shared {
             .sync_data()
             .and_then(|()| self.check_still_there(tip))
             .map_err(|e| Error::io("sync", &self.place.log, e))?;
-        self.commits.settled()?;
+        self.commits.check_rollback()?;
         self.counters.synced(begun.elapsed(), self.options.slow_sync);
         Ok(())
     }
@@ -98,7 +98,7 @@ impl Shared {
         if self.mode != Mode::Read && !self.forked() {
             // While nobody else syncs: a sync that began before would put its older mark behind
             // that of closing.
-            result = self.commits.commit(u64::MAX, || self.cut_and_sync());
+            result = self.commits.exclusive(|| self.cut_and_sync());
             lock(&self.mark_file).take();
             lock(&self.lock).take();
         }
