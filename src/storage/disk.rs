@@ -179,8 +179,8 @@ impl Storage for Disk {
             })));
         }
         let file = match dir {
-            // Through a link as well, as every file in it is: whatever its name, one directory has
-            // one lock.
+            // Through a link as well, as every file in it is: one directory has one lock, under any
+            // of its names.
             true => fs::File::open(path)?,
             false => open_regular(path, if sign { Access::Write } else { Access::Read })?,
         };

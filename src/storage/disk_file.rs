@@ -21,8 +21,8 @@ pub struct DiskFile {
 /// Which file it is.
 pub fn id_of(file: &fs::File) -> io::Result<FileId> {
     let metadata = file.metadata()?;
-    let born = metadata.created().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-    let born_ns = born.map_or(0, |since| since.as_nanos() as u64);
+    let created = metadata.created().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+    let born_ns = created.map_or(0, |since| since.as_nanos() as u64);
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt;
@@ -30,7 +30,7 @@ pub fn id_of(file: &fs::File) -> io::Result<FileId> {
     }
     #[cfg(not(unix))]
     {
-        // Without an inode number the times of the file have to tell it apart.
+        // Without an inode number the times of the file have to distinguish it.
         Ok(FileId { device: 0, inode: 0, born_ns })
     }
 }
@@ -54,7 +54,7 @@ impl DiskFile {
     }
 
     /// Size and number of names. Not asking for the times: after they were asked for, Linux gives
-    /// the next write a new one, which makes the sync behind it a third slower.
+    /// the next write a new one, which makes the sync after it a third slower.
     #[cfg(target_os = "linux")]
     #[allow(unsafe_code)]
     fn status(&self) -> io::Result<(u64, u64)> {
@@ -102,8 +102,8 @@ impl File for DiskFile {
         Ok(self.file.metadata()?.modified().ok())
     }
 
-    /// Stores through a map move the time only now and then. Without times given, who may write
-    /// may set them, and need not own the file.
+    /// Stores through a map move the time only now and then. Without times given, a process that may
+    /// write may set them, and need not own the file.
     #[cfg(target_os = "linux")]
     #[allow(unsafe_code)]
     fn touch(&self) -> io::Result<()> {

@@ -119,7 +119,7 @@ impl Sim {
     }
 
     /// Whether syncing a file makes all names durable as well, as ext4 and xfs happen to do. Off by
-    /// default: nobody promises it.
+    /// default: no file system promises it.
     pub fn set_kinder(&self, kinder: bool) {
         self.inner().machine.kinder = kinder;
     }
@@ -160,7 +160,7 @@ impl Sim {
     }
 
     /// The copies kept since [`Sim::record`] or the last call of this, each as after the death of
-    /// the process right behind that call.
+    /// the process right after that call.
     pub fn recorded(&self) -> Vec<Self> {
         let mut inner = self.inner();
         let copies = inner.recorded.as_mut().map(std::mem::take).unwrap_or_default();

@@ -90,7 +90,7 @@ impl Disk {
     }
 
     /// Another thread may go on here. Not by yielding: a yield makes a thread the last in line for
-    /// good, so that each call of the disk let the thread in whose window it was to happen go on.
+    /// good, so that the thread in the window under test went on at each call of the disk.
     fn others_may_run(&self) {
         self.point.load(Ordering::Relaxed);
     }

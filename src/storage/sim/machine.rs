@@ -1,4 +1,4 @@
-//! What the simulated machine holds: caches, the disk below them, and what lies between.
+//! What the simulated machine holds: caches, the disk under them, and what lies between.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
