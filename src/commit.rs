@@ -1,12 +1,17 @@
 //! Group commit: one leader's fsync for all waiters, and a failure that sticks.
 
+use std::time::{Duration, Instant};
+
 use crate::locks::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::locks::{Condvar, Mutex, PoisonError, lock, yield_now};
+use crate::locks::{Condvar, Mutex, Patience, PoisonError, lock, yield_now};
 
 use crate::error::{Durable, Error, ErrorKind, Result};
 
-/// How often a leader lets others run before it begins without those who do not come.
-const YIELDS_MAX: usize = 128;
+/// A leader waits for others at most this part of the time that the last sync took: long enough for
+/// threads that were woken to come again (some 50 us, half of the quickest syncs).
+const WAIT_DIVISOR: u32 = 2;
+/// After waits that did not pay, so many leaders begin at once, at most, before one tries again.
+const SKIPS_MAX: u32 = 64;
 
 /// Serialises the syncs of one log. Positions only grow.
 #[derive(Debug, Default)]
@@ -16,22 +21,57 @@ pub struct GroupCommit {
     durable: AtomicU64,
     /// How many commits had to wait so far.
     arrived: AtomicU64,
-    /// How many there will be when all whom the last sync served come again.
+    /// How many there will be when all that the last sync served come again.
     expected: AtomicU64,
     failed: Mutex<Option<String>>,
-    /// Held while somebody who is not the leader syncs, and may be told of a failure in its stead.
-    doubt: Mutex<()>,
+    /// Held while a thread other than the leader fsyncs (rolling back a write): the kernel may report
+    /// an error to that thread instead of the leader.
+    rollback: Mutex<()>,
     /// Whether `failed` says why: every append asks.
     poisoned: AtomicBool,
 }
 
-/// Who syncs, and who waits for that.
+/// The leader, if there is one, and the commits that wait for it.
 #[derive(Debug, Default)]
 struct Queue {
     /// Whether a leader is at it; the others wait for `led`.
     leading: bool,
-    /// What those who wait want to be durable.
+    /// What those that wait want to be durable.
     targets: Vec<u64>,
+    pace: Pace,
+}
+
+/// Whether it pays to wait for others, learned from the syncs before.
+#[derive(Debug, Default)]
+struct Pace {
+    last_sync: Duration,
+    /// How many waits in a row did not pay.
+    misses: u32,
+    /// How many leaders begin at once because of that.
+    skips: u32,
+}
+
+impl Pace {
+    /// How long the next leader may wait.
+    fn wait(&mut self) -> Option<Duration> {
+        if self.skips > 0 {
+            self.skips -= 1;
+            return None;
+        }
+        Some(self.last_sync / WAIT_DIVISOR)
+    }
+
+    fn learn(&mut self, paid: Option<bool>, sync: Option<Duration>) {
+        self.last_sync = sync.unwrap_or(self.last_sync);
+        match paid {
+            None => {}
+            Some(true) => self.misses = 0,
+            Some(false) => {
+                self.misses = self.misses.saturating_add(1);
+                self.skips = 2u32.saturating_pow(self.misses).min(SKIPS_MAX);
+            }
+        }
+    }
 }
 
 impl GroupCommit {
@@ -55,6 +95,16 @@ impl GroupCommit {
             return self.check();
         }
         self.arrived.fetch_add(1, Ordering::Relaxed);
+        self.lead(target, true, sync)
+    }
+
+    /// Call `change` while no other thread syncs, at once when the leader at work is done: for closing
+    /// and truncation. It returns the position up to which everything is durable then.
+    pub fn exclusive(&self, change: impl FnOnce() -> Result<u64>) -> Result<()> {
+        self.lead(u64::MAX, false, change)
+    }
+
+    fn lead(&self, target: u64, waits: bool, sync: impl FnOnce() -> Result<u64>) -> Result<()> {
         let mut queue = lock(&self.queue);
         loop {
             self.check()?;
@@ -68,10 +118,14 @@ impl GroupCommit {
             queue = self.led.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
         queue.leading = true;
+        let wait = if waits { queue.pace.wait() } else { None };
         drop(queue);
-        let mut leader = Leader { commits: self, panicking: true };
-        self.let_others_come();
+        let mut leader =
+            Leader { commits: self, comes_again: waits, paid: None, took: None, panicking: true };
+        leader.paid = wait.and_then(|wait| self.let_others_come(wait));
+        let begun = Instant::now();
         let done = sync();
+        leader.took = Some(begun.elapsed()).filter(|_| waits);
         leader.panicking = false;
         match done {
             Ok(reached) => {
@@ -85,16 +139,25 @@ impl GroupCommit {
         }
     }
 
-    /// Those whom the last sync served mostly come again at once: let them, so that this one serves
-    /// them all, and not half of them in turn.
-    fn let_others_come(&self) {
-        for _ in 0..YIELDS_MAX {
-            let expected = self.expected.load(Ordering::Relaxed);
-            if self.arrived.load(Ordering::Relaxed) >= expected {
-                return;
-            }
-            yield_now();
+    /// Those that the last sync served mostly come again at once: let them, so that this one serves
+    /// them all, and not half of them in turn. Returns whether most came in time, if there was any
+    /// thing to wait for.
+    fn let_others_come(&self, wait: Duration) -> Option<bool> {
+        let expected = self.expected.load(Ordering::Relaxed);
+        let missing =
+            |arrived: &AtomicU64| expected.saturating_sub(arrived.load(Ordering::Relaxed));
+        let begun = missing(&self.arrived);
+        if begun == 0 {
+            return None;
         }
+        let mut patience = Patience::new(wait);
+        let mut left = begun;
+        while left > 0 && !patience.is_over() {
+            yield_now();
+            left = missing(&self.arrived);
+        }
+        // Also where a yield took so long that the others would have come later as well.
+        Some(left <= begun / 2 && !patience.is_overdrawn())
     }
 
     /// Say what is durable now, before others may ask: where a change takes back some of it.
@@ -103,11 +166,11 @@ impl GroupCommit {
     }
 
     /// Take back a write that failed with `error`: `undo` cuts it off and syncs that, or a power cut
-    /// could bring back what the caller is told is not in the log. If that fails too, all is refused
-    /// from now on. The system tells a failed sync only once, and here perhaps not to the leader, so
-    /// nothing is acknowledged until this is settled.
+    /// could bring back what the caller takes for absent. If that fails too, all is refused from now
+    /// on. The kernel reports a failed sync only once, and here perhaps not to the leader, so nothing
+    /// is acknowledged until `undo` has returned.
     pub fn roll_back(&self, error: Error, undo: impl FnOnce() -> std::io::Result<()>) -> Error {
-        let _doubt = lock(&self.doubt);
+        let _rollback = lock(&self.rollback);
         match undo() {
             Ok(()) => error.with_durable(Durable::No),
             Err(e) => {
@@ -117,9 +180,9 @@ impl GroupCommit {
         }
     }
 
-    /// For a leader whose sync succeeded: fail if that of somebody else beside it failed.
-    pub fn settled(&self) -> Result<()> {
-        drop(lock(&self.doubt));
+    /// For a leader whose sync succeeded: fail if one beside it, of a write rolled back, failed.
+    pub fn check_rollback(&self) -> Result<()> {
+        drop(lock(&self.rollback));
         self.check()
     }
 
@@ -144,10 +207,16 @@ impl GroupCommit {
     }
 }
 
-/// Lets the waiters look, whatever became of the sync. A leader that panics must not leave waiters
-/// that believe in it.
+/// Wakes the waiters when dropped, so also after a panic, which must not leave waiters that believe in
+/// this leader.
 struct Leader<'a> {
     commits: &'a GroupCommit,
+    /// Whether it is a commit, of which more are expected.
+    comes_again: bool,
+    /// Whether waiting for others paid.
+    paid: Option<bool>,
+    /// How long its sync took.
+    took: Option<Duration>,
     panicking: bool,
 }
 
@@ -158,10 +227,12 @@ impl Drop for Leader<'_> {
         }
         let mut queue = lock(&self.commits.queue);
         let durable = self.commits.durable();
-        // Who was not served waits anew, and is there already.
+        // A commit that was not served waits again, and is counted already.
         let served = queue.targets.drain(..).filter(|&target| target <= durable).count() as u64;
         let arrived = self.commits.arrived.load(Ordering::Relaxed);
-        self.commits.expected.store(arrived + served + 1, Ordering::Relaxed);
+        let expected = arrived + served + u64::from(self.comes_again);
+        self.commits.expected.store(expected, Ordering::Relaxed);
+        queue.pace.learn(self.paid, self.took);
         queue.leading = false;
         drop(queue);
         self.commits.led.notify_all();
@@ -170,7 +241,13 @@ impl Drop for Leader<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+
     use super::*;
+
+    /// Much longer than a test may take.
+    const LONG: Duration = Duration::from_secs(3600);
+    const HANGS: Duration = Duration::from_secs(20);
 
     fn failure() -> Error {
         Error::new(ErrorKind::Io, "no")
@@ -213,5 +290,91 @@ mod tests {
             }
         });
         assert_eq!(syncs.load(Ordering::Relaxed), 1);
+    }
+
+    /// A leader counted 128 yields: on a busy machine these took milliseconds, and on an idle one they
+    /// ended before those came that it waited for.
+    #[test]
+    fn a_leader_waits_by_time_for_those_that_the_last_sync_served() {
+        let commits = GroupCommit::new(0);
+        lock(&commits.queue).pace.last_sync = LONG;
+        commits.expected.store(2, Ordering::Relaxed);
+        let (syncs, appended) = (AtomicU64::new(0), AtomicU64::new(1));
+        let sync = || {
+            syncs.fetch_add(1, Ordering::Relaxed);
+            Ok(appended.load(Ordering::Relaxed))
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| commits.commit(1, sync).unwrap());
+            while !lock(&commits.queue).leading {
+                yield_now();
+            }
+            (0..1000).for_each(|_| yield_now());
+            appended.store(2, Ordering::Relaxed);
+            commits.commit(2, sync).unwrap();
+        });
+        assert_eq!(syncs.load(Ordering::Relaxed), 1);
+    }
+
+    /// Closing and truncation waited for commits that they made impossible.
+    #[test]
+    fn an_exclusive_change_waits_for_no_commits() {
+        let commits = std::sync::Arc::new(GroupCommit::new(0));
+        lock(&commits.queue).pace.last_sync = LONG;
+        commits.expected.store(2, Ordering::Relaxed);
+        let (done, wait) = mpsc::channel();
+        std::thread::spawn(move || {
+            commits.exclusive(|| Ok(3)).unwrap();
+            done.send(commits.durable()).unwrap();
+        });
+        assert_eq!(wait.recv_timeout(HANGS), Ok(3));
+    }
+
+    /// Four threads that worked between their commits were waited for each time, and never came in
+    /// time.
+    #[test]
+    fn a_leader_stops_waiting_for_those_that_do_not_come() {
+        let mut pace = Pace::default();
+        let mut waits = 0;
+        for _ in 0..1000 {
+            let wait = pace.wait();
+            assert!(wait.is_none_or(|wait| wait == pace.last_sync / WAIT_DIVISOR));
+            waits += u32::from(wait.is_some());
+            pace.learn(wait.map(|_| false), Some(LONG));
+        }
+        assert_eq!(waits, 20);
+        while pace.wait().is_none() {}
+        pace.learn(Some(true), Some(LONG));
+        assert_eq!(pace.wait(), Some(LONG / WAIT_DIVISOR));
+    }
+
+    /// The kernel reports a failed fsync once: here to the thread that rolled a write back, while the
+    /// leader's own fsync of the same file succeeded. With the lock dropped at once, the leader
+    /// acknowledged what was lost.
+    #[test]
+    fn nothing_is_acknowledged_while_a_write_is_rolled_back() {
+        let commits = GroupCommit::new(0);
+        let ((began, has_begun), (acked, is_acked)) = (mpsc::channel(), mpsc::channel());
+        let (report, reported) = mpsc::channel::<()>();
+        std::thread::scope(|scope| {
+            let commits = &commits;
+            scope.spawn(move || {
+                let error = commits.roll_back(failure(), || {
+                    began.send(()).unwrap();
+                    reported.recv().unwrap();
+                    Err(std::io::Error::other("the fsync failed"))
+                });
+                assert_eq!(error.durable(), Some(Durable::Unknown));
+            });
+            has_begun.recv_timeout(HANGS).unwrap();
+            scope.spawn(move || {
+                acked.send(commits.commit(1, || commits.check_rollback().map(|()| 1))).unwrap();
+            });
+            // Time for a leader that does not wait.
+            let early = is_acked.recv_timeout(Duration::from_millis(100));
+            report.send(()).unwrap();
+            let acknowledged = early.or_else(|_| is_acked.recv_timeout(HANGS)).unwrap();
+            assert_eq!(acknowledged.unwrap_err().kind(), ErrorKind::Poisoned);
+        });
     }
 }

@@ -1,7 +1,12 @@
-//! The locks of whatever runs concurrently: the standard library's, or those of the model checker.
+//! The locks of all code that runs concurrently: the standard library's, or those of the model
+//! checker.
 //!
-//! `tests/models` builds the crate with `--cfg shuttle`, and the very code that users run is walked
-//! through thousands of schedules.
+//! `tests/models` builds the crate with `--cfg shuttle` and runs it through thousands of schedules:
+//! the same code that users run, except what is chosen here.
+
+use std::time::Duration;
+#[cfg(not(shuttle))]
+use std::time::Instant;
 
 #[cfg(not(shuttle))]
 pub use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -23,7 +28,56 @@ pub mod atomic {
     pub use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 }
 
-/// Lock, whatever became of a thread that held it: what the locks here guard is changed in one
+/// How long a thread goes on yielding.
+#[derive(Debug)]
+pub struct Patience {
+    #[cfg(not(shuttle))]
+    begun: Instant,
+    #[cfg(not(shuttle))]
+    wait: Duration,
+    /// The model checker needs the same schedule every time, so it counts.
+    #[cfg(shuttle)]
+    left: u32,
+}
+
+#[cfg(not(shuttle))]
+impl Patience {
+    /// From now on.
+    pub fn new(wait: Duration) -> Self {
+        Self { begun: Instant::now(), wait }
+    }
+
+    /// Whether it is over.
+    pub fn is_over(&mut self) -> bool {
+        self.begun.elapsed() >= self.wait
+    }
+
+    /// Whether it took more than twice the time, because others had the processor.
+    pub fn is_overdrawn(&self) -> bool {
+        self.begun.elapsed() > 2 * self.wait
+    }
+}
+
+#[cfg(shuttle)]
+impl Patience {
+    /// From now on.
+    pub fn new(_wait: Duration) -> Self {
+        Self { left: 16 }
+    }
+
+    /// Whether it is over.
+    pub fn is_over(&mut self) -> bool {
+        self.left -= u32::from(self.left > 0);
+        self.left == 0
+    }
+
+    /// Never: there is no time.
+    pub fn is_overdrawn(&self) -> bool {
+        false
+    }
+}
+
+/// Lock, also after a thread that held the lock panicked: what the locks here guard is changed in one
 /// step, or poisons its log by itself.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

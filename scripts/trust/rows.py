@@ -173,7 +173,7 @@ ROWS = [
         (
             "live::a_file_cut_under_a_reader_is_an_error",
             "live::a_file_cut_removed_or_replaced_under_a_writer_poisons_it",
-            "lib::a_store_behind_a_foreign_truncation_is_an_error_not_a_crash",
+            "lib::a_store_after_a_foreign_truncation_is_an_error_not_a_crash",
         ),
         "unless `faulthandler` is enabled after the first append",
     ),

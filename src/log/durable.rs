@@ -103,7 +103,7 @@ impl<F: Format> Shared<F> {
             .commit(&*self.file, extent)
             .and_then(|()| self.check_still_there(extent))
             .map_err(|e| self.fail("sync", e))?;
-        self.commits.settled()?;
+        self.commits.check_rollback()?;
         self.counters.synced(begun.elapsed(), self.common.slow_sync);
         Ok(())
     }
@@ -142,7 +142,7 @@ impl<F: Format> Shared<F> {
         if self.mode != Mode::Read && !self.is_forked() {
             // While no other thread syncs: a sync that began before would put its older mark after
             // that of closing.
-            result = self.commits.commit(u64::MAX, || self.cut_and_sync());
+            result = self.commits.exclusive(|| self.cut_and_sync());
             lock(&self.mark_file).take();
             lock(&self.lock).take();
         }

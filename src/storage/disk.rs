@@ -1,15 +1,14 @@
-//! The real file system. The only module that touches `std::fs`.
+//! The real file system: names, directories and locks. Only this module and `disk_file` touch
+//! `std::fs`.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
-#[cfg(target_os = "linux")]
-use super::prealloc::Prealloc;
+use super::disk_file::{DiskFile, id_of};
 use super::{Access, File, FileId, LockAttempt, LockGuard, Storage, fork_generation};
 
 /// Files that this process has locked: on some systems a second lock by one process succeeds.
@@ -21,14 +20,44 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// The file system of the operating system.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Disk;
+///
+/// On Linux, small appends are stored through a shared map of the file, which is several times
+/// quicker than system calls. Where another process cuts such a file, the kernel sends SIGBUS; a
+/// handler, installed with the first map, makes it an error of the append. A program that needs
+/// SIGBUS for itself (a handler installed later, as that of Python's `faulthandler`) writes by system
+/// calls instead: [`Disk::without_mapped_writes`], or the environment variable
+/// `DEEDBOOK_MAPPED_WRITES=0` for every disk of the process. The handler is not installed then.
+#[derive(Clone, Copy, Debug)]
+pub struct Disk {
+    mapped_writes: bool,
+}
 
-#[derive(Debug)]
-struct DiskFile {
-    file: fs::File,
-    #[cfg(target_os = "linux")]
-    prealloc: Mutex<Prealloc>,
+/// The disk as it is by default.
+#[allow(non_upper_case_globals)]
+pub const Disk: Disk = Disk { mapped_writes: true };
+
+impl Default for Disk {
+    fn default() -> Self {
+        Disk
+    }
+}
+
+impl Disk {
+    /// The disk, written by system calls only.
+    pub fn without_mapped_writes() -> Self {
+        Self { mapped_writes: false }
+    }
+
+    fn file(self, file: fs::File) -> Box<dyn File> {
+        Box::new(DiskFile::new(file, self.mapped_writes && mapped_writes_allowed()))
+    }
+}
+
+/// What the environment says, as it was when the first file was opened.
+fn mapped_writes_allowed() -> bool {
+    static ALLOWED: LazyLock<bool> =
+        LazyLock::new(|| std::env::var_os("DEEDBOOK_MAPPED_WRITES").is_none_or(|set| set != "0"));
+    *ALLOWED
 }
 
 /// Where there is nothing to lock.
@@ -77,74 +106,13 @@ fn open_regular(path: &Path, access: Access) -> io::Result<fs::File> {
     }
 }
 
-fn id_of(file: &fs::File) -> io::Result<FileId> {
-    let metadata = file.metadata()?;
-    let born = metadata.created().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-    let born_ns = born.map_or(0, |since| since.as_nanos() as u64);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt;
-        Ok(FileId { device: metadata.dev(), inode: metadata.ino(), born_ns })
-    }
-    #[cfg(not(unix))]
-    {
-        // Without an inode number the times of the file have to tell it apart.
-        Ok(FileId { device: 0, inode: 0, born_ns })
-    }
-}
-
-impl DiskFile {
-    fn boxed(file: fs::File) -> Box<dyn File> {
-        Box::new(Self {
-            file,
-            #[cfg(target_os = "linux")]
-            prealloc: Mutex::default(),
-        })
-    }
-
-    /// Size and number of names. Not asking for the times: after they were asked for, Linux gives
-    /// the next write a new one, which makes the sync behind it a third slower.
-    #[cfg(target_os = "linux")]
-    #[allow(unsafe_code)]
-    fn status(&self) -> io::Result<(u64, u64)> {
-        use std::os::fd::AsRawFd;
-        // SAFETY: a system call on a descriptor that is open for as long as `self.file`, with an
-        // empty path and a structure of which any bytes are a value.
-        let (done, found) = unsafe {
-            let mut found: libc::statx = std::mem::zeroed();
-            let wanted = libc::STATX_SIZE | libc::STATX_NLINK;
-            let fd = self.file.as_raw_fd();
-            let done = libc::statx(fd, c"".as_ptr(), libc::AT_EMPTY_PATH, wanted, &mut found);
-            (done, found)
-        };
-        match done {
-            0 => Ok((found.stx_size, found.stx_nlink.into())),
-            // Old kernels and sandboxes lack the call.
-            _ => self.status_with_times(),
-        }
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn status(&self) -> io::Result<(u64, u64)> {
-        self.status_with_times()
-    }
-
-    fn status_with_times(&self) -> io::Result<(u64, u64)> {
-        let metadata = self.file.metadata()?;
-        #[cfg(unix)]
-        return Ok((metadata.len(), std::os::unix::fs::MetadataExt::nlink(&metadata)));
-        #[cfg(not(unix))]
-        return Ok((metadata.len(), 1));
-    }
-}
-
 impl Storage for Disk {
     fn absolute(&self, path: &Path) -> io::Result<PathBuf> {
         std::path::absolute(path)
     }
 
     fn open(&self, path: &Path, access: Access) -> io::Result<Box<dyn File>> {
-        Ok(DiskFile::boxed(open_regular(path, access)?))
+        Ok(self.file(open_regular(path, access)?))
     }
 
     fn create_new(&self, path: &Path, mode: u32) -> io::Result<Box<dyn File>> {
@@ -157,7 +125,7 @@ impl Storage for Disk {
         }
         #[cfg(not(unix))]
         let _ = mode;
-        Ok(DiskFile::boxed(options.open(path)?))
+        Ok(self.file(options.open(path)?))
     }
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {
@@ -211,8 +179,8 @@ impl Storage for Disk {
             })));
         }
         let file = match dir {
-            // Through a link as well, as every file in it is: whatever its name, one directory has
-            // one lock.
+            // Through a link as well, as every file in it is: one directory has one lock, under any
+            // of its names.
             true => fs::File::open(path)?,
             false => open_regular(path, if sign { Access::Write } else { Access::Read })?,
         };
@@ -259,102 +227,5 @@ impl Drop for DiskLock {
             let _ = self.file.set_len(0);
         }
         let _ = self.file.unlock();
-    }
-}
-
-impl File for DiskFile {
-    fn len(&self) -> io::Result<u64> {
-        Ok(self.status()?.0)
-    }
-
-    fn id(&self) -> io::Result<FileId> {
-        id_of(&self.file)
-    }
-
-    fn modified(&self) -> io::Result<Option<SystemTime>> {
-        Ok(self.file.metadata()?.modified().ok())
-    }
-
-    /// Stores through a map move the time only now and then. Without times given, who may write
-    /// may set them, and need not own the file.
-    #[cfg(target_os = "linux")]
-    #[allow(unsafe_code)]
-    fn touch(&self) -> io::Result<()> {
-        use std::os::fd::AsRawFd;
-        // SAFETY: a system call on a descriptor that is open for as long as `self.file`.
-        match unsafe { libc::futimens(self.file.as_raw_fd(), std::ptr::null()) } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
-
-    fn is_unlinked(&self) -> io::Result<bool> {
-        Ok(self.status()?.1 == 0)
-    }
-
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        #[cfg(unix)]
-        return std::os::unix::fs::FileExt::read_at(&self.file, buf, offset);
-        #[cfg(windows)]
-        return std::os::windows::fs::FileExt::seek_read(&self.file, buf, offset);
-    }
-
-    #[cfg(target_os = "linux")]
-    #[allow(unsafe_code)]
-    fn data_from(&self, offset: u64) -> io::Result<u64> {
-        use std::os::fd::AsRawFd;
-        let Ok(at) = libc::off_t::try_from(offset) else { return Ok(offset) };
-        // SAFETY: a system call on a descriptor that is open for as long as `self.file`; nothing
-        // here reads or writes at the position that it moves.
-        match unsafe { libc::lseek(self.file.as_raw_fd(), at, libc::SEEK_DATA) } {
-            found if found >= 0 => Ok(found as u64),
-            _ if io::Error::last_os_error().raw_os_error() == Some(libc::ENXIO) => Ok(u64::MAX),
-            // Not every file system tells.
-            _ => Ok(offset),
-        }
-    }
-
-    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<usize> {
-        #[cfg(target_os = "linux")]
-        if lock(&self.prealloc).write(&self.file, buf, offset)? {
-            return Ok(buf.len());
-        }
-        #[cfg(unix)]
-        return std::os::unix::fs::FileExt::write_at(&self.file, buf, offset);
-        #[cfg(windows)]
-        return std::os::windows::fs::FileExt::seek_write(&self.file, buf, offset);
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        #[cfg(target_os = "linux")]
-        let mut prealloc = lock(&self.prealloc);
-        #[cfg(target_os = "linux")]
-        prealloc.forget();
-        self.file.set_len(len)
-    }
-
-    #[cfg(target_os = "linux")]
-    fn allocate(&self, len: u64) -> io::Result<bool> {
-        let mut prealloc = lock(&self.prealloc);
-        prealloc.reserve(&self.file, self.len()?, len)
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn allocate(&self, _len: u64) -> io::Result<bool> {
-        Ok(false)
-    }
-
-    #[cfg(target_os = "linux")]
-    fn sync_data(&self) -> io::Result<()> {
-        lock(&self.prealloc).syncing();
-        self.file.sync_data()?;
-        // Under the lock: an append that reserves more meanwhile is no foreign truncation.
-        let prealloc = lock(&self.prealloc);
-        prealloc.check(self.len()?)
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn sync_data(&self) -> io::Result<()> {
-        self.file.sync_data()
     }
 }

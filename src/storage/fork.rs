@@ -1,4 +1,4 @@
-//! Tells a forked child that a handle is its parent's.
+//! By what a forked child knows that a handle is its parent's.
 
 /// A number that differs between a process and the children it forks.
 ///

@@ -104,7 +104,8 @@ impl Storage for Memory {
         let tree = lock(&self.tree);
         let inside = |path: &&PathBuf| path.parent() == Some(dir);
         let names = tree.files.keys().chain(tree.dirs.keys()).filter(inside);
-        Ok(names.filter_map(|path| path.file_name().map(OsString::from)).collect())
+        // Backwards: a caller that needs an order must not find it here and miss it on a disk.
+        Ok(names.rev().filter_map(|path| path.file_name().map(OsString::from)).collect())
     }
 
     fn is_dir(&self, path: &Path) -> bool {
@@ -197,5 +198,21 @@ impl File for Handle {
 
     fn sync_data(&self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Names came sorted, and so a caller that forgot to sort them passed on memory.
+    #[test]
+    fn names_are_not_listed_in_order() {
+        let memory = Memory::new();
+        for name in ["/a", "/b", "/c"] {
+            memory.create_new(Path::new(name), 0o600).unwrap();
+        }
+        memory.create_dir(Path::new("/d")).unwrap();
+        assert_eq!(memory.list(Path::new("/")).unwrap(), ["d", "c", "b", "a"]);
     }
 }

@@ -1,10 +1,11 @@
 //! The only way to the file system: two small traits, boxed, so that no generics leak.
 //!
-//! [`Disk`] is the real one and [`Memory`] keeps everything in memory; with the crate feature `sim`
+//! [`struct@Disk`] is the real one and [`Memory`] keeps everything in memory; with the crate feature `sim`
 //! there is one that loses power. The traits are also the interface for injecting faults: a failing
 //! or crashing disk is one more implementation, never a hook in the formats.
 
 mod disk;
+mod disk_file;
 mod fork;
 #[cfg(target_os = "linux")]
 mod mapped_writes;
@@ -36,7 +37,7 @@ pub enum Access {
     Write,
 }
 
-/// Which file it is, whatever its name: device, inode and, where the system tells, its birth.
+/// Which file it is, under any name: device, inode and, where the system knows it, its birth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId {
     /// The device.
@@ -48,8 +49,8 @@ pub struct FileId {
 }
 
 impl FileId {
-    /// Whether both are one file, of which one may have been noted before the system was started
-    /// anew: its device may have another number since then, its inode and birth are the same.
+    /// Whether both are one file, of which one may have been noted before the last start of the
+    /// system: its device may have another number since then, its inode and birth are the same.
     pub(crate) fn is_still(self, now: Self) -> bool {
         let device = self.device == now.device || self.born_ns != 0;
         device && (self.inode, self.born_ns) == (now.inode, now.born_ns)
@@ -70,7 +71,7 @@ pub trait File: Send + Sync + fmt::Debug {
     fn is_unlinked(&self) -> io::Result<bool> {
         Ok(false)
     }
-    /// When the content changed last, if the system tells.
+    /// When the content changed last, if the system knows.
     fn modified(&self) -> io::Result<Option<SystemTime>> {
         Ok(None)
     }
@@ -110,7 +111,7 @@ pub trait LockGuard: Send + Sync + fmt::Debug {}
 
 /// A file system, as far as logs need one.
 pub trait Storage: Send + Sync + fmt::Debug {
-    /// The path whatever the working directory becomes later.
+    /// The path independent of later changes of the working directory.
     fn absolute(&self, path: &Path) -> io::Result<PathBuf> {
         Ok(path.to_path_buf())
     }
@@ -145,7 +146,7 @@ pub(crate) fn located(storage: &dyn Storage, path: &Path) -> Result<PathBuf> {
     if path.as_os_str().is_empty() {
         return Err(Error::new(ErrorKind::InvalidArgument, "the path of the log is empty"));
     }
-    storage.absolute(path).map_err(|e| Error::io("tell where the log lies", path, e))
+    storage.absolute(path).map_err(|e| Error::io("find the place of the log", path, e))
 }
 
 /// Fill `buf` from `offset`, or as much as there is before the end of the file; returns the count.

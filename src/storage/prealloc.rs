@@ -1,8 +1,8 @@
-//! Space reserved ahead in a file, and short writes into it through a shared map.
+//! Space reserved in advance in a file, and short writes into it through a shared map.
 //!
 //! Reserved space is written with zeros at once: the page cache then holds it in large pages, and
 //! few stores into them cost a page fault: a quarter of the time of stores into space that is only
-//! reserved. But a sync writes whole pages that were stored into, so the first bytes behind each
+//! reserved. But a sync writes whole pages that were stored into, so the first bytes after each
 //! sync go by `pwrite`, and small commits stay small.
 
 use std::fs::File;
@@ -16,7 +16,7 @@ use super::mapped_writes::Window;
 /// Writes up to this size are stored through the map, several times quicker than by `pwrite`, and
 /// survive the death of the process just as well; longer ones are quicker by `pwrite`.
 const STORED_BYTES_MAX: usize = 4 << 10;
-/// So many bytes behind a sync are not.
+/// So many bytes after a sync are not stored through the map.
 const UNSTORED_BYTES: u64 = 64 << 10;
 /// Zeros are written in parts of this size, which no page of the cache exceeds: each fault marks all
 /// of its page as written, which for pages of 2 MiB takes three times as long as this.
@@ -24,8 +24,10 @@ const ZEROED_BYTES: u64 = 1 << 20;
 static ZEROS: LazyLock<Vec<u8>> = LazyLock::new(|| vec![0; ZEROED_BYTES as usize]);
 
 /// What a handle knows of the space that it reserved.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Prealloc {
+    /// Whether short writes may go through a map.
+    mapped_writes: bool,
     /// The file has at least this many bytes, with space for them.
     reserved: u64,
     /// Bytes written since the last sync, counted up to [`UNSTORED_BYTES`].
@@ -34,6 +36,11 @@ pub struct Prealloc {
 }
 
 impl Prealloc {
+    /// Nothing is reserved yet.
+    pub fn new(mapped_writes: bool) -> Self {
+        Self { mapped_writes, reserved: 0, unsynced: 0, window: None }
+    }
+
     /// Store `buf` at `offset` through the map; `false`: it is for `pwrite` to do.
     #[inline]
     pub fn write(&mut self, file: &File, buf: &[u8], offset: u64) -> io::Result<bool> {
@@ -42,10 +49,10 @@ impl Prealloc {
             return Ok(false);
         }
         let inside = offset.checked_add(buf.len() as u64).is_some_and(|end| end <= self.reserved);
-        if !inside || buf.len() > STORED_BYTES_MAX {
+        if !inside || buf.len() > STORED_BYTES_MAX || !self.mapped_writes {
             return Ok(false);
         }
-        Window::write(&mut self.window, file, self.reserved, buf, offset)
+        Window::write(&mut self.window, file, buf, offset)
     }
 
     /// Have `len` bytes with space for them; `false` where the file system cannot.
@@ -64,27 +71,28 @@ impl Prealloc {
         }
         let mut at = old;
         while at < len {
-            let part = ZEROS.get(..(len - at).min(ZEROED_BYTES) as usize).unwrap_or_default();
+            let count = (len - at).min(ZEROED_BYTES);
+            let part = ZEROS.get(..count as usize).ok_or(io::ErrorKind::InvalidInput)?;
             file.write_all_at(part, at)?;
-            at += part.len() as u64;
+            at += count;
         }
         self.reserved = len.max(old);
         Ok(true)
     }
 
-    /// Before the file is cut: storing behind its end is a bus error.
+    /// Before the file is cut: a store after its end is a bus error.
     pub fn forget(&mut self) {
         self.window = None;
         self.reserved = 0;
     }
 
-    /// What comes now is behind a sync.
+    /// What comes now is after a sync.
     pub fn syncing(&mut self) {
         self.unsynced = 0;
     }
 
-    /// Fail if a file of `len` bytes was cut by somebody else: stores through a map behind its end
-    /// go nowhere and report nothing.
+    /// Fail if another process cut the file, which has `len` bytes: stores through a map after its
+    /// end go nowhere and report nothing.
     pub fn check(&self, len: u64) -> io::Result<()> {
         match len < self.reserved {
             false => Ok(()),

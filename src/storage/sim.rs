@@ -10,12 +10,15 @@
 //!   where nothing was kept.
 //! * `sync_data` does not make the file's name durable; `sync_dir` does. Any subset of the unsynced
 //!   changes of names is kept; a rename happens or not.
-//! * A failed `sync_data` makes the dirty pages clean: what they held is lost at the next power
-//!   cut, though programs still see it, and the next sync succeeds.
+//! * A failed `sync_data` makes the dirty pages clean: a part of what they held (none, all, or any
+//!   sectors, in any version, and the size or not) has reached the disk, and the rest is lost at the
+//!   next power cut, though programs still see it, and the next sync succeeds.
+//! * A directory lists its names in any order, each time in another.
 //! * Locks end with the process.
 //!
 //! [`Sim::inject`] makes chosen calls fail, fall short, lie or hit the wrong place. Everything is
-//! deterministic.
+//! deterministic: what happens by chance depends on the number of calls so far and on
+//! [`Sim::set_seed`].
 //!
 //! ```
 //! use std::sync::Arc;
@@ -116,7 +119,7 @@ impl Sim {
     }
 
     /// Whether syncing a file makes all names durable as well, as ext4 and xfs happen to do. Off by
-    /// default: nobody promises it.
+    /// default: no file system promises it.
     pub fn set_kinder(&self, kinder: bool) {
         self.inner().machine.kinder = kinder;
     }
@@ -124,6 +127,11 @@ impl Sim {
     /// Whether [`File::allocate`] can reserve space. Off by default: states are smaller without.
     pub fn set_allocates(&self, allocates: bool) {
         self.inner().machine.allocates = allocates;
+    }
+
+    /// Choose other orders of listings, and other outcomes of failed syncs.
+    pub fn set_seed(&self, seed: u64) {
+        self.inner().machine.seed = seed;
     }
 
     /// Inject a fault; it counts calls from now on.
@@ -152,7 +160,7 @@ impl Sim {
     }
 
     /// The copies kept since [`Sim::record`] or the last call of this, each as after the death of
-    /// the process right behind that call.
+    /// the process right after that call.
     pub fn recorded(&self) -> Vec<Self> {
         let mut inner = self.inner();
         let copies = inner.recorded.as_mut().map(std::mem::take).unwrap_or_default();
@@ -244,11 +252,7 @@ impl Storage for Sim {
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
-        self.act(Call::List, |inner, _| {
-            let dir = inner.machine.find_dir(dir)?;
-            let dir = inner.machine.dirs.get(&dir);
-            Ok(dir.map(|dir| dir.entries.keys().cloned().collect()).unwrap_or_default())
-        })
+        self.act(Call::List, |inner, _| inner.machine.list(dir, inner.calls))
     }
 
     fn is_dir(&self, path: &Path) -> bool {

@@ -97,7 +97,7 @@ impl Shared<WalFormat> {
         change: impl FnOnce(&mut State) -> std::result::Result<u64, Failure>,
     ) -> Result<()> {
         let mut refused = None;
-        let led = self.commits.commit(u64::MAX, || {
+        let led = self.commits.exclusive(|| {
             let mut state: MutexGuard<'_, State> = self.state();
             self.check_open()?;
             let before = self.commits.durable();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use deedbook::storage::{Access, File, FileId, LockAttempt, LockGuard, Storage};
-use shuttle::thread::yield_now;
+use shuttle::sync::atomic::{AtomicBool, Ordering};
 
 /// What the next syncs of data do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +61,11 @@ struct Inner {
 
 /// The disk. A standard lock guards it, which is never held over a point where threads change.
 #[derive(Clone, Debug)]
-pub struct Disk(Arc<Mutex<Inner>>);
+pub struct Disk {
+    inner: Arc<Mutex<Inner>>,
+    /// Read where another thread may go on meanwhile.
+    point: Arc<AtomicBool>,
+}
 
 #[derive(Debug)]
 struct Handle {
@@ -71,38 +75,48 @@ struct Handle {
 
 impl Disk {
     pub fn new(trouble: Trouble) -> Self {
-        Self(Arc::new(Mutex::new(Inner {
+        Self::of(Inner {
             names: BTreeMap::new(),
             durable_names: BTreeMap::new(),
             dirs: BTreeSet::from([PathBuf::from("/")]),
             files: Vec::new(),
             trouble,
             syncs: 0,
-        })))
+        })
+    }
+
+    fn of(inner: Inner) -> Self {
+        Self { inner: Arc::new(Mutex::new(inner)), point: Arc::new(AtomicBool::new(false)) }
+    }
+
+    /// Another thread may go on here. Not by yielding: a yield makes a thread the last in line for
+    /// good, so that the thread in the window under test went on at each call of the disk.
+    fn others_may_run(&self) {
+        self.point.load(Ordering::Relaxed);
     }
 
     /// Cause trouble from now on.
     pub fn trouble(&self, trouble: Trouble) {
-        let mut inner = self.0.lock().unwrap();
+        let mut inner = self.inner.lock().unwrap();
         inner.trouble = trouble;
         inner.syncs = 0;
     }
 
     /// What a power cut at this moment leaves: names and bytes that were synced, nothing else.
     pub fn after_power_cut(&self) -> Self {
-        let inner = self.0.lock().unwrap();
+        let inner = self.inner.lock().unwrap();
         let files = inner.files.iter().map(|content| {
             let changes = vec![Change::Write(0, content.bytes(content.durable))];
             Content { changes, durable: 1 }
         });
-        Self(Arc::new(Mutex::new(Inner {
+        Self::of(Inner {
             names: inner.durable_names.clone(),
             durable_names: inner.durable_names.clone(),
             dirs: inner.dirs.clone(),
             files: files.collect(),
             trouble: Trouble::None,
             syncs: 0,
-        })))
+        })
     }
 }
 
@@ -116,12 +130,12 @@ impl LockGuard for NoLock {}
 
 impl Storage for Disk {
     fn open(&self, path: &Path, _access: Access) -> io::Result<Box<dyn File>> {
-        let id = *self.0.lock().unwrap().names.get(path).ok_or_else(not_found)?;
+        let id = *self.inner.lock().unwrap().names.get(path).ok_or_else(not_found)?;
         Ok(Box::new(Handle { disk: self.clone(), id }))
     }
 
     fn create_new(&self, path: &Path, _mode: u32) -> io::Result<Box<dyn File>> {
-        let mut inner = self.0.lock().unwrap();
+        let mut inner = self.inner.lock().unwrap();
         if inner.names.contains_key(path) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
@@ -133,40 +147,40 @@ impl Storage for Disk {
     }
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {
-        self.0.lock().unwrap().dirs.insert(path.to_path_buf());
+        self.inner.lock().unwrap().dirs.insert(path.to_path_buf());
         Ok(())
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let mut inner = self.0.lock().unwrap();
+        let mut inner = self.inner.lock().unwrap();
         let id = inner.names.remove(from).ok_or_else(not_found)?;
         inner.names.insert(to.to_path_buf(), id);
         Ok(())
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        self.0.lock().unwrap().names.remove(path).map(drop).ok_or_else(not_found)
+        self.inner.lock().unwrap().names.remove(path).map(drop).ok_or_else(not_found)
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
-        let inner = self.0.lock().unwrap();
+        let inner = self.inner.lock().unwrap();
         let here = inner.names.keys().filter(|path| path.parent() == Some(dir));
         Ok(here.filter_map(|path| Some(path.file_name()?.to_os_string())).collect())
     }
 
     fn is_dir(&self, path: &Path) -> bool {
-        self.0.lock().unwrap().dirs.contains(path)
+        self.inner.lock().unwrap().dirs.contains(path)
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         let here = |path: &PathBuf| path.parent() == Some(dir);
         let now: Vec<_> = {
-            let inner = self.0.lock().unwrap();
+            let inner = self.inner.lock().unwrap();
             let entries = inner.names.iter().filter(|(path, _)| here(path));
             entries.map(|(path, id)| (path.clone(), *id)).collect()
         };
-        yield_now();
-        let mut inner = self.0.lock().unwrap();
+        self.others_may_run();
+        let mut inner = self.inner.lock().unwrap();
         inner.durable_names.retain(|path, _| !here(path));
         inner.durable_names.extend(now);
         Ok(())
@@ -179,11 +193,11 @@ impl Storage for Disk {
 
 impl Handle {
     fn change(&self, change: Change) {
-        self.disk.0.lock().unwrap().files[self.id].changes.push(change);
+        self.disk.inner.lock().unwrap().files[self.id].changes.push(change);
     }
 
     fn bytes(&self) -> Vec<u8> {
-        let inner = self.disk.0.lock().unwrap();
+        let inner = self.disk.inner.lock().unwrap();
         let content = &inner.files[self.id];
         content.bytes(content.changes.len())
     }
@@ -207,9 +221,9 @@ impl File for Handle {
     }
 
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<usize> {
-        yield_now();
+        self.disk.others_may_run();
         self.change(Change::Write(offset as usize, buf.to_vec()));
-        yield_now();
+        self.disk.others_may_run();
         Ok(buf.len())
     }
 
@@ -224,7 +238,7 @@ impl File for Handle {
 
     fn sync_data(&self) -> io::Result<()> {
         let begun = {
-            let mut inner = self.disk.0.lock().unwrap();
+            let mut inner = self.disk.inner.lock().unwrap();
             inner.syncs += 1;
             let (due, syncs) = (inner.trouble, inner.syncs);
             match due {
@@ -241,8 +255,8 @@ impl File for Handle {
             }
             inner.files[self.id].changes.len()
         };
-        yield_now();
-        let mut inner = self.disk.0.lock().unwrap();
+        self.disk.others_may_run();
+        let mut inner = self.disk.inner.lock().unwrap();
         let content = &mut inner.files[self.id];
         content.durable = content.durable.max(begun);
         Ok(())

@@ -59,19 +59,19 @@ fn acknowledged(disk: &Disk, lsn: Lsn, payload: &[u8]) {
 }
 
 /// The segmented fsync window: a leader syncs some segments while others append to these and to
-/// new ones. Nobody is told that a record is durable whose segment was synced before the write.
+/// new ones. No record is reported as durable if its segment was synced before the write.
 #[test]
 fn a_commit_that_returned_survives_a_power_cut() {
     check(|| {
         let disk = Disk::new(Trouble::None);
         let wal = open(&disk, Durability::Manual);
         let threads: Vec<_> = (0..3u8)
-            .map(|who| {
+            .map(|number| {
                 let (wal, disk) = (wal.clone(), disk.clone());
                 thread::spawn(move || {
                     for i in 0..2 {
-                        let lsn = wal.commit(&payload(who, i)).unwrap();
-                        acknowledged(&disk, lsn, &payload(who, i));
+                        let lsn = wal.commit(&payload(number, i)).unwrap();
+                        acknowledged(&disk, lsn, &payload(number, i));
                     }
                 })
             })
@@ -81,7 +81,7 @@ fn a_commit_that_returned_survives_a_power_cut() {
     });
 }
 
-/// Appends by some, syncs by others: whoever waits for an LSN gets it.
+/// Appends by some, syncs by others: each thread that waits for an LSN gets it.
 #[test]
 fn waiting_for_an_lsn_waits_for_its_segments() {
     check(|| {
@@ -92,14 +92,14 @@ fn waiting_for_an_lsn_waits_for_its_segments() {
             thread::spawn(move || (0..2).for_each(|_| wal.sync().unwrap()))
         };
         let appenders: Vec<_> = (0..2u8)
-            .map(|who| {
+            .map(|number| {
                 let (wal, disk) = (wal.clone(), disk.clone());
                 thread::spawn(move || {
-                    let lsn = wal.append(&payload(who, 0)).unwrap();
-                    let last = wal.append(&payload(who, 1)).unwrap();
+                    let lsn = wal.append(&payload(number, 0)).unwrap();
+                    let last = wal.append(&payload(number, 1)).unwrap();
                     wal.wait_durable(last).unwrap();
-                    acknowledged(&disk, lsn, &payload(who, 0));
-                    acknowledged(&disk, last, &payload(who, 1));
+                    acknowledged(&disk, lsn, &payload(number, 0));
+                    acknowledged(&disk, last, &payload(number, 1));
                 })
             })
             .collect();
@@ -108,8 +108,8 @@ fn waiting_for_an_lsn_waits_for_its_segments() {
     });
 }
 
-/// A sync fails once and would succeed the next time. Eight wait: nobody whose record is not on the
-/// disk is told that it is, and nothing is taken any more.
+/// A sync fails once and would succeed the next time. Eight wait: no record is acknowledged that is not
+/// on the disk, and nothing is taken any more.
 #[test]
 fn a_sync_that_fails_once_fails_every_waiter() {
     check(|| {
@@ -117,11 +117,11 @@ fn a_sync_that_fails_once_fails_every_waiter() {
         let wal = open(&disk, Durability::Manual);
         disk.trouble(Trouble::Fails(1));
         let threads: Vec<_> = (0..8u8)
-            .map(|who| {
+            .map(|number| {
                 let (wal, disk) = (wal.clone(), disk.clone());
-                thread::spawn(move || match wal.commit(&payload(who, 0)) {
+                thread::spawn(move || match wal.commit(&payload(number, 0)) {
                     Ok(lsn) => {
-                        acknowledged(&disk, lsn, &payload(who, 0));
+                        acknowledged(&disk, lsn, &payload(number, 0));
                         0
                     }
                     Err(e) => {
@@ -148,14 +148,14 @@ fn a_leader_that_panics_wakes_the_others() {
         let wal = open(&disk, Durability::Manual);
         disk.trouble(Trouble::Panics(0));
         let threads: Vec<_> = (0..4u8)
-            .map(|who| {
+            .map(|number| {
                 let wal = wal.clone();
                 thread::spawn(move || {
-                    let commit = std::panic::AssertUnwindSafe(|| wal.commit(&payload(who, 0)));
+                    let commit = std::panic::AssertUnwindSafe(|| wal.commit(&payload(number, 0)));
                     match std::panic::catch_unwind(commit) {
                         Err(_) => 1,
                         Ok(committed) => {
-                            let error = committed.expect_err("nobody synced");
+                            let error = committed.expect_err("nothing was synced");
                             assert_eq!(error.kind(), ErrorKind::Poisoned, "{error}");
                             0
                         }
@@ -169,10 +169,10 @@ fn a_leader_that_panics_wakes_the_others() {
     });
 }
 
-/// Closing syncs what a leader has begun to sync as well, and whoever of them is told of success can
-/// rely on it, also where one of the syncs fails.
+/// Closing syncs what a leader has begun to sync as well, and each call that returns success can be
+/// relied on, also where one of the syncs fails.
 #[test]
-fn closing_and_syncing_are_told_the_truth() {
+fn closing_and_syncing_acknowledge_only_what_is_durable() {
     for trouble in [Trouble::None, Trouble::Fails(0), Trouble::Fails(1), Trouble::Fails(2)] {
         check(move || {
             let disk = Disk::new(Trouble::None);
@@ -197,7 +197,7 @@ fn closing_and_syncing_are_told_the_truth() {
 
 /// What is appended where the log was durable before a cut is not durable: that is lowered with it.
 #[test]
-fn a_commit_behind_a_cut_is_synced() {
+fn a_commit_after_a_cut_is_synced() {
     check(|| {
         let disk = Disk::new(Trouble::None);
         let wal = open(&disk, Durability::Manual);
@@ -220,7 +220,7 @@ fn a_commit_behind_a_cut_is_synced() {
     });
 }
 
-/// A prefix is dropped and the end is cut while others append and sync: nobody waits for ever, and
+/// A prefix is dropped and the end is cut while others append and sync: no thread waits for ever, and
 /// what is left is a log.
 #[test]
 fn truncation_excludes_appends_and_syncs() {
@@ -244,8 +244,8 @@ fn truncation_excludes_appends_and_syncs() {
         [appender, dropper, cutter].into_iter().for_each(|thread| thread.join().unwrap());
         let left = records(&disk.after_power_cut());
         assert_eq!(left[0], (lsns[2], payload(9, 2)));
-        // The append came before the cut and went with it, or behind it.
-        let behind: Vec<_> = left[1..].iter().map(|(_, bytes)| bytes.clone()).collect();
-        assert!(behind.is_empty() || behind == [payload(1, 0)], "{behind:?}");
+        // The append came before the cut and went with it, or after it.
+        let after: Vec<_> = left[1..].iter().map(|(_, bytes)| bytes.clone()).collect();
+        assert!(after.is_empty() || after == [payload(1, 0)], "{after:?}");
     });
 }

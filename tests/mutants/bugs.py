@@ -69,7 +69,7 @@ BUGS = [
         "closing does not wait for a sync under way",
         "power loss",
         SYNC,
-        "            result = self.commits.commit(u64::MAX, || self.cut_and_sync());",
+        "            result = self.commits.exclusive(|| self.cut_and_sync());",
         "            result = self.commits.check().and_then(|()| self.cut_and_sync().map(drop));",
         [("closing", "")],
     ),

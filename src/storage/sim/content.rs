@@ -59,7 +59,7 @@ pub fn spliced(head: &SectorRef, keep: usize, rest: &SectorRef) -> SectorRef {
     sector(bytes)
 }
 
-/// Bytes that nobody wrote, the same for the same seed.
+/// Bytes that were never written, the same for the same seed.
 pub fn garbage(seed: u64) -> SectorRef {
     let mut bytes = [0; SECTOR_BYTES];
     for (i, word) in bytes.chunks_exact_mut(8).enumerate() {
@@ -117,7 +117,7 @@ impl Content {
         done
     }
 
-    /// Write all of `buf`; tells the sectors changed.
+    /// Write all of `buf`; reports the sectors changed.
     pub fn write(
         &mut self,
         buf: &[u8],
@@ -143,26 +143,32 @@ impl Content {
         Ok(())
     }
 
-    /// Cut or extend with zeros; tells the sectors changed.
+    /// Cut or extend with zeros; reports the sectors changed.
     pub fn set_len(&mut self, len: u64, mut changed: impl FnMut(u64, &SectorRef)) {
         if len < self.len {
-            let whole = (len / SECTOR_BYTES as u64) as usize;
+            let full = (len / SECTOR_BYTES as u64) as usize;
             let keep = (len % SECTOR_BYTES as u64) as usize;
-            if let Some(last) = self.sectors.get_mut(whole).filter(|last| last.is_some()) {
+            if let Some(last) = self.sectors.get_mut(full).filter(|last| last.is_some()) {
                 let cut = spliced(last, keep, &None);
                 if cut != *last {
-                    changed(whole as u64, &cut);
+                    changed(full as u64, &cut);
                     *last = cut;
                 }
             }
-            for (at, sector) in self.sectors.iter().enumerate().skip(whole + 1) {
+            for (at, sector) in self.sectors.iter().enumerate().skip(full + 1) {
                 if sector.is_some() {
                     changed(at as u64, &None);
                 }
             }
-            self.sectors.truncate(whole + 1);
+            self.sectors.truncate(full + 1);
         }
         self.len = len;
+    }
+
+    /// Have this size, and no bytes after the end, even if sectors were put there.
+    pub fn cut_to(&mut self, len: u64) {
+        self.len = u64::MAX;
+        self.set_len(len, |_, _| ());
     }
 
     /// A number that equal contents share.

@@ -6,9 +6,9 @@ use super::Sim;
 use super::content::{Content, SECTOR_BYTES, SectorRef, garbage, mix, spliced};
 use super::machine::{Machine, Node};
 
-/// Sizes tried between the durable and the written one are dense up to so many sectors behind the
+/// Sizes tried between the durable and the written one are dense up to so many sectors after the
 /// last one written.
-const SECTORS_BEHIND: u64 = 2;
+const SECTORS_AFTER: u64 = 2;
 
 /// One thing that a power cut decides.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ enum Axis {
     Change(usize),
     /// How long a file is.
     Len { inode: u64, options: Vec<u64> },
-    /// Whether its bytes behind the durable end that were not kept are zeros or garbage.
+    /// Whether its bytes after the durable end that were not kept are zeros or garbage.
     Fill { inode: u64 },
     /// What a sector holds: pick 0 is what was there before, or the fill.
     Sector { inode: u64, at: u64, options: Vec<SectorRef> },
@@ -33,7 +33,7 @@ impl Axis {
     }
 }
 
-/// All states that a power cut can leave behind now; see [`Sim::crashes`].
+/// All states that a power cut now can leave; see [`Sim::crashes`].
 #[derive(Debug)]
 pub struct Crashes {
     machine: Machine,
@@ -138,7 +138,7 @@ impl Crashes {
         }
         machine.sweep();
         for node in machine.files.values_mut() {
-            // Without an axis, but a failed sync may have left the cache ahead of the disk.
+            // Without an axis, but a failed sync may have left the cache different from the disk.
             if !node.is_clean() || node.cache.hash() != node.durable.hash() {
                 *node = Arc::new(Node::settled(node.durable.clone()));
             }
@@ -158,7 +158,7 @@ fn axes_of(inode: u64, node: &Node, axes: &mut Vec<Axis>) {
     let mut options = vec![durable];
     options.extend(&node.lens);
     options.extend(node.lens.iter().map(|len| len.saturating_sub(1)).filter(|&len| len > shortest));
-    let last = node.versions.keys().next_back().map_or(0, |last| last + SECTORS_BEHIND);
+    let last = node.versions.keys().next_back().map_or(0, |last| last + SECTORS_AFTER);
     options.extend((shortest / sector + 1..=last).map(|at| at * sector));
     options.retain(|&len| (shortest..=longest).contains(&len));
     options.sort_unstable();
@@ -240,8 +240,6 @@ fn finish(edit: Option<Edit<'_>>, machine: &mut Machine, choice: &Choice) {
             }
         }
     }
-    // Nothing behind the end, whatever was kept of it.
-    edit.content.len = u64::MAX;
-    edit.content.set_len(edit.len, |_, _| ());
+    edit.content.cut_to(edit.len);
     machine.files.insert(edit.inode, Arc::new(Node::settled(edit.content)));
 }

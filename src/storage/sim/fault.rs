@@ -50,8 +50,8 @@ impl Call {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// It fails and does nothing. `Other` stands for EIO, `StorageFull` for ENOSPC, `Interrupted`
-    /// for EINTR. A sync that fails makes the dirty pages clean: what they held may never reach the
-    /// disk, and later syncs succeed.
+    /// for EINTR. A sync that fails makes the dirty pages clean: only a part of what they held has
+    /// reached the disk, and later syncs succeed.
     Error(io::ErrorKind),
     /// A write of which half is done before it fails.
     Partial(io::ErrorKind),

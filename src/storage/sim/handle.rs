@@ -103,9 +103,7 @@ impl File for Handle {
     fn sync_data(&self) -> io::Result<()> {
         self.sim.act(Call::Sync, |inner, what| match what {
             Some(What::Error(kind)) => {
-                if let Some(node) = inner.machine.files.get_mut(&self.inode) {
-                    Arc::make_mut(node).forget();
-                }
+                inner.machine.fail_sync(self.inode, inner.calls);
                 Err(failure(kind))
             }
             Some(What::Lie) => Ok(()),

@@ -1,4 +1,4 @@
-//! What the simulated machine holds: caches, the disk below them, and what lies between.
+//! What the simulated machine holds: caches, the disk under them, and what lies between.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -67,17 +67,32 @@ impl Node {
             self.durable.put(at, versions.last().cloned().flatten());
         }
         if !self.lens.is_empty() {
-            // Down and up again, so that nothing stays behind the end.
-            self.durable.len = self.durable.len.max(self.cache.len);
-            self.durable.set_len(self.cache.len, |_, _| ());
+            self.durable.cut_to(self.cache.len);
             self.lens.clear();
         }
     }
 
-    /// A sync failed: the system takes the pages for clean and will not write them again.
-    pub fn forget(&mut self) {
-        self.versions.clear();
-        self.lens.clear();
+    /// A sync failed: some of what was dirty has reached the disk, none and all among the outcomes, and
+    /// the system takes the rest for clean and will not write it again.
+    pub fn fail_sync(&mut self, seed: u64) {
+        let manner = mix(seed) % 4;
+        let draw = |what: u64| mix(seed ^ mix(what));
+        let is_kept = |what: u64| match manner {
+            0 => false,
+            1 => true,
+            _ => draw(what) % 2 == 0,
+        };
+        let Self { cache, durable, versions, lens } = self;
+        for (at, versions) in std::mem::take(versions).into_iter().filter(|(at, _)| is_kept(*at)) {
+            let newest = versions.len().saturating_sub(1);
+            // An older version, where the system wrote that one by itself and then missed the newest.
+            let version =
+                if manner == 3 { (draw(at) >> 32) as usize % versions.len() } else { newest };
+            durable.put(at, versions.get(version).cloned().flatten());
+        }
+        let len = if !lens.is_empty() && is_kept(u64::MAX) { cache.len } else { durable.len };
+        lens.clear();
+        durable.cut_to(len);
     }
 }
 
@@ -131,6 +146,8 @@ pub struct Machine {
     pub kinder: bool,
     /// Whether space can be reserved.
     pub allocates: bool,
+    /// Decides what a failed sync leaves, and the order of names in a listing.
+    pub seed: u64,
 }
 
 impl Machine {
@@ -143,6 +160,7 @@ impl Machine {
             inodes: ROOT,
             kinder: false,
             allocates: false,
+            seed: 0,
         }
     }
 
@@ -220,6 +238,28 @@ impl Machine {
         let (parent, name) = self.place(path)?;
         self.change(Change(vec![(parent, name, None)]));
         Ok(())
+    }
+
+    /// Names in a directory, in an order that only `moment` and the seed decide.
+    pub fn list(&self, dir: &Path, moment: u64) -> io::Result<Vec<OsString>> {
+        let dir = self.dirs.get(&self.find_dir(dir)?);
+        let mut names: Vec<OsString> =
+            dir.map(|dir| dir.entries.keys().cloned().collect()).unwrap_or_default();
+        let seed = self.seed_at(moment);
+        names.sort_by_key(|name| mix(seed ^ hash_bytes(name.as_encoded_bytes())));
+        Ok(names)
+    }
+
+    /// The sync of a file failed.
+    pub fn fail_sync(&mut self, inode: u64, moment: u64) {
+        let seed = self.seed_at(moment);
+        if let Some(node) = self.files.get_mut(&inode) {
+            Arc::make_mut(node).fail_sync(seed);
+        }
+    }
+
+    fn seed_at(&self, moment: u64) -> u64 {
+        mix(self.seed ^ mix(moment))
     }
 
     /// A directory's names are on the disk now.
