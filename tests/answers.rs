@@ -7,10 +7,18 @@ mod common;
 #[path = "harness/report.rs"]
 mod report;
 
+#[path = "log/blocks.rs"]
+mod blocks;
 #[path = "log/book.rs"]
 mod book;
+#[path = "log/drift.rs"]
+mod drift;
+#[path = "log/findings.rs"]
+mod findings;
 #[path = "log/framing.rs"]
 mod framing;
+#[path = "log/hooked.rs"]
+mod hooked;
 #[path = "log/judge.rs"]
 mod judge;
 #[path = "log/matrix.rs"]
@@ -23,8 +31,12 @@ mod specimen;
 mod subject;
 #[path = "log/tally.rs"]
 mod tally;
+#[path = "log/views.rs"]
+mod views;
 #[path = "log/wal.rs"]
 mod wal;
 
 /// Every format that the suites run for.
 const FORMATS: [&dyn subject::Format; 3] = [&book::BookFormat, &wal::SINGLE, &wal::TINY];
+/// The same for logs of many megabytes.
+const LARGE: [&dyn subject::Format; 3] = [&book::BookFormat, &wal::SINGLE, &wal::SEGMENTS];

@@ -87,7 +87,8 @@ impl Files {
         };
         let mut space = Vec::new();
         for (path, bytes) in &self.bytes {
-            if let Some(index) = segment_index(path) {
+            // A name of a segment that no log can have is none of its bytes.
+            if let Some(index) = segment_index(path).filter(|&index| index < 1 << 32) {
                 space.resize(space.len().max(index * size), 0);
                 space.truncate(index * size);
                 space.extend(&bytes[..bytes.len().min(size)]);

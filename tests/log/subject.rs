@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use deedbook::storage::{Memory, Storage};
+use deedbook::storage::{Disk, Memory, Storage};
 use deedbook::{Damage, Durability, Error, ErrorKind, Mode, Recovery, Result};
 
 use crate::framing::Framing;
@@ -118,6 +118,10 @@ impl At {
         Self { storage: Arc::new(memory.clone()), path: path.into() }
     }
 
+    pub fn disk(path: impl Into<PathBuf>) -> Self {
+        Self { storage: Arc::new(Disk), path: path.into() }
+    }
+
     pub fn other(&self, path: impl Into<PathBuf>) -> Self {
         Self { storage: self.storage.clone(), path: path.into() }
     }
@@ -156,6 +160,11 @@ pub trait Format: Sync {
 
     /// The file that holds the log's first byte, below the log's path.
     fn first_file(&self, path: &Path) -> PathBuf;
+
+    /// What lies beside a log.
+    fn sidecar(&self, path: &Path) -> PathBuf {
+        path.join(".deedbook")
+    }
 }
 
 /// An open log.

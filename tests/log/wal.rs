@@ -111,6 +111,13 @@ impl Format for WalFormat {
             Layout::Segmented { .. } => path.join(segment_name(0)),
         }
     }
+
+    fn sidecar(&self, path: &Path) -> PathBuf {
+        match self.layout {
+            Layout::Single => path.with_file_name(".deedbook").join(path.file_name().unwrap()),
+            Layout::Segmented { .. } => path.join(".deedbook"),
+        }
+    }
 }
 
 pub struct WalLog(pub Wal);
