@@ -9,7 +9,12 @@ mod common;
 mod book;
 mod framing;
 mod large;
+mod limits;
+#[cfg(unix)]
+mod live;
 mod oracle;
+#[cfg(unix)]
+mod places;
 mod properties;
 mod specimen;
 mod subject;
@@ -20,3 +25,23 @@ mod wal;
 const FORMATS: [&dyn subject::Format; 3] = [&book::BookFormat, &wal::SINGLE, &wal::TINY];
 /// The same for logs of many megabytes.
 const LARGE: [&dyn subject::Format; 3] = [&book::BookFormat, &wal::SINGLE, &wal::SEGMENTS];
+
+/// One of them by its name.
+fn format_named(name: &str) -> &'static dyn subject::Format {
+    LARGE.into_iter().find(|format| format.name() == name).expect("a format of these suites")
+}
+
+/// This binary once more, in a role that a test gave it: `ROLE:FORMAT`.
+#[test]
+#[cfg(unix)]
+fn child() {
+    let Some((role, path)) = common::role() else { return };
+    let (role, name) = role.split_once(':').unwrap();
+    let (format, at) = (format_named(name), subject::At::disk(path));
+    match role {
+        "fork" => live::fork(format, &at),
+        "try" => live::attempt(format, &at),
+        "hold" => places::hold(format, &at),
+        _ => unreachable!("{role}"),
+    }
+}

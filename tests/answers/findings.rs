@@ -134,6 +134,8 @@ fn a_foreign_file_is_refused_and_kept() {
             }
             assert!(format.repair(&at, MANUAL).is_err(), "{}", format.name());
             assert_eq!(read_file(&memory, &file), *bytes, "{}: repaired", format.name());
+            let left = Files::of(&memory).bytes.len();
+            assert_eq!(left, 1, "{}: left something beside it", format.name());
         }
     }
 }
