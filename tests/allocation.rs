@@ -109,7 +109,7 @@ fn sparse(path: &Path, len: u64, parts: &[(u64, &[u8])]) {
 }
 
 /// Everything that reads a log of unknown origin; results do not matter here.
-fn handle(format: &dyn Format, at: &At, how: How, writes: bool) {
+fn handle(format: &dyn Format, at: &At, how: How) {
     let _ = format.verify(at, how);
     if let Ok(log) = format.open(at, Mode::Read, how) {
         read(&*log);
@@ -119,13 +119,11 @@ fn handle(format: &dyn Format, at: &At, how: How, writes: bool) {
     let _ = format.salvage(at, &target, how);
     let _ = fs::remove_dir_all(&target);
     let _ = fs::remove_file(&target);
-    if writes {
-        if let Ok(log) = format.open(at, Mode::Append, how) {
-            let _ = log.append(1, b"one more");
-            read(&*log);
-        }
-        let _ = format.repair(at, how);
+    if let Ok(log) = format.open(at, Mode::Append, how) {
+        let _ = log.append(1, b"one more");
+        read(&*log);
     }
+    let _ = format.repair(at, how);
 }
 
 fn read(log: &dyn Log) {
@@ -153,23 +151,21 @@ impl Hostile<'_> {
     /// Handle it, and count what was reserved.
     fn check(&self, dir: &Path) {
         let Self { format, name, how, len, parts, mark } = *self;
-        for writes in [false, true] {
-            fs::create_dir_all(dir).unwrap();
-            let at = At::disk(format.path_in(dir));
-            let sidecar = format.sidecar(&at.path);
-            fs::create_dir_all(&sidecar).unwrap();
-            sparse(&format.first_file(&at.path), len, parts);
-            if !mark.is_empty() {
-                fs::write(sidecar.join("mark"), mark).unwrap();
-                fs::write(sidecar.join("index"), vec![0xff; 4096]).unwrap();
-            }
-            let limit = how.record_bytes_max.unwrap_or(format.framing().limit() as u64);
-            let bound = len.min(limit) + FIXED_BYTES;
-            let peak = peak_of(|| handle(format, &at, how, writes));
-            let what = format!("{}, {name}, {len} bytes", format.name());
-            assert!(peak <= bound, "{what}: {peak} bytes reserved, bound {bound}");
-            fs::remove_dir_all(dir).unwrap();
+        fs::create_dir_all(dir).unwrap();
+        let at = At::disk(format.path_in(dir));
+        let sidecar = format.sidecar(&at.path);
+        fs::create_dir_all(&sidecar).unwrap();
+        sparse(&format.first_file(&at.path), len, parts);
+        if !mark.is_empty() {
+            fs::write(sidecar.join("mark"), mark).unwrap();
+            fs::write(sidecar.join("index"), vec![0xff; 4096]).unwrap();
         }
+        let limit = how.record_bytes_max.unwrap_or(format.framing().limit() as u64);
+        let bound = len.min(limit) + FIXED_BYTES;
+        let peak = peak_of(|| handle(format, &at, how));
+        let what = format!("{}, {name}, {len} bytes", format.name());
+        assert!(peak <= bound, "{what}: {peak} bytes reserved, bound {bound}");
+        fs::remove_dir_all(dir).unwrap();
     }
 }
 
@@ -192,7 +188,8 @@ fn hostile_lengths_never_reserve_more_than_there_is_to_read() {
         let usual = Hostile { format, name: "", how: MANUAL, len: 0, parts: &[], mark: &[] };
         let lens = [0, 1, 3, 5, 1000, 1 << 20, (1 << 32) - 1, 1 << 32, (1 << 32) + 1, 1 << 40];
         let most = [1 << 62, u64::MAX - 20, u64::MAX - 19, u64::MAX - 4, u64::MAX];
-        for claimed in lens.into_iter().chain(most) {
+        let fits = |claimed: &u64| framing == Framing::Book || *claimed < 1 << 32;
+        for claimed in lens.into_iter().chain(most).filter(fits) {
             let (head, trailer) = claims(framing, claimed);
             let head = [&head[..], &[7; 50]].concat();
             let name = format!("length {claimed}");

@@ -61,11 +61,10 @@ fn nested() -> Vec<Event> {
     vec![event_of(1, 30), event_of(2, 30), (5, jam), event_of(4, 30), event_of(5, 30)]
 }
 
+/// A deed that readers give and that is none of the log's. A salvage copies them, as uncertain.
 fn surfaced(events: &[Event], options: &Options) -> Option<Event> {
     let book = options.open(BOOK, Mode::Read).unwrap();
-    let mut given = contents(&read_past_damage(&book));
-    rescue(Path::new(BOOK), Path::new("/rescued"), options);
-    given.extend(contents(&read_all(&options.open("/rescued", Mode::Read).unwrap()).0));
+    let given = contents(&read_past_damage(&book));
     assert!(check(BOOK, options).deeds <= events.len() as u64);
     given.into_iter().find(|deed| !events.contains(deed))
 }
@@ -80,6 +79,7 @@ fn deeds_inside_a_torn_deed_never_surface_above_the_mark() {
         let bytes = &files[Path::new(LOG)][..cut as usize];
         let (storage, options) = with_log(&files, bytes);
         assert_eq!(surfaced(&events, &options), None, "cut at {cut}");
+        assert_eq!(rescue(Path::new(BOOK), Path::new("/rescued"), &options).deeds, 2);
         let report = check(BOOK, &options);
         assert_eq!((report.deeds, report.verdict == Verdict::Corrupt), (2, false), "cut at {cut}");
         let book = options.open(BOOK, Mode::Append).unwrap();
