@@ -138,12 +138,7 @@ fn without_sidecar(files: &Files) -> Files {
 impl Specimen {
     /// Open what became of the log, and hold the outcome against the promise. Returns whether it
     /// was refused.
-    fn judge(
-        &self,
-        files: &Files,
-        sidecar: bool,
-        what: &dyn Fn() -> String,
-    ) -> bool {
+    fn judge(&self, files: &Files, sidecar: bool, what: &dyn Fn() -> String) -> bool {
         let storage = restored(files);
         let layout = Some(self.layout);
         let told = if sidecar { None } else { layout };
@@ -203,12 +198,7 @@ impl Specimen {
     }
 
     /// Verifying says what reading past damage gives; and nothing is given that was not appended.
-    fn agrees(
-        &self,
-        storage: &Memory,
-        told: Option<Layout>,
-        what: &dyn Fn() -> String,
-    ) {
+    fn agrees(&self, storage: &Memory, told: Option<Layout>, what: &dyn Fn() -> String) {
         let options = options(storage, told);
         let (Ok(report), Ok(wal)) =
             (verify(LOG, &options, |_, _| Ok(())), options.open(LOG, Mode::Read))
@@ -260,9 +250,8 @@ fn segments_missing_swapped_duplicated_and_of_another_size() {
                 let mut missing = files.clone();
                 missing.remove(one);
                 let last = segments.len() - 1;
-                let refused = specimen.judge(&missing, sidecar, &|| {
-                    format!("{one:?} missing, {marked}")
-                });
+                let refused =
+                    specimen.judge(&missing, sidecar, &|| format!("{one:?} missing, {marked}"));
                 // A missing one in the middle, or at the head, is never the end of the log.
                 if marked == 8 && i < last - 1 {
                     assert!(refused, "{one:?} missing of {last}, {sidecar}");

@@ -12,8 +12,10 @@ use crate::views::{all_but, broken, plain, ways};
 fn nine_mebibytes_of_records_in_a_payload_are_not_believed() {
     for format in LARGE {
         let framing = format.framing();
-        let inner: Vec<u8> =
-            plain(150, 63_000).iter().flat_map(|(tag, bytes)| framing.encode(*tag, bytes)).collect();
+        let inner: Vec<u8> = plain(150, 63_000)
+            .iter()
+            .flat_map(|(tag, bytes)| framing.encode(*tag, bytes))
+            .collect();
         assert!(inner.len() > 9 << 20);
         let mut events = plain(6, 40);
         events[2].1 = [&[0xff; 3][..], &inner, &[0xff; 40]].concat();
@@ -50,7 +52,8 @@ fn damage_in_a_log_with_an_index_has_one_answer() {
             };
             let edge = |i: usize| specimen.edges[i];
             for i in [0, 3, 11, 12, 23] {
-                for byte in [framing.length().start, framing.length().start + 1, framing.head() + 9] {
+                for byte in [framing.length().start, framing.length().start + 1, framing.head() + 9]
+                {
                     case(&format!("byte {byte} of record {i}"), &|space| {
                         space[edge(i) + byte] ^= 2;
                     });

@@ -43,12 +43,13 @@ fn two_lost_sectors_cost_only_what_lies_in_them() {
     for format in LARGE {
         for beside in [Beside::Nothing, Beside::Open(20_000)] {
             let mut left = Vec::new();
-            let (specimen, _, at) = broken(format, &plain(20_000, 250), beside, |specimen, space| {
-                for sector in [2_500, 7_500] {
-                    space[512 * sector..512 * (sector + 1)].fill(0);
-                }
-                left = unharmed(specimen, space);
-            });
+            let (specimen, _, at) =
+                broken(format, &plain(20_000, 250), beside, |specimen, space| {
+                    for sector in [2_500, 7_500] {
+                        space[512 * sector..512 * (sector + 1)].fill(0);
+                    }
+                    left = unharmed(specimen, space);
+                });
             assert!((19_990..19_999).contains(&left.len()));
             all_give(&specimen, &at, &left);
         }

@@ -25,12 +25,15 @@ mod wal;
 
 mod blocks;
 mod drift;
+mod edges;
 mod findings;
 mod hooked;
 mod judge;
+mod judge_writing;
 mod matrix;
 mod segments;
 mod tally;
+mod wrong_files;
 
 /// Every format that the suites run for.
 const FORMATS: [&dyn subject::Format; 3] = [&book::BookFormat, &wal::SINGLE, &wal::TINY];

@@ -176,7 +176,8 @@ fn every_sector_swapped_with_the_next_or_written_over_it() {
 #[test]
 fn every_sector_and_all_after_it_stale() {
     for framing in [Framing::Book, Framing::Wal] {
-        let stale: Vec<_> = events(60, 200).iter().flat_map(|(t, b)| framing.encode(*t, b)).collect();
+        let stale: Vec<_> =
+            events(60, 200).iter().flat_map(|(t, b)| framing.encode(*t, b)).collect();
         for format in FORMATS.iter().filter(|format| format.framing() == framing) {
             in_every_state(*format, &mixed(), |specimen| {
                 for at in (SECTOR..specimen.space.len()).step_by(SECTOR) {

@@ -175,9 +175,8 @@ impl Log for BookLog {
         let from = from.unwrap_or(0);
         let splits = self.0.splits(bytes, from, to)?;
         let options = self.0.options();
-        let read = |split: &book::Split| {
-            drain(split.cursor(options, from, to, on_corrupt(skip), true))
-        };
+        let read =
+            |split: &book::Split| drain(split.cursor(options, from, to, on_corrupt(skip), true));
         Ok(splits.iter().map(read).collect())
     }
 

@@ -141,9 +141,9 @@ const fn table(polynomial: u32) -> [u32; 256] {
 }
 
 fn checksum(table: &[u32; 256], bytes: &[u8]) -> u32 {
-    !bytes.iter().fold(!0, |sum: u32, byte| {
-        (sum >> 8) ^ table[((sum ^ u32::from(*byte)) & 0xff) as usize]
-    })
+    !bytes
+        .iter()
+        .fold(!0, |sum: u32, byte| (sum >> 8) ^ table[((sum ^ u32::from(*byte)) & 0xff) as usize])
 }
 
 /// CRC-32 as of zlib.

@@ -47,11 +47,12 @@ fn the_next_record_is_found_wherever_a_block_of_the_search_ends() {
                 events[1].1 = vec![0xff; whole - around];
                 // More than the two blocks that are read at a time.
                 events[3].1 = vec![0xff; 1 << 20];
-                let (specimen, _, at) = broken(format, &events, Beside::Nothing, |specimen, space| {
-                    let at = specimen.edges[1];
-                    space[at..at + head].fill(0xff);
-                    space[specimen.edges[2] - 12..specimen.edges[2]].fill(0xff);
-                });
+                let (specimen, _, at) =
+                    broken(format, &events, Beside::Nothing, |specimen, space| {
+                        let at = specimen.edges[1];
+                        space[at..at + head].fill(0xff);
+                        space[specimen.edges[2] - 12..specimen.edges[2]].fill(0xff);
+                    });
                 all_give(&specimen, &at, &[0, 2, 3]);
             }
         }

@@ -232,8 +232,11 @@ fn several_threads_append_every_record_once() {
         assert_eq!(log.durable().unwrap(), Some(end), "{}", format.name());
         log.close().unwrap();
         let walk = format.read(&at).unwrap().forward(None, None, false);
-        let found: Vec<_> =
-            walk.records.into_iter().map(|record| (record.ordinal.unwrap(), record.bytes)).collect();
+        let found: Vec<_> = walk
+            .records
+            .into_iter()
+            .map(|record| (record.ordinal.unwrap(), record.bytes))
+            .collect();
         assert_eq!(found, appended, "{}", format.name());
     }
 }

@@ -72,7 +72,13 @@ impl Answer {
 
 /// The answer for some bytes. `edges` are where the records that were appended begin, and where the
 /// last one ends: used only to see what the rules cannot decide.
-pub fn answer(framing: Framing, bytes: &[u8], start: usize, edges: &[usize], e: &Evidence) -> Answer {
+pub fn answer(
+    framing: Framing,
+    bytes: &[u8],
+    start: usize,
+    edges: &[usize],
+    e: &Evidence,
+) -> Answer {
     let data_end = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |at| at + 1);
     let ambiguous = Cell::new(false);
     let log = Log { framing, bytes, data_end, edges, e, ambiguous: &ambiguous };

@@ -8,11 +8,11 @@ use deedbook::{Durability, Mode};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::{FORMATS, LARGE};
 use crate::common::{event_of, read_file, write_file};
 use crate::framing::{Framing, crc32};
 use crate::specimen::{DIR, Files};
 use crate::subject::{At, Event, Format, How, Log, MANUAL, Record};
+use crate::{FORMATS, LARGE};
 
 /// `DEEDBOOK_CASES=100` tries a hundred times as many.
 fn config(cases: u32) -> ProptestConfig {

@@ -138,14 +138,7 @@ pub enum Beside {
 /// Every kind of sidecar for a log of so many records.
 pub fn besides(records: usize) -> [Beside; 6] {
     use Beside::{Closed, Nothing, Open};
-    [
-        Open(records),
-        Open(records / 2),
-        Open(0),
-        Closed(records),
-        Closed(records / 2),
-        Nothing,
-    ]
+    [Open(records), Open(records / 2), Open(0), Closed(records), Closed(records / 2), Nothing]
 }
 
 /// A log that is not damaged yet.

@@ -188,8 +188,13 @@ pub trait Log: Send + Sync {
     /// The same, the last one first.
     fn backward(&self, from: Option<u64>, to: Option<u64>) -> Walk;
     /// Each part, read without the handle.
-    fn splits(&self, bytes: u64, from: Option<u64>, to: Option<u64>, skip: bool)
-    -> Result<Vec<Walk>>;
+    fn splits(
+        &self,
+        bytes: u64,
+        from: Option<u64>,
+        to: Option<u64>,
+        skip: bool,
+    ) -> Result<Vec<Walk>>;
     fn arrow(&self, skip: bool) -> Walk;
     /// What a follower gives without waiting.
     fn follow(&self) -> Walk;

@@ -26,10 +26,8 @@ pub const SINGLE: WalFormat = WalFormat { name: "wal-single", layout: Layout::Si
 /// Segments of which a record can have many.
 pub const TINY: WalFormat =
     WalFormat { name: "wal-segments-64", layout: Layout::Segmented { segment_bytes: 64 } };
-pub const SEGMENTS: WalFormat = WalFormat {
-    name: "wal-segments-100000",
-    layout: Layout::Segmented { segment_bytes: 100_000 },
-};
+pub const SEGMENTS: WalFormat =
+    WalFormat { name: "wal-segments-100000", layout: Layout::Segmented { segment_bytes: 100_000 } };
 
 impl WalFormat {
     pub fn options(&self, at: &At, how: How) -> Options {
