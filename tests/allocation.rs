@@ -3,7 +3,7 @@
 //! A binary of its own, because it counts every allocation of the process; one test, because tests
 //! share the count.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
-#![allow(unsafe_code)]
+#![allow(unsafe_code, dead_code, missing_docs)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fs;
@@ -11,7 +11,27 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use deedbook::book::{Book, Mode, OnCorrupt, Options, repair, salvage, verify};
+use deedbook::Mode;
+use deedbook::book::Book;
+use deedbook::wal::Layout as WalLayout;
+
+#[path = "log/book.rs"]
+mod book;
+#[path = "log/framing.rs"]
+mod framing;
+#[path = "log/subject.rs"]
+mod subject;
+#[path = "log/wal.rs"]
+mod wal;
+
+use framing::{Framing, crc32};
+use subject::{At, Format, How, Log, MANUAL};
+
+const SEGMENTS: wal::WalFormat = wal::WalFormat {
+    name: "wal-segments",
+    layout: WalLayout::Segmented { segment_bytes: 64 << 20 },
+};
+const FORMATS: [&dyn Format; 3] = [&book::BookFormat, &wal::SINGLE, &SEGMENTS];
 
 /// Buffers of fixed size: blocks of the scanner, batches of a salvage.
 const FIXED_BYTES: u64 = 4 << 20;
@@ -65,20 +85,6 @@ fn peak_of(work: impl FnOnce()) -> u64 {
     (PEAK.load(Ordering::Relaxed) - before) as u64
 }
 
-fn deed(jam: &[u8]) -> Vec<u8> {
-    let mut deed = (jam.len() as u64 + 4).to_le_bytes().to_vec();
-    deed.extend(9u32.to_le_bytes());
-    deed.extend(jam);
-    let crc = crc32fast::hash(&deed);
-    deed.extend(crc.to_le_bytes());
-    deed.extend((jam.len() as u64 + 4).to_le_bytes());
-    deed
-}
-
-fn header(first: u64) -> Vec<u8> {
-    [&0x424F_4F4Bu32.to_le_bytes()[..], &1u32.to_le_bytes(), &first.to_le_bytes()].concat()
-}
-
 /// A mark slot with these numbers, which the codec takes for intact; see `sidecar/mark.rs`.
 fn mark(numbers: [u64; 5], sums: [u32; 2], index: (u64, u64)) -> Vec<u8> {
     let mut slot = b"DBMK\x01\0\0\0".to_vec();
@@ -87,7 +93,7 @@ fn mark(numbers: [u64; 5], sums: [u32; 2], index: (u64, u64)) -> Vec<u8> {
     slot.extend(index.0.to_le_bytes());
     slot.extend(index.1.to_le_bytes());
     slot.resize(124, 0);
-    let crc = crc32fast::hash(&slot);
+    let crc = crc32(&slot);
     slot.extend(crc.to_le_bytes());
     slot
 }
@@ -103,125 +109,136 @@ fn sparse(path: &Path, len: u64, parts: &[(u64, &[u8])]) {
 }
 
 /// Everything that reads a log of unknown origin; results do not matter here.
-fn handle(dir: &Path, options: &Options, writes: bool) {
-    let progress = |_, _| Ok(());
-    let _ = verify(dir, options, progress);
-    if let Ok(book) = options.open(dir, Mode::Read) {
-        read(&book);
-        let _ = book.refresh();
+fn handle(format: &dyn Format, at: &At, how: How) {
+    let _ = format.verify(at, how);
+    if let Ok(log) = format.open(at, Mode::Read, how) {
+        read(&*log);
+        let _ = log.refresh();
     }
-    let target = dir.with_extension("salvaged");
-    let _ = salvage(dir, &target, options, progress);
+    let target = at.path.with_extension("salvaged");
+    let _ = format.salvage(at, &target, how);
     let _ = fs::remove_dir_all(&target);
-    if writes {
-        if let Ok(book) = options.open(dir, Mode::Append) {
-            let _ = book.append(1, b"one more");
-            read(&book);
-        }
-        let _ = repair(dir, options, deedbook::Repair::default());
+    let _ = fs::remove_file(&target);
+    if let Ok(log) = format.open(at, Mode::Append, how) {
+        let _ = log.append(1, b"one more");
+        read(&*log);
+    }
+    let _ = format.repair(at, how);
+}
+
+fn read(log: &dyn Log) {
+    for skip in [false, true] {
+        let _ = log.forward(None, None, skip);
+        let _ = log.splits(1 << 20, None, None, skip);
+    }
+    let _ = log.backward(None, None);
+    for ordinal in [0, 1, u64::MAX] {
+        let _ = log.read(ordinal);
     }
 }
 
-fn read(book: &Book) {
-    for on_corrupt in [OnCorrupt::Raise, OnCorrupt::Skip] {
-        if let Ok(mut deeds) = book.cursor(0, None, on_corrupt) {
-            while let Ok(Some(_)) = deeds.next() {}
+/// A log below a directory, its bytes given as a hole with some parts, and a mark or none.
+struct Hostile<'a> {
+    format: &'a dyn Format,
+    name: &'a str,
+    how: How,
+    len: u64,
+    parts: &'a [(u64, &'a [u8])],
+    mark: &'a [u8],
+}
+
+impl Hostile<'_> {
+    /// Handle it, and count what was reserved.
+    fn check(&self, dir: &Path) {
+        let Self { format, name, how, len, parts, mark } = *self;
+        fs::create_dir_all(dir).unwrap();
+        let at = At::disk(format.path_in(dir));
+        let sidecar = format.sidecar(&at.path);
+        fs::create_dir_all(&sidecar).unwrap();
+        sparse(&format.first_file(&at.path), len, parts);
+        if !mark.is_empty() {
+            fs::write(sidecar.join("mark"), mark).unwrap();
+            fs::write(sidecar.join("index"), vec![0xff; 4096]).unwrap();
         }
+        let limit = how.record_bytes_max.unwrap_or(format.framing().limit() as u64);
+        let bound = len.min(limit) + FIXED_BYTES;
+        let peak = peak_of(|| handle(format, &at, how));
+        let what = format!("{}, {name}, {len} bytes", format.name());
+        assert!(peak <= bound, "{what}: {peak} bytes reserved, bound {bound}");
+        fs::remove_dir_all(dir).unwrap();
     }
-    if let Ok(mut deeds) = book.cursor_back(0, None) {
-        while let Ok(Some(_)) = deeds.next() {}
+}
+
+/// Heads, and for a format with one the trailer, that claim so many bytes.
+fn claims(framing: Framing, claimed: u64) -> (Vec<u8>, Vec<u8>) {
+    match framing {
+        Framing::Book => (claimed.to_le_bytes().to_vec(), claimed.to_le_bytes().to_vec()),
+        Framing::Wal => ([&[1; 4][..], &(claimed as u32).to_le_bytes()].concat(), vec![7; 8]),
     }
-    let _ = book.splits(1 << 20, 0, None);
-    let _ = book.read(1);
-    let _ = book.read(u64::MAX);
-    let _ = book.meta();
 }
 
 #[test]
 fn hostile_lengths_never_reserve_more_than_there_is_to_read() {
     let root = tempfile::tempdir().unwrap();
-    let mut checked = 0;
-    let mut check =
-        |name: &str, options: &Options, len: u64, parts: &[(u64, &[u8])], mark: &[u8]| {
-            for writes in [false, true] {
-                checked += 1;
-                let dir = root.path().join(format!("log{checked}"));
-                fs::create_dir_all(dir.join(".deedbook")).unwrap();
-                sparse(&dir.join("book.log"), len, parts);
-                if !mark.is_empty() {
-                    fs::write(dir.join(".deedbook/mark"), mark).unwrap();
-                    fs::write(dir.join(".deedbook/index"), vec![0xff; 4096]).unwrap();
-                }
-                let bound = len.min(options.deed_bytes_max) + FIXED_BYTES;
-                let peak = peak_of(|| handle(&dir, options, writes));
-                assert!(peak <= bound, "{name}, {len} bytes: {peak} bytes reserved, bound {bound}");
-                fs::remove_dir_all(&dir).unwrap();
-            }
-        };
-    let usual = Options::default();
-    let (first, header, good) = (1u64, header(1), deed(b"good"));
-    let lens = [0, 1, 3, 5, 1000, 1 << 20, (1 << 32) - 1, 1 << 32, (1 << 32) + 1, 1 << 40, 1 << 62];
-    let lens = lens.into_iter().chain([u64::MAX - 20, u64::MAX - 19, u64::MAX - 4, u64::MAX]);
-    for claimed in lens {
-        let head = [&claimed.to_le_bytes()[..], &[7; 50]].concat();
-        let trailer = claimed.to_le_bytes();
-        for len in [60, 200, 70_000, 9 << 20] {
-            // As the first deed, behind a good one, and with a trailer that agrees.
-            let at = 16 + good.len() as u64;
-            let end = len - 8;
+    let dir = root.path().join("log");
+    for format in FORMATS {
+        let framing = format.framing();
+        let (header, good) = (framing.file_header(1), framing.encode(9, b"good"));
+        let (start, next) = (header.len() as u64, (header.len() + good.len()) as u64);
+        let usual = Hostile { format, name: "", how: MANUAL, len: 0, parts: &[], mark: &[] };
+        let lens = [0, 1, 3, 5, 1000, 1 << 20, (1 << 32) - 1, 1 << 32, (1 << 32) + 1, 1 << 40];
+        let most = [1 << 62, u64::MAX - 20, u64::MAX - 19, u64::MAX - 4, u64::MAX];
+        let fits = |claimed: &u64| framing == Framing::Book || *claimed < 1 << 32;
+        for claimed in lens.into_iter().chain(most).filter(fits) {
+            let (head, trailer) = claims(framing, claimed);
+            let head = [&head[..], &[7; 50]].concat();
             let name = format!("length {claimed}");
-            check(
-                &name,
-                &usual,
-                len,
-                &[(0, &header), (16, &head[..len.min(58) as usize - 16])],
-                &[],
-            );
-            if len > 100 {
-                check(
-                    &name,
-                    &usual,
-                    len,
-                    &[(0, &header), (16, &good), (at, &head), (end, &trailer)],
-                    &[],
-                );
+            for len in [60, 200, 70_000, 9 << 20] {
+                // As the first record, after a good one, and with a trailer that agrees.
+                let first = &head[..head.len().min((len - start - 2) as usize)];
+                let alone = [(0, &header[..]), (start, first)];
+                Hostile { name: &name, len, parts: &alone, ..usual }.check(&dir);
+                if len > 100 {
+                    let after =
+                        [(0, &header[..]), (start, &good), (next, &head), (len - 8, &trailer)];
+                    Hostile { name: &name, len, parts: &after, ..usual }.check(&dir);
+                }
+            }
+        }
+        // A record that fills the whole file, framed but damaged; within the limit, and beyond it.
+        for limit in [None, Some(1 << 20)] {
+            let how = How { record_bytes_max: limit, ..MANUAL };
+            let len = 48u64 << 20;
+            let around = framing.around() as u64 - if framing == Framing::Book { 4 } else { 0 };
+            let (head, trailer) = claims(framing, len - start - around);
+            let parts = [(0, &header[..]), (start, &head), (len - 8, &trailer)];
+            Hostile { name: "whole file", how, len, parts: &parts, ..usual }.check(&dir);
+        }
+        // A wall of heads: each claims what is left, and none ends where it says.
+        let wall: Vec<u8> = (0..4000u64).flat_map(|i| claims(framing, 70_000 - 17 * i).0).collect();
+        let parts = [(0, &header[..]), (start, &good), (next, &wall)];
+        Hostile { name: "wall of heads", len: 100_000, parts: &parts, ..usual }.check(&dir);
+        // Marks and indexes that ask for the moon.
+        let sum = match framing {
+            Framing::Book => u32::from_le_bytes(*good[good.len() - 12..].first_chunk().unwrap()),
+            Framing::Wal => u32::from_le_bytes(*good.first_chunk().unwrap()),
+        };
+        let parts = [(0, &header[..]), (start, &good), (next, &good)];
+        for number in [1, 1 << 20, 1 << 40, u64::MAX / 24, u64::MAX / 24 + 1, u64::MAX] {
+            for numbers in [
+                [1, 1, 1, next, start],
+                [1, 1, number, next, start],
+                [1, number, number, next, start],
+                [1, 1, 1, number, start],
+                [1, 1, 1, number, number],
+                [number, 1, 1, number, number.wrapping_sub(40)],
+            ] {
+                let mark = mark(numbers, [sum, sum], (number, number));
+                let name = "mark";
+                Hostile { name, len: 300, parts: &parts, mark: &mark, ..usual }.check(&dir);
             }
         }
     }
-    // A deed that fills the whole file, framed but damaged; within the limit, and beyond it.
-    for limit in [usual.deed_bytes_max, 1 << 20] {
-        let options = Options { deed_bytes_max: limit, ..usual.clone() };
-        let len = 48u64 << 20;
-        let claimed = (len - 16 - 20).to_le_bytes();
-        check(
-            "whole file",
-            &options,
-            len,
-            &[(0, &header), (16, &claimed), (len - 8, &claimed)],
-            &[],
-        );
-    }
-    // A wall of heads: each claims what is left, and none ends where it says.
-    let wall: Vec<u8> = (0..4000u64).flat_map(|i| (70_000 - 17 * i).to_le_bytes()).collect();
-    check("wall of heads", &usual, 100_000, &[(0, &header), (16, &good), (41, &wall)], &[]);
-    // Marks and indexes that ask for the moon.
-    let sum = crc32fast::hash(&good[..good.len() - 12]);
-    for number in [1, 1 << 20, 1 << 40, u64::MAX / 24, u64::MAX / 24 + 1, u64::MAX] {
-        let end = 16 + good.len() as u64;
-        for numbers in [
-            [1, first, 1, end, 16],
-            [1, first, number, end, 16],
-            [1, number, number, end, 16],
-            [1, first, 1, number, 16],
-            [1, first, 1, number, number],
-            [number, first, 1, number, number.wrapping_sub(40)],
-        ] {
-            let mark = mark(numbers, [sum, sum], (number, number));
-            check("mark", &usual, 300, &[(0, &header), (16, &good), (41, &good)], &mark);
-        }
-    }
-    assert!(checked > 200);
-
     // Metadata of any size is not read whole.
     let dir = root.path().join("meta");
     Book::create(&dir).unwrap().close().unwrap();

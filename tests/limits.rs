@@ -5,8 +5,6 @@
 
 mod common;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::fs;
 use std::path::Path;
 
@@ -14,43 +12,6 @@ use common::{check, contents, crc32, deed, header, log, memory, read_all, refuse
 use deedbook::book::{Batch, Book, Mode, Options, Recovery, repair};
 use deedbook::storage::{Memory, Storage};
 use deedbook::{Durability, ErrorKind, Verdict};
-
-thread_local! {
-    static LARGEST: Cell<usize> = const { Cell::new(0) };
-}
-
-/// Notes the largest allocation of each thread.
-struct Watching;
-
-// SAFETY: hands everything on to the system's allocator.
-#[allow(unsafe_code)]
-unsafe impl GlobalAlloc for Watching {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        LARGEST.set(LARGEST.get().max(layout.size()));
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        LARGEST.set(LARGEST.get().max(layout.size()));
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.dealloc(at, layout) }
-    }
-
-    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        LARGEST.set(LARGEST.get().max(size));
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.realloc(at, layout, size) }
-    }
-}
-
-#[global_allocator]
-static WATCHING: Watching = Watching;
 
 const BOOK: &str = "/book";
 
@@ -146,85 +107,10 @@ fn the_shortest_deed_has_an_empty_jam_and_a_length_below_four_is_no_deed() {
     }
 }
 
-/// No length makes a reader, a check, a salvage or an opening reserve more than the file has.
 #[test]
-fn lengths_that_lie_reserve_no_memory() {
-    let good = log(1, &[(1, vec![3; 600]), (2, Vec::new())]);
-    let most = 1u64 << 32;
-    let mut lengths = vec![0, 1, 3, 4, 5, 100, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff];
-    lengths.extend([most - 1, most, most + 1, 1 << 40, 1 << 62, 1 << 63, u64::MAX - 20, u64::MAX]);
-    for &len in &lengths {
-        for trailer in [len, 5, u64::MAX] {
-            for behind in [&b""[..], &deed(4, b"intact")] {
-                let bytes = [&good[..], &deed_saying(len, trailer, b"y"), behind].concat();
-                let (_, options) = with_log(&bytes);
-                LARGEST.set(0);
-                let book = options.open(BOOK, Mode::Read).unwrap();
-                let given = contents(&common::read_past_damage(&book));
-                assert_eq!(given[..2], [(1, vec![3; 600]), (2, Vec::new())]);
-                let mut back = book.cursor_back(0, None).unwrap();
-                assert_eq!(back.next().unwrap().unwrap().event, Some(book.last().unwrap()));
-                check(BOOK, &options);
-                common::rescue(Path::new(BOOK), Path::new("/rescued"), &options);
-                drop(options.open(BOOK, Mode::Append));
-                assert!(LARGEST.get() <= 5 << 20, "{len}: reserved {}", LARGEST.get());
-            }
-        }
-    }
-}
-
-#[test]
-fn a_deed_beyond_the_limit_is_refused_and_nothing_is_written() {
-    let (storage, options) = memory();
-    let options = Options { deed_bytes_max: 104, ..options };
-    let book = options.open(BOOK, Mode::Append).unwrap();
-    assert_eq!(book.append(1, &[1; 100]).unwrap(), 1);
-    let error = refused(book.append(1, &[1; 101]), ErrorKind::TooLarge);
-    assert_eq!(error.durable(), Some(deedbook::Durable::No));
-    let mut batch = Batch::new(104);
-    batch.push(1, b"fits").unwrap();
-    refused(batch.push(1, &[1; 101]), ErrorKind::TooLarge);
-    assert_eq!(batch.len(), 1);
-    assert_eq!(book.append_batch(&batch, None, None).unwrap(), 2);
-    book.close().unwrap();
-    assert_eq!(bytes_of(&storage), log(1, &[(1, vec![1; 100]), (1, b"fits".to_vec())]));
-}
-
-/// The batch's own limit was believed: deeds got into the log that its options then call damage.
-#[test]
-fn a_batch_with_a_higher_limit_than_the_book_is_refused() {
-    let (_, options) = memory();
-    let options = Options { deed_bytes_max: 50, ..options };
-    let book = options.open(BOOK, Mode::Append).unwrap();
-    let mut batch = Batch::new(1000);
-    batch.push(1, &[1; 46]).unwrap();
-    assert_eq!(book.append_batch(&batch, None, None).unwrap(), 1);
-    batch.push(1, &[1; 47]).unwrap();
-    refused(book.append_batch(&batch, None, None), ErrorKind::TooLarge);
-    batch.clear();
-    batch.push(1, b"short").unwrap();
-    assert_eq!(book.append_batch(&batch, None, None).unwrap(), 2);
-}
-
-/// Opened with a lower limit than it was written with, a log without a mark lost its last deed:
-/// "length over the limit" was taken for a torn tail and cut.
-#[test]
-fn a_log_with_longer_deeds_than_the_limit_is_refused_not_cut() {
-    let bytes = log(1, &[(1, vec![1; 20]), (2, vec![2; 200])]);
-    let (storage, options) = with_log(&bytes);
-    let low = Options { deed_bytes_max: 100, ..options.clone() };
-    let error = refused(low.open(BOOK, Mode::Append), ErrorKind::Corrupt);
-    assert!(error.message().contains("length 204, limit 100"), "{error}");
-    assert_eq!(bytes_of(&storage), bytes);
-    let (deeds, failed) = read_all(&low.open(BOOK, Mode::Read).unwrap());
-    assert_eq!((deeds.len(), failed.map(|e| e.kind())), (1, Some(ErrorKind::Corrupt)));
-    assert_eq!(options.open(BOOK, Mode::Append).unwrap().last().unwrap(), 2);
-}
-
-#[test]
-fn impossible_limits_are_refused_everywhere() {
+fn limits_below_the_shortest_deed_are_refused_everywhere() {
     let (_, options) = with_log(&log(1, &[(1, b"x".to_vec())]));
-    for deed_bytes_max in [0, 3, (1 << 62) + 1, u64::MAX] {
+    for deed_bytes_max in [0, 3] {
         let options = Options { deed_bytes_max, ..options.clone() };
         refused(options.open(BOOK, Mode::Read), ErrorKind::InvalidArgument);
         refused(

@@ -61,16 +61,10 @@ fn nested() -> Vec<Event> {
     vec![event_of(1, 30), event_of(2, 30), (5, jam), event_of(4, 30), event_of(5, 30)]
 }
 
+/// A deed that readers give and that is none of the log's. A salvage copies them, as uncertain.
 fn surfaced(events: &[Event], options: &Options) -> Option<Event> {
     let book = options.open(BOOK, Mode::Read).unwrap();
-    let mut given = contents(&read_past_damage(&book));
-    let report = rescue(Path::new(BOOK), Path::new("/rescued"), options);
-    let copy = options.open("/rescued", Mode::Read).unwrap();
-    // What may lie inside a damaged deed is copied, and marked.
-    for run in report.runs.iter().filter(|run| run.proved) {
-        let deeds = copy.iter(run.ordinal, Some(run.ordinal + run.records)).unwrap();
-        given.extend(contents(&deeds.map(Result::unwrap).collect::<Vec<_>>()));
-    }
+    let given = contents(&read_past_damage(&book));
     assert!(check(BOOK, options).records <= events.len() as u64);
     given.into_iter().find(|deed| !events.contains(deed))
 }
@@ -85,6 +79,7 @@ fn deeds_inside_a_torn_deed_never_surface_above_the_mark() {
         let bytes = &files[Path::new(LOG)][..cut as usize];
         let (storage, options) = with_log(&files, bytes);
         assert_eq!(surfaced(&events, &options), None, "cut at {cut}");
+        assert_eq!(rescue(Path::new(BOOK), Path::new("/rescued"), &options).records, 2);
         let report = check(BOOK, &options);
         assert_eq!(
             (report.records, report.verdict == Verdict::Corrupt),

@@ -92,7 +92,14 @@ fn repair_beside_a_writer_changes_nothing() {
     fs::write(dir.path().join("book.log"), torn).unwrap();
     let names = || fs::read_dir(dir.path()).unwrap().count();
     let before = names();
-    refused(repair(dir.path(), &options, deedbook::Repair::default()), ErrorKind::Locked);
+    refused(
+        repair(
+            dir.path(),
+            &options,
+            deedbook::Repair { force: true, accept_loss: true, dry_run: false },
+        ),
+        ErrorKind::Locked,
+    );
     assert_eq!(names(), before);
 }
 

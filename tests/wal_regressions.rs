@@ -261,15 +261,6 @@ fn a_file_that_never_was_a_log_is_refused_and_kept() {
         }
         assert_eq!(std::fs::read(&path).unwrap(), bytes);
     }
-    // So is what a crash leaves of a first record, where nothing beside it says that it is one.
-    let record = [&[1, 2, 3, 4, 100, 0, 0, 0][..], &[5; 100]].concat();
-    for (len, blank) in [(5, 0), (60, 0), (108, 0), (108, 4000)] {
-        let path = dir.path().join(format!("torn-{len}-{blank}"));
-        let bytes = [&record[..len], &vec![0; blank]].concat();
-        std::fs::write(&path, &bytes).unwrap();
-        assert_eq!(Wal::append_to(&path).unwrap_err().kind(), ErrorKind::NotALog);
-        assert_eq!(std::fs::read(&path).unwrap(), bytes);
-    }
 }
 
 /// Found on the command line: a single file was gone, what lay beside it was not, and opening for

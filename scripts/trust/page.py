@@ -188,9 +188,10 @@ def missing_tests(root: Path) -> list[str]:
             there = name in (root / "examples" / "power").joinpath("main.rs").read_text()
         else:
             target, name = test.split("::")
-            files = root.glob("src/**/*.rs") if target == "lib" else [root / f"tests/{target}.rs"]
+            places = ["src/**/*.rs"] if target == "lib" else [f"tests/{target}.rs", f"tests/{target}/*.rs"]
             pattern = re.compile(rf"\bfn {name}\(")
-            there = any(file.exists() and pattern.search(file.read_text()) for file in files)
+            files = (file for place in places for file in root.glob(place))
+            there = any(pattern.search(file.read_text()) for file in files)
         if not there:
             missing.append(test)
     return missing

@@ -32,7 +32,7 @@ def parts() -> dict[str, list[str]]:
     return {
         "crash": [*CARGO, "--test", "crash"],
         "faults": [*CARGO, "--test", "faults", "--test", "allocation"],
-        "damage": [*CARGO, "--test", "damage", "--test", "recovery", "--test", "properties"],
+        "damage": [*CARGO, "--test", "answers", "--test", "log", "--test", "recovery"],
         "wal": [*CARGO, "--test", "wal_crash", "--test", "wal_faults", "--test", "wal_regressions"],
         "kill": [*CARGO, "--test", "processes"],
         "power": ["scripts/power.sh"],

@@ -12,8 +12,8 @@ from wal_bugs import WAL_BUGS
 
 CRASH = [("crash", "")]
 FAULTS = [("faults", "")]
-DAMAGE = [("damage", ""), ("recovery", "")]
-FILES = [("files", ""), ("live", "")]
+DAMAGE = [("answers", ""), ("recovery", "")]
+FILES = [("log", "places"), ("log", "live")]
 
 WRITER = "src/book/writer.rs"
 SYNC = "src/book/sync.rs"
@@ -229,7 +229,7 @@ BUGS = [
         RECOVER,
         "        let agrees = frame.crc == mark.last_sum && scanner.position() == mark.end;",
         "        let agrees = scanner.position() == mark.end;",
-        [("recovery", ""), ("properties", ""), ("fuzz_corpus", "")],
+        [("recovery", ""), ("log", "properties"), ("fuzz_corpus", "")],
     ),
     Bug(
         "a foreign mark is taken for the log's own",
@@ -309,7 +309,7 @@ BUGS = [
         "src/book/mod.rs",
         "        self.born != fork_generation()\n",
         "        self.born == u64::MAX && fork_generation() == 0\n",
-        [("live", "")],
+        [("log", "live")],
     ),
     Bug(
         "a forked child frees its parent's lock",
@@ -317,7 +317,7 @@ BUGS = [
         DISK,
         "        if self.key.0 != fork_generation() {",
         "        if self.key.0 == u64::MAX {",
-        [("live", "")],
+        [("log", "live")],
     ),
     Bug(
         "symbolic links are followed",
@@ -325,7 +325,7 @@ BUGS = [
         DISK,
         "libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC",
         "libc::O_NONBLOCK | libc::O_CLOEXEC",
-        [("files", "")],
+        [("log", "places")],
     ),
     Bug(
         "opening a FIFO hangs",
@@ -333,7 +333,7 @@ BUGS = [
         DISK,
         "libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC",
         "libc::O_NOFOLLOW | libc::O_CLOEXEC",
-        [("files", "")],
+        [("log", "places")],
     ),
     Bug(
         "a cut file kills its writer",
@@ -341,7 +341,7 @@ BUGS = [
         "src/storage/mapped_writes.rs",
         "        install_handler();\n",
         "",
-        [("lib", "map"), ("live", "")],
+        [("lib", "map"), ("log", "live")],
     ),
     Bug(
         "a replaced log is synced and acknowledged",
@@ -349,7 +349,7 @@ BUGS = [
         SYNC,
         "        match self.file.is_unlinked()? {",
         "        match false {",
-        [("live", "")],
+        [("log", "live")],
     ),
     Bug(
         "gaps in the event numbers are accepted",

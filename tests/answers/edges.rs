@@ -1,0 +1,176 @@
+//! Wrong answers at the edges: F10 to F22 of what was found from outside. Each test opens with its story.
+
+use std::path::{Path, PathBuf};
+
+use arrow_array::{Array, UInt64Array};
+use deedbook::book::{Batches, Book, Column};
+use deedbook::storage::{Memory, Storage};
+use deedbook::wal::Wal;
+use deedbook::{ErrorKind, Mode};
+
+use crate::FORMATS;
+use crate::book::{BookFormat, options};
+use crate::common::write_file;
+use crate::framing::Framing;
+use crate::specimen::{Beside, DIR, Specimen};
+use crate::subject::{At, Format, How, MANUAL, refused};
+use crate::views::{broken, plain, ways};
+
+/// F10. Read backwards, a write-ahead log gave a record out of a damaged record's payload before it
+/// raised; a Book that was cut inside such a deed gave one out of it when passing over damage.
+#[test]
+fn a_record_inside_a_damaged_one_is_not_given_backwards_either() {
+    for format in FORMATS {
+        let inner = format.framing().encode(7, b"inner");
+        let mut events = plain(2, 30);
+        events.push((5, [&b"before"[..], &inner, &inner, b"after"].concat()));
+        events.extend(plain(4, 33));
+        for beside in [Beside::Nothing, Beside::Open(7), Beside::Closed(7)] {
+            let (specimen, _, at) = broken(format, &events, beside, |specimen, space| {
+                space[specimen.edges[2] + format.framing().head() + 2] ^= 1;
+            });
+            let back = format.read(&at).unwrap().backward(None, None);
+            let places: Vec<_> = back.records.iter().map(|record| record.offset as usize).collect();
+            let expected: Vec<_> = (3..7).rev().map(|i| specimen.edges[i]).collect();
+            assert_eq!(places, expected, "{}, {beside:?}", format.name());
+            let error = back.error.expect("damage is raised");
+            assert_eq!(error.kind(), ErrorKind::Corrupt, "{}: {error}", format.name());
+        }
+        let cut = |specimen: &Specimen<'_>| {
+            specimen.edges[2] + format.framing().head() + 6 + inner.len() + 3
+        };
+        let (specimen, _, at) = broken(format, &events, Beside::Nothing, |specimen, space| {
+            space.truncate(cut(specimen));
+        });
+        for (way, walk) in ways(format, &at) {
+            let places: Vec<_> = walk.records.iter().map(|record| record.offset as usize).collect();
+            assert_eq!(places, specimen.edges[..2], "{}, {way}", format.name());
+        }
+    }
+}
+
+/// F11. `Wal::open` of a Book said "lost records" and "remove .deedbook".
+#[test]
+fn a_log_of_another_format_is_called_by_its_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let (book, wal) = (dir.path().join("book"), dir.path().join("wal"));
+    let created = Book::create(&book).unwrap();
+    created.append(1, b"x").unwrap();
+    created.close().unwrap();
+    let created = Wal::create(&wal).unwrap();
+    created.commit(b"x").unwrap();
+    created.close().unwrap();
+    for error in [Wal::open(&book).unwrap_err(), Wal::append_to(&book).unwrap_err()] {
+        assert_eq!(error.kind(), ErrorKind::NotALog, "{error}");
+        assert!(error.message().contains("book"), "{error}");
+    }
+    for error in [Book::open(&wal).unwrap_err(), Book::append_to(&wal).unwrap_err()] {
+        assert_eq!(error.kind(), ErrorKind::NotALog, "{error}");
+        assert!(error.message().contains("wal"), "{error}");
+    }
+}
+
+/// F12. Opened with a lower limit than it was written with, a sound log had "lost acknowledged
+/// records".
+#[test]
+fn a_lower_limit_does_not_make_a_log_lose_records() {
+    for format in FORMATS {
+        let specimen = Specimen::new(format, &plain(4, 200), Beside::Closed(4));
+        let memory = specimen.files.restore();
+        let at = At::memory(&memory, specimen.path());
+        let low = How { record_bytes_max: Some(100), ..MANUAL };
+        for mode in [Mode::Append, Mode::Read] {
+            match format.open(&at, mode, low) {
+                Ok(log) => {
+                    let walk = log.forward(None, None, false);
+                    let kind = walk.error.map(|error| error.kind());
+                    assert!(matches!(kind, None | Some(ErrorKind::Corrupt)), "{kind:?}");
+                    assert!(kind.is_some() || walk.records.len() == 4);
+                }
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::Corrupt, "{}: {error}", format.name());
+                    assert!(error.message().contains("limit 10"), "{error}");
+                }
+            }
+        }
+        assert_eq!(format.read(&at).unwrap().forward(None, None, false).records.len(), 4);
+    }
+}
+
+/// F12. An error about lost records did not say what to do when an older copy had been restored on
+/// purpose.
+#[test]
+fn lost_records_say_what_to_do_after_a_restored_backup() {
+    for format in FORMATS {
+        let (_, _, at) = broken(format, &plain(6, 30), Beside::Closed(6), |specimen, space| {
+            space.truncate(specimen.edges[3]);
+        });
+        let error = refused(format.open(&at, Mode::Append, MANUAL), ErrorKind::LostRecords);
+        let text = error.to_string();
+        assert!(text.contains("backup") && text.contains(".deedbook"), "{}", text);
+    }
+}
+
+/// F15. Event numbers from 2^63 on were negative in an Arrow column.
+#[test]
+fn event_numbers_beyond_two_to_the_63_are_right_in_arrow() {
+    let memory = Memory::new();
+    memory.create_dir(Path::new("/")).unwrap();
+    let at = At::memory(&memory, DIR);
+    let first = (1 << 63) - 1;
+    let with = deedbook::book::Options { epoch: Some(first - 1), ..options(&at, MANUAL) };
+    let log = with.open(DIR, Mode::Create).unwrap();
+    (0..4).for_each(|i| assert!(log.append(i, b"x").is_ok()));
+    let cursor = log.cursor(0, None, deedbook::book::OnCorrupt::Raise).unwrap();
+    let mut given = Vec::new();
+    for batch in Batches::new(cursor, vec![Column::Event, Column::Jam], 10, 1 << 20) {
+        // An error would do, too.
+        let Ok(batch) = batch else { return };
+        let numbers = batch.column(0).as_any().downcast_ref::<UInt64Array>();
+        let numbers = numbers.expect("unsigned, or 2^63 has no place");
+        given.extend(numbers.values().iter().copied());
+    }
+    assert_eq!(given, (first..first + 4).collect::<Vec<_>>());
+}
+
+/// F17. A path that holds a zero byte was "not a log".
+#[test]
+fn a_path_with_a_zero_byte_is_an_invalid_argument() {
+    let path = PathBuf::from("/tmp/a\0b");
+    refused(Book::open(&path), ErrorKind::InvalidArgument);
+    refused(Wal::open(&path), ErrorKind::InvalidArgument);
+}
+
+/// F21. `verify` failed, where it should have told what is wrong: numbers that pass 2^64, and a log
+/// known by its sidecar in which nothing is intact.
+#[test]
+fn verify_tells_of_what_it_cannot_read() {
+    let framing = Framing::Book;
+    let mut bytes = framing.file_header(u64::MAX);
+    (0..2).for_each(|i| bytes.extend(framing.encode(i, b"x")));
+    let memory = Memory::new();
+    memory.create_dir(Path::new(DIR)).unwrap();
+    write_file(&memory, &Path::new(DIR).join("book.log"), &bytes);
+    let report = BookFormat.verify(&At::memory(&memory, DIR), MANUAL).unwrap();
+    assert_eq!((report.verdict, report.ok), ("corrupt", false));
+    for format in FORMATS {
+        let (_, _, at) = broken(format, &plain(4, 40), Beside::Closed(4), |specimen, space| {
+            space[specimen.edges[0]..].fill(0xa5);
+        });
+        let report = format.verify(&at, MANUAL).unwrap();
+        let found = (report.verdict, report.records, report.lost_acknowledged);
+        assert_eq!(found, ("corrupt", 0, true), "{}", format.name());
+    }
+}
+
+/// F22. Dropping a prefix with force left consumers below the head.
+#[test]
+fn a_prefix_dropped_with_force_leaves_no_consumer_below_the_head() {
+    let dir = tempfile::tempdir().unwrap();
+    let wal = Wal::create(dir.path().join("log")).unwrap();
+    let lsns: Vec<_> = (0..10).map(|i| wal.append(&[i; 40]).unwrap()).collect();
+    wal.sync().unwrap();
+    wal.set_consumer("slow", lsns[2]).unwrap();
+    wal.truncate_before_all(lsns[6]).unwrap();
+    assert!(wal.consumers().unwrap()["slow"] >= lsns[6]);
+}

@@ -1,0 +1,159 @@
+//! The byte layouts of `FORMAT.md` once more, without a line of the crate.
+
+/// How records are framed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// Length 8, tag 4, payload, CRC-32 4, length 8; the length counts tag and payload.
+    Book,
+    /// CRC-32C 4, length 4, payload.
+    Wal,
+}
+
+/// What stands at some byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parsed {
+    /// A record of so many bytes whose checksum holds.
+    Intact(usize),
+    /// Something else. Its head may claim so many bytes for the whole record; `agrees`: and a
+    /// trailer at their end says the same.
+    Bad { claim: Option<usize>, agrees: bool },
+}
+
+impl Framing {
+    /// Byte of the first record.
+    pub fn start(self) -> usize {
+        match self {
+            Self::Book => 16,
+            Self::Wal => 0,
+        }
+    }
+
+    /// Bytes of a record around its payload.
+    pub fn around(self) -> usize {
+        match self {
+            Self::Book => 24,
+            Self::Wal => 8,
+        }
+    }
+
+    /// Bytes of a record before its payload.
+    pub fn head(self) -> usize {
+        match self {
+            Self::Book => 12,
+            Self::Wal => 8,
+        }
+    }
+
+    /// Bytes of the length, in the record's head.
+    pub fn length(self) -> std::ops::Range<usize> {
+        match self {
+            Self::Book => 0..8,
+            Self::Wal => 4..8,
+        }
+    }
+
+    /// The limit of a payload that nothing else is said of.
+    pub fn limit(self) -> usize {
+        match self {
+            Self::Book => (1 << 32) - 4,
+            Self::Wal => 64 << 20,
+        }
+    }
+
+    /// What stands before the first record of a log that begins with record `first`.
+    pub fn file_header(self, first: u64) -> Vec<u8> {
+        match self {
+            Self::Book => [&b"KOOB\x01\0\0\0"[..], &first.to_le_bytes()].concat(),
+            Self::Wal => Vec::new(),
+        }
+    }
+
+    pub fn encode(self, tag: u32, payload: &[u8]) -> Vec<u8> {
+        match self {
+            Self::Book => {
+                let len = (payload.len() as u64 + 4).to_le_bytes();
+                let body = [&len[..], &tag.to_le_bytes(), payload].concat();
+                let sum = crc32(&body).to_le_bytes();
+                [&body[..], &sum, &len].concat()
+            }
+            Self::Wal => {
+                let len = (payload.len() as u32).to_le_bytes();
+                let body = [&len[..], payload].concat();
+                [&crc32c(&body).to_le_bytes()[..], &body].concat()
+            }
+        }
+    }
+
+    pub fn parse(self, bytes: &[u8], at: usize, limit: usize) -> Parsed {
+        const BAD: Parsed = Parsed::Bad { claim: None, agrees: false };
+        let Some(whole) = self.claimed(bytes, at, limit) else { return BAD };
+        let bad = |agrees| Parsed::Bad { claim: Some(whole), agrees };
+        let Some(record) = bytes.get(at..).and_then(|rest| rest.get(..whole)) else {
+            return bad(false);
+        };
+        match self {
+            Self::Book if record[whole - 8..] != record[..8] => bad(false),
+            Self::Book => {
+                let (body, sum) = record[..whole - 8].split_at(whole - 12);
+                if sum == crc32(body).to_le_bytes() { Parsed::Intact(whole) } else { bad(true) }
+            }
+            Self::Wal if record[..4] != crc32c(&record[4..]).to_le_bytes() => bad(false),
+            Self::Wal => Parsed::Intact(whole),
+        }
+    }
+
+    /// Size of the record at `at` by its head alone, if that is a possible one.
+    fn claimed(self, bytes: &[u8], at: usize, limit: usize) -> Option<usize> {
+        let head = bytes.get(at..)?;
+        let payload = match self {
+            Self::Book => u64::from_le_bytes(*head.first_chunk()?).checked_sub(4)?,
+            // A header of zeros was never written.
+            Self::Wal if head.get(..8)? == [0; 8] => return None,
+            Self::Wal => u32::from_le_bytes(*head.get(4..)?.first_chunk()?).into(),
+        };
+        let payload = usize::try_from(payload).ok().filter(|&payload| payload <= limit)?;
+        Some(payload + self.around())
+    }
+
+    /// Where the record that ends at `end` begins, by what stands before `end` alone.
+    pub fn start_by_trailer(self, bytes: &[u8], end: usize) -> Option<usize> {
+        if self == Self::Wal || end > bytes.len() {
+            return None;
+        }
+        let len = u64::from_le_bytes(*bytes.get(end.checked_sub(8)?..)?.first_chunk()?);
+        let whole = usize::try_from(len).ok().filter(|&len| len >= 4)?.checked_add(20)?;
+        end.checked_sub(whole)
+    }
+}
+
+const fn table(polynomial: u32) -> [u32; 256] {
+    let (mut table, mut i) = ([0; 256], 0);
+    while i < 256 {
+        let (mut sum, mut bit) = (i as u32, 0);
+        while bit < 8 {
+            sum = (sum >> 1) ^ (polynomial & (sum & 1).wrapping_neg());
+            bit += 1;
+        }
+        table[i] = sum;
+        i += 1;
+    }
+    table
+}
+
+fn checksum(table: &[u32; 256], bytes: &[u8]) -> u32 {
+    !bytes
+        .iter()
+        .fold(!0, |sum: u32, byte| (sum >> 8) ^ table[((sum ^ u32::from(*byte)) & 0xff) as usize])
+}
+
+/// CRC-32 as of zlib.
+pub fn crc32(bytes: &[u8]) -> u32 {
+    const TABLE: [u32; 256] = table(0xEDB8_8320);
+    checksum(&TABLE, bytes)
+}
+
+/// CRC-32C.
+pub fn crc32c(bytes: &[u8]) -> u32 {
+    const TABLE: [u32; 256] = table(0x82F6_3B78);
+    checksum(&TABLE, bytes)
+}

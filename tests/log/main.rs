@@ -1,0 +1,47 @@
+//! What every log format promises, by tests that run for each of them.
+
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+#![allow(clippy::print_stdout, clippy::print_stderr, dead_code)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod book;
+mod framing;
+mod large;
+mod limits;
+#[cfg(unix)]
+mod live;
+mod oracle;
+#[cfg(unix)]
+mod places;
+mod properties;
+mod specimen;
+mod subject;
+mod views;
+mod wal;
+
+/// Every format that the suites run for.
+const FORMATS: [&dyn subject::Format; 3] = [&book::BookFormat, &wal::SINGLE, &wal::TINY];
+/// The same for logs of many megabytes.
+const LARGE: [&dyn subject::Format; 3] = [&book::BookFormat, &wal::SINGLE, &wal::SEGMENTS];
+
+/// One of them by its name.
+fn format_named(name: &str) -> &'static dyn subject::Format {
+    LARGE.into_iter().find(|format| format.name() == name).expect("a format of these suites")
+}
+
+/// This binary once more, in a role that a test gave it: `ROLE:FORMAT`.
+#[test]
+#[cfg(unix)]
+fn child() {
+    let Some((role, path)) = common::role() else { return };
+    let (role, name) = role.split_once(':').unwrap();
+    let (format, at) = (format_named(name), subject::At::disk(path));
+    match role {
+        "fork" => live::fork(format, &at),
+        "try" => live::attempt(format, &at),
+        "hold" => places::hold(format, &at),
+        _ => unreachable!("{role}"),
+    }
+}

@@ -1,0 +1,229 @@
+//! A log format as the suites see it, on any file system: what it can do, and every way to read it.
+//!
+//! A further format plugs in with one implementation of [`Format`] and [`Log`]; see `book.rs` and
+//! `wal.rs`. Nothing else in this directory knows a format's types.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use deedbook::storage::{Disk, Memory, Storage};
+use deedbook::{Damage, Durability, Error, ErrorKind, Mode, Recovery, Result};
+
+use crate::framing::Framing;
+
+/// One record as read.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Record {
+    /// Its number, or its position in a log that has no numbers; `None` where it is not known.
+    pub ordinal: Option<u64>,
+    /// The byte at which it begins.
+    pub offset: u64,
+    /// A number stored beside the payload; 0 in a format without one.
+    pub tag: u32,
+    pub bytes: Vec<u8>,
+}
+
+impl std::fmt::Debug for Record {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let number = self.ordinal.map_or("?".into(), |ordinal| ordinal.to_string());
+        write!(f, "#{number} at {} ({} bytes)", self.offset, self.bytes.len())
+    }
+}
+
+/// Tag and payload.
+pub type Event = (u32, Vec<u8>);
+
+/// What one way of reading gave.
+#[derive(Debug, Default)]
+pub struct Walk {
+    pub records: Vec<Record>,
+    /// The stretches passed over.
+    pub damages: Vec<Damage>,
+    /// What ended it.
+    pub error: Option<Error>,
+}
+
+impl Walk {
+    pub fn failed(error: Error) -> Self {
+        Self { error: Some(error), ..Self::default() }
+    }
+
+    pub fn events(&self) -> Vec<Event> {
+        self.records.iter().map(|record| (record.tag, record.bytes.clone())).collect()
+    }
+}
+
+/// What opening for write did.
+#[derive(Debug)]
+pub struct Opened {
+    pub verdict: &'static str,
+    pub cut_bytes: u64,
+    pub saved_to: Option<PathBuf>,
+}
+
+/// What a full check found.
+#[derive(Debug)]
+pub struct Checked {
+    pub verdict: &'static str,
+    pub records: u64,
+    pub valid_end: u64,
+    pub lost_acknowledged: bool,
+    pub ok: bool,
+    pub damages: Vec<Damage>,
+}
+
+/// One run of a salvage: where its first record lay, how many there are, whether they are proved to
+/// be the log's (`None`: the report does not say).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    pub offset: u64,
+    pub records: u64,
+    pub proved: Option<bool>,
+}
+
+#[derive(Debug)]
+pub struct Salvaged {
+    pub records: u64,
+    pub runs: Vec<Run>,
+    pub damages: Vec<Damage>,
+}
+
+#[derive(Debug)]
+pub struct Repaired {
+    pub valid_end: u64,
+    pub cut_bytes: u64,
+    pub saved_to: Option<PathBuf>,
+}
+
+/// How a log is opened.
+#[derive(Clone, Copy, Debug)]
+pub struct How {
+    pub durability: Durability,
+    pub recovery: Recovery,
+    pub record_bytes_max: Option<u64>,
+}
+
+pub const MANUAL: How =
+    How { durability: Durability::Manual, recovery: Recovery::Valid, record_bytes_max: None };
+
+/// Where a log lies.
+#[derive(Clone, Debug)]
+pub struct At {
+    pub storage: Arc<dyn Storage>,
+    pub path: PathBuf,
+}
+
+impl At {
+    pub fn memory(memory: &Memory, path: impl Into<PathBuf>) -> Self {
+        Self { storage: Arc::new(memory.clone()), path: path.into() }
+    }
+
+    pub fn disk(path: impl Into<PathBuf>) -> Self {
+        Self { storage: Arc::new(Disk), path: path.into() }
+    }
+
+    pub fn other(&self, path: impl Into<PathBuf>) -> Self {
+        Self { storage: self.storage.clone(), path: path.into() }
+    }
+}
+
+/// A log format.
+pub trait Format: Sync {
+    fn name(&self) -> &'static str;
+    fn framing(&self) -> Framing;
+    /// Where the log lies below a directory.
+    fn path_in(&self, dir: &Path) -> PathBuf {
+        dir.to_path_buf()
+    }
+    fn segment_bytes(&self) -> Option<u64> {
+        None
+    }
+    /// The number of the first record of a new log.
+    fn first_ordinal(&self) -> u64;
+    fn ordinal_after(&self, ordinal: u64, payload_len: usize) -> u64;
+    fn open(&self, at: &At, mode: Mode, how: How) -> Result<Box<dyn Log>>;
+    fn verify(&self, at: &At, how: How) -> Result<Checked>;
+    fn salvage(&self, at: &At, to: &Path, how: How) -> Result<Salvaged>;
+    fn repair(&self, at: &At, how: How) -> Result<Repaired>;
+
+    fn create(&self, at: &At, events: &[Event]) -> Box<dyn Log> {
+        let log = self.open(at, Mode::Create, MANUAL).unwrap();
+        for (tag, bytes) in events {
+            log.append(*tag, bytes).unwrap();
+        }
+        log
+    }
+
+    fn read(&self, at: &At) -> Result<Box<dyn Log>> {
+        self.open(at, Mode::Read, MANUAL)
+    }
+
+    /// The file that holds the log's first byte, below the log's path.
+    fn first_file(&self, path: &Path) -> PathBuf;
+
+    /// What lies beside a log.
+    fn sidecar(&self, path: &Path) -> PathBuf {
+        path.join(".deedbook")
+    }
+}
+
+/// An open log.
+pub trait Log: Send + Sync {
+    /// Returns the ordinal.
+    fn append(&self, tag: u32, bytes: &[u8]) -> Result<u64>;
+    fn append_batch(&self, events: &[Event]) -> Result<u64>;
+    fn commit(&self, tag: u32, bytes: &[u8]) -> Result<u64>;
+    fn sync(&self) -> Result<()>;
+    fn close(&self) -> Result<()>;
+    fn len(&self) -> Result<u64>;
+    /// Byte after the last record.
+    fn end(&self) -> Result<u64>;
+    fn refresh(&self) -> Result<()>;
+    /// The ordinal after the last record that is known to be durable.
+    fn durable(&self) -> Result<Option<u64>>;
+    fn recovery(&self) -> Opened;
+    fn read(&self, ordinal: u64) -> Result<Vec<u8>>;
+    /// Records `from..to`, by ordinal.
+    fn forward(&self, from: Option<u64>, to: Option<u64>, skip: bool) -> Walk;
+    /// The same, the last one first.
+    fn backward(&self, from: Option<u64>, to: Option<u64>) -> Walk;
+    /// Each part, read without the handle.
+    fn splits(
+        &self,
+        bytes: u64,
+        from: Option<u64>,
+        to: Option<u64>,
+        skip: bool,
+    ) -> Result<Vec<Walk>>;
+    fn arrow(&self, skip: bool) -> Walk;
+    /// What a follower gives without waiting.
+    fn follow(&self) -> Walk;
+    fn duplicate(&self) -> Box<dyn Log>;
+}
+
+/// Read with `step` until it ends or fails.
+pub fn walk(mut step: impl FnMut() -> Result<Option<Record>>) -> Walk {
+    let mut walk = Walk::default();
+    loop {
+        match step() {
+            Ok(Some(record)) => walk.records.push(record),
+            Ok(None) => return walk,
+            Err(error) => {
+                walk.error = Some(error);
+                return walk;
+            }
+        }
+    }
+}
+
+/// Whether a damage's next intact record is proved to be the log's; `None`: it does not say.
+pub fn next_proved(_damage: &Damage) -> Option<bool> {
+    None
+}
+
+#[track_caller]
+pub fn refused<T>(result: Result<T>, kind: ErrorKind) -> Error {
+    let error = result.err().expect("should have been refused");
+    assert_eq!(error.kind(), kind, "{error}");
+    error
+}
