@@ -88,7 +88,7 @@ pub fn detect_other_layouts(file: &dyn File, log: &Path, findings: &Findings) ->
 pub fn lost_file(log: &Path, what: &str, mark: &Mark) -> Error {
     let message = format!(
         "lost acknowledged records: {what}, {} deeds up to byte {} were acknowledged; if the log \
-         was removed on purpose, or an older copy restored, remove .deedbook beside it",
+         was removed on purpose, or a backup restored, remove .deedbook beside it",
         mark.records, mark.end
     );
     Error::new(ErrorKind::LostRecords, message).of(FORMAT).at(log).offset_at(0)

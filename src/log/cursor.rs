@@ -52,6 +52,10 @@ pub struct Cursor<F: Format> {
     /// Take what may lie inside damaged records, too.
     rescue: bool,
     damages: Vec<Damage>,
+    /// Whether the records since the last damage are proved.
+    proved: bool,
+    /// Where the damaged record ends that a rescue reads inside, and the number of the next one.
+    resume: Option<(u64, Option<u64>)>,
     /// Damage that no record of the range shows, to be reported at its end.
     trailing: Option<Damage>,
     finished: bool,
@@ -70,6 +74,8 @@ impl<F: Format> Cursor<F> {
             on_corrupt,
             rescue: false,
             damages: Vec::new(),
+            proved: true,
+            resume: None,
             trailing: None,
             finished: false,
             log: None,
@@ -122,7 +128,7 @@ impl<F: Format> Cursor<F> {
     /// Whether the records given since the last damage are proved to be records of the log; else
     /// they may lie inside a damaged record's payload.
     pub fn is_proved(&self) -> bool {
-        self.damages.last().is_none_or(|damage| damage.next_intact.is_none() || damage.next_proved)
+        self.proved
     }
 
     /// Whether the next record lies in memory already, so that [`Cursor::next`] will not read.
@@ -168,6 +174,20 @@ impl<F: Format> Cursor<F> {
         Ok(())
     }
 
+    /// Pass over the records that begin before byte `start`, and forget damage that lies before it.
+    pub(crate) fn skip_to_offset(&mut self, start: u64) -> Result<()> {
+        while self.scanner.position() < start {
+            let Some((ordinal, offset, _)) = self.advance()? else { break };
+            if offset >= start {
+                self.scanner.seek(offset);
+                self.ordinal = ordinal;
+                break;
+            }
+        }
+        self.damages.retain(|damage| damage.end > start);
+        Ok(())
+    }
+
     /// Step to the next record: its number, byte and frame. [`Cursor::bytes`] gives its bytes.
     #[inline]
     pub(crate) fn advance(&mut self) -> Result<Option<Stepped<F>>> {
@@ -189,6 +209,9 @@ impl<F: Format> Cursor<F> {
                 self.finished = true;
                 return Ok(None);
             }
+            if self.resume.is_some_and(|(end, _)| self.scanner.position() >= end) {
+                self.resume();
+            }
             let scanned = self.scanner.next(&*self.source.file).map_err(|e| self.read_error(e))?;
             match scanned {
                 Scanned::Record { offset, frame } => {
@@ -196,17 +219,7 @@ impl<F: Format> Cursor<F> {
                     self.ordinal = ordinal.and_then(|ordinal| ordinal.checked_add(1));
                     return Ok(Some((ordinal, offset, frame)));
                 }
-                Scanned::End => {
-                    self.finished = true;
-                    return match (self.trailing.take(), self.on_corrupt) {
-                        (None, _) => Ok(None),
-                        (Some(damage), OnCorrupt::Raise) => Err(self.corrupt(&damage)),
-                        (Some(damage), OnCorrupt::Skip) => {
-                            self.damages.push(damage);
-                            Ok(None)
-                        }
-                    };
-                }
+                Scanned::End => return self.finish(),
                 Scanned::Stop { offset, why } => self.pass_over(offset, &why)?,
             }
         }
@@ -232,20 +245,53 @@ impl<F: Format> Cursor<F> {
             });
             return Err(self.corrupt(&damage));
         }
+        if self.resume.is_some() && found.next.is_none() {
+            // Nothing more inside the damaged record.
+            self.resume();
+            return Ok(());
+        }
         self.damages.extend(found.damage);
+        self.resume = found.after.or(self.resume);
         match found.next {
             Some((next, ordinal)) => {
+                let proved = |damage: &Damage| damage.next_intact.is_none() || damage.next_proved;
+                self.proved = self.resume.is_none() && self.damages.last().is_none_or(proved);
                 self.scanner.seek(next);
                 self.ordinal = ordinal;
             }
-            None => self.finished = true,
+            None => {
+                self.finish()?;
+            }
         }
         Ok(())
     }
 
+    /// Go on after the damaged record that a rescue read inside.
+    fn resume(&mut self) {
+        if let Some((end, ordinal)) = self.resume.take() {
+            self.scanner.seek(end);
+            self.ordinal = ordinal;
+            self.proved = true;
+        }
+    }
+
+    /// At the end of the range, report the damage that no record showed.
+    fn finish(&mut self) -> Result<Option<Stepped<F>>> {
+        self.finished = true;
+        let shown = |damage: &Damage| self.damages.iter().any(|seen| seen.offset == damage.offset);
+        match self.trailing.take().filter(|damage| !shown(damage)) {
+            None => Ok(None),
+            Some(damage) if self.on_corrupt == OnCorrupt::Raise => Err(self.corrupt(&damage)),
+            Some(damage) => {
+                self.damages.push(damage);
+                Ok(None)
+            }
+        }
+    }
+
     fn resync(&self, at: u64, why: &Stop, name: &str) -> std::io::Result<Resync> {
         let Source { file, format, framing, evidence, .. } = &self.source;
-        let (file, end) = (&**file, self.scanner.end());
+        let (file, end) = (&**file, self.resume.map_or(self.scanner.end(), |(end, _)| end));
         let beyond_limit = format.is_beyond_limit(file, at, Some(why), end)?;
         let (framing, ordinal, rescue) = (*framing, self.ordinal, self.rescue);
         let stretch = Stretch { file, framing, at, end, ordinal, rescue };

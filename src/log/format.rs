@@ -198,6 +198,9 @@ pub trait Format: Clone + Debug + Send + Sync + Sized + 'static {
         Ok(None)
     }
 
+    /// For readers: look at the files again under their names, which may be other files by now.
+    fn reopen(&self) {}
+
     /// For readers: take over what a later look found.
     fn adopt(&self, _found: &Self) {}
 

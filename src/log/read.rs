@@ -211,8 +211,6 @@ impl<F: Format> Shared<F> {
                 Err(e) => return Err(e),
             },
         };
-        // Damage without an extent in the file (a lost end) cannot be passed over, only reported.
-        let trailing = trailing.filter(|damage| !past_damage || damage.offset >= end);
         let range = Range { offset, end, ordinal: Some(ordinal), stop };
         let cursor = self.cursor_over(file, range, on_corrupt, snapshot);
         let mut cursor = cursor.with_trailing(trailing);
@@ -237,9 +235,22 @@ impl<F: Format> Shared<F> {
         let start = from.unwrap_or(extent.start);
         // Skipping reads on after the valid prefix, where no border is known.
         let behind = snapshot.trailing.is_some() && start > extent.end;
-        let ordinal = match behind {
-            true => None,
-            false => Some(self.locate_offset(extent, start)?),
+        let skips = on_corrupt == OnCorrupt::Skip;
+        let mut refused = None;
+        let (ordinal, offset) = match behind {
+            true => (None, start),
+            false => match self.locate_offset(extent, start) {
+                Ok(ordinal) => (Some(ordinal), start),
+                // Damage before the range, perhaps of a length: walk over it from the last border
+                // known.
+                Err(e) if skips && (extent.start..extent.end).contains(&start) => {
+                    refused = Some(e);
+                    let entry = self.index().last_where(|entry| entry.offset <= start);
+                    let (ordinal, offset) = self.border_of(entry.map(|(_, entry)| entry), extent);
+                    (Some(ordinal), offset)
+                }
+                Err(e) => return Err(e),
+            },
         };
         let (mut file, mut end) = (self.file.clone(), extent.end);
         match to {
@@ -253,12 +264,21 @@ impl<F: Format> Shared<F> {
             }
             _ => {}
         }
-        let trailing = snapshot.trailing.clone();
-        let trailing = trailing.filter(|damage| damage.offset >= end && to.is_none());
+        let trailing = snapshot.trailing.clone().filter(|_| to.is_none());
         let ordinal = ordinal.filter(|_| snapshot.numbered);
-        let range = Range { offset: start, end, ordinal, stop: None };
+        let range = Range { offset, end, ordinal, stop: None };
         let cursor = self.cursor_over(file, range, on_corrupt, snapshot);
-        Ok(cursor.with_trailing(trailing).with_leading(leading))
+        let mut cursor = cursor.with_trailing(trailing);
+        if skips {
+            cursor.skip_to_offset(start)?;
+        }
+        // No damage, but no record either.
+        if let Some(e) = refused.filter(|e| e.kind() == ErrorKind::OutOfRange)
+            && cursor.offset() != start
+        {
+            return Err(e);
+        }
+        Ok(cursor.with_leading(leading))
     }
 
     /// Walk a range whose bounds are known to lie between records.

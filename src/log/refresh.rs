@@ -31,7 +31,7 @@ impl<F: Format> Log<F> {
     /// dropped, it is done once more from the new head, and if the end was cut, that is the error.
     pub(crate) fn as_it_is_now<T>(&self, read: impl Fn(&Shared<F>) -> Result<T>) -> Result<T> {
         let shared = self.usable()?;
-        match read(shared) {
+        match shared.check_uncut().and_then(|()| read(shared)) {
             Err(error) if matches!(error.kind(), ErrorKind::Io | ErrorKind::Corrupt) => {
                 match shared.follow_head()? {
                     true => read(shared),
@@ -81,6 +81,7 @@ impl<F: Format> Shared<F> {
             return Ok(());
         }
         let fail = |e| self.fail("read the log", e);
+        self.format.reopen();
         let there = self.file.len().map_err(fail)?;
         let mut sum = [0; 4];
         let at = extent.last_offset + F::Framing::sum_at(extent.end - extent.last_offset);

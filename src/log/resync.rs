@@ -19,8 +19,12 @@ use std::io;
 use crate::log::evidence::{Border, Evidence};
 use crate::log::framing::Framing;
 use crate::scan::{Bad, Damage, Scanned, Scanner, Stop, end_of_data, find_intact};
-use crate::slice::part;
+use crate::slice::{part, part_mut};
 use crate::storage::{File, read_full};
+
+/// How far a length that leads back to the damage is looked for.
+const TRAILER_SEARCH_BYTES: u64 = 64 << 20;
+const SEARCH_BLOCK_BYTES: usize = 256 << 10;
 
 /// Where the search takes place.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +50,9 @@ pub struct Resync {
     pub damage: Option<Damage>,
     /// Where to go on, and the number of the record there if it is known.
     pub next: Option<(u64, Option<u64>)>,
+    /// For a rescue that goes on inside the damaged record: where that ends, and the number of the
+    /// record there.
+    pub after: Option<(u64, Option<u64>)>,
 }
 
 /// A place to go on at.
@@ -56,6 +63,15 @@ struct Next {
     /// Records lost before it.
     lost: Option<u64>,
     proved: bool,
+    /// By the damaged record's own length: what is intact inside may be a record all the same.
+    encloses: bool,
+}
+
+impl Next {
+    /// After one damaged record.
+    fn one_lost(offset: u64, proved: bool) -> Self {
+        Self { offset, ordinal: None, lost: Some(1), proved, encloses: true }
+    }
 }
 
 /// Find the next record after the damage; `name` is the damaged record's.
@@ -73,29 +89,51 @@ pub fn resync<F: Framing>(
     }
     let unacknowledged = evidence.unacknowledged_from();
     let torn = unacknowledged.is_some_and(|from| at >= from) && !is_beyond_limit;
+    let search = Search::new(stretch, data_end, evidence);
     let next = match torn {
         true => None,
-        false => Search::new(stretch, data_end, evidence).next(why)?,
+        false => search.next(why)?,
     };
     let lost = next.as_ref().and_then(|next| {
         next.lost.or_else(|| next.ordinal.zip(ordinal).and_then(|(next, at)| next.checked_sub(at)))
     });
     let to = next.as_ref().map_or(end, |next| next.offset);
     let goes_on = next.as_ref().filter(|next| next.offset < end);
+    // At a border may lie another damaged record.
+    let intact = match goes_on {
+        Some(next) => parses_at(file, stretch.framing, next.offset, end)?,
+        None => false,
+    };
     let damage = Damage {
         offset: at,
         end: to,
         reason: format!("{name}: {}", why.reason()),
-        next_intact: goes_on.map(|next| next.offset),
-        next_proved: goes_on.is_some_and(|next| next.proved),
+        next_intact: goes_on.filter(|_| intact).map(|next| next.offset),
+        next_proved: intact && goes_on.is_some_and(|next| next.proved),
         first_lost: ordinal,
         records_lost: lost,
     };
-    let next = goes_on.map(|next| {
+    let counted = |next: &Next| {
+        let lost = next.lost.or(lost);
         let counted = ordinal.zip(lost).and_then(|(at, lost)| at.checked_add(lost));
         (next.offset, next.ordinal.or(counted))
-    });
-    Ok(Resync { damage: Some(damage), next })
+    };
+    let after = match (stretch.rescue, next.as_ref()) {
+        (true, Some(outer)) if outer.encloses => search.first_inside(outer.offset)?,
+        _ => None,
+    };
+    if let (Some(inner), Some(outer)) = (after, next.as_ref()) {
+        let damage = Damage { end: inner, next_intact: Some(inner), next_proved: false, ..damage };
+        let (next, after) = (Some((inner, None)), Some(counted(outer)));
+        return Ok(Resync { damage: Some(damage), next, after });
+    }
+    Ok(Resync { damage: Some(damage), next: goes_on.map(counted), after: None })
+}
+
+/// Whether an intact record begins here.
+fn parses_at<F: Framing>(file: &dyn File, framing: F, offset: u64, end: u64) -> io::Result<bool> {
+    let mut scanner = Scanner::new(framing, offset, end);
+    Ok(matches!(scanner.next(file)?, Scanned::Record { .. }))
 }
 
 struct Search<'a, F> {
@@ -133,14 +171,18 @@ impl<'a, F: Framing> Search<'a, F> {
         if let Stop::Bad(Bad { framed_len: Some(len), .. }) = why {
             return self.after_framed(at + len).map(Some);
         }
-        let claimed = self.claimed_end(at)?;
+        // A length that leads over a known border is none.
+        let limit = self.border.map_or(u64::MAX, |border| border.offset);
+        let claimed = self.claimed_end(at)?.filter(|&claimed| claimed <= limit);
         let fits = match claimed {
             Some(claimed) => self.is_end(claimed) || self.parses_at(claimed)?,
             None => false,
         };
-        let by_claim = |offset| Next { offset, ordinal: None, lost: Some(1), proved: true };
-        if let Some(offset) = claimed.filter(|_| fits && !rescue && F::TRAILER_BYTES == 0) {
-            return Ok(Some(by_claim(offset)));
+        if let Some(offset) = self.end_by_trailer()? {
+            return self.after_one(offset).map(Some);
+        }
+        if let Some(offset) = claimed.filter(|_| fits) {
+            return self.after_one(offset).map(Some);
         }
         let inside = claimed.map_or(at, |claimed| claimed.min(self.until));
         // The first candidate inside the claimed stretch that nothing proves.
@@ -149,25 +191,20 @@ impl<'a, F: Framing> Search<'a, F> {
         while let Some(offset) = find_intact(self.file(), &self.stretch.framing, from, self.until)?
         {
             if let Some(lost) = self.lost_by_trailer(offset, claimed)? {
-                return Ok(Some(Next { offset, ordinal: None, lost: Some(lost), proved: true }));
-            }
-            if fits && offset >= inside {
-                break;
+                let next = Next::one_lost(offset, true);
+                return Ok(Some(Next { lost: Some(lost), encloses: false, ..next }));
             }
             let chain = self.follow(offset)?;
-            let next = Next { offset, ordinal: chain.ordinal, lost: None, proved: chain.proved };
+            let Chain { proved, ordinal, .. } = chain;
+            let next = Next { offset, ordinal, lost: None, proved, encloses: false };
             if offset >= inside {
                 return Ok(Some(next));
             }
-            // A fitting length is better evidence than records in what may be a payload.
-            if rescue || (chain.proved && !fits) {
+            if rescue || chain.proved {
                 return Ok(Some(held.unwrap_or(next)));
             }
             held.get_or_insert(next);
             from = chain.end.max(offset + 1).min(inside.max(offset + 1));
-        }
-        if let Some(offset) = claimed.filter(|_| fits) {
-            return Ok(Some(by_claim(offset)));
         }
         // A record begins at a border, whatever lies before it.
         let at_border = |border: Border| Next {
@@ -175,6 +212,7 @@ impl<'a, F: Framing> Search<'a, F> {
             ordinal: border.ordinal,
             lost: None,
             proved: true,
+            encloses: false,
         };
         Ok(self.border.map(at_border))
     }
@@ -195,7 +233,19 @@ impl<'a, F: Framing> Search<'a, F> {
         {
             offset = sooner;
         }
-        Ok(Next { offset, ordinal: None, lost: Some(1), proved: true })
+        self.after_one(offset)
+    }
+
+    /// After one damaged record, which ends where a record begins or the data ends.
+    fn after_one(&self, offset: u64) -> io::Result<Next> {
+        let proved = self.is_end(offset) || self.follow(offset)?.proved;
+        Ok(Next::one_lost(offset, proved))
+    }
+
+    /// The first intact record inside the damaged one, which ends at `end`.
+    fn first_inside(&self, end: u64) -> io::Result<Option<u64>> {
+        let Stretch { at, framing, .. } = self.stretch;
+        find_intact(self.file(), &framing, at + 1, end)
     }
 
     /// How many records are lost up to a candidate, by the length that stands before it: one that
@@ -208,6 +258,37 @@ impl<'a, F: Framing> Search<'a, F> {
         })
     }
 
+    /// Where a record ends that begins at the damage, by a length that leads back to it, and on to an
+    /// intact record, a border or the end of the data.
+    fn end_by_trailer(&self) -> io::Result<Option<u64>> {
+        let (at, len) = (self.stretch.at, F::TRAILER_BYTES as u64);
+        if len == 0 {
+            return Ok(None);
+        }
+        let most = self.border.map_or(self.reach, |border| border.offset.min(self.reach));
+        let most = most.min(at.saturating_add(TRAILER_SEARCH_BYTES));
+        let mut from = at + F::RECORD_BYTES_MIN - len;
+        let mut block = vec![0; SEARCH_BLOCK_BYTES];
+        while from + len <= most {
+            let want = (most - from).min(block.len() as u64) as usize;
+            let read = read_full(self.file(), part_mut(&mut block, ..want), from)?;
+            let there = part(&block, ..read);
+            for (i, trailer) in there.windows(len as usize).enumerate() {
+                let end = from + i as u64 + len;
+                if self.stretch.framing.trailed_len(trailer) == Some(end - at)
+                    && (self.is_end(end) || self.parses_at(end)?)
+                {
+                    return Ok(Some(end));
+                }
+            }
+            if (read as u64) < len || read < want {
+                break;
+            }
+            from += read as u64 - len + 1;
+        }
+        Ok(None)
+    }
+
     /// Whether a record that ends here needs no follower to be believed.
     fn is_end(&self, offset: u64) -> bool {
         self.border.is_some_and(|border| border.offset == offset)
@@ -215,8 +296,7 @@ impl<'a, F: Framing> Search<'a, F> {
     }
 
     fn parses_at(&self, offset: u64) -> io::Result<bool> {
-        let mut scanner = Scanner::new(self.stretch.framing, offset, self.reach);
-        Ok(matches!(scanner.next(self.file())?, Scanned::Record { .. }))
+        parses_at(self.file(), self.stretch.framing, offset, self.reach)
     }
 
     /// Where the record at `offset` ends by its head.

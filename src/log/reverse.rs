@@ -8,14 +8,18 @@ use crate::log::cursor::Range;
 use crate::log::format::{Format, Stepped};
 use crate::log::framing::Frame;
 use crate::log::{Log, Shared};
-use crate::scan::OnCorrupt;
+use crate::scan::{Damage, OnCorrupt};
 use crate::slice::part;
+use crate::storage::File;
 
 /// Walks backwards, in memory for one block of the index and its records. Damage is raised once the
 /// records after it are given.
 #[derive(Debug)]
 pub struct Reverse<F: Format> {
     shared: Arc<Shared<F>>,
+    /// The bytes, and the damage after the log's valid prefix if the walk begins after it.
+    file: Arc<dyn File>,
+    trailing: Option<Damage>,
     /// Give no record below this byte.
     start: u64,
     /// Byte after the records still to be read.
@@ -51,30 +55,42 @@ impl<F: Format> Log<F> {
             shared.catch_up(extent);
             Ok((start, end))
         })?;
-        Ok(self.reverse_over(start, end))
+        self.reverse_over(start, end, to.is_none())
     }
 
     /// The records with numbers in `start..stop`, the last one first.
     pub(crate) fn reverse_by_ordinal(&self, start: u64, stop: Option<u64>) -> Result<Reverse<F>> {
         self.numbered_extent()?;
-        let (start, end) = self.as_it_is_now(|shared| {
+        let (start, end, beyond) = self.as_it_is_now(|shared| {
             let extent = shared.state().extent;
             let next = extent.next();
+            let beyond = stop.is_none_or(|stop| stop > next);
             let (start, stop) = (start.max(extent.first), stop.map_or(next, |stop| stop.min(next)));
             if start >= stop {
-                return Ok((extent.end, extent.end));
+                return Ok((extent.end, extent.end, beyond));
             }
             let end = shared.locate_ordinal(extent, stop)?;
-            Ok((shared.locate_ordinal(extent, start)?, end))
+            Ok((shared.locate_ordinal(extent, start)?, end, beyond))
         })?;
-        Ok(self.reverse_over(start, end))
+        self.reverse_over(start, end, beyond)
     }
 
-    fn reverse_over(&self, start: u64, end: u64) -> Reverse<F> {
+    /// With `beyond`, from the last byte there is: what follows the last damage, then that.
+    fn reverse_over(&self, start: u64, end: u64, beyond: bool) -> Result<Reverse<F>> {
         let shared = self.shared.clone();
         let cuts = shared.cuts.load(Ordering::Acquire);
+        let snapshot = shared.snapshot();
+        if let Some(damage) = &snapshot.leading {
+            return Err(shared.corrupt(damage));
+        }
+        let trailing = snapshot.trailing.clone().filter(|_| beyond);
+        let (file, end) = match trailing {
+            Some(_) => shared.whole(&snapshot)?,
+            None => (shared.file.clone(), end),
+        };
         let (bytes, records, damage) = (Vec::new(), Vec::new(), None);
-        Reverse { shared, start, end, bytes, base: end, records, damage, cuts }
+        let base = end;
+        Ok(Reverse { shared, file, trailing, start, end, bytes, base, records, damage, cuts })
     }
 }
 
@@ -87,7 +103,7 @@ impl<F: Format> Reverse<F> {
                 self.end = self.start;
                 return Err(error);
             }
-            if self.end <= self.start {
+            if self.end <= self.start && self.trailing.is_none() {
                 return Ok(None);
             }
             self.load()?;
@@ -109,14 +125,19 @@ impl<F: Format> Reverse<F> {
             Some(entry) => Some(entry.ordinal),
             None => shared.locate_offset(snapshot.extent, base).ok(),
         };
-        // This walk's end is a border, whatever was appended since.
-        snapshot.set_end(end);
+        let trailing = self.trailing.take();
+        if trailing.is_none() {
+            // This walk's end is a border, whatever was appended since.
+            snapshot.set_end(end);
+        }
         self.bytes.clear();
         self.base = base;
         self.end = base;
         let ordinal = ordinal.filter(|_| snapshot.numbered);
         let range = Range { offset: base, end, ordinal, stop: None };
-        let mut cursor = shared.cursor_over(shared.file.clone(), range, OnCorrupt::Skip, snapshot);
+        let file = self.file.clone();
+        let mut cursor = shared.cursor_over(file, range, OnCorrupt::Skip, snapshot);
+        cursor = cursor.with_trailing(trailing);
         let mut damages = 0;
         loop {
             let found = cursor.advance().map_err(|e| shared.explain(base, self.cuts, e))?;

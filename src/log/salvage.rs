@@ -43,13 +43,13 @@ pub fn salvage<F: Format>(
             Loss::load(&*common.storage, &place.sidecar).map_err(|e: Error| e.of(F::NAME))?;
     }
     let mut batch = Batch::with_framing(found.format.framing());
-    let (mut next_progress, mut gaps) = (start, 0);
+    let (mut next_progress, mut last_end, mut was_proved) = (start, None, true);
     let mut into = copy.extent()?;
     while let Some((ordinal, offset, frame)) = records.advance()? {
         let at = batch.push_tagged(tag(frame.tag()), frame.payload(records.bytes()))?;
         let proved = records.is_proved();
-        let after_gap = records.damages().len() > gaps;
-        gaps = records.damages().len();
+        let after_gap = last_end != Some(offset) || proved != was_proved;
+        (last_end, was_proved) = (Some(offset + frame.len()), proved);
         report.records += 1;
         report.uncertain += u64::from(!proved);
         match report.runs.last_mut().filter(|_| !after_gap) {

@@ -142,8 +142,8 @@ fn refuse_damage<F: Format>(findings: &Findings, recovery: Recovery, log: &Path)
         corrupt::<F>(log, damage, if lost { ErrorKind::LostRecords } else { ErrorKind::Corrupt });
     if lost {
         error = error.with_advice(
-            "repair tells what is missing, and goes on without it if the loss is accepted; if an \
-             older copy was restored on purpose, remove .deedbook beside it",
+            "repair tells what is missing, and goes on without it if the loss is accepted; if a \
+             backup was restored on purpose, remove .deedbook beside it",
         );
     }
     Err(error)

@@ -79,9 +79,16 @@ impl<F: Format> Log<F> {
         if damage.is_some() || (beyond && !snapshot.numbered) {
             let (_, there) = shared.whole(&snapshot)?;
             let vouched = shared.recovery.durable_end.unwrap_or(0);
-            let end = there.max(vouched).max(extent.end.saturating_add(1));
-            let ordinal = Some(extent.next()).filter(|_| extent.records > 0);
-            splits.push(split(extent.end, end, ordinal, None));
+            let begin = if snapshot.numbered { extent.end } else { extent.start };
+            let end = there.max(vouched).max(begin.saturating_add(1));
+            let (mut offset, mut ordinal) = (begin, Some(extent.next()));
+            // Cut at the borders that the index still knows, each of which proves what is before it.
+            while let Some((next, number)) = shared.known_border(offset, end, split_bytes) {
+                let part = split(offset, next, ordinal, None);
+                splits.push(Split { known_end: Some(next), ..part });
+                (offset, ordinal) = (next, Some(number));
+            }
+            splits.push(split(offset, end, ordinal, None));
         }
         Ok(splits)
     }
@@ -142,6 +149,16 @@ impl<F: Format> Log<F> {
 }
 
 impl<F: Format> Shared<F> {
+    /// The last known border within reach of a part that begins at `from`, else the next one.
+    fn known_border(&self, from: u64, stop: u64, split_bytes: u64) -> Option<(u64, u64)> {
+        let index = self.index();
+        let target = from.saturating_add(split_bytes);
+        let within = index.last_where(|entry| entry.offset <= target).map(|(_, entry)| entry);
+        let entry = within.filter(|entry| entry.offset > from);
+        let entry = entry.or_else(|| index.first_from(from + 1));
+        entry.filter(|entry| entry.offset < stop).map(|entry| (entry.offset, entry.ordinal))
+    }
+
     /// Where a part that begins at `from` ends, and the number of the record there: the last known
     /// border within reach, else the next one.
     fn border(&self, from: u64, stop: u64, split_bytes: u64, last: u64) -> (u64, u64) {

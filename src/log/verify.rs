@@ -15,7 +15,7 @@ use crate::log::report::VerifyReport;
 use crate::log::space::Place;
 use crate::mode::Depth;
 use crate::scan::{Damage, OnCorrupt, Verdict};
-use crate::sidecar::{Loss, MarkUse};
+use crate::sidecar::Loss;
 
 /// Checked or copied between two calls of a progress function.
 pub const PROGRESS_BYTES: u64 = 4 << 20;
@@ -55,7 +55,7 @@ pub fn verify<F: Format>(
     progress(file_end - start, file_end - start)?;
     let damages = all_damages(&found, records.damages());
     let durable_end = findings.durable_end;
-    let lost = durable_end.is_some_and(|end| prefix.end < end) || findings.mark == MarkUse::Lost;
+    let lost = durable_end.is_some_and(|end| prefix.end < end);
     Ok(VerifyReport {
         verdict: verdict(&found, &damages, prefix.end, lost),
         records: count,
@@ -88,7 +88,7 @@ fn verdict<F: Format>(
         [first, ..] if findings.unacknowledged_from.is_some_and(|end| first.offset >= end) => {
             Verdict::Torn
         }
-        [first, rest @ ..] if first.next_intact.is_some() || !rest.is_empty() => Verdict::Corrupt,
+        damages if damages.iter().any(|damage| damage.next_intact.is_some()) => Verdict::Corrupt,
         _ => Verdict::Torn,
     }
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Access, File, FileId, LockAttempt, LockGuard, Storage};
@@ -23,10 +24,12 @@ struct Tree {
     inodes: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Inode {
     number: u64,
     bytes: Mutex<Vec<u8>>,
+    /// Whether it has no name any more.
+    unlinked: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -68,7 +71,8 @@ impl Storage for Memory {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         tree.inodes += 1;
-        let inode = Arc::new(Inode { number: tree.inodes, bytes: Mutex::default() });
+        let number = tree.inodes;
+        let inode = Arc::new(Inode { number, ..Inode::default() });
         tree.files.insert(path.to_path_buf(), inode.clone());
         Ok(Box::new(Handle { inode, access: Access::Write }))
     }
@@ -89,13 +93,18 @@ impl Storage for Memory {
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut tree = lock(&self.tree);
         let inode = tree.files.remove(from).ok_or(io::ErrorKind::NotFound)?;
-        tree.files.insert(to.to_path_buf(), inode);
+        if let Some(replaced) = tree.files.insert(to.to_path_buf(), inode) {
+            replaced.unlinked.store(true, Ordering::Release);
+        }
         Ok(())
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
         match lock(&self.tree).files.remove(path) {
-            Some(_) => Ok(()),
+            Some(removed) => {
+                removed.unlinked.store(true, Ordering::Release);
+                Ok(())
+            }
             None => Err(io::ErrorKind::NotFound.into()),
         }
     }
@@ -157,6 +166,10 @@ impl File for Handle {
 
     fn id(&self) -> io::Result<FileId> {
         Ok(FileId { device: 0, inode: self.inode.number, born_ns: 0 })
+    }
+
+    fn is_unlinked(&self) -> io::Result<bool> {
+        Ok(self.inode.unlinked.load(Ordering::Acquire))
     }
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {

@@ -146,6 +146,10 @@ pub(crate) fn located(storage: &dyn Storage, path: &Path) -> Result<PathBuf> {
     if path.as_os_str().is_empty() {
         return Err(Error::new(ErrorKind::InvalidArgument, "the path of the log is empty"));
     }
+    if path.as_os_str().as_encoded_bytes().contains(&0) {
+        let message = "the path of the log has a zero byte";
+        return Err(Error::new(ErrorKind::InvalidArgument, message).at(path));
+    }
     storage.absolute(path).map_err(|e| Error::io("find the place of the log", path, e))
 }
 

@@ -124,6 +124,11 @@ impl Segmented {
         state.open.clear();
     }
 
+    /// Close the files that lost their names: the next reads open what has these now.
+    pub fn reopen(&self) {
+        lock(&self.state).open.retain(|(_, file)| matches!(file.is_unlinked(), Ok(false)));
+    }
+
     /// Remove the segments below `first`, oldest first, durably: what a crash leaves of them lies
     /// below the head and does not count.
     pub fn remove_below(&self, first: u64) -> io::Result<()> {

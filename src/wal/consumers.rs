@@ -90,6 +90,16 @@ impl Shared<WalFormat> {
         }
     }
 
+    /// Have no consumer need what was dropped before `head`, durably. The caller holds the consumers.
+    pub(super) fn raise_consumers(&self, head: Lsn) -> Result<()> {
+        let before = self.consumers()?;
+        if before.values().all(|lsn| *lsn >= head) {
+            return Ok(());
+        }
+        let raise = |(name, lsn): (&String, &Lsn)| (name.clone(), (*lsn).max(head));
+        self.store_consumers(&before.iter().map(raise).collect())
+    }
+
     /// Undo what lowering to `end` did or began, durably: what it was for does not come. The caller
     /// has held the consumers since `before` was read.
     pub(super) fn put_back_consumers(

@@ -145,6 +145,8 @@ pub struct Segments {
     pub gap: Option<String>,
     /// Whether that is so wrong that the log can only be read.
     pub only_readable: bool,
+    /// Whether any segment has the segment size, or none has another.
+    pub fits: bool,
 }
 
 /// Look at the size of every segment from the head on. Every one but the last must be exactly of
@@ -163,7 +165,8 @@ pub fn check_segments(
     for &index in &found.stale {
         // What is removed must be what a removal left, and not what another size makes of it.
         match len_if_there(place, storage, index)? {
-            Some(len) if len != segment_bytes => {
+            Some(len) if len == segment_bytes => found.fits = true,
+            Some(len) => {
                 let name = segment_name(index);
                 found.gap.get_or_insert_with(|| {
                     format!(
@@ -198,12 +201,14 @@ pub fn check_segments(
             continue;
         }
         if found.gap.is_some() || index != found.extent.next {
+            found.fits |= segment_len(place, storage, index)? == segment_bytes;
             let missing = segment_name(found.extent.next);
             found.gap.get_or_insert_with(|| format!("segment {missing} is missing"));
             found.extent.orphans.push(index);
             continue;
         }
         let len = segment_len(place, storage, index)?;
+        found.fits |= len == segment_bytes;
         found.extent.next = index + 1;
         found.end = begin + len.min(segment_bytes);
         if len > segment_bytes || (len < segment_bytes && from.last() != Some(&index)) {

@@ -24,7 +24,7 @@ use crate::log::framing::Frame as _;
 use crate::log::options::Common;
 use crate::log::report::RecoveryReport;
 use crate::log::space::{Beyond, Place, Space, base_of_tail};
-use crate::mode::Depth;
+use crate::mode::{Depth, Mode};
 use crate::scan::{Bad, Damage, Scanned, Scanner, Stop, Verdict, find_intact};
 use crate::sidecar::{LoadedMark, Mark, MarkFile, MarkUse, Settings, refuse_other_format};
 use crate::slice::{part, part_mut};
@@ -159,6 +159,20 @@ impl Format for WalFormat {
         }
         let log = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         Ok(if single { Place::file(log) } else { Place::directory(log) })
+    }
+
+    fn prepare(options: &Options, place: &Place, mode: Mode) -> Result<()> {
+        let storage = &*options.storage;
+        let known = Settings::load(storage, &place.sidecar, FORMAT)?.is_some()
+            || load_mark(options, place)?.0.is_some();
+        if mode == Mode::Create || known || !Self::exists(options, place)? {
+            return Ok(());
+        }
+        match Self::inspect(options, place, Access::Read, Depth::Quick) {
+            Err(e) if e.kind() == ErrorKind::NotALog => Err(e),
+            // Anything else is looked at again under the lock.
+            _ => Ok(()),
+        }
     }
 
     fn exists(options: &Options, place: &Place) -> Result<bool> {
@@ -341,6 +355,12 @@ impl Format for WalFormat {
         })
     }
 
+    fn reopen(&self) {
+        if let Some(segments) = &self.segments {
+            segments.reopen();
+        }
+    }
+
     fn adopt(&self, found: &Self) {
         if let (Some(segments), Some(found)) = (&self.segments, &found.segments) {
             segments.adopt(found);
@@ -361,8 +381,8 @@ fn missing(place: &Place) -> Error {
 fn lost_log(place: &Place, mark: &Mark) -> Error {
     let message = format!(
         "lost acknowledged records: the log is missing or empty, {} records up to byte {} were \
-         acknowledged; if it was removed on purpose, or an older copy restored, remove .deedbook \
-         beside it",
+         acknowledged; if it was removed on purpose, or a backup restored, remove .deedbook beside \
+         it",
         mark.records, mark.end
     );
     Error::new(ErrorKind::LostRecords, message).of(FORMAT).at(&place.log).offset_at(0)
@@ -436,7 +456,14 @@ impl Look<'_> {
             None => segment_bytes_of(place, storage, &indices, SEGMENT_BYTES)?,
         };
         let why = match marker {
-            Head::At(head) => return self.with_head(&indices, head, segment_bytes),
+            Head::At(head) => {
+                let above = indices.last().is_some_and(|&last| last >= head / segment_bytes);
+                if above || head.is_multiple_of(segment_bytes) {
+                    return self.with_head(&indices, head, segment_bytes);
+                }
+                let message = format!("the head is byte {head}, but the log ends before it");
+                return self.without_head(&indices, segment_bytes, message);
+            }
             Head::Absent => "there is no head marker".to_string(),
             Head::Damaged(why) => format!("the head marker is damaged: {why}"),
         };
@@ -456,17 +483,28 @@ impl Look<'_> {
             });
             return Ok(found);
         }
-        let first = indices.first().copied().unwrap_or(0);
-        if first == 0 {
-            return self.with_head(&indices, 0, segment_bytes);
+        let mut found = self.with_head(&indices, 0, segment_bytes)?;
+        if indices.first() != Some(&0) {
+            // What is intact can be read all the same.
+            let message = format!(
+                "{why}, and {} is missing: where the first record begins is not known",
+                segment_name(0)
+            );
+            refuse_writing(&mut found, message);
         }
-        // Where the first record begins is not known: what is intact can be read all the same.
-        let message = format!(
-            "{why}, and {} is missing: where the first record begins is not known",
-            segment_name(0)
-        );
+        Ok(found)
+    }
+
+    /// From the first segment there is, for reading.
+    fn without_head(
+        &self,
+        indices: &[u64],
+        segment_bytes: u64,
+        message: String,
+    ) -> Result<Inspected<WalFormat>> {
+        let first = indices.first().copied().unwrap_or(0);
         let start = first.saturating_mul(segment_bytes).min(1 << 62);
-        let mut found = self.with_head(&indices, start, segment_bytes)?;
+        let mut found = self.with_head(indices, start, segment_bytes)?;
         refuse_writing(&mut found, message);
         Ok(found)
     }
@@ -479,7 +517,7 @@ impl Look<'_> {
     ) -> Result<Inspected<WalFormat>> {
         let storage = &self.options.storage;
         let found = check_segments(self.place, &**storage, indices, head, segment_bytes)?;
-        let Segments { extent, end, stale, gap, only_readable } = found;
+        let Segments { extent, end, stale, gap, only_readable, fits } = found;
         let segments = Arc::new(Segmented::new(
             storage.clone(),
             &self.place.dir,
@@ -510,9 +548,11 @@ impl Look<'_> {
         };
         let mut found = self.at(format, space, stale)?;
         if let Some(gap) = gap.filter(|_| only_readable) {
-            if self.options.layout.is_some() {
-                // By a size that the caller named: perhaps it is another log's.
-                return Err(Error::new(ErrorKind::Corrupt, gap).at(&self.place.log));
+            if self.options.layout.is_some() && !fits {
+                // By a size that the caller named, and that no segment has: it is another log's.
+                let known = self.settings.is_some() || self.mark.is_some();
+                let kind = if known { ErrorKind::Corrupt } else { ErrorKind::NotALog };
+                return Err(Error::new(kind, gap).at(&self.place.log));
             }
             refuse_writing(&mut found, gap);
         }

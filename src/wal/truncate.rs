@@ -48,7 +48,9 @@ impl Wal {
             shared.check_consumers(lsn).map_err(|e| e.with_durable(Durable::No))?;
         }
         shared.archive_before(lsn).map_err(|e| e.with_durable(Durable::No))?;
-        shared.exclusively(|state| shared.drop_before(state, lsn))
+        shared.exclusively(|state| shared.drop_before(state, lsn))?;
+        // What a consumer needed is gone by its caller's word.
+        shared.raise_consumers(lsn)
     }
 
     /// Keep the record that begins at `lsn` as the last one, and drop every record after it.
