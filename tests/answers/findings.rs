@@ -115,7 +115,7 @@ fn a_foreign_file_is_refused_and_kept() {
     let record = [&[1, 2, 3, 4, 100, 0, 0, 0][..], &[5; 60]].concat();
     let mut foreign = vec![program, record, b"PK\x03\x04\x14\0\0\0\x08\0".to_vec()];
     foreign.extend((1..9).map(|len| b"text abc"[..len].to_vec()));
-    for format in FORMATS {
+    for format in LARGE {
         for bytes in &foreign {
             let (memory, path) = (Memory::new(), format.path_in(Path::new(DIR)));
             memory.create_dir(Path::new(DIR)).unwrap();
