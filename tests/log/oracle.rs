@@ -209,7 +209,8 @@ impl Log<'_> {
         let is_wrong = |(next, proved): (usize, bool)| {
             // A damaged record at a border: one stretch or two. A chain that ends by chance where
             // the data does: the inside of a record cut off exactly there.
-            !self.is_intact(next) || (proved && !self.edges.contains(&next))
+            let is_damaged = next < self.bytes.len() && !self.is_intact(next);
+            is_damaged || (proved && !self.edges.contains(&next))
         };
         if found.next.is_some_and(is_wrong) {
             self.ambiguous.set(true);
