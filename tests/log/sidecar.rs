@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use deedbook::storage::{Access, Memory, Storage};
-use deedbook::{ErrorKind, Mode};
+use deedbook::{ErrorKind, Mode, Recovery};
 
 use crate::LARGE;
 use crate::common::event_of;
 use crate::specimen::{Beside, DIR, Files, Specimen};
-use crate::subject::{At, Event, Format, MANUAL, refused};
+use crate::subject::{At, Event, Format, How, MANUAL, refused};
+use crate::views::plain;
 
 /// Enough for several blocks of the index.
 fn many() -> Vec<Event> {
@@ -188,6 +189,52 @@ fn a_log_removed_under_its_mark_is_not_created_again() {
             let at = At::memory(&memory, specimen.path());
             refused(format.open(&at, Mode::Append, MANUAL), ErrorKind::LostRecords);
             assert_eq!(memory.open(&file, Access::Read).is_ok(), left.is_some());
+        }
+    }
+}
+
+/// Everything that a log gives by number, by splits and both ways, is what was appended.
+fn assert_reads(format: &dyn Format, at: &At, events: &[Event], what: &str) {
+    let log = format.read(at).unwrap();
+    let walk = log.forward(None, None, false);
+    assert!(walk.error.is_none(), "{what}: {:?}", walk.error);
+    let bytes = walk.records.iter().map(|record| &record.bytes);
+    assert!(bytes.eq(events.iter().map(|(_, bytes)| bytes)), "{what}: other records");
+    for record in &walk.records {
+        let ordinal = record.ordinal.unwrap();
+        assert!(log.read(ordinal).unwrap() == record.bytes, "{what}: {record:?}");
+    }
+    let parts = log.splits(1, None, None, false).unwrap();
+    let joined: Vec<_> = parts.into_iter().flat_map(|part| part.records).collect();
+    assert!(joined == walk.records, "{what}: splits");
+    let mut back = log.backward(None, None).records;
+    back.reverse();
+    assert!(back == walk.records, "{what}: backwards");
+    let middle = walk.records[events.len() / 2].ordinal;
+    assert!(log.forward(middle, None, false).records == walk.records[events.len() / 2..], "{what}");
+}
+
+/// Blocks of the index that ended in what a recovery cut were kept: what was appended in their place
+/// was looked for where the old records had been.
+#[test]
+fn an_index_says_nothing_of_what_a_recovery_cut() {
+    let acknowledged = How { recovery: Recovery::Acknowledged, ..MANUAL };
+    for format in LARGE {
+        for (how, kept) in [(acknowledged, 150), (MANUAL, 260)] {
+            let events = plain(300, 1_500);
+            let specimen = Specimen::with(format, how, &events, Beside::Open(150));
+            let memory = specimen.broken(&specimen.space[..specimen.edges[260] + 5]).restore();
+            let at = At::memory(&memory, specimen.path());
+            let mut expected = events[..kept].to_vec();
+            for (round, len) in [700, 1_100].into_iter().enumerate() {
+                let log = format.open(&at, Mode::Append, how).unwrap();
+                let more = plain(250, len);
+                more.iter().for_each(|(tag, bytes)| assert!(log.append(*tag, bytes).is_ok()));
+                expected.extend(more);
+                log.close().unwrap();
+                let what = format!("{}, {kept} kept, round {round}", format.name());
+                assert_reads(format, &at, &expected, &what);
+            }
         }
     }
 }
