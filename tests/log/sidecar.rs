@@ -218,12 +218,21 @@ fn assert_reads(format: &dyn Format, at: &At, events: &[Event], what: &str) {
 /// was looked for where the old records had been.
 #[test]
 fn an_index_says_nothing_of_what_a_recovery_cut() {
-    let acknowledged = How { recovery: Recovery::Acknowledged, ..MANUAL };
+    let how = |recovery| How { recovery, ..MANUAL };
     for format in LARGE {
-        for (how, kept) in [(acknowledged, 150), (MANUAL, 260)] {
-            let events = plain(300, 1_500);
-            let specimen = Specimen::with(format, how, &events, Beside::Open(150));
-            let memory = specimen.broken(&specimen.space[..specimen.edges[260] + 5]).restore();
+        // Back to the mark, behind it, and to damage below it, which the index goes beyond.
+        for (recovery, synced, kept) in [
+            (Recovery::Acknowledged, 150, 150),
+            (Recovery::Valid, 150, 260),
+            (Recovery::Spec, 300, 120),
+        ] {
+            let (how, events) = (how(recovery), plain(300, 1_500));
+            let specimen = Specimen::with(format, how, &events, Beside::Open(synced));
+            let mut space = specimen.space[..specimen.edges[260] + 5].to_vec();
+            if recovery == Recovery::Spec {
+                space[specimen.edges[kept] + format.framing().length().start] ^= 1;
+            }
+            let memory = specimen.broken(&space).restore();
             let at = At::memory(&memory, specimen.path());
             let mut expected = events[..kept].to_vec();
             for (round, len) in [700, 1_100].into_iter().enumerate() {
