@@ -143,7 +143,7 @@ fn a_path_with_a_zero_byte_is_an_invalid_argument() {
     refused(Wal::open(&path), ErrorKind::InvalidArgument);
 }
 
-/// `verify` failed, where it should have told what is wrong: numbers that pass 2^64, and a log
+/// `verify` failed, where it should have reported what is wrong: numbers that pass 2^64, and a log
 /// known by its sidecar in which nothing is intact.
 #[test]
 fn verify_tells_of_what_it_cannot_read() {
@@ -180,7 +180,7 @@ fn a_prefix_dropped_with_force_leaves_no_consumer_below_the_head() {
 /// A follower on the writer's own handle went on after the end had been cut and written again under
 /// it, and left out what came in the place of what it had given.
 #[test]
-fn a_follower_of_the_writer_s_handle_is_told_of_a_cut() {
+fn a_follower_of_the_writer_s_handle_reports_a_cut() {
     for again in [0, 1, 2, 4] {
         let dir = tempfile::tempdir().unwrap();
         let wal = Wal::create(dir.path().join("log")).unwrap();

@@ -95,7 +95,7 @@ impl Case<'_> {
         let got: Vec<_> = skipped.records.iter().map(|record| record.offset).collect();
         assert_eq!(got, expected, "{}: records at", what());
         let got: Vec<_> = skipped.damages.iter().map(|damage| damage.offset).collect();
-        // A torn tail is the end of the log; a cursor need not tell of it.
+        // A torn tail is the end of the log; a cursor need not report it.
         let is_silent = got.is_empty() && answer.verdict == "torn";
         assert!(is_silent || self.are_the_damages(&got), "{}: damages at {got:?}", what());
         for damage in &skipped.damages {
@@ -106,13 +106,13 @@ impl Case<'_> {
                 assert_eq!(proved, piece.proved, "{}: {damage:?}", what());
             }
         }
-        let told = skipped.damages.iter().filter(|damage| damage.next_intact.is_some()).count();
+        let reported = skipped.damages.iter().filter(|damage| damage.next_intact.is_some()).count();
         let after = |stretch: &&Stretch| answer.given().any(|piece| Some(piece.at) == stretch.next);
         let expected = answer.stretches.iter().filter(after).count();
-        assert_eq!(told, expected, "{}: {:?}", what(), skipped.damages);
+        assert_eq!(reported, expected, "{}: {:?}", what(), skipped.damages);
     }
 
-    /// Stretches that touch may be told as one.
+    /// Stretches that touch may be reported as one.
     fn are_the_damages(&self, got: &[u64]) -> bool {
         let Answer { stretches, .. } = self.answer;
         let mut before = 0;
@@ -144,9 +144,9 @@ impl Case<'_> {
                     assert!(is_right, "{}: record {i} is said to be {record:?}", what());
                 }
                 _ => {
-                    let is_told = |piece: &Piece| piece.at as u64 == *offset && !piece.proved;
-                    let is_told = self.answer.ambiguous || self.answer.given().any(is_told);
-                    assert!(is_told, "{}: {record:?} was never appended", what());
+                    let is_marked = |piece: &Piece| piece.at as u64 == *offset && !piece.proved;
+                    let is_marked = self.answer.ambiguous || self.answer.given().any(is_marked);
+                    assert!(is_marked, "{}: {record:?} was never appended", what());
                 }
             }
         }

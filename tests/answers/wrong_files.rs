@@ -117,7 +117,7 @@ fn what_follows_a_missing_segment_is_given_by_all_or_none() {
 /// `salvage` said "say segment_bytes" and took none: the layout in its options was the copy's
 /// only.
 #[test]
-fn a_salvage_can_be_told_the_segment_size() {
+fn a_salvage_takes_the_segment_size() {
     let memory = Memory::new();
     let at = At::memory(&memory, DIR);
     let wal = TINY.options(&at, MANUAL).open(DIR, Mode::Create).unwrap();

@@ -220,7 +220,7 @@ fn assert_reads(format: &dyn Format, at: &At, events: &[Event], what: &str) {
 fn an_index_says_nothing_of_what_a_recovery_cut() {
     let how = |recovery| How { recovery, ..MANUAL };
     for format in LARGE {
-        // Back to the mark, behind it, and to damage below it, which the index goes beyond.
+        // Back to the mark, to an end after it, and to damage below it, which the index goes beyond.
         for (recovery, synced, kept) in [
             (Recovery::Acknowledged, 150, 150),
             (Recovery::Valid, 150, 260),
