@@ -109,7 +109,24 @@ fn lost_records_say_what_to_do_after_a_restored_backup() {
         });
         let error = refused(format.open(&at, Mode::Append, MANUAL), ErrorKind::LostRecords);
         let text = error.to_string();
-        assert!(text.contains("backup") && text.contains(".deedbook"), "{}", text);
+        assert!(text.contains("restored") && text.contains(".deedbook"), "{text}");
+    }
+}
+
+/// A log that was cut below its mark, at a record's edge or within one, was given backwards as if
+/// nothing were missing.
+#[test]
+fn a_lost_end_is_raised_by_reading_backwards() {
+    for format in FORMATS {
+        for more in [0, 9] {
+            let (_, _, at) = broken(format, &plain(6, 30), Beside::Closed(6), |specimen, space| {
+                space.truncate(specimen.edges[3] + more);
+            });
+            let back = format.read(&at).unwrap().backward(None, None);
+            let error = back.error.expect("three records are missing");
+            let is_damage = matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::LostRecords);
+            assert!(is_damage && back.records.is_empty(), "{}: {error}", format.name());
+        }
     }
 }
 
