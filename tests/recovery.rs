@@ -162,82 +162,6 @@ fn large() -> (Vec<Event>, Files) {
     (events, files)
 }
 
-fn assert_all_there(events: &[Event], files: &Files, what: &str) -> MarkUse {
-    let (storage, options) = restore(files);
-    for mode in [Mode::Read, Mode::Append, Mode::Read] {
-        let book = options.open(BOOK, mode).unwrap_or_else(|e| panic!("{what}: {e}"));
-        assert_eq!(book.bounds().unwrap(), Some(1..=events.len() as u64), "{what}");
-        for number in (0..events.len()).step_by(97) {
-            let deed = book.read(number as u64 + 1).unwrap_or_else(|e| panic!("{what}: {e}"));
-            assert_eq!((deed.mug, deed.jam), events[number], "{what}");
-        }
-        book.close().unwrap();
-    }
-    assert_eq!(read_file(&storage, Path::new(LOG)), files[Path::new(LOG)], "{what}");
-    assert!(check(BOOK, &options).ok(), "{what}");
-    restore(files).1.open(BOOK, Mode::Read).unwrap().recovery().mark
-}
-
-#[test]
-fn a_sidecar_with_any_byte_damaged_is_ignored() {
-    let (events, files) = large();
-    for name in [MARK, INDEX] {
-        let len = files[Path::new(name)].len();
-        for at in (0..len).filter(|at| *at < 160 || (512..660).contains(at) || at % 7 == 0) {
-            let mut files = files.clone();
-            files.get_mut(Path::new(name)).unwrap()[at] ^= 0x20;
-            assert_all_there(&events, &files, &format!("{name} at {at}"));
-        }
-    }
-}
-
-#[test]
-fn a_sidecar_cut_emptied_or_deleted_is_ignored() {
-    let (events, files) = large();
-    let without_mark = files.iter().filter(|(path, _)| !path.ends_with("mark"));
-    let without_mark = without_mark.map(|(path, bytes)| (path.clone(), bytes.clone())).collect();
-    assert_eq!(assert_all_there(&events, &without_mark, "no mark"), MarkUse::Missing);
-    assert_eq!(assert_all_there(&events, &without_sidecar(&files), "none"), MarkUse::Missing);
-    for name in [MARK, INDEX] {
-        for len in [0, 1, 15, 16, 40, 127, 128, 512, 640] {
-            let mut files = files.clone();
-            files.get_mut(Path::new(name)).unwrap().truncate(len);
-            assert_all_there(&events, &files, &format!("{name} of {len} bytes"));
-        }
-        let mut files = files.clone();
-        files.get_mut(Path::new(name)).unwrap().fill(0);
-        assert_all_there(&events, &files, &format!("{name} of zeros"));
-    }
-}
-
-#[test]
-fn a_stale_sidecar_is_made_up_for() {
-    let (events, files) = large();
-    for count in [1, 10, 700] {
-        let (storage, options) = memory();
-        make(Path::new(BOOK), &options, &events[..count]);
-        let mut stale = snapshot(&storage, Path::new(BOOK));
-        stale.insert(LOG.into(), files[Path::new(LOG)].clone());
-        assert_eq!(assert_all_there(&events, &stale, "stale"), MarkUse::Used, "{count}");
-        stale.insert(MARK.into(), files[Path::new(MARK)].clone());
-        assert_all_there(&events, &stale, "mark newer than index");
-        let mut stale = files.clone();
-        stale.insert(MARK.into(), snapshot(&storage, Path::new(BOOK))[Path::new(MARK)].clone());
-        assert_all_there(&events, &stale, "index newer than mark");
-    }
-}
-
-#[test]
-fn a_sidecar_of_another_log_is_ignored() {
-    let (events, files) = large();
-    let (storage, options) = memory();
-    let others: Vec<_> = (0..2000).map(|i| event_of(5000 + i, 300)).collect();
-    make(Path::new(BOOK), &options, &others);
-    let mut foreign = snapshot(&storage, Path::new(BOOK));
-    foreign.insert(LOG.into(), files[Path::new(LOG)].clone());
-    assert_eq!(assert_all_there(&events, &foreign, "foreign"), MarkUse::Foreign);
-}
-
 #[test]
 fn a_mark_ahead_of_the_file_is_refused_and_says_what_is_lost() {
     let (events, files) = large();
@@ -253,24 +177,6 @@ fn a_mark_ahead_of_the_file_is_refused_and_says_what_is_lost() {
     let damage = book.recovery().damage.clone().unwrap();
     assert_eq!((damage.first_lost, damage.records_lost), (Some(1001), Some(500)));
     assert!(check(BOOK, &options).lost_acknowledged);
-}
-
-#[test]
-fn a_log_removed_under_its_mark_is_not_created_anew() {
-    let (_, files) = large();
-    for left in [None, Some(0), Some(15)] {
-        let mut files = files.clone();
-        match left {
-            None => drop(files.remove(Path::new(LOG))),
-            Some(len) => files.get_mut(Path::new(LOG)).unwrap().truncate(len),
-        }
-        let (storage, options) = restore(&files);
-        refused(options.open(BOOK, Mode::Append), ErrorKind::LostRecords);
-        assert_eq!(
-            storage.open(Path::new(LOG), deedbook::storage::Access::Read).is_ok(),
-            left.is_some()
-        );
-    }
 }
 
 #[test]
@@ -372,18 +278,4 @@ fn a_file_in_place_of_another_log_is_judged_by_what_it_holds() {
     assert_eq!((book.len().unwrap(), book.recovery().cut_bytes), (2, 0));
     assert_eq!(book.recovery().mark, MarkUse::Foreign);
     assert_eq!(contents(&read_all(&book).0), other);
-}
-
-/// Sizes and borders fit, but the deed that the mark names is another one.
-#[test]
-fn a_log_with_borders_like_another_one_is_not_taken_for_it() {
-    let files = died(&[(1, vec![1; 76]), (2, vec![2; 26])], 2);
-    let other: Vec<Event> = (1..=3).map(|i| (i, vec![7; 26])).collect();
-    assert_eq!(log(1, &other).len(), files[Path::new(LOG)].len());
-    let (_, options) = with_log(&files, &log(1, &other));
-    for mode in [Mode::Read, Mode::Append] {
-        let book = options.open(BOOK, mode).unwrap();
-        assert_eq!((book.bounds().unwrap(), book.recovery().mark), (Some(1..=3), MarkUse::Foreign));
-        book.close().unwrap();
-    }
 }

@@ -361,3 +361,45 @@ fn a_truncation_that_finds_no_room_is_refused_and_the_handle_goes_on() {
         assert!(disk.list("/log".as_ref()).unwrap().iter().all(|name| name != "head.tmp"));
     }
 }
+
+/// Blocks of the index that ended in what a truncation cut were kept, and nothing noticed: what was
+/// appended in their place was looked for where the old records had been.
+#[test]
+fn an_index_says_nothing_of_what_a_truncation_cut() {
+    for layout in [Layout::Single, Layout::Segmented { segment_bytes: 100_000 }] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let options = Options { layout: Some(layout), ..Options::default() };
+        let mut expected: Vec<(Lsn, Vec<u8>)> = Vec::new();
+        for (round, len) in [1_500, 700, 1_100].into_iter().enumerate() {
+            let wal = options.open(&path, Mode::Append).unwrap();
+            if round > 0 {
+                wal.truncate_from(expected[150].0).unwrap();
+                expected.truncate(150);
+            }
+            for i in 0..300 {
+                let payload = vec![i as u8; len + i];
+                expected.push((wal.append(&payload).unwrap(), payload));
+            }
+            wal.sync().unwrap();
+            // By the writer's own index, and by the one that is stored.
+            for reopened in [false, true] {
+                let reader = if reopened { Wal::open(&path).unwrap() } else { wal.clone() };
+                for (lsn, payload) in &expected {
+                    assert!(
+                        reader.read(*lsn).unwrap().payload == *payload,
+                        "round {round}, lsn {lsn}"
+                    );
+                }
+                let splits = reader.splits(1, None, None).unwrap();
+                let records: u64 = splits.iter().map(|split| split.records.unwrap()).sum();
+                assert_eq!(records, expected.len() as u64, "round {round}");
+                let mut back = reader.cursor_back(None, None).unwrap();
+                for (lsn, _) in expected.iter().rev() {
+                    assert_eq!(back.next().unwrap().unwrap().lsn, *lsn, "round {round}");
+                }
+            }
+            wal.close().unwrap();
+        }
+    }
+}

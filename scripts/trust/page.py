@@ -188,7 +188,11 @@ def missing_tests(root: Path) -> list[str]:
             there = name in (root / "examples" / "power").joinpath("main.rs").read_text()
         else:
             target, name = test.split("::")
-            places = ["src/**/*.rs"] if target == "lib" else [f"tests/{target}.rs", f"tests/{target}/*.rs"]
+            places = (
+                ["src/**/*.rs"]
+                if target == "lib"
+                else [f"tests/{target}.rs", f"tests/{target}/*.rs"]
+            )
             pattern = re.compile(rf"\bfn {name}\(")
             files = (file for place in places for file in root.glob(place))
             there = any(pattern.search(file.read_text()) for file in files)

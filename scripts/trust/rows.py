@@ -94,17 +94,17 @@ ROWS = [
         "mark or index stale, damaged, foreign, deleted",
         "ignored; ahead of the file: R",
         (
-            "recovery::a_sidecar_with_any_byte_damaged_is_ignored",
-            "recovery::a_sidecar_cut_emptied_or_deleted_is_ignored",
-            "recovery::a_stale_sidecar_is_made_up_for",
-            "recovery::a_sidecar_of_another_log_is_ignored",
+            "log::a_sidecar_with_any_byte_damaged_is_ignored",
+            "log::a_sidecar_cut_emptied_or_deleted_is_ignored",
+            "log::a_stale_sidecar_is_made_up_for",
+            "log::a_sidecar_of_another_log_is_ignored",
             "recovery::a_mark_ahead_of_the_file_is_refused_and_says_what_is_lost",
         ),
     ),
     Row(
         "log removed or emptied under its mark",
         "R",
-        ("recovery::a_log_removed_under_its_mark_is_not_created_anew",),
+        ("log::a_log_removed_under_its_mark_is_not_created_again",),
     ),
     Row(
         "fsync fails once, then works",

@@ -36,7 +36,7 @@ fn a_damaged_last_record_does_not_cost_those_before_it() {
 }
 
 /// Two lost sectors in 5 MB, no sidecar: of 20,000 records one format salvaged 4,869 and the other
-/// 5,734. Behind the first sector a chain of records was believed only if it was longer than 8 MiB
+/// 5,734. After the first sector a chain of records was believed only if it was longer than 8 MiB
 /// or reached a known border, and the second sector broke it.
 #[test]
 fn two_lost_sectors_cost_only_what_lies_in_them() {
@@ -61,7 +61,7 @@ fn two_lost_sectors_cost_only_what_lies_in_them() {
 /// were never appended. `verify` and `salvage` did not: the evidence that decides was put together
 /// in seven places, and two of them left out where the acknowledged part ends.
 #[test]
-fn records_in_a_torn_payload_are_given_by_nobody() {
+fn records_in_a_torn_payload_are_not_given() {
     for format in FORMATS {
         let inner: Vec<u8> = (0..4).flat_map(|i| format.framing().encode(i, &[7; 30])).collect();
         let mut events = plain(5, 30);
@@ -83,7 +83,7 @@ fn records_in_a_torn_payload_are_given_by_nobody() {
 #[test]
 fn a_reader_notices_that_the_end_was_cut_and_written_again() {
     let acknowledged = How { recovery: Recovery::Acknowledged, ..MANUAL };
-    for format in FORMATS {
+    for format in LARGE {
         let events = plain(6, 40);
         for again in [39, 40, 41, 100] {
             let memory = Memory::new();
@@ -178,7 +178,7 @@ fn verify_lists_damage_in_order() {
     assert_eq!(places, [lsns[3].0, lsns[6].0]);
 }
 
-/// A read error while the layout was being told apart became "not a log".
+/// A read error while the layout was being looked for became "not a log".
 #[test]
 fn a_read_error_while_a_log_is_looked_at_is_a_read_error() {
     for format in FORMATS {
@@ -223,7 +223,7 @@ fn a_read_error_while_a_log_is_looked_at_is_a_read_error() {
 
 /// The same where the error met the search for another layout: a log of such a layout was no log.
 #[test]
-fn a_read_error_while_layouts_are_told_apart_is_a_read_error() {
+fn a_read_error_while_layouts_are_looked_for_is_a_read_error() {
     let disk = Sim::new();
     disk.create_dir(Path::new(DIR)).unwrap();
     let file = disk.create_new(&Path::new(DIR).join("book.log"), 0o644).unwrap();

@@ -1,6 +1,8 @@
-//! Wrong answers at the edges: F10 to F22 of what was found from outside. Each test opens with its story.
+//! Wrong answers at the edges: limits, names, numbers, and logs of another format. Each test
+//! opens with its story.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use arrow_array::{Array, UInt64Array};
 use deedbook::book::{Batches, Book, Column};
@@ -16,7 +18,7 @@ use crate::specimen::{Beside, DIR, Specimen};
 use crate::subject::{At, Format, How, MANUAL, refused};
 use crate::views::{broken, plain, ways};
 
-/// F10. Read backwards, a write-ahead log gave a record out of a damaged record's payload before it
+/// Read backwards, a write-ahead log gave a record out of a damaged record's payload before it
 /// raised; a Book that was cut inside such a deed gave one out of it when passing over damage.
 #[test]
 fn a_record_inside_a_damaged_one_is_not_given_backwards_either() {
@@ -49,7 +51,7 @@ fn a_record_inside_a_damaged_one_is_not_given_backwards_either() {
     }
 }
 
-/// F11. `Wal::open` of a Book said "lost records" and "remove .deedbook".
+/// `Wal::open` of a Book said "lost records" and "remove .deedbook".
 #[test]
 fn a_log_of_another_format_is_called_by_its_name() {
     let dir = tempfile::tempdir().unwrap();
@@ -70,7 +72,7 @@ fn a_log_of_another_format_is_called_by_its_name() {
     }
 }
 
-/// F12. Opened with a lower limit than it was written with, a sound log had "lost acknowledged
+/// Opened with a lower limit than it was written with, a sound log had "lost acknowledged
 /// records".
 #[test]
 fn a_lower_limit_does_not_make_a_log_lose_records() {
@@ -97,7 +99,7 @@ fn a_lower_limit_does_not_make_a_log_lose_records() {
     }
 }
 
-/// F12. An error about lost records did not say what to do when an older copy had been restored on
+/// An error about lost records did not say what to do when an older copy had been restored on
 /// purpose.
 #[test]
 fn lost_records_say_what_to_do_after_a_restored_backup() {
@@ -107,11 +109,28 @@ fn lost_records_say_what_to_do_after_a_restored_backup() {
         });
         let error = refused(format.open(&at, Mode::Append, MANUAL), ErrorKind::LostRecords);
         let text = error.to_string();
-        assert!(text.contains("backup") && text.contains(".deedbook"), "{}", text);
+        assert!(text.contains("restored") && text.contains(".deedbook"), "{text}");
     }
 }
 
-/// F15. Event numbers from 2^63 on were negative in an Arrow column.
+/// A log that was cut below its mark, at a record's edge or within one, was given backwards as if
+/// nothing were missing.
+#[test]
+fn a_lost_end_is_raised_by_reading_backwards() {
+    for format in FORMATS {
+        for more in [0, 9] {
+            let (_, _, at) = broken(format, &plain(6, 30), Beside::Closed(6), |specimen, space| {
+                space.truncate(specimen.edges[3] + more);
+            });
+            let back = format.read(&at).unwrap().backward(None, None);
+            let error = back.error.expect("three records are missing");
+            let is_damage = matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::LostRecords);
+            assert!(is_damage && back.records.is_empty(), "{}: {error}", format.name());
+        }
+    }
+}
+
+/// Event numbers from 2^63 on were negative in an Arrow column.
 #[test]
 fn event_numbers_beyond_two_to_the_63_are_right_in_arrow() {
     let memory = Memory::new();
@@ -133,7 +152,7 @@ fn event_numbers_beyond_two_to_the_63_are_right_in_arrow() {
     assert_eq!(given, (first..first + 4).collect::<Vec<_>>());
 }
 
-/// F17. A path that holds a zero byte was "not a log".
+/// A path that holds a zero byte was "not a log".
 #[test]
 fn a_path_with_a_zero_byte_is_an_invalid_argument() {
     let path = PathBuf::from("/tmp/a\0b");
@@ -141,7 +160,7 @@ fn a_path_with_a_zero_byte_is_an_invalid_argument() {
     refused(Wal::open(&path), ErrorKind::InvalidArgument);
 }
 
-/// F21. `verify` failed, where it should have told what is wrong: numbers that pass 2^64, and a log
+/// `verify` failed, where it should have reported what is wrong: numbers that pass 2^64, and a log
 /// known by its sidecar in which nothing is intact.
 #[test]
 fn verify_tells_of_what_it_cannot_read() {
@@ -163,7 +182,7 @@ fn verify_tells_of_what_it_cannot_read() {
     }
 }
 
-/// F22. Dropping a prefix with force left consumers below the head.
+/// Dropping a prefix with force left consumers below the head.
 #[test]
 fn a_prefix_dropped_with_force_leaves_no_consumer_below_the_head() {
     let dir = tempfile::tempdir().unwrap();
@@ -173,4 +192,23 @@ fn a_prefix_dropped_with_force_leaves_no_consumer_below_the_head() {
     wal.set_consumer("slow", lsns[2]).unwrap();
     wal.truncate_before_all(lsns[6]).unwrap();
     assert!(wal.consumers().unwrap()["slow"] >= lsns[6]);
+}
+
+/// A follower on the writer's own handle went on after the end had been cut and written again under
+/// it, and left out what came in the place of what it had given.
+#[test]
+fn a_follower_of_the_writer_s_handle_reports_a_cut() {
+    for again in [0, 1, 2, 4] {
+        let dir = tempfile::tempdir().unwrap();
+        let wal = Wal::create(dir.path().join("log")).unwrap();
+        let lsns: Vec<_> = (0..5).map(|i| wal.append(&[i; 50]).unwrap()).collect();
+        wal.sync().unwrap();
+        let mut follow = wal.follow(None).unwrap();
+        (0..5).for_each(|_| assert!(follow.next(Duration::ZERO).unwrap().is_some()));
+        wal.truncate_from(lsns[3]).unwrap();
+        // Of the same size, so that records begin where others did.
+        (0..again).for_each(|i| assert!(wal.append(&[100 + i; 50]).is_ok()));
+        let error = follow.next(Duration::ZERO).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::OutOfRange, "{again} again: {error}");
+    }
 }

@@ -31,6 +31,7 @@ mod hooked;
 mod judge;
 mod judge_writing;
 mod matrix;
+mod repair;
 mod segments;
 mod tally;
 mod wrong_files;

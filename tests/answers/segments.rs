@@ -2,10 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use deedbook::wal::segment_name;
+use deedbook::Mode;
+use deedbook::storage::Memory;
+use deedbook::wal::{Lsn, segment_name};
 
-use crate::judge::judge_files;
-use crate::specimen::{DIR, Files, Specimen, besides};
+use crate::judge::{judge, judge_files};
+use crate::oracle::Evidence;
+use crate::specimen::{Beside, DIR, Files, Specimen, besides};
+use crate::subject::{At, Format, MANUAL};
 use crate::tally::all_passed;
 use crate::views::plain;
 use crate::wal::TINY;
@@ -88,4 +92,61 @@ fn every_two_segments_swapped_and_every_one_written_over_another() {
             }
         }
     });
+}
+
+/// A log whose first records were dropped, by a writer that died or closed it.
+fn dropped(beside: Beside) -> Specimen<'static> {
+    let (events, first) = (plain(12, 29), 3);
+    let memory = Memory::new();
+    let at = At::memory(&memory, DIR);
+    let wal = TINY.options(&at, MANUAL).open(DIR, Mode::Create).unwrap();
+    let mut edges = Vec::new();
+    for (i, (_, bytes)) in events.iter().enumerate() {
+        edges.push(wal.append(bytes).unwrap().0 as usize);
+        if beside == Beside::Open(i + 1) {
+            wal.sync().unwrap();
+            wal.truncate_before(Lsn(edges[first] as u64)).unwrap();
+        }
+    }
+    edges.push(wal.end().unwrap().0 as usize);
+    if let Beside::Closed(_) | Beside::Nothing = beside {
+        wal.sync().unwrap();
+        wal.truncate_before(Lsn(edges[first] as u64)).unwrap();
+        wal.close().unwrap();
+    }
+    let files = Files::of(&memory);
+    let mut space = files.space(&TINY);
+    space.truncate(edges[12]);
+    let end = match beside {
+        Beside::Open(synced) | Beside::Closed(synced) => Some(edges[synced]),
+        Beside::Nothing => None,
+    };
+    let evidence = Evidence {
+        borders: end.into_iter().collect(),
+        durable: end.filter(|_| matches!(beside, Beside::Open(_))),
+        acknowledged: end,
+        limit: TINY.framing().limit(),
+    };
+    let files = files.with_space(&TINY, &space);
+    let files = if end.is_none() { files.without_sidecar() } else { files };
+    let events = events[first..].iter().map(|(_, bytes)| (0, bytes.clone())).collect();
+    let edges = edges[first..].to_vec();
+    Specimen { format: &TINY, how: MANUAL, events, edges, space, files, beside, evidence }
+}
+
+#[test]
+fn damage_in_a_log_whose_first_records_were_dropped() {
+    for beside in [Beside::Open(12), Beside::Open(7), Beside::Closed(12), Beside::Nothing] {
+        let specimen = dropped(beside);
+        let start = specimen.edges[0];
+        for bit in 8 * start..8 * specimen.space.len() {
+            let mut space = specimen.space.clone();
+            space[bit / 8] ^= 1 << (bit % 8);
+            judge(&specimen, &space, &|| format!("bit {bit} (byte {})", bit / 8));
+        }
+        for cut in start + 1..specimen.space.len() {
+            judge(&specimen, &specimen.space[..cut], &|| format!("cut at {cut}"));
+        }
+    }
+    all_passed();
 }

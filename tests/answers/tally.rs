@@ -1,4 +1,4 @@
-//! Thousands of cases in one test: all are tried, and those that fail are told by kind.
+//! Thousands of cases in one test: all are tried, and those that fail are reported by kind.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

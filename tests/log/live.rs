@@ -140,7 +140,7 @@ fn judge_writer(format: &dyn Format, at: &At, log: &dyn Log, size: usize, what: 
     assert!(left <= 2, "{what}: {left}");
 }
 
-/// The process was not killed by a store behind the end, but the log was filled up with zeros, and
+/// The process was not killed by a store after the end, but the log was filled up with zeros, and
 /// a sync of a log that was replaced said that all was well.
 #[test]
 fn a_file_cut_removed_or_replaced_under_a_writer_poisons_it() {
@@ -174,7 +174,7 @@ fn a_file_cut_removed_or_replaced_under_a_writer_poisons_it() {
     }
 }
 
-/// An append that raced with `close` wrote behind the cut, when the lock was free for others.
+/// An append that raced with `close` wrote after the cut, when the lock was free for others.
 #[test]
 fn an_append_that_races_with_close_is_in_the_log_or_refused() {
     // Long ones, so that some wait for each other when the log is closed.

@@ -16,6 +16,7 @@ mod oracle;
 #[cfg(unix)]
 mod places;
 mod properties;
+mod sidecar;
 mod specimen;
 mod subject;
 mod views;

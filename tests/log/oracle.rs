@@ -184,7 +184,7 @@ impl Log<'_> {
             if between != 1 || !self.edges.contains(&end) || !self.edges.contains(&at) {
                 self.ambiguous.set(true);
             }
-            let next = (end < self.bytes.len()).then(|| (end, self.is_proved(at, end)));
+            let next = (end < self.bytes.len()).then_some((end, true));
             return Resync { next, enclosed: self.inside(at + 1, end) };
         }
         let border = self.border_from(at + 1);
@@ -209,7 +209,8 @@ impl Log<'_> {
         let is_wrong = |(next, proved): (usize, bool)| {
             // A damaged record at a border: one stretch or two. A chain that ends by chance where
             // the data does: the inside of a record cut off exactly there.
-            !self.is_intact(next) || (proved && !self.edges.contains(&next))
+            let is_damaged = next < self.bytes.len() && !self.is_intact(next);
+            is_damaged || (proved && !self.edges.contains(&next))
         };
         if found.next.is_some_and(is_wrong) {
             self.ambiguous.set(true);

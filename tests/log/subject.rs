@@ -217,8 +217,8 @@ pub fn walk(mut step: impl FnMut() -> Result<Option<Record>>) -> Walk {
 }
 
 /// Whether a damage's next intact record is proved to be the log's; `None`: it does not say.
-pub fn next_proved(_damage: &Damage) -> Option<bool> {
-    None
+pub fn next_proved(damage: &Damage) -> Option<bool> {
+    Some(damage.next_proved)
 }
 
 #[track_caller]

@@ -12,7 +12,7 @@ from wal_bugs import WAL_BUGS
 
 CRASH = [("crash", "")]
 FAULTS = [("faults", "")]
-DAMAGE = [("answers", ""), ("recovery", "")]
+DAMAGE = [("answers", ""), ("recovery", ""), ("log", "sidecar")]
 FILES = [("log", "places"), ("log", "live")]
 
 WRITER = "src/book/writer.rs"
@@ -229,7 +229,7 @@ BUGS = [
         RECOVER,
         "        let agrees = frame.crc == mark.last_sum && scanner.position() == mark.end;",
         "        let agrees = scanner.position() == mark.end;",
-        [("recovery", ""), ("log", "properties"), ("fuzz_corpus", "")],
+        [("recovery", ""), ("log", "sidecar"), ("log", "properties"), ("fuzz_corpus", "")],
     ),
     Bug(
         "a foreign mark is taken for the log's own",
@@ -237,7 +237,7 @@ BUGS = [
         RECOVER,
         "    let same_start = tip.records == 0 || tip.first_sum == mark.first_sum;",
         "    let same_start = true;",
-        [("recovery", "")],
+        [("recovery", ""), ("log", "sidecar")],
     ),
     Bug(
         "an index is believed without its chain",
@@ -245,7 +245,7 @@ BUGS = [
         INDEX,
         "        (entry.encode(before).1 == stored).then_some((entry, stored))",
         "        let _ = before;\n        Some((entry, stored))",
-        [("lib", "index"), ("recovery", "")],
+        [("lib", "index"), ("recovery", ""), ("log", "sidecar")],
     ),
     Bug(
         "a torn mark is not noticed",
@@ -253,7 +253,7 @@ BUGS = [
         MARK,
         "            && u32_at(CRC_AT)? == crc32(slot.get(..CRC_AT)?)\n",
         "            && crc32(slot.get(..CRC_AT)?) != 1\n",
-        [("lib", "mark"), ("recovery", "")],
+        [("lib", "mark"), ("recovery", ""), ("log", "sidecar")],
     ),
     Bug(
         "deeds inside a torn deed surface",
@@ -269,7 +269,7 @@ BUGS = [
         OPEN,
         "        Found::Mark(mark) if mark.records > 0 => {",
         "        Found::Mark(mark) if mark.records == u64::MAX => {",
-        [("recovery", "")],
+        [("recovery", ""), ("log", "sidecar")],
     ),
     Bug(
         "a header that contradicts the mark is believed",
@@ -373,7 +373,7 @@ BUGS = [
         TAIL,
         "    if looked.mark.is_some_and(|mark| mark.end > tip.end) {",
         "    if looked.mark.is_some_and(|mark| mark.end == u64::MAX) {",
-        [*CRASH, *FAULTS, ("recovery", "")],
+        [*CRASH, *FAULTS, ("recovery", ""), ("log", "sidecar")],
     ),
     Bug(
         "repair saves nothing",
@@ -382,7 +382,7 @@ BUGS = [
         """        report.saved_to =
             save_tail(storage, &*looked.file, log, options.file_mode, findings.tip.end)?;""",
         "        report.saved_to = None;\n        let _ = save_tail;",
-        [("recovery", ""), ("golden", "")],
+        [("recovery", ""), ("log", "sidecar"), ("golden", "")],
     ),
     Bug(
         "closing does not sync",
@@ -399,7 +399,7 @@ BUGS = [
         TAIL,
         "        findings.tip = Tip::of_mark(&mark);\n",
         "",
-        [("recovery", ""), *CRASH],
+        [("recovery", ""), ("log", "sidecar"), *CRASH],
     ),
 ]
 BUGS += WAL_BUGS

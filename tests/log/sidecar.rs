@@ -1,0 +1,249 @@
+//! Marks and indexes that are stale, damaged, foreign or gone: advisory, and never ahead of the log.
+
+use std::path::{Path, PathBuf};
+
+use deedbook::storage::{Access, Memory, Storage};
+use deedbook::{ErrorKind, Mode, Recovery};
+
+use crate::LARGE;
+use crate::common::event_of;
+use crate::specimen::{Beside, DIR, Files, Specimen};
+use crate::subject::{At, Event, Format, How, MANUAL, refused};
+use crate::views::plain;
+
+/// Enough for several blocks of the index.
+fn many() -> Vec<Event> {
+    (0..1500).map(|i| event_of(i, 400)).collect()
+}
+
+fn closed<'a>(format: &'a dyn Format, events: &[Event]) -> Specimen<'a> {
+    let specimen = Specimen::new(format, events, Beside::Closed(events.len()));
+    assert!(events.len() < 1000 || specimen.files.named("index").unwrap().len() > 16 + 3 * 24);
+    specimen
+}
+
+fn beside(format: &dyn Format, name: &str) -> PathBuf {
+    format.sidecar(&format.path_in(Path::new(DIR))).join(name)
+}
+
+/// Everything is read with these files, and nothing is changed.
+fn assert_all_there(specimen: &Specimen<'_>, files: &Files, what: &str) {
+    let memory = files.restore();
+    let (format, at) = (specimen.format, At::memory(&memory, specimen.path()));
+    let what = format!("{}, {what}", format.name());
+    for mode in [Mode::Read, Mode::Append, Mode::Read] {
+        let log = format.open(&at, mode, MANUAL).unwrap_or_else(|e| panic!("{what}: {e}"));
+        assert_eq!(log.len().unwrap(), specimen.events.len() as u64, "{what}");
+        for i in (0..specimen.events.len()).step_by(97) {
+            let read = log.read(specimen.ordinal(i)).unwrap_or_else(|e| panic!("{what}: {e}"));
+            assert!(read == specimen.events[i].1, "{what}: record {i}");
+        }
+        log.close().unwrap();
+    }
+    assert!(Files::of(&memory).space(format) == specimen.space, "{what}: changed");
+    assert!(format.verify(&at, MANUAL).unwrap().ok, "{what}");
+}
+
+#[test]
+fn a_sidecar_with_any_byte_damaged_is_ignored() {
+    for format in LARGE {
+        let specimen = closed(format, &many());
+        for name in ["mark", "index"] {
+            let len = specimen.files.named(name).unwrap().len();
+            for at in (0..len).filter(|at| *at < 140 || (512..650).contains(at) || at % 29 == 0) {
+                let mut files = specimen.files.clone();
+                files.bytes.get_mut(&beside(format, name)).unwrap()[at] ^= 0x20;
+                assert_all_there(&specimen, &files, &format!("{name} at {at}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_sidecar_cut_emptied_or_deleted_is_ignored() {
+    for format in LARGE {
+        let specimen = closed(format, &many());
+        let mut files = specimen.files.clone();
+        files.bytes.remove(&beside(format, "mark")).unwrap();
+        assert_all_there(&specimen, &files, "no mark");
+        for name in ["mark", "index"] {
+            let path = beside(format, name);
+            for len in [0, 1, 15, 16, 40, 127, 128, 512, 640] {
+                let mut files = specimen.files.clone();
+                files.bytes.get_mut(&path).unwrap().truncate(len);
+                assert_all_there(&specimen, &files, &format!("{name} of {len} bytes"));
+            }
+            let mut files = specimen.files.clone();
+            files.bytes.get_mut(&path).unwrap().fill(0);
+            assert_all_there(&specimen, &files, &format!("{name} of zeros"));
+        }
+    }
+}
+
+#[test]
+fn a_stale_sidecar_is_made_up_for() {
+    for format in LARGE {
+        let events = many();
+        let specimen = closed(format, &events);
+        let (mark, index) = (beside(format, "mark"), beside(format, "index"));
+        for count in [1, 10, 700] {
+            let older = closed(format, &events[..count]);
+            let stale = older.files.with_space(format, &specimen.space);
+            assert_all_there(&specimen, &stale, &format!("stale, {count}"));
+            for (name, newer, is_newer) in
+                [("mark", &mark, true), ("mark", &mark, false), ("index", &index, true)]
+            {
+                let (mut files, from) = match is_newer {
+                    true => (stale.clone(), &specimen.files),
+                    false => (specimen.files.clone(), &stale),
+                };
+                let Some(bytes) = from.bytes.get(newer) else { continue };
+                files.bytes.insert(newer.clone(), bytes.clone());
+                assert_all_there(&specimen, &files, &format!("{name} newer: {is_newer}, {count}"));
+            }
+        }
+    }
+}
+
+/// The files of a log with what lies beside another.
+fn with_sidecar_of(specimen: &Specimen<'_>, other: &Specimen<'_>) -> Files {
+    other.files.with_space(specimen.format, &specimen.space)
+}
+
+#[test]
+fn a_sidecar_of_another_log_is_ignored() {
+    for format in LARGE {
+        let specimen = closed(format, &many());
+        let others: Vec<_> = (0..2000).map(|i| event_of(5000 + i, 300)).collect();
+        let foreign = with_sidecar_of(&specimen, &closed(format, &others));
+        assert_all_there(&specimen, &foreign, "foreign");
+        // What another log's mark says is not said of this one.
+        let memory = foreign.restore();
+        let reader = format.read(&At::memory(&memory, specimen.path())).unwrap();
+        let end = reader.durable().unwrap();
+        assert!(end.is_none_or(|end| end <= specimen.ordinal(1500)), "{}", format.name());
+    }
+}
+
+/// Sizes and borders fit, but the record that the mark names is another one.
+#[test]
+fn a_log_with_borders_like_another_one_is_not_taken_for_it() {
+    for format in LARGE {
+        let two = [(1, vec![1; 100 - format.framing().around()]), (2, vec![2; 26])];
+        let whole = 26 + format.framing().around();
+        let first = vec![7; 100 - whole - format.framing().around()];
+        let three = [(1, first), (2, vec![7; 26]), (3, vec![7; 26])];
+        let (marked, log) = (closed(format, &two), closed(format, &three));
+        assert_eq!(marked.space.len(), log.space.len());
+        assert_all_there(&log, &with_sidecar_of(&log, &marked), "borders alike");
+    }
+}
+
+/// Cut at a record's edge below the mark: nothing is damaged, and records are missing. Also in a
+/// log that began with a batch, by whose first record the mark knows the log.
+#[test]
+fn a_mark_ahead_of_the_log_is_refused_and_says_what_is_lost() {
+    for format in LARGE {
+        for by_batch in [false, true] {
+            let (memory, path) = (Memory::new(), format.path_in(Path::new(DIR)));
+            memory.create_dir(path.parent().unwrap()).unwrap();
+            let at = At::memory(&memory, &path);
+            let events: Vec<_> = (0..12).map(|i| event_of(i, 90)).collect();
+            let log = format.create(&at, if by_batch { &[] } else { &events });
+            if by_batch {
+                log.append_batch(&events).unwrap();
+            }
+            log.close().unwrap();
+            let specimen = closed(format, &events);
+            for left in 0..12 {
+                let cut = &specimen.space[..specimen.edges[left]];
+                let memory = Files::of(&memory).with_space(format, cut).restore();
+                let at = At::memory(&memory, &path);
+                let before = Files::unlocked(&memory);
+                let what = format!("{}, {by_batch}, {left} left", format.name());
+                let error = refused(format.open(&at, Mode::Append, MANUAL), ErrorKind::LostRecords);
+                assert!(error.offset().is_some(), "{what}: {error}");
+                assert!(Files::unlocked(&memory) == before, "{what}: changed");
+                let report = format.verify(&at, MANUAL).unwrap();
+                let found = (report.records, report.lost_acknowledged, report.verdict);
+                assert_eq!(found, (left as u64, true, "corrupt"), "{what}");
+                let walk = format.read(&at).unwrap().forward(None, None, false);
+                assert_eq!((walk.records.len(), walk.error.is_some()), (left, true), "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_log_removed_under_its_mark_is_not_created_again() {
+    for format in LARGE {
+        let specimen = closed(format, &many()[..20]);
+        for left in [None, Some(0)] {
+            let mut files = specimen.files.clone();
+            let file = format.first_file(&specimen.path());
+            match left {
+                None => drop(files.bytes.remove(&file)),
+                Some(len) => files.bytes.get_mut(&file).unwrap().truncate(len),
+            }
+            let memory = files.restore();
+            let at = At::memory(&memory, specimen.path());
+            refused(format.open(&at, Mode::Append, MANUAL), ErrorKind::LostRecords);
+            assert_eq!(memory.open(&file, Access::Read).is_ok(), left.is_some());
+        }
+    }
+}
+
+/// Everything that a log gives by number, by splits and both ways, is what was appended.
+fn assert_reads(format: &dyn Format, at: &At, events: &[Event], what: &str) {
+    let log = format.read(at).unwrap();
+    let walk = log.forward(None, None, false);
+    assert!(walk.error.is_none(), "{what}: {:?}", walk.error);
+    let bytes = walk.records.iter().map(|record| &record.bytes);
+    assert!(bytes.eq(events.iter().map(|(_, bytes)| bytes)), "{what}: other records");
+    for record in &walk.records {
+        let ordinal = record.ordinal.unwrap();
+        assert!(log.read(ordinal).unwrap() == record.bytes, "{what}: {record:?}");
+    }
+    let parts = log.splits(1, None, None, false).unwrap();
+    let joined: Vec<_> = parts.into_iter().flat_map(|part| part.records).collect();
+    assert!(joined == walk.records, "{what}: splits");
+    let mut back = log.backward(None, None).records;
+    back.reverse();
+    assert!(back == walk.records, "{what}: backwards");
+    let middle = walk.records[events.len() / 2].ordinal;
+    assert!(log.forward(middle, None, false).records == walk.records[events.len() / 2..], "{what}");
+}
+
+/// Blocks of the index that ended in what a recovery cut were kept: what was appended in their place
+/// was looked for where the old records had been.
+#[test]
+fn an_index_says_nothing_of_what_a_recovery_cut() {
+    let how = |recovery| How { recovery, ..MANUAL };
+    for format in LARGE {
+        // Back to the mark, to an end after it, and to damage below it, which the index goes beyond.
+        for (recovery, synced, kept) in [
+            (Recovery::Acknowledged, 150, 150),
+            (Recovery::Valid, 150, 260),
+            (Recovery::Spec, 300, 120),
+        ] {
+            let (how, events) = (how(recovery), plain(300, 1_500));
+            let specimen = Specimen::with(format, how, &events, Beside::Open(synced));
+            let mut space = specimen.space[..specimen.edges[260] + 5].to_vec();
+            if recovery == Recovery::Spec {
+                space[specimen.edges[kept] + format.framing().length().start] ^= 1;
+            }
+            let memory = specimen.broken(&space).restore();
+            let at = At::memory(&memory, specimen.path());
+            let mut expected = events[..kept].to_vec();
+            for (round, len) in [700, 1_100].into_iter().enumerate() {
+                let log = format.open(&at, Mode::Append, how).unwrap();
+                let more = plain(250, len);
+                more.iter().for_each(|(tag, bytes)| assert!(log.append(*tag, bytes).is_ok()));
+                expected.extend(more);
+                log.close().unwrap();
+                let what = format!("{}, {kept} kept, round {round}", format.name());
+                assert_reads(format, &at, &expected, &what);
+            }
+        }
+    }
+}
