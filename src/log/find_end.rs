@@ -325,6 +325,11 @@ impl<'a, F: Format> Walk<'a, F> {
         findings.verdict = Verdict::Corrupt;
         findings.durable_end = Some(mark.end);
         findings.unacknowledged_from = Some(mark.end).filter(|_| !mark.closed);
+        if mark.start == extent.start {
+            // The same head, so the same numbers.
+            findings.extent.first = mark.first;
+            findings.numbered_by_mark = true;
+        }
         let gap = gap.map(|gap| format!("; {gap}")).unwrap_or_default();
         let lost = mark.records.saturating_sub(extent.records);
         let damage = findings.damage.get_or_insert_with(|| Damage {

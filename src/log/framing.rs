@@ -33,7 +33,7 @@ pub trait Framing: Copy + Debug + Send + Sync + 'static {
     const HEAD_BYTES: usize;
     /// Bytes at the end of a record that tell its length again; 0 where nothing does.
     const TRAILER_BYTES: usize = 0;
-    /// Zeros at the end of the data that may belong to the last record's framing.
+    /// Zeros at the end of the data that may belong to the last record.
     const TRAILING_ZEROS_MAX: u64 = 0;
 
     /// Look at the start of `bytes`. Asks for more rather than guesses, and never for more than the

@@ -53,7 +53,9 @@ pub fn build_index<F: Format>(
     // Ordinals of another numbering count wrongly: the index is filled again.
     let mark = found.mark.as_ref().filter(|_| found.findings.numbered_by_mark);
     let mut index = vouched(common, place, mark, access);
-    index.cut(extent.end);
+    // A reader needs the borders after damage, too.
+    let known = mark.filter(|_| !writes).map_or(0, |mark| mark.end);
+    index.cut(extent.end.max(known));
     for &(ordinal, offset) in &found.findings.blocks {
         if offset > index.last_offset() && offset <= extent.end {
             index.push(Entry { ordinal, offset, sum: 0 });

@@ -117,7 +117,8 @@ impl<F: Format> Log<F> {
         let extent = findings.extent;
         // A writer's is cut off by now.
         let damage = findings.corruption().filter(|_| writer.is_none());
-        let durable = mark.as_ref().map(|mark| end_of(mark, findings.numbered));
+        let durable =
+            mark.as_ref().map(|mark| end_of(mark, findings.numbered && findings.numbered_by_mark));
         let durable_records = match &writer {
             Some(_) => extent.records,
             None => mark.map_or(0, |mark| mark.records.min(extent.records)),

@@ -178,6 +178,10 @@ impl<F: Format> Shared<F> {
             state.extent = extent;
             state.block_start = block_start;
             let mut index = self.index();
+            if extent.end > known.end {
+                // What was there before is another log's, or this one's again.
+                index.cut(known.end);
+            }
             for entry in blocks {
                 index.push(entry);
             }

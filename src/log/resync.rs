@@ -178,7 +178,7 @@ impl<'a, F: Framing> Search<'a, F> {
             Some(claimed) => self.is_end(claimed) || self.parses_at(claimed)?,
             None => false,
         };
-        if let Some(offset) = self.end_by_trailer()? {
+        if let Some(offset) = self.end_by_trailer(at)? {
             return self.after_one(offset).map(Some);
         }
         if let Some(offset) = claimed.filter(|_| fits) {
@@ -258,10 +258,10 @@ impl<'a, F: Framing> Search<'a, F> {
         })
     }
 
-    /// Where a record ends that begins at the damage, by a length that leads back to it, and on to an
-    /// intact record, a border or the end of the data.
-    fn end_by_trailer(&self) -> io::Result<Option<u64>> {
-        let (at, len) = (self.stretch.at, F::TRAILER_BYTES as u64);
+    /// Where the damaged record at `at` ends, by a length that leads back to it, and on to an intact
+    /// record, a border or the end of the data.
+    fn end_by_trailer(&self, at: u64) -> io::Result<Option<u64>> {
+        let len = F::TRAILER_BYTES as u64;
         if len == 0 {
             return Ok(None);
         }
@@ -297,6 +297,18 @@ impl<'a, F: Framing> Search<'a, F> {
 
     fn parses_at(&self, offset: u64) -> io::Result<bool> {
         parses_at(self.file(), self.stretch.framing, offset, self.reach)
+    }
+
+    /// Where the damaged record at `at` ends, if one of its lengths leads on.
+    fn own_end(&self, at: u64) -> io::Result<Option<u64>> {
+        if let Some(end) = self.end_by_trailer(at)? {
+            return Ok(Some(end));
+        }
+        let claimed = self.claimed_end(at)?;
+        match claimed {
+            Some(end) if self.is_end(end) || self.parses_at(end)? => Ok(claimed),
+            _ => Ok(None),
+        }
     }
 
     /// Where the record at `offset` ends by its head.
@@ -344,20 +356,20 @@ impl<'a, F: Framing> Search<'a, F> {
                     return Ok(broken);
                 }
             }
-            if records > 0 && (end >= self.data_end || (border.is_none() && end > largest)) {
+            if records > 0 && (end >= self.data_end || end > largest) {
                 return Ok(Chain { proved: true, ..broken });
             }
             match scanner.next(self.file())? {
                 Scanned::Record { .. } => records += 1,
-                // Another damaged record, whose length leads on.
-                Scanned::Stop { why: Stop::Bad(_), .. } => match self.claimed_end(end)? {
-                    Some(next) if self.is_end(next) || self.parses_at(next)? => {
+                // Another damaged record, of which a length leads on.
+                Scanned::Stop { .. } => match self.own_end(end)? {
+                    Some(next) => {
                         scanner.seek(next);
                         records += 1;
                     }
-                    _ => return Ok(broken),
+                    None => return Ok(broken),
                 },
-                Scanned::Stop { .. } | Scanned::End => return Ok(broken),
+                Scanned::End => return Ok(broken),
             }
         }
     }

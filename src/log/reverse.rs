@@ -126,6 +126,8 @@ impl<F: Format> Reverse<F> {
             None => shared.locate_offset(snapshot.extent, base).ok(),
         };
         let trailing = self.trailing.take();
+        let beyond = trailing.is_some();
+        let unacknowledged = snapshot.evidence().unacknowledged_from().filter(|_| beyond);
         if trailing.is_none() {
             // This walk's end is a border, whatever was appended since.
             snapshot.set_end(end);
@@ -137,12 +139,15 @@ impl<F: Format> Reverse<F> {
         let range = Range { offset: base, end, ordinal, stop: None };
         let file = self.file.clone();
         let mut cursor = shared.cursor_over(file, range, OnCorrupt::Skip, snapshot);
-        cursor = cursor.with_trailing(trailing);
+        cursor = cursor.with_trailing(trailing.filter(|damage| damage.offset >= base));
         let mut damages = 0;
+        let is_torn = |damage: &Damage| unacknowledged.is_some_and(|from| damage.offset >= from);
         loop {
             let found = cursor.advance().map_err(|e| shared.explain(base, self.cuts, e))?;
-            if cursor.damages().len() > damages {
-                damages = cursor.damages().len();
+            // A torn tail is the end of the log.
+            let seen = cursor.damages().iter().filter(|damage| !is_torn(damage)).count();
+            if seen > damages {
+                damages = seen;
                 self.bytes.clear();
                 self.records.clear();
                 self.base = found.map_or(end, |(_, offset, _)| offset);
@@ -151,7 +156,11 @@ impl<F: Format> Reverse<F> {
             self.bytes.extend_from_slice(cursor.bytes());
             self.records.push(record);
         }
-        let error = cursor.damages().last().map(|damage| shared.corrupt(damage));
+        let error = cursor
+            .damages()
+            .iter()
+            .rfind(|damage| !is_torn(damage))
+            .map(|damage| shared.corrupt(damage));
         self.damage = error.map(|error| shared.explain(base, self.cuts, error));
         Ok(())
     }

@@ -111,7 +111,10 @@ pub fn all_damages<F: Format>(found: &Inspected<F>, seen: &[Damage]) -> Vec<Dama
 /// A cursor over all of a log that was looked at, which goes on after damage.
 pub fn cursor<F: Format>(common: &Common, place: &Place, found: &Inspected<F>) -> Cursor<F> {
     let findings = &found.findings;
-    let known = found.mark.as_ref().map(|mark| end_of(mark, findings.numbered));
+    let known = found
+        .mark
+        .as_ref()
+        .map(|mark| end_of(mark, findings.numbered && findings.numbered_by_mark));
     let index = index_of(common, place, found);
     let (file, end) = found.space.whole();
     let range = Range { offset: findings.extent.start, end, ordinal: findings.first(), stop: None };

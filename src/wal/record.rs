@@ -136,6 +136,8 @@ impl Framing for Codec {
 
     const RECORD_BYTES_MIN: u64 = HEADER_BYTES;
     const HEAD_BYTES: usize = HEADER_BYTES as usize;
+    /// A payload may end with any number of them.
+    const TRAILING_ZEROS_MAX: u64 = u64::MAX;
 
     #[inline]
     fn parse(&self, bytes: &[u8]) -> Step<Frame> {

@@ -72,11 +72,7 @@ impl Format for BookFormat {
     }
 
     fn repair(&self, at: &At, how: How) -> Result<Repaired> {
-        let report = book::repair(
-            &at.path,
-            &options(at, how),
-            deedbook::Repair { force: true, accept_loss: true, dry_run: false },
-        )?;
+        let report = book::repair(&at.path, &options(at, how), deedbook::Repair::default())?;
         let (valid_end, cut_bytes) = (report.valid_end, report.cut_bytes);
         Ok(Repaired { valid_end, cut_bytes, saved_to: report.saved_to })
     }
