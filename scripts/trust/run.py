@@ -33,12 +33,13 @@ def parts() -> dict[str, list[str]]:
         "crash": [*CARGO, "--test", "crash"],
         "faults": [*CARGO, "--test", "faults", "--test", "allocation"],
         "damage": [*CARGO, "--test", "damage", "--test", "recovery", "--test", "properties"],
-        "wal": [*CARGO, "--test", "wal_crash", "--test", "wal_faults", "--test", "wal_regressions"],
+        "wal": [*CARGO, "--test", "wal_own", "--test", "wal_regressions"],
         "kill": [*CARGO, "--test", "processes"],
         "power": ["scripts/power.sh"],
         "fuzz": ["scripts/fuzz.sh"],
         "mutants": [sys.executable, "tests/mutants/run.py", "--format", "book"],
         "wal-mutants": [sys.executable, "tests/mutants/run.py", "--format", "wal"],
+        "log-mutants": [sys.executable, "tests/mutants/run.py", "--format", "log"],
     }
 
 
