@@ -10,13 +10,19 @@ use crate::harness::files::{cut, damage};
 use crate::harness::{ALWAYS, Log, MANUAL, Record, Subject, views};
 
 for_every_subject! {
-    /// A repair cuts below blocks of the index. Entries that stayed named borders of records that
+    /// A repair, or an opening that cuts, cuts below blocks of the index. Entries that stayed named borders of records that
     /// were gone, and what was appended there could not be read by its number.
     an_index_ends_where_a_repair_cut_the_log,
     /// A damaged record within a block, and others after it: everything below it is still found.
     an_index_finds_what_lies_before_damage,
-    /// The index begins again with a log whose records were all lost and that is written again.
-    an_index_is_read_from_every_record_on,
+    /// An index beside a log that was cut, with no mark left to vouch for it: its entries name what
+    /// is not there.
+    an_index_that_no_mark_vouches_for_is_not_believed,
+}
+
+/// Whether blocks of the index would take thousands of segments.
+fn is_too_small(subject: &dyn Subject) -> bool {
+    subject.border_bytes() < 512
 }
 
 /// A closed log of records that close a block each, or every other one.
@@ -45,15 +51,23 @@ fn append(log: &dyn Log, n: u8, size: usize) {
 }
 
 fn an_index_ends_where_a_repair_cut_the_log(subject: &dyn Subject) {
-    // Segments this small would be thousands.
-    if subject.border_bytes() < 512 {
+    if is_too_small(subject) {
         return;
     }
-    for damaged in [1, 3, 6] {
+    for (damaged, at_once) in [(1, true), (1, false), (3, true), (3, false), (6, true)] {
         let (disk, records, offsets) = blocks(subject, &SIZES);
-        damage(subject, &disk, offsets[damaged] + subject.head_bytes() + 100);
-        subject.repair_on(Arc::new(disk.clone())).unwrap();
-        let log = subject.open(&disk, ALWAYS).unwrap();
+        let log = match at_once {
+            // The end is lost, and opened all the same.
+            true => {
+                cut(subject, &disk, offsets[damaged] + 100);
+                subject.open_cutting_on(Arc::new(disk.clone())).unwrap()
+            }
+            false => {
+                damage(subject, &disk, offsets[damaged] + subject.head_bytes() + 100);
+                subject.repair_on(Arc::new(disk.clone())).unwrap();
+                subject.open(&disk, ALWAYS).unwrap()
+            }
+        };
         let mut expected = records[..damaged].to_vec();
         assert_eq!(log.read_all().unwrap(), expected);
         views::check_all(subject, &*log, &expected).unwrap();
@@ -77,13 +91,13 @@ fn reader(subject: &dyn Subject, disk: &Sim) -> Box<dyn Log> {
 }
 
 fn an_index_finds_what_lies_before_damage(subject: &dyn Subject) {
-    if subject.border_bytes() < 512 {
+    if is_too_small(subject) {
         return;
     }
     let (disk, records, offsets) = blocks(subject, &SIZES);
-    for damaged in 0..records.len() {
+    for (damaged, offset) in offsets.iter().enumerate() {
         let disk = disk.kill();
-        damage(subject, &disk, offsets[damaged] + subject.head_bytes() + 100);
+        damage(subject, &disk, offset + subject.head_bytes() + 100);
         // Of a closed log the last record only is looked at when it is opened.
         let log = match subject.read_on(Arc::new(disk.clone())) {
             Ok(log) => log,
@@ -98,12 +112,11 @@ fn an_index_finds_what_lies_before_damage(subject: &dyn Subject) {
     }
 }
 
-fn an_index_is_read_from_every_record_on(subject: &dyn Subject) {
-    if subject.border_bytes() < 512 {
+fn an_index_that_no_mark_vouches_for_is_not_believed(subject: &dyn Subject) {
+    if is_too_small(subject) {
         return;
     }
     let (disk, records, offsets) = blocks(subject, &SIZES);
-    // Cut at a record's edge with the mark gone: a shorter log, whose index names what is not there.
     for kept in [1, 2, 4, 7] {
         let disk = disk.kill();
         disk.remove(&subject.sidecar().join("mark")).unwrap();

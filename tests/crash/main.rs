@@ -6,7 +6,7 @@
 //! DEEDBOOK_CRASH_STEPS    longest history (default 3)
 //! DEEDBOOK_CRASH_SEED     seed of the samples
 //! DEEDBOOK_CRASH_HISTORY  CONFIG:STEPS of one history, as a failure prints it
-//! DEEDBOOK_TEST_SECONDS   time limit of each test (default 900)
+//! DEEDBOOK_TEST_SECONDS   time limit of each test (default 1800)
 //! DEEDBOOK_TRUST_DIR      where crash-*.json is written
 //! ```
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]

@@ -33,10 +33,8 @@ fn a_background_sync_that_fails_poisons(subject: &dyn Subject) {
         };
         let log = subject.open_on(storage, how).unwrap();
         disk.inject(Fault::once(at, What::Error(io::ErrorKind::Other)).of(Call::Sync));
-        let mut written = Vec::new();
         let error = loop {
-            written = log.read_all().unwrap_or(written);
-            match log.append(&[(1, vec![written.len() as u8; 40])]) {
+            match log.append(&[(1, vec![1; 40])]) {
                 Ok(()) => {}
                 // Of small segments one has to be synced for the append itself.
                 Err(error) if error.kind() == ErrorKind::Io => {}
@@ -48,7 +46,7 @@ fn a_background_sync_that_fails_poisons(subject: &dyn Subject) {
         };
         let told = (error.kind(), error.durable());
         assert_eq!(told, (ErrorKind::Poisoned, Some(Durable::Unknown)), "{error}");
-        written = log.read_all().unwrap();
+        let written = log.read_all().unwrap();
         let durable = log.durable_end().unwrap().unwrap();
         let acked = written.iter().take_while(|record| record.ordinal < durable).count();
         assert_eq!(log.sync().unwrap_err().kind(), ErrorKind::Poisoned);

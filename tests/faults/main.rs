@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! DEEDBOOK_FAULT_STRIDE   every n-th call only (default 1)
-//! DEEDBOOK_TEST_SECONDS   time limit of each test (default 900)
+//! DEEDBOOK_TEST_SECONDS   time limit of each test (default 1800)
 //! DEEDBOOK_TRUST_DIR      where faults-*.json is written
 //! ```
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]

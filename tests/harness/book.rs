@@ -124,6 +124,11 @@ impl Subject for BookSubject {
         repair(self.path, &options_on(storage, MANUAL)).map(drop)
     }
 
+    fn open_cutting_on(&self, storage: Arc<dyn Storage>) -> Result<Box<dyn Log>> {
+        let options = Options { recovery: Recovery::Spec, ..options_on(storage, MANUAL) };
+        Ok(Box::new(BookLog(options.open(self.path, Mode::Append)?)))
+    }
+
     fn sidecar(&self) -> PathBuf {
         Path::new(self.path).join(".deedbook")
     }

@@ -199,7 +199,10 @@ impl<'a> Explorer<'a> {
         let whole = how.acknowledged;
         let found = moment.judge(&*log, &got, whole)?;
         views::check_all_durable(self.subject, &*log, &got)?;
-        self.views(&*log, &got, deep)?;
+        match deep {
+            true => views::check_all(self.subject, &*log, &got)?,
+            false => views::check_few(&*log, &got)?,
+        }
         // A reader who came before saw the same, and at least what was not cut on request.
         match peeked {
             Some(Ok(seen)) if seen.len() >= got.len() && (whole || seen == got) => {
@@ -286,7 +289,9 @@ impl<'a> Explorer<'a> {
         let after = image.kill();
         let there = |what| format!("gone on: {what}");
         views::check_all_durable(self.subject, &*log, &more).map_err(there)?;
-        self.views(&*log, &more, deep).map_err(there)?;
+        if deep {
+            views::check_all(self.subject, &*log, &more).map_err(there)?;
+        }
         let end = log.end().map_err(|error| format!("the end: {error:?}"))?;
         log.close().map_err(|error| format!("closing: {error:?}"))?;
         drop(log);
@@ -297,15 +302,10 @@ impl<'a> Explorer<'a> {
         let log = self.subject.open(image, how).map_err(|e| there(format!("{e:?}")))?;
         let again = log.read_all().map_err(|e| there(format!("{e:?}")))?;
         judge(&again, &more, more.len(), how.acknowledged).map_err(there)?;
-        self.views(&*log, &more, deep).map_err(there)?;
-        Ok((more, after))
-    }
-
-    fn views(&self, log: &dyn Log, records: &[Record], deep: bool) -> Result<(), String> {
-        match deep {
-            true => views::check_all(self.subject, log, records),
-            false => views::check_few(log, records),
+        if deep {
+            views::check_all(self.subject, &*log, &more).map_err(there)?;
         }
+        Ok((more, after))
     }
 
     /// A log that lost its last record to another program is not taken for whole.

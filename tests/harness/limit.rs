@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use super::report;
 
-/// Run a test, which fails if it is not done in `DEEDBOOK_TEST_SECONDS` (default 900): a thread
+/// Run a test, which fails if it is not done in `DEEDBOOK_TEST_SECONDS` (default 1800): a thread
 /// that nothing wakes up, or a lock that is never freed. What hangs ends with the test binary.
 pub fn within(test: impl FnOnce() + Send + 'static) {
-    let seconds = report::number("DEEDBOOK_TEST_SECONDS", 900);
+    let seconds = report::number("DEEDBOOK_TEST_SECONDS", 1800);
     let (done, is_done) = channel();
     let name = std::thread::current().name().unwrap_or("test").to_string();
     let run = move || {

@@ -146,6 +146,8 @@ pub trait Subject: Sync {
     fn check_on(&self, storage: Arc<dyn Storage>) -> Result<Checked>;
     /// Cut the log at its first damage.
     fn repair_on(&self, storage: Arc<dyn Storage>) -> Result<()>;
+    /// Open for appending, and cut the log at its first damage.
+    fn open_cutting_on(&self, storage: Arc<dyn Storage>) -> Result<Box<dyn Log>>;
     /// The directory with mark, index and lock.
     fn sidecar(&self) -> PathBuf;
 

@@ -143,7 +143,6 @@ impl Subject for WalSubject {
                 blocks: ("HBs", "1HBsrhmtuc"),
                 scripts: &["Hsh1"],
                 share: 100,
-                ..steps
             },
         }
     }
@@ -219,6 +218,11 @@ impl Subject for WalSubject {
 
     fn repair_on(&self, storage: Arc<dyn Storage>) -> Result<()> {
         repair(self.path, &self.look_on(storage)).map(drop)
+    }
+
+    fn open_cutting_on(&self, storage: Arc<dyn Storage>) -> Result<Box<dyn Log>> {
+        let options = Options { recovery: Recovery::Spec, ..self.options_on(storage, MANUAL) };
+        Ok(Box::new(WalLog(options.open(self.path, Mode::Append)?)))
     }
 
     fn sidecar(&self) -> PathBuf {

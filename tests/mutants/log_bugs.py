@@ -85,7 +85,7 @@ LOG_BUGS = [
         FSYNC,
         "src/commit.rs",
         "        let _doubt = lock(&self.doubt);\n",
-        "        let _ = lock(&self.doubt);\n",
+        "        drop(lock(&self.doubt));\n",
         [("faults", "poison::{subject}::a_leader_waits")],
     ),
     Bug(
@@ -222,7 +222,7 @@ LOG_BUGS = [
         TRUNCATION,
         "src/wal/consumers.rs",
         "        let _changing = crate::locks::lock(&self.consumers);\n",
-        "        let _ = crate::locks::lock(&self.consumers);\n",
+        "        drop(crate::locks::lock(&self.consumers));\n",
         [("wal_own", "consumers_that_two_threads")],
     ),
 ]
