@@ -18,6 +18,9 @@ for_every_subject! {
     a_background_sync_that_fails_poisons,
 }
 
+/// Appends, a tenth of a millisecond apart, before the thread has had its chance to poison.
+const TAKEN_MAX: u64 = 30_000;
+
 fn a_background_sync_that_fails_poisons(subject: &dyn Subject) {
     let how = How { durability: Durability::Interval(Duration::from_millis(1)), ..MANUAL };
     for at in 1..=4 {
@@ -33,15 +36,17 @@ fn a_background_sync_that_fails_poisons(subject: &dyn Subject) {
         };
         let log = subject.open_on(storage, how).unwrap();
         disk.inject(Fault::once(at, What::Error(io::ErrorKind::Other)).of(Call::Sync));
+        let mut taken_after = 0;
         let error = loop {
             match log.append(&[(1, vec![1; 40])]) {
-                Ok(()) => {}
+                Ok(()) => taken_after += u64::from(disk.fired() > 0),
                 // Of small segments one has to be synced for the append itself.
                 Err(error) if error.kind() == ErrorKind::Io => {}
                 Err(error) => break error,
             }
             let synced = synced_after.load(Ordering::SeqCst);
             assert_eq!(synced, 0, "synced after a failed sync");
+            assert!(taken_after < TAKEN_MAX, "{taken_after} appends after a failed sync");
             std::thread::sleep(Duration::from_micros(100));
         };
         let told = (error.kind(), error.durable());
