@@ -52,6 +52,7 @@ def settings(minutes: float) -> dict[str, str]:
         # Shares of the time, at the speed of two slow cores.
         "DEEDBOOK_CRASH_STATES": str(int(minutes * 500_000)),
         "DEEDBOOK_CRASH_SEED": str(seed),
+        "DEEDBOOK_TEST_SECONDS": str(int(3600 + minutes * 240)),
         "DEEDBOOK_KILL_CYCLES": str(int(minutes * 60)),
         "DEEDBOOK_CUTS": str(int(minutes * (64 << 10))),
         "DEEDBOOK_FLIPS": str(int(minutes * (128 << 10))),
