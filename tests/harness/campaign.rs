@@ -1,5 +1,6 @@
 //! A campaign of crashes against one subject, over all cores, and its result as JSON.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -122,7 +123,9 @@ impl Campaign<'_> {
         let mut failures = Vec::new();
         let mut check = |explorer: &mut Explorer<'_>, task: &Task| {
             explorer.plan.per_moment = task.per_moment;
-            if let Err(what) = explorer.history(&task.history, task.from) {
+            let history = AssertUnwindSafe(|| explorer.history(&task.history, task.from));
+            let done = catch_unwind(history).unwrap_or_else(|_| Err("panicked, see above".into()));
+            if let Err(what) = done {
                 let (seed, name) = (self.seed, self.subject.name());
                 failures.push(format!(
                     "{name}: DEEDBOOK_CRASH_SEED={seed} DEEDBOOK_CRASH_HISTORY='{}:{}': {what}",

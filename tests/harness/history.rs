@@ -246,9 +246,10 @@ impl<'a> Run<'a> {
             'b' => vec![one(0, 3), one(1, 0), one(2, 300)],
             'L' => vec![(100 + count, self.deceiving())],
             'K' => vec![one(0, 5000)],
-            // More than a block of the index, in one record and in a batch.
-            'H' => vec![one(0, 70_000)],
-            'B' => vec![one(0, 40_000), one(1, 40_000), one(2, 40_000)],
+            // More than a block of the index, in one record and in a batch; after a cut, with other
+            // borders than before.
+            'H' => vec![one(0, 70_000 + 700 * self.step as u64)],
+            'B' => (0..3).map(|n| one(n, 40_000 + 700 * self.step as u64)).collect(),
             op => panic!("no step {op:?}"),
         })
     }
