@@ -160,7 +160,7 @@ fn what_any_thread_synced_survives_a_power_cut(subject: &dyn Subject) {
         if let Some(at) = failing {
             disk.inject(Fault::once(at, What::Error(std::io::ErrorKind::Other)).of(Call::Sync));
         }
-        let told = Mutex::new(Vec::new());
+        let acknowledged = Mutex::new(Vec::new());
         let append = |thread: u8| {
             for n in 0..60u8 {
                 let bytes = vec![[thread, n]; 8 + usize::from(n)].concat();
@@ -169,7 +169,7 @@ fn what_any_thread_synced_survives_a_power_cut(subject: &dyn Subject) {
                     synced = synced.and_then(|()| log.sync());
                 }
                 match synced {
-                    Ok(()) => told.lock().unwrap().push(bytes),
+                    Ok(()) => acknowledged.lock().unwrap().push(bytes),
                     Err(error) => {
                         let durable = error.durable();
                         assert_eq!(durable, Some(deedbook::Durable::Unknown), "{error:?}");
@@ -179,10 +179,10 @@ fn what_any_thread_synced_survives_a_power_cut(subject: &dyn Subject) {
             }
         };
         let check = || {
-            let told = told.lock().unwrap().clone();
+            let acknowledged = acknowledged.lock().unwrap().clone();
             let left = log_of(subject, &worst(&disk));
             let left: HashSet<_> = left.iter().map(|record| &record.bytes[..]).collect();
-            assert!(told.iter().all(|bytes| left.contains(&bytes[..])), "{failing:?}");
+            assert!(acknowledged.iter().all(|bytes| left.contains(&bytes[..])), "{failing:?}");
         };
         std::thread::scope(|scope| {
             for thread in 0..4 {
@@ -216,7 +216,7 @@ fn what_the_background_synced_survives_a_power_cut(subject: &dyn Subject) {
         log.append(&[(1, vec![n as u8; 90])]).unwrap();
         let durable = log.durable_end().unwrap();
         let left = log_of(subject, &worst(&disk));
-        let last = left.last().map(|last| subject.ordinal_behind(last.ordinal, 90));
+        let last = left.last().map(|last| subject.ordinal_after(last.ordinal, 90));
         assert!(last.max(Some(subject.first_ordinal())) >= durable, "{n}");
         std::thread::yield_now();
     }

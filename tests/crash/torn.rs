@@ -17,10 +17,10 @@ for_every_subject! {
     records_inside_a_torn_record_never_surface_after_damage,
     /// The checksum of the first record ties the mark to the log. A log that began with a batch
     /// forgot it: its mark counted as another log's, and loss below it was no longer reported.
-    a_loss_below_the_mark_is_told_whatever_the_log_began_with,
+    a_loss_below_the_mark_is_reported_whatever_the_log_began_with,
     /// A check that said "lost acknowledged" of missing ends only: what is damaged in the middle is
     /// as lost.
-    damage_below_the_mark_is_told_as_a_loss,
+    damage_below_the_mark_is_reported_as_a_loss,
 }
 
 /// A payload that, appended at `end`, has whole records at the next border of a file.
@@ -78,7 +78,7 @@ fn records_inside_a_torn_record_never_surface_after_damage(subject: &dyn Subject
     assert!(torn > 0);
 }
 
-fn a_loss_below_the_mark_is_told_whatever_the_log_began_with(subject: &dyn Subject) {
+fn a_loss_below_the_mark_is_reported_whatever_the_log_began_with(subject: &dyn Subject) {
     let record = |n: u8| (u32::from(n), vec![n; 100]);
     for first in [1, 2, 3] {
         for closed in [true, false] {
@@ -108,7 +108,7 @@ fn a_loss_below_the_mark_is_told_whatever_the_log_began_with(subject: &dyn Subje
     }
 }
 
-fn damage_below_the_mark_is_told_as_a_loss(subject: &dyn Subject) {
+fn damage_below_the_mark_is_reported_as_a_loss(subject: &dyn Subject) {
     let disk = Sim::new();
     let log = subject.open(&disk, ALWAYS).unwrap();
     let mut offsets = Vec::new();

@@ -12,7 +12,7 @@ use crate::harness::watch::{Seen, watched};
 use crate::harness::{How, MANUAL, Subject, judge, states, views};
 
 for_every_subject! {
-    /// A failure that only the background thread was told of, and that nothing was made of: appends
+    /// A failure that only the background thread met, and that it kept to itself: appends
     /// went on, and the next sync, which the system lets succeed, vouched for records that are not
     /// on the disk.
     a_background_sync_that_fails_poisons,
@@ -49,8 +49,8 @@ fn a_background_sync_that_fails_poisons(subject: &dyn Subject) {
             assert!(taken_after < TAKEN_MAX, "{taken_after} appends after a failed sync");
             std::thread::sleep(Duration::from_micros(100));
         };
-        let told = (error.kind(), error.durable());
-        assert_eq!(told, (ErrorKind::Poisoned, Some(Durable::Unknown)), "{error}");
+        let met = (error.kind(), error.durable());
+        assert_eq!(met, (ErrorKind::Poisoned, Some(Durable::Unknown)), "{error}");
         let written = log.read_all().unwrap();
         let durable = log.durable_end().unwrap().unwrap();
         let acked = written.iter().take_while(|record| record.ordinal < durable).count();

@@ -18,11 +18,11 @@ for_every_subject! {
     /// Found by the fault loop: the failed sync left the record in the cache, clean but not on the
     /// disk; opening again found it there, synced nothing, and called it durable.
     what_a_failed_sync_left_in_the_cache_is_written_again_when_opening,
-    /// One failing fsync fails all who wait for it, and those who come after.
+    /// One failing fsync fails all that wait for it, and all later ones.
     a_failed_sync_fails_all_eight_waiters,
     /// The system reports a failed fsync once, and here to the append that is rolled back. Until
     /// that one has poisoned the handle, a leader whose own fsync succeeded may not acknowledge.
-    a_leader_waits_for_the_append_that_was_told_of_a_failure,
+    a_leader_waits_for_the_append_that_met_a_failure,
 }
 
 const EIO: What = What::Error(io::ErrorKind::Other);
@@ -36,7 +36,7 @@ fn after_a_failed_sync_everything_is_refused_until_it_is_opened_again(subject: &
         log.sync().unwrap();
         let durable = log.durable_end().unwrap();
         let mut written = log.read_all().unwrap();
-        let next = subject.ordinal_behind(written[0].ordinal, 700);
+        let next = subject.ordinal_after(written[0].ordinal, 700);
         written.push(subject.record(next, 2, &[2; 700]));
         log.append(&[(2, vec![2; 700])]).unwrap();
         disk.inject(Fault::once(at, EIO).of(Call::Sync));
@@ -54,8 +54,8 @@ fn after_a_failed_sync_everything_is_refused_until_it_is_opened_again(subject: &
             log.sync().unwrap_err(),
             log.close().unwrap_err(),
         ] {
-            let told = (error.kind(), error.durable());
-            assert_eq!(told, (ErrorKind::Poisoned, Some(Durable::Unknown)), "{error}");
+            let met = (error.kind(), error.durable());
+            assert_eq!(met, (ErrorKind::Poisoned, Some(Durable::Unknown)), "{error}");
         }
         assert_eq!(log.read(written[0].ordinal).unwrap_err().kind(), ErrorKind::Closed);
         let log = subject.open(&disk, MANUAL).unwrap();
@@ -84,20 +84,20 @@ fn a_failed_sync_fails_all_eight_waiters(subject: &dyn Subject) {
         let log = subject.open(&disk, ALWAYS).unwrap();
         disk.inject(Fault::once(at, EIO).of(Call::Sync));
         let work = |thread: u8| {
-            let mut told = Vec::new();
+            let mut synced = Vec::new();
             for n in 0..6 {
                 let bytes = vec![8 * thread + n; 60 + 5 * usize::from(n)];
                 match log.append(&[(u32::from(n), bytes.clone())]) {
-                    Ok(()) => told.push(bytes),
+                    Ok(()) => synced.push(bytes),
                     Err(error) => {
                         assert_eq!(error.durable(), Some(Durable::Unknown), "{error}");
                         break;
                     }
                 }
             }
-            told
+            synced
         };
-        let told: Vec<Vec<Vec<u8>>> = std::thread::scope(|scope| {
+        let synced: Vec<Vec<Vec<u8>>> = std::thread::scope(|scope| {
             let work = &work;
             let threads: Vec<_> = (0..8).map(|n| scope.spawn(move || work(n))).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
@@ -108,14 +108,14 @@ fn a_failed_sync_fails_all_eight_waiters(subject: &dyn Subject) {
         }
         let after = subject.open(&worst(&disk), MANUAL).unwrap().read_all().unwrap();
         let after: HashSet<_> = after.into_iter().map(|record| record.bytes).collect();
-        assert!(told.iter().flatten().all(|bytes| after.contains(bytes)), "{at}");
+        assert!(synced.iter().flatten().all(|bytes| after.contains(bytes)), "{at}");
     }
 }
 
 /// Longer than a thread needs that nothing holds up.
 const LONG: Duration = Duration::from_millis(300);
 
-fn a_leader_waits_for_the_append_that_was_told_of_a_failure(subject: &dyn Subject) {
+fn a_leader_waits_for_the_append_that_met_a_failure(subject: &dyn Subject) {
     let disk = Sim::new();
     let (arrived, arrives) = channel();
     let (go_on, goes_on) = channel::<()>();
@@ -161,8 +161,8 @@ fn a_leader_waits_for_the_append_that_was_told_of_a_failure(subject: &dyn Subjec
         let append = move || log.append(&[(2, b"fails".to_vec())]);
         Builder::new().name("appender".into()).spawn(append).unwrap()
     };
-    let told = leader.join().unwrap().map_err(|error| error.kind());
-    assert!(matches!(told, Err(ErrorKind::Poisoned | ErrorKind::Io)), "{told:?}");
+    let met = leader.join().unwrap().map_err(|error| error.kind());
+    assert!(matches!(met, Err(ErrorKind::Poisoned | ErrorKind::Io)), "{met:?}");
     assert_eq!(appender.join().unwrap().unwrap_err().durable(), Some(Durable::Unknown));
     for after in states(&disk, 20) {
         subject.open(&after, MANUAL).unwrap();

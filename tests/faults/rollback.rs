@@ -11,7 +11,7 @@ use crate::harness::{ALWAYS, MANUAL, Subject, mix, states, views, worst};
 
 for_every_subject! {
     /// Found by the fault loop: an append that failed half-way was cut off again, but not on the
-    /// disk, and a power cut brought back the record whose caller was told that it is not in the
+    /// disk, and a power cut brought back the record whose caller had got an error that says it is not in the
     /// log. Over segments, those made for it go, too, even where they come back after a gap.
     an_append_that_was_rolled_back_does_not_come_back,
     /// An append that cannot be cut off again leaves a handle that takes nothing more.

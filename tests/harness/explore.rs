@@ -183,7 +183,7 @@ impl<'a> Explorer<'a> {
     ) -> Result<(), String> {
         let how = How { durability: Durability::Always, ..self.config.how };
         let deep = killed || key.is_multiple_of(self.plan.second_every);
-        let told = |error| format!("recovery refused: {error:?}");
+        let refused = |error| format!("recovery refused: {error:?}");
         let mut peeked = None;
         if deep {
             let before = image.fingerprint();
@@ -193,7 +193,7 @@ impl<'a> Explorer<'a> {
             }
             image.record();
         }
-        let log = self.subject.open(image, how).map_err(told)?;
+        let log = self.subject.open(image, how).map_err(refused)?;
         let during = if deep { image.recorded() } else { Vec::new() };
         let got = log.read_all().map_err(|error| format!("reading: {error:?}"))?;
         let whole = how.acknowledged;
@@ -232,7 +232,7 @@ impl<'a> Explorer<'a> {
                 self.counts.second_distinct += 1;
                 let there =
                     |what| format!("second crash, call {call} of recovery, {choice:?}: {what}");
-                let log = self.subject.open(&image, how).map_err(told).map_err(there)?;
+                let log = self.subject.open(&image, how).map_err(refused).map_err(there)?;
                 let second = log.read_all().map_err(|e| there(format!("reading: {e:?}")))?;
                 // Mostly the same as the first time. But cutting a deed that was torn by stale bytes
                 // behind the end can leave zeros there, which is what its length trailer wants.
@@ -251,7 +251,7 @@ impl<'a> Explorer<'a> {
             let image = crashes.build(&choice);
             self.counts.third_checked += 1;
             let there = |what| format!("crash after going on, {choice:?}: {what}");
-            let log = self.subject.open(&image, how).map_err(told).map_err(there)?;
+            let log = self.subject.open(&image, how).map_err(refused).map_err(there)?;
             let third = log.read_all().map_err(|e| there(format!("reading: {e:?}")))?;
             judge(&third, &more, more.len(), whole).map_err(there)?;
         }
@@ -271,7 +271,7 @@ impl<'a> Explorer<'a> {
     ) -> Result<(Vec<Record>, Sim), String> {
         let mut next = match got.last() {
             None => found.base,
-            Some(last) => self.subject.ordinal_behind(last.ordinal, last.bytes.len()),
+            Some(last) => self.subject.ordinal_after(last.ordinal, last.bytes.len()),
         };
         // Where blocks of the index were closed, over them again, with other borders.
         let blocks = found.records.iter().any(|record| record.bytes.len() >= 30_000);
@@ -282,7 +282,7 @@ impl<'a> Explorer<'a> {
         let mut more = got.to_vec();
         for (tag, bytes) in &batch {
             more.push(self.subject.record(next, *tag, bytes));
-            next = self.subject.ordinal_behind(next, bytes.len());
+            next = self.subject.ordinal_after(next, bytes.len());
         }
         let appended = log.append(&batch).and_then(|()| log.sync());
         appended.map_err(|error| format!("going on: {error:?}"))?;
@@ -296,7 +296,7 @@ impl<'a> Explorer<'a> {
         log.close().map_err(|error| format!("closing: {error:?}"))?;
         drop(log);
         if deep {
-            self.loss_is_told(image, how, &more, end)?;
+            self.loss_is_reported(image, how, &more, end)?;
         }
         let there = |what| format!("opened again: {what}");
         let log = self.subject.open(image, how).map_err(|e| there(format!("{e:?}")))?;
@@ -309,7 +309,7 @@ impl<'a> Explorer<'a> {
     }
 
     /// A log that lost its last record to another program is not taken for whole.
-    fn loss_is_told(
+    fn loss_is_reported(
         &self,
         image: &Sim,
         how: How,

@@ -130,7 +130,7 @@ impl<'a> Run<'a> {
     fn ordinal(&self, at: usize) -> u64 {
         match (self.records.get(at), self.records.last()) {
             (Some(record), _) => record.ordinal,
-            (None, Some(last)) => self.subject.ordinal_behind(last.ordinal, last.bytes.len()),
+            (None, Some(last)) => self.subject.ordinal_after(last.ordinal, last.bytes.len()),
             (None, None) => self.base,
         }
     }

@@ -116,7 +116,7 @@ pub trait Subject: Sync {
     /// Bytes that are whole valid records, for payloads that try to deceive recovery.
     fn nested(&self) -> Vec<u8>;
     /// Number of the record after one with this number and payload.
-    fn ordinal_behind(&self, ordinal: u64, _payload_len: usize) -> u64 {
+    fn ordinal_after(&self, ordinal: u64, _payload_len: usize) -> u64 {
         ordinal + 1
     }
     /// The tag that a record is read back with.

@@ -35,7 +35,7 @@ pub fn check_all(subject: &dyn Subject, log: &dyn Log, records: &[Record]) -> Re
         same(&what, &got, records)?;
     }
     if let Some(last) = records.last() {
-        let next = subject.ordinal_behind(last.ordinal, last.bytes.len());
+        let next = subject.ordinal_after(last.ordinal, last.bytes.len());
         if let Ok(record) = log.read(next) {
             return Err(format!("a record after the last one: {}", record.ordinal));
         }
@@ -51,7 +51,7 @@ pub fn check_all_durable(
 ) -> Result<(), String> {
     let durable = log.durable_end().map_err(|error| format!("durable end: {error:?}"))?;
     let Some(last) = records.last() else { return Ok(()) };
-    let next = subject.ordinal_behind(last.ordinal, last.bytes.len());
+    let next = subject.ordinal_after(last.ordinal, last.bytes.len());
     match durable {
         Some(durable) if durable == next => Ok(()),
         other => Err(format!("durable up to {other:?}, there are records up to {next}")),

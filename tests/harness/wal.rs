@@ -159,7 +159,7 @@ impl Subject for WalSubject {
         0
     }
 
-    fn ordinal_behind(&self, ordinal: u64, payload_len: usize) -> u64 {
+    fn ordinal_after(&self, ordinal: u64, payload_len: usize) -> u64 {
         ordinal + 8 + payload_len as u64
     }
 
