@@ -120,7 +120,7 @@ fn few_segments_are_open_at_a_time() {
                 most.fetch_max(open.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
             }
             Seen::Closed => drop(open.fetch_sub(1, Ordering::Relaxed)),
-            Seen::Read(_) | Seen::Syncing | Seen::Synced => {}
+            _ => {}
         }
     });
     let options = filled(storage, 256, 4000);

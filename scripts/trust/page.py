@@ -44,14 +44,18 @@ def figures(results: dict[str, Any]) -> list[tuple[str, str, str]]:
     found: list[tuple[str, str, str]] = []
     books = {name: part for name, part in results.items() if name.startswith("crash-book")}
     found += crashes("", list(books.values()), "crash")
-    if "faults" in results:
-        what = "storage calls that failed, each in every way"
-        found.append((what, failed(results["faults"]), "faults"))
-    wals = {name: part for name, part in results.items() if name.startswith("crash-wal")}
-    found += crashes("WAL: ", list(wals.values()), "wal")
-    failing = [part for name, part in results.items() if name.startswith("faults-wal")]
+    faults = {name: part for name, part in results.items() if name.startswith("faults")}
+    failing = [part for name, part in faults.items() if "wal" not in name]
     if failing:
-        found.append(("WAL: storage calls that failed, each in every way", failed(*failing), "wal"))
+        what = "storage calls that failed, each in every way"
+        found.append((what, failed(*failing), "faults"))
+    wals = {name: part for name, part in results.items() if name.startswith("crash-wal")}
+    found += crashes("WAL: ", list(wals.values()), "crash")
+    failing = [part for name, part in faults.items() if "wal" in name]
+    if failing:
+        found.append(
+            ("WAL: storage calls that failed, each in every way", failed(*failing), "faults")
+        )
     if "damage-cuts" in results:
         cuts = results["damage-cuts"]["cuts"]
         found.append(("logs cut at one byte more", count(cuts), "damage"))
@@ -70,11 +74,14 @@ def figures(results: dict[str, Any]) -> list[tuple[str, str, str]]:
         targets = results["fuzz"]["targets"]
         execs = sum(target["execs"] for target in targets.values())
         found.append((f"inputs by {len(targets)} fuzzers", count(execs), "fuzz"))
-    for name, of in [("mutants", ""), ("mutants-wal", "WAL: ")]:
+    for name, of, part in [
+        ("mutants", "", "mutants"),
+        ("mutants-wal", "WAL: ", "wal-mutants"),
+        ("mutants-log", "of all formats: ", "log-mutants"),
+    ]:
         if name in results:
             mutants = results[name]
             caught = f"{mutants['caught']} of {mutants['seeded']}"
-            part = "wal-mutants" if of else "mutants"
             found.append((f"{of}seeded bugs caught", caught, part))
     return found
 
@@ -146,7 +153,7 @@ def document(results: dict[str, Any]) -> str:
         "|---|---|---|",
         *(
             f"| {bug['name']} | {bug['row']} | `{bug['caught_by'] or 'NOT CAUGHT'}` |"
-            for name in ("mutants", "mutants-wal")
+            for name in ("mutants", "mutants-wal", "mutants-log")
             for bug in results.get(name, {}).get("bugs", [])
         ),
         "",

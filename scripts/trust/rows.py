@@ -36,13 +36,13 @@ ROWS = [
     Row(
         "power loss: any subset of unsynced sectors and directory changes",
         "K, T",
-        ("crash::a_book_survives_every_crash_of_every_short_history", "power:cuts"),
+        ("crash::every_short_history_survives_every_crash", "power:cuts"),
     ),
     Row(
         "file extended but data missing (zeros, stale bytes)",
         "T above the mark, R below",
         (
-            "crash::a_book_survives_every_crash_of_every_short_history",
+            "crash::every_short_history_survives_every_crash",
             "answers::every_sector_and_every_two_lost_to_zeros",
             "answers::every_sector_and_all_after_it_stale",
         ),
@@ -195,7 +195,7 @@ ROWS = [
         "crash during recovery, again and again",
         "the same result as one recovery",
         (
-            "crash::a_book_survives_every_crash_of_every_short_history",
+            "crash::every_short_history_survives_every_crash",
             "crash::names_left_by_a_killed_creator_are_made_durable",
             "faults::a_recovery_that_fails_leaves_what_it_found",
         ),

@@ -33,12 +33,13 @@ def parts() -> dict[str, list[str]]:
         "crash": [*CARGO, "--test", "crash"],
         "faults": [*CARGO, "--test", "faults", "--test", "allocation"],
         "damage": [*CARGO, "--test", "answers", "--test", "log", "--test", "recovery"],
-        "wal": [*CARGO, "--test", "wal_crash", "--test", "wal_faults", "--test", "wal_regressions"],
+        "wal": [*CARGO, "--test", "wal_own", "--test", "wal_regressions"],
         "kill": [*CARGO, "--test", "processes"],
         "power": ["scripts/power.sh"],
         "fuzz": ["scripts/fuzz.sh"],
         "mutants": [sys.executable, "tests/mutants/run.py", "--format", "book"],
         "wal-mutants": [sys.executable, "tests/mutants/run.py", "--format", "wal"],
+        "log-mutants": [sys.executable, "tests/mutants/run.py", "--format", "log"],
     }
 
 
@@ -51,6 +52,7 @@ def settings(minutes: float) -> dict[str, str]:
         # Shares of the time, at the speed of two slow cores.
         "DEEDBOOK_CRASH_STATES": str(int(minutes * 500_000)),
         "DEEDBOOK_CRASH_SEED": str(seed),
+        "DEEDBOOK_TEST_SECONDS": str(int(3600 + minutes * 240)),
         "DEEDBOOK_KILL_CYCLES": str(int(minutes * 60)),
         "DEEDBOOK_CUTS": str(int(minutes * (64 << 10))),
         "DEEDBOOK_FLIPS": str(int(minutes * (128 << 10))),

@@ -4,16 +4,8 @@ from __future__ import annotations
 
 from rows import Row
 
-HISTORIES = (
-    "wal_crash::a_log_of_one_file_survives_every_crash_of_every_short_history",
-    "wal_crash::a_log_of_segments_survives_every_crash_of_every_short_history",
-    "wal_crash::a_log_of_tiny_segments_survives_every_crash_of_every_short_history",
-)
-FAILING = (
-    "wal_faults::every_call_on_one_file_fails_in_every_way_once_and_for_ever",
-    "wal_faults::every_call_on_segments_fails_in_every_way_once_and_for_ever",
-    "wal_faults::every_call_on_tiny_segments_fails_in_every_way_once_and_for_ever",
-)
+HISTORIES = ("crash::every_short_history_survives_every_crash",)
+FAILING = ("faults::every_call_fails_in_every_way_once_and_for_ever",)
 
 WAL_ROWS = [
     Row(
@@ -25,10 +17,10 @@ WAL_ROWS = [
         "crash at any step of a truncation at either end, of the n-th one too",
         "old or new state; nothing dropped comes back",
         (
-            "wal_crash::a_crash_at_any_step_of_any_dropping_of_a_prefix_leaves_the_old_or_the_new_log",
-            "wal_crash::a_cut_end_never_comes_back_under_appends_of_the_same_size",
-            "wal_crash::segments_go_oldest_first_at_the_front_and_newest_first_at_the_end",
-            "wal_crash::segments_that_come_back_below_the_head_are_not_read_and_go_again",
+            "wal_own::a_crash_at_any_step_of_any_dropping_of_a_prefix_leaves_the_old_or_the_new_log",
+            "wal_own::a_cut_end_never_comes_back_under_appends_of_the_same_size",
+            "wal_own::segments_go_oldest_first_at_the_front_and_newest_first_at_the_end",
+            "wal_own::segments_that_come_back_below_the_head_are_not_read_and_go_again",
         ),
     ),
     Row(
@@ -36,10 +28,10 @@ WAL_ROWS = [
         "the same result as one recovery",
         (
             *HISTORIES,
-            "wal_crash::names_left_by_a_killed_creator_are_made_durable",
+            "crash::names_left_by_a_killed_creator_are_made_durable",
             "wal_regressions::a_truncation_that_recovery_ends_is_durable_before_its_intent_goes",
             "wal_regressions::segments_reserved_ahead_that_come_back_behind_a_gap_are_torn",
-            "wal_faults::a_recovery_that_fails_leaves_what_it_found",
+            "faults::a_recovery_that_fails_leaves_what_it_found",
         ),
     ),
     Row(
@@ -77,37 +69,37 @@ WAL_ROWS = [
         "appends during a sync of one segment after the other",
         "K by the next sync",
         (
-            "wal_crash::what_is_appended_during_a_sync_is_durable_behind_the_next_one",
-            "wal_crash::what_any_thread_was_told_survives_a_power_cut",
+            "crash::what_is_appended_during_a_sync_is_durable_after_the_next_one",
+            "wal_own::what_any_thread_was_told_survives_a_power_cut",
             "lib::a_write_that_a_sync_overtakes_is_covered_by_the_next_sync",
         ),
     ),
     Row(
         "a payload that contains whole records, outer record torn",
         "T at the outer start, the inner one never surfaces",
-        ("wal_crash::records_inside_a_torn_record_never_surface", *HISTORIES),
+        ("crash::records_inside_a_torn_record_never_surface", *HISTORIES),
     ),
     Row(
         "head marker damaged or missing",
         "made up for by the mark, or R",
-        ("wal_crash::a_lost_head_marker_is_made_up_for_or_the_log_is_refused",),
+        ("wal_own::a_lost_head_marker_is_made_up_for_or_the_log_is_refused",),
     ),
     Row(
         "a record beyond a smaller limit",
         "R, never a truncation",
-        ("wal_crash::a_record_beyond_the_limit_is_not_cut_as_torn",),
+        ("wal_own::a_record_beyond_the_limit_is_not_cut_as_torn",),
     ),
     Row(
         '`recovery="acknowledged"`',
         "everything acknowledged and nothing else",
-        ("wal_crash::recovery_to_the_acknowledged_keeps_all_of_it_and_no_more", *HISTORIES),
+        ("wal_own::recovery_to_the_acknowledged_keeps_all_of_it_and_no_more", *HISTORIES),
     ),
     Row(
         "fsync fails once, then works; eight waiters",
         "P, all waiters fail",
         (
-            "wal_faults::after_a_failed_sync_everything_is_refused_until_it_is_opened_again",
-            "wal_faults::a_failed_sync_fails_all_eight_waiters",
+            "faults::after_a_failed_sync_everything_is_refused_until_it_is_opened_again",
+            "faults::a_failed_sync_fails_all_eight_waiters",
             "wal_regressions::a_cut_whose_sync_failed_is_made_again",
         ),
     ),
@@ -117,9 +109,9 @@ WAL_ROWS = [
         "gone on with, or E and rolled back, or P",
         (
             *FAILING,
-            "wal_faults::a_record_whose_second_half_fails_is_rolled_back_over_all_its_segments",
-            "wal_faults::an_append_that_cannot_be_rolled_back_poisons",
-            "wal_faults::interrupted_reads_and_writes_are_repeated",
+            "faults::an_append_that_was_rolled_back_does_not_come_back",
+            "faults::an_append_that_cannot_be_rolled_back_poisons",
+            "faults::interrupted_reads_and_writes_are_repeated",
             "power:full",
             "power:shim",
         ),
@@ -128,18 +120,18 @@ WAL_ROWS = [
         "read error in the middle",
         "E, never taken for the end",
         (
-            "wal_faults::a_reader_gives_all_or_an_error",
+            "faults::a_reader_gives_all_or_an_error",
             "wal_regressions::a_truncation_that_was_refused_says_that_nothing_changed",
         ),
     ),
     Row(
         "creation fails",
         "nothing in the way of the next one",
-        ("wal_faults::a_failed_creation_leaves_nothing_in_the_way",),
+        ("faults::a_failed_creation_leaves_nothing_in_the_way",),
     ),
     Row(
         "a disk that lies",
         "right records, or R",
-        ("wal_faults::a_disk_that_lies_never_makes_wrong_records",),
+        ("faults::a_disk_that_lies_never_makes_wrong_records",),
     ),
 ]

@@ -1,14 +1,17 @@
 //! Book as a subject of the crash and fault tests.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use deedbook::book::{Batch, Book, DEED_BYTES_MAX, Mode, OnCorrupt, Options, Recovery, verify};
+use deedbook::book::{
+    Batch, Book, Cursor, DEED_BYTES_MAX, DeedRef, LOG_NAME, Mode, OnCorrupt, Options, Recovery,
+    Reverse, repair, verify,
+};
 use deedbook::storage::sim::Sim;
 use deedbook::storage::{Access, Memory, Storage};
-use deedbook::{Durability, Error, ErrorKind, Result, Verdict};
+use deedbook::{Durability, Error, ErrorKind, Result};
 
-use super::{How, Log, Record, Subject};
+use super::{Checked, How, Log, MANUAL, Record, Steps, Subject};
 
 /// Where the log lies: one directory deep, so that its own name can be lost, too.
 pub const PATH: &str = "/log";
@@ -25,23 +28,34 @@ pub const BOOK: BookSubject = BookSubject { path: PATH, first: 1 };
 pub const EPOCH: BookSubject = BookSubject { path: "/0i70000", first: 70_001 };
 
 pub fn options(disk: &Sim, how: How) -> Options {
+    options_on(Arc::new(disk.clone()), how)
+}
+
+pub fn options_on(storage: Arc<dyn Storage>, how: How) -> Options {
     Options {
         durability: how.durability,
         recovery: if how.acknowledged { Recovery::Acknowledged } else { Recovery::Valid },
-        storage: Arc::new(disk.clone()),
+        storage,
         ..Options::default()
     }
 }
 
-fn read_all(book: &Book) -> Result<Vec<Record>> {
+fn record(deed: &DeedRef<'_>) -> Record {
+    Record { ordinal: deed.event.unwrap_or(0), tag: deed.mug, bytes: deed.jam.to_vec() }
+}
+
+fn collect(mut deeds: Cursor) -> Result<Vec<Record>> {
     let mut records = Vec::new();
-    let mut deeds = book.cursor(0, None, OnCorrupt::Raise)?;
     while let Some(deed) = deeds.next()? {
-        records.push(Record {
-            ordinal: deed.event.unwrap_or(0),
-            tag: deed.mug,
-            bytes: deed.jam.to_vec(),
-        });
+        records.push(record(&deed));
+    }
+    Ok(records)
+}
+
+fn collect_back(mut deeds: Reverse) -> Result<Vec<Record>> {
+    let mut records = Vec::new();
+    while let Some(deed) = deeds.next()? {
+        records.push(record(&deed));
     }
     Ok(records)
 }
@@ -49,6 +63,18 @@ fn read_all(book: &Book) -> Result<Vec<Record>> {
 impl Subject for BookSubject {
     fn name(&self) -> &'static str {
         if self.first == 1 { "book" } else { "book-epoch" }
+    }
+
+    fn steps(&self) -> Steps {
+        Steps {
+            alphabet: "01<=>bLsr",
+            // Records of many sectors, of more than an index block, too.
+            longer: "01<=>bLsr01<=>bLsr01<=>bLsr01<=>bLsr01<=>bLsr01<=>bLsrKHB",
+            families: &[("", 0)],
+            blocks: ("HBs", "1bHBsr"),
+            scripts: &["0=sbLr>s1rK", "Lbs", "r1r"],
+            share: if self.first == 1 { 1 } else { 10 },
+        }
     }
 
     fn framing_bytes(&self) -> u64 {
@@ -74,20 +100,42 @@ impl Subject for BookSubject {
         bytes
     }
 
-    fn open(&self, disk: &Sim, how: How) -> Result<Box<dyn Log>> {
-        Ok(Box::new(BookLog(options(disk, how).open(self.path, Mode::Append)?)))
+    fn files(&self, _storage: &dyn Storage) -> Vec<(PathBuf, u64)> {
+        vec![(Path::new(self.path).join(LOG_NAME), 0)]
     }
 
-    fn peek(&self, disk: &Sim) -> Result<Vec<Record>> {
-        let how = How { durability: Durability::Manual, acknowledged: false };
-        let options = options(disk, how);
-        let seen = read_all(&options.open(self.path, Mode::Read)?)?;
-        let checked = verify(self.path, &options, |_, _| Ok(()))?;
-        if checked.verdict == Verdict::Corrupt || checked.records != seen.len() as u64 {
-            let message = format!("{} deeds read, but checked: {checked:?}", seen.len());
-            return Err(Error::new(ErrorKind::Corrupt, message));
-        }
-        Ok(seen)
+    fn open_on(&self, storage: Arc<dyn Storage>, how: How) -> Result<Box<dyn Log>> {
+        let options = options_on(storage, how);
+        Ok(Box::new(BookLog(options.open(self.path, Mode::Append)?)))
+    }
+
+    fn read_on(&self, storage: Arc<dyn Storage>) -> Result<Box<dyn Log>> {
+        let options = options_on(storage, MANUAL);
+        Ok(Box::new(BookLog(options.open(self.path, Mode::Read)?)))
+    }
+
+    fn check_on(&self, storage: Arc<dyn Storage>) -> Result<Checked> {
+        let report = verify(self.path, &options_on(storage, MANUAL), |_, _| Ok(()))?;
+        let (verdict, lost) = (report.verdict, report.lost_acknowledged);
+        Ok(Checked { verdict, records: report.records, lost })
+    }
+
+    fn repair_on(&self, storage: Arc<dyn Storage>) -> Result<()> {
+        repair(
+            self.path,
+            &options_on(storage, MANUAL),
+            deedbook::Repair { force: true, accept_loss: true, dry_run: false },
+        )
+        .map(drop)
+    }
+
+    fn open_cutting_on(&self, storage: Arc<dyn Storage>) -> Result<Box<dyn Log>> {
+        let options = Options { recovery: Recovery::Spec, ..options_on(storage, MANUAL) };
+        Ok(Box::new(BookLog(options.open(self.path, Mode::Append)?)))
+    }
+
+    fn sidecar(&self) -> PathBuf {
+        Path::new(self.path).join(".deedbook")
     }
 }
 
@@ -117,7 +165,54 @@ impl Log for BookLog {
         self.0.end()
     }
 
+    fn durable_end(&self) -> Result<Option<u64>> {
+        Ok(self.0.durable_last()?.map(|last| last + 1))
+    }
+
     fn read_all(&self) -> Result<Vec<Record>> {
-        read_all(&self.0)
+        self.read_from(0)
+    }
+
+    fn read(&self, ordinal: u64) -> Result<Record> {
+        let deed = self.0.read(ordinal)?;
+        Ok(Record { ordinal: deed.event.unwrap_or(0), tag: deed.mug, bytes: deed.jam })
+    }
+
+    fn read_from(&self, ordinal: u64) -> Result<Vec<Record>> {
+        collect(self.0.cursor(ordinal, None, OnCorrupt::Raise)?)
+    }
+
+    fn read_back(&self) -> Result<Vec<Record>> {
+        collect_back(self.0.cursor_back(0, None)?)
+    }
+
+    fn read_past_damage(&self) -> Result<Vec<Vec<u8>>> {
+        let records = collect(self.0.cursor(0, None, OnCorrupt::Skip)?)?;
+        Ok(records.into_iter().map(|record| record.bytes).collect())
+    }
+
+    fn refresh(&self) -> Result<()> {
+        self.0.refresh().map(drop)
+    }
+
+    fn read_splits(&self, split_bytes: u64) -> Result<Vec<Record>> {
+        let mut records = Vec::new();
+        for split in self.0.splits(split_bytes, 0, None)? {
+            let deeds = deedbook::book::Book::read_split(
+                &split,
+                self.0.options(),
+                0,
+                None,
+                OnCorrupt::Raise,
+                true,
+            )?;
+            let part = collect(deeds)?;
+            if split.records != Some(part.len() as u64) {
+                let message = format!("{split:?} has {} deeds", part.len());
+                return Err(Error::new(ErrorKind::Corrupt, message));
+            }
+            records.extend(part);
+        }
+        Ok(records)
     }
 }

@@ -1,10 +1,13 @@
 //! Every crash of a history, every state it can leave, and every crash of the recovery.
 
+use std::sync::Arc;
+
 use deedbook::storage::sim::Sim;
 use deedbook::{Durability, ErrorKind};
 
-use super::history::{Config, Moment, Run};
-use super::{How, Record, Seen, Subject, hash, judge, mix};
+use super::config::Config;
+use super::history::{Moment, Run};
+use super::{Expect, How, Log, Record, Seen, Subject, files, hash, judge, mix, views};
 
 /// Hashes of states remembered; beyond that some are checked and counted as distinct again.
 const SEEN_MAX: usize = 1 << 23;
@@ -103,7 +106,9 @@ impl<'a> Explorer<'a> {
             }
             done = done.and_then(|()| run.apply(op));
         }
-        done.map_err(|error| format!("without a crash: {error:?}"))?;
+        let without = |what| format!("without a crash: {what}");
+        done.map_err(|error| without(format!("{error:?}")))?;
+        views::check_all(self.subject, run.log(), &run.records).map_err(without)?;
         let moments = std::mem::take(&mut run.moments);
         drop(run);
         self.nested = nested;
@@ -178,7 +183,7 @@ impl<'a> Explorer<'a> {
     ) -> Result<(), String> {
         let how = How { durability: Durability::Always, ..self.config.how };
         let deep = killed || key.is_multiple_of(self.plan.second_every);
-        let told = |error| format!("recovery refused: {error:?}");
+        let refused = |error| format!("recovery refused: {error:?}");
         let mut peeked = None;
         if deep {
             let before = image.fingerprint();
@@ -188,11 +193,16 @@ impl<'a> Explorer<'a> {
             }
             image.record();
         }
-        let log = self.subject.open(image, how).map_err(told)?;
+        let log = self.subject.open(image, how).map_err(refused)?;
         let during = if deep { image.recorded() } else { Vec::new() };
         let got = log.read_all().map_err(|error| format!("reading: {error:?}"))?;
         let whole = how.acknowledged;
         let found = moment.judge(&*log, &got, whole)?;
+        views::check_all_durable(self.subject, &*log, &got)?;
+        match deep {
+            true => views::check_all(self.subject, &*log, &got)?,
+            false => views::check_few(&*log, &got)?,
+        }
         // A reader who came before saw the same, and at least what was not cut on request.
         match peeked {
             Some(Ok(seen)) if seen.len() >= got.len() && (whole || seen == got) => {
@@ -203,23 +213,7 @@ impl<'a> Explorer<'a> {
             Some(other) => return Err(format!("a reader got {other:?}, recovery {got:?}")),
             None => {}
         }
-
-        let next = match got.last() {
-            None => found.base,
-            Some(last) => self.subject.ordinal_behind(last.ordinal, last.bytes.len()),
-        };
-        let (tag, bytes) = (self.subject.tag(next, 9999), b"appended after it".to_vec());
-        let extra = Record { ordinal: next, tag, bytes };
-        let mut more = got.clone();
-        more.push(extra.clone());
-        let appended = log.append(&[(extra.tag, extra.bytes)]).and_then(|()| log.sync());
-        appended.map_err(|error| format!("going on: {error:?}"))?;
-        let after = image.kill();
-        log.close().map_err(|error| format!("closing: {error:?}"))?;
-        drop(log);
-        let again = self.subject.open(image, how).and_then(|log| log.read_all());
-        let again = again.map_err(|error| format!("opening again: {error:?}"))?;
-        judge(&again, &more, more.len(), whole).map_err(|what| format!("opened again: {what}"))?;
+        let (more, after) = self.go_on(image, how, log, &got, found, deep)?;
         if !deep {
             return Ok(());
         }
@@ -238,12 +232,13 @@ impl<'a> Explorer<'a> {
                 self.counts.second_distinct += 1;
                 let there =
                     |what| format!("second crash, call {call} of recovery, {choice:?}: {what}");
-                let log = self.subject.open(&image, how).map_err(told).map_err(there)?;
+                let log = self.subject.open(&image, how).map_err(refused).map_err(there)?;
                 let second = log.read_all().map_err(|e| there(format!("reading: {e:?}")))?;
                 // Mostly the same as the first time. But cutting a deed that was torn by stale bytes
                 // behind the end can leave zeros there, which is what its length trailer wants.
                 self.counts.second_other += u64::from(!killed && second.len() != got.len());
                 moment.judge(&*log, &second, whole).map_err(there)?;
+                views::check_few(&*log, &second).map_err(there)?;
             }
         }
         // What was found and what was appended since is acknowledged now.
@@ -256,10 +251,84 @@ impl<'a> Explorer<'a> {
             let image = crashes.build(&choice);
             self.counts.third_checked += 1;
             let there = |what| format!("crash after going on, {choice:?}: {what}");
-            let log = self.subject.open(&image, how).map_err(told).map_err(there)?;
+            let log = self.subject.open(&image, how).map_err(refused).map_err(there)?;
             let third = log.read_all().map_err(|e| there(format!("reading: {e:?}")))?;
             judge(&third, &more, more.len(), whole).map_err(there)?;
         }
         Ok(())
+    }
+
+    /// Append to a log that was recovered, close it, open it again; returns the records and the
+    /// disk after the append.
+    fn go_on(
+        &self,
+        image: &Sim,
+        how: How,
+        log: Box<dyn Log>,
+        got: &[Record],
+        found: &Expect,
+        deep: bool,
+    ) -> Result<(Vec<Record>, Sim), String> {
+        let mut next = match got.last() {
+            None => found.base,
+            Some(last) => self.subject.ordinal_after(last.ordinal, last.bytes.len()),
+        };
+        // Where blocks of the index were closed, over them again, with other borders.
+        let blocks = found.records.iter().any(|record| record.bytes.len() >= 30_000);
+        let batch = match blocks {
+            true => vec![(9999, vec![b'+'; 33_333]); 4],
+            false => vec![(9999, b"appended after it".to_vec())],
+        };
+        let mut more = got.to_vec();
+        for (tag, bytes) in &batch {
+            more.push(self.subject.record(next, *tag, bytes));
+            next = self.subject.ordinal_after(next, bytes.len());
+        }
+        let appended = log.append(&batch).and_then(|()| log.sync());
+        appended.map_err(|error| format!("going on: {error:?}"))?;
+        let after = image.kill();
+        let there = |what| format!("gone on: {what}");
+        views::check_all_durable(self.subject, &*log, &more).map_err(there)?;
+        if deep {
+            views::check_all(self.subject, &*log, &more).map_err(there)?;
+        }
+        let end = log.end().map_err(|error| format!("the end: {error:?}"))?;
+        log.close().map_err(|error| format!("closing: {error:?}"))?;
+        drop(log);
+        if deep {
+            self.loss_is_reported(image, how, &more, end)?;
+        }
+        let there = |what| format!("opened again: {what}");
+        let log = self.subject.open(image, how).map_err(|e| there(format!("{e:?}")))?;
+        let again = log.read_all().map_err(|e| there(format!("{e:?}")))?;
+        judge(&again, &more, more.len(), how.acknowledged).map_err(there)?;
+        if deep {
+            views::check_all(self.subject, &*log, &more).map_err(there)?;
+        }
+        Ok((more, after))
+    }
+
+    /// A log that lost its last record to another program is not taken for whole.
+    fn loss_is_reported(
+        &self,
+        image: &Sim,
+        how: How,
+        records: &[Record],
+        end: u64,
+    ) -> Result<(), String> {
+        if records.len() < 2 {
+            return Ok(());
+        }
+        let disk = image.kill();
+        files::cut(self.subject, &disk, files::last_offset(self.subject, records, end));
+        let checked = self.subject.check_on(Arc::new(disk.clone()));
+        if !checked.as_ref().is_ok_and(|checked| checked.lost) {
+            return Err(format!("the last record was cut off, but checked: {checked:?}"));
+        }
+        match self.subject.open(&disk, how) {
+            Err(error) if error.kind() == ErrorKind::LostRecords => Ok(()),
+            Err(error) => Err(format!("the last record was cut off: {error:?}")),
+            Ok(_) => Err("the last record was cut off, and the log opened".into()),
+        }
     }
 }

@@ -3,7 +3,8 @@
 use deedbook::storage::sim::{Fault, Sim, What};
 use deedbook::{Durability, Durable, Error, ErrorKind};
 
-use super::history::{Config, Run};
+use super::config::Config;
+use super::history::Run;
 use super::{How, Subject, judge_any, mix};
 
 /// States that a power cut leaves, tried after each failure.
@@ -176,20 +177,47 @@ pub fn expect_typed(error: &Error) -> Result<(), String> {
     }
 }
 
-/// The faults that storage may have and stay honest, with a name each; `ever` where they may last.
-pub fn honest() -> Vec<(&'static str, What, bool)> {
-    use std::io::ErrorKind as Io;
-    vec![
-        ("EIO", What::Error(Io::Other), true),
-        ("ENOSPC", What::Error(Io::StorageFull), true),
-        ("EDQUOT", What::Error(Io::QuotaExceeded), true),
-        ("EFBIG", What::Error(Io::FileTooLarge), true),
-        ("EAGAIN", What::Error(Io::WouldBlock), true),
-        ("EINTR", What::Error(Io::Interrupted), false),
-        ("half a write, then EIO", What::Partial(Io::Other), true),
-        ("half a write, then ENOSPC", What::Partial(Io::StorageFull), true),
-        ("half a read or write", What::Short, true),
-        ("a write of 0", What::Zero, true),
-        ("death", What::Crash, true),
-    ]
+/// A fault that storage may have and stay honest.
+#[derive(Clone, Debug)]
+pub struct Honest {
+    pub name: &'static str,
+    /// Of several that no code tells apart, one after the other strikes.
+    what: &'static [What],
+    /// How often in turn it strikes.
+    pub times: &'static [u64],
 }
+
+impl Honest {
+    /// The fault for the k-th call.
+    pub fn what(&self, at: u64) -> What {
+        self.what[at as usize % self.what.len()]
+    }
+}
+
+/// All of them.
+pub const HONEST: [Honest; 7] = {
+    use std::io::ErrorKind as Io;
+    const EVER: &[u64] = &[1, 3, u64::MAX];
+    [
+        Honest { name: "EIO", what: &[What::Error(Io::Other)], times: EVER },
+        Honest {
+            name: "ENOSPC, EDQUOT, EFBIG or EAGAIN",
+            what: &[
+                What::Error(Io::StorageFull),
+                What::Error(Io::QuotaExceeded),
+                What::Error(Io::FileTooLarge),
+                What::Error(Io::WouldBlock),
+            ],
+            times: EVER,
+        },
+        Honest { name: "EINTR", what: &[What::Error(Io::Interrupted)], times: &[1, 3] },
+        Honest {
+            name: "half a write, then EIO or ENOSPC",
+            what: &[What::Partial(Io::Other), What::Partial(Io::StorageFull)],
+            times: EVER,
+        },
+        Honest { name: "half a read or write", what: &[What::Short], times: EVER },
+        Honest { name: "a write of 0", what: &[What::Zero], times: EVER },
+        Honest { name: "death", what: &[What::Crash], times: &[1] },
+    ]
+};

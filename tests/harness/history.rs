@@ -1,64 +1,16 @@
 //! Short histories of a log, and running them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use deedbook::storage::sim::Sim;
-use deedbook::{Durability, Durable, ErrorKind, Result};
+use deedbook::{Durability, Durable, Error, ErrorKind, Result};
 
-use super::{Expect, How, Log, Record, Subject, judge_any, mix};
+use super::config::Config;
+use super::{Expect, Log, Record, Subject, judge_any, mix};
 
 pub const SECTOR_BYTES: u64 = 512;
 pub const LONG_BYTES: usize = 1476;
-
-/// What a history consists of, one letter each.
-pub const ALPHABET: &str = "01<=>bLsr";
-/// And what longer ones, by chance, have besides: records of many sectors, of more than an index
-/// block.
-pub const LONGER: &str = "01<=>bLsr01<=>bLsr01<=>bLsrKH";
-
-/// How the histories of a family are run.
-#[derive(Clone, Copy, Debug)]
-pub struct Config {
-    pub name: &'static str,
-    pub how: How,
-    /// Whether the disk reserves space.
-    pub allocates: bool,
-}
-
-impl Config {
-    pub fn named(name: &'static str) -> Self {
-        let durability = match name {
-            name if name.starts_with("always") => Durability::Always,
-            name if name.starts_with("none") => Durability::None,
-            _ => Durability::Manual,
-        };
-        let how = How { durability, acknowledged: name.contains("acknowledged") };
-        Self { name, how, allocates: name.contains("reserve") }
-    }
-}
-
-/// All histories of at most so many steps of an alphabet, behind those of `prefix`.
-pub fn all_behind(prefix: &str, steps: usize, alphabet: &str) -> Vec<String> {
-    let mut all = vec![prefix.to_string()];
-    let mut from = 0;
-    for _ in 0..steps {
-        let to = all.len();
-        for at in from..to {
-            let longer: Vec<_> = alphabet.chars().map(|op| format!("{}{op}", all[at])).collect();
-            all.extend(longer);
-        }
-        from = to;
-    }
-    all
-}
-
-/// A history of 4 to 12 of these steps by chance.
-pub fn by_chance(steps: &str, seed: u64) -> String {
-    let steps: Vec<char> = steps.chars().collect();
-    let count = 4 + mix(seed) % 9;
-    let step = |at: u64| steps[(mix(seed ^ mix(at + 1)) % steps.len() as u64) as usize];
-    (0..count).map(step).collect()
-}
 
 /// A disk at some moment of a history, and what is known of the log then.
 pub struct Moment {
@@ -141,8 +93,8 @@ impl<'a> Run<'a> {
         let opened = self.subject.open(&self.disk, self.config.how);
         self.keep();
         self.log = Some(opened?);
-        self.acknowledge();
-        Ok(())
+        self.all_acknowledged();
+        self.believe()
     }
 
     /// Do one step.
@@ -153,16 +105,16 @@ impl<'a> Run<'a> {
                 let synced = self.log().sync();
                 self.keep();
                 synced?;
-                self.acknowledge();
+                self.acknowledge()?;
             }
+            'w' => self.wait()?,
             'r' => {
                 let closed = self.log().close();
                 self.keep();
                 closed?;
-                if self.config.how.durability != Durability::None {
-                    self.acknowledge();
-                }
                 self.log = None;
+                self.all_acknowledged();
+                self.push_now();
                 self.open()?;
             }
             'h' | 'm' | 'x' | 't' | 'u' | 'c' | 'C' => self.drop_some(op)?,
@@ -178,7 +130,7 @@ impl<'a> Run<'a> {
     fn ordinal(&self, at: usize) -> u64 {
         match (self.records.get(at), self.records.last()) {
             (Some(record), _) => record.ordinal,
-            (None, Some(last)) => self.subject.ordinal_behind(last.ordinal, last.bytes.len()),
+            (None, Some(last)) => self.subject.ordinal_after(last.ordinal, last.bytes.len()),
             (None, None) => self.base,
         }
     }
@@ -228,7 +180,7 @@ impl<'a> Run<'a> {
             Ok(()) => {
                 let Some(new) = self.other.take() else { return Ok(()) };
                 (self.base, self.records, self.acked) = (new.base, new.records, new.acked);
-                self.push(self.disk.kill());
+                self.push_now();
             }
             Err(error) => {
                 let kind = error.kind();
@@ -254,8 +206,22 @@ impl<'a> Run<'a> {
         let appended = self.log().append(batch);
         self.keep();
         appended?;
-        if self.config.how.durability == Durability::Always {
-            self.acknowledge();
+        match self.config.how.durability {
+            Durability::Always => self.acknowledge()?,
+            Durability::Bytes(most) => {
+                self.believe()?;
+                let unsynced = self
+                    .records
+                    .iter()
+                    .skip(self.acked)
+                    .map(|record| self.subject.framing_bytes() + record.bytes.len() as u64);
+                let unsynced: u64 = unsynced.sum();
+                if unsynced >= most {
+                    let message = format!("{unsynced} bytes are not synced, at most {most} may be");
+                    return Err(Error::new(ErrorKind::InvalidArgument, message));
+                }
+            }
+            _ => {}
         }
         Ok(())
     }
@@ -280,8 +246,11 @@ impl<'a> Run<'a> {
             'b' => vec![one(0, 3), one(1, 0), one(2, 300)],
             'L' => vec![(100 + count, self.deceiving())],
             'K' => vec![one(0, 5000)],
-            'H' => vec![one(0, 70_000)],
-            op => panic!("no step {op:?}; known are {ALPHABET}"),
+            // More than a block of the index, in one record and in a batch; after a cut, with other
+            // borders than before.
+            'H' => vec![one(0, 70_000 + 700 * self.step as u64)],
+            'B' => (0..3).map(|n| one(n, 40_000 + 700 * self.step as u64)).collect(),
+            op => panic!("no step {op:?}"),
         })
     }
 
@@ -299,15 +268,42 @@ impl<'a> Run<'a> {
         bytes
     }
 
-    /// Everything written is acknowledged now.
-    fn acknowledge(&mut self) {
+    /// Everything written is acknowledged now, and the log has to say so.
+    fn acknowledge(&mut self) -> Result<()> {
+        self.believe()?;
+        let never = self.config.how.durability == Durability::None;
+        if !never && self.acked < self.records.len() {
+            let (acked, count) = (self.acked, self.records.len());
+            let message = format!("acknowledged, but {acked} of {count} records are durable");
+            return Err(Error::new(ErrorKind::InvalidArgument, message));
+        }
+        Ok(())
+    }
+
+    /// A log that was opened or closed acknowledges what it held.
+    fn all_acknowledged(&mut self) {
         if self.config.how.durability != Durability::None {
             self.acked = self.records.len();
         }
-        if self.recording {
-            let disk = self.disk.kill();
-            self.push(disk);
+    }
+
+    /// What the log says is durable counts as acknowledged from now on.
+    pub fn believe(&mut self) -> Result<()> {
+        let durable = self.log().durable_end()?.unwrap_or(0);
+        let records = self.records.iter().take_while(|record| record.ordinal < durable);
+        self.acked = self.acked.max(records.count());
+        self.push_now();
+        Ok(())
+    }
+
+    /// Wait until all is durable without a sync of ours.
+    fn wait(&mut self) -> Result<()> {
+        let next = self.ordinal(self.records.len());
+        while self.log().durable_end()?.is_some_and(|durable| durable < next) {
+            std::thread::sleep(Duration::from_micros(100));
         }
+        self.keep();
+        self.acknowledge()
     }
 
     fn keep(&mut self) {
@@ -318,10 +314,13 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn push(&mut self, disk: Sim) {
-        if !self.recording {
-            return;
+    fn push_now(&mut self) {
+        if self.recording {
+            self.push(self.disk.kill());
         }
+    }
+
+    fn push(&mut self, disk: Sim) {
         // One copy for all moments between which nothing was appended.
         let same = |last: &Moment| {
             let [only] = &last.allowed[..] else { return false };

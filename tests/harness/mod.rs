@@ -1,23 +1,61 @@
 //! What the crash and fault tests share: logs as subjects, an oracle, and the enumerator.
 //!
-//! A further format plugs in with one implementation of [`Subject`] and [`Log`]; see `book.rs`, and
-//! `wal.rs` for one that can drop records at both ends.
+//! A further format plugs in with one implementation of [`Subject`] and [`Log`] and one line in
+//! `for_every_subject`; see `book.rs`, and `wal.rs` for one that can drop records at both ends.
 #![allow(dead_code)]
 
 pub mod book;
 pub mod campaign;
+pub mod config;
 pub mod explore;
 pub mod faulty;
+pub mod files;
 pub mod history;
+pub mod limit;
+pub mod oracle;
 pub mod report;
+pub mod views;
 pub mod wal;
 pub mod watch;
 
-use std::collections::HashSet;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::path::PathBuf;
+use std::sync::Arc;
 
+use deedbook::storage::Storage;
 use deedbook::storage::sim::Sim;
-use deedbook::{Durability, Error, ErrorKind, Result};
+use deedbook::{Durability, Error, ErrorKind, Result, Verdict};
+
+pub use oracle::{Expect, Seen, hash, judge, judge_any, mix};
+
+/// One test for each of these functions and each subject, so that a failure names both and
+/// `cargo test --test crash wal_tiny` runs those of one format. None may run for ever.
+#[allow(unused_macros)]
+macro_rules! for_every_subject {
+    ($($tests:tt)*) => {
+        for_subject! { book, harness::book::BOOK, $($tests)* }
+        for_subject! { book_epoch, harness::book::EPOCH, $($tests)* }
+        for_subject! { wal_single, harness::wal::SINGLE, $($tests)* }
+        for_subject! { wal_segments, harness::wal::SEGMENTS, $($tests)* }
+        for_subject! { wal_tiny, harness::wal::TINY, $($tests)* }
+        for_subject! { wal_large, harness::wal::LARGE, $($tests)* }
+    };
+}
+
+#[allow(unused_macros)]
+macro_rules! for_subject {
+    ($name:ident, $subject:expr, $($(#[$story:meta])* $test:ident),* $(,)?) => {
+        mod $name {
+            $(
+                $(#[$story])*
+                #[test]
+                fn $test() {
+                    use crate::harness;
+                    harness::limit::within(|| super::$test(&$subject));
+                }
+            )*
+        }
+    };
+}
 
 /// One record as appended or read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,17 +75,48 @@ pub struct How {
     pub acknowledged: bool,
 }
 
+pub const ALWAYS: How = How { durability: Durability::Always, acknowledged: false };
+pub const MANUAL: How = How { durability: Durability::Manual, acknowledged: false };
+
+/// What the histories of a subject consist of; see `history.rs` for the letters.
+#[derive(Clone, Copy, Debug)]
+pub struct Steps {
+    /// Steps of which all short histories are tried.
+    pub alphabet: &'static str,
+    /// Steps of longer histories by chance.
+    pub longer: &'static str,
+    /// First steps after which all shorter histories are tried as well, and how many steps fewer
+    /// these have.
+    pub families: &'static [(&'static str, usize)],
+    /// First steps that close blocks of the index, and steps tried after them.
+    pub blocks: (&'static str, &'static str),
+    /// Histories in which every storage call fails.
+    pub scripts: &'static [&'static str],
+    /// In how many states, of those asked for, this subject is crashed.
+    pub share: u64,
+}
+
+/// What a check of a whole log says.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    pub verdict: Verdict,
+    pub records: u64,
+    /// Whether records are missing that were acknowledged.
+    pub lost: bool,
+}
+
 /// A log format on a simulated disk.
 pub trait Subject: Sync {
     fn name(&self) -> &'static str;
+    fn steps(&self) -> Steps;
     /// Bytes of a record around its payload.
     fn framing_bytes(&self) -> u64;
     /// Number of the first record.
     fn first_ordinal(&self) -> u64;
     /// Bytes that are whole valid records, for payloads that try to deceive recovery.
     fn nested(&self) -> Vec<u8>;
-    /// Number of the record behind one with this number and payload.
-    fn ordinal_behind(&self, ordinal: u64, _payload_len: usize) -> u64 {
+    /// Number of the record after one with this number and payload.
+    fn ordinal_after(&self, ordinal: u64, _payload_len: usize) -> u64 {
         ordinal + 1
     }
     /// The tag that a record is read back with.
@@ -66,21 +135,64 @@ pub trait Subject: Sync {
     fn long_bytes(&self) -> usize {
         history::LONG_BYTES
     }
+    /// The files with its records, the first one first, and the byte of the log at which each
+    /// begins.
+    fn files(&self, storage: &dyn Storage) -> Vec<(PathBuf, u64)>;
     /// Open for appending; create what is missing.
-    fn open(&self, disk: &Sim, how: How) -> Result<Box<dyn Log>>;
-    /// Open for reading and read all.
-    fn peek(&self, disk: &Sim) -> Result<Vec<Record>>;
+    fn open_on(&self, storage: Arc<dyn Storage>, how: How) -> Result<Box<dyn Log>>;
+    /// Open for reading.
+    fn read_on(&self, storage: Arc<dyn Storage>) -> Result<Box<dyn Log>>;
+    /// Check every byte.
+    fn check_on(&self, storage: Arc<dyn Storage>) -> Result<Checked>;
+    /// Cut the log at its first damage.
+    fn repair_on(&self, storage: Arc<dyn Storage>) -> Result<()>;
+    /// Open for appending, and cut the log at its first damage.
+    fn open_cutting_on(&self, storage: Arc<dyn Storage>) -> Result<Box<dyn Log>>;
+    /// The directory with mark, index and lock.
+    fn sidecar(&self) -> PathBuf;
+
+    fn open(&self, disk: &Sim, how: How) -> Result<Box<dyn Log>> {
+        self.open_on(Arc::new(disk.clone()), how)
+    }
+    /// Open for reading and read all; a check has to find the same.
+    fn peek(&self, disk: &Sim) -> Result<Vec<Record>> {
+        let seen = self.read_on(Arc::new(disk.clone()))?.read_all()?;
+        let checked = self.check_on(Arc::new(disk.clone()))?;
+        if checked.verdict == Verdict::Corrupt || checked.records != seen.len() as u64 {
+            let message = format!("{} records read, but checked: {checked:?}", seen.len());
+            return Err(Error::new(ErrorKind::Corrupt, message));
+        }
+        Ok(seen)
+    }
+    /// A record as it is read back, if it is appended as number `ordinal`.
+    fn record(&self, ordinal: u64, tag: u32, bytes: &[u8]) -> Record {
+        Record { ordinal, tag: self.tag(ordinal, tag), bytes: bytes.to_vec() }
+    }
 }
 
 /// An open log.
-pub trait Log {
+pub trait Log: Send + Sync {
     /// Append tags and payloads as one batch.
     fn append(&self, records: &[(u32, Vec<u8>)]) -> Result<()>;
     fn sync(&self) -> Result<()>;
     fn close(&self) -> Result<()>;
     /// Byte of its file at which the next record begins.
     fn end(&self) -> Result<u64>;
+    /// Number of the first record that need not be on stable storage; `None` if nothing tells.
+    fn durable_end(&self) -> Result<Option<u64>>;
     fn read_all(&self) -> Result<Vec<Record>>;
+    /// The record with this number, alone.
+    fn read(&self, ordinal: u64) -> Result<Record>;
+    /// The records from the one with this number on.
+    fn read_from(&self, ordinal: u64) -> Result<Vec<Record>>;
+    /// All of them, the last one first.
+    fn read_back(&self) -> Result<Vec<Record>>;
+    /// All of them, in parts of about so many bytes that are read apart.
+    fn read_splits(&self, split_bytes: u64) -> Result<Vec<Record>>;
+    /// The payloads of all of them that can be read, damage or not.
+    fn read_past_damage(&self) -> Result<Vec<Vec<u8>>>;
+    /// For a reader: look for what others did.
+    fn refresh(&self) -> Result<()>;
     /// Number of the next record, where an empty log can have any.
     fn next_ordinal(&self) -> Result<Option<u64>> {
         Ok(None)
@@ -89,11 +201,11 @@ pub trait Log {
     fn truncate_before(&self, _ordinal: u64) -> Result<()> {
         Err(unsupported("truncate_before"))
     }
-    /// Drop the records behind the one with this number.
+    /// Drop the records after the one with this number.
     fn truncate_after(&self, _ordinal: u64) -> Result<()> {
         Err(unsupported("truncate_after"))
     }
-    /// Drop the record with this number and those behind it.
+    /// Drop the record with this number and those after it.
     fn truncate_from(&self, _ordinal: u64) -> Result<()> {
         Err(unsupported("truncate_from"))
     }
@@ -103,90 +215,16 @@ fn unsupported(what: &str) -> Error {
     Error::new(ErrorKind::Unsupported, format!("{what}: not supported"))
 }
 
-/// What a log may hold: of what was written a prefix, with everything acknowledged.
-#[derive(Clone, Debug)]
-pub struct Expect {
-    /// Number of the first record, or of the one to come.
-    pub base: u64,
-    pub records: Vec<Record>,
-    pub acked: usize,
+/// What is left if the power cut takes everything that it may.
+pub fn worst(disk: &Sim) -> Sim {
+    let crashes = disk.crashes();
+    crashes.build(&crashes.nth(0))
 }
 
-/// Whether `got` is what a recovery may give in one of these cases; and in which. `next` is the
-/// number of the next record, if that is known.
-pub fn judge_any<'a>(
-    got: &[Record],
-    next: Option<u64>,
-    allowed: &'a [Expect],
-    whole: bool,
-) -> Result<&'a Expect, String> {
-    let mut wrong = Vec::new();
-    for expect in allowed {
-        match judge(got, &expect.records, expect.acked, whole) {
-            Ok(()) if got.is_empty() && next.is_some_and(|next| next != expect.base) => {
-                wrong.push(format!("empty and begins at {next:?}, not at {}", expect.base));
-            }
-            Ok(()) => return Ok(expect),
-            Err(what) => wrong.push(what),
-        }
-    }
-    Err(wrong.join("; and neither: "))
-}
-
-/// A well-spread number for a number.
-pub fn mix(number: u64) -> u64 {
-    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
-/// A set of numbers that are hashes already.
-pub type Seen = HashSet<u64, BuildHasherDefault<AsItIs>>;
-
-#[derive(Default)]
-pub struct AsItIs(u64);
-
-impl Hasher for AsItIs {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, _bytes: &[u8]) {
-        unreachable!("numbers only");
-    }
-    fn write_u64(&mut self, number: u64) {
-        self.0 = number;
-    }
-}
-
-/// Whether `got` is what a recovery may give: a prefix of `written`, byte for byte and with the
-/// right numbers, that has everything acknowledged. With `whole`, nothing but a state that was
-/// acknowledged or about to be.
-pub fn judge(got: &[Record], written: &[Record], acked: usize, whole: bool) -> Result<(), String> {
-    if got.len() < acked {
-        return Err(format!("lost: {} records are left, {acked} were acknowledged", got.len()));
-    }
-    if got.len() > written.len() {
-        return Err(format!("invented: {} records, {} were written", got.len(), written.len()));
-    }
-    for (found, wrote) in got.iter().zip(written) {
-        if found != wrote {
-            return Err(format!("changed: {} is not {}", shown(found), shown(wrote)));
-        }
-    }
-    if whole && got.len() != acked && got.len() != written.len() {
-        let (got, all) = (got.len(), written.len());
-        return Err(format!("a part of what was in flight: {got}, not {acked} or {all}"));
-    }
-    Ok(())
-}
-
-fn shown(record: &Record) -> String {
-    let Record { ordinal, tag, bytes } = record;
-    format!("record {ordinal} (tag {tag}, {} bytes, hash {:x})", bytes.len(), hash(bytes))
-}
-
-/// A hash of some bytes.
-pub fn hash(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(bytes.len() as u64, |hash, &byte| mix(hash ^ u64::from(byte)))
+/// States that a power cut can leave: all, or so many by chance.
+pub fn states(disk: &Sim, count: u64) -> Vec<Sim> {
+    let crashes = disk.crashes();
+    let all = crashes.count() <= count;
+    let choice = |index| if all { crashes.nth(index) } else { crashes.sample(mix(index)) };
+    (0..crashes.count().min(count)).map(|index| crashes.build(&choice(index))).collect()
 }

@@ -8,9 +8,11 @@ use std::sync::Arc;
 
 use deedbook::storage::{Access, File, FileId, LockAttempt, Storage};
 
-/// What was done, with success, or is about to be.
+/// What was done, or is about to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
+    /// Any call follows.
+    Calling,
     Opened,
     Closed,
     /// So many bytes were read.
@@ -18,6 +20,8 @@ pub enum Seen {
     Synced,
     /// A sync follows.
     Syncing,
+    /// A sync failed.
+    NotSynced,
 }
 
 #[derive(Clone)]
@@ -31,7 +35,7 @@ struct WatchedFile {
     by: Watched,
 }
 
-/// `storage`, with a function that is called behind what is done with its files.
+/// `storage`, with a function that is called before every call and after what is done with files.
 pub fn watched(
     storage: Arc<dyn Storage>,
     hook: impl Fn(Seen) + Send + Sync + 'static,
@@ -40,9 +44,23 @@ pub fn watched(
 }
 
 impl Watched {
+    /// The storage, for the next call.
+    fn calling(&self) -> &dyn Storage {
+        (self.hook)(Seen::Calling);
+        &*self.storage
+    }
+
     fn watch(&self, file: Box<dyn File>) -> Box<dyn File> {
         (self.hook)(Seen::Opened);
         Box::new(WatchedFile { file, by: self.clone() })
+    }
+}
+
+impl WatchedFile {
+    /// The file, for the next call.
+    fn calling(&self) -> &dyn File {
+        (self.by.hook)(Seen::Calling);
+        &*self.file
     }
 }
 
@@ -66,62 +84,62 @@ impl Drop for WatchedFile {
 
 impl Storage for Watched {
     fn open(&self, path: &Path, access: Access) -> io::Result<Box<dyn File>> {
-        Ok(self.watch(self.storage.open(path, access)?))
+        Ok(self.watch(self.calling().open(path, access)?))
     }
     fn create_new(&self, path: &Path, mode: u32) -> io::Result<Box<dyn File>> {
-        Ok(self.watch(self.storage.create_new(path, mode)?))
+        Ok(self.watch(self.calling().create_new(path, mode)?))
     }
     fn create_dir(&self, path: &Path) -> io::Result<()> {
-        self.storage.create_dir(path)
+        self.calling().create_dir(path)
     }
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.storage.rename(from, to)
+        self.calling().rename(from, to)
     }
     fn remove(&self, path: &Path) -> io::Result<()> {
-        self.storage.remove(path)
+        self.calling().remove(path)
     }
     fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
-        self.storage.list(dir)
+        self.calling().list(dir)
     }
     fn is_dir(&self, path: &Path) -> bool {
-        self.storage.is_dir(path)
+        self.calling().is_dir(path)
     }
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.storage.sync_dir(dir)
+        self.calling().sync_dir(dir)
     }
     fn lock(&self, path: &Path, sign: bool) -> io::Result<LockAttempt> {
-        self.storage.lock(path, sign)
+        self.calling().lock(path, sign)
     }
 }
 
 impl File for WatchedFile {
     fn len(&self) -> io::Result<u64> {
-        self.file.len()
+        self.calling().len()
     }
     fn id(&self) -> io::Result<FileId> {
-        self.file.id()
+        self.calling().id()
     }
     fn is_unlinked(&self) -> io::Result<bool> {
-        self.file.is_unlinked()
+        self.calling().is_unlinked()
     }
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        let read = self.file.read_at(buf, offset)?;
+        let read = self.calling().read_at(buf, offset)?;
         (self.by.hook)(Seen::Read(read));
         Ok(read)
     }
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<usize> {
-        self.file.write_at(buf, offset)
+        self.calling().write_at(buf, offset)
     }
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.file.set_len(len)
+        self.calling().set_len(len)
     }
     fn allocate(&self, len: u64) -> io::Result<bool> {
-        self.file.allocate(len)
+        self.calling().allocate(len)
     }
     fn sync_data(&self) -> io::Result<()> {
         (self.by.hook)(Seen::Syncing);
-        self.file.sync_data()?;
-        (self.by.hook)(Seen::Synced);
-        Ok(())
+        let synced = self.calling().sync_data();
+        (self.by.hook)(if synced.is_ok() { Seen::Synced } else { Seen::NotSynced });
+        synced
     }
 }

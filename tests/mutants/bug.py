@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+# Modules of the subjects in the crash and fault tests, by format.
+SUBJECTS = {
+    "book": ("book", "book_epoch"),
+    "wal": ("wal_single", "wal_segments", "wal_tiny", "wal_large"),
+}
+
 
 @dataclass(frozen=True)
 class Bug:
-    """One deliberate bug: ``old``, once in ``file``, becomes ``new``."""
+    """One deliberate bug: ``old``, once in ``file``, becomes ``new``.
+
+    ``tests`` are pairs of a test target of cargo (``lib`` for unit tests) and its arguments, such
+    as a filter (``""`` for all of it), tried in turn until one fails. Where one names
+    ``{subject}``, it is run for the format whose file it is, or for each format apart if the file
+    is shared: then the tests of every one of them have to catch the bug.
+    """
 
     name: str
     row: str
@@ -17,3 +29,32 @@ class Bug:
     tests: list[tuple[str, str]]
     # Whether running out of time is how it shows; else that says only that the machine is slow.
     hangs: bool = False
+    # Further replacements in the same file.
+    also: tuple[tuple[str, str], ...] = ()
+
+    def by_format(self) -> dict[str, list[tuple[str, str]]]:
+        """The tests of each format that has to catch it; ``""`` where they are not apart."""
+        apart = [test for test in self.tests if "{subject}" in test[1]]
+        if not apart:
+            return {"": self.tests}
+        own = [name for name in SUBJECTS if self.file.startswith(f"src/{name}/")]
+        tests = self.tests if own else apart
+        return {name: [(t, filled(f, name)) for t, f in tests] for name in own or SUBJECTS}
+
+    def changed(self, text: str) -> str | int:
+        """The file with the bug in it, or how often a text is there that must be there once."""
+        for old, new in ((self.old, self.new), *self.also):
+            count = text.count(old)
+            if count != 1:
+                return count
+            text = text.replace(old, new)
+        return text
+
+
+def filled(arguments: str, name: str) -> str:
+    """A filter for each subject of a format."""
+    words = []
+    for word in arguments.split():
+        subjects = SUBJECTS[name] if "{subject}" in word else ("",)
+        words += [word.replace("{subject}", subject) for subject in subjects]
+    return " ".join(words)

@@ -2,7 +2,7 @@
 
 ``row`` is the row of the promise table (docs/trust.md) that the bug breaks. ``tests`` are pairs of
 a test target of cargo (``lib`` for unit tests) and its arguments, such as a filter (``""`` for all
-of it), tried in turn until one fails.
+of it; ``{subject}`` for the subjects of a format), tried in turn until one fails.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from bug import Bug
 from wal_bugs import WAL_BUGS
 
-CRASH = [("crash", "")]
-FAULTS = [("faults", "")]
+CRASH = [("crash", "::{subject}::"), ("crash", "{subject}::every_short")]
+FAULTS = [("faults", "::{subject}::"), ("faults", "{subject}::every_call")]
 DAMAGE = [("answers", ""), ("recovery", ""), ("log", "sidecar")]
 FILES = [("log", "places"), ("log", "live")]
 

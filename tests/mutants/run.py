@@ -1,11 +1,11 @@
 """Switch each seeded bug on alone and see that the tests catch it.
 
 A test that cannot fail proves nothing, so `bugs.py` lists deliberate bugs as replacements in the
-sources, each with the tests that are to catch it. This command makes a copy of the tree, puts in
-one bug after the other, and runs those tests. A bug that survives, no longer applies, or does
-not compile is a failure.
+sources, each with the tests that are to catch it. This command makes a copy of the tree, runs
+those tests without any bug, puts in one bug after the other, and runs them again. A test that fails
+without a bug, and a bug that survives, no longer applies, or does not compile, is a failure.
 
-    python tests/mutants/run.py [--format book|wal] [--jobs N] [--only NAME ...] [--out DIR]
+    python tests/mutants/run.py [--format book|wal|log] [--jobs N] [--only NAME ...] [--out DIR]
 """
 
 from __future__ import annotations
@@ -25,9 +25,15 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 from bug import Bug
 from bugs import BUGS
+from log_bugs import LOG_BUGS
 from wal_bugs import WAL_BUGS
 
 ROOT = Path(__file__).resolve().parents[2]
+TABLES = {
+    "book": [bug for bug in BUGS if bug not in WAL_BUGS],
+    "wal": WAL_BUGS,
+    "log": LOG_BUGS,
+}
 COPIED = ["Cargo.toml", "Cargo.lock", "README.md", "src", "tests", "benches", "examples", "fuzz"]
 COPIED += ["python"]
 BUILD_SECONDS_MAX = 600
@@ -35,14 +41,14 @@ TEST_SECONDS_MAX = 120
 # Small numbers are enough to catch a bug that is there.
 FEW = {
     "DEEDBOOK_CRASH_STATES": "30000",
+    "DEEDBOOK_CRASH_STEPS": "2",
+    "DEEDBOOK_FAULT_STRIDE": "5",
     "DEEDBOOK_KILL_CYCLES": "20",
     "CARGO_TERM_COLOR": "never",
     "CARGO_INCREMENTAL": "1",
     "CARGO_PROFILE_TEST_DEBUG": "0",
     "CARGO_PROFILE_TEST_OPT_LEVEL": "1",
 }
-# There are more histories of a write-ahead log.
-FEW_WAL = {"DEEDBOOK_CRASH_STEPS": "2", "DEEDBOOK_FAULT_STRIDE": "5"}
 
 
 @dataclass
@@ -54,6 +60,9 @@ class Outcome:
     caught_by: str | None
     seconds: float
     note: str = ""
+
+
+Tests = list[tuple[str, str]]
 
 
 class Worker:
@@ -78,8 +87,6 @@ class Worker:
         """Run cargo in the copy; 124 if it took too long."""
         # What a test with a bug in it writes is no result.
         env = {**os.environ, **FEW, "DEEDBOOK_TRUST_DIR": str(self.target / "trust")}
-        if any(argument.startswith("wal_") for argument in arguments):
-            env |= FEW_WAL
         env["CARGO_TARGET_DIR"] = str(self.target)
         command = ["cargo", "test", "--quiet", "--locked", "--package", "deedbook"]
         command += ["--features", "sim", *arguments]
@@ -108,31 +115,57 @@ class Worker:
         begun = time.monotonic()
         file = self.tree / bug.file
         original = file.read_text()
-        count = original.count(bug.old)
-        if count != 1:
-            note = f"its text is {count} times in {bug.file}, must be there once"
+        changed = bug.changed(original)
+        if isinstance(changed, int):
+            note = f"its text is {changed} times in {bug.file}, must be there once"
             return Outcome(bug.name, bug.row, None, 0.0, note)
-        file.write_text(original.replace(bug.old, bug.new))
+        file.write_text(changed)
         try:
             code, output = self.build([target for target, _ in bug.tests])
             if code != 0:
                 note = "does not compile: " + output[-1500:]
                 return Outcome(bug.name, bug.row, None, time.monotonic() - begun, note)
-            undecided: list[str] = []
-            for target, name in bug.tests:
-                arguments = [*selected([target]), "--", *name.split()]
-                code, _ = self.cargo(arguments, TEST_SECONDS_MAX)
-                if code == 124 and not bug.hangs:
-                    # No proof: on a busy machine the tests without any bug may take as long.
-                    undecided.append(target)
-                elif code != 0:
-                    caught = f"{target}{' ' + name if name else ''}"
-                    caught += " (by time-out)" if code == 124 else ""
-                    return Outcome(bug.name, bug.row, caught, time.monotonic() - begun)
-            note = f"out of time: {', '.join(undecided)}" if undecided else "survived"
-            return Outcome(bug.name, bug.row, None, time.monotonic() - begun, note)
+            caught_by: list[str] = []
+            for tests in bug.by_format().values():
+                caught, note = self.caught_by(tests, bug.hangs)
+                if caught is None:
+                    return Outcome(bug.name, bug.row, None, time.monotonic() - begun, note)
+                caught_by.append(caught)
+            caught = ", ".join(caught_by)
+            return Outcome(bug.name, bug.row, caught, time.monotonic() - begun)
         finally:
             file.write_text(original)
+
+    def caught_by(self, tests: Tests, hangs: bool) -> tuple[str | None, str]:
+        """The first of the tests that fails, or why none does."""
+        undecided: list[str] = []
+        for target, name in tests:
+            code, _ = self.run_tests(target, name)
+            if code == 124 and not hangs:
+                # No proof: on a busy machine the tests without any bug may take as long.
+                undecided.append(target)
+            elif code != 0:
+                caught = f"{target}{' ' + name if name else ''}"
+                return caught + (" (by time-out)" if code == 124 else ""), ""
+        left = f"out of time: {', '.join(undecided)}" if undecided else "survived"
+        return None, f"{left}: {', '.join(f'{target} {name}'.strip() for target, name in tests)}"
+
+    def run_tests(self, target: str, name: str) -> tuple[int, str]:
+        """Run a target's tests with some arguments; none at all is a failure of its own."""
+        code, output = self.cargo([*selected([target]), "--", *name.split()], TEST_SECONDS_MAX)
+        if code == 0 and "running 0 tests" in output and " passed" in output:
+            counts = [line for line in output.splitlines() if line.startswith("running ")]
+            if all(line.startswith("running 0 ") for line in counts):
+                return 1, f"{target} {name}: no such test"
+        return code, output
+
+    def try_without(self, tests: Tests) -> str | None:
+        """Run all tests without any bug; what is wrong with the first one that fails."""
+        for target, name in tests:
+            code, output = self.run_tests(target, name)
+            if code != 0:
+                return f"{target} {name} fails without any bug:\n{output[-3000:]}"
+        return None
 
 
 def selected(tests: list[str]) -> list[str]:
@@ -150,15 +183,22 @@ def run(bugs: list[Bug], jobs: int, out: Path) -> list[Outcome]:
         waiting.put(bug)
     outcomes: list[Outcome] = []
     told = threading.Lock()
-    targets = sorted({target for bug in bugs for target, _ in bug.tests})
+    each = [tests for bug in bugs for tests in bug.by_format().values()]
+    without = list(dict.fromkeys(test for tests in each for test in tests))
+    begin = threading.Barrier(jobs)
+    wrong: list[str] = []
 
     def work(number: int) -> None:
         worker = Worker(number, out)
-        code, output = worker.build(targets)
+        code, output = worker.build([target for target, _ in without])
         if code != 0:
-            print(f"the tree does not build without any bug:\n{output[-3000:]}", flush=True)
-            return
-        while True:
+            wrong.append(f"the tree does not build without any bug:\n{output[-3000:]}")
+        else:
+            found = worker.try_without(without[number::jobs])
+            wrong.extend([found] if found else [])
+        # A test that fails anyway catches every bug.
+        begin.wait()
+        while not wrong:
             try:
                 bug = waiting.get_nowait()
             except queue.Empty:
@@ -174,6 +214,8 @@ def run(bugs: list[Bug], jobs: int, out: Path) -> list[Outcome]:
         thread.start()
     for thread in threads:
         thread.join()
+    for what in wrong:
+        print(f"NO BUG WAS TRIED: {what}", flush=True)
     order = {bug.name: i for i, bug in enumerate(bugs)}
     return sorted(outcomes, key=lambda outcome: order[outcome.name])
 
@@ -183,14 +225,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1))
     parser.add_argument("--only", nargs="*", default=[], help="names of bugs")
-    parser.add_argument("--format", choices=["book", "wal"], help="bugs of one format only")
+    parser.add_argument("--format", choices=list(TABLES), help="bugs of one table only")
     default = os.environ.get("DEEDBOOK_TRUST_DIR", str(ROOT / "target" / "trust"))
     parser.add_argument("--out", type=Path, default=Path(default))
     arguments = parser.parse_args()
-    bugs = [bug for bug in BUGS if not arguments.only or bug.name in arguments.only]
-    if arguments.format:
-        bugs = [bug for bug in bugs if (bug in WAL_BUGS) == (arguments.format == "wal")]
-    unknown = set(arguments.only) - {bug.name for bug in BUGS}
+    tables = [arguments.format] if arguments.format else list(TABLES)
+    known = [bug for table in tables for bug in TABLES[table]]
+    bugs = [bug for bug in known if not arguments.only or bug.name in arguments.only]
+    unknown = set(arguments.only) - {bug.name for bug in known}
     if unknown:
         parser.error(f"no such bug: {', '.join(sorted(unknown))}")
     arguments.out.mkdir(parents=True, exist_ok=True)
@@ -203,7 +245,8 @@ def main() -> int:
         "seconds": round(time.monotonic() - begun, 1),
         "bugs": [outcome.__dict__ | {"seconds": round(outcome.seconds, 1)} for outcome in outcomes],
     }
-    name = "mutants-wal.json" if arguments.format == "wal" else "mutants.json"
+    of = arguments.format
+    name = f"mutants-{of}.json" if of and of != "book" else "mutants.json"
     (arguments.out / name).write_text(json.dumps(result, indent=1) + "\n")
     print(f"seeded bugs: {result['seeded']}, caught: {result['caught']}")
     for outcome in survived:

@@ -6,18 +6,19 @@ from bug import Bug
 
 # The quick ones first: on a busy machine the long ones run out of time, which proves nothing.
 CRASH = [
-    ("wal_regressions", ""),
-    ("wal_crash", "--skip short_history"),
-    ("wal_crash", "tiny_segments_survives"),
-    ("wal_crash", ""),
+    # The quick ones first.
+    ("wal_own", ""),
+    ("crash", "::{subject}::"),
+    ("crash", "wal_tiny::every_short"),
+    ("crash", "{subject}::every_short"),
 ]
 KEEP = [("wal_keep", ""), ("wal_regressions", "")]
 READERS = [("wal_readers", "")]
 FAULTS = [
-    ("wal_regressions", ""),
-    ("wal_faults", "--skip every_call"),
-    ("wal_faults", "every_call_on_tiny"),
-    ("wal_faults", ""),
+    ("wal_own", ""),
+    ("faults", "::{subject}::"),
+    ("faults", "wal_tiny::every_call"),
+    ("faults", "{subject}::every_call"),
 ]
 
 COMMIT = "src/commit.rs"

@@ -1,0 +1,31 @@
+//! Power cuts and deaths at every storage call of every short history, and what else a crash can
+//! leave, on the simulated disk; for every format.
+//!
+//! ```text
+//! DEEDBOOK_CRASH_STATES   states to check, about (default 1,000,000)
+//! DEEDBOOK_CRASH_STEPS    longest history (default 3)
+//! DEEDBOOK_CRASH_SEED     seed of the samples
+//! DEEDBOOK_CRASH_HISTORY  CONFIG:STEPS of one history, as a failure prints it
+//! DEEDBOOK_TEST_SECONDS   time limit of each test (default 1800)
+//! DEEDBOOK_TRUST_DIR      where crash-*.json is written
+//! ```
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+#![allow(clippy::print_stdout)]
+
+#[macro_use]
+#[path = "../harness/mod.rs"]
+mod harness;
+
+mod durable;
+mod index;
+mod mend;
+mod openers;
+mod torn;
+
+use harness::Subject;
+
+fn every_short_history_survives_every_crash(subject: &dyn Subject) {
+    harness::campaign::crash(subject);
+}
+
+for_every_subject! { every_short_history_survives_every_crash }

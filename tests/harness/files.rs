@@ -1,0 +1,77 @@
+//! A log's bytes on disk, as another program may change them.
+
+use std::path::{Path, PathBuf};
+
+use deedbook::storage::sim::Sim;
+use deedbook::storage::{Access, Storage};
+
+use super::{Record, Subject};
+
+/// Every byte of a file.
+pub fn bytes_of(storage: &dyn Storage, path: &Path) -> Vec<u8> {
+    let file = storage.open(path, Access::Read).unwrap();
+    let mut bytes = vec![0; file.len().unwrap() as usize];
+    assert_eq!(file.read_at(&mut bytes, 0).unwrap(), bytes.len());
+    bytes
+}
+
+/// Every byte of a log, one file after the other.
+pub fn log_bytes(subject: &dyn Subject, storage: &dyn Storage) -> Vec<u8> {
+    let files = subject.files(storage);
+    files.iter().flat_map(|(path, _)| bytes_of(storage, path)).collect()
+}
+
+/// Byte of the log at which the last of these records begins, if it ends at byte `end`.
+pub fn last_offset(subject: &dyn Subject, records: &[Record], end: u64) -> u64 {
+    let len = |record: &Record| subject.framing_bytes() + record.bytes.len() as u64;
+    end - records.last().map_or(0, len)
+}
+
+/// End the log at a byte, as a program that knows nothing of its mark does.
+pub fn cut(subject: &dyn Subject, disk: &Sim, end: u64) {
+    let files = subject.files(disk);
+    for (number, (path, start)) in files.iter().enumerate().rev() {
+        match end.checked_sub(*start) {
+            Some(len) if len > 0 || number == 0 => {
+                return disk.open(path, Access::Write).unwrap().set_len(len).unwrap();
+            }
+            _ => disk.remove(path).unwrap(),
+        }
+    }
+}
+
+/// Change one byte of the log, durably.
+pub fn damage(subject: &dyn Subject, disk: &Sim, at: u64) {
+    let files = subject.files(disk);
+    let (path, start) = files.iter().rfind(|(_, start)| *start <= at).unwrap();
+    let file = disk.open(path, Access::Write).unwrap();
+    let mut byte = [0];
+    assert_eq!(file.read_at(&mut byte, at - start).unwrap(), 1);
+    file.write_at(&[byte[0] ^ 0xff], at - start).unwrap();
+    file.sync_data().unwrap();
+}
+
+/// A new disk with copies of all files, in the cache only, as `cp -r` leaves them.
+pub fn copied(disk: &Sim) -> Sim {
+    let copy = Sim::new();
+    // So that no file has the inode that its original has.
+    for number in 0..100 {
+        let path = PathBuf::from(format!("/{number}"));
+        copy.create_new(&path, 0o600).unwrap();
+        copy.remove(&path).unwrap();
+    }
+    let mut dirs = vec![PathBuf::from("/")];
+    while let Some(dir) = dirs.pop() {
+        for name in disk.list(&dir).unwrap() {
+            let path = dir.join(name);
+            if disk.is_dir(&path) {
+                copy.create_dir(&path).unwrap();
+                dirs.push(path);
+            } else {
+                let file = copy.create_new(&path, 0o600).unwrap();
+                file.write_at(&bytes_of(disk, &path), 0).unwrap();
+            }
+        }
+    }
+    copy
+}

@@ -1,0 +1,94 @@
+//! What a log may hold after a crash, and whether it does.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use super::Record;
+
+/// What a log may hold: of what was written a prefix, with everything acknowledged.
+#[derive(Clone, Debug)]
+pub struct Expect {
+    /// Number of the first record, or of the one to come.
+    pub base: u64,
+    pub records: Vec<Record>,
+    pub acked: usize,
+}
+
+/// Whether `got` is what a recovery may give in one of these cases; and in which. `next` is the
+/// number of the next record, if that is known.
+pub fn judge_any<'a>(
+    got: &[Record],
+    next: Option<u64>,
+    allowed: &'a [Expect],
+    whole: bool,
+) -> Result<&'a Expect, String> {
+    let mut wrong = Vec::new();
+    for expect in allowed {
+        match judge(got, &expect.records, expect.acked, whole) {
+            Ok(()) if got.is_empty() && next.is_some_and(|next| next != expect.base) => {
+                wrong.push(format!("empty and begins at {next:?}, not at {}", expect.base));
+            }
+            Ok(()) => return Ok(expect),
+            Err(what) => wrong.push(what),
+        }
+    }
+    Err(wrong.join("; and neither: "))
+}
+
+/// A well-spread number for a number.
+pub fn mix(number: u64) -> u64 {
+    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// A set of numbers that are hashes already.
+pub type Seen = HashSet<u64, BuildHasherDefault<AsItIs>>;
+
+#[derive(Default)]
+pub struct AsItIs(u64);
+
+impl Hasher for AsItIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, _bytes: &[u8]) {
+        unreachable!("numbers only");
+    }
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number;
+    }
+}
+
+/// Whether `got` is what a recovery may give: a prefix of `written`, byte for byte and with the
+/// right numbers, that has everything acknowledged. With `whole`, nothing but a state that was
+/// acknowledged or about to be.
+pub fn judge(got: &[Record], written: &[Record], acked: usize, whole: bool) -> Result<(), String> {
+    if got.len() < acked {
+        return Err(format!("lost: {} records are left, {acked} were acknowledged", got.len()));
+    }
+    if got.len() > written.len() {
+        return Err(format!("invented: {} records, {} were written", got.len(), written.len()));
+    }
+    for (found, wrote) in got.iter().zip(written) {
+        if found != wrote {
+            return Err(format!("changed: {} is not {}", shown(found), shown(wrote)));
+        }
+    }
+    if whole && got.len() != acked && got.len() != written.len() {
+        let (got, all) = (got.len(), written.len());
+        return Err(format!("a part of what was in flight: {got}, not {acked} or {all}"));
+    }
+    Ok(())
+}
+
+fn shown(record: &Record) -> String {
+    let Record { ordinal, tag, bytes } = record;
+    format!("record {ordinal} (tag {tag}, {} bytes, hash {:x})", bytes.len(), hash(bytes))
+}
+
+/// A hash of some bytes.
+pub fn hash(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(bytes.len() as u64, |hash, &byte| mix(hash ^ u64::from(byte)))
+}

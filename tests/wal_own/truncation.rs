@@ -1,0 +1,182 @@
+//! Crashes while a prefix is dropped or the end is cut.
+
+use std::path::Path;
+
+use deedbook::storage::Storage;
+use deedbook::storage::sim::Sim;
+use deedbook::wal::{Lsn, Wal, segment_name};
+
+use crate::harness::files::bytes_of;
+use crate::harness::wal::{SEGMENTS, SINGLE, TINY, WalSubject, read_all, segments_in};
+use crate::harness::{ALWAYS, How, MANUAL, Record, Subject, judge, states, worst};
+
+fn segments(disk: &Sim) -> Vec<u64> {
+    segments_in(disk, Path::new("/log"))
+}
+
+/// Record what `change` does and crash every step of it: the log holds `old` or `new`, and behind
+/// the last step only `new`.
+fn old_or_new(subject: &WalSubject, disk: &Sim, wal: &Wal, change: impl FnOnce()) {
+    let old = read_all(wal).unwrap();
+    disk.record();
+    change();
+    let moments = disk.recorded();
+    let new = read_all(wal).unwrap();
+    assert_ne!(old, new);
+    for (call, moment) in moments.iter().enumerate() {
+        for after in states(moment, 40).into_iter().chain([moment.kill()]) {
+            let got = read_all(&subject.wal(&after, MANUAL).unwrap()).unwrap();
+            assert!(
+                got == old || got == new,
+                "{} call {call}: {} records",
+                subject.name,
+                got.len()
+            );
+        }
+    }
+    for after in states(disk, 40) {
+        assert_eq!(read_all(&subject.wal(&after, MANUAL).unwrap()).unwrap(), new);
+    }
+}
+
+/// Also the n-th one, with records behind the new head that are not synced, and of all records.
+#[test]
+fn a_crash_at_any_step_of_any_dropping_of_a_prefix_leaves_the_old_or_the_new_log() {
+    for subject in [&SEGMENTS, &TINY] {
+        let disk = Sim::new();
+        let wal = subject.wal(&disk, MANUAL).unwrap();
+        for round in 0..6u8 {
+            let payload = |n: u8| vec![round * 10 + n; 90 * usize::from(n)];
+            let lsns: Vec<_> = (0..4).map(|n| wal.append(&payload(n)).unwrap()).collect();
+            wal.sync().unwrap();
+            let to = match round {
+                3 => wal.end().unwrap(),
+                round => lsns[usize::from(1 + round % 3)],
+            };
+            old_or_new(subject, &disk, &wal, || wal.truncate_before(to).unwrap());
+            assert_eq!(wal.head().unwrap(), to);
+        }
+    }
+}
+
+/// Records of the same sizes come where the dropped ones were, so that stale bytes would fit; the
+/// cut lies within a segment, or exactly on a border.
+#[test]
+fn a_cut_end_never_comes_back_under_appends_of_the_same_size() {
+    for subject in [&SINGLE, &SEGMENTS, &TINY] {
+        let border = subject.border_bytes() as usize;
+        for len in [border - 8, border / 2 - 8, 30, 2 * border - 8] {
+            let disk = Sim::new();
+            let wal = subject.wal(&disk, MANUAL).unwrap();
+            let lsns: Vec<_> = (0..6u8).map(|n| wal.append(&vec![n; len]).unwrap()).collect();
+            wal.sync().unwrap();
+            for round in 0..3u8 {
+                old_or_new(subject, &disk, &wal, || wal.truncate_after(lsns[2]).unwrap());
+                let kept = read_all(&wal).unwrap();
+                assert_eq!(wal.end().unwrap(), lsns[3]);
+                let mut written = kept.clone();
+                for n in 3..6u8 {
+                    let Lsn(ordinal) = wal.append(&vec![50 + round * 10 + n; len]).unwrap();
+                    assert_eq!(Lsn(ordinal), lsns[usize::from(n)]);
+                    let bytes = vec![50 + round * 10 + n; len];
+                    written.push(Record { ordinal, tag: ordinal as u32, bytes });
+                    for after in states(&disk, 60) {
+                        let got = read_all(&subject.wal(&after, MANUAL).unwrap()).unwrap();
+                        judge(&got, &written, kept.len(), false).unwrap();
+                    }
+                }
+                wal.sync().unwrap();
+                let after = subject.wal(&worst(&disk), MANUAL).unwrap();
+                assert_eq!(read_all(&after).unwrap(), written);
+            }
+        }
+    }
+}
+
+/// Killed at any step, no truncation leaves a gap between segments: other programs end their scan
+/// at one.
+#[test]
+fn segments_go_oldest_first_at_the_front_and_newest_first_at_the_end() {
+    for front in [true, false] {
+        let disk = Sim::new();
+        let wal = TINY.wal(&disk, MANUAL).unwrap();
+        let lsns: Vec<_> = (0..12).map(|n| wal.append(&[n; 50]).unwrap()).collect();
+        wal.sync().unwrap();
+        disk.record();
+        match front {
+            true => wal.truncate_before(lsns[8]).unwrap(),
+            false => wal.truncate_after(lsns[3]).unwrap(),
+        }
+        let mut fewer = 0;
+        for moment in disk.recorded() {
+            let indices = segments(&moment);
+            assert!(indices.windows(2).all(|pair| pair[1] == pair[0] + 1), "{indices:?}");
+            fewer += u64::from(indices.len() < 11);
+        }
+        assert!(fewer > 3);
+    }
+}
+
+/// Directory changes undone: segments that were dropped at the front are back. They are no part of
+/// the log, and the next writer removes them.
+#[test]
+fn segments_that_come_back_below_the_head_are_not_read_and_go_again() {
+    for subject in [&SEGMENTS, &TINY] {
+        let disk = Sim::new();
+        let wal = subject.wal(&disk, ALWAYS).unwrap();
+        let lsns: Vec<_> = (0..9).map(|n| wal.append(&[n; 300]).unwrap()).collect();
+        let before = disk.kill();
+        wal.truncate_before(lsns[6]).unwrap();
+        let expected = read_all(&wal).unwrap();
+        let (all, left) = (segments(&before), segments(&disk));
+        let gone: Vec<_> = all.iter().filter(|index| !left.contains(index)).collect();
+        assert!(gone.len() > 2);
+        drop(wal);
+        for pick in 1..(1u64 << gone.len().min(6)) {
+            let disk = disk.kill();
+            let back = gone.iter().enumerate().filter(|(at, _)| pick >> (at % 6) & 1 == 1);
+            for (_, index) in back {
+                let path = Path::new("/log").join(segment_name(**index));
+                let bytes = bytes_of(&before, &path);
+                disk.create_new(&path, 0o600).unwrap().write_at(&bytes, 0).unwrap();
+            }
+            assert_eq!(subject.peek(&disk).unwrap(), expected);
+            let wal = subject.wal(&disk, MANUAL).unwrap();
+            assert_eq!(read_all(&wal).unwrap(), expected);
+            assert!(!wal.recovery().removed_segments.is_empty());
+            assert_eq!(segments(&disk), left);
+            assert_eq!(segments(&worst(&disk)), left);
+        }
+    }
+}
+
+/// With `recovery="acknowledged"` nothing comes back that was not acknowledged, and all that was.
+#[test]
+fn recovery_to_the_acknowledged_keeps_all_of_it_and_no_more() {
+    let exact = How { acknowledged: true, ..MANUAL };
+    for subject in [&SINGLE, &SEGMENTS, &TINY] {
+        for dropped in [false, true] {
+            let disk = Sim::new();
+            let wal = subject.wal(&disk, exact).unwrap();
+            let lsns: Vec<_> = (0..4).map(|n| wal.append(&[n; 200]).unwrap()).collect();
+            wal.sync().unwrap();
+            let mut first = 0;
+            if dropped && subject.name != "wal-single" {
+                wal.truncate_before(lsns[2]).unwrap();
+                first = 2;
+            }
+            if dropped {
+                wal.truncate_after(lsns[2]).unwrap();
+            }
+            let acknowledged = read_all(&wal).unwrap();
+            assert_eq!(acknowledged.len(), if dropped { 3 - first } else { 4 });
+            for n in 0..3 {
+                wal.append(&[50 + n; 200]).unwrap();
+            }
+            for after in states(&disk, 100).into_iter().chain([disk.kill()]) {
+                let wal = subject.wal(&after, exact).unwrap();
+                assert_eq!(read_all(&wal).unwrap(), acknowledged);
+            }
+        }
+    }
+}
