@@ -1,0 +1,268 @@
+"""Following logs from asyncio: threads, order, the end, cancellation, damage."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aio_kinds import KINDS, Kind, collect, own_threads, run, turns
+from deedbook import Book, CorruptError, OutOfRangeError
+
+pytestmark = pytest.mark.usefixtures("threads_end")
+
+
+class Counting(ThreadPoolExecutor):
+    """A default executor that counts what it is given."""
+
+    jobs = 0
+
+    def submit(self, *args: Any, **options: Any) -> Any:
+        self.jobs += 1
+        return super().submit(*args, **options)
+
+
+@pytest.mark.parametrize("mode", ["a", "r"])
+def test_idle_followers_hold_no_threads(tmp_path: Path, kind: Kind, mode: str) -> None:
+    """Six idle followers filled the default executor: a commit of another log took 124 ms."""
+
+    async def main() -> None:
+        default = Counting()
+        asyncio.get_running_loop().set_default_executor(default)
+        async with kind.create(tmp_path, durability="manual") as log:
+            followed = log if mode == "a" else kind.aio.open(tmp_path / "log", "r")
+            before = threading.active_count()
+            tasks = [asyncio.ensure_future(collect(kind, followed)) for _ in range(100)]
+            await turns()
+            # Of a log that others write, one thread looks at the files for all its followers.
+            assert len(own_threads()) <= (0 if mode == "a" else 4)
+            assert threading.active_count() - before == len(own_threads())
+            await log.append(b"seen")
+            await turns()
+            await log.append(b"by all")
+            await turns()
+            await followed.close()
+            assert await asyncio.gather(*tasks) == [[b"seen", b"by all"]] * 100
+        assert default.jobs == 0
+
+    run(main)
+
+
+def test_threads_that_read_for_followers_end_when_unused(tmp_path: Path, kind: Kind) -> None:
+    async def main() -> None:
+        async with kind.create(tmp_path, durability="manual") as log:
+            await log.append(b"read in a thread")
+            task = asyncio.ensure_future(collect(kind, log))
+            while not own_threads():
+                await asyncio.sleep(0.001)
+            while own_threads():
+                await asyncio.sleep(0.01)
+            await log.append(b"and in the loop")
+            await turns()
+            await log.append_many([b"x" * 100_000])
+            await turns()
+        assert await task == [b"read in a thread", b"and in the loop", b"x" * 100_000]
+
+    run(main)
+
+
+@pytest.mark.parametrize("mode", ["a", "r"])
+def test_followers_see_what_others_append(tmp_path: Path, kind: Kind, mode: str) -> None:
+    """In order and once each: small and large, few and more than are read at a time."""
+    sizes = [1] * 2000 + [0, 70_000, 3, 2_000_000, 5] + [300] * 700
+    payloads = [b"%d" % i + b"." * size for i, size in enumerate(sizes)]
+
+    async def main() -> None:
+        log = kind.create(tmp_path, durability="manual")
+        followed = log if mode == "a" else kind.aio.open(tmp_path / "log", "r")
+        followers = [asyncio.ensure_future(collect(kind, followed, len(sizes))) for _ in range(3)]
+        await turns(3)
+
+        def write() -> None:
+            for i, payload in enumerate(payloads):
+                log.log.append(payload)
+                if i % 500 == 0:
+                    threading.Event().wait(0.03)
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        assert await asyncio.gather(*followers) == [payloads] * 3
+        assert await collect(kind, followed, len(sizes)) == payloads
+        writer.join()
+        await log.close()
+        await followed.close()
+
+    run(main)
+
+
+def test_following_begins_where_it_is_asked_to(tmp_path: Path, kind: Kind) -> None:
+    async def main() -> None:
+        async with kind.create(tmp_path, durability="manual") as log:
+            positions = [await log.append(b"%d" % i) for i in range(5)]
+            middle, end = log.follow(positions[3]), log.follow(positions[4])
+            await anext(end)
+            task = asyncio.ensure_future(anext(end))
+            assert getattr(await anext(middle), kind.payload) == b"3"
+            next_one = await log.append(b"5")
+            assert getattr(await task, kind.payload) == b"5"
+            behind = asyncio.ensure_future(anext(log.follow(next_one)))
+            assert getattr(await behind, kind.payload) == b"5"
+
+    run(main)
+
+
+def test_a_follower_from_beyond_the_end(tmp_path: Path, kind: Kind) -> None:
+    """A Book gets to its event some day; a WAL has no such record."""
+
+    async def main() -> None:
+        async with kind.create(tmp_path, durability="manual") as log:
+            await log.append(b"1")
+            task = asyncio.ensure_future(anext(log.follow(3)))
+            await turns(3)
+            if kind is KINDS["wal"]:
+                with pytest.raises(OutOfRangeError):
+                    await task
+                return
+            await log.append(b"2")
+            await turns(3)
+            assert not task.done()
+            await log.append(b"3")
+            assert (await task).jam == b"3"
+
+    run(main)
+
+
+def test_closing_ends_followers(tmp_path: Path, kind: Kind) -> None:
+    """Closing raised `ClosedError` in tasks that nothing awaits any more: followers now just end.
+
+    They are caught here before their first record, between two, and while a thread reads for them.
+    """
+
+    async def main() -> None:
+        async with kind.create(tmp_path, durability="manual") as log:
+            await log.append_many([b"x"] * 2000)
+            waiting = [asyncio.ensure_future(collect(kind, log)) for _ in range(3)]
+            slow = log.follow()
+            await anext(slow)
+            begun = log.follow()
+            reading = asyncio.ensure_future(anext(begun))
+            await asyncio.sleep(0)
+        for got in await asyncio.gather(*waiting):
+            assert set(got) <= {b"x"}
+        # What was read before the close is there, and then the end, again and again.
+        assert [getattr(record, kind.payload) async for record in slow] == [b"x"] * 511
+        with suppress(StopAsyncIteration):
+            await reading
+        with pytest.raises(StopAsyncIteration):
+            while True:
+                await anext(begun)
+        with pytest.raises(StopAsyncIteration):
+            await anext(slow)
+
+    run(main)
+
+
+@pytest.mark.parametrize("mode", ["a", "r"])
+def test_closing_the_plain_log_ends_followers_too(tmp_path: Path, kind: Kind, mode: str) -> None:
+    async def main() -> None:
+        async with kind.create(tmp_path, durability="manual") as log:
+            await log.append(b"x")
+            followed = log if mode == "a" else kind.aio.open(tmp_path / "log", "r")
+            task = asyncio.ensure_future(collect(kind, followed))
+            await turns()
+            followed.log.close()
+            assert await task == [b"x"]
+
+    run(main)
+
+
+@pytest.mark.parametrize("mode", ["a", "r"])
+def test_a_cancelled_follower_loses_nothing(tmp_path: Path, kind: Kind, mode: str) -> None:
+    """Cancelled while it waits, while a thread reads for it, and in between."""
+    payloads = [b"%d" % i for i in range(3000)]
+
+    async def main() -> None:
+        log = kind.create(tmp_path, durability="manual")
+        followed = log if mode == "a" else kind.aio.open(tmp_path / "log", "r")
+
+        async def write() -> None:
+            for first in range(0, len(payloads), 100):
+                await log.append_many(payloads[first : first + 100])
+                await asyncio.sleep(0.001)
+
+        writer = asyncio.ensure_future(write())
+        got: list[bytes] = []
+        follower = followed.follow()
+        patience = 0
+        while len(got) < len(payloads):
+            task = asyncio.ensure_future(anext(follower))
+            for _ in range(patience % 7):
+                await asyncio.sleep(0)
+            patience += 1
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                got.append(getattr(await task, kind.payload))
+            if patience % 20 == 0:
+                got.append(getattr(await anext(follower), kind.payload))
+        await writer
+        assert got == payloads
+        await follower.aclose()
+        with pytest.raises(StopAsyncIteration):
+            await anext(follower)
+        await followed.close()
+        await log.close()
+
+    run(main)
+
+
+def test_a_follower_serves_one_task(tmp_path: Path, kind: Kind) -> None:
+    async def main() -> None:
+        async with kind.create(tmp_path, durability="manual") as log:
+            follower = log.follow()
+            task = asyncio.ensure_future(anext(follower))
+            await asyncio.sleep(0)
+            with pytest.raises(RuntimeError, match="another task"):
+                await anext(follower)
+            await follower.aclose()
+            with pytest.raises(StopAsyncIteration):
+                await task
+
+    run(main)
+
+
+def test_a_follower_finds_damage_behind_the_last_record(tmp_path: Path, kind: Kind) -> None:
+    """Nothing grows there that could wake a follower: it looks by itself now and then."""
+    single = {} if kind.plain is Book else {"single_file": True}
+    whole = kind.plain.create(tmp_path / "whole", **single)
+    whole.append(b"first")
+    end = whole.end
+    whole.append_batch([b"second", b"third"])
+    [name] = kind.files(whole)
+    whole.close()
+    log = bytearray(Path(name).read_bytes())
+    log[log.index(b"second")] ^= 1
+    if kind.plain is Book:
+        (tmp_path / "copy").mkdir()
+        file = tmp_path / "copy" / "book.log"
+    else:
+        file = tmp_path / "copy"
+    file.write_bytes(log[:end])
+
+    async def main() -> None:
+        async with kind.aio.open(tmp_path / "copy", "r") as reader:
+            follower = reader.follow()
+            assert getattr(await anext(follower), kind.payload) == b"first"
+            task = asyncio.ensure_future(anext(follower))
+            await turns()
+            file.write_bytes(log)
+            with pytest.raises(CorruptError):
+                await task
+            with pytest.raises(StopAsyncIteration):
+                await anext(follower)
+
+    run(main)
