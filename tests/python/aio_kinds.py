@@ -117,14 +117,28 @@ def run(main: Callable[[], Awaitable[Any]]) -> Any:
     return result
 
 
-async def collect(kind: Kind, log: Any, count: int | None = None) -> list[bytes]:
-    """What a follower gives: so many, or all until the log is closed."""
-    got = []
-    async for record in log.follow():
-        got.append(getattr(record, kind.payload))
-        if len(got) == count:
-            break
-    return got
+class Collected:
+    """What a follower gives, in a task: so many records, or all until the log is closed."""
+
+    def __init__(self, kind: Kind, log: Any, count: int | None = None) -> None:
+        self.payloads: list[bytes] = []
+        self.task = asyncio.ensure_future(self._collect(kind, log, count))
+
+    async def _collect(self, kind: Kind, log: Any, count: int | None) -> list[bytes]:
+        async for record in log.follow():
+            self.payloads.append(getattr(record, kind.payload))
+            if len(self.payloads) == count:
+                break
+        return self.payloads
+
+    async def has(self, count: int) -> None:
+        """Wait for so many."""
+        await until(lambda: len(self.payloads) >= count or self.task.done())
+
+
+async def until(condition: Callable[[], object]) -> None:
+    while not condition():
+        await asyncio.sleep(0.001)
 
 
 async def turns(count: int = 20) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import deedbook.aio
-from aio_kinds import KINDS, Kind, Witness, collect, run
+from aio_kinds import KINDS, Collected, Kind, Witness, run
 from deedbook import Book, OutOfRangeError, Wal
 from deedbook.aio import AsyncBook, AsyncWal
 
@@ -88,8 +88,8 @@ def test_every_sync_that_is_logged_ran_outside_of_the_loop(
 
     with caplog.at_level(logging.WARNING, "deedbook"):
         run(main)
-    told = [record for record in caplog.records if "slow sync" in record.getMessage()]
-    assert told and threading.get_ident() not in {record.thread for record in told}
+    logged = [record for record in caplog.records if "slow sync" in record.getMessage()]
+    assert logged and threading.get_ident() not in {record.thread for record in logged}
 
 
 def test_a_log_with_many_unsynced_segments_appends_outside_of_the_loop(tmp_path: Path) -> None:
@@ -168,10 +168,10 @@ def test_an_append_returns_when_its_own_record_is_durable(tmp_path: Path, kind: 
 def test_many_are_appended_at_once(tmp_path: Path, kind: Kind) -> None:
     async def main() -> None:
         async with kind.create(tmp_path, durability="always") as log:
-            follower = asyncio.ensure_future(collect(kind, log, 1000))
+            follower = Collected(kind, log, 1000)
             appended = await log.append_many(b"%d" % i for i in range(1000))
             assert kind.durable(log.log)
-            assert await follower == [b"%d" % i for i in range(1000)]
+            assert await follower.task == [b"%d" % i for i in range(1000)]
             if kind is KINDS["book"]:
                 assert appended == range(1, 1001)
                 assert await log.append_many([b"a", b"b"], [7, 8]) == range(1001, 1003)

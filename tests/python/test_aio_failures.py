@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from aio_kinds import Kind, Witness, run, turns
+from aio_kinds import Kind, Witness, run, turns, until
 from deedbook import ClosedError, Error, PoisonedError
 
 pytestmark = pytest.mark.usefixtures("threads_end")
 
 
-def test_a_cancelled_waiter_disturbs_nobody(tmp_path: Path, kind: Kind) -> None:
+def test_a_cancelled_waiter_disturbs_no_other(tmp_path: Path, kind: Kind) -> None:
     async def main() -> None:
         witness = Witness(kind.plain.create(tmp_path / "log", durability="always"))
         async with kind.aio(witness) as log:
@@ -22,8 +22,7 @@ def test_a_cancelled_waiter_disturbs_nobody(tmp_path: Path, kind: Kind) -> None:
             tasks = [asyncio.ensure_future(log.append(b"%d" % i)) for i in range(10)]
             await asyncio.sleep(0)
             tasks[3].cancel()  # before the sync
-            while not witness.count("sync"):
-                await asyncio.sleep(0.001)
+            await until(lambda: witness.count("sync"))
             tasks[4].cancel()  # while it runs
             witness.may_sync.set()
             done = await asyncio.gather(*tasks, return_exceptions=True)
@@ -91,14 +90,13 @@ def test_a_closed_log_refuses_every_call(tmp_path: Path, kind: Kind) -> None:
     run(main)
 
 
-def test_closing_serves_those_who_wait(tmp_path: Path, kind: Kind) -> None:
+def test_closing_serves_the_tasks_that_wait(tmp_path: Path, kind: Kind) -> None:
     async def main() -> None:
         witness = Witness(kind.plain.create(tmp_path / "log", durability="always"))
         log = kind.aio(witness)
         witness.may_sync.clear()
         first = asyncio.ensure_future(log.append(b"1"))
-        while not witness.count("sync"):
-            await asyncio.sleep(0.001)
+        await until(lambda: witness.count("sync"))
         second = asyncio.ensure_future(log.append(b"2"))
         await asyncio.sleep(0)
         closing = [asyncio.ensure_future(log.close()) for _ in range(2)]
@@ -127,7 +125,6 @@ def test_a_cancelled_close_closes(tmp_path: Path, kind: Kind) -> None:
         await append
         with pytest.raises(asyncio.CancelledError):
             await closing
-        while not witness.plain.closed:
-            await asyncio.sleep(0.001)
+        await until(lambda: witness.plain.closed)
 
     run(main)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from aio_kinds import KINDS, Kind, collect, own_threads, run, turns
+from aio_kinds import KINDS, PATIENCE, Collected, Kind, own_threads, run, turns, until
 from deedbook import Book, CorruptError, OutOfRangeError
 
 pytestmark = pytest.mark.usefixtures("threads_end")
@@ -37,17 +38,17 @@ def test_idle_followers_hold_no_threads(tmp_path: Path, kind: Kind, mode: str) -
         async with kind.create(tmp_path, durability="manual") as log:
             followed = log if mode == "a" else kind.aio.open(tmp_path / "log", "r")
             before = threading.active_count()
-            tasks = [asyncio.ensure_future(collect(kind, followed)) for _ in range(100)]
+            followers = [Collected(kind, followed) for _ in range(100)]
             await turns()
-            # Of a log that others write, one thread looks at the files for all its followers.
-            assert len(own_threads()) <= (0 if mode == "a" else 4)
-            assert threading.active_count() - before == len(own_threads())
-            await log.append(b"seen")
-            await turns()
-            await log.append(b"by all")
-            await turns()
+            # Of a log that others write, a few threads look at the files for all its followers.
+            assert threading.active_count() - before <= (0 if mode == "a" else 4)
+            for count, payload in enumerate([b"seen", b"by all"], 1):
+                await log.append(payload)
+                for follower in followers:
+                    await follower.has(count)
             await followed.close()
-            assert await asyncio.gather(*tasks) == [[b"seen", b"by all"]] * 100
+            for follower in followers:
+                assert await follower.task == [b"seen", b"by all"]
         assert default.jobs == 0
 
     run(main)
@@ -57,16 +58,16 @@ def test_threads_that_read_for_followers_end_when_unused(tmp_path: Path, kind: K
     async def main() -> None:
         async with kind.create(tmp_path, durability="manual") as log:
             await log.append(b"read in a thread")
-            task = asyncio.ensure_future(collect(kind, log))
-            while not own_threads():
-                await asyncio.sleep(0.001)
-            while own_threads():
-                await asyncio.sleep(0.01)
-            await log.append(b"and in the loop")
-            await turns()
-            await log.append_many([b"x" * 100_000])
-            await turns()
-        assert await task == [b"read in a thread", b"and in the loop", b"x" * 100_000]
+            follower = Collected(kind, log)
+            await follower.has(1)
+            await until(lambda: not own_threads())
+            await log.append(b"in the loop")
+            await follower.has(2)
+            assert not own_threads()
+            await log.append_many([b"in a thread" * 10_000])
+            await follower.has(3)
+        payloads = [b"read in a thread", b"in the loop", b"in a thread" * 10_000]
+        assert await follower.task == payloads
 
     run(main)
 
@@ -80,7 +81,7 @@ def test_followers_see_what_others_append(tmp_path: Path, kind: Kind, mode: str)
     async def main() -> None:
         log = kind.create(tmp_path, durability="manual")
         followed = log if mode == "a" else kind.aio.open(tmp_path / "log", "r")
-        followers = [asyncio.ensure_future(collect(kind, followed, len(sizes))) for _ in range(3)]
+        followers = [Collected(kind, followed, len(sizes)) for _ in range(3)]
         await turns(3)
 
         def write() -> None:
@@ -91,8 +92,9 @@ def test_followers_see_what_others_append(tmp_path: Path, kind: Kind, mode: str)
 
         writer = threading.Thread(target=write)
         writer.start()
-        assert await asyncio.gather(*followers) == [payloads] * 3
-        assert await collect(kind, followed, len(sizes)) == payloads
+        followers.append(Collected(kind, followed, len(sizes)))
+        for follower in followers:
+            assert await follower.task == payloads
         writer.join()
         await log.close()
         await followed.close()
@@ -110,8 +112,7 @@ def test_following_begins_where_it_is_asked_to(tmp_path: Path, kind: Kind) -> No
             assert getattr(await anext(middle), kind.payload) == b"3"
             next_one = await log.append(b"5")
             assert getattr(await task, kind.payload) == b"5"
-            behind = asyncio.ensure_future(anext(log.follow(next_one)))
-            assert getattr(await behind, kind.payload) == b"5"
+            assert getattr(await anext(log.follow(next_one)), kind.payload) == b"5"
 
     run(main)
 
@@ -146,14 +147,14 @@ def test_closing_ends_followers(tmp_path: Path, kind: Kind) -> None:
     async def main() -> None:
         async with kind.create(tmp_path, durability="manual") as log:
             await log.append_many([b"x"] * 2000)
-            waiting = [asyncio.ensure_future(collect(kind, log)) for _ in range(3)]
+            waiting = [Collected(kind, log) for _ in range(3)]
             slow = log.follow()
             await anext(slow)
             begun = log.follow()
             reading = asyncio.ensure_future(anext(begun))
             await asyncio.sleep(0)
-        for got in await asyncio.gather(*waiting):
-            assert set(got) <= {b"x"}
+        for follower in waiting:
+            assert set(await follower.task) <= {b"x"}
         # What was read before the close is there, and then the end, again and again.
         assert [getattr(record, kind.payload) async for record in slow] == [b"x"] * 511
         with suppress(StopAsyncIteration):
@@ -173,10 +174,11 @@ def test_closing_the_plain_log_ends_followers_too(tmp_path: Path, kind: Kind, mo
         async with kind.create(tmp_path, durability="manual") as log:
             await log.append(b"x")
             followed = log if mode == "a" else kind.aio.open(tmp_path / "log", "r")
-            task = asyncio.ensure_future(collect(kind, followed))
+            follower = Collected(kind, followed)
+            await follower.has(1)
             await turns()
             followed.log.close()
-            assert await task == [b"x"]
+            assert await follower.task == [b"x"]
 
     run(main)
 
@@ -220,6 +222,44 @@ def test_a_cancelled_follower_loses_nothing(tmp_path: Path, kind: Kind, mode: st
     run(main)
 
 
+class Gated:
+    """A log whose followers read only while a gate is open."""
+
+    def __init__(self, log: Any) -> None:
+        self.plain = log
+        self.gate = threading.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.plain, name)
+
+    def follow(self, *args: Any, **options: Any) -> Iterator[Any]:
+        for record in self.plain.follow(*args, **options):
+            assert self.gate.wait(PATIENCE)
+            yield record
+
+
+def test_what_a_thread_reads_for_a_cancelled_task_goes_to_the_next(
+    tmp_path: Path, kind: Kind
+) -> None:
+    async def main() -> None:
+        gated = Gated(kind.plain.create(tmp_path / "log", durability="manual"))
+        async with kind.aio(gated) as log:
+            payloads = [b"%d" % i for i in range(100)]
+            await log.append_many(payloads)
+            follower = log.follow()
+            for _ in range(3):
+                task = asyncio.ensure_future(anext(follower))
+                await turns(2)
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+            gated.gate.set()
+            got = [getattr(await anext(follower), kind.payload) for _ in payloads]
+            assert got == payloads
+
+    run(main)
+
+
 def test_a_follower_serves_one_task(tmp_path: Path, kind: Kind) -> None:
     async def main() -> None:
         async with kind.create(tmp_path, durability="manual") as log:
@@ -235,7 +275,7 @@ def test_a_follower_serves_one_task(tmp_path: Path, kind: Kind) -> None:
     run(main)
 
 
-def test_a_follower_finds_damage_behind_the_last_record(tmp_path: Path, kind: Kind) -> None:
+def test_a_follower_finds_damage_after_the_last_record(tmp_path: Path, kind: Kind) -> None:
     """Nothing grows there that could wake a follower: it looks by itself now and then."""
     single = {} if kind.plain is Book else {"single_file": True}
     whole = kind.plain.create(tmp_path / "whole", **single)

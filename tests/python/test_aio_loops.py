@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from aio_kinds import PATIENCE, Kind, Witness, collect, no_threads_are_left, run, turns
+from aio_kinds import PATIENCE, Collected, Kind, Witness, no_threads_are_left, run, turns, until
 
 pytestmark = pytest.mark.usefixtures("threads_end")
 
@@ -33,8 +33,7 @@ def test_logs_do_not_wait_for_each_other(tmp_path: Path, kind: Kind) -> None:
         async with kind.aio(slow) as one, kind.create(tmp_path, durability="always") as other:
             slow.may_sync.clear()
             waits = asyncio.ensure_future(one.append(b"x"))
-            while not slow.count("sync"):
-                await asyncio.sleep(0.001)
+            await until(lambda: slow.count("sync"))
             for _ in range(5):
                 await other.append(b"y")
             assert kind.durable(other.log) and not waits.done()
@@ -48,11 +47,11 @@ def test_one_loop_after_the_other(tmp_path: Path, kind: Kind) -> None:
     log = kind.create(tmp_path, durability="always")
 
     async def main(i: int) -> list[bytes]:
-        task = asyncio.ensure_future(collect(kind, log))
+        first = Collected(kind, log)
         await asyncio.gather(*(log.append(b"%d" % i) for _ in range(10)))
         await turns(3)
-        task.cancel()
-        return await collect(kind, log, 10 * (i + 1))
+        first.task.cancel()
+        return await Collected(kind, log, 10 * (i + 1)).task
 
     for i in range(3):
         assert run(lambda i=i: main(i))[-10:] == [b"%d" % i] * 10
@@ -83,8 +82,7 @@ def test_two_loops_at_once_are_refused(tmp_path: Path, kind: Kind) -> None:
     async def hold() -> None:
         await log.append(b"x")
         used.set()
-        while not may_end.is_set():
-            await asyncio.sleep(0.001)
+        await until(lambda: may_end.is_set())
         await log.close()
 
     thread = threading.Thread(target=asyncio.run, args=(hold(),))
@@ -108,9 +106,8 @@ def test_a_loop_that_ends_without_closing_leaves_nothing(tmp_path: Path, kind: K
         log = kind.aio(witness)
         witness.may_sync.clear()
         tasks = [asyncio.ensure_future(log.append(b"x")) for _ in range(3)]
-        tasks += [asyncio.ensure_future(collect(kind, log)) for _ in range(3)]
-        while not witness.count("sync"):
-            await asyncio.sleep(0.001)
+        tasks += [Collected(kind, log).task for _ in range(3)]
+        await until(lambda: witness.count("sync"))
 
     run(main)  # cancels the tasks, while the sync goes on
     witness.may_sync.set()

@@ -45,12 +45,18 @@ _LOOP_BYTES = 64 << 10
 class Side:
     """What a log has in one event loop: its syncs, and its followers that wait."""
 
-    def __init__(self, log: Book | Wal, syncs: Worker) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, log: Book | Wal, syncs: Worker) -> None:
+        self.loop = loop
         self.log = log
-        # The end of a log that this handle writes is known in memory.
         self.writes = log.mode != "r"
-        self.rounds = Rounds(syncs, log.sync)
+        # The end that the last refresh found, for a log that others write.
+        self.found = 0 if log.closed else log.end
+        self.rounds = Rounds(loop, syncs, log.sync)
         self.waiting: set[Follower[Deed] | Follower[Record]] = set()
+
+    def end(self) -> int:
+        """The end of the log as far as it is known. This never waits for a refresh in a thread."""
+        return self.log.end if self.writes or self.log.closed else self.found
 
     def wake(self) -> None:
         """Have all followers look."""
@@ -61,7 +67,7 @@ class Side:
     def look(self) -> bool:
         """Wake the followers that have something to read; returns whether there were any."""
         try:
-            end = self.log.end
+            end = self.end()
         except Error:
             self.wake()  # they find out why
             return True
@@ -127,12 +133,13 @@ class Watcher:
         if now - self._used > _UNUSED:
             self._readers.release()
 
-    def _refreshed(self, sides: list[Side], took: float, failed: list[bool]) -> None:
+    def _refreshed(self, sides: list[Side], took: float, ends: list[int | None]) -> None:
         self._refreshing = False
         now = self._loop.time()
         self._refresh_at = now + took / _SHARE
-        for side, has_failed in zip(sides, failed, strict=True):
-            side.doubt(now if has_failed else now - _SUSPICIOUS_AFTER)
+        for side, end in zip(sides, ends, strict=True):
+            side.found = side.found if end is None else end
+            side.doubt(now if end is None else now - _SUSPICIOUS_AFTER)
         if any([side.look() for side in sides]):
             self._delay = _DELAY_FIRST
 
@@ -140,18 +147,17 @@ class Watcher:
 _watchers: WeakValueDictionary[asyncio.AbstractEventLoop, Watcher] = WeakValueDictionary()
 
 
-def _refresh(logs: list[Book | Wal]) -> tuple[float, list[bool]]:
-    """Take up what other processes appended; returns the seconds it took, and what failed."""
+def _refresh(logs: list[Book | Wal]) -> tuple[float, list[int | None]]:
+    """Take up what other processes appended; returns the seconds it took, and the ends."""
     begun = time.monotonic()
-    failed = []
+    ends: list[int | None] = []
     for log in logs:
         try:
             log.refresh()
+            ends.append(log.end)
         except Exception:
-            failed.append(True)  # the log's followers meet the error, and raise it
-        else:
-            failed.append(False)
-    return time.monotonic() - begun, failed
+            ends.append(None)  # the log's followers meet the error, and raise it
+    return time.monotonic() - begun, ends
 
 
 class Follower(Generic[RecordT]):
@@ -179,7 +185,7 @@ class Follower(Generic[RecordT]):
         self._busy = False
         self._watcher: Watcher | None = None
         self._wakeup: asyncio.Future[None] | None = None
-        # End of the log when this follower had read all of it.
+        # End of the log before this follower had read all of it.
         self._seen = log.end if at_end else None
         # Since when it waits, by the clock of the loop.
         self._since = 0.0
@@ -224,7 +230,7 @@ class Follower(Generic[RecordT]):
         watcher = self._watcher = Watcher.here()  # which its followers keep
         if self._reading is None:
             try:
-                end = self._log.end
+                end = side.end()
             except ClosedError:
                 self._over = True
                 return
@@ -233,9 +239,9 @@ class Follower(Generic[RecordT]):
                 return
             if side.writes and self._seen is not None and 0 <= end - self._seen <= _LOOP_BYTES:
                 await asyncio.sleep(0)  # other tasks run, however much there is to read
-                self._read()
+                self._read(end)
                 return
-            self._reading = watcher.submit(self._read)
+            self._reading = watcher.submit(self._read, end)
         await settled(self._reading)
         self._reading = None
 
@@ -251,14 +257,14 @@ class Follower(Generic[RecordT]):
             side.waiting.discard(self)
             self._wakeup = None
 
-    def _read(self) -> None:
+    def _read(self, end: int) -> None:
         """Read a bounded number of records, in the loop or in a thread.
 
-        They land in `_ready` even if nothing waits for them any more.
+        `end`: that of the log before. The records land in `_ready` even if nothing waits for them
+        any more.
         """
         ready, size = self._ready, 0
         try:
-            end = self._log.end
             if self._records is None:
                 self._records = self._follow()
             for record in self._records:

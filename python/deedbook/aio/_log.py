@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 from collections.abc import Callable, Iterable
 from functools import partial
 from os import PathLike
@@ -22,6 +23,8 @@ LogT = TypeVar("LogT", Book, Wal)
 # A log syncs a segment by itself when 16 others were written since. Well before that, appends go to
 # a thread until a sync has come.
 _SEGMENTS_UNSYNCED = 8
+# More than any record takes beside its payload, bytes.
+_FRAMING = 32
 
 
 class AsyncLog(Generic[LogT, RecordT]):
@@ -35,17 +38,19 @@ class AsyncLog(Generic[LogT, RecordT]):
     """
 
     _plain: ClassVar[type[Book] | type[Wal]]
+    _room_at_first: ClassVar[float] = math.inf
 
     def __init__(self, log: LogT) -> None:
         self._log: LogT = log
         self._always = log.durability == "always"
         # Only `always` leaves the sync to the caller: with `bytes:N` any append may sync.
-        self._syncs_itself = log.durability.startswith("bytes:")
+        self._may_sync = log.durability.startswith("bytes:")
+        # Bytes that can be appended here before an append may sync, as far as that is known.
+        self._room: float = -1 if self._may_sync else self._room_at_first
         self._append_one: Callable[..., int] = log.append_unsynced if self._always else log.append
         self._syncs = Worker("deedbook-sync")
         self._appends = Worker("deedbook-append")
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._side = Side(log, self._syncs)
+        self._side: Side | None = None
 
     @classmethod
     def open(cls, path: str | PathLike[str], mode: str = "a", **options: Any) -> Self:
@@ -124,25 +129,28 @@ class AsyncLog(Generic[LogT, RecordT]):
         """Whether a follower from there on has nothing to read yet, as far as this handle knows."""
         raise NotImplementedError
 
-    def _may_sync(self, payload: Buffer) -> bool:
-        """Whether appending this may sync."""
-        return self._syncs_itself
+    def _room_after(self, size: int) -> float:
+        """Bytes to append after these before an append may sync; below 0 if these may."""
+        return self._room
 
     def _here(self) -> Side:
         """What the log has in the running loop."""
-        loop = asyncio.get_running_loop()
-        if loop is not self._loop:
-            if self._loop is not None and self._loop.is_running():
+        loop, side = asyncio.get_running_loop(), self._side
+        if side is None or side.loop is not loop:
+            if side is not None and side.loop.is_running():
                 raise RuntimeError(f"{self!r} is used by an event loop in another thread")
-            self._loop, self._side = loop, Side(self._log, self._syncs)
-        return self._side
+            side = self._side = Side(loop, self._log, self._syncs)
+        return side
 
-    async def _append(self, payload: Buffer, *tag: int, durable: bool) -> int:
+    async def _append(self, durable: bool, payload: Buffer, *tag: int) -> int:
         """Append, and with `durable` wait for a sync that began afterwards."""
         side = self._here()
-        if self._may_sync(payload):
-            work = self._appends.submit(self._append_one, payload, *tag)
-            position = await settled(work)
+        size = len(payload) if type(payload) is bytes else memoryview(payload).nbytes
+        self._room -= size + _FRAMING
+        if self._room < 0:
+            self._room = self._room_after(size)
+        if self._room < 0:
+            position = await settled(self._appends.submit(self._append_one, payload, *tag))
         else:
             position = self._append_one(payload, *tag)
         if side.waiting:
@@ -175,7 +183,7 @@ class AsyncBook(AsyncLog[Book, Deed]):
         It survives the death of the process; with durability ``"always"``, the default, this
         returns once it is on stable storage.
         """
-        return await self._append(jam, mug, durable=self._always)
+        return await self._append(self._always, jam, mug)
 
     async def append_many(
         self, jams: Iterable[Buffer] | object, mugs: Iterable[int] | None = None
@@ -186,7 +194,7 @@ class AsyncBook(AsyncLog[Book, Deed]):
 
     async def commit(self, jam: Buffer, mug: int = 0) -> int:
         """Append one deed and return its event number once it is on stable storage."""
-        return await self._append(jam, mug, durable=True)
+        return await self._append(True, jam, mug)
 
     def _at_end(self, start: int | None) -> bool:
         last = self._log.last
@@ -197,6 +205,7 @@ class AsyncWal(AsyncLog[Wal, Record]):
     """A :class:`deedbook.Wal` for the tasks of one event loop: see :class:`AsyncLog`."""
 
     _plain = Wal
+    _room_at_first = 0
 
     @property
     def wal(self) -> Wal:
@@ -209,7 +218,7 @@ class AsyncWal(AsyncLog[Wal, Record]):
         It survives the death of the process; with durability ``"always"`` this returns once it is
         on stable storage.
         """
-        return await self._append(payload, durable=self._always)
+        return await self._append(self._always, payload)
 
     async def append_many(self, payloads: Iterable[Buffer] | object) -> tuple[int, int]:
         """As :meth:`deedbook.Wal.append_many`, in a thread of the log, which iterates them."""
@@ -218,16 +227,15 @@ class AsyncWal(AsyncLog[Wal, Record]):
 
     async def commit(self, payload: Buffer) -> int:
         """Append one record and return its LSN once it is on stable storage."""
-        return await self._append(payload, durable=True)
+        return await self._append(True, payload)
 
     def _at_end(self, start: int | None) -> bool:
         return (self._log.head if start is None else start) == self._log.end
 
-    def _may_sync(self, payload: Buffer) -> bool:
-        if self._syncs_itself:
-            return True
+    def _room_after(self, size: int) -> float:
         segment_bytes = self._log.segment_bytes
-        if segment_bytes is None:
-            return False
-        unsynced = self._log.end - (self._log.durable_end or 0) + memoryview(payload).nbytes
-        return unsynced > _SEGMENTS_UNSYNCED * segment_bytes
+        if self._may_sync or segment_bytes is None:
+            return -1 if self._may_sync else math.inf
+        unsynced = self._log.end - (self._log.durable_end or 0) + size
+        # Others append, too, so this is asked again for each segment.
+        return min(_SEGMENTS_UNSYNCED * segment_bytes - unsynced, segment_bytes)

@@ -84,7 +84,10 @@ class Rounds:
     No task runs them, so that a loop may end at any time and leave nothing that is pending.
     """
 
-    def __init__(self, worker: Worker, sync: Callable[[], None]) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, worker: Worker, sync: Callable[[], None]
+    ) -> None:
+        self._loop = loop
         self._worker = worker
         self._sync = sync
         self._waiters: list[asyncio.Future[None]] = []
@@ -92,13 +95,12 @@ class Rounds:
 
     def join(self) -> asyncio.Future[None]:
         """Done when a sync that begins after this call has ended."""
-        loop = asyncio.get_running_loop()
-        waiter: asyncio.Future[None] = loop.create_future()
+        waiter: asyncio.Future[None] = self._loop.create_future()
         self._waiters.append(waiter)
         if not self.busy:
             self.busy = True
             # Tasks that are ready to append do so first, and need no second sync.
-            loop.call_soon(self._begin)
+            self._loop.call_soon(self._begin)
         return waiter
 
     def _begin(self) -> None:
@@ -124,6 +126,6 @@ class Rounds:
                 waiter.set_exception(error)
         if self._waiters:
             # After the tasks just served, which may append and ask again.
-            asyncio.get_running_loop().call_soon(self._begin)
+            self._loop.call_soon(self._begin)
         else:
             self.busy = False
