@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import deedbook.aio
-from aio_kinds import KINDS, Collected, Kind, Witness, run
+from aio_kinds import KINDS, Collected, Kind, Witness, own_threads, run
 from deedbook import Book, OutOfRangeError, Wal
 from deedbook.aio import AsyncBook, AsyncWal
 
@@ -56,6 +56,7 @@ def test_no_call_that_syncs_is_made_in_the_thread_of_the_loop(
                 await log.commit(b"y")
                 await log.append_many([b"z"])
                 await log.sync()
+        assert not own_threads()
         in_loop = {name for name, thread in witness.calls if thread == threading.get_ident()}
         syncing = {"append_many", "close", "commit", "sync"}
         if durability == "always" or durability.startswith("bytes"):
@@ -184,6 +185,18 @@ def test_many_are_appended_at_once(tmp_path: Path, kind: Kind) -> None:
                 await log.append(1)
 
     run(main)
+
+
+def test_append_unsynced_leaves_the_sync_to_the_caller(tmp_path: Path, kind: Kind) -> None:
+    with kind.plain.create(tmp_path / "log", durability="always") as log:
+        first, second = log.append_unsynced(b"1"), log.append_unsynced(bytearray(b"2"))
+        assert not kind.reached(log, first)
+        log.sync()
+        assert kind.reached(log, second) and kind.payloads(log) == [b"1", b"2"]
+        with pytest.raises(TypeError):
+            log.append_unsynced("3")
+        if kind.plain is Book:
+            assert log[log.append_unsynced(b"3", 7)].mug == 7
 
 
 def test_the_plain_log_is_at_hand(tmp_path: Path) -> None:
