@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from aio_kinds import KINDS, PATIENCE, Collected, Kind, own_threads, run, turns, until
+from aio_kinds import KINDS, PATIENCE, Collected, Kind, Witness, own_threads, run, turns, until
 from deedbook import Book, CorruptError, OutOfRangeError
 
 pytestmark = pytest.mark.usefixtures("threads_end")
@@ -50,6 +50,23 @@ def test_idle_followers_hold_no_threads(tmp_path: Path, kind: Kind, mode: str) -
             for follower in followers:
                 assert await follower.task == [b"seen", b"by all"]
         assert default.jobs == 0
+
+    run(main)
+
+
+def test_one_refresh_serves_all_followers_of_a_log(tmp_path: Path, kind: Kind) -> None:
+    """It may read much, so it does not run in the loop."""
+
+    async def main() -> None:
+        kind.plain.create(tmp_path / "log").close()
+        witness = Witness(kind.plain.open(tmp_path / "log", "r"))
+        async with kind.aio(witness) as log:
+            followers = [Collected(kind, log) for _ in range(100)]
+            await until(lambda: witness.count("refresh") >= 3)
+        for follower in followers:
+            assert await follower.task == []
+        refreshed = [thread for name, thread in witness.calls if name == "refresh"]
+        assert threading.get_ident() not in refreshed and len(refreshed) < 100
 
     run(main)
 

@@ -93,9 +93,11 @@ def test_two_loops_at_once_are_refused(tmp_path: Path, kind: Kind) -> None:
         with pytest.raises(RuntimeError, match="another thread"):
             await log.append(b"y")
 
-    run(main)
-    may_end.set()
-    thread.join(PATIENCE)
+    try:
+        run(main)
+    finally:
+        may_end.set()
+        thread.join(PATIENCE)
     assert len(kind.plain.open(tmp_path / "log")) == 1
 
 
