@@ -27,7 +27,7 @@ RecordT = TypeVar("RecordT", Deed, Record)
 # it. A timer is needed in any case, and suffices.
 _DELAY_FIRST = 0.001
 _DELAY_LONGEST = 0.02
-# Looking at the files of logs that others write takes at most this share of the time.
+# Looking at the files of logs that others write takes at most this share of a processor.
 _SHARE = 1 / 20
 # A follower that waits longer looks for damage at the end of the log, which no append reports.
 _SUSPICIOUS_AFTER = 1.0
@@ -148,8 +148,8 @@ _watchers: WeakValueDictionary[asyncio.AbstractEventLoop, Watcher] = WeakValueDi
 
 
 def _refresh(logs: list[Book | Wal]) -> tuple[float, list[int | None]]:
-    """Take up what other processes appended; returns the seconds it took, and the ends."""
-    begun = time.monotonic()
+    """Take up what other processes appended; returns the seconds of work, and the ends."""
+    begun = time.thread_time()  # the thread may wait long for the interpreter, which costs nothing
     ends: list[int | None] = []
     for log in logs:
         try:
@@ -157,7 +157,7 @@ def _refresh(logs: list[Book | Wal]) -> tuple[float, list[int | None]]:
             ends.append(log.end)
         except Exception:
             ends.append(None)  # the log's followers meet the error, and raise it
-    return time.monotonic() - begun, ends
+    return time.thread_time() - begun, ends
 
 
 class Follower(Generic[RecordT]):
