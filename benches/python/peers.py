@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 
 from clock import Figures, Watch, human, say
-from stores import OURS, WAL, ArrowStream, DeedbookStore, Store, WalStore
+from stores import OURS, ArrowStream, OwnStore, Store
 
 CHILD = Path(__file__).with_name("child.py")
 
@@ -108,8 +108,8 @@ class Peers:
         self.turn(
             repetition,
             title,
-            lambda store, path: self.tasks(path, tasks),
-            [store for store in self.stores if store.name == WAL],
+            lambda store, path: self.tasks(store, path, tasks),
+            [store for store in self.stores if issubclass(store, OwnStore)],
         )
 
     def settle(self) -> None:
@@ -149,13 +149,13 @@ class Peers:
         total = sum(map(len, store.jams()))
         figures.rate(ITERATE, name, count, watch)
         assert total == self.bytes, f"{total} bytes read, {self.bytes} were written"
-        if isinstance(store, DeedbookStore | WalStore):
+        if isinstance(store, OwnStore):
             self.arrow(store)
         if isinstance(store, ArrowStream):
             self.arrow_stream(store)
         store.close()
 
-    def arrow(self, store: DeedbookStore | WalStore) -> None:
+    def arrow(self, store: OwnStore) -> None:
         try:
             import pyarrow as pa
         except ImportError:
@@ -221,8 +221,9 @@ class Peers:
         store.close()
         assert total == share * threads, f"{total} records, {share * threads} were written"
 
-    def tasks(self, path: Path, tasks: int) -> None:
-        store = WalStore(path, self.keys)
+    def tasks(self, kind: type[Store], path: Path, tasks: int) -> None:
+        store = kind(path, self.keys)
+        assert isinstance(store, OwnStore)
         store.open()
         # What the first call of all pays: the loop, the worker thread, the space reserved.
         store.append_in_tasks(self.jams[:1], 1)
@@ -231,8 +232,7 @@ class Peers:
             watch = Watch()
             store.append_in_tasks(jams, each)
             self.figures.rate(title, store.name, len(jams), watch)
-            durable = store.log.durable_end
-            assert durable == store.log.end, f"durable up to {durable}, not {store.log.end}"
+            assert store.is_durable(), f"{store.log!r} is not durable"
         store.close()
         watch = Watch()
         asyncio.run(wait_in_tasks(tasks))

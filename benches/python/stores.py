@@ -18,10 +18,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
-
-if TYPE_CHECKING:
-    from deedbook import Book
+from typing import Any, ClassVar
 
 Jams = Sequence[bytes]
 
@@ -92,64 +89,20 @@ class Store(ABC):
         """Close as the store wants to be closed."""
 
 
-class DeedbookStore(Store):
-    name = "deedbook"
-    checks = "CRC-32 of every record"
-    batch_mode = "append_many, durability manual"
-    each_mode = "append, durability manual"
+class OwnStore(Store):
+    """What is the same for all logs of Deedbook."""
+
     threads = True
+    wrapper: ClassVar[str]
+    """The class of `deedbook.aio` for the log."""
+    log: Any
+    """What can be turned into Arrow."""
 
     @classmethod
     def version(cls) -> str:
         import deedbook
 
         return deedbook.__version__
-
-    def open(self, durable: bool = False) -> None:
-        from deedbook import Book
-
-        self.book = Book.open(self.path, "a", durability="always" if durable else "manual")
-
-    def append_batch(self, first: int, jams: Jams) -> None:
-        self.book.append_many(jams)
-
-    def append_each(self, first: int, jams: Jams) -> None:
-        append = self.book.append
-        for jam in jams:
-            append(jam)
-
-    append_durable = append_each
-
-    def last(self) -> int:
-        return self.book.last
-
-    def jams(self) -> Iterator[bytes]:
-        return self.book.jams()
-
-    @property
-    def log(self) -> Book:
-        """What can be turned into Arrow."""
-        return self.book
-
-    def close(self) -> None:
-        self.book.close()
-
-
-class WalStore(Store):
-    name = "deedbook WAL"
-    checks = "CRC-32C of every record"
-    batch_mode = "append_many, durability manual"
-    each_mode = "append, durability manual"
-    threads = True
-
-    @classmethod
-    def version(cls) -> str:
-        return DeedbookStore.version()
-
-    def open(self, durable: bool = False) -> None:
-        from deedbook import Wal
-
-        self.log = Wal.open(self.path, "a", durability="always" if durable else "manual")
 
     def append_batch(self, first: int, jams: Jams) -> None:
         self.log.append_many(jams)
@@ -163,27 +116,74 @@ class WalStore(Store):
 
     def append_in_tasks(self, jams: Jams, each: int) -> None:
         """Append in tasks of one event loop, each so many in turn, all of them durable."""
-        from deedbook.aio import AsyncWal
+        from deedbook import aio
 
-        wal = AsyncWal(self.log)
+        log = getattr(aio, self.wrapper)(self.log)
 
         async def task(first: int) -> None:
             for jam in jams[first : first + each]:
-                await wal.commit(jam)
+                await log.commit(jam)
 
         async def all_tasks() -> None:
             await asyncio.gather(*(task(first) for first in range(0, len(jams), each)))
 
         asyncio.run(all_tasks())
 
-    def last(self) -> int:
-        return len(self.log)
-
-    def jams(self) -> Iterator[bytes]:
-        return self.log.payloads()
+    @abstractmethod
+    def is_durable(self) -> bool:
+        """Whether every record is on stable storage."""
 
     def close(self) -> None:
         self.log.close()
+
+
+class DeedbookStore(OwnStore):
+    name = "deedbook"
+    wrapper = "AsyncBook"
+    checks = "CRC-32 of every record"
+    batch_mode = "append_many, durability manual"
+    each_mode = "append, durability manual"
+
+    def open(self, durable: bool = False) -> None:
+        from deedbook import Book
+
+        self.log = Book.open(self.path, "a", durability="always" if durable else "manual")
+
+    def last(self) -> int:
+        last: int = self.log.last
+        return last
+
+    def is_durable(self) -> bool:
+        durable: bool = self.log.durable_last == self.log.last
+        return durable
+
+    def jams(self) -> Iterator[bytes]:
+        jams: Iterator[bytes] = self.log.jams()
+        return jams
+
+
+class WalStore(OwnStore):
+    name = "deedbook WAL"
+    wrapper = "AsyncWal"
+    checks = "CRC-32C of every record"
+    batch_mode = "append_many, durability manual"
+    each_mode = "append, durability manual"
+
+    def open(self, durable: bool = False) -> None:
+        from deedbook import Wal
+
+        self.log = Wal.open(self.path, "a", durability="always" if durable else "manual")
+
+    def last(self) -> int:
+        return len(self.log)
+
+    def is_durable(self) -> bool:
+        durable: bool = self.log.durable_end == self.log.end
+        return durable
+
+    def jams(self) -> Iterator[bytes]:
+        payloads: Iterator[bytes] = self.log.payloads()
+        return payloads
 
 
 class TenLines(Store):

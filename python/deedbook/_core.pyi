@@ -446,6 +446,11 @@ class Book:
         Raises `TooLargeError`, `PoisonedError`, `IoError` (``durable`` says ``"no"`` or
         ``"unknown"``), `ReadOnlyError`, `ClosedError`, `ForkedError`.
         """
+    def append_unsynced(self, jam: Buffer, mug: int = 0) -> int:
+        """Append one deed, but with ``durability="always"`` leave the sync to the caller.
+
+        For callers that sync once for many appends, or in another thread.
+        """
     def commit(self, jam: Buffer, mug: int = 0) -> int:
         """Append one deed and sync, whatever the durability option."""
     def append_many(
@@ -948,6 +953,11 @@ class Wal:
 
         When this returns, the record survives the death of the process, and with durability
         ``"always"`` a power cut. Raises TooLargeError, PoisonedError, ReadOnlyError, IoError.
+        """
+    def append_unsynced(self, payload: Buffer) -> int:
+        """Append one record, but with durability ``"always"`` leave the sync to the caller.
+
+        For callers that sync once for many appends, or in another thread.
         """
     def commit(self, payload: Buffer) -> int:
         """Append one record and sync, whatever the durability. Returns its LSN.

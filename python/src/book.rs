@@ -187,6 +187,13 @@ impl PyBook {
     }
 
     #[pyo3(signature = (jam, mug=0))]
+    fn append_unsynced(&self, py: Python<'_>, jam: &Bound<'_, PyAny>, mug: u32) -> PyResult<u64> {
+        let mut batch = book::Batch::new(self.book.options().deed_bytes_max);
+        batch.push(mug, &input::bytes_of(jam)?).or_raise(py)?;
+        py.detach(|| self.book.append_unsynced(&batch)).or_raise(py)
+    }
+
+    #[pyo3(signature = (jam, mug=0))]
     fn commit(&self, py: Python<'_>, jam: &Bound<'_, PyAny>, mug: u32) -> PyResult<u64> {
         let jam = input::bytes_of(jam)?;
         py.detach(|| self.book.commit(mug, &jam)).or_raise(py)

@@ -234,6 +234,12 @@ impl PyWal {
         Ok(py.detach(|| self.wal.append(&payload)).or_raise(py)?.0)
     }
 
+    fn append_unsynced(&self, py: Python<'_>, payload: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let mut batch = wal::Batch::new(self.wal.record_bytes_max());
+        batch.push(&input::bytes_of(payload)?).or_raise(py)?;
+        Ok(py.detach(|| self.wal.append_unsynced(&batch)).or_raise(py)?.0)
+    }
+
     fn commit(&self, py: Python<'_>, payload: &Bound<'_, PyAny>) -> PyResult<u64> {
         let payload = input::bytes_of(payload)?;
         Ok(py.detach(|| self.wal.commit(&payload)).or_raise(py)?.0)

@@ -8,10 +8,12 @@ import struct
 import subprocess
 import sys
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
+
+from aio_kinds import KINDS, Kind, no_threads_are_left
 
 Packed = Callable[..., bytes]
 MakeBook = Callable[..., Path]
@@ -74,3 +76,18 @@ def run_child() -> RunChild:
         )
 
     return run
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> Kind:
+    """Each format in turn, as the tests of asyncio see it."""
+    return KINDS[request.param]
+
+
+@pytest.fixture
+def threads_end(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """After the test no thread of a log is left, and asyncio has logged nothing."""
+    yield
+    assert no_threads_are_left()
+    below = ("asyncio", "concurrent.futures")
+    assert [record for record in caplog.records if record.name in below] == []

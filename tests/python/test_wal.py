@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import logging
 import os
@@ -14,7 +13,6 @@ import pytest
 
 import deedbook
 from deedbook import Wal
-from deedbook.aio import AsyncWal
 
 LAYOUTS = [{"single_file": True}, {"segment_bytes": 64}, {"segment_bytes": 1 << 20}]
 
@@ -286,70 +284,3 @@ def test_following_sees_what_another_handle_appends(tmp_path: Path) -> None:
             cut = r"its end was cut since.* open it anew"
             with pytest.raises(deedbook.OutOfRangeError, match=cut):
                 next(stale)
-
-
-# -- asyncio --------------------------------------------------------------------------------------
-
-
-def test_a_thousand_tasks_share_a_few_syncs(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with AsyncWal.create(tmp_path / "wal") as wal:
-            lsns = await asyncio.gather(*(wal.commit(b"%d" % i) for i in range(1000)))
-            assert [wal.wal.read(lsn) for lsn in lsns] == [b"%d" % i for i in range(1000)]
-            assert wal.wal.durable_end == wal.wal.end
-            assert wal.wal.stats().syncs < 50
-
-    asyncio.run(main())
-
-
-def test_a_cancelled_commit_does_not_disturb_the_others(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with AsyncWal.create(tmp_path / "wal") as wal:
-            tasks = [asyncio.ensure_future(wal.commit(b"%d" % i)) for i in range(10)]
-            await asyncio.sleep(0)
-            tasks[3].cancel()
-            done = await asyncio.gather(*tasks, return_exceptions=True)
-            assert isinstance(done[3], asyncio.CancelledError)
-            assert sum(isinstance(lsn, int) for lsn in done) == 9
-            assert isinstance(await wal.commit(b"more"), int)
-
-    asyncio.run(main())
-
-
-def test_a_failed_sync_fails_every_task_that_waits(tmp_path: Path) -> None:
-    async def main() -> None:
-        wal = AsyncWal.create(tmp_path / "wal", segment_bytes=1 << 20)
-        await wal.commit(b"fine")
-        for segment in wal.wal.segment_paths:
-            os.truncate(segment, 3)
-        tasks = (wal.commit(b"x") for _ in range(20))
-        done = await asyncio.gather(*tasks, return_exceptions=True)
-        assert all(isinstance(error, deedbook.Error) for error in done)
-        with pytest.raises(deedbook.PoisonedError):
-            await wal.commit(b"later")
-        with pytest.raises(deedbook.Error):
-            await wal.close()
-
-    asyncio.run(main())
-
-
-def test_following_from_a_task(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with AsyncWal.create(tmp_path / "wal") as wal:
-            wal.append(b"0")
-
-            async def produce() -> None:
-                for i in range(1, 5):
-                    await asyncio.sleep(0.01)
-                    wal.append(b"%d" % i)
-
-            producer = asyncio.ensure_future(produce())
-            got = []
-            async for record in wal.follow():
-                got.append(record.payload)
-                if len(got) == 5:
-                    break
-            await producer
-            assert got == [b"0", b"1", b"2", b"3", b"4"]
-
-    asyncio.run(main())

@@ -1,0 +1,16 @@
+"""Logs for asyncio: tasks that commit at once share one sync, and followers hold no thread.
+
+>>> import asyncio, tempfile
+>>> from deedbook.aio import AsyncBook
+>>> async def main():
+...     async with AsyncBook.create(tempfile.mkdtemp() + "/log") as book:
+...         events = await asyncio.gather(*(book.append(b"%d" % i) for i in range(100)))
+...         return len(events), book.log.durable_last == book.log.last
+>>> asyncio.run(main())
+(100, True)
+"""
+
+from deedbook.aio._follow import Follower
+from deedbook.aio._log import AsyncBook, AsyncLog, AsyncWal
+
+__all__ = ["AsyncBook", "AsyncLog", "AsyncWal", "Follower"]

@@ -1,0 +1,280 @@
+"""Following: one timer for all followers of an event loop, and no thread for those that wait."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Generic, TypeVar
+from weakref import WeakValueDictionary
+
+from deedbook._core import Book, Deed, Record, Wal
+from deedbook._errors import ClosedError, Error
+from deedbook.aio._threads import Rounds, Worker, settled
+
+if TYPE_CHECKING:
+    import concurrent.futures
+
+    from typing_extensions import Self
+
+T = TypeVar("T")
+RecordT = TypeVar("RecordT", Deed, Record)
+
+# Why a timer and no file notification (inotify, FSEvents, a library over them): a writer stores
+# small records through a memory map, into space reserved ahead. Such a store changes neither the
+# size nor, until the system writes the page back, the time of the file, and no notification reports
+# it. A timer is needed in any case, and suffices.
+_DELAY_FIRST = 0.001
+_DELAY_LONGEST = 0.02
+# Looking at the files of logs that others write takes at most this share of a processor.
+_SHARE = 1 / 20
+# A follower that waits longer looks for damage at the end of the log, which no append reports.
+_SUSPICIOUS_AFTER = 1.0
+# Threads for the reading of all followers of a loop. They end when unused for so many seconds.
+_THREADS = 4
+_UNUSED = 1.0
+# What a follower reads at a time.
+_BATCH_RECORDS = 512
+_BATCH_BYTES = 1 << 20
+# What this handle appended since the last look lies in the page cache: up to so many bytes, reading
+# takes less time in the loop than the way to a thread and back.
+_LOOP_BYTES = 64 << 10
+
+
+class Side:
+    """What a log has in one event loop: its syncs, and its followers that wait."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, log: Book | Wal, syncs: Worker) -> None:
+        self.loop = loop
+        self.log = log
+        self.writes = log.mode != "r"
+        # The end that the last refresh found, for a log that others write.
+        self.found = 0 if log.closed else log.end
+        self.rounds = Rounds(loop, syncs, log.sync)
+        self.waiting: set[Follower[Deed] | Follower[Record]] = set()
+
+    def end(self) -> int:
+        """The end of the log as far as it is known. This never waits for a refresh in a thread."""
+        return self.log.end if self.writes or self.log.closed else self.found
+
+    def wake(self) -> None:
+        """Have all followers look."""
+        waiting, self.waiting = self.waiting, set()
+        for follower in waiting:
+            follower._wake()
+
+    def look(self) -> bool:
+        """Wake the followers that have something to read; returns whether there were any."""
+        try:
+            end = self.end()
+        except Error:
+            self.wake()  # they find out why
+            return True
+        woken = [follower for follower in self.waiting if follower._seen != end]
+        for follower in woken:
+            follower._wake()
+        return bool(woken)
+
+    def doubt(self, since: float) -> None:
+        """Have the followers that wait since then read, even if nothing seems to be there."""
+        for follower in self.waiting:
+            if follower._since <= since:
+                follower._seen = None
+                follower._wake()
+
+
+class Watcher:
+    """Wakes the followers of one event loop. It lives as long as one of them."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._readers = Worker("deedbook-follow", _THREADS)
+        self._used = 0.0
+        self._sides: set[Side] = set()
+        self._delay = _DELAY_FIRST
+        self._ticking = False
+        self._refreshing = False
+        self._refresh_at = 0.0
+
+    @staticmethod
+    def here() -> Watcher:
+        """The watcher of the running loop."""
+        loop = asyncio.get_running_loop()
+        return _watchers.get(loop) or _watchers.setdefault(loop, Watcher(loop))
+
+    def submit(self, job: Callable[..., T], *args: object) -> concurrent.futures.Future[T]:
+        """Read in a thread."""
+        self._used = self._loop.time()
+        return self._readers.submit(job, *args)
+
+    def watch(self, side: Side) -> None:
+        """Look at this log as long as followers wait for it."""
+        self._sides.add(side)
+        self._delay = _DELAY_FIRST
+        if not self._ticking:
+            self._ticking = True
+            self._loop.call_later(self._delay, self._tick)
+
+    def _tick(self) -> None:
+        self._sides = {side for side in self._sides if side.waiting}
+        self._ticking = bool(self._sides)
+        if not self._ticking:
+            return
+        looked = [side.look() for side in self._sides if side.writes]
+        self._delay = _DELAY_FIRST if any(looked) else min(2 * self._delay, _DELAY_LONGEST)
+        self._loop.call_later(self._delay, self._tick)
+        now = self._loop.time()
+        others = [side for side in self._sides if not side.writes]
+        if others and not self._refreshing and now >= self._refresh_at:
+            refreshed = settled(self.submit(_refresh, [side.log for side in others]))
+            refreshed.add_done_callback(lambda done: self._refreshed(others, *done.result()))
+            self._refreshing = True
+        if now - self._used > _UNUSED:
+            self._readers.release()
+
+    def _refreshed(self, sides: list[Side], took: float, ends: list[int | None]) -> None:
+        self._refreshing = False
+        now = self._loop.time()
+        self._refresh_at = now + took / _SHARE
+        for side, end in zip(sides, ends, strict=True):
+            side.found = side.found if end is None else end
+            side.doubt(now if end is None else now - _SUSPICIOUS_AFTER)
+        if any([side.look() for side in sides]):
+            self._delay = _DELAY_FIRST
+
+
+_watchers: WeakValueDictionary[asyncio.AbstractEventLoop, Watcher] = WeakValueDictionary()
+
+
+def _refresh(logs: list[Book | Wal]) -> tuple[float, list[int | None]]:
+    """Take up what other processes appended; returns the seconds of work, and the ends."""
+    begun = time.thread_time()  # the thread may wait long for the interpreter, which costs nothing
+    ends: list[int | None] = []
+    for log in logs:
+        try:
+            log.refresh()
+            ends.append(log.end)
+        except Exception:
+            ends.append(None)  # the log's followers meet the error, and raise it
+    return time.thread_time() - begun, ends
+
+
+class Follower(Generic[RecordT]):
+    """The records of a log as they are appended: an asynchronous iterator, for one task at a time.
+
+    It ends when the log is closed. Cancelling a task that waits for a record, by a timeout for
+    example, loses none: iterate on to get the next one.
+    """
+
+    def __init__(
+        self,
+        log: Book | Wal,
+        follow: Callable[[], Iterator[RecordT]],
+        side: Callable[[], Side],
+        at_end: bool,
+    ) -> None:
+        self._log = log
+        self._follow: Callable[[], Iterator[RecordT]] = follow
+        self._side = side
+        self._records: Iterator[RecordT] | None = None
+        self._ready: deque[RecordT] = deque()
+        self._reading: concurrent.futures.Future[None] | None = None
+        self._error: Exception | None = None
+        self._over = False
+        self._busy = False
+        self._watcher: Watcher | None = None
+        self._wakeup: asyncio.Future[None] | None = None
+        # End of the log before this follower had read all of it.
+        self._seen = log.end if at_end else None
+        # Since when it waits, by the clock of the loop.
+        self._since = 0.0
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> RecordT:
+        if self._busy:
+            raise RuntimeError("another task waits for the next record of this follower")
+        self._busy = True
+        try:
+            while not self._ready:
+                if self._reading is None:  # else a thread may add records yet
+                    self._raise_if_over()
+                await self._look()
+            return self._ready.popleft()
+        finally:
+            self._busy = False
+
+    async def aclose(self) -> None:
+        """End the iteration, also for a task that waits for the next record."""
+        self._over = True
+        self._ready = deque()
+        self._wake()
+
+    def _raise_if_over(self) -> None:
+        if self._error is not None:
+            error, self._error, self._over = self._error, None, True
+            raise error
+        if self._over:
+            self._records = None  # which holds the log's files
+            raise StopAsyncIteration
+
+    def _wake(self) -> None:
+        if self._wakeup is not None and not self._wakeup.done():
+            self._wakeup.set_result(None)
+
+    async def _look(self) -> None:
+        """Read, or wait until there is something to read."""
+        side = self._side()
+        watcher = self._watcher = Watcher.here()  # which its followers keep
+        if self._reading is None:
+            try:
+                end = side.end()
+            except ClosedError:
+                self._over = True
+                return
+            if self._seen == end:
+                await self._wait(side, watcher)
+                return
+            if side.writes and self._seen is not None and 0 <= end - self._seen <= _LOOP_BYTES:
+                await asyncio.sleep(0)  # other tasks run, however much there is to read
+                self._read(end)
+                return
+            self._reading = watcher.submit(self._read, end)
+        await settled(self._reading)
+        self._reading = None
+
+    async def _wait(self, side: Side, watcher: Watcher) -> None:
+        loop = asyncio.get_running_loop()
+        self._wakeup = loop.create_future()
+        self._since = loop.time()
+        side.waiting.add(self)
+        watcher.watch(side)
+        try:
+            await self._wakeup
+        finally:
+            side.waiting.discard(self)
+            self._wakeup = None
+
+    def _read(self, end: int) -> None:
+        """Read a bounded number of records, in the loop or in a thread.
+
+        `end`: that of the log before. The records land in `_ready` even if nothing waits for them
+        any more.
+        """
+        ready, size = self._ready, 0
+        try:
+            if self._records is None:
+                self._records = self._follow()
+            for record in self._records:
+                ready.append(record)
+                size += len(record)
+                if len(ready) >= _BATCH_RECORDS or size >= _BATCH_BYTES:
+                    break
+            else:
+                self._seen = end
+        except ClosedError:
+            self._over = True
+        except Exception as error:
+            self._error = error

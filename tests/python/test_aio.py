@@ -1,0 +1,225 @@
+"""Logs from asyncio: what is appended, and that no sync happens in the loop."""
+
+from __future__ import annotations
+
+import asyncio
+import doctest
+import inspect
+import logging
+import threading
+from pathlib import Path
+
+import pytest
+
+import deedbook.aio
+from aio_kinds import KINDS, Collected, Kind, Witness, own_threads, run
+from deedbook import Book, OutOfRangeError, Wal
+from deedbook.aio import AsyncBook, AsyncWal
+
+pytestmark = pytest.mark.usefixtures("threads_end")
+
+
+def test_the_docstring_of_the_module_is_true() -> None:
+    done = doctest.testmod(deedbook.aio)
+    assert done.attempted > 0 and done.failed == 0
+
+
+@pytest.mark.parametrize("call", ["append", "commit"])
+@pytest.mark.parametrize("durability", ["always", "bytes:1"])
+def test_an_append_that_has_to_sync_does_not_do_it_in_the_loop(
+    tmp_path: Path, kind: Kind, durability: str, call: str
+) -> None:
+    """`always` synced in the loop: 2,000 commits held it for 4 seconds. So did `bytes:N`."""
+
+    async def main() -> None:
+        async with kind.create(tmp_path, durability=durability) as log:
+            task = asyncio.ensure_future(getattr(log, call)(b"x"))
+            await asyncio.sleep(0)  # the task runs until it waits
+            assert not task.done()
+            if durability == "always":
+                assert len(log.log) == 1 and not kind.durable(log.log)
+            await task
+            assert len(log.log) == 1 and kind.durable(log.log)
+
+    run(main)
+
+
+@pytest.mark.parametrize("durability", ["always", "bytes:1", "interval:1", "manual", "none"])
+def test_no_call_that_syncs_is_made_in_the_thread_of_the_loop(
+    tmp_path: Path, kind: Kind, durability: str
+) -> None:
+    async def main() -> None:
+        witness = Witness(kind.plain.create(tmp_path / "log", durability=durability))
+        async with kind.aio(witness) as log:
+            for _ in range(3):
+                await log.append(b"x")
+                await log.commit(b"y")
+                await log.append_many([b"z"])
+                await log.sync()
+        assert not own_threads()
+        in_loop = {name for name, thread in witness.calls if thread == threading.get_ident()}
+        syncing = {"append_many", "close", "commit", "sync"}
+        if durability == "always" or durability.startswith("bytes"):
+            syncing.add("append")
+        assert not in_loop & syncing
+        assert witness.count("sync") == (9 if durability == "always" else 6)
+        assert witness.plain.closed
+
+    run(main)
+
+
+LOGGING = [
+    name for name in KINDS if "slow_sync" in inspect.signature(KINDS[name].plain.open).parameters
+]
+
+
+@pytest.mark.parametrize("name", LOGGING)
+@pytest.mark.parametrize("durability", ["always", "bytes:1", "interval:1", "manual"])
+def test_every_sync_that_is_logged_ran_outside_of_the_loop(
+    tmp_path: Path, name: str, durability: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    kind = KINDS[name]
+
+    async def main() -> None:
+        async with kind.create(tmp_path, durability=durability, slow_sync=0.0) as log:
+            for _ in range(3):
+                await log.append(b"x")
+            await log.commit(b"y")
+            await log.append_many([b"z"])
+
+    with caplog.at_level(logging.WARNING, "deedbook"):
+        run(main)
+    logged = [record for record in caplog.records if "slow sync" in record.getMessage()]
+    assert logged and threading.get_ident() not in {record.thread for record in logged}
+
+
+def test_a_log_with_many_unsynced_segments_appends_outside_of_the_loop(tmp_path: Path) -> None:
+    """A log of segments syncs the oldest by itself when 16 are unsynced."""
+
+    async def main() -> None:
+        witness = Witness(Wal.create(tmp_path / "log", segment_bytes=64))
+        async with AsyncWal(witness) as log:
+            for _ in range(100):
+                await log.append(b"x" * 24)
+            await log.sync()
+            await log.append(b"y")
+        threads = [thread for name, thread in witness.calls if name == "append"]
+        loop = threading.get_ident()
+        assert threads[:16] == [loop] * 16 and threads[-1] == loop
+        assert loop not in threads[17:100]
+
+    run(main)
+
+
+@pytest.mark.parametrize("durability", ["manual", "interval:100000", "none", "bytes:1000000"])
+def test_an_append_that_need_not_sync_does_not(tmp_path: Path, kind: Kind, durability: str) -> None:
+    async def main() -> None:
+        async with kind.create(tmp_path, durability=durability) as log:
+            task = asyncio.ensure_future(log.append(b"x"))
+            await asyncio.sleep(0)
+            assert task.done() or durability.startswith("bytes")
+            await task
+            assert len(log.log) == 1 and not kind.durable(log.log)
+            await log.sync()
+            assert kind.durable(log.log)
+
+    run(main)
+
+
+@pytest.mark.parametrize(("tasks", "each", "most"), [(2000, 1, 20), (100, 20, 60)])
+@pytest.mark.parametrize("call", ["append", "commit"])
+def test_tasks_share_syncs(
+    tmp_path: Path, kind: Kind, call: str, tasks: int, each: int, most: int
+) -> None:
+    """2,000 commits of a log opened with `always` took 2,000 syncs."""
+
+    async def main() -> None:
+        witness = Witness(kind.plain.create(tmp_path / "log", durability="always"))
+        async with kind.aio(witness) as log:
+
+            async def write() -> None:
+                for _ in range(each):
+                    await getattr(log, call)(b"x")
+
+            await asyncio.gather(*(write() for _ in range(tasks)))
+            assert len(log.log) == tasks * each and kind.durable(log.log)
+            assert 0 < witness.count("sync") <= most
+            if hasattr(log.log, "stats"):
+                assert log.log.stats().syncs <= most
+
+    run(main)
+
+
+def test_an_append_returns_when_its_own_record_is_durable(tmp_path: Path, kind: Kind) -> None:
+    async def main() -> None:
+        async with kind.create(tmp_path, durability="always") as log:
+
+            async def write(i: int) -> None:
+                for j in range(10):
+                    position = await log.append(b"x" * j)
+                    assert kind.reached(log.log, position)
+                    await asyncio.sleep(0.001 * (i % 3))
+
+            await asyncio.gather(*(write(i) for i in range(20)))
+            assert len(log.log) == 200
+
+    run(main)
+
+
+def test_many_are_appended_at_once(tmp_path: Path, kind: Kind) -> None:
+    async def main() -> None:
+        async with kind.create(tmp_path, durability="always") as log:
+            follower = Collected(kind, log, 1000)
+            appended = await log.append_many(b"%d" % i for i in range(1000))
+            assert kind.durable(log.log)
+            assert await follower.task == [b"%d" % i for i in range(1000)]
+            if kind is KINDS["book"]:
+                assert appended == range(1, 1001)
+                assert await log.append_many([b"a", b"b"], [7, 8]) == range(1001, 1003)
+                assert (await log.append(b"c", 9), log.book[1003].mug) == (1003, 9)
+            else:
+                assert appended == (0, log.wal.end)
+            with pytest.raises(TypeError):
+                await log.append_many([b"fine", 1])
+            with pytest.raises(TypeError):
+                await log.append(1)
+
+    run(main)
+
+
+def test_append_unsynced_leaves_the_sync_to_the_caller(tmp_path: Path, kind: Kind) -> None:
+    with kind.plain.create(tmp_path / "log", durability="always") as log:
+        first, second = log.append_unsynced(b"1"), log.append_unsynced(bytearray(b"2"))
+        assert not kind.reached(log, first)
+        log.sync()
+        assert kind.reached(log, second) and kind.payloads(log) == [b"1", b"2"]
+        with pytest.raises(TypeError):
+            log.append_unsynced("3")
+        if kind.plain is Book:
+            assert log[log.append_unsynced(b"3", 7)].mug == 7
+
+
+def test_the_plain_log_is_at_hand(tmp_path: Path) -> None:
+    book, wal = Book.create(tmp_path / "book"), Wal.create(tmp_path / "wal")
+    assert AsyncBook(book).log is AsyncBook(book).book is book
+    assert AsyncWal(wal).log is AsyncWal(wal).wal is wal
+    assert repr(AsyncWal(wal)) == f"<AsyncWal of {wal!r}>"
+    book.close()
+    wal.close()
+
+
+def test_waiting_for_a_position_to_be_durable(tmp_path: Path, kind: Kind) -> None:
+    async def main() -> None:
+        async with kind.create(tmp_path, durability="manual") as log:
+            position = await log.append(b"x")
+            if not hasattr(log.log, "wait_durable"):
+                with pytest.raises(AttributeError):
+                    await log.wait_durable(position)
+                return
+            assert not kind.durable(log.log)
+            await asyncio.gather(*(log.wait_durable(position) for _ in range(10)))
+            assert kind.durable(log.log)
+            with pytest.raises(OutOfRangeError):
+                await log.wait_durable(position + 1000)
+
+    run(main)
