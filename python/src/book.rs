@@ -3,18 +3,19 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Mutex;
-use std::time::Duration;
 
 use deedbook::book::{self, Batches, Book, Meta, Mode, OnCorrupt, Options};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyRange, PySlice};
 
+use crate::arguments::{self, numbers, seconds};
 use crate::batches::{
     BATCH_BYTES, BATCH_ROWS, BatchStream, PySplit, checks, columns, on_corrupt, schema_of,
     stream_of,
 };
 use crate::deed::{PyDeed, PyMeta};
 use crate::errors::{OrRaise, invalid};
+use crate::handle::{Owner, check_format, found, number_in};
 use crate::input;
 use crate::iterators::{BackIterator, DeedIterator, FollowIterator, JamIterator};
 use crate::progress::Progress;
@@ -28,6 +29,13 @@ const _: () = assert!(BATCH_ROWS == 65_536 && BATCH_BYTES == 2_097_152);
 #[pyclass(frozen, name = "Book", module = "deedbook")]
 pub struct PyBook {
     book: Book,
+    owner: Owner,
+}
+
+impl Drop for PyBook {
+    fn drop(&mut self) {
+        self.owner.warn_unclosed("Book", self.book.path(), self.book.is_closed());
+    }
 }
 
 fn range_object(py: Python<'_>, first: u64, behind: u64) -> PyResult<Bound<'_, PyAny>> {
@@ -38,6 +46,10 @@ fn range_object(py: Python<'_>, first: u64, behind: u64) -> PyResult<Bound<'_, P
 }
 
 impl PyBook {
+    fn limit(&self) -> input::Limit {
+        input::Limit { format: "book", noun: "deed", bytes_max: self.book.options().deed_bytes_max }
+    }
+
     fn cursor(
         &self,
         py: Python<'_>,
@@ -57,13 +69,13 @@ impl PyBook {
     #[allow(clippy::too_many_arguments)]
     fn open(
         py: Python<'_>,
-        path: PathBuf,
+        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
         mode: &str,
         durability: &str,
         recovery: &str,
-        epoch: Option<u64>,
-        deed_bytes_max: u64,
-        file_mode: u32,
+        #[pyo3(from_py_with = numbers::epoch)] epoch: Option<u64>,
+        #[pyo3(from_py_with = numbers::deed_bytes_max)] deed_bytes_max: u64,
+        #[pyo3(from_py_with = numbers::file_mode)] file_mode: u32,
     ) -> PyResult<Self> {
         let mode = match mode {
             "r" => Mode::Read,
@@ -79,8 +91,9 @@ impl PyBook {
             file_mode,
             ..Options::default()
         };
+        check_format(py, &path, "book")?;
         let book = py.detach(|| options.open(&path, mode)).or_raise(py)?;
-        Ok(Self { book })
+        Ok(Self { book, owner: Owner::this_process() })
     }
 
     #[staticmethod]
@@ -88,11 +101,11 @@ impl PyBook {
                         file_mode=0o644))]
     fn create(
         py: Python<'_>,
-        path: PathBuf,
+        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
         durability: &str,
-        epoch: Option<u64>,
-        deed_bytes_max: u64,
-        file_mode: u32,
+        #[pyo3(from_py_with = numbers::epoch)] epoch: Option<u64>,
+        #[pyo3(from_py_with = numbers::deed_bytes_max)] deed_bytes_max: u64,
+        #[pyo3(from_py_with = numbers::file_mode)] file_mode: u32,
     ) -> PyResult<Self> {
         Self::open(py, path, "x", durability, "valid", epoch, deed_bytes_max, file_mode)
     }
@@ -101,8 +114,13 @@ impl PyBook {
         py.detach(|| self.book.close()).or_raise(py)
     }
 
-    fn __enter__(slf: Py<Self>) -> Py<Self> {
-        slf
+    fn __enter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<Self>> {
+        slf.get().end(py)?; // an error if it is closed
+        Ok(slf)
+    }
+
+    fn __bool__(&self) -> bool {
+        !self.book.is_closed()
     }
 
     fn __exit__(
@@ -150,28 +168,28 @@ impl PyBook {
 
     #[getter]
     fn bounds(&self, py: Python<'_>) -> PyResult<Option<(u64, u64)>> {
-        let bounds = self.book.bounds().or_raise(py)?;
+        let bounds = py.detach(|| self.book.bounds()).or_raise(py)?;
         Ok(bounds.map(|bounds| (*bounds.start(), *bounds.end())))
     }
 
     #[getter]
     fn epoch(&self, py: Python<'_>) -> PyResult<u64> {
-        self.book.epoch().or_raise(py)
+        py.detach(|| self.book.epoch()).or_raise(py)
     }
 
     #[getter]
     fn last(&self, py: Python<'_>) -> PyResult<u64> {
-        self.book.last().or_raise(py)
+        py.detach(|| self.book.last()).or_raise(py)
     }
 
     #[getter]
     fn durable_last(&self, py: Python<'_>) -> PyResult<Option<u64>> {
-        self.book.durable_last().or_raise(py)
+        py.detach(|| self.book.durable_last()).or_raise(py)
     }
 
     #[getter]
     fn end(&self, py: Python<'_>) -> PyResult<u64> {
-        self.book.end().or_raise(py)
+        py.detach(|| self.book.end()).or_raise(py)
     }
 
     #[getter]
@@ -180,15 +198,27 @@ impl PyBook {
     }
 
     #[pyo3(signature = (jam, mug=0))]
-    fn append(&self, py: Python<'_>, jam: &Bound<'_, PyAny>, mug: u32) -> PyResult<u64> {
-        let jam = input::bytes_of(jam)?;
-        py.detach(|| self.book.append(mug, &jam)).or_raise(py)
+    fn append(
+        &self,
+        py: Python<'_>,
+        jam: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = numbers::mug)] mug: u32,
+    ) -> PyResult<u64> {
+        let jam = input::bytes_of(jam, self.limit())?;
+        let jam = jam.as_ref();
+        py.detach(|| self.book.append(mug, jam)).or_raise(py)
     }
 
     #[pyo3(signature = (jam, mug=0))]
-    fn commit(&self, py: Python<'_>, jam: &Bound<'_, PyAny>, mug: u32) -> PyResult<u64> {
-        let jam = input::bytes_of(jam)?;
-        py.detach(|| self.book.commit(mug, &jam)).or_raise(py)
+    fn commit(
+        &self,
+        py: Python<'_>,
+        jam: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = numbers::mug)] mug: u32,
+    ) -> PyResult<u64> {
+        let jam = input::bytes_of(jam, self.limit())?;
+        let jam = jam.as_ref();
+        py.detach(|| self.book.commit(mug, jam)).or_raise(py)
     }
 
     #[pyo3(signature = (jams, mugs=None))]
@@ -198,7 +228,7 @@ impl PyBook {
         jams: &Bound<'py, PyAny>,
         mugs: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (first, behind) = input::append_many(&self.book, jams, mugs)?;
+        let (first, behind) = input::append_many(&self.book, self.limit(), jams, mugs)?;
         range_object(py, first, behind)
     }
 
@@ -208,10 +238,10 @@ impl PyBook {
         py: Python<'py>,
         jams: &Bound<'py, PyAny>,
         mugs: Option<&Bound<'py, PyAny>>,
-        event: Option<u64>,
-        epoch: Option<u64>,
+        #[pyo3(from_py_with = numbers::event)] event: Option<u64>,
+        #[pyo3(from_py_with = numbers::epoch)] epoch: Option<u64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let batch = input::collect(jams, mugs, self.book.options().deed_bytes_max)?;
+        let batch = input::collect(jams, mugs, self.limit())?;
         let first = py.detach(|| self.book.append_batch(&batch, event, epoch)).or_raise(py)?;
         range_object(py, first, first + batch.len())
     }
@@ -244,7 +274,20 @@ impl PyBook {
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        Ok(self.book.len().or_raise(py)? as usize)
+        Ok(py.detach(|| self.book.len()).or_raise(py)? as usize)
+    }
+
+    fn __contains__(&self, py: Python<'_>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
+        if let Ok(deed) = item.cast::<PyDeed>() {
+            let Some(event) = deed.get().event else {
+                return Ok(false);
+            };
+            let there = found(py, py.detach(|| self.book.read(event)))?;
+            return Ok(there.is_some_and(|there| deed.get().holds(py, there.mug, &there.jam)));
+        }
+        let event = number_in(item, "an event number or a Deed")?;
+        let bounds = py.detach(|| self.book.bounds()).or_raise(py)?;
+        Ok(event.zip(bounds).is_some_and(|(event, bounds)| bounds.contains(&event)))
     }
 
     fn __iter__(&self, py: Python<'_>) -> PyResult<DeedIterator> {
@@ -260,8 +303,8 @@ impl PyBook {
     fn iter<'py>(
         &self,
         py: Python<'py>,
-        start: Option<u64>,
-        stop: Option<u64>,
+        #[pyo3(from_py_with = numbers::start)] start: Option<u64>,
+        #[pyo3(from_py_with = numbers::stop)] stop: Option<u64>,
         reverse: bool,
         on_corrupt: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
@@ -278,7 +321,12 @@ impl PyBook {
     }
 
     #[pyo3(signature = (start=None, stop=None))]
-    fn jams(&self, py: Python<'_>, start: Option<u64>, stop: Option<u64>) -> PyResult<JamIterator> {
+    fn jams(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = numbers::start)] start: Option<u64>,
+        #[pyo3(from_py_with = numbers::stop)] stop: Option<u64>,
+    ) -> PyResult<JamIterator> {
         Ok(JamIterator(Mutex::new(self.cursor(py, start, stop, OnCorrupt::Raise)?)))
     }
 
@@ -286,11 +334,10 @@ impl PyBook {
     fn follow(
         &self,
         py: Python<'_>,
-        start: Option<u64>,
+        #[pyo3(from_py_with = numbers::start)] start: Option<u64>,
         timeout: Option<f64>,
     ) -> PyResult<FollowIterator> {
-        let wrong = |_| invalid(py, format!("timeout {timeout:?} seconds"));
-        let timeout = timeout.map(Duration::try_from_secs_f64).transpose().map_err(wrong)?;
+        let timeout = timeout.map(|timeout| seconds(py, "timeout", timeout)).transpose()?;
         let follow = py.detach(|| self.book.follow(start)).or_raise(py)?;
         Ok(FollowIterator { follow: Mutex::new(follow), timeout })
     }
@@ -301,11 +348,11 @@ impl PyBook {
     fn batches(
         &self,
         py: Python<'_>,
-        start: Option<u64>,
-        stop: Option<u64>,
+        #[pyo3(from_py_with = numbers::start)] start: Option<u64>,
+        #[pyo3(from_py_with = numbers::stop)] stop: Option<u64>,
         columns: Option<Vec<String>>,
-        batch_rows: usize,
-        batch_bytes: usize,
+        #[pyo3(from_py_with = numbers::batch_rows)] batch_rows: usize,
+        #[pyo3(from_py_with = numbers::batch_bytes)] batch_bytes: usize,
         on_corrupt: &str,
         verify: &str,
     ) -> PyResult<BatchStream> {
@@ -321,9 +368,9 @@ impl PyBook {
     fn splits(
         &self,
         py: Python<'_>,
-        split_bytes: u64,
-        start: Option<u64>,
-        stop: Option<u64>,
+        #[pyo3(from_py_with = numbers::split_bytes)] split_bytes: u64,
+        #[pyo3(from_py_with = numbers::start)] start: Option<u64>,
+        #[pyo3(from_py_with = numbers::stop)] stop: Option<u64>,
     ) -> PyResult<Vec<PySplit>> {
         let splits = py.detach(|| self.book.splits(split_bytes, start.unwrap_or(0), stop));
         Ok(splits.or_raise(py)?.into_iter().map(PySplit).collect())
@@ -338,9 +385,9 @@ impl PyBook {
     fn save_meta(
         &self,
         py: Python<'_>,
-        who: Option<u128>,
-        version: Option<u32>,
-        life: Option<u32>,
+        #[pyo3(from_py_with = numbers::who)] who: Option<u128>,
+        #[pyo3(from_py_with = numbers::version)] version: Option<u32>,
+        #[pyo3(from_py_with = numbers::life)] life: Option<u32>,
         fake: Option<bool>,
     ) -> PyResult<()> {
         let meta = Meta { who, version, life, fake };
@@ -366,10 +413,11 @@ impl PyBook {
     #[pyo3(signature = (path, *, deed_bytes_max=4294967296, progress=None))]
     fn verify(
         py: Python<'_>,
-        path: PathBuf,
-        deed_bytes_max: u64,
+        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
+        #[pyo3(from_py_with = numbers::deed_bytes_max)] deed_bytes_max: u64,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<PyVerifyReport> {
+        check_format(py, &path, "book")?;
         let options = Options { deed_bytes_max, ..Options::default() };
         let report = Progress::run(py, progress, |progress| {
             book::verify(&path, &options, |done, total| progress.call(done, total))
@@ -379,7 +427,12 @@ impl PyBook {
 
     #[staticmethod]
     #[pyo3(signature = (path, *, deed_bytes_max=4294967296))]
-    fn repair(py: Python<'_>, path: PathBuf, deed_bytes_max: u64) -> PyResult<PyRepairReport> {
+    fn repair(
+        py: Python<'_>,
+        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
+        #[pyo3(from_py_with = numbers::deed_bytes_max)] deed_bytes_max: u64,
+    ) -> PyResult<PyRepairReport> {
+        check_format(py, &path, "book")?;
         let options = Options { deed_bytes_max, ..Options::default() };
         py.detach(|| book::repair(&path, &options)).or_raise(py).map(PyRepairReport)
     }
@@ -388,11 +441,12 @@ impl PyBook {
     #[pyo3(signature = (source, target, *, deed_bytes_max=4294967296, progress=None))]
     fn salvage(
         py: Python<'_>,
-        source: PathBuf,
-        target: PathBuf,
-        deed_bytes_max: u64,
+        #[pyo3(from_py_with = arguments::path)] source: PathBuf,
+        #[pyo3(from_py_with = arguments::path)] target: PathBuf,
+        #[pyo3(from_py_with = numbers::deed_bytes_max)] deed_bytes_max: u64,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<PySalvageReport> {
+        check_format(py, &source, "book")?;
         let options = Options { deed_bytes_max, ..Options::default() };
         let report = Progress::run(py, progress, |progress| {
             book::salvage(&source, &target, &options, |done, total| progress.call(done, total))
@@ -400,11 +454,11 @@ impl PyBook {
         report.map(PySalvageReport)
     }
 
-    fn __repr__(&self) -> String {
-        let state = match self.book.bounds() {
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let state = match py.detach(|| self.book.bounds()) {
             Ok(Some(bounds)) => format!("events {} to {}", bounds.start(), bounds.end()),
             Ok(None) => "empty".into(),
-            Err(_) => "closed".into(),
+            Err(_) => self.owner.absent(),
         };
         format!("<deedbook.Book {:?}, {state}, mode {:?}>", self.book.path(), self.mode())
     }

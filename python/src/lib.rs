@@ -4,10 +4,12 @@
 
 #![allow(missing_docs)]
 
+mod arguments;
 mod batches;
 mod book;
 mod deed;
 mod errors;
+mod handle;
 mod input;
 mod iterators;
 mod logging;

@@ -12,6 +12,7 @@ use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::arguments::{self, numbers};
 use crate::batches::{BatchStream, checks, on_corrupt};
 use crate::errors::{OrRaise, invalid};
 use crate::reports::{PyDamage, damages, plain, report, text};
@@ -94,7 +95,12 @@ pub struct PyWalSplit(pub Split);
 #[pymethods]
 impl PyWalSplit {
     #[new]
-    fn new(path: PathBuf, lsn: u64, end: u64, records: Option<u64>) -> Self {
+    fn new(
+        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
+        #[pyo3(from_py_with = numbers::lsn)] lsn: u64,
+        #[pyo3(from_py_with = numbers::end)] end: u64,
+        records: Option<u64>,
+    ) -> Self {
         Self(Split { path, lsn: Lsn(lsn), end: Lsn(end), records })
     }
 
@@ -125,11 +131,11 @@ impl PyWalSplit {
         &self,
         py: Python<'_>,
         columns: Option<Vec<String>>,
-        batch_rows: usize,
-        batch_bytes: usize,
+        #[pyo3(from_py_with = numbers::batch_rows)] batch_rows: usize,
+        #[pyo3(from_py_with = numbers::batch_bytes)] batch_bytes: usize,
         on_corrupt: &str,
         verify: &str,
-        record_bytes_max: Option<u64>,
+        #[pyo3(from_py_with = numbers::record_bytes_max)] record_bytes_max: Option<u64>,
     ) -> PyResult<BatchStream> {
         let columns = self::columns(py, columns)?;
         let on_corrupt = self::on_corrupt(py, on_corrupt)?;
