@@ -18,6 +18,7 @@ use crate::errors::{OrRaise, invalid};
 use crate::handle::{Owner, check_format, found, number_in};
 use crate::input;
 use crate::iterators::{BackIterator, DeedIterator, FollowIterator, JamIterator};
+use crate::payload::{Limit, bytes_of};
 use crate::progress::Progress;
 use crate::range::{DeedRange, event_of};
 use crate::reports::{PyRecoveryReport, PyRepairReport, PySalvageReport, PyVerifyReport};
@@ -46,8 +47,8 @@ fn range_object(py: Python<'_>, first: u64, behind: u64) -> PyResult<Bound<'_, P
 }
 
 impl PyBook {
-    fn limit(&self) -> input::Limit {
-        input::Limit { format: "book", noun: "deed", bytes_max: self.book.options().deed_bytes_max }
+    fn limit(&self) -> Limit {
+        Limit { format: "book", noun: "deed", bytes_max: self.book.options().deed_bytes_max }
     }
 
     fn cursor(
@@ -204,7 +205,7 @@ impl PyBook {
         jam: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = numbers::mug)] mug: u32,
     ) -> PyResult<u64> {
-        let jam = input::bytes_of(jam, self.limit())?;
+        let jam = bytes_of(jam, self.limit())?;
         let jam = jam.as_ref();
         py.detach(|| self.book.append(mug, jam)).or_raise(py)
     }
@@ -216,7 +217,7 @@ impl PyBook {
         jam: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = numbers::mug)] mug: u32,
     ) -> PyResult<u64> {
-        let jam = input::bytes_of(jam, self.limit())?;
+        let jam = bytes_of(jam, self.limit())?;
         let jam = jam.as_ref();
         py.detach(|| self.book.commit(mug, jam)).or_raise(py)
     }

@@ -63,7 +63,7 @@ fn is_ending(py: Python<'_>) -> PyResult<bool> {
 
 /// Refuse a path that holds a log of another format, and say what is there.
 pub fn check_format(py: Python<'_>, path: &Path, format: &str) -> PyResult<()> {
-    py.import("deedbook.formats")?.call_method1("check", (path, format)).map(drop)
+    py.import("deedbook.formats")?.call_method1("check", (path.as_os_str(), format)).map(drop)
 }
 
 /// The number in `item in log`; None where no log can have it.

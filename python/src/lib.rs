@@ -13,6 +13,7 @@ mod handle;
 mod input;
 mod iterators;
 mod logging;
+mod payload;
 mod progress;
 mod range;
 mod reports;

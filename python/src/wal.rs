@@ -17,6 +17,7 @@ use crate::batches::{BATCH_BYTES, BATCH_ROWS, BatchStream, checks, on_corrupt, s
 use crate::errors::{OrRaise, invalid};
 use crate::handle::{Owner, check_format, found, number_in};
 use crate::input;
+use crate::payload::{Limit, bytes_of, each};
 use crate::progress::Progress;
 use crate::reports::PyRepairReport;
 use crate::wal_iterators::{BackRecords, FollowRecords, PayloadIterator, PyRecord, RecordIterator};
@@ -55,8 +56,8 @@ fn archive(callback: Py<PyAny>) -> Archive {
 }
 
 impl PyWal {
-    fn limit(&self) -> input::Limit {
-        input::Limit { format: "wal", noun: "record", bytes_max: self.wal.record_bytes_max() }
+    fn limit(&self) -> Limit {
+        Limit { format: "wal", noun: "record", bytes_max: self.wal.record_bytes_max() }
     }
 
     fn cursor(
@@ -245,13 +246,13 @@ impl PyWal {
     }
 
     fn append(&self, py: Python<'_>, payload: &Bound<'_, PyAny>) -> PyResult<u64> {
-        let payload = input::bytes_of(payload, self.limit())?;
+        let payload = bytes_of(payload, self.limit())?;
         let payload = payload.as_ref();
         Ok(py.detach(|| self.wal.append(payload)).or_raise(py)?.0)
     }
 
     fn commit(&self, py: Python<'_>, payload: &Bound<'_, PyAny>) -> PyResult<u64> {
-        let payload = input::bytes_of(payload, self.limit())?;
+        let payload = bytes_of(payload, self.limit())?;
         let payload = payload.as_ref();
         Ok(py.detach(|| self.wal.commit(payload)).or_raise(py)?.0)
     }
@@ -263,8 +264,8 @@ impl PyWal {
     fn append_batch(&self, py: Python<'_>, payloads: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
         let mut batch = wal::Batch::new(self.wal.record_bytes_max());
         let mut lsns = Vec::new();
-        input::each(payloads, |payload| {
-            let payload = input::bytes_of(payload, self.limit())?;
+        each(payloads, |payload| {
+            let payload = bytes_of(payload, self.limit())?;
             lsns.push(batch.push(payload.as_ref()).or_raise(py)?);
             Ok(payload.as_ref().len())
         })?;
@@ -275,8 +276,8 @@ impl PyWal {
 
     fn append_atomic(&self, py: Python<'_>, parts: &Bound<'_, PyAny>) -> PyResult<u64> {
         let mut owned = Vec::new();
-        input::each(parts, |part| {
-            let part = input::bytes_of(part, self.limit())?.as_ref().to_vec();
+        each(parts, |part| {
+            let part = bytes_of(part, self.limit())?.as_ref().to_vec();
             let len = part.len();
             owned.push(part);
             Ok(len)

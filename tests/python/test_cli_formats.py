@@ -276,7 +276,7 @@ def test_what_was_saved_is_salvaged(kind: Kind, log: Path, saved: Path, tmp_path
     assert ok("cat", tmp_path / "copy", "--raw") == LINES.split(b"\n", 51)[51]
 
 
-# -- salvage tells what it did not save -----------------------------------------------------------
+# -- salvage reports what it did not save ---------------------------------------------------------
 
 
 def test_a_salvage_that_copies_nothing_fails(kind: Kind, path: Path, tmp_path: Path) -> None:
@@ -296,7 +296,7 @@ def test_a_salvage_of_an_empty_log_is_fine(kind: Kind, path: Path, tmp_path: Pat
     assert b"copied 0 " in ok("salvage", path, tmp_path / "copy")
 
 
-def test_a_salvage_tells_of_a_loss_at_the_end(kind: Kind, log: Path, tmp_path: Path) -> None:
+def test_a_salvage_reports_a_loss_at_the_end(kind: Kind, log: Path, tmp_path: Path) -> None:
     """A log that lost its end at a record's edge was salvaged without a word of the loss."""
     with package.open(log) as handle:
         end = handle.end

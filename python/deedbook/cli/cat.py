@@ -107,7 +107,7 @@ class _Cat:
             following = present_stop
         if stop is not None and following >= stop:
             return
-        # Now and then it looks whether anybody still reads.
+        # Now and then it looks whether the reader is still there.
         patience = _PATIENCE if timeout_seconds is None else min(_PATIENCE, timeout_seconds)
         records = iter(log.follow(following, patience))
         came = time.monotonic()
