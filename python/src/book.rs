@@ -15,7 +15,7 @@ use crate::batches::{
 };
 use crate::deed::{PyDeed, PyMeta};
 use crate::errors::{OrRaise, invalid};
-use crate::handle::{Owner, check_format, found, number_in};
+use crate::handle::{Held, Owner, check_format, found, number_in};
 use crate::input;
 use crate::iterators::{BackIterator, DeedIterator, FollowIterator, JamIterator};
 use crate::payload::{Limit, bytes_of};
@@ -29,7 +29,7 @@ const _: () = assert!(BATCH_ROWS == 65_536 && BATCH_BYTES == 2_097_152);
 
 #[pyclass(frozen, name = "Book", module = "deedbook")]
 pub struct PyBook {
-    book: Book,
+    book: Held<Book>,
     owner: Owner,
 }
 
@@ -94,7 +94,7 @@ impl PyBook {
         };
         check_format(py, &path, "book")?;
         let book = py.detach(|| options.open(&path, mode)).or_raise(py)?;
-        Ok(Self { book, owner: Owner::this_process() })
+        Ok(Self { book: Held::new(book), owner: Owner::this_process() })
     }
 
     #[staticmethod]

@@ -1,5 +1,6 @@
 //! What Python expects of every handle, whatever the format.
 
+use std::ops::Deref;
 use std::path::Path;
 
 use pyo3::exceptions::{PyOverflowError, PyResourceWarning, PyTypeError};
@@ -59,6 +60,34 @@ fn warn(py: Python<'_>, message: &str) -> PyResult<()> {
 /// An error, too, late in the end of the interpreter: `sys` cannot be imported any more.
 fn is_ending(py: Python<'_>) -> PyResult<bool> {
     py.import("sys")?.call_method0("is_finalizing")?.is_truthy()
+}
+
+/// A log that lets go of the GIL when it goes: the last reference syncs and waits for locks.
+pub struct Held<T: Send>(Option<T>);
+
+impl<T: Send> Held<T> {
+    pub fn new(log: T) -> Self {
+        Self(Some(log))
+    }
+}
+
+impl<T: Send> Deref for Held<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        match &self.0 {
+            Some(log) => log,
+            None => unreachable!("taken only by drop"),
+        }
+    }
+}
+
+impl<T: Send> Drop for Held<T> {
+    fn drop(&mut self) {
+        let log = self.0.take();
+        // While the interpreter ends, what is not called is dropped all the same.
+        Python::try_attach(|py| py.detach(|| drop(log)));
+    }
 }
 
 /// Refuse a path that holds a log of another format, and say what is there.

@@ -8,11 +8,12 @@ use pyo3::types::{PyCapsule, PySlice};
 
 use crate::batches::{BATCH_BYTES, BATCH_ROWS, schema_of, stream_of};
 use crate::errors::{OrRaise, invalid};
+use crate::handle::Held;
 use crate::iterators::{BackIterator, DeedIterator, JamIterator};
 
 #[pyclass(frozen, module = "deedbook")]
 pub struct DeedRange {
-    book: Book,
+    book: Held<Book>,
     #[pyo3(get)]
     start: u64,
     #[pyo3(get)]
@@ -42,7 +43,7 @@ impl DeedRange {
         };
         let start = resolve(part("start")?, first)?;
         let stop = resolve(part("stop")?, behind)?.max(start);
-        Ok(Self { book: book.clone(), start, stop })
+        Ok(Self { book: Held::new(book.clone()), start, stop })
     }
 
     fn cursor(&self, py: Python<'_>) -> PyResult<deedbook::book::Cursor> {

@@ -15,7 +15,7 @@ use pyo3::types::{PyBytes, PyCapsule};
 use crate::arguments::{self, numbers, seconds};
 use crate::batches::{BATCH_BYTES, BATCH_ROWS, BatchStream, checks, on_corrupt, stream_of};
 use crate::errors::{OrRaise, invalid};
-use crate::handle::{Owner, check_format, found, number_in};
+use crate::handle::{Held, Owner, check_format, found, number_in};
 use crate::input;
 use crate::payload::{Limit, bytes_of, each};
 use crate::progress::Progress;
@@ -25,7 +25,7 @@ use crate::wal_reports::{PyRecovery, PySalvage, PyStats, PyVerify, PyWalSplit, c
 
 #[pyclass(frozen, name = "Wal", module = "deedbook")]
 pub struct PyWal {
-    wal: Wal,
+    wal: Held<Wal>,
     owner: Owner,
 }
 
@@ -114,7 +114,7 @@ impl PyWal {
         };
         check_format(py, &path, "wal")?;
         let wal = py.detach(|| options.open(&path, mode)).or_raise(py)?;
-        Ok(Self { wal, owner: Owner::this_process() })
+        Ok(Self { wal: Held::new(wal), owner: Owner::this_process() })
     }
 
     #[staticmethod]

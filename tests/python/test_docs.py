@@ -136,6 +136,7 @@ def test_the_examples_of_the_readme_run_one_after_the_other(
             exec(compile("\n" * (line - 1) + text, str(README), "exec"), names)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")
 def test_the_shell_block_of_the_readme_runs_as_shown(tmp_path: Path) -> None:
     """Two of its lines failed when typed in order: a write-ahead log was appended to a book, and
     truncated at a byte inside a record. A comment says where a line does not exit with 0.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import threading
 import time
 import warnings
@@ -16,6 +17,8 @@ import deedbook
 from deedbook import Book, ClosedError, InvalidArgumentError, IoError, NotALogError, Wal
 
 Log = type[Book] | type[Wal]
+
+posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 
 
 @pytest.fixture(params=[Book, Wal], ids=["book", "wal"])
@@ -117,6 +120,7 @@ print("end")
 """
 
 
+@posix
 @pytest.mark.parametrize("end", ["fork", "exit"])
 def test_neither_a_fork_nor_the_end_of_the_interpreter_warns(
     kind: Log, path: Path, run_child: Any, end: str
@@ -163,6 +167,30 @@ def test_a_getter_lets_other_threads_run(kind: Log, path: Path, name: str) -> No
             exec(look, names)
         done.set()
         other.join()
+    assert names["found"], "no other thread ran"
+
+
+@pytest.mark.filterwarnings("ignore:unclosed")
+def test_a_handle_that_goes_lets_other_threads_run(kind: Log, path: Path) -> None:
+    """The last reference syncs: a log left to the garbage collector stopped all threads."""
+    ran = [0]
+    done = threading.Event()
+
+    def count() -> None:
+        while not done.is_set():
+            ran[0] += 1
+
+    names: dict[str, Any] = {"ran": ran, "found": False}
+    look = compile("before = ran[0]; del log; after = ran[0]; found = after > before", "", "exec")
+    other = threading.Thread(target=count)
+    other.start()
+    give_up = time.monotonic() + 30
+    while not names["found"] and time.monotonic() < give_up:
+        names["log"] = kind.open(path, "a", durability="manual")
+        names["log"].append(bytes(100_000))
+        exec(look, names)
+    done.set()
+    other.join()
     assert names["found"], "no other thread ran"
 
 
@@ -277,6 +305,7 @@ def test_an_interrupt_in_the_archive_hook_stays_one(path: Path) -> None:
         assert wal.head == 0
 
 
+@posix
 def test_what_is_too_large_is_refused_before_it_is_copied(
     kind: Log, path: Path, run_child: Any
 ) -> None:

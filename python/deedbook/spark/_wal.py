@@ -64,7 +64,7 @@ class WalFormat:
         return [child for child in children if detect(child) == self.name]
 
     def _is_single(self, path: Path) -> bool:
-        """Whether a file is a log. Of other files only opening reports it: it looks for a record."""
+        """Whether a file is a log. Of other files only opening reports it."""
         try:
             if detect(path) != self.name:
                 return False
