@@ -310,3 +310,50 @@ def test_a_salvage_reports_a_loss_at_the_end(kind: Kind, log: Path, tmp_path: Pa
     )
     intact = json.loads(ok("salvage", tmp_path / "copy", tmp_path / "copy3", "--json"))
     assert intact["lost_at_end"] is None
+
+
+# -- repair ---------------------------------------------------------------------------------------
+
+REPAIR = "needs the engine: repair(force=, dry_run=, accept_loss=) and the loss in reports"
+
+
+@pytest.mark.xfail(reason=REPAIR, strict=True)
+def test_a_repair_does_not_cut_intact_records_unasked(kind: Kind, log: Path) -> None:
+    """`repair` cut a log after its first damage, and everything intact behind it went, too."""
+    flip(kind.file(log), place_of(log, 50))
+    before = kind.file(log).read_bytes()
+    facts = json.loads(ok("repair", log, "--dry-run", "--json"))
+    assert facts["cut_records"] == 149 and facts["saved_to"] is None
+    text = ok("repair", log, "--dry-run").decode()
+    assert "would cut" in text and "149 intact" in text and "salvage" in text
+    done = deedbook("repair", log)
+    assert "salvage" in complaint(done, 1)
+    assert kind.file(log).read_bytes() == before and kind.saved(log) == []
+    text = ok("repair", log, "--force").decode()
+    assert "what was cut is in" in text
+    assert len(kind.saved(log)) == 1
+    assert json.loads(ok("info", log, "--json"))["records"] == 50
+    assert "nothing to repair" in ok("repair", log).decode()
+
+
+@pytest.mark.xfail(reason=REPAIR, strict=True)
+def test_a_repair_reports_a_loss_and_keeps_it(kind: Kind, log: Path) -> None:
+    """After a log lost its end at a record's edge, `repair` said "nothing to repair", and the next
+    `verify` said ok: the evidence of thousands of lost acknowledged records was gone.
+    """
+    edge = place_of(log, 150) - (12 if kind is BOOK else 8)
+    os.truncate(kind.file(log), edge)
+    noun = "deed" if kind is BOOK else "record"
+    where = "event 151" if kind is BOOK else f"lsn {edge:,}"
+    said = f"lost: 50 acknowledged {noun}s from {where} on (byte {edge:,})"
+    for args in (["repair"], ["repair", "--json"], ["verify"], ["append"]):
+        done = deedbook(*args, log, stdin=b"1\n")
+        assert done.returncode == 1, args
+        if args in (["repair"], ["verify"]):
+            assert said in done.stdout.decode()
+    text = ok("repair", log, "--accept-loss").decode()
+    assert said in text and "--accept-loss" not in text
+    ok("append", log, stdin=b"1\n")
+    assert said in deedbook("info", log).stdout.decode()
+    assert json.loads(deedbook("info", log, "--json").stdout)["recovery"]["loss"]["records"] == 50
+    assert said in deedbook("verify", log).stdout.decode()

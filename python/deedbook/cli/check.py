@@ -102,6 +102,15 @@ def _is_lock_of(line: str, pid: int, inode: int) -> bool:
     return len(words) > 5 and words[4] == str(pid) and words[5].rpartition(":")[2] == str(inode)
 
 
+def loss_text(info: FormatInfo[Any], report: Any) -> str | None:
+    """The acknowledged records that a report misses; None if it misses none."""
+    loss = getattr(report, "loss", None)
+    if loss is None:
+        return None
+    lost = count(loss.records, f"acknowledged {info.noun}")
+    return f"lost: {lost} from {info.loss_at(loss)} on (byte {loss.offset:,})"
+
+
 def _facts(found: Found, log: Any, writer: Writer) -> dict[str, Any]:
     """What all formats have, under the same keys, and what only this one has."""
     info = found.format
@@ -133,6 +142,8 @@ def _rows(found: Found, log: Any, writer: Writer) -> list[tuple[str, str]]:
     rows += [("writer", _writer_text(writer)), ("recovery", _recovery_text(recovery))]
     if recovery.damage is not None and not _is_only_unwritten(recovery):
         rows.append(("damage", damage_text(recovery.damage, info.noun)))
+    if (loss := loss_text(info, recovery)) is not None:
+        rows.append(("loss", loss))
     return rows
 
 
@@ -168,4 +179,6 @@ def _verify_lines(path: str, info: FormatInfo[Any], report: Any) -> list[str]:
             f"  acknowledged {info.noun}s are lost: durable to byte {report.durable_end or 0:,}, "
             f"intact to byte {report.valid_end:,}"
         )
+    if (loss := loss_text(info, report)) is not None:
+        lines.append(f"  {loss}")
     return lines + [f"  {damage_text(damage, info.noun)}" for damage in report.damages]

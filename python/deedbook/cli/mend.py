@@ -7,6 +7,7 @@ from typing import Any
 
 from deedbook import Error
 from deedbook._text import count, damage_text
+from deedbook.cli.check import loss_text
 from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, CliError
 from deedbook.cli.output import Output
 from deedbook.cli.progress import Progress
@@ -27,22 +28,37 @@ def run_repair(args: argparse.Namespace, out: Output) -> int:
             " to a new log",
             path=args.path,
         )
-    report = info.log.repair(args.path)
+    asked = {name: True for name in ("dry_run", "force", "accept_loss") if getattr(args, name)}
+    report = info.log.repair(args.path, **asked)
+    facts = report.to_dict()
+    usable = facts.get("mended", True) or args.dry_run
     if args.json:
-        out.emit({"ok": True, "format": info.name, **report.to_dict()})
-        return EXIT_OK
-    if report.cut_bytes == 0:
-        out.line(f"{report.path}: nothing to repair")
+        out.emit({"ok": usable, "format": info.name, **facts})
     else:
-        out.line(
-            f"{report.path}: cut {count(report.cut_bytes, 'byte')} after byte {report.valid_end:,}"
-        )
+        for line in _repair_lines(info, report, args.dry_run):
+            out.line(line)
+        out.flush()
+    return EXIT_OK if usable else EXIT_DAMAGE
+
+
+def _repair_lines(info: FormatInfo[Any], report: Any, dry_run: bool) -> list[str]:
+    lines = []
+    if report.cut_bytes:
+        cut = "would cut" if dry_run else "cut"
+        lines.append(f"{cut} {count(report.cut_bytes, 'byte')} after byte {report.valid_end:,}")
         if report.damage is not None:
-            out.line(f"  {damage_text(report.damage, info.noun)}")
+            lines.append(damage_text(report.damage, info.noun))
+        if intact := getattr(report, "cut_records", 0):
+            hint = "; salvage copies them to a new log, --force cuts them" if dry_run else ""
+            lines.append(f"{count(intact, f'intact {info.noun}')} among them{hint}")
         if report.saved_to is not None:
-            out.line(f"  what was cut is in {report.saved_to}")
-    out.flush()
-    return EXIT_OK
+            lines.append(f"what was cut is in {report.saved_to}")
+    if (loss := loss_text(info, report)) is not None:
+        lines.append(loss)
+        if not report.mended:
+            lines.append("--accept-loss goes on without them; a backup may have them")
+    first, *more = lines or ["nothing to repair"]
+    return [f"{report.path}: {first}", *(f"  {line}" for line in more)]
 
 
 def run_salvage(args: argparse.Namespace, out: Output) -> int:

@@ -310,10 +310,22 @@ def _add_repair(commands: _Commands) -> None:
         "the log first; what is intact behind the damage goes with it, so try salvage before.",
         epilog="examples:\n"
         "  deedbook salvage events.book rescued.book   keep what is behind the damage\n"
-        "  deedbook repair events.book                 then make the log usable again\n\n"
-        "Exits with 0 when the log is usable, whatever had to be cut.",
+        "  deedbook repair events.book --dry-run       what would be cut, and what goes with it\n"
+        "  deedbook repair events.book --force         then make the log usable again\n\n"
+        "Exits with 0 when the log is usable, whatever had to be cut, and with 1 when it is not.",
     )
     _add_path(parser)
+    parser.add_argument(
+        "--dry-run", action="store_true", help="say what would be cut, and change nothing"
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="cut also if intact records go with it"
+    )
+    parser.add_argument(
+        "--accept-loss",
+        action="store_true",
+        help="go on without acknowledged records that are missing; the loss stays noted",
+    )
     _add_json(parser)
     parser.set_defaults(run=mend.run_repair)
 

@@ -108,6 +108,9 @@ class _BookInfo(FormatInfo[Book]):
     def records(self, report: Any) -> int:
         return int(report.deeds)
 
+    def loss_at(self, loss: Any) -> str:
+        return f"event {loss.first}"
+
     def moved_lines(self, report: Any) -> list[str]:
         if not report.renumbered:
             return []

@@ -218,6 +218,10 @@ class FormatInfo(ABC, Generic[LogT]):
         """Intact records that a verification or a salvage counted."""
 
     @abstractmethod
+    def loss_at(self, loss: Any) -> str:
+        """Where acknowledged records are missing: ``event 812``, ``lsn 4,096``."""
+
+    @abstractmethod
     def moved_lines(self, report: Any) -> list[str]:
         """Which records have another position after a salvage than before."""
 

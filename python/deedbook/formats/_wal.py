@@ -112,6 +112,9 @@ class _WalInfo(FormatInfo[Wal]):
     def records(self, report: Any) -> int:
         return int(report.records)
 
+    def loss_at(self, loss: Any) -> str:
+        return f"lsn {loss.offset:,}"
+
     def moved_lines(self, report: Any) -> list[str]:
         moved = [run for run in report.runs if run.lsn != run.source_lsn]
         lines = ["  records after a gap, or after a dropped prefix, have new LSNs:"]
