@@ -54,6 +54,7 @@ from deedbook._errors import (
     TooLargeError,
     UnsupportedError,
 )
+from deedbook.formats import open
 
 __all__ = [
     "AlreadyExistsError",
@@ -96,4 +97,5 @@ __all__ = [
     "WalStats",
     "WalVerifyReport",
     "__version__",
+    "open",
 ]

@@ -351,8 +351,9 @@ class DeedRange:
 class Book:
     """An event log in Urbit's Book format: a directory with ``book.log`` and ``meta.bin``.
 
-    A handle may be shared by threads. It is a context manager, an iterable of `Deed`, and an
-    Arrow table for every library that knows ``__arrow_c_stream__``.
+    A handle may be shared by threads; no call holds the GIL while it works or waits. It is a
+    context manager, an iterable of `Deed`, and an Arrow table for every library that knows
+    ``__arrow_c_stream__``. One that goes without a `close` gives a ResourceWarning, as files do.
     """
 
     @staticmethod
@@ -383,9 +384,11 @@ class Book:
         ``epoch``: last event before this log's first one; only for an empty log (default 0, or
         the N of a directory named ``0iN``). ``deed_bytes_max``: limit of ``len_d``.
 
-        Raises: `MissingError`, `AlreadyExistsError`, `NotALogError`, `UnsupportedError`,
-        `LockedError`, `CorruptError` and `LostRecordsError` (modes ``"a"``; files unchanged),
-        `IoError`.
+        `deedbook.open` opens a log of any format.
+
+        Raises: `MissingError`, `AlreadyExistsError`, `NotALogError` (also for a log of another
+        format, which it names), `UnsupportedError`, `LockedError`, `CorruptError` and
+        `LostRecordsError` (modes ``"a"``; files unchanged), `IoError`.
         """
     @staticmethod
     def create(
@@ -399,7 +402,8 @@ class Book:
         """Create an empty book; the same as ``open(path, "x")``."""
     def close(self) -> None:
         """Sync (unless ``durability="none"``), cut preallocated space, and release the lock."""
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        """The book, to be closed at the end of ``with``; `ClosedError` if it is closed already."""
     def __exit__(
         self,
         exc_type: type[BaseException] | None,
@@ -462,7 +466,7 @@ class Book:
 
         Arrow: anything with ``__arrow_c_array__`` or ``__arrow_c_stream__`` of type binary,
         large_binary, binary_view, string, large_string or string_view, without nulls; or a
-        stream or batch with columns ``jam`` and optionally ``mug``.
+        stream or batch with a column named ``jam`` and optionally ``mug``.
         Synced once, at the end, with ``durability="always"``. If the iterable raises, what it
         gave before stays appended. Returns the range from the first to the last event number;
         what other threads append meanwhile may lie between (`append_batch` leaves no gap).
@@ -492,6 +496,13 @@ class Book:
     def __getitem__(self, key: slice, /) -> DeedRange: ...
     def __len__(self) -> int:
         """Number of deeds."""
+    def __bool__(self) -> bool:
+        """Whether the book is open, also while it is empty."""
+    def __contains__(self, item: int | Deed, /) -> bool:
+        """Whether there is an event of that number, or just that deed under its number.
+
+        TypeError for anything else: payloads are not looked for.
+        """
     def __iter__(self) -> Iterator[Deed]: ...
     def __reversed__(self) -> Iterator[Deed]: ...
     @overload
@@ -837,8 +848,9 @@ class WalSplit:
 class Wal:
     """A write-ahead log: records at byte positions, in one file or in segments.
 
-    Handles may be shared by threads; each call releases the GIL while it works. After a fork the
-    child must open the log anew. Errors are those of :mod:`deedbook`, one class per kind.
+    Handles may be shared by threads; no call holds the GIL while it works or waits. After a fork
+    the child must open the log itself. Errors are those of :mod:`deedbook`, one class per kind. A
+    handle that goes without a :meth:`close` gives a ResourceWarning, as files do.
 
     Source: wal-db-format.md; RULINGS.md, "WAL".
     """
@@ -876,12 +888,16 @@ class Wal:
 
         ``slow_sync``: a sync that takes longer, in seconds, is told to the logger ``deedbook``.
         ``archive``: called with number and path of every segment before it is dropped; if it
-        raises, nothing is dropped. Appends go on meanwhile; truncations and consumers wait for it,
-        and from within they would wait for ever. It may get a segment again after a failure.
+        raises, nothing is dropped, and what it raised is the cause of the IoError (a
+        KeyboardInterrupt stays one). Appends go on meanwhile; truncations and consumers wait for
+        it, and from within they would wait for ever. It may get a segment again after a failure.
         ``file_mode``: permissions of new files, less the umask.
 
-        Raises MissingError, AlreadyExistsError, NotALogError, LockedError (with the holder's
-        process id), CorruptError, LostRecordsError, InvalidArgumentError, IoError.
+        :func:`deedbook.open` opens a log of any format.
+
+        Raises MissingError, AlreadyExistsError, NotALogError (also for a log of another format,
+        which it names), LockedError (with the holder's process id), CorruptError,
+        LostRecordsError, InvalidArgumentError, IoError.
         """
     @staticmethod
     def create(
@@ -901,7 +917,8 @@ class Wal:
 
         Closing twice is fine.
         """
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        """The log, to be closed at the end of ``with``; ClosedError if it is closed already."""
     def __exit__(
         self,
         exc_type: type[BaseException] | None,
@@ -967,6 +984,8 @@ class Wal:
     def append_many(self, payloads: Iterable[Buffer] | Any) -> tuple[int, int]:
         """Append all payloads of an iterable, or of an Arrow array or table (column ``payload``).
 
+        A table needs a column of that name.
+
         Returns the LSN of the first record and the byte behind the last one. What came before an
         error stays appended.
         """
@@ -995,6 +1014,13 @@ class Wal:
         """
     def __len__(self) -> int:
         """Number of records."""
+    def __bool__(self) -> bool:
+        """Whether the log is open, also while it is empty."""
+    def __contains__(self, item: int | Record, /) -> bool:
+        """Whether a record begins at that LSN, or just that record lies at its LSN.
+
+        TypeError for anything else: payloads are not looked for. CorruptError at damage.
+        """
     def __iter__(self) -> Iterator[Record]:
         """The records, as far as the log goes now."""
     def __reversed__(self) -> Iterator[Record]:

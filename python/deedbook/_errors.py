@@ -43,7 +43,11 @@ class Error(Exception):
 
 
 class IoError(Error, OSError):
-    """The operating system refused an operation; ``errno`` and ``filename`` are set."""
+    """The operating system refused an operation, or a function of the caller failed one.
+
+    ``errno`` and ``filename`` are set if the system gave a number; what a function raised is the
+    ``__cause__``.
+    """
 
     kind = "io"
 
@@ -61,7 +65,7 @@ class AlreadyExistsError(IoError, FileExistsError):
 
 
 class NotALogError(Error):
-    """The file is not of the format: wrong magic, version, size or file type."""
+    """The file is not of the format: wrong magic, version, size, file type, or another log."""
 
     kind = "not_a_log"
 

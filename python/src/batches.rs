@@ -15,6 +15,7 @@ use pyo3::types::PyCapsule;
 use pyo3_arrow::PyRecordBatch;
 use pyo3_arrow::ffi::{ArrayIterator, to_schema_pycapsule, to_stream_pycapsule};
 
+use crate::arguments::{self, numbers};
 use crate::errors::{OrRaise, invalid};
 use crate::iterators::locked;
 use crate::reports::PyDamage;
@@ -181,11 +182,11 @@ impl PySplit {
     #[pyo3(signature = (path, first_event, deeds, offset, end, unacknowledged_from=None,
                         known_end=None))]
     fn new(
-        path: PathBuf,
+        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
         first_event: Option<u64>,
         deeds: Option<u64>,
-        offset: u64,
-        end: u64,
+        #[pyo3(from_py_with = numbers::offset)] offset: u64,
+        #[pyo3(from_py_with = numbers::end)] end: u64,
         unacknowledged_from: Option<u64>,
         known_end: Option<u64>,
     ) -> Self {
@@ -240,14 +241,14 @@ impl PySplit {
     fn batches(
         &self,
         py: Python<'_>,
-        start: Option<u64>,
-        stop: Option<u64>,
+        #[pyo3(from_py_with = numbers::start)] start: Option<u64>,
+        #[pyo3(from_py_with = numbers::stop)] stop: Option<u64>,
         columns: Option<Vec<String>>,
-        batch_rows: usize,
-        batch_bytes: usize,
+        #[pyo3(from_py_with = numbers::batch_rows)] batch_rows: usize,
+        #[pyo3(from_py_with = numbers::batch_bytes)] batch_bytes: usize,
         on_corrupt: &str,
         verify: &str,
-        deed_bytes_max: u64,
+        #[pyo3(from_py_with = numbers::deed_bytes_max)] deed_bytes_max: u64,
     ) -> PyResult<BatchStream> {
         let columns = self::columns(py, columns)?;
         let on_corrupt = self::on_corrupt(py, on_corrupt)?;

@@ -3,21 +3,23 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Mutex;
-use std::time::Duration;
 
 use deedbook::book::{self, Batches, Book, Meta, Mode, OnCorrupt, Options};
 use deedbook::{Columns, Repair};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyRange, PySlice};
 
+use crate::arguments::{self, numbers, seconds};
 use crate::batches::{
     BATCH_BYTES, BATCH_ROWS, BatchStream, PySplit, checks, columns, on_corrupt, schema_of,
     stream_of,
 };
 use crate::deed::{PyDeed, PyMeta};
 use crate::errors::{OrRaise, invalid};
+use crate::handle::{Held, Owner, check_format, found, number_in};
 use crate::input;
 use crate::iterators::{BackIterator, DeedIterator, FollowIterator, JamIterator};
+use crate::payload::{Limit, bytes_of};
 use crate::progress::Progress;
 use crate::range::{DeedRange, event_of};
 use crate::reports::{PyRecoveryReport, PyRepairReport, PySalvageReport, PyVerifyReport};
@@ -28,7 +30,14 @@ const _: () = assert!(BATCH_ROWS == 65_536 && BATCH_BYTES == 2_097_152);
 
 #[pyclass(frozen, name = "Book", module = "deedbook")]
 pub struct PyBook {
-    book: Book,
+    book: Held<Book>,
+    owner: Owner,
+}
+
+impl Drop for PyBook {
+    fn drop(&mut self) {
+        self.owner.warn_unclosed("Book", self.book.path(), self.book.is_closed());
+    }
 }
 
 fn range_object(py: Python<'_>, first: u64, behind: u64) -> PyResult<Bound<'_, PyAny>> {
@@ -39,6 +48,10 @@ fn range_object(py: Python<'_>, first: u64, behind: u64) -> PyResult<Bound<'_, P
 }
 
 impl PyBook {
+    fn limit(&self) -> Limit {
+        Limit { format: "book", noun: "deed", bytes_max: self.book.options().deed_bytes_max }
+    }
+
     fn cursor(
         &self,
         py: Python<'_>,
@@ -58,13 +71,13 @@ impl PyBook {
     #[allow(clippy::too_many_arguments)]
     fn open(
         py: Python<'_>,
-        path: PathBuf,
+        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
         mode: &str,
         durability: &str,
         recovery: &str,
-        epoch: Option<u64>,
-        deed_bytes_max: u64,
-        file_mode: u32,
+        #[pyo3(from_py_with = numbers::epoch)] epoch: Option<u64>,
+        #[pyo3(from_py_with = numbers::deed_bytes_max)] deed_bytes_max: u64,
+        #[pyo3(from_py_with = numbers::file_mode)] file_mode: u32,
     ) -> PyResult<Self> {
         let mode = match mode {
             "r" => Mode::Read,
@@ -80,8 +93,9 @@ impl PyBook {
             file_mode,
             ..Options::default()
         };
+        check_format(py, &path, "book")?;
         let book = py.detach(|| options.open(&path, mode)).or_raise(py)?;
-        Ok(Self { book })
+        Ok(Self { book: Held::new(book), owner: Owner::this_process() })
     }
 
     #[staticmethod]
@@ -89,11 +103,11 @@ impl PyBook {
                         file_mode=0o644))]
     fn create(
         py: Python<'_>,
-        path: PathBuf,
+        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
         durability: &str,
-        epoch: Option<u64>,
-        deed_bytes_max: u64,
-        file_mode: u32,
+        #[pyo3(from_py_with = numbers::epoch)] epoch: Option<u64>,
+        #[pyo3(from_py_with = numbers::deed_bytes_max)] deed_bytes_max: u64,
+        #[pyo3(from_py_with = numbers::file_mode)] file_mode: u32,
     ) -> PyResult<Self> {
         Self::open(py, path, "x", durability, "valid", epoch, deed_bytes_max, file_mode)
     }
@@ -102,8 +116,13 @@ impl PyBook {
         py.detach(|| self.book.close()).or_raise(py)
     }
 
-    fn __enter__(slf: Py<Self>) -> Py<Self> {
-        slf
+    fn __enter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<Self>> {
+        slf.get().end(py)?; // an error if it is closed
+        Ok(slf)
+    }
+
+    fn __bool__(&self) -> bool {
+        !self.book.is_closed()
     }
 
     fn __exit__(
@@ -151,28 +170,28 @@ impl PyBook {
 
     #[getter]
     fn bounds(&self, py: Python<'_>) -> PyResult<Option<(u64, u64)>> {
-        let bounds = self.book.bounds().or_raise(py)?;
+        let bounds = py.detach(|| self.book.bounds()).or_raise(py)?;
         Ok(bounds.map(|bounds| (*bounds.start(), *bounds.end())))
     }
 
     #[getter]
     fn epoch(&self, py: Python<'_>) -> PyResult<u64> {
-        self.book.epoch().or_raise(py)
+        py.detach(|| self.book.epoch()).or_raise(py)
     }
 
     #[getter]
     fn last(&self, py: Python<'_>) -> PyResult<u64> {
-        self.book.last().or_raise(py)
+        py.detach(|| self.book.last()).or_raise(py)
     }
 
     #[getter]
     fn durable_last(&self, py: Python<'_>) -> PyResult<Option<u64>> {
-        self.book.durable_last().or_raise(py)
+        py.detach(|| self.book.durable_last()).or_raise(py)
     }
 
     #[getter]
     fn end(&self, py: Python<'_>) -> PyResult<u64> {
-        self.book.end().or_raise(py)
+        py.detach(|| self.book.end()).or_raise(py)
     }
 
     #[getter]
@@ -181,22 +200,34 @@ impl PyBook {
     }
 
     #[pyo3(signature = (jam, mug=0))]
-    fn append(&self, py: Python<'_>, jam: &Bound<'_, PyAny>, mug: u32) -> PyResult<u64> {
-        let jam = input::bytes_of(jam)?;
-        py.detach(|| self.book.append(mug, &jam)).or_raise(py)
+    fn append(
+        &self,
+        py: Python<'_>,
+        jam: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = numbers::mug)] mug: u32,
+    ) -> PyResult<u64> {
+        let jam = bytes_of(jam, self.limit())?;
+        let jam = jam.as_ref();
+        py.detach(|| self.book.append(mug, jam)).or_raise(py)
+    }
+
+    #[pyo3(signature = (jam, mug=0))]
+    fn commit(
+        &self,
+        py: Python<'_>,
+        jam: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = numbers::mug)] mug: u32,
+    ) -> PyResult<u64> {
+        let jam = bytes_of(jam, self.limit())?;
+        let jam = jam.as_ref();
+        py.detach(|| self.book.commit(mug, jam)).or_raise(py)
     }
 
     #[pyo3(signature = (jam, mug=0))]
     fn append_unsynced(&self, py: Python<'_>, jam: &Bound<'_, PyAny>, mug: u32) -> PyResult<u64> {
         let mut batch = book::Batch::new(self.book.options().deed_bytes_max);
-        batch.push(mug, &input::bytes_of(jam)?).or_raise(py)?;
+        batch.push(mug, bytes_of(jam, self.limit())?.as_ref()).or_raise(py)?;
         py.detach(|| self.book.append_unsynced(&batch)).or_raise(py)
-    }
-
-    #[pyo3(signature = (jam, mug=0))]
-    fn commit(&self, py: Python<'_>, jam: &Bound<'_, PyAny>, mug: u32) -> PyResult<u64> {
-        let jam = input::bytes_of(jam)?;
-        py.detach(|| self.book.commit(mug, &jam)).or_raise(py)
     }
 
     #[pyo3(signature = (jams, mugs=None))]
@@ -206,7 +237,7 @@ impl PyBook {
         jams: &Bound<'py, PyAny>,
         mugs: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (first, behind) = input::append_many(&self.book, jams, mugs)?;
+        let (first, behind) = input::append_many(&self.book, self.limit(), jams, mugs)?;
         range_object(py, first, behind)
     }
 
@@ -216,10 +247,10 @@ impl PyBook {
         py: Python<'py>,
         jams: &Bound<'py, PyAny>,
         mugs: Option<&Bound<'py, PyAny>>,
-        event: Option<u64>,
-        epoch: Option<u64>,
+        #[pyo3(from_py_with = numbers::event)] event: Option<u64>,
+        #[pyo3(from_py_with = numbers::epoch)] epoch: Option<u64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let batch = input::collect(jams, mugs, self.book.options().deed_bytes_max)?;
+        let batch = input::collect(jams, mugs, self.limit())?;
         let first = py.detach(|| self.book.append_batch(&batch, event, epoch)).or_raise(py)?;
         range_object(py, first, first + batch.len())
     }
@@ -252,7 +283,20 @@ impl PyBook {
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        Ok(self.book.len().or_raise(py)? as usize)
+        Ok(py.detach(|| self.book.len()).or_raise(py)? as usize)
+    }
+
+    fn __contains__(&self, py: Python<'_>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
+        if let Ok(deed) = item.cast::<PyDeed>() {
+            let Some(event) = deed.get().event else {
+                return Ok(false);
+            };
+            let there = found(py, py.detach(|| self.book.read(event)))?;
+            return Ok(there.is_some_and(|there| deed.get().holds(py, there.mug, &there.jam)));
+        }
+        let event = number_in(item, "an event number or a Deed")?;
+        let bounds = py.detach(|| self.book.bounds()).or_raise(py)?;
+        Ok(event.zip(bounds).is_some_and(|(event, bounds)| bounds.contains(&event)))
     }
 
     fn __iter__(&self, py: Python<'_>) -> PyResult<DeedIterator> {
@@ -268,8 +312,8 @@ impl PyBook {
     fn iter<'py>(
         &self,
         py: Python<'py>,
-        start: Option<u64>,
-        stop: Option<u64>,
+        #[pyo3(from_py_with = numbers::start)] start: Option<u64>,
+        #[pyo3(from_py_with = numbers::stop)] stop: Option<u64>,
         reverse: bool,
         on_corrupt: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
@@ -286,7 +330,12 @@ impl PyBook {
     }
 
     #[pyo3(signature = (start=None, stop=None))]
-    fn jams(&self, py: Python<'_>, start: Option<u64>, stop: Option<u64>) -> PyResult<JamIterator> {
+    fn jams(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = numbers::start)] start: Option<u64>,
+        #[pyo3(from_py_with = numbers::stop)] stop: Option<u64>,
+    ) -> PyResult<JamIterator> {
         Ok(JamIterator(Mutex::new(self.cursor(py, start, stop, OnCorrupt::Raise)?)))
     }
 
@@ -294,11 +343,10 @@ impl PyBook {
     fn follow(
         &self,
         py: Python<'_>,
-        start: Option<u64>,
+        #[pyo3(from_py_with = numbers::start)] start: Option<u64>,
         timeout: Option<f64>,
     ) -> PyResult<FollowIterator> {
-        let wrong = |_| invalid(py, format!("timeout {timeout:?} seconds"));
-        let timeout = timeout.map(Duration::try_from_secs_f64).transpose().map_err(wrong)?;
+        let timeout = timeout.map(|timeout| seconds(py, "timeout", timeout)).transpose()?;
         let follow = py.detach(|| self.book.follow(start)).or_raise(py)?;
         Ok(FollowIterator { follow: Mutex::new(follow), timeout })
     }
@@ -309,11 +357,11 @@ impl PyBook {
     fn batches(
         &self,
         py: Python<'_>,
-        start: Option<u64>,
-        stop: Option<u64>,
+        #[pyo3(from_py_with = numbers::start)] start: Option<u64>,
+        #[pyo3(from_py_with = numbers::stop)] stop: Option<u64>,
         columns: Option<Vec<String>>,
-        batch_rows: usize,
-        batch_bytes: usize,
+        #[pyo3(from_py_with = numbers::batch_rows)] batch_rows: usize,
+        #[pyo3(from_py_with = numbers::batch_bytes)] batch_bytes: usize,
         on_corrupt: &str,
         verify: &str,
     ) -> PyResult<BatchStream> {
@@ -329,9 +377,9 @@ impl PyBook {
     fn splits(
         &self,
         py: Python<'_>,
-        split_bytes: u64,
-        start: Option<u64>,
-        stop: Option<u64>,
+        #[pyo3(from_py_with = numbers::split_bytes)] split_bytes: u64,
+        #[pyo3(from_py_with = numbers::start)] start: Option<u64>,
+        #[pyo3(from_py_with = numbers::stop)] stop: Option<u64>,
     ) -> PyResult<Vec<PySplit>> {
         let splits = py.detach(|| self.book.splits(split_bytes, start.unwrap_or(0), stop));
         Ok(splits.or_raise(py)?.into_iter().map(PySplit).collect())
@@ -346,9 +394,9 @@ impl PyBook {
     fn save_meta(
         &self,
         py: Python<'_>,
-        who: Option<u128>,
-        version: Option<u32>,
-        life: Option<u32>,
+        #[pyo3(from_py_with = numbers::who)] who: Option<u128>,
+        #[pyo3(from_py_with = numbers::version)] version: Option<u32>,
+        #[pyo3(from_py_with = numbers::life)] life: Option<u32>,
         fake: Option<bool>,
     ) -> PyResult<()> {
         let meta = Meta { who, version, life, fake };
@@ -374,10 +422,11 @@ impl PyBook {
     #[pyo3(signature = (path, *, deed_bytes_max=4294967296, progress=None))]
     fn verify(
         py: Python<'_>,
-        path: PathBuf,
-        deed_bytes_max: u64,
+        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
+        #[pyo3(from_py_with = numbers::deed_bytes_max)] deed_bytes_max: u64,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<PyVerifyReport> {
+        check_format(py, &path, "book")?;
         let options = Options { deed_bytes_max, ..Options::default() };
         let report = Progress::run(py, progress, |progress| {
             book::verify(&path, &options, |done, total| progress.call(done, total))
@@ -390,12 +439,13 @@ impl PyBook {
                         deed_bytes_max=4294967296))]
     fn repair(
         py: Python<'_>,
-        path: PathBuf,
+        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
         force: bool,
         dry_run: bool,
         accept_loss: bool,
-        deed_bytes_max: u64,
+        #[pyo3(from_py_with = numbers::deed_bytes_max)] deed_bytes_max: u64,
     ) -> PyResult<PyRepairReport> {
+        check_format(py, &path, "book")?;
         let options = Options { deed_bytes_max, ..Options::default() };
         let how = Repair { force, dry_run, accept_loss };
         py.detach(|| book::repair(&path, &options, how)).or_raise(py).map(PyRepairReport)
@@ -405,11 +455,12 @@ impl PyBook {
     #[pyo3(signature = (source, target, *, deed_bytes_max=4294967296, progress=None))]
     fn salvage(
         py: Python<'_>,
-        source: PathBuf,
-        target: PathBuf,
-        deed_bytes_max: u64,
+        #[pyo3(from_py_with = arguments::path)] source: PathBuf,
+        #[pyo3(from_py_with = arguments::path)] target: PathBuf,
+        #[pyo3(from_py_with = numbers::deed_bytes_max)] deed_bytes_max: u64,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<PySalvageReport> {
+        check_format(py, &source, "book")?;
         let options = Options { deed_bytes_max, ..Options::default() };
         let report = Progress::run(py, progress, |progress| {
             book::salvage(&source, &target, &options, |done, total| progress.call(done, total))
@@ -417,11 +468,11 @@ impl PyBook {
         report.map(PySalvageReport)
     }
 
-    fn __repr__(&self) -> String {
-        let state = match self.book.bounds() {
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let state = match py.detach(|| self.book.bounds()) {
             Ok(Some(bounds)) => format!("events {} to {}", bounds.start(), bounds.end()),
             Ok(None) => "empty".into(),
-            Err(_) => "closed".into(),
+            Err(_) => self.owner.absent(),
         };
         format!("<deedbook.Book {:?}, {state}, mode {:?}>", self.book.path(), self.mode())
     }

@@ -20,6 +20,10 @@ impl PyDeed {
         Self { event, mug, jam: PyBytes::new(py, jam).unbind() }
     }
 
+    pub fn holds(&self, py: Python<'_>, mug: u32, jam: &[u8]) -> bool {
+        self.mug == mug && self.jam.as_bytes(py) == jam
+    }
+
     fn key(&self, py: Python<'_>) -> (Option<u64>, u32, &[u8]) {
         (self.event, self.mug, self.jam.as_bytes(py))
     }

@@ -1,13 +1,12 @@
 //! The crate's errors as the exceptions of `deedbook._errors`, one to one.
 
 use deedbook::{Durable, Error, ErrorKind};
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyModule;
 
 static CLASSES: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
-
-const EIO: i32 = 5;
 
 fn class_name(kind: ErrorKind) -> &'static str {
     match kind {
@@ -31,10 +30,29 @@ fn class_name(kind: ErrorKind) -> &'static str {
     }
 }
 
-/// The exception for an error.
+/// The number that the kind itself says; no other is made up.
+fn errno_of(kind: ErrorKind) -> Option<i32> {
+    match kind {
+        ErrorKind::Missing => Some(2),
+        ErrorKind::AlreadyExists => Some(17),
+        _ => None,
+    }
+}
+
+/// The exception for an error. If a function of Python failed the call, what it raised is the cause;
+/// an interrupt is raised as it is.
 pub fn to_py(py: Python<'_>, error: &Error) -> PyErr {
+    let raised = error.io_source().and_then(|source| source.get_ref()?.downcast_ref::<PyErr>());
+    let raised = raised.map(|raised| raised.clone_ref(py));
+    if let Some(raised) = raised.as_ref().filter(|e| !e.is_instance_of::<PyException>(py)) {
+        return raised.clone_ref(py);
+    }
     match build(py, error) {
-        Ok(exception) => PyErr::from_value(exception),
+        Ok(exception) => {
+            let exception = PyErr::from_value(exception);
+            exception.set_cause(py, raised);
+            exception
+        }
         Err(failed) => failed,
     }
 }
@@ -46,14 +64,11 @@ fn build<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyAny>> {
     let path = error.path().map(|path| path.as_os_str().to_owned());
     let exception = match error.kind() {
         ErrorKind::Io | ErrorKind::Missing | ErrorKind::AlreadyExists => {
-            let errno = error.io_source().and_then(std::io::Error::raw_os_error).unwrap_or(
-                match error.kind() {
-                    ErrorKind::Missing => 2,
-                    ErrorKind::AlreadyExists => 17,
-                    _ => EIO,
-                },
-            );
-            class.call1((errno, error.message(), path.clone()))?
+            let errno = error.io_source().and_then(std::io::Error::raw_os_error);
+            match errno.or_else(|| errno_of(error.kind())) {
+                Some(errno) => class.call1((errno, error.message(), path.clone()))?,
+                None => class.call1((error.to_string(),))?,
+            }
         }
         _ => class.call1((error.to_string(),))?,
     };

@@ -1,6 +1,4 @@
-//! Bytes in: any bytes-like object, any iterable of them, any Arrow array of them.
-
-use std::borrow::Cow;
+//! Appending any iterable of bytes-like objects, and any Arrow array of them.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, StructArray};
@@ -8,35 +6,16 @@ use arrow_schema::DataType;
 use deedbook::Durability;
 use deedbook::book::{Batch, Book};
 use deedbook::wal::{self, Lsn, Wal};
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyIterator, PyMemoryView};
+use pyo3::types::PyIterator;
 use pyo3_arrow::input::AnyArray;
 
+use crate::arguments::number;
 use crate::errors::{OrRaise, invalid};
+use crate::payload::{Limit, bytes_of, each};
 
 /// Appended with one write; larger ones are no faster and take memory.
 const PART_BYTES: usize = 256 << 10;
-
-/// The bytes of an object: borrowed from `bytes`, which cannot change, copied from anything else.
-pub fn bytes_of<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Cow<'a, [u8]>> {
-    if let Ok(bytes) = object.cast::<PyBytes>() {
-        return Ok(Cow::Borrowed(bytes.as_bytes()));
-    }
-    if let Ok(bytes) = object.cast::<PyByteArray>() {
-        return Ok(Cow::Owned(bytes.to_vec()));
-    }
-    let refuse = |raised: PyErr| {
-        if !raised.is_instance_of::<PyTypeError>(object.py()) {
-            return raised;
-        }
-        let name = object.get_type().name().map_or("?".into(), |name| name.to_string());
-        PyTypeError::new_err(format!("a bytes-like object is required, not {name:?}"))
-    };
-    let view = PyMemoryView::from(object).map_err(refuse)?;
-    let copy = view.call_method0("tobytes")?.cast_into::<PyBytes>()?;
-    Ok(Cow::Owned(copy.as_bytes().to_vec()))
-}
 
 /// Mugs beside the jams: none, or exactly as many.
 enum Mugs<'py> {
@@ -53,7 +32,7 @@ impl<'py> Mugs<'py> {
         match self {
             Self::None => Ok(0),
             Self::Each(mugs) => match mugs.next() {
-                Some(mug) => mug?.extract(),
+                Some(mug) => number(&mug?, "mug"),
                 None => Err(invalid(py, format!("{count} mugs, but more jams"))),
             },
         }
@@ -74,15 +53,17 @@ impl<'py> Mugs<'py> {
 pub fn collect<'py>(
     jams: &Bound<'py, PyAny>,
     mugs: Option<&Bound<'py, PyAny>>,
-    deed_bytes_max: u64,
+    limit: Limit,
 ) -> PyResult<Batch> {
     let py = jams.py();
-    let mut batch = Batch::new(deed_bytes_max);
+    let mut batch = Batch::new(limit.bytes_max);
     let mut mugs = Mugs::new(mugs)?;
-    for jam in jams.try_iter()? {
+    each(jams, |jam| {
         let mug = mugs.next(py, batch.len())?;
-        batch.push(mug, &bytes_of(&jam?)?).or_raise(py)?;
-    }
+        let jam = bytes_of(jam, limit)?;
+        batch.push(mug, jam.as_ref()).or_raise(py)?;
+        Ok(jam.as_ref().len())
+    })?;
     mugs.finish(py, batch.len())?;
     Ok(batch)
 }
@@ -192,13 +173,17 @@ impl Sink for Recorder<'_> {
 
 /// Append everything that an iterable or an Arrow object gives; returns the first LSN and the byte
 /// behind the last record. What came before an error stays appended.
-pub fn append_records(wal: &Wal, payloads: &Bound<'_, PyAny>) -> PyResult<(u64, u64)> {
+pub fn append_records(
+    wal: &Wal,
+    limit: Limit,
+    payloads: &Bound<'_, PyAny>,
+) -> PyResult<(u64, u64)> {
     let py = payloads.py();
     let batch = wal::Batch::new(wal.record_bytes_max());
     let mut recorder = Recorder { wal, batch, first: None, taken: 0, end: 0 };
     let fed = match is_arrow(payloads)? {
         true => feed_arrow(&mut recorder, payloads),
-        false => feed_iterable(&mut recorder, payloads, None),
+        false => feed_iterable(&mut recorder, limit, payloads, None),
     };
     let finished = py.detach(|| {
         recorder.flush()?;
@@ -219,6 +204,7 @@ fn is_arrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// event. What came before an error stays appended.
 pub fn append_many<'py>(
     book: &Book,
+    limit: Limit,
     jams: &Bound<'py, PyAny>,
     mugs: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<(u64, u64)> {
@@ -229,7 +215,7 @@ pub fn append_many<'py>(
             return Err(invalid(py, "mugs beside an Arrow object; give it a mug column".into()));
         }
         true => feed_arrow(&mut appender, jams),
-        false => feed_iterable(&mut appender, jams, mugs),
+        false => feed_iterable(&mut appender, limit, jams, mugs),
     };
     let finished = py.detach(|| appender.finish());
     fed?;
@@ -238,6 +224,7 @@ pub fn append_many<'py>(
 
 fn feed_iterable<'py, S: Sink>(
     appender: &mut S,
+    limit: Limit,
     jams: &Bound<'py, PyAny>,
     mugs: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<()> {
@@ -246,11 +233,7 @@ fn feed_iterable<'py, S: Sink>(
     for jam in jams.try_iter()? {
         let jam = jam?;
         let mug = mugs.next(py, appender.taken())?;
-        match jam.cast::<PyBytes>() {
-            Ok(bytes) => appender.push(mug, bytes.as_bytes()),
-            Err(_) => appender.push(mug, &bytes_of(&jam)?),
-        }
-        .or_raise(py)?;
+        appender.push(mug, bytes_of(&jam, limit)?.as_ref()).or_raise(py)?;
         if appender.is_full() {
             py.detach(|| appender.flush()).or_raise(py)?;
             py.check_signals()?;
@@ -292,10 +275,7 @@ fn feed_array<S: Sink>(appender: &mut S, array: &ArrayRef) -> Result<(), Fault> 
         return feed_column(appender, array, None);
     };
     let names = table.column_names().join(", ");
-    let jam = table.column_by_name(S::COLUMN).or_else(|| match table.columns() {
-        [only] => Some(only),
-        _ => None,
-    });
+    let jam = table.column_by_name(S::COLUMN);
     let jam =
         jam.ok_or_else(|| Fault::Argument(format!("no column {:?} among {names}", S::COLUMN)))?;
     feed_column(appender, jam, table.column_by_name("mug"))

@@ -4,13 +4,16 @@
 
 #![allow(missing_docs)]
 
+mod arguments;
 mod batches;
 mod book;
 mod deed;
 mod errors;
+mod handle;
 mod input;
 mod iterators;
 mod logging;
+mod payload;
 mod progress;
 mod range;
 mod reports;

@@ -9,11 +9,12 @@ use pyo3::types::{PyCapsule, PySlice};
 
 use crate::batches::{BATCH_BYTES, BATCH_ROWS, schema_of, stream_of};
 use crate::errors::{OrRaise, invalid};
+use crate::handle::Held;
 use crate::iterators::{BackIterator, DeedIterator, JamIterator};
 
 #[pyclass(frozen, module = "deedbook")]
 pub struct DeedRange {
-    book: Book,
+    book: Held<Book>,
     #[pyo3(get)]
     start: u64,
     #[pyo3(get)]
@@ -23,7 +24,7 @@ pub struct DeedRange {
 /// An event number as given: counted from the end if negative. What no log can have becomes 0 or
 /// the last u64, which no log has.
 pub fn event_of(py: Python<'_>, book: &Book, given: i128) -> PyResult<u64> {
-    let behind = i128::from(book.last().or_raise(py)?) + 1;
+    let behind = i128::from(py.detach(|| book.last()).or_raise(py)?) + 1;
     let event = if given < 0 { behind.saturating_add(given) } else { given };
     Ok(event.clamp(0, u64::MAX.into()) as u64)
 }
@@ -34,15 +35,16 @@ impl DeedRange {
         if let Some(step) = part("step")?.filter(|&step| step != 1) {
             return Err(invalid(py, format!("step {step}; only 1, and reversed()")));
         }
-        let first = book.epoch().or_raise(py)?.saturating_add(1);
-        let behind = book.last().or_raise(py)?.saturating_add(1);
+        let ends = py.detach(|| book.epoch().and_then(|epoch| Ok((epoch, book.last()?))));
+        let (epoch, last) = ends.or_raise(py)?;
+        let (first, behind) = (epoch.saturating_add(1), last.saturating_add(1));
         let resolve = |given: Option<i128>, default: u64| match given {
             Some(given) => event_of(py, book, given).map(|event| event.clamp(first, behind)),
             None => Ok(default),
         };
         let start = resolve(part("start")?, first)?;
         let stop = resolve(part("stop")?, behind)?.max(start);
-        Ok(Self { book: book.clone(), start, stop })
+        Ok(Self { book: Held::new(book.clone()), start, stop })
     }
 
     fn cursor(&self, py: Python<'_>) -> PyResult<deedbook::book::Cursor> {

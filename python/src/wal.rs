@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Mutex;
-use std::time::Duration;
 
 use deedbook::wal::{
     self, Archive, Batches, Layout, Lsn, Mode, OnCorrupt, Options, Retention, Wal,
@@ -13,9 +12,12 @@ use deedbook::{Columns, Repair};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
+use crate::arguments::{self, numbers, seconds};
 use crate::batches::{BATCH_BYTES, BATCH_ROWS, BatchStream, checks, on_corrupt, stream_of};
 use crate::errors::{OrRaise, invalid};
+use crate::handle::{Held, Owner, check_format, found, number_in};
 use crate::input;
+use crate::payload::{Limit, bytes_of, each};
 use crate::progress::Progress;
 use crate::reports::PyRepairReport;
 use crate::wal_iterators::{BackRecords, FollowRecords, PayloadIterator, PyRecord, RecordIterator};
@@ -23,7 +25,14 @@ use crate::wal_reports::{PyRecovery, PySalvage, PyStats, PyVerify, PyWalSplit, c
 
 #[pyclass(frozen, name = "Wal", module = "deedbook")]
 pub struct PyWal {
-    wal: Wal,
+    wal: Held<Wal>,
+    owner: Owner,
+}
+
+impl Drop for PyWal {
+    fn drop(&mut self) {
+        self.owner.warn_unclosed("Wal", self.wal.path(), self.wal.is_closed());
+    }
 }
 
 fn layout(segment_bytes: Option<u64>, single_file: bool) -> deedbook::Result<Option<Layout>> {
@@ -38,19 +47,19 @@ fn layout(segment_bytes: Option<u64>, single_file: bool) -> deedbook::Result<Opt
     }
 }
 
-fn seconds(py: Python<'_>, what: &str, seconds: f64) -> PyResult<Duration> {
-    Duration::try_from_secs_f64(seconds).map_err(|_| invalid(py, format!("{what} {seconds} s")))
-}
-
 /// A function of Python as the archive hook; what it raises is the cause of the failure.
 fn archive(callback: Py<PyAny>) -> Archive {
     Archive::new(move |index, path| {
         Python::attach(|py| callback.call1(py, (index, path)).map(drop))
-            .map_err(|raised| std::io::Error::other(raised.to_string()))
+            .map_err(std::io::Error::other)
     })
 }
 
 impl PyWal {
+    fn limit(&self) -> Limit {
+        Limit { format: "wal", noun: "record", bytes_max: self.wal.record_bytes_max() }
+    }
+
     fn cursor(
         &self,
         py: Python<'_>,
@@ -76,16 +85,16 @@ impl PyWal {
     #[allow(clippy::too_many_arguments)]
     fn open(
         py: Python<'_>,
-        path: PathBuf,
+        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
         mode: &str,
         durability: &str,
         recovery: &str,
-        segment_bytes: Option<u64>,
+        #[pyo3(from_py_with = numbers::segment_bytes)] segment_bytes: Option<u64>,
         single_file: bool,
-        record_bytes_max: Option<u64>,
+        #[pyo3(from_py_with = numbers::record_bytes_max)] record_bytes_max: Option<u64>,
         slow_sync: f64,
         archive: Option<Py<PyAny>>,
-        file_mode: u32,
+        #[pyo3(from_py_with = numbers::file_mode)] file_mode: u32,
     ) -> PyResult<Self> {
         let mode = match mode {
             "r" => Mode::Read,
@@ -103,8 +112,9 @@ impl PyWal {
             file_mode,
             ..Options::default()
         };
+        check_format(py, &path, "wal")?;
         let wal = py.detach(|| options.open(&path, mode)).or_raise(py)?;
-        Ok(Self { wal })
+        Ok(Self { wal: Held::new(wal), owner: Owner::this_process() })
     }
 
     #[staticmethod]
@@ -113,14 +123,14 @@ impl PyWal {
     #[allow(clippy::too_many_arguments)]
     fn create(
         py: Python<'_>,
-        path: PathBuf,
+        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
         durability: &str,
-        segment_bytes: Option<u64>,
+        #[pyo3(from_py_with = numbers::segment_bytes)] segment_bytes: Option<u64>,
         single_file: bool,
-        record_bytes_max: Option<u64>,
+        #[pyo3(from_py_with = numbers::record_bytes_max)] record_bytes_max: Option<u64>,
         slow_sync: f64,
         archive: Option<Py<PyAny>>,
-        file_mode: u32,
+        #[pyo3(from_py_with = numbers::file_mode)] file_mode: u32,
     ) -> PyResult<Self> {
         Self::open(
             py,
@@ -141,8 +151,13 @@ impl PyWal {
         py.detach(|| self.wal.close()).or_raise(py)
     }
 
-    fn __enter__(slf: Py<Self>) -> Py<Self> {
-        slf
+    fn __enter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<Self>> {
+        slf.get().end(py)?; // an error if it is closed
+        Ok(slf)
+    }
+
+    fn __bool__(&self) -> bool {
+        !self.wal.is_closed()
     }
 
     fn __exit__(
@@ -195,7 +210,7 @@ impl PyWal {
 
     #[getter]
     fn segment_paths(&self, py: Python<'_>) -> PyResult<Vec<OsString>> {
-        let paths = self.wal.segment_paths().or_raise(py)?;
+        let paths = py.detach(|| self.wal.segment_paths()).or_raise(py)?;
         Ok(paths.into_iter().map(PathBuf::into_os_string).collect())
     }
 
@@ -206,22 +221,23 @@ impl PyWal {
 
     #[getter]
     fn bounds(&self, py: Python<'_>) -> PyResult<Option<(u64, u64)>> {
-        Ok(self.wal.bounds().or_raise(py)?.map(|(first, last)| (first.0, last.0)))
+        let bounds = py.detach(|| self.wal.bounds()).or_raise(py)?;
+        Ok(bounds.map(|(first, last)| (first.0, last.0)))
     }
 
     #[getter]
     fn head(&self, py: Python<'_>) -> PyResult<u64> {
-        Ok(self.wal.head().or_raise(py)?.0)
+        Ok(py.detach(|| self.wal.head()).or_raise(py)?.0)
     }
 
     #[getter]
     fn end(&self, py: Python<'_>) -> PyResult<u64> {
-        Ok(self.wal.end().or_raise(py)?.0)
+        Ok(py.detach(|| self.wal.end()).or_raise(py)?.0)
     }
 
     #[getter]
     fn durable_end(&self, py: Python<'_>) -> PyResult<Option<u64>> {
-        Ok(self.wal.durable_end().or_raise(py)?.map(|lsn| lsn.0))
+        Ok(py.detach(|| self.wal.durable_end()).or_raise(py)?.map(|lsn| lsn.0))
     }
 
     #[getter]
@@ -230,31 +246,35 @@ impl PyWal {
     }
 
     fn append(&self, py: Python<'_>, payload: &Bound<'_, PyAny>) -> PyResult<u64> {
-        let payload = input::bytes_of(payload)?;
-        Ok(py.detach(|| self.wal.append(&payload)).or_raise(py)?.0)
+        let payload = bytes_of(payload, self.limit())?;
+        let payload = payload.as_ref();
+        Ok(py.detach(|| self.wal.append(payload)).or_raise(py)?.0)
+    }
+
+    fn commit(&self, py: Python<'_>, payload: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let payload = bytes_of(payload, self.limit())?;
+        let payload = payload.as_ref();
+        Ok(py.detach(|| self.wal.commit(payload)).or_raise(py)?.0)
     }
 
     fn append_unsynced(&self, py: Python<'_>, payload: &Bound<'_, PyAny>) -> PyResult<u64> {
         let mut batch = wal::Batch::new(self.wal.record_bytes_max());
-        batch.push(&input::bytes_of(payload)?).or_raise(py)?;
+        batch.push(bytes_of(payload, self.limit())?.as_ref()).or_raise(py)?;
         Ok(py.detach(|| self.wal.append_unsynced(&batch)).or_raise(py)?.0)
     }
 
-    fn commit(&self, py: Python<'_>, payload: &Bound<'_, PyAny>) -> PyResult<u64> {
-        let payload = input::bytes_of(payload)?;
-        Ok(py.detach(|| self.wal.commit(&payload)).or_raise(py)?.0)
-    }
-
     fn append_many(&self, payloads: &Bound<'_, PyAny>) -> PyResult<(u64, u64)> {
-        input::append_records(&self.wal, payloads)
+        input::append_records(&self.wal, self.limit(), payloads)
     }
 
     fn append_batch(&self, py: Python<'_>, payloads: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
         let mut batch = wal::Batch::new(self.wal.record_bytes_max());
         let mut lsns = Vec::new();
-        for payload in payloads.try_iter()? {
-            lsns.push(batch.push(&input::bytes_of(&payload?)?).or_raise(py)?);
-        }
+        each(payloads, |payload| {
+            let payload = bytes_of(payload, self.limit())?;
+            lsns.push(batch.push(payload.as_ref()).or_raise(py)?);
+            Ok(payload.as_ref().len())
+        })?;
         let Lsn(first) = py.detach(|| self.wal.append_batch(&batch)).or_raise(py)?;
         lsns.iter_mut().for_each(|lsn| *lsn += first);
         Ok(lsns)
@@ -262,9 +282,12 @@ impl PyWal {
 
     fn append_atomic(&self, py: Python<'_>, parts: &Bound<'_, PyAny>) -> PyResult<u64> {
         let mut owned = Vec::new();
-        for part in parts.try_iter()? {
-            owned.push(input::bytes_of(&part?)?.into_owned());
-        }
+        each(parts, |part| {
+            let part = bytes_of(part, self.limit())?.as_ref().to_vec();
+            let len = part.len();
+            owned.push(part);
+            Ok(len)
+        })?;
         Ok(py.detach(|| self.wal.append_atomic(&owned)).or_raise(py)?.0)
     }
 
@@ -272,7 +295,11 @@ impl PyWal {
         py.detach(|| self.wal.sync()).or_raise(py)
     }
 
-    fn wait_durable(&self, py: Python<'_>, lsn: u64) -> PyResult<()> {
+    fn wait_durable(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = numbers::lsn)] lsn: u64,
+    ) -> PyResult<()> {
         py.detach(|| self.wal.wait_durable(Lsn(lsn))).or_raise(py)
     }
 
@@ -280,13 +307,32 @@ impl PyWal {
         Ok(py.detach(|| self.wal.refresh()).or_raise(py)?.0)
     }
 
-    fn read(&self, py: Python<'_>, lsn: u64) -> PyResult<PyRecord> {
+    fn read(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = numbers::lsn)] lsn: u64,
+    ) -> PyResult<PyRecord> {
         let record = py.detach(|| self.wal.read(Lsn(lsn))).or_raise(py)?;
         Ok(PyRecord::build(py, record.lsn.0, &record.payload))
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        Ok(self.wal.len().or_raise(py)? as usize)
+        Ok(py.detach(|| self.wal.len()).or_raise(py)? as usize)
+    }
+
+    fn __contains__(&self, py: Python<'_>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let record = item.cast::<PyRecord>().ok();
+        let lsn = match record {
+            Some(record) => Some(record.get().lsn),
+            None => number_in(item, "an LSN or a Record")?,
+        };
+        let Some(lsn) = lsn else {
+            return Ok(false);
+        };
+        let there = found(py, py.detach(|| self.wal.read(Lsn(lsn))))?;
+        Ok(there.is_some_and(|there| {
+            record.is_none_or(|record| record.get().holds(py, &there.payload))
+        }))
     }
 
     fn __iter__(&self, py: Python<'_>) -> PyResult<RecordIterator> {
@@ -301,8 +347,8 @@ impl PyWal {
     fn iter<'py>(
         &self,
         py: Python<'py>,
-        start: Option<u64>,
-        stop: Option<u64>,
+        #[pyo3(from_py_with = numbers::start)] start: Option<u64>,
+        #[pyo3(from_py_with = numbers::stop)] stop: Option<u64>,
         reverse: bool,
         on_corrupt: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
@@ -323,8 +369,8 @@ impl PyWal {
     fn payloads(
         &self,
         py: Python<'_>,
-        start: Option<u64>,
-        stop: Option<u64>,
+        #[pyo3(from_py_with = numbers::start)] start: Option<u64>,
+        #[pyo3(from_py_with = numbers::stop)] stop: Option<u64>,
     ) -> PyResult<PayloadIterator> {
         Ok(PayloadIterator(Mutex::new(self.cursor(py, start, stop, OnCorrupt::Raise)?)))
     }
@@ -333,7 +379,7 @@ impl PyWal {
     fn follow(
         &self,
         py: Python<'_>,
-        start: Option<u64>,
+        #[pyo3(from_py_with = numbers::start)] start: Option<u64>,
         timeout: Option<f64>,
     ) -> PyResult<FollowRecords> {
         let timeout = timeout.map(|timeout| seconds(py, "timeout", timeout)).transpose()?;
@@ -347,11 +393,11 @@ impl PyWal {
     fn batches(
         &self,
         py: Python<'_>,
-        start: Option<u64>,
-        stop: Option<u64>,
+        #[pyo3(from_py_with = numbers::start)] start: Option<u64>,
+        #[pyo3(from_py_with = numbers::stop)] stop: Option<u64>,
         columns: Option<Vec<String>>,
-        batch_rows: usize,
-        batch_bytes: usize,
+        #[pyo3(from_py_with = numbers::batch_rows)] batch_rows: usize,
+        #[pyo3(from_py_with = numbers::batch_bytes)] batch_bytes: usize,
         on_corrupt: &str,
         verify: &str,
     ) -> PyResult<BatchStream> {
@@ -367,16 +413,21 @@ impl PyWal {
     fn splits(
         &self,
         py: Python<'_>,
-        split_bytes: u64,
-        start: Option<u64>,
-        stop: Option<u64>,
+        #[pyo3(from_py_with = numbers::split_bytes)] split_bytes: u64,
+        #[pyo3(from_py_with = numbers::start)] start: Option<u64>,
+        #[pyo3(from_py_with = numbers::stop)] stop: Option<u64>,
     ) -> PyResult<Vec<PyWalSplit>> {
         let splits = py.detach(|| self.wal.splits(split_bytes, start.map(Lsn), stop.map(Lsn)));
         Ok(splits.or_raise(py)?.into_iter().map(PyWalSplit).collect())
     }
 
     #[pyo3(signature = (lsn, *, force=false))]
-    fn truncate_before(&self, py: Python<'_>, lsn: u64, force: bool) -> PyResult<()> {
+    fn truncate_before(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = numbers::lsn)] lsn: u64,
+        force: bool,
+    ) -> PyResult<()> {
         py.detach(|| match force {
             false => self.wal.truncate_before(Lsn(lsn)),
             true => self.wal.truncate_before_all(Lsn(lsn)),
@@ -384,11 +435,19 @@ impl PyWal {
         .or_raise(py)
     }
 
-    fn truncate_after(&self, py: Python<'_>, lsn: u64) -> PyResult<()> {
+    fn truncate_after(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = numbers::lsn)] lsn: u64,
+    ) -> PyResult<()> {
         py.detach(|| self.wal.truncate_after(Lsn(lsn))).or_raise(py)
     }
 
-    fn truncate_from(&self, py: Python<'_>, lsn: u64) -> PyResult<()> {
+    fn truncate_from(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = numbers::lsn)] lsn: u64,
+    ) -> PyResult<()> {
         py.detach(|| self.wal.truncate_from(Lsn(lsn))).or_raise(py)
     }
 
@@ -396,7 +455,7 @@ impl PyWal {
     fn retain(
         &self,
         py: Python<'_>,
-        max_bytes: Option<u64>,
+        #[pyo3(from_py_with = numbers::max_bytes)] max_bytes: Option<u64>,
         max_age: Option<f64>,
         consumed: bool,
     ) -> PyResult<Option<u64>> {
@@ -411,7 +470,12 @@ impl PyWal {
         Ok(consumers.into_iter().map(|(name, lsn)| (name, lsn.0)).collect())
     }
 
-    fn set_consumer(&self, py: Python<'_>, name: &str, lsn: u64) -> PyResult<()> {
+    fn set_consumer(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        #[pyo3(from_py_with = numbers::lsn)] lsn: u64,
+    ) -> PyResult<()> {
         py.detach(|| self.wal.set_consumer(name, Lsn(lsn))).or_raise(py)
     }
 
@@ -420,7 +484,7 @@ impl PyWal {
     }
 
     fn stats(&self, py: Python<'_>) -> PyResult<PyStats> {
-        Ok(PyStats(self.wal.stats().or_raise(py)?))
+        Ok(PyStats(py.detach(|| self.wal.stats()).or_raise(py)?))
     }
 
     #[pyo3(signature = (requested_schema=None))]
@@ -442,11 +506,12 @@ impl PyWal {
     #[pyo3(signature = (path, *, segment_bytes=None, record_bytes_max=None, progress=None))]
     fn verify(
         py: Python<'_>,
-        path: PathBuf,
-        segment_bytes: Option<u64>,
-        record_bytes_max: Option<u64>,
+        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
+        #[pyo3(from_py_with = numbers::segment_bytes)] segment_bytes: Option<u64>,
+        #[pyo3(from_py_with = numbers::record_bytes_max)] record_bytes_max: Option<u64>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<PyVerify> {
+        check_format(py, &path, "wal")?;
         let layout = layout(segment_bytes, false).or_raise(py)?;
         let options = Options { layout, record_bytes_max, ..Options::default() };
         let report = Progress::run(py, progress, |progress| {
@@ -461,13 +526,14 @@ impl PyWal {
     #[allow(clippy::too_many_arguments)]
     fn repair(
         py: Python<'_>,
-        path: PathBuf,
+        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
         force: bool,
         dry_run: bool,
         accept_loss: bool,
-        segment_bytes: Option<u64>,
-        record_bytes_max: Option<u64>,
+        #[pyo3(from_py_with = numbers::segment_bytes)] segment_bytes: Option<u64>,
+        #[pyo3(from_py_with = numbers::record_bytes_max)] record_bytes_max: Option<u64>,
     ) -> PyResult<PyRepairReport> {
+        check_format(py, &path, "wal")?;
         let layout = layout(segment_bytes, false).or_raise(py)?;
         let options = Options { layout, record_bytes_max, ..Options::default() };
         let how = Repair { force, dry_run, accept_loss };
@@ -479,12 +545,13 @@ impl PyWal {
                         progress=None))]
     fn salvage(
         py: Python<'_>,
-        source: PathBuf,
-        target: PathBuf,
-        segment_bytes: Option<u64>,
-        record_bytes_max: Option<u64>,
+        #[pyo3(from_py_with = arguments::path)] source: PathBuf,
+        #[pyo3(from_py_with = arguments::path)] target: PathBuf,
+        #[pyo3(from_py_with = numbers::segment_bytes)] segment_bytes: Option<u64>,
+        #[pyo3(from_py_with = numbers::record_bytes_max)] record_bytes_max: Option<u64>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<PySalvage> {
+        check_format(py, &source, "wal")?;
         let layout = layout(segment_bytes, false).or_raise(py)?;
         let options = Options { layout, record_bytes_max, ..Options::default() };
         let report = Progress::run(py, progress, |progress| {
@@ -493,10 +560,10 @@ impl PyWal {
         report.map(PySalvage)
     }
 
-    fn __repr__(&self) -> String {
-        let state = match (self.wal.head(), self.wal.end(), self.wal.is_closed()) {
-            (Ok(head), Ok(end), false) => format!("bytes {head} to {end}"),
-            _ => "closed".into(),
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let state = match py.detach(|| (self.wal.head(), self.wal.end())) {
+            (Ok(head), Ok(end)) => format!("bytes {head} to {end}"),
+            _ => self.owner.absent(),
         };
         format!("<deedbook.Wal {:?}, {state}, mode {:?}>", self.wal.path(), self.mode())
     }

@@ -15,7 +15,7 @@ use crate::reports::PyDamage;
 #[pyclass(frozen, name = "Record", module = "deedbook")]
 pub struct PyRecord {
     #[pyo3(get)]
-    lsn: u64,
+    pub lsn: u64,
     #[pyo3(get)]
     payload: Py<PyBytes>,
 }
@@ -23,6 +23,10 @@ pub struct PyRecord {
 impl PyRecord {
     pub fn build(py: Python<'_>, lsn: u64, payload: &[u8]) -> Self {
         Self { lsn, payload: PyBytes::new(py, payload).unbind() }
+    }
+
+    pub fn holds(&self, py: Python<'_>, payload: &[u8]) -> bool {
+        self.payload.as_bytes(py) == payload
     }
 }
 

@@ -10,6 +10,7 @@ use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::arguments::{self, numbers};
 use crate::batches::{BatchStream, checks, on_corrupt};
 use crate::errors::{OrRaise, invalid};
 use crate::reports::{PyDamage, PyLoss, damages, plain, report, text};
@@ -103,9 +104,9 @@ impl PyWalSplit {
     #[new]
     #[pyo3(signature = (path, lsn, end, records, unacknowledged_from=None, known_end=None))]
     fn new(
-        path: PathBuf,
-        lsn: u64,
-        end: u64,
+        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
+        #[pyo3(from_py_with = numbers::lsn)] lsn: u64,
+        #[pyo3(from_py_with = numbers::end)] end: u64,
         records: Option<u64>,
         unacknowledged_from: Option<u64>,
         known_end: Option<u64>,
@@ -155,11 +156,11 @@ impl PyWalSplit {
         &self,
         py: Python<'_>,
         columns: Option<Vec<String>>,
-        batch_rows: usize,
-        batch_bytes: usize,
+        #[pyo3(from_py_with = numbers::batch_rows)] batch_rows: usize,
+        #[pyo3(from_py_with = numbers::batch_bytes)] batch_bytes: usize,
         on_corrupt: &str,
         verify: &str,
-        record_bytes_max: Option<u64>,
+        #[pyo3(from_py_with = numbers::record_bytes_max)] record_bytes_max: Option<u64>,
     ) -> PyResult<BatchStream> {
         let columns = self::columns(py, columns)?;
         let on_corrupt = self::on_corrupt(py, on_corrupt)?;

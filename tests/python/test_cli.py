@@ -465,7 +465,7 @@ def test_info_tells_layout_bounds_size_and_recovery(book: Path) -> None:
     assert info["path"] == str(book)
     assert info["layout"] == "packed"
     assert info["bounds"] == [1, 5]
-    assert (info["deeds"], info["bytes"], info["file_bytes"], info["epoch"]) == (5, log, log, 0)
+    assert (info["records"], info["bytes"], info["file_end"], info["epoch"]) == (5, log, log, 0)
     assert (info["durable_event"], info["durable_end"]) == (5, log)
     assert info["meta"] == {"who": None, "version": None, "life": None, "fake": None}
     assert info["recovery"]["verdict"] == "clean"
@@ -473,7 +473,7 @@ def test_info_tells_layout_bounds_size_and_recovery(book: Path) -> None:
     text = ok("info", book).decode()
     rows = dict(line.split(None, 1) for line in text.splitlines())
     assert list(rows) == [
-        "path", "layout", "events", "size", "durable", "metadata", "writer", "recovery",
+        "path", "format", "layout", "events", "size", "durable", "metadata", "writer", "recovery",
     ]  # fmt: skip
     assert rows["events"] == "1..5 (5 deeds, epoch 0)"
     assert rows["durable"].startswith("through event 5")
@@ -481,7 +481,7 @@ def test_info_tells_layout_bounds_size_and_recovery(book: Path) -> None:
 
 
 def test_info_takes_the_path_of_the_log_file_too(book: Path) -> None:
-    assert json.loads(ok("info", book / "book.log", "--json"))["deeds"] == 5
+    assert json.loads(ok("info", book / "book.log", "--json"))["records"] == 5
 
 
 def test_info_shows_metadata(book: Path) -> None:
@@ -574,7 +574,7 @@ def test_repair_cuts_and_saves_and_the_log_is_usable(tmp_path: Path, log: bytes,
 def test_repair_says_what_it_did(tmp_path: Path) -> None:
     book = make_book(tmp_path / "book", BROKEN_CHAIN)
     text = ok("repair", book).decode()
-    assert f"cut {len(BROKEN_CHAIN) - 41} bytes behind byte 41" in text
+    assert f"cut {len(BROKEN_CHAIN) - 41} bytes after byte 41" in text
     assert "book.log.cut-41" in text
 
 

@@ -8,6 +8,7 @@ import pty
 import re
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -88,7 +89,7 @@ def test_an_interrupted_append_ends_at_the_edge_of_a_commit(
         time.sleep(0.2)
         process.send_signal(number)
         done = ended(process)
-    text = complaint(done, 130)
+    text = complaint(done, 128 + number)
     assert text == "interrupted; appended 3 deeds (events 1..3); all durable"
     assert payloads(book) == [b"1", b"2", b"3"]
     assert json.loads(ok("verify", book, "--json"))["ok"] is True
@@ -346,3 +347,95 @@ def test_a_pipe_gets_no_bar(tmp_path: Path) -> None:
         done = ended(process)
     assert done.stderr.count(b"\n") == 1 and b"\r" not in done.stderr
     assert len(json_lines(ok("cat", tmp_path / "book", "--json"))) == 3
+
+
+# -- SIGTERM --------------------------------------------------------------------------------------
+
+
+def terminated(process: subprocess.Popen[bytes]) -> None:
+    """End a command with SIGTERM: as by its default, but with what is open closed."""
+    process.send_signal(signal.SIGTERM)
+    done = ended(process)
+    assert complaint(done, 143) == "terminated"
+
+
+@pytest.mark.parametrize("log_format", ["book", "wal"])
+def test_sigterm_ends_follow(tmp_path: Path, log_format: str) -> None:
+    """Only `append` heard SIGTERM, and exited with 130 as after Ctrl-C; all others just died."""
+    log = tmp_path / "log"
+    ok("append", "--format", log_format, log, stdin=b"1\n")
+    with running("cat", log, "--follow") as process:
+        assert next_line(process).endswith(b"\t1\n")
+        terminated(process)
+
+
+def test_sigterm_ends_a_cat_that_nobody_reads(tmp_path: Path) -> None:
+    book = make_book(tmp_path / "book", packed([bytes(1000)] * 5000))
+    with running("cat", book, "--raw") as process:
+        assert process.stdout is not None and process.stdout.read(1) == b"\0"
+        terminated(process)
+
+
+@pytest.mark.parametrize("log_format", ["book", "wal"])
+def test_sigterm_ends_verify_between_two_logs(tmp_path: Path, log_format: str) -> None:
+    log = tmp_path / "log"
+    ok("append", "--format", log_format, log, stdin=b"1\n")
+    with running("verify", *[log] * 8000) as process:
+        assert b": ok, " in next_line(process)
+        process.send_signal(signal.SIGTERM)
+        done = ended(process)
+        assert complaint(done, 143) == "terminated"
+        assert done.stdout.count(b"\n") < 7999
+
+
+@pytest.mark.parametrize("command_name", ["verify", "salvage"])
+@pytest.mark.parametrize("log_format", ["book", "wal"])
+def test_sigterm_ends_work_inside_of_one_log(
+    tmp_path: Path, log_format: str, command_name: str
+) -> None:
+    """Long work is done without the GIL, where a handler of Python runs only if it is asked to."""
+    log, target = tmp_path / "log", [tmp_path / "copy"] if command_name == "salvage" else []
+    lines = b"7" * 1_000_000
+    ok("append", "--format", log_format, log, "--durability", "none", stdin=(lines + b"\n") * 300)
+    code = (
+        "import os, signal, sys, deedbook.cli.check, deedbook.cli.mend, deedbook.cli as cli\n"
+        "class Progress(cli.check.Progress):\n"
+        "    def update(self, done, total=None, note=''):\n"
+        "        os.kill(os.getpid(), signal.SIGTERM)\n"
+        "cli.check.Progress = cli.mend.Progress = Progress\n"
+        "sys.exit(cli.main(sys.argv[1:]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, command_name, log, *target],
+        capture_output=True,
+        env=environment(),
+        preexec_fn=default_signals,
+    )
+    assert complaint(done, 143) == "terminated" and done.stdout == b""
+
+
+def test_sigterm_that_is_ignored_stays_so(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    ok("append", log, stdin=b"1\n")
+
+    def ignore() -> None:
+        default_signals()
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+    process = subprocess.Popen(
+        command("cat", log, "--follow"), stdout=subprocess.PIPE, preexec_fn=ignore
+    )
+    assert next_line(process) == b"1\t1\n"
+    process.send_signal(signal.SIGTERM)
+    ok("append", log, stdin=b"2\n")
+    assert next_line(process) == b"2\t2\n"
+    process.kill()
+    process.communicate()
+
+
+def test_the_handler_of_the_program_around_main_comes_back() -> None:
+    from deedbook.cli import main
+
+    before = signal.getsignal(signal.SIGTERM)
+    assert main(["info", "/nothing/here"]) == 2
+    assert signal.getsignal(signal.SIGTERM) == before

@@ -31,7 +31,7 @@ def deedbook(*args: object, input: bytes | None = None, code: int = 0) -> tuple[
 def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     path = tmp_path / "log"
     layout = ["--segment-bytes", "512"] if request.param == "segments" else ["--single-file"]
-    out, err = deedbook("append", "--log", "wal", *layout, path, input=LINES)
+    out, err = deedbook("append", "--format", "wal", *layout, path, input=LINES)
     assert out == "" and "appended 300 records (bytes 0 to " in err and "all durable" in err
     return path
 
@@ -101,7 +101,7 @@ def test_damage_is_found_read_around_salvaged_and_cut(path: Path, tmp_path: Path
 
 def test_a_killed_append_keeps_what_it_acknowledged(tmp_path: Path) -> None:
     path = tmp_path / "log"
-    command = [sys.executable, "-m", "deedbook", "append", "--log", "wal", str(path)]
+    command = [sys.executable, "-m", "deedbook", "append", "--format", "wal", str(path)]
     process = subprocess.Popen(
         [*command, "--segment-bytes", "4096", "--acks", "--batch", "10", "-q"],
         stdin=subprocess.PIPE,
@@ -124,7 +124,7 @@ def test_a_killed_append_keeps_what_it_acknowledged(tmp_path: Path) -> None:
 def test_an_interrupt_ends_between_commits(tmp_path: Path) -> None:
     path = tmp_path / "log"
     process = subprocess.Popen(
-        [sys.executable, "-m", "deedbook", "append", "--log", "wal", str(path), "--acks"],
+        [sys.executable, "-m", "deedbook", "append", "--format", "wal", str(path), "--acks"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -154,14 +154,15 @@ def test_what_is_for_the_other_format_is_refused(path: Path, tmp_path: Path) -> 
     err = deedbook("append", path, "--resume", input=b"", code=2)[1]
     assert "--resume is for books" in err and "deedbook info --json" in err
     assert "for books" in deedbook("append", path, "--epoch", "1", input=b"", code=2)[1]
-    assert "holds a wal" in deedbook("append", "--log", "book", path, input=b"1\n", code=2)[1]
+    err = deedbook("append", "--format", "book", path, input=b"1\n", code=2)[1]
+    assert "holds a write-ahead log" in err
     book = tmp_path / "book"
     deedbook("append", book, input=b"1\n")
-    err = deedbook("append", "--log", "wal", book, input=b"", code=2)[1]
+    err = deedbook("append", "--format", "wal", book, input=b"", code=2)[1]
     assert "holds a book" in err
     for args in (["truncate", "--from", "0"], ["retain", "--consumed"], ["consumers"]):
         assert "holds a book" in deedbook(*args, book, code=2)[1]
-    assert "for --log wal" in deedbook("append", book, "--single-file", input=b"", code=2)[1]
+    assert "(--format wal)" in deedbook("append", book, "--single-file", input=b"", code=2)[1]
     assert len(deedbook("cat", book)[0].splitlines()) == 1
 
 
@@ -224,7 +225,7 @@ def test_a_torn_tail_is_cut_and_told(path: Path) -> None:
     assert ": torn, 300 records" in out
     assert len(deedbook("cat", path)[0].splitlines()) == 300
     err = deedbook("append", path, input=b"1\n")[1]
-    assert f"cut a torn tail of 21 bytes behind byte {end:,}" in err
+    assert f"cut a torn tail of 21 bytes after byte {end:,}" in err
     assert ": ok, 301 records" in deedbook("verify", path)[0]
 
 
@@ -279,7 +280,7 @@ def test_acks_tell_the_byte_to_which_the_log_is_durable(
 ) -> None:
     file = tmp_path / "lines"
     file.write_bytes(b"1\n2\n3\n4\n5\n")
-    args = ("--log", "wal", "--acks", "--batch", "2", "--durability", durability)
+    args = ("--format", "wal", "--acks", "--batch", "2", "--durability", durability)
     out, _ = deedbook("append", *args, tmp_path / "log", file)
     assert [int(line) for line in out.splitlines()] == acks
     assert len(deedbook("cat", tmp_path / "log")[0].splitlines()) == 5
@@ -287,7 +288,7 @@ def test_acks_tell_the_byte_to_which_the_log_is_durable(
 
 def test_append_tells_where_its_lines_are(tmp_path: Path) -> None:
     path = tmp_path / "log"
-    args = ("append", "--log", "wal", "--skip-invalid", "--json", path)
+    args = ("append", "--format", "wal", "--skip-invalid", "--json", path)
     assert json.loads(deedbook(*args, input=b"1\nno\n22\n")[0]) == {
         "ok": True,
         "path": str(path),

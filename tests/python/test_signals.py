@@ -319,3 +319,29 @@ def test_many_handles_come_and_go_without_leaving_threads_or_files(path: Path) -
         gc.collect()
         assert time.monotonic() < deadline, "left open"
         time.sleep(0.01)
+
+
+# -- endless input --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("call", ["append_batch", "append_many", "append_atomic"])
+@pytest.mark.parametrize("kind", ["Book", "Wal"])
+@pytest.mark.parametrize("payload", ["b''", "b'deed' * 1000", "bytearray(1000)"])
+def test_an_interrupt_ends_an_endless_iterable(
+    path: Path, run_child, kind: str, call: str, payload: str
+) -> None:
+    """`append_batch(itertools.repeat(..))` did not hear Ctrl-C: 3 GB in 8 seconds."""
+    if (kind, call) == ("Book", "append_atomic"):
+        pytest.skip("Book has none")
+    code = f"""
+import itertools, resource, signal, sys, deedbook
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+log = deedbook.{kind}.create(sys.argv[1], durability="none")
+signal.setitimer(signal.ITIMER_REAL, 0.05)
+try:
+    log.{call}(itertools.repeat({payload}))
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    assert run_child(code, path).stdout == "interrupted\n"

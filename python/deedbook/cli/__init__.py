@@ -10,11 +10,13 @@ from deedbook.cli import parser
 from deedbook.cli.failure import (
     EXIT_INTERRUPTED,
     EXIT_PIPE_CLOSED,
+    EXIT_TERMINATED,
     describe,
     details,
     exit_code,
 )
 from deedbook.cli.output import Output, complain
+from deedbook.cli.signals import Termination
 
 __all__ = ["main"]
 
@@ -29,17 +31,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     out = Output()
     wants_json = False
     try:
-        argv = sys.argv[1:] if argv is None else argv
-        try:
-            args = parser.build(argv).parse_args(argv)
-        except SystemExit as end:  # --help and --version
+        with Termination():
+            argv = sys.argv[1:] if argv is None else argv
+            try:
+                args = parser.build(argv).parse_args(argv)
+            except SystemExit as end:  # --help and --version
+                out.finish()
+                return int(end.code or 0)
+            out.quiet = getattr(args, "quiet", False)
+            wants_json = getattr(args, "json", False) and args.command not in ("cat", "demo")
+            code: int = args.run(args, out)
             out.finish()
-            return int(end.code or 0)
-        out.quiet = getattr(args, "quiet", False)
-        wants_json = getattr(args, "json", False) and args.command not in ("cat", "demo")
-        code: int = args.run(args, out)
-        out.finish()
-        return code
+            return code
     except BaseException as error:  # a panic of the core is not an Exception
         return _fail(error, out, wants_json)
 
@@ -54,7 +57,7 @@ def _fail(error: BaseException, out: Output, wants_json: bool) -> int:
     if code == EXIT_PIPE_CLOSED:
         out.abandon(closed=True)
         return code
-    if code == EXIT_INTERRUPTED:
+    if code in (EXIT_INTERRUPTED, EXIT_TERMINATED):
         out.abandon()
     else:
         try:

@@ -6,21 +6,13 @@ import argparse
 import os
 from typing import Any, NamedTuple
 
-from deedbook import (
-    Book,
-    Damage,
-    Error,
-    Meta,
-    RecoveryReport,
-    VerifyReport,
-    Wal,
-    WalRecoveryReport,
-    WalVerifyReport,
-)
+from deedbook import Error
+from deedbook._text import count, damage_text, size
 from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, describe, details, exit_code
-from deedbook.cli.output import Output, complain, count, size, table
+from deedbook.cli.output import Output, complain, table
 from deedbook.cli.progress import Progress
-from deedbook.formats import require
+from deedbook.formats import Found, require
+from deedbook.formats._info import FormatInfo
 
 
 def run_info(args: argparse.Namespace, out: Output) -> int:
@@ -28,15 +20,10 @@ def run_info(args: argparse.Namespace, out: Output) -> int:
 
     Raises `deedbook.Error`.
     """
-    log: Book | Wal
-    if require(args.path) == "wal":
-        with Wal.open(args.path) as log:
-            writer = writer_of(_sidecar(log))
-            facts, rows = _wal_as_json(log, writer), _wal_rows(log, writer)
-    else:
-        with Book.open(args.path) as log:
-            writer = writer_of(os.path.join(log.path, ".deedbook"))
-            facts, rows = _info_as_json(log, writer), _info_rows(log, writer)
+    found = require(args.path)
+    with found.format.log.open(args.path) as log:
+        writer = writer_of(found.format.sidecar(log))
+        facts, rows = _facts(found, log, writer), _rows(found, log, writer)
     if args.json:
         out.emit(facts)
     else:
@@ -54,10 +41,10 @@ def run_verify(args: argparse.Namespace, out: Output) -> int:
     worst = EXIT_OK
     for path in args.paths:
         try:
+            info = require(path).format
             with Progress(f"verify {path}", enabled=not args.quiet) as progress:
                 # The callback is given even if nothing is drawn: Ctrl-C is raised from it.
-                check = Wal.verify if require(path) == "wal" else Book.verify
-                report = check(path, progress=progress.update)
+                report = info.log.verify(path, progress=progress.update)
         except (Error, OSError) as error:
             worst = max(worst, exit_code(error))
             complain(describe(error))
@@ -67,9 +54,9 @@ def run_verify(args: argparse.Namespace, out: Output) -> int:
         if not report.ok:
             worst = max(worst, EXIT_DAMAGE)
         if args.json:
-            out.emit({"path": path, **report.to_dict()})
+            out.emit({"path": path, "format": info.name, **report.to_dict()})
         else:
-            for line in _verify_lines(path, report):
+            for line in _verify_lines(path, info, report):
                 out.line(line)
             out.flush()
     return worst
@@ -115,144 +102,49 @@ def _is_lock_of(line: str, pid: int, inode: int) -> bool:
     return len(words) > 5 and words[4] == str(pid) and words[5].rpartition(":")[2] == str(inode)
 
 
-def damage_text(damage: Damage, noun: str = "deed") -> str:
-    """A damaged stretch in one line; ``noun`` is what the log consists of."""
-    text = f"bytes {damage.offset:,}..{damage.end:,}: {damage.reason}"
-    if damage.events_lost is not None:
-        text += f"; {count(damage.events_lost, noun)} lost"
-        if damage.first_event is not None and damage.events_lost > 0:
-            text += f" from event {damage.first_event}"
-    elif damage.first_event is not None:
-        text += f"; from event {damage.first_event} on"
-    if damage.next_intact is not None:
-        text += f"; next intact {noun} at byte {damage.next_intact:,}"
-    return text
+def loss_text(info: FormatInfo[Any], report: Any) -> str | None:
+    """The acknowledged records that a report misses; None if it misses none."""
+    loss = getattr(report, "loss", None)
+    if loss is None:
+        return None
+    lost = count(loss.records, f"acknowledged {info.noun}")
+    return f"lost: {lost} from {info.loss_at(loss)} on (byte {loss.offset:,})"
 
 
-def bounds_text(bounds: tuple[int, int] | None) -> str:
-    """First and last event, or that there is none."""
-    return "no events" if bounds is None else f"events {bounds[0]}..{bounds[1]}"
-
-
-def _info_as_json(book: Book, writer: Writer) -> dict[str, Any]:
-    meta = book.meta
-    return {
-        "path": book.path,
-        "layout": book.layout,
-        "bounds": book.bounds,
-        "epoch": book.epoch,
-        "deeds": len(book),
-        "bytes": book.end,
-        "file_bytes": book.recovery.file_end,
-        "durable_event": book.durable_last,
-        "durable_end": book.recovery.durable_end,
-        "meta": {
-            # 128 bits: a JSON number would lose the lower ones in most readers.
-            "who": None if meta.who is None else f"{meta.who:#x}",
-            "version": meta.version,
-            "life": meta.life,
-            "fake": meta.fake,
-        },
-        "recovery": book.recovery.to_dict(),
+def _facts(found: Found, log: Any, writer: Writer) -> dict[str, Any]:
+    """What all formats have, under the same keys, and what only this one has."""
+    info = found.format
+    facts = {
+        "path": log.path,
+        "format": info.name,
+        "layout": log.layout,
+        "records": len(log),
+        "bounds": log.bounds,
+        "bytes": info.size_bytes(log),
+        "end": log.end,
+        "file_end": log.recovery.file_end,
+        "durable_end": info.durable_end(log),
+        "recovery": log.recovery.to_dict(),
         "writer": writer._asdict(),
+        **info.facts(log),
     }
+    if found.saved:
+        facts["saved_from"] = found.saved_offset
+    return facts
 
 
-def _info_rows(book: Book, writer: Writer) -> list[tuple[str, str]]:
-    recovery = book.recovery
-    rows = [
-        ("path", book.path),
-        ("layout", book.layout),
-        ("events", _events_text(book)),
-        ("size", f"{_exact_size(book.end)}, file {_exact_size(recovery.file_end)}"),
-        ("durable", _durable_text(book)),
-        ("metadata", _meta_text(book.meta)),
-        ("writer", _writer_text(writer)),
-        ("recovery", _recovery_text(recovery)),
-    ]
+def _rows(found: Found, log: Any, writer: Writer) -> list[tuple[str, str]]:
+    info, recovery = found.format, log.recovery
+    rows = [("path", log.path), ("format", info.title), *info.rows(log)]
+    if found.saved:
+        where = "" if found.saved_offset is None else f" at byte {found.saved_offset:,}"
+        rows.append(("saved", f"this is what was cut off a log{where}; bytes count from there"))
+    rows += [("writer", _writer_text(writer)), ("recovery", _recovery_text(recovery))]
     if recovery.damage is not None and not _is_only_unwritten(recovery):
-        rows.append(("damage", damage_text(recovery.damage)))
+        rows.append(("damage", damage_text(recovery.damage, info.noun)))
+    if (loss := loss_text(info, recovery)) is not None:
+        rows.append(("loss", loss))
     return rows
-
-
-def _sidecar(wal: Wal) -> str:
-    """The log's ``.deedbook``; several single files may lie in a directory."""
-    if wal.layout == "segmented":
-        return os.path.join(wal.path, ".deedbook")
-    directory, name = os.path.split(wal.path)
-    return os.path.join(directory, ".deedbook", name)
-
-
-def _wal_as_json(wal: Wal, writer: Writer) -> dict[str, Any]:
-    return {
-        "path": wal.path,
-        "format": "wal",
-        "layout": wal.layout,
-        "segment_bytes": wal.segment_bytes,
-        "segments": len(wal.segment_paths),
-        "records": len(wal),
-        "head": wal.head,
-        "end": wal.end,
-        "file_end": wal.recovery.file_end,
-        "durable_end": wal.durable_end,
-        "record_bytes_max": wal.record_bytes_max,
-        "consumers": wal.consumers(),
-        "recovery": wal.recovery.to_dict(),
-        "writer": writer._asdict(),
-    }
-
-
-def _wal_rows(wal: Wal, writer: Writer) -> list[tuple[str, str]]:
-    recovery = wal.recovery
-    layout: str = wal.layout
-    if wal.segment_bytes is not None:
-        layout += f", {count(len(wal.segment_paths), 'segment')} of {size(wal.segment_bytes)}"
-    durable = "not known (no mark)" if wal.durable_end is None else f"to byte {wal.durable_end:,}"
-    rows = [
-        ("path", wal.path),
-        ("layout", layout),
-        ("records", f"{len(wal):,}, bytes {wal.head:,} to {wal.end:,}"),
-        ("size", _exact_size(wal.end - wal.head)),
-        ("durable", durable),
-        ("writer", _writer_text(writer)),
-        ("recovery", _recovery_text(recovery)),
-    ]
-    rows += [("consumer", f"{name} needs lsn {lsn:,}") for name, lsn in wal.consumers().items()]
-    if recovery.damage is not None and not _is_only_unwritten(recovery):
-        rows.append(("damage", damage_text(recovery.damage, "record")))
-    return rows
-
-
-def _events_text(book: Book) -> str:
-    if book.bounds is None:
-        return f"none (epoch {book.epoch})"
-    low, high = book.bounds
-    return f"{low}..{high} ({count(len(book), 'deed')}, epoch {book.epoch})"
-
-
-def _exact_size(count_bytes: int) -> str:
-    exact = count(count_bytes, "byte")
-    return exact if count_bytes < 1024 else f"{size(count_bytes)} ({exact})"
-
-
-def _durable_text(book: Book) -> str:
-    end = book.recovery.durable_end
-    if book.durable_last is None or end is None:
-        return "not known (no mark)"
-    return f"through event {book.durable_last} (byte {end:,})"
-
-
-def _meta_text(meta: Meta) -> str:
-    parts = []
-    if meta.who is not None:
-        parts.append(f"who {meta.who:#x}")
-    if meta.version is not None:
-        parts.append(f"version {meta.version}")
-    if meta.life is not None:
-        parts.append(f"life {meta.life}")
-    if meta.fake is not None:
-        parts.append(f"fake {'yes' if meta.fake else 'no'}")
-    return ", ".join(parts) or "none"
 
 
 def _writer_text(writer: Writer) -> str:
@@ -263,7 +155,7 @@ def _writer_text(writer: Writer) -> str:
     return "none" + (f" (process {writer.pid} left without closing)" if writer.pid else "")
 
 
-def _recovery_text(recovery: RecoveryReport | WalRecoveryReport) -> str:
+def _recovery_text(recovery: Any) -> str:
     how = "by the mark" if recovery.source == "mark" else "by a scan"
     verdict = "unwritten tail" if _is_only_unwritten(recovery) else recovery.verdict
     text = f"{verdict} ({how}, {size(recovery.scanned_bytes)} read"
@@ -273,25 +165,20 @@ def _recovery_text(recovery: RecoveryReport | WalRecoveryReport) -> str:
     return text
 
 
-def _is_only_unwritten(recovery: RecoveryReport | WalRecoveryReport) -> bool:
+def _is_only_unwritten(recovery: Any) -> bool:
     """Whether only zeros follow: space that a writer, alive or killed, took beforehand."""
-    return recovery.verdict == "torn" and recovery.torn_bytes == 0
+    return bool(recovery.verdict == "torn" and recovery.torn_bytes == 0)
 
 
-def _verify_lines(path: str, report: VerifyReport | WalVerifyReport) -> list[str]:
-    if isinstance(report, WalVerifyReport):
-        noun, found = "record", count(report.records, "record")
-    else:
-        noun, found = "deed", count(report.deeds, "deed")
-    found += f", {size(report.bytes)}"
-    if isinstance(report, VerifyReport):
-        found += f", {bounds_text(report.bounds)}"
-    elif report.bounds is not None:
-        found += f", bytes {report.bounds[0]:,} to {report.bounds[1]:,}"
+def _verify_lines(path: str, info: FormatInfo[Any], report: Any) -> list[str]:
+    found = f"{count(info.records(report), info.noun)}, {size(report.bytes)}"
+    found += info.extent_text(report.bounds)
     lines = [f"{path}: {'ok' if report.ok else report.verdict}, {found}"]
     if report.lost_acknowledged:
         lines.append(
-            f"  acknowledged {noun}s are lost: durable to byte {report.durable_end or 0:,}, "
+            f"  acknowledged {info.noun}s are lost: durable to byte {report.durable_end or 0:,}, "
             f"intact to byte {report.valid_end:,}"
         )
-    return lines + [f"  {damage_text(damage, noun)}" for damage in report.damages]
+    if (loss := loss_text(info, report)) is not None:
+        lines.append(f"  {loss}")
+    return lines + [f"  {damage_text(damage, info.noun)}" for damage in report.damages]

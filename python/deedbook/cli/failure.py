@@ -6,6 +6,7 @@ import os
 from typing import Any, Final
 
 from deedbook import CorruptError, Error
+from deedbook.cli.signals import Terminated
 
 EXIT_OK: Final = 0
 """Everything is fine."""
@@ -14,7 +15,9 @@ EXIT_DAMAGE: Final = 1
 EXIT_USAGE: Final = 2
 """Wrong usage, unusable input, or a file that cannot be opened, read or written."""
 EXIT_INTERRUPTED: Final = 130
-"""Stopped by Ctrl-C (or SIGTERM while appending)."""
+"""Stopped by Ctrl-C (128 + SIGINT)."""
+EXIT_TERMINATED: Final = 143
+"""Stopped by SIGTERM (128 + SIGTERM)."""
 EXIT_PIPE_CLOSED: Final = 141
 """The reader of our standard output went away (128 + SIGPIPE, as shells report it)."""
 
@@ -43,6 +46,8 @@ def exit_code(error: BaseException) -> int:
         return EXIT_DAMAGE
     if isinstance(error, KeyboardInterrupt):
         return EXIT_INTERRUPTED
+    if isinstance(error, Terminated):
+        return EXIT_TERMINATED
     if isinstance(error, PipeClosedError | BrokenPipeError):
         return EXIT_PIPE_CLOSED
     return EXIT_USAGE
@@ -52,6 +57,8 @@ def describe(error: BaseException) -> str:
     """The error as one line, without the program's name."""
     if isinstance(error, KeyboardInterrupt):
         text = "interrupted"
+    elif isinstance(error, Terminated):
+        text = "terminated"
     elif isinstance(error, CliError | Error):
         text = str(error)
     elif isinstance(error, OSError) and error.strerror:
@@ -94,4 +101,6 @@ def _kind(error: BaseException) -> str:
         return "input"
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
+    if isinstance(error, Terminated):
+        return "terminated"
     return "io" if isinstance(error, OSError) else "internal"

@@ -3,84 +3,107 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
-from deedbook import Book, SalvageReport, Wal, WalSalvageReport
-from deedbook.cli.check import damage_text
-from deedbook.cli.failure import EXIT_OK
-from deedbook.cli.output import Output, count
+from deedbook import Error
+from deedbook._text import count, damage_text
+from deedbook.cli.check import loss_text
+from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, CliError
+from deedbook.cli.output import Output
 from deedbook.cli.progress import Progress
 from deedbook.formats import require
+from deedbook.formats._info import FormatInfo
 
 
 def run_repair(args: argparse.Namespace, out: Output) -> int:
-    """Cut the log at ``args.path`` behind its valid prefix, saving what is cut.
+    """Cut the log at ``args.path`` after its valid prefix, saving what is cut.
 
     Raises `deedbook.Error`; the log is then unchanged.
     """
-    is_wal = require(args.path) == "wal"
-    report = Wal.repair(args.path) if is_wal else Book.repair(args.path)
-    if args.json:
-        out.emit({"ok": True, **report.to_dict()})
-        return EXIT_OK
-    if report.cut_bytes == 0:
-        out.line(f"{report.path}: nothing to repair")
-    else:
-        out.line(
-            f"{report.path}: cut {count(report.cut_bytes, 'byte')} behind byte {report.valid_end:,}"
+    found = require(args.path)
+    info = found.format
+    if found.saved:
+        raise CliError(
+            f"repair: {args.path} is what was cut off a {info.title} and saved; salvage copies it"
+            " to a new log",
+            path=args.path,
         )
+    asked = {name: True for name in ("dry_run", "force", "accept_loss") if getattr(args, name)}
+    report = info.log.repair(args.path, **asked)
+    facts = report.to_dict()
+    usable = facts.get("mended", True) or args.dry_run
+    if args.json:
+        out.emit({"ok": usable, "format": info.name, **facts})
+    else:
+        for line in _repair_lines(info, report, args.dry_run):
+            out.line(line)
+        out.flush()
+    return EXIT_OK if usable else EXIT_DAMAGE
+
+
+def _repair_lines(info: FormatInfo[Any], report: Any, dry_run: bool) -> list[str]:
+    lines = []
+    if report.cut_bytes:
+        cut = "would cut" if dry_run else "cut"
+        lines.append(f"{cut} {count(report.cut_bytes, 'byte')} after byte {report.valid_end:,}")
         if report.damage is not None:
-            out.line(f"  {damage_text(report.damage, 'record' if is_wal else 'deed')}")
+            lines.append(damage_text(report.damage, info.noun))
+        if intact := getattr(report, "cut_records", 0):
+            hint = "; salvage copies them to a new log, --force cuts them" if dry_run else ""
+            lines.append(f"{count(intact, f'intact {info.noun}')} among them{hint}")
         if report.saved_to is not None:
-            out.line(f"  what was cut is in {report.saved_to}")
-    out.flush()
-    return EXIT_OK
+            lines.append(f"what was cut is in {report.saved_to}")
+    if (loss := loss_text(info, report)) is not None:
+        lines.append(loss)
+        if not report.mended:
+            lines.append("--accept-loss goes on without them; a backup may have them")
+    first, *more = lines or ["nothing to repair"]
+    return [f"{report.path}: {first}", *(f"  {line}" for line in more)]
 
 
 def run_salvage(args: argparse.Namespace, out: Output) -> int:
     """Copy everything intact in ``args.source`` to a new log of its format at ``args.target``.
 
-    Raises `deedbook.Error`; the source is never changed.
+    Nothing copied although there are bytes is a failure, with `EXIT_DAMAGE`. Raises
+    `deedbook.Error`; the source is never changed.
     """
-    salvage = Wal.salvage if require(args.source) == "wal" else Book.salvage
+    info = require(args.source).format
+    lost = _lost_at_end(info, args.source)
     with Progress(f"salvage {args.source}", enabled=not args.quiet) as progress:
         # The callback is given even if nothing is drawn: Ctrl-C is raised from it.
-        report = salvage(args.source, args.target, progress=progress.update)
+        report = info.log.salvage(args.source, args.target, progress=progress.update)
+    nothing = info.records(report) == 0 and (bool(report.damages) or lost is not None)
     if args.json:
-        out.emit({"ok": True, "source": args.source, "target": args.target, **report.to_dict()})
+        result = {"source": args.source, "target": args.target, "format": info.name}
+        out.emit({"ok": not nothing, **result, **report.to_dict(), "lost_at_end": lost})
     else:
-        for line in _salvage_lines(args.target, report):
+        for line in _salvage_lines(args.target, info, report, lost):
             out.line(line)
         out.flush()
-    return EXIT_OK
+    return EXIT_DAMAGE if nothing else EXIT_OK
 
 
-def _salvage_lines(target: str, report: SalvageReport | WalSalvageReport) -> list[str]:
-    if isinstance(report, WalSalvageReport):
-        noun, copied, moved = "record", count(report.records, "record"), _moved_records(report)
-    else:
-        noun, copied, moved = "deed", count(report.deeds, "deed"), _renumbered_deeds(report)
-    left_out = [f"  left out {damage_text(damage, noun)}" for damage in report.damages]
-    return [f"{target}: copied {copied}", *left_out, *moved]
+def _lost_at_end(info: FormatInfo[Any], source: str) -> dict[str, int] | None:
+    """The acknowledged bytes that are missing at the end of the log; None if none are."""
+    try:
+        with info.log.open(source) as log:
+            recovery = log.recovery
+    except (Error, OSError):
+        return None  # salvage reports what is wrong
+    durable = recovery.durable_end
+    if durable is None or recovery.file_end >= durable:
+        return None
+    return {"intact_end": recovery.valid_end, "durable_end": durable}
 
 
-def _moved_records(report: WalSalvageReport) -> list[str]:
-    moved = [run for run in report.runs if run.lsn != run.source_lsn]
-    lines = ["  records behind a gap, or behind a dropped prefix, have new LSNs:"] if moved else []
-    return lines + [
-        f"    {count(run.records, 'record')} from {run.source_lsn:,} -> {run.lsn:,}"
-        for run in moved
-    ]
-
-
-def _renumbered_deeds(report: SalvageReport) -> list[str]:
-    if not report.renumbered:
-        return []
-    lines = ["  deeds behind a gap have new numbers:"]
-    for run in report.runs:
-        last = run.event + run.deeds - 1
-        if run.source_event is None:
-            old = f"unknown numbers from byte {run.source_offset:,}"
-        else:
-            old = f"{run.source_event}..{run.source_event + run.deeds - 1}"
-        lines.append(f"    {old} -> {run.event}..{last}")
-    return lines
+def _salvage_lines(
+    target: str, info: FormatInfo[Any], report: Any, lost: dict[str, int] | None
+) -> list[str]:
+    left_out = [f"  left out {damage_text(damage, info.noun)}" for damage in report.damages]
+    lines = [f"{target}: copied {count(info.records(report), info.noun)}", *left_out]
+    if lost is not None:
+        lines.append(
+            f"  acknowledged {info.noun}s are lost at the end: durable to byte"
+            f" {lost['durable_end']:,}, there to byte {lost['intact_end']:,}"
+        )
+    return lines + info.moved_lines(report)

@@ -152,22 +152,3 @@ def table(rows: Sequence[tuple[str, str]]) -> list[str]:
     """Rows of name and value as lines, aligned."""
     width = max((len(name) for name, _ in rows), default=0)
     return [f"{name:<{width}}  {value}" for name, value in rows]
-
-
-def size(count_bytes: int) -> str:
-    """A number of bytes for people: ``512 bytes``, ``1.5 MiB``."""
-    if count_bytes == 1:
-        return "1 byte"
-    if count_bytes < 1024:
-        return f"{count_bytes} bytes"
-    amount = float(count_bytes)
-    for unit in ("KiB", "MiB", "GiB", "TiB"):
-        amount /= 1024
-        if amount < 1024 or unit == "TiB":
-            break
-    return f"{amount:,.1f} {unit}"
-
-
-def count(number: int, noun: str) -> str:
-    """``1 deed``, ``1,234 deeds``."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -13,6 +13,7 @@ from deedbook import __version__
 from deedbook.cli import append, cat, check, mend, wal
 from deedbook.cli.failure import CliError
 from deedbook.cli.output import Output
+from deedbook.formats import FORMATS
 
 _Commands = Any  # argparse keeps the type of add_subparsers() private
 
@@ -21,8 +22,9 @@ exit codes:
   0    fine
   1    a log is damaged, or something in it is lost
   2    wrong usage, unusable input, or a file that cannot be opened, read or written
-  130  interrupted
+  130  interrupted by Ctrl-C
   141  the reader of our output went away
+  143  ended by SIGTERM
 
 DEEDBOOK_DEBUG=1 in the environment shows where an error comes from."""
 
@@ -108,6 +110,10 @@ def _add_info(commands: _Commands) -> None:
         epilog="examples:\n"
         "  deedbook info events.book\n"
         "  deedbook info --json events.book | jq .recovery.verdict\n\n"
+        "With --json, every format has path, format, layout, records, bounds (of the first and\n"
+        "the last record), bytes, end, file_end, durable_end, recovery, writer; a book also\n"
+        "epoch, durable_event, meta; a WAL head, segment_bytes, segments, record_bytes_max,\n"
+        "consumers; a saved end of a log saved_from, the byte at which it was cut off.\n\n"
         "Exits with 1 if the log is corrupt. A torn tail is what a crash leaves: not damage.",
     )
     _add_path(parser)
@@ -180,13 +186,13 @@ def _add_append(commands: _Commands) -> None:
         "append",
         help="append lines of a file or of standard input",
         description="Append each line of FILE as a deed, or as a record of a WAL: its bytes "
-        "without the newline. The log is made if it is missing: a book, or what --log says.",
+        "without the newline. The log is made if it is missing: a book, or what --format says.",
         epilog="examples:\n"
         "  deedbook append events.book events.jsonl\n"
         "  producer | deedbook append events.book --acks\n"
         "  deedbook append events.book events.jsonl --resume   after a crash: the rest only\n"
         "  deedbook append notes.book notes.txt --no-validate  any lines, not just JSON\n"
-        "  deedbook append --log wal events.wal events.jsonl   a write-ahead log\n\n"
+        "  deedbook append --format wal events.wal events.jsonl   a write-ahead log\n\n"
         "With --resume, line k of the input is the k-th event of the book. Lines whose events\n"
         "are there are skipped, after the last 1,000 of them were compared byte by byte.\n"
         "Lines skipped by --skip-invalid are not counted. The records of a WAL have no numbers\n"
@@ -253,9 +259,17 @@ def _add_append(commands: _Commands) -> None:
         help="refuse longer lines (default: 268435456)",
     )
     parser.add_argument(
+        "--format",
+        choices=[info.name for info in FORMATS],
+        help=f"format of a new log (default: what is there, or {FORMATS[0].name})",
+    )
+    # Its name before; goes with the next version.
+    parser.add_argument(
         "--log",
-        choices=("book", "wal"),
-        help="format of a new log (default: what is there, or a book)",
+        dest="format",
+        choices=[info.name for info in FORMATS],
+        default=argparse.SUPPRESS,
+        help=argparse.SUPPRESS,
     )
     parser.add_argument(
         "--segment-bytes",
@@ -291,15 +305,27 @@ def _add_verify(commands: _Commands) -> None:
 def _add_repair(commands: _Commands) -> None:
     parser = commands.add_parser(
         "repair",
-        help="cut a damaged log behind its intact beginning, saving what is cut",
-        description="Cut a damaged log behind its intact beginning. What is cut is saved beside "
+        help="cut a damaged log after its intact beginning, saving what is cut",
+        description="Cut a damaged log after its intact beginning. What is cut is saved beside "
         "the log first; what is intact behind the damage goes with it, so try salvage before.",
         epilog="examples:\n"
         "  deedbook salvage events.book rescued.book   keep what is behind the damage\n"
-        "  deedbook repair events.book                 then make the log usable again\n\n"
-        "Exits with 0 when the log is usable, whatever had to be cut.",
+        "  deedbook repair events.book --dry-run       what would be cut, and what goes with it\n"
+        "  deedbook repair events.book --force         then make the log usable again\n\n"
+        "Exits with 0 when the log is usable, whatever had to be cut, and with 1 when it is not.",
     )
     _add_path(parser)
+    parser.add_argument(
+        "--dry-run", action="store_true", help="say what would be cut, and change nothing"
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="cut also if intact records go with it"
+    )
+    parser.add_argument(
+        "--accept-loss",
+        action="store_true",
+        help="go on without acknowledged records that are missing; the loss stays noted",
+    )
     _add_json(parser)
     parser.set_defaults(run=mend.run_repair)
 
@@ -314,9 +340,14 @@ def _add_salvage(commands: _Commands) -> None:
         epilog="examples:\n"
         "  deedbook salvage broken.book rescued.book\n"
         "  deedbook salvage --json broken.book rescued.book | jq .damages\n\n"
-        "Exits with 0 when everything intact was copied, whatever was left out.",
+        "Exits with 0 when everything intact was copied, whatever was left out, and with 1 when\n"
+        "there was something, but nothing intact. What was lost at the end is reported, too.",
     )
-    parser.add_argument("source", metavar="SRC", help="the damaged log")
+    parser.add_argument(
+        "source",
+        metavar="SRC",
+        help="the damaged log, or the file in which a repair saved what it cut",
+    )
     parser.add_argument("target", metavar="DST", help="the new log")
     _add_json(parser)
     _add_quiet(parser)

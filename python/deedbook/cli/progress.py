@@ -8,8 +8,8 @@ import time
 from types import TracebackType
 from typing import Final
 
+from deedbook._text import size
 from deedbook.cli.failure import printable
-from deedbook.cli.output import size
 
 REDRAW_SECONDS: Final = 0.1
 """The bar is drawn at most this often."""

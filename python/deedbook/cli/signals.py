@@ -1,4 +1,4 @@
-"""Stopping at an edge: signals that are noted instead of raised."""
+"""Stopping: signals that end a command, or are noted so that it ends at an edge."""
 
 from __future__ import annotations
 
@@ -8,6 +8,42 @@ import signal
 import threading
 from types import FrameType, TracebackType
 from typing import Any
+
+
+class Terminated(BaseException):
+    """SIGTERM came. As KeyboardInterrupt, no ``except Exception`` catches it."""
+
+
+class Termination:
+    """While entered, SIGTERM raises `Terminated` once; a second one ends the process at once.
+
+    So what is open is closed, and the exit code is the one that shells show for SIGTERM. A signal
+    that is ignored, or handled by the program around us, stays so. Outside the main thread, where
+    Python has no signal handlers, this does nothing.
+    """
+
+    def __init__(self) -> None:
+        self._entered = False
+
+    def __enter__(self) -> Termination:
+        main_thread = threading.current_thread() is threading.main_thread()
+        if main_thread and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, self._raise)
+            self._entered = True
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._entered:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    def _raise(self, number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        raise Terminated
 
 
 class Stop:
@@ -21,6 +57,8 @@ class Stop:
     def __init__(self) -> None:
         self.requested = False
         """Whether a signal came."""
+        self.number = 0
+        """Which one."""
         self._before: dict[int, Any] = {}
         self._pipe: tuple[int, int] | None = None
         self._wakeup_before = -1
@@ -70,7 +108,7 @@ class Stop:
         return fd in ready and not self.requested
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        self.requested = True
+        self.requested, self.number = True, number
         self._restore()
 
     def _restore(self) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 
 from deedbook import Wal
+from deedbook._text import count
 from deedbook.cli.failure import EXIT_OK, CliError
-from deedbook.cli.output import Output, count, table
+from deedbook.cli.output import Output, table
 from deedbook.formats import require
 
 
@@ -85,8 +86,13 @@ def _lsn(wal: Wal, where: int | str) -> int:
 
 def _open(args: argparse.Namespace, mode: str = "a") -> Wal:
     """The log, which must be there: nothing is created by dropping from it."""
-    if require(args.path) == "book":
-        raise CliError(f"{args.command}: {args.path} holds a book, this is for WALs")
+    found = require(args.path)
+    if found.format.log is not Wal or found.saved:
+        saved = "the saved end of " if found.saved else ""
+        raise CliError(
+            f"{args.command}: {args.path} holds {saved}a {found.format.title}, this is for"
+            " write-ahead logs"
+        )
     return Wal.open(args.path, "a" if mode == "a" else "r")
 
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from deedbook.spark._format import formats
+from deedbook.spark._formats import formats
 from deedbook.spark._options import OPTIONS
 
 __all__ = ["render", "tables"]

@@ -1,4 +1,4 @@
-"""What a log format gives to the data source. See `formats`."""
+"""What a log format gives to the data source."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from deedbook.spark._schema import Column
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Damaged", "LogFormat", "batches_and_damage", "formats"]
+__all__ = ["Damaged", "LogFormat", "batches_and_damage"]
 
 
 @dataclass(frozen=True)
@@ -79,11 +79,3 @@ def batches_and_damage(
         if batch is None:
             return
         yield pa.record_batch(batch)
-
-
-def formats() -> tuple[LogFormat, ...]:
-    """All formats, in the order in which detection tries them."""
-    from deedbook.spark._book import BOOK
-    from deedbook.spark._wal import WAL
-
-    return (BOOK, WAL)

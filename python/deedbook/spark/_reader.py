@@ -11,7 +11,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from deedbook import CorruptError, InvalidArgumentError
-from deedbook.spark._format import Damaged, LogFormat, formats
+from deedbook.spark._format import Damaged, LogFormat
+from deedbook.spark._formats import formats
 from deedbook.spark._options import ReadOptions, parse
 from deedbook.spark._paths import find_logs, input_paths
 from deedbook.spark._schema import CORRUPT_RECORD, bind, resolve

@@ -57,11 +57,21 @@ class WalFormat:
     def expand(self, path: Path) -> list[Path]:
         """The logs at a path: a directory of segments, a file, or a directory of directories."""
         if not path.is_dir():
-            return [path] if _is_single(path) else []
-        if detect(path) == "wal":
+            return [path] if self._is_single(path) else []
+        if detect(path) == self.name:
             return [path]
         children = sorted((child for child in path.iterdir() if child.is_dir()), key=natural_key)
-        return [child for child in children if detect(child) == "wal"]
+        return [child for child in children if detect(child) == self.name]
+
+    def _is_single(self, path: Path) -> bool:
+        """Whether a file is a log. Of other files only opening reports it."""
+        try:
+            if detect(path) != self.name:
+                return False
+            Wal.open(path).close()
+        except NotALogError:
+            return False
+        return True
 
     def plan(self, log: Path, options: ReadOptions) -> list[InputPartition]:
         """Cut the log between records; what lies behind damage is a part of its own.
@@ -97,17 +107,6 @@ class WalFormat:
             verify=options.verify,
         )
         yield from batches_and_damage(stream, _describe)
-
-
-def _is_single(path: Path) -> bool:
-    """Whether a file is a log. Of other files only opening tells: it looks for a record."""
-    try:
-        if detect(path) != "wal":
-            return False
-        Wal.open(path).close()
-    except NotALogError:
-        return False
-    return True
 
 
 def _within(split: WalSplit, options: ReadOptions) -> WalSplit | None:

@@ -1,0 +1,187 @@
+"""The log formats: what each says of itself, and which one a path holds.
+
+`FORMATS` is the registry. The command line, `deedbook.open` and Spark ask it, and nothing else.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import Any, Literal, NamedTuple, overload
+
+from deedbook._core import Book, Wal
+from deedbook._errors import InvalidArgumentError, MissingError, NotALogError
+from deedbook.formats._book import BOOK
+from deedbook.formats._info import SIDECAR, FormatInfo, Place, first_setting
+from deedbook.formats._wal import WAL
+
+__all__ = ["FORMATS", "Found", "by_name", "check", "detect", "find", "missing", "open", "require"]
+
+Format = Literal["book", "wal"]
+_Mode = Literal["r", "a", "x"]
+
+FORMATS: tuple[FormatInfo[Any], ...] = (BOOK, WAL)
+"""All formats, in the order in which detection tries them."""
+
+
+class Found(NamedTuple):
+    """The log at a path."""
+
+    format: FormatInfo[Any]
+    saved: bool = False
+    """Whether it is the end of a log, saved in a file of its own before it was cut."""
+    saved_offset: int | None = None
+    """Byte of that log at which it began, where its name says so."""
+
+
+@overload
+def open(
+    path: str | os.PathLike[str], mode: _Mode = "r", *, format: Literal["book"], **options: Any
+) -> Book: ...
+@overload
+def open(
+    path: str | os.PathLike[str], mode: _Mode = "r", *, format: Literal["wal"], **options: Any
+) -> Wal: ...
+@overload
+def open(path: str | os.PathLike[str], mode: _Mode = "r", **options: Any) -> Book | Wal: ...
+def open(
+    path: str | os.PathLike[str],
+    mode: _Mode = "r",
+    *,
+    format: Format | None = None,
+    **options: Any,
+) -> Book | Wal:
+    """Open the log at a path, whatever its format.
+
+    ``mode`` and ``options`` are those of `Book.open` or `Wal.open`. ``format`` (``"book"`` or
+    ``"wal"``) is needed only to create a log.
+
+    Raises as they do; `InvalidArgumentError` if there is nothing to append to and no format is
+    given, `NotALogError` if the log there is of another format than the one given.
+    """
+    asked = None if format is None else by_name(format)
+    found = find(path)
+    if asked is None and found is None:
+        if mode == "r":
+            require(path)
+        known = " or ".join(f'"{info.name}"' for info in FORMATS)
+        raise InvalidArgumentError(
+            f"no log at {os.fspath(path)}: to create one, say format={known}"
+        )
+    if asked is None:
+        assert found is not None
+        asked = found.format
+    elif found is not None and found.format is not asked and found.format.is_there(os.fspath(path)):
+        raise _holds(path, found.format)
+    log: Book | Wal = asked.log.open(path, mode, **options)
+    return log
+
+
+def by_name(name: str) -> FormatInfo[Any]:
+    """The format of that name. Raises `InvalidArgumentError`."""
+    for info in FORMATS:
+        if info.name == name:
+            return info
+    known = ", ".join(f'"{info.name}"' for info in FORMATS)
+    raise InvalidArgumentError(f'format "{name}", known are {known}')
+
+
+def find(path: str | os.PathLike[str]) -> Found | None:
+    """The format of the log at a path; None if there is no log.
+
+    A book is a directory with ``book.log``, or that file. A WAL is a directory with segments
+    ``%020d.wal`` or a ``head``, or any other file: whether its bytes are a log, opening it reports.
+    A log that is gone is known by what lies beside it, so that opening it says what was lost. What
+    a repair or an opening saved before it cut it is known by its name.
+
+    Raises OSError, `NotALogError` for a book's log under another name, and `InvalidArgumentError`
+    for a directory that holds both formats.
+    """
+    path = os.fspath(path)
+    try:
+        place = Place(path, sorted(os.listdir(path)))
+    except FileNotFoundError:
+        directory, name = os.path.split(os.path.abspath(path))
+        return _of_sidecar(os.path.join(directory, SIDECAR, name))
+    except NotADirectoryError:
+        place = Place(path, None)
+    shown = [(info, file) for info in FORMATS if (file := info.evidence(place)) is not None]
+    if len(shown) > 1:
+        both = " and ".join(f"a {info.title} ({file})" for info, file in shown)
+        raise InvalidArgumentError(
+            f"{path} holds both {both}: move one of them to a directory of its own"
+        )
+    if shown:
+        return Found(shown[0][0])
+    if place.names is None and (saved := _saved(path)) is not None:
+        return saved
+    for info in FORMATS:
+        if info.hint(place) is not None:
+            return Found(info)
+    return _of_sidecar(os.path.join(path, SIDECAR))
+
+
+def detect(path: str | os.PathLike[str]) -> str | None:
+    """The name of the format of the log at a path; None if there is no log. Raises as `find`."""
+    found = find(path)
+    return None if found is None else found.format.name
+
+
+def require(path: str | os.PathLike[str]) -> Found:
+    """As `find`, but `MissingError` if there is no log."""
+    found = find(path)
+    if found is None:
+        there = os.path.lexists(path)
+        reason = "no log there (looked for book.log and WAL segments)" if there else None
+        raise missing(reason or os.strerror(errno.ENOENT), path)
+    return found
+
+
+def check(path: str | os.PathLike[str], format: str) -> None:
+    """`NotALogError` if a log of another format than ``format`` lies at a path.
+
+    Every opening asks, so this looks as little as it can.
+    """
+    path = os.fspath(path)
+    asked = by_name(format)
+    for other in FORMATS:
+        if other is not asked and other.is_there(path) and not asked.is_there(path):
+            raise _holds(path, other)
+    saved = _saved(path)
+    if saved is not None and saved.format is not asked and os.path.isfile(path):
+        raise _not_a_log(path, f"{path} is what was cut off a {saved.format.title} and saved")
+
+
+def missing(reason: str, path: str | os.PathLike[str]) -> MissingError:
+    """The error for a path that leads to no log."""
+    error = MissingError(errno.ENOENT, reason, os.fspath(path))
+    error.path = os.fspath(path)
+    return error
+
+
+def _holds(path: str | os.PathLike[str], info: FormatInfo[Any]) -> NotALogError:
+    how = f"open it with {info.log.__name__}.open or deedbook.open"
+    return _not_a_log(path, f"{os.fspath(path)} holds a {info.title}; {how}")
+
+
+def _not_a_log(path: str | os.PathLike[str], message: str) -> NotALogError:
+    error = NotALogError(message)
+    error.path = os.fspath(path)
+    return error
+
+
+def _saved(path: str) -> Found | None:
+    for info in FORMATS:
+        if match := info.saved_name.fullmatch(os.path.basename(path)):
+            offset = match.groupdict().get("offset")
+            return Found(info, True, None if offset is None else int(offset))
+    return None
+
+
+def _of_sidecar(sidecar: str) -> Found | None:
+    """The format of a log of which only ``.deedbook`` is left. A book's names no format."""
+    line = first_setting(sidecar)
+    if line is None:
+        return Found(BOOK) if os.path.exists(os.path.join(sidecar, "mark")) else None
+    named = {f"format {info.name}\n".encode(): info for info in FORMATS}
+    return Found(named[line]) if line in named else None

@@ -1,0 +1,204 @@
+"""Book: numbered deeds in a directory with ``book.log``."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from deedbook._core import Book, Deed, Meta
+from deedbook._errors import NotALogError
+from deedbook._text import count, exact_size
+from deedbook.formats._info import Appender, Entry, FormatInfo, Place, Present, Skipping, View
+
+__all__ = ["BOOK"]
+
+_LOG = "book.log"
+_MAGIC = bytes.fromhex("4b4f4f42")
+
+
+class _BookInfo(FormatInfo[Book]):
+    """Urbit's Book."""
+
+    name = "book"
+    title = "book"
+    noun = "deed"
+    position = "event"
+    position_min = 1
+    log = Book
+    saved_name = re.compile(r"book\.log\.cut-(?P<offset>[0-9]+)(\.[0-9]+)?")
+    create_options = ("epoch",)
+    append_options = ("resume",)
+
+    def evidence(self, place: Place) -> str | None:
+        found = place.name == _LOG if place.names is None else _LOG in place.names
+        return _LOG if found else None
+
+    def hint(self, place: Place) -> str | None:
+        """Nothing; `NotALogError` for the log of a book under another name."""
+        path = place.path
+        # Opening anything else than a regular file could wait for a writer; the core refuses.
+        if place.names is None and stat.S_ISREG(os.lstat(path).st_mode):
+            with open(path, "rb") as file:
+                magic = file.read(len(_MAGIC))
+            if magic == _MAGIC:
+                error = NotALogError(
+                    f"{path} is the log of a book, but not named {_LOG}; a book is a directory"
+                )
+                error.path = path
+                raise error
+        return None
+
+    def is_there(self, path: str) -> bool:
+        if os.path.basename(path) == _LOG and os.path.isfile(path):
+            return True
+        return os.path.lexists(os.path.join(path, _LOG))
+
+    def view(self, log: Book) -> View:
+        return _Deeds(log)
+
+    def entry(self, record: Deed) -> Entry:
+        event = record.event
+        following = None if event is None else event + 1
+        return Entry(event, following, record.jam, {"event": event, "mug": record.mug}, "jam")
+
+    def appender(self, log: Book) -> Appender:
+        return _DeedAppender(log)
+
+    def files(self, log: Book) -> Sequence[str]:
+        return [os.path.join(log.path, _LOG)]
+
+    def size_bytes(self, log: Book) -> int:
+        return log.end
+
+    def durable_end(self, log: Book) -> int | None:
+        return log.recovery.durable_end
+
+    def facts(self, log: Book) -> dict[str, Any]:
+        meta = log.meta
+        return {
+            "epoch": log.epoch,
+            "durable_event": log.durable_last,
+            "meta": {
+                # 128 bits: a JSON number would lose the lower ones in most readers.
+                "who": None if meta.who is None else f"{meta.who:#x}",
+                "version": meta.version,
+                "life": meta.life,
+                "fake": meta.fake,
+            },
+        }
+
+    def rows(self, log: Book) -> list[tuple[str, str]]:
+        return [
+            ("layout", log.layout),
+            ("events", _events_text(log)),
+            ("size", f"{exact_size(log.end)}, file {exact_size(log.recovery.file_end)}"),
+            ("durable", _durable_text(log)),
+            ("metadata", _meta_text(log.meta)),
+        ]
+
+    def extent_text(self, bounds: tuple[int, int] | None) -> str:
+        return ", no events" if bounds is None else f", events {bounds[0]}..{bounds[1]}"
+
+    def cut_records(self, recovery: Any) -> int:
+        return int(recovery.cut_deeds)
+
+    def records(self, report: Any) -> int:
+        return int(report.deeds)
+
+    def loss_at(self, loss: Any) -> str:
+        return f"event {loss.first}"
+
+    def moved_lines(self, report: Any) -> list[str]:
+        if not report.renumbered:
+            return []
+        lines = ["  deeds after a gap have new numbers:"]
+        for run in report.runs:
+            last = run.event + run.deeds - 1
+            if run.source_event is None:
+                old = f"unknown numbers from byte {run.source_offset:,}"
+            else:
+                old = f"{run.source_event}..{run.source_event + run.deeds - 1}"
+            lines.append(f"    {old} -> {run.event}..{last}")
+        return lines
+
+
+class _Deeds:
+    """A book as ``cat`` reads it."""
+
+    def __init__(self, book: Book) -> None:
+        self._book = book
+        self.first, self.end = book.epoch + 1, book.last + 1
+        self.read = book.read
+        self.payloads = book.jams
+
+    def iter(self, start: int | None, stop: int | None, *, reverse: bool) -> Iterable[Deed]:
+        return self._book.iter(start, stop, reverse=reverse)
+
+    def skipping(self, start: int | None, stop: int | None) -> Skipping:
+        return self._book.iter(start, stop, on_corrupt="skip")
+
+    def follow(self, start: int, timeout_seconds: float | None) -> Iterable[Deed]:
+        return self._book.follow(start, timeout=timeout_seconds)
+
+
+class _DeedAppender(Appender):
+    """Lines as deeds, which have numbers: what is there can be skipped."""
+
+    def __init__(self, book: Book) -> None:
+        self._book = book
+        self._first = book.epoch + 1
+        self._last = book.last
+
+    def commit(self, lines: list[bytes]) -> None:
+        self._last = self._book.append_batch(lines, event=self._last + 1)[-1]
+
+    def durable(self) -> int | None:
+        return self._book.durable_last
+
+    def positions(self) -> dict[str, Any]:
+        return {"last_event": self._last, "durable_event": self._book.durable_last}
+
+    def where(self, appended: int) -> str:
+        return f" (events {self._last - appended + 1}..{self._last})" if appended else ""
+
+    def how_durable(self) -> str:
+        durable = self._book.durable_last
+        if durable is not None and durable == self._last:
+            return "all durable"
+        return f"durable through event {durable or self._first - 1}"
+
+    def present(self) -> Present:
+        return Present(self._first, len(self._book), self._book.jams)
+
+
+def _events_text(book: Book) -> str:
+    if book.bounds is None:
+        return f"none (epoch {book.epoch})"
+    low, high = book.bounds
+    return f"{low}..{high} ({count(len(book), 'deed')}, epoch {book.epoch})"
+
+
+def _durable_text(book: Book) -> str:
+    end = book.recovery.durable_end
+    if book.durable_last is None or end is None:
+        return "not known (no mark)"
+    return f"through event {book.durable_last} (byte {end:,})"
+
+
+def _meta_text(meta: Meta) -> str:
+    parts = []
+    if meta.who is not None:
+        parts.append(f"who {meta.who:#x}")
+    if meta.version is not None:
+        parts.append(f"version {meta.version}")
+    if meta.life is not None:
+        parts.append(f"life {meta.life}")
+    if meta.fake is not None:
+        parts.append(f"fake {'yes' if meta.fake else 'no'}")
+    return ", ".join(parts) or "none"
+
+
+BOOK = _BookInfo()

@@ -1,0 +1,190 @@
+"""WAL: records at byte positions, in a directory of segments or in one file."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from deedbook._core import Record, Wal
+from deedbook._text import count, exact_size, size
+from deedbook.formats._info import SIDECAR, Appender, Entry, FormatInfo, Place, Skipping, View
+
+__all__ = ["WAL"]
+
+_SEGMENT = re.compile(r"[0-9]{20}\.wal")
+_HEAD = "head"
+
+
+class _WalInfo(FormatInfo[Wal]):
+    """The write-ahead log of wal-db."""
+
+    name = "wal"
+    title = "write-ahead log"
+    noun = "record"
+    position = "lsn"
+    log = Wal
+    # `log.cut-N` beside segments, `NAME.cut-N` beside a single file, `SEGMENT.cut` after a gap.
+    saved_name = re.compile(
+        r"(.*\.cut-(?P<offset>[0-9]+)|[0-9]{20}\.wal\.cut(-[0-9]+)?)(\.[0-9]+)?"
+    )
+    create_options = ("segment_bytes", "single_file")
+    instead = {  # noqa: RUF012
+        "resume": "the records of a WAL have no numbers: 'deedbook info --json' says how many there"
+        " are, and --acks the byte up to which they are durable",
+    }
+
+    def evidence(self, place: Place) -> str | None:
+        return next(filter(_SEGMENT.fullmatch, place.names or ()), None)
+
+    def hint(self, place: Place) -> str | None:
+        """The head marker; or any file: whether its bytes are a log, opening it reports."""
+        if place.names is None:
+            return place.name
+        return _HEAD if _HEAD in place.names else None
+
+    def is_there(self, path: str) -> bool:
+        try:
+            with os.scandir(path) as files:
+                return any(_SEGMENT.fullmatch(file.name) for file in files)
+        except NotADirectoryError:
+            directory, name = os.path.split(os.path.abspath(path))
+            return os.path.exists(os.path.join(directory, SIDECAR, name, "mark"))
+        except OSError:
+            return False
+
+    def view(self, log: Wal) -> View:
+        return _Records(log)
+
+    def entry(self, record: Record) -> Entry:
+        lsn = record.lsn
+        return Entry(lsn, record.next_lsn, record.payload, {"lsn": lsn}, "payload")
+
+    def appender(self, log: Wal) -> Appender:
+        return _RecordAppender(log)
+
+    def files(self, log: Wal) -> Sequence[str]:
+        return log.segment_paths
+
+    def sidecar(self, log: Wal) -> str:
+        """Several single files may lie in a directory; each has a sidecar of its own."""
+        if log.segment_bytes is not None:
+            return super().sidecar(log)
+        directory, name = os.path.split(log.path)
+        return os.path.join(directory, SIDECAR, name)
+
+    def size_bytes(self, log: Wal) -> int:
+        return log.end - log.head
+
+    def durable_end(self, log: Wal) -> int | None:
+        return log.durable_end
+
+    def facts(self, log: Wal) -> dict[str, Any]:
+        return {
+            "head": log.head,
+            "segment_bytes": log.segment_bytes,
+            "segments": len(log.segment_paths),
+            "record_bytes_max": log.record_bytes_max,
+            "consumers": log.consumers(),
+        }
+
+    def rows(self, log: Wal) -> list[tuple[str, str]]:
+        layout: str = log.layout
+        if log.segment_bytes is not None:
+            segments = count(len(log.segment_paths), "segment")
+            layout += f", {segments} of {size(log.segment_bytes)}"
+        durable = log.durable_end
+        return [
+            ("layout", layout),
+            ("records", f"{len(log):,}, bytes {log.head:,} to {log.end:,}"),
+            ("size", exact_size(self.size_bytes(log))),
+            ("durable", "not known (no mark)" if durable is None else f"to byte {durable:,}"),
+            *(("consumer", f"{name} needs lsn {lsn:,}") for name, lsn in log.consumers().items()),
+        ]
+
+    def extent_text(self, bounds: tuple[int, int] | None) -> str:
+        return "" if bounds is None else f", bytes {bounds[0]:,} to {bounds[1]:,}"
+
+    def cut_records(self, recovery: Any) -> int:
+        return int(recovery.cut_records)
+
+    def records(self, report: Any) -> int:
+        return int(report.records)
+
+    def loss_at(self, loss: Any) -> str:
+        return f"lsn {loss.offset:,}"
+
+    def moved_lines(self, report: Any) -> list[str]:
+        moved = [run for run in report.runs if run.lsn != run.source_lsn]
+        lines = ["  records after a gap, or after a dropped prefix, have new LSNs:"]
+        lines += [
+            f"    {count(run.records, 'record')} from {run.source_lsn:,} -> {run.lsn:,}"
+            for run in moved
+        ]
+        return lines if moved else []
+
+
+class _Records:
+    """A WAL as ``cat`` reads it. A range may reach beyond its end, as that of a book may."""
+
+    def __init__(self, wal: Wal) -> None:
+        self._wal = wal
+        self.first, self.end = wal.head, wal.end
+        # After damage the end is not known.
+        self._is_whole = wal.recovery.verdict != "corrupt"
+
+    def read(self, at: int) -> Record:
+        return self._wal.read(at)
+
+    def iter(self, start: int | None, stop: int | None, *, reverse: bool) -> Iterable[Record]:
+        return self._wal.iter(*self._within(start, stop), reverse=reverse)
+
+    def skipping(self, start: int | None, stop: int | None) -> Skipping:
+        return self._wal.iter(*self._within(start, stop), on_corrupt="skip")  # type: ignore[return-value]
+
+    def payloads(self, start: int | None, stop: int | None) -> Iterable[bytes]:
+        return self._wal.payloads(*self._within(start, stop))
+
+    def follow(self, start: int, timeout_seconds: float | None) -> Iterable[Record]:
+        return self._wal.follow(start, timeout=timeout_seconds)
+
+    def _within(self, start: int | None, stop: int | None) -> tuple[int | None, int | None]:
+        if self._is_whole and start is not None:
+            start = min(start, self.end)
+        return start, None if stop is not None and stop > self.end else stop
+
+
+class _RecordAppender(Appender):
+    """Lines as records, which are known by the byte at which they begin."""
+
+    def __init__(self, wal: Wal) -> None:
+        self._wal = wal
+        self._first_lsn: int | None = None
+
+    def commit(self, lines: list[bytes]) -> None:
+        lsns = self._wal.append_batch(lines)
+        if self._first_lsn is None:
+            self._first_lsn = lsns[0]
+
+    def durable(self) -> int | None:
+        return self._wal.durable_end
+
+    def positions(self) -> dict[str, Any]:
+        return {
+            "first_lsn": self._first_lsn,
+            "end": self._wal.end,
+            "durable_end": self._wal.durable_end,
+        }
+
+    def where(self, appended: int) -> str:
+        if self._first_lsn is None:
+            return ""
+        return f" (bytes {self._first_lsn:,} to {self._wal.end:,})"
+
+    def how_durable(self) -> str:
+        durable = self._wal.durable_end
+        return "all durable" if durable == self._wal.end else f"durable to byte {durable or 0:,}"
+
+
+WAL = _WalInfo()

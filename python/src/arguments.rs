@@ -1,0 +1,84 @@
+//! Arguments whose errors name the parameter: paths, numbers, seconds.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use pyo3::exceptions::{PyOverflowError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::errors::invalid;
+
+/// A path as Python gives it. One with a NUL names no file, as everywhere in Python.
+pub fn path(given: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
+    let path: PathBuf = given.extract()?;
+    match path.as_os_str().as_encoded_bytes().contains(&0) {
+        true => Err(PyValueError::new_err("embedded null byte in the path")),
+        false => Ok(path),
+    }
+}
+
+/// A number of seconds, 0 or more.
+pub fn seconds(py: Python<'_>, name: &str, seconds: f64) -> PyResult<Duration> {
+    Duration::try_from_secs_f64(seconds)
+        .map_err(|_| invalid(py, format!("{name} must be 0 seconds or more, not {seconds}")))
+}
+
+/// A number in the range of its type; Python's own error does not say which argument is not.
+pub fn number<'py, T>(given: &Bound<'py, PyAny>, name: &str) -> PyResult<T>
+where
+    T: for<'a> FromPyObject<'a, 'py, Error = PyErr>,
+{
+    given.extract::<T>().map_err(|raised: PyErr| {
+        if !raised.is_instance_of::<PyOverflowError>(given.py()) {
+            return raised;
+        }
+        PyOverflowError::new_err(match given.lt(0).unwrap_or(false) {
+            true => format!("{name} must not be negative, not {}", text(given)),
+            false => format!("{name} is too large: {}", text(given)),
+        })
+    })
+}
+
+/// A number as text; Python converts up to 4,300 digits.
+fn text(number: &Bound<'_, PyAny>) -> String {
+    number.str().map_or_else(|_| "more than 4,300 digits".into(), |text| text.to_string())
+}
+
+/// One function for each name, for `from_py_with`, which takes a path.
+macro_rules! numbers {
+    ($($name:ident),* $(,)?) => {
+        /// Numbers by the names of their parameters.
+        pub mod numbers {
+            use super::{Bound, FromPyObject, PyAny, PyErr, PyResult};
+
+            $(pub fn $name<'py, T>(given: &Bound<'py, PyAny>) -> PyResult<T>
+            where
+                T: for<'a> FromPyObject<'a, 'py, Error = PyErr>,
+            {
+                super::number(given, stringify!($name))
+            })*
+        }
+    };
+}
+
+numbers!(
+    batch_bytes,
+    batch_rows,
+    deed_bytes_max,
+    end,
+    epoch,
+    event,
+    file_mode,
+    life,
+    lsn,
+    max_bytes,
+    mug,
+    offset,
+    record_bytes_max,
+    segment_bytes,
+    split_bytes,
+    start,
+    stop,
+    version,
+    who,
+);

@@ -1,0 +1,399 @@
+"""What Python expects of a handle, whatever the format: `in`, `bool`, `with`, warnings, the GIL."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import deedbook
+from deedbook import Book, ClosedError, InvalidArgumentError, IoError, NotALogError, Wal
+
+Log = type[Book] | type[Wal]
+
+posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
+
+
+@pytest.fixture(params=[Book, Wal], ids=["book", "wal"])
+def kind(request: pytest.FixtureRequest) -> Log:
+    """The class of a log."""
+    return request.param  # type: ignore[no-any-return]
+
+
+# -- in, bool, with -------------------------------------------------------------------------------
+
+
+def test_in_goes_by_number(kind: Log, path: Path) -> None:
+    """`1 in book` compared 1 with every deed, read the whole log, and said False."""
+    with kind.create(path) as log:
+        assert 0 not in log and 1 not in log
+        first, second = log.append(b"first"), log.append(b"second")
+        assert first in log and second in log
+        for none in (-1, second - 1, second + 1, 2**63, 2**64, -(2**200)):
+            assert none not in log or none == first
+        records = list(log)
+        assert all(record in log for record in records)
+    with kind.create(path.with_name("other")) as other:
+        other.append(b"another")
+        assert records[0] not in other and records[1] not in other
+
+
+@pytest.mark.parametrize("what", [b"first", "1", None, 1.0, [1]], ids=repr)
+def test_in_takes_nothing_but_numbers_and_records(kind: Log, path: Path, what: object) -> None:
+    """`b"first" in book` was False, although a deed held just that."""
+    with kind.create(path) as log:
+        log.append(b"first")
+        with pytest.raises(TypeError, match="'in' takes an"):
+            what in log  # noqa: B015
+
+
+def test_a_log_is_true_while_it_is_open(kind: Log, path: Path) -> None:
+    """An empty log was False, as an empty list is: `if book:` took it for no log at all."""
+    log = kind.create(path)
+    assert log and len(log) == 0
+    log.close()
+    assert not log
+
+
+def test_a_closed_log_cannot_be_entered(kind: Log, path: Path) -> None:
+    """`with` let a closed log in, and the first call inside failed."""
+    log = kind.create(path)
+    log.close()
+    with pytest.raises(ClosedError), log:
+        raise AssertionError("entered")
+
+
+# -- never closed ---------------------------------------------------------------------------------
+
+
+def test_a_handle_that_is_never_closed_is_warned_of(kind: Log, path: Path) -> None:
+    """Nothing said that a log was left to the garbage collector, as Python says it of files."""
+    kind.create(path).close()
+    for mode in ("r", "a"):
+        log = kind.open(path, mode)  # type: ignore[arg-type]
+        with pytest.warns(ResourceWarning, match=f"unclosed <deedbook.{kind.__name__} .*{path}"):
+            del log
+            gc.collect()
+
+
+def test_a_closed_handle_goes_quietly(kind: Log, path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with kind.create(path) as log:
+            log.append(b"x")
+        del log
+        gc.collect()
+
+
+def test_a_warning_does_not_hide_what_is_being_raised(kind: Log, path: Path) -> None:
+    def work() -> None:
+        log = kind.create(path)
+        log.append(b"x")
+        raise LookupError("what happened")
+
+    with pytest.warns(ResourceWarning), pytest.raises(LookupError, match="what happened"):
+        work()
+
+
+ENDS = """
+import os, sys, deedbook
+log = getattr(deedbook, sys.argv[1]).create(sys.argv[2])
+log.append(b"x")
+cycle = [log]; cycle.append(cycle)
+if sys.argv[3] == "fork":
+    child = os.fork()
+    if child == 0:
+        assert "of process %d," % os.getppid() in repr(log) and not log.closed, repr(log)
+        del log, cycle
+        sys.exit(7)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert ", closed" not in repr(log)
+    log.close()
+print("end")
+"""
+
+
+@posix
+@pytest.mark.parametrize("end", ["fork", "exit"])
+def test_neither_a_fork_nor_the_end_of_the_interpreter_warns(
+    kind: Log, path: Path, run_child: Any, end: str
+) -> None:
+    """In a forked child `repr` said closed, where `closed` said False: the log is the parent's."""
+    code = f"import warnings; warnings.simplefilter('error')\n{ENDS}"
+    done = run_child(code, kind.__name__, path, end)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "end\n", "")
+
+
+# -- the GIL --------------------------------------------------------------------------------------
+
+GETTERS = {
+    Book: ["bounds", "epoch", "last", "durable_last", "end"],
+    Wal: ["bounds", "head", "end", "durable_end", "segment_paths"],
+}
+# Between the two looks there is no call, so no point at which the interpreter itself would switch
+# threads: only the getter can let another one run.
+LOOK = "before = ran[0]; log.{name}; after = ran[0]; found = after > before"
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [(kind, name) for kind, names in GETTERS.items() for name in names]
+)
+def test_a_getter_lets_other_threads_run(kind: Log, path: Path, name: str) -> None:
+    """A getter waited for the log's lock and held the GIL: during a long append of one thread,
+    `book.end` in a second one stopped all the others.
+    """
+    ran = [0]
+    done = threading.Event()
+
+    def count() -> None:
+        while not done.is_set():
+            ran[0] += 1
+
+    with kind.create(path) as log:
+        log.append(b"x")
+        look = compile(LOOK.format(name=name), name, "exec")
+        names: dict[str, Any] = {"ran": ran, "log": log, "found": False}
+        other = threading.Thread(target=count)
+        other.start()
+        give_up = time.monotonic() + 30
+        while not names["found"] and time.monotonic() < give_up:
+            exec(look, names)
+        done.set()
+        other.join()
+    assert names["found"], "no other thread ran"
+
+
+@pytest.mark.filterwarnings("ignore:unclosed")
+def test_a_handle_that_goes_lets_other_threads_run(kind: Log, path: Path) -> None:
+    """The last reference syncs: a log left to the garbage collector stopped all threads."""
+    ran = [0]
+    done = threading.Event()
+
+    def count() -> None:
+        while not done.is_set():
+            ran[0] += 1
+
+    names: dict[str, Any] = {"ran": ran, "found": False}
+    look = compile("before = ran[0]; del log; after = ran[0]; found = after > before", "", "exec")
+    other = threading.Thread(target=count)
+    other.start()
+    give_up = time.monotonic() + 30
+    while not names["found"] and time.monotonic() < give_up:
+        names["log"] = kind.open(path, "a", durability="manual")
+        names["log"].append(bytes(100_000))
+        exec(look, names)
+    done.set()
+    other.join()
+    assert names["found"], "no other thread ran"
+
+
+@pytest.mark.parametrize("view", [lambda buffer: buffer, memoryview], ids=["itself", "view"])
+def test_a_buffer_that_another_thread_changes_is_taken_as_it_was(
+    kind: Log, path: Path, view: Callable[[bytearray], Any]
+) -> None:
+    """A seeded bug borrowed the bytes of a bytearray while the GIL was released, so that another
+    thread changed them between checksum and write. No test noticed.
+    """
+    # Bytes that are no length of a record: else the search after the damage would take long.
+    old, new = b"\xfe" * (8 << 20), b"\xff" * (8 << 20)
+    buffer = bytearray(old)
+    done = threading.Event()
+
+    def change() -> None:
+        while not done.is_set():
+            buffer[:] = new
+            buffer[:] = old
+
+    with kind.create(path, durability="none") as log:
+        other = threading.Thread(target=change)
+        other.start()
+        for _ in range(20):
+            log.append(view(buffer))
+        log.append_batch([view(buffer)] * 2)
+        log.append_many([view(buffer)] * 2)
+        done.set()
+        other.join()
+        payloads = [payload for *_, payload in log]
+    assert len(payloads) == 24 and all(payload in (old, new) for payload in payloads)
+    assert kind.verify(path).ok
+
+
+# -- arguments ------------------------------------------------------------------------------------
+
+NUMBERS: dict[str, Callable[[Any, Any], object]] = {
+    "start": lambda log, number: log.iter(number),
+    "stop": lambda log, number: log.iter(None, number),
+    "split_bytes": lambda log, number: log.splits(number),
+    "batch_rows": lambda log, number: log.batches(batch_rows=number),
+    "file_mode": lambda log, number: type(log).open(log.path, "a", file_mode=number),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_number_out_of_range_names_its_parameter(kind: Log, path: Path, name: str) -> None:
+    """Which of five arguments was meant, "can't convert negative int to unsigned" hid."""
+    with kind.create(path) as log:
+        with pytest.raises(OverflowError, match=f"^{name} must not be negative, not -1(\n|$)"):
+            NUMBERS[name](log, -1)
+        with pytest.raises(OverflowError, match=f"^{name} is too large: "):
+            NUMBERS[name](log, 2**64)
+        with pytest.raises(TypeError, match=name):
+            NUMBERS[name](log, "1")
+
+
+def test_a_mug_out_of_range_is_named(path: Path) -> None:
+    with Book.create(path) as book:
+        for call in (
+            lambda: book.append(b"x", -1),
+            lambda: book.append_batch([b"x"], [-1]),
+            lambda: book.append_many([b"x"], [-1]),
+        ):
+            with pytest.raises(OverflowError, match="mug must not be negative, not -1"):
+                call()
+
+
+@pytest.mark.parametrize("timeout", [-1.0, float("nan"), float("inf")])
+def test_a_wrong_timeout_is_shown_as_given(kind: Log, path: Path, timeout: float) -> None:
+    """The message was "timeout Some(-1.0) seconds"."""
+    with kind.create(path) as log:
+        with pytest.raises(InvalidArgumentError) as raised:
+            log.follow(timeout=timeout)
+        assert str(raised.value).lower() == f"timeout must be 0 seconds or more, not {timeout:g}"
+
+
+def test_a_nul_in_a_path_is_a_value_error(kind: Log) -> None:
+    """It was NotALogError, as if there were a file of that name."""
+    for call in (kind.open, kind.create, kind.verify, kind.repair):
+        with pytest.raises(ValueError, match="null byte") as raised:
+            call("a\0b")
+        assert not isinstance(raised.value, deedbook.Error)
+
+
+def test_an_error_without_a_number_of_the_system_invents_none(path: Path) -> None:
+    """A hook that raised became errno 5, an input/output error that no disk had reported."""
+
+    def refuse(index: int, file: str) -> None:
+        raise LookupError("no room in the archive")
+
+    with Wal.create(path, segment_bytes=512, archive=refuse) as wal:
+        wal.append_many([bytes(100)] * 20)
+        wal.sync()
+        with pytest.raises(IoError, match="no room in the archive") as raised:
+            wal.truncate_before(wal.end)
+        assert raised.value.errno is None
+        assert isinstance(raised.value.__cause__, LookupError)
+
+
+def test_an_interrupt_in_the_archive_hook_stays_one(path: Path) -> None:
+    """KeyboardInterrupt in the hook became IoError, so Ctrl-C did not end the program."""
+
+    def interrupted(index: int, file: str) -> None:
+        raise KeyboardInterrupt
+
+    with Wal.create(path, segment_bytes=512, archive=interrupted) as wal:
+        wal.append_many([bytes(100)] * 20)
+        wal.sync()
+        with pytest.raises(KeyboardInterrupt):
+            wal.truncate_before(wal.end)
+        assert wal.head == 0
+
+
+@posix
+def test_what_is_too_large_is_refused_before_it_is_copied(
+    kind: Log, path: Path, run_child: Any
+) -> None:
+    """A memoryview was copied twice and then found too large: twice its size in memory."""
+    code = """
+import mmap, re, resource, sys, deedbook
+kind = getattr(deedbook, sys.argv[1])
+limit = {"deed_bytes_max" if kind is deedbook.Book else "record_bytes_max": 1 << 20}
+log = kind.create(sys.argv[2], **limit)
+view = memoryview(mmap.mmap(-1, 1 << 30))
+size = int(re.search(r"VmSize:\\s+(\\d+) kB", open("/proc/self/status").read())[1]) << 10
+resource.setrlimit(resource.RLIMIT_AS, (size + (256 << 20), size + (256 << 20)))
+for call in (log.append, log.commit, lambda view: log.append_many([view]),
+             lambda view: log.append_batch([view])):
+    try:
+        call(view)
+    except deedbook.TooLargeError as error:
+        print(error.durable, "1073741824 bytes, limit 1048576" in str(error))
+log.close()
+"""
+    if not Path("/proc/self/status").exists():
+        pytest.skip("needs /proc")
+    done = run_child(code, kind.__name__, path)
+    assert done.stdout == "no True\n" * 4, done.stderr
+
+
+# -- which format ---------------------------------------------------------------------------------
+
+
+def test_opening_with_the_wrong_class_says_what_is_there(kind: Log, path: Path) -> None:
+    """`Wal.open(a_book)` said that acknowledged records were lost, and to remove `.deedbook`."""
+    with kind.create(path) as log:
+        log.append(b"x")
+    before = sorted(file.name for file in path.iterdir())
+    title, other = (
+        ("write-ahead log", Book) if kind is Wal else ("book", Wal)  # of what is there
+    )
+    said = f"{path} holds a {title}; open it with {kind.__name__}.open or deedbook.open"
+    calls: list[Callable[[], object]] = [
+        lambda: other.open(path),
+        lambda: other.open(path, "a"),
+        lambda: other.create(path),
+        lambda: other.verify(path),
+        lambda: other.repair(path),
+        lambda: other.salvage(path, path.with_name("copy")),
+    ]
+    for call in calls:
+        with pytest.raises(NotALogError) as raised:
+            call()
+        assert (str(raised.value), raised.value.path) == (said, str(path))
+    assert sorted(file.name for file in path.iterdir()) == before
+    assert not path.with_name("copy").exists()
+
+
+def test_a_single_file_is_not_a_book(path: Path) -> None:
+    with Wal.create(path, single_file=True) as wal:
+        wal.append(b"x")
+    with pytest.raises(NotALogError, match="holds a write-ahead log"):
+        Book.open(path)
+
+
+def test_open_takes_whatever_is_there(kind: Log, path: Path) -> None:
+    with kind.create(path) as log:
+        log.append(b"x")
+    with deedbook.open(path) as log:
+        assert type(log) is kind and log.mode == "r" and len(log) == 1
+    with deedbook.open(path, "a", durability="manual") as log:
+        assert type(log) is kind and log.durability == "manual"
+        log.append(b"y")
+    with deedbook.open(str(path), format="wal" if kind is Wal else "book") as log:
+        assert len(log) == 2
+    with pytest.raises(NotALogError, match=f"open it with {kind.__name__}.open"):
+        deedbook.open(path, format="book" if kind is Wal else "wal")
+    with pytest.raises(deedbook.AlreadyExistsError):
+        deedbook.open(path, "x")
+
+
+def test_open_creates_what_it_is_told_to(kind: Log, path: Path) -> None:
+    name: Any = "wal" if kind is Wal else "book"
+    with pytest.raises(deedbook.MissingError):
+        deedbook.open(path)
+    with pytest.raises(deedbook.MissingError):
+        deedbook.open(path, format=name)
+    for mode in ("a", "x"):
+        with pytest.raises(InvalidArgumentError, match="say format="):
+            deedbook.open(path, mode)  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgumentError, match='format "tape", known are "book", "wal"'):
+        deedbook.open(path, "a", format="tape")  # type: ignore[arg-type]
+    assert not path.exists()
+    with deedbook.open(path, "x", format=name) as log:
+        assert type(log) is kind
