@@ -219,7 +219,7 @@ impl Specimen {
             let shown = format!("{}: surfaced at {}: {:?}", what(), record.lsn, record.payload);
             assert!(known || inside || !cursor.is_proved(), "{shown}");
         }
-        assert_eq!(report.records, count, "{}", what());
+        assert_eq!(report.records, count, "{}: {report:?} {:?}", what(), cursor.damages());
         if report.verdict == Verdict::Clean {
             assert!(report.ok() && cursor.damages().is_empty(), "{}", what());
         }

@@ -18,16 +18,16 @@ pub struct Border {
 /// What is known of a log from elsewhere than its records.
 #[derive(Clone, Debug)]
 pub struct Evidence {
-    index: Option<Arc<Mutex<Index>>>,
+    index: Arc<Mutex<Index>>,
     known_end: Option<Border>,
     unacknowledged_from: Option<u64>,
 }
 
 impl Evidence {
     /// From the index; the end of what the mark vouches for, or the writer knows; and the byte from
-    /// which on nothing was acknowledged. An executor that has no index goes by the numbers alone.
+    /// which on nothing was acknowledged.
     pub fn new(
-        index: Option<Arc<Mutex<Index>>>,
+        index: Arc<Mutex<Index>>,
         known_end: Option<Border>,
         unacknowledged_from: Option<u64>,
     ) -> Self {
@@ -52,7 +52,7 @@ impl Evidence {
 
     /// The first border after a byte.
     pub fn border_after(&self, offset: u64) -> Option<Border> {
-        let entry = self.index.as_ref().and_then(|index| lock(index).first_from(offset + 1));
+        let entry = lock(&self.index).first_from(offset + 1);
         let border = entry.map(|e| Border { offset: e.offset, ordinal: Some(e.ordinal) });
         let end = self.known_end.filter(|end| end.offset > offset);
         match (border, end) {

@@ -171,7 +171,7 @@ impl<F: Format> Shared<F> {
             // All of it was found intact, or written by this handle.
             _ => (Border { offset: end, ordinal }, Some(end)),
         };
-        Evidence::new(Some(self.index.clone()), Some(known), unacknowledged)
+        Evidence::new(self.index.clone(), Some(known), unacknowledged)
     }
 }
 

@@ -8,6 +8,7 @@ use crate::log::evidence::{Border, Evidence};
 use crate::log::extent::Extent;
 use crate::log::format::{Format, Inspected};
 use crate::log::framing::Framing;
+use crate::log::index::index_of;
 use crate::log::open::{inspect_patiently, place_of};
 use crate::log::read::Snapshot;
 use crate::log::{Log, Shared};
@@ -101,7 +102,7 @@ impl<F: Format> Log<F> {
         check: bool,
         stop: Option<u64>,
     ) -> Result<Cursor<F>> {
-        let (place, _) = place_of::<F>(&split.path, options)?;
+        let (place, common) = place_of::<F>(&split.path, options)?;
         let found = inspect_patiently::<F>(options, &place, Depth::Begin)?;
         let Inspected { format, space, .. } = &found;
         let head = space.start;
@@ -140,7 +141,12 @@ impl<F: Format> Log<F> {
             path: place.log.clone(),
             format: format.clone(),
             framing,
-            evidence: Evidence::new(None, known, split.unacknowledged_from),
+            // What the index knows proves more within a part that is damaged twice.
+            evidence: Evidence::new(
+                index_of(&common, &place, &found),
+                known,
+                split.unacknowledged_from,
+            ),
         };
         let ordinal = split.ordinal.filter(|_| split.offset >= head);
         let range = Range { offset, end, ordinal, stop };

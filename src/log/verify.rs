@@ -98,10 +98,10 @@ fn verdict<F: Format>(
 pub fn all_damages<F: Format>(found: &Inspected<F>, seen: &[Damage]) -> Vec<Damage> {
     let findings = &found.findings;
     let mut damages = seen.to_vec();
-    let unseen = findings.damage.clone().filter(|damage| {
-        let corrupt = findings.verdict == Verdict::Corrupt;
-        damage.offset < findings.extent.start || (corrupt && damages.is_empty())
-    });
+    let unseen = findings
+        .damage
+        .clone()
+        .filter(|damage| damage.offset < findings.extent.start || damages.is_empty());
     damages.extend(unseen);
     damages.extend_from_slice(&found.mended);
     damages.sort_by_key(|damage| damage.offset);
@@ -123,7 +123,7 @@ pub fn cursor<F: Format>(common: &Common, place: &Place, found: &Inspected<F>) -
         path: place.log.clone(),
         format: found.format.clone(),
         framing: found.format.framing(),
-        evidence: Evidence::new(Some(index), known, findings.unacknowledged_from),
+        evidence: Evidence::new(index, known, findings.unacknowledged_from),
     };
     Cursor::new(source, range, OnCorrupt::Skip)
 }

@@ -567,6 +567,10 @@ impl Look<'_> {
             }
             refuse_writing(&mut found, gap);
         }
+        if found.findings.verdict == Verdict::Torn {
+            // The first damage ends the log, and so does the gap.
+            found.space.beyond = None;
+        }
         Ok(found)
     }
 

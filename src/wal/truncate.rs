@@ -50,7 +50,7 @@ impl Wal {
         shared.archive_before(lsn).map_err(|e| e.with_durable(Durable::No))?;
         shared.exclusively(|state| shared.drop_before(state, lsn))?;
         // What a consumer needed is gone by its caller's word.
-        shared.raise_consumers(lsn)
+        if heed_consumers { Ok(()) } else { shared.raise_consumers(lsn) }
     }
 
     /// Keep the record that begins at `lsn` as the last one, and drop every record after it.

@@ -184,7 +184,7 @@ impl Log<'_> {
             if between != 1 || !self.edges.contains(&end) || !self.edges.contains(&at) {
                 self.ambiguous.set(true);
             }
-            let next = (end < self.bytes.len()).then_some((end, true));
+            let next = (end < self.bytes.len()).then(|| (end, self.is_proved(at, end)));
             return Resync { next, enclosed: self.inside(at + 1, end) };
         }
         let border = self.border_from(at + 1);
