@@ -337,7 +337,7 @@ fn an_intent_beyond_all_files_is_no_reason_not_to_open() {
     let mut intent = [&b"DBCT"[..], &2u32.to_le_bytes()].concat();
     intent.extend([u64::MAX, u64::MAX - 20].map(u64::to_le_bytes).concat());
     intent.extend([&log[..4], &log[..4]].concat());
-    intent.extend([0, id.device, id.inode, id.born_ns].map(u64::to_le_bytes).concat());
+    intent.extend([0, id.device, id.inode, id.created_ns].map(u64::to_le_bytes).concat());
     intent.extend(crc32(&intent).to_le_bytes());
     let cut = dir.path().join(".deedbook/log/cut");
     std::fs::write(&cut, intent).unwrap();

@@ -154,7 +154,7 @@ impl Segmented {
         self.sync_data()
     }
 
-    /// Sync every segment from the one with byte `offset` on, whoever wrote it, and their names.
+    /// Sync every segment from the one with byte `offset` on, written by any handle, and their names.
     pub fn sync_from(&self, offset: u64) -> io::Result<()> {
         let _syncing = lock(&self.syncing);
         let mut state = lock(&self.state);
@@ -264,7 +264,7 @@ impl Segmented {
                 file => file?,
             };
             if self.access == Access::Read && file.is_unlinked()? {
-                // And may have begun that segment anew.
+                // And may have begun that segment again.
                 state.open.retain(|(open, _)| *open != index);
                 continue;
             }

@@ -156,7 +156,7 @@ impl Shared<WalFormat> {
                 _ => broken(e),
             }
         })?;
-        // From here on the new head holds.
+        // From here on the new head counts.
         segments.remove_below(head / bytes).map_err(|e| io("remove segments", e))?;
         state.extent = kept;
         state.block_start = state.block_start.max(head);
@@ -195,7 +195,7 @@ impl Shared<WalFormat> {
                 _ => broken(e),
             }
         })?;
-        // From here on the new end holds: the next opening brings this to its end.
+        // From here on the new end counts: the next opening finishes this.
         lock(&self.cut_ends).push(kept.end);
         self.cuts.fetch_add(1, Ordering::AcqRel);
         self.index().cut(kept.end);
