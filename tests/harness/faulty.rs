@@ -98,7 +98,7 @@ impl Script<'_> {
                         Ok(got) => got,
                         Err(error) => {
                             expect_typed(&error)?;
-                            // Not acknowledged by anybody who could not read it.
+                            // Acknowledged by no handle, which could not read it.
                             run.acked = acked;
                             continue;
                         }

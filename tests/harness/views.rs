@@ -11,7 +11,7 @@ pub fn check_few(log: &dyn Log, records: &[Record]) -> Result<(), String> {
     back.reverse();
     same("backwards", &back, records)?;
     if let Some(last) = records.last() {
-        alone(log, last)?;
+        one(log, last)?;
     }
     Ok(())
 }
@@ -20,7 +20,7 @@ pub fn check_few(log: &dyn Log, records: &[Record]) -> Result<(), String> {
 pub fn check_all(subject: &dyn Subject, log: &dyn Log, records: &[Record]) -> Result<(), String> {
     check_few(log, records)?;
     for record in records {
-        alone(log, record)?;
+        one(log, record)?;
     }
     let count = records.len();
     for from in [1, count / 2, count.saturating_sub(1)] {
@@ -58,7 +58,7 @@ pub fn check_all_durable(
     }
 }
 
-fn alone(log: &dyn Log, record: &Record) -> Result<(), String> {
+fn one(log: &dyn Log, record: &Record) -> Result<(), String> {
     let ordinal = record.ordinal;
     match log.read(ordinal) {
         Ok(got) if got == *record => Ok(()),
