@@ -107,7 +107,7 @@ impl Log {
     }
 }
 
-/// A log with one record whose leader is held up in front of its first sync.
+/// A log with one record whose leader is held up before its first sync.
 struct HeldUp {
     disk: Sim,
     log: Log,

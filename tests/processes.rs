@@ -30,7 +30,7 @@ fn event(number: u64) -> Event {
     }
 }
 
-/// The writer: appends, and tells each event that must survive it on stderr, 8 bytes a time.
+/// The writer: appends, and prints each event that must survive it on stderr, 8 bytes a time.
 fn write_for_ever(durability: &str, path: &Path, last_wanted: u64) {
     let durability = durability.parse().unwrap();
     let book = Options { durability, ..Options::default() }.open(path, Mode::Append).unwrap();

@@ -131,7 +131,7 @@ fn few_segments_are_open_at_a_time() {
     wal.truncate_from(Lsn(64 * 3000)).unwrap();
     drop(wal);
     assert!(verify("/log", &options, |_, _| Ok(())).unwrap().ok());
-    // Sixteen segments, the mark, the index, the lock, and one that is looked at.
+    // Sixteen segments, the mark, the index, the lock, and one that is read.
     let most = most.load(Ordering::Relaxed);
     assert!(most <= 24, "{most} files were open at a time");
     assert_eq!(open.load(Ordering::Relaxed), 0);

@@ -136,7 +136,7 @@ impl File for DiskFile {
         match unsafe { libc::lseek(self.file.as_raw_fd(), at, libc::SEEK_DATA) } {
             found if found >= 0 => Ok(found as u64),
             _ if io::Error::last_os_error().raw_os_error() == Some(libc::ENXIO) => Ok(u64::MAX),
-            // Not every file system tells.
+            // Not every file system reports it.
             _ => Ok(offset),
         }
     }

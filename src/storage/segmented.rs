@@ -116,7 +116,7 @@ impl Segmented {
         state.first..state.next
     }
 
-    /// Take over what a later look at the directory found. Only a reader's may change under it.
+    /// Take over what a later listing of the directory found. Only a reader's may change under it.
     pub fn adopt(&self, found: &Self) {
         let (mut state, found) = (lock(&self.state), lock(&found.state));
         (state.first, state.next) = (found.first, found.next);

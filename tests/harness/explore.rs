@@ -12,7 +12,7 @@ use super::{Expect, How, Log, Record, Seen, Subject, files, hash, judge, mix, vi
 /// Hashes of states remembered; beyond that some are checked and counted as distinct again.
 const SEEN_MAX: usize = 1 << 23;
 
-/// How much to look at.
+/// How much to check.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     pub seed: u64,
@@ -140,7 +140,7 @@ impl<'a> Explorer<'a> {
                 .wrapping_add(record.bytes.len() as u64)
             })
         });
-        // The death of the process alone.
+        // Only the death of the process.
         let killed = moment.disk.kill();
         if self.seen.insert(mix(killed.fingerprint() ^ context ^ 1)) {
             self.counts.distinct += 1;
@@ -308,7 +308,7 @@ impl<'a> Explorer<'a> {
         Ok((more, after))
     }
 
-    /// A log that lost its last record to another program is not taken for whole.
+    /// A log that lost its last record to another program is not taken for complete.
     fn loss_is_reported(
         &self,
         image: &Sim,

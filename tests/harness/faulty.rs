@@ -181,7 +181,7 @@ pub fn expect_typed(error: &Error) -> Result<(), String> {
 #[derive(Clone, Debug)]
 pub struct Honest {
     pub name: &'static str,
-    /// Of several that no code tells apart, one after the other strikes.
+    /// Of several that no code distinguishes, one after the other strikes.
     what: &'static [What],
     /// How often in turn it strikes.
     pub times: &'static [u64],

@@ -351,7 +351,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Bytes that tell records apart.
+/// Bytes that distinguish records.
 pub fn payload(number: u64, len: u64) -> Vec<u8> {
     (0..len).map(|at| mix(number << 32 | at) as u8 | 1).collect()
 }
