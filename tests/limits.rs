@@ -209,7 +209,7 @@ fn a_damaged_header_is_refused_for_writing_and_salvaged() {
     }
 }
 
-/// RULINGS.md: Linux cuts a write at 0x7ffff000 bytes. Takes 2.2 GB of disk and 5 GB of memory.
+/// Linux cuts a write at 0x7ffff000 bytes. Takes 2.2 GB of disk and 5 GB of memory.
 #[test]
 fn an_event_over_two_gibibytes() {
     if std::env::var_os("DEEDBOOK_SLOW").is_none() {

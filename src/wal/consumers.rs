@@ -5,7 +5,7 @@
 //! crc 1a2b3c4d      CRC-32 of the lines above
 //! ```
 //!
-//! Known nowhere else. So a damaged file is an error for what would drop records, and never "no
+//! Known nowhere else. So a damaged file is an error for calls that drop records, and never "no
 //! consumers".
 
 use std::collections::BTreeMap;

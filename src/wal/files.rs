@@ -149,7 +149,7 @@ pub struct Segments {
     pub fits: bool,
 }
 
-/// Look at the size of every segment from the head on. Every one but the last must be exactly of
+/// Check the size of every segment from the head on. Every one but the last must be exactly of
 /// the segment size; what follows one that is not is named, and not taken for a part of the log.
 pub fn check_segments(
     place: &Place,
@@ -176,7 +176,7 @@ pub fn check_segments(
                 });
                 found.only_readable = true;
             }
-            // Gone is what it should be.
+            // It should be gone.
             _ => {}
         }
     }

@@ -1,4 +1,4 @@
-//! A truncation of the end that was begun: `.deedbook/cut`. The next opening ends it.
+//! A truncation of the end that was begun: `.deedbook/cut`. The next opening finishes it.
 //!
 //! Several files cannot be cut at once. The intent is durable before the first of them is touched
 //! and removed after the last, so a crash in between leaves the new state, not something between.
@@ -49,7 +49,7 @@ pub struct Intent {
 pub enum Left {
     /// Nothing.
     Absent,
-    /// What is no intent.
+    /// Something that is no intent.
     Foreign,
     /// An intent, perhaps another log's.
     Intent(Intent),

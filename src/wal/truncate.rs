@@ -49,7 +49,7 @@ impl Wal {
         }
         shared.archive_before(lsn).map_err(|e| e.with_durable(Durable::No))?;
         shared.exclusively(|state| shared.drop_before(state, lsn))?;
-        // What a consumer needed is gone by its caller's word.
+        // The caller dropped it although consumers needed it.
         shared.raise_consumers(lsn)
     }
 
@@ -253,7 +253,7 @@ impl Shared<WalFormat> {
         if kept.records == 0 {
             return Ok(Extent::empty(extent.first, extent.start));
         }
-        // The record before is found by walking from a border in front of it.
+        // The record before is found by walking from a border before it.
         let near = self.index().last_where(|entry| entry.offset < lsn.0);
         let from = match near.filter(|(_, entry)| entry.offset >= extent.start) {
             Some((_, entry)) => entry.offset,
