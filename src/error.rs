@@ -21,7 +21,7 @@ pub enum ErrorKind {
     NotALog,
     /// A known layout that this version cannot read or write.
     Unsupported,
-    /// Damage with intact records behind it.
+    /// Damage with intact records after it.
     Corrupt,
     /// Records that were acknowledged as durable are missing or damaged.
     LostRecords,
@@ -156,7 +156,7 @@ impl Error {
         self
     }
 
-    /// Name the next intact record behind the damage.
+    /// Name the next intact record after the damage.
     #[must_use]
     pub fn with_next_intact(mut self, next_intact: Option<u64>) -> Self {
         self.0.next_intact = next_intact;

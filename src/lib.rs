@@ -5,6 +5,8 @@
 //! | Book | Urbit's event log: numbered deeds with a checksum each | [`book::Book`] |
 //! | WAL | a write-ahead log: records at byte positions, in one file or in segments | [`wal::Wal`] |
 //!
+//! Both are a [`Log`]: one engine opens, appends, reads and checks them, with one answer on damage.
+//!
 //! ```
 //! use deedbook::book::Book;
 //!
@@ -54,11 +56,17 @@ struct Readme;
 
 pub use durability::Durability;
 pub use error::{Durable, Error, ErrorKind, Result};
+// What `book` and `wal` give under their own names: without these, their common methods have no page.
+pub use log::Log;
 #[cfg(feature = "arrow")]
-pub use log::arrow::Columns;
+pub use log::arrow::{Batches, Columns};
+pub use log::batch::Batch;
+pub use log::cursor::{Cursor, Iter};
+pub use log::follow::Follow;
 pub use log::report::{
     RecoveryReport, Repair, RepairReport, SalvageReport, SalvageRun, VerifyReport,
 };
+pub use log::reverse::Reverse;
 pub use log::split::Split;
 pub use log::stats::Stats;
 pub use mode::{Mode, Recovery};

@@ -1,5 +1,4 @@
-//! What every format does when it settles the end of a log: save what is cut, write a tail again,
-//! make names durable.
+//! What settling the end of a log needs: save what is cut, write a tail again, make names durable.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,7 +21,7 @@ pub fn make_dir(storage: &dyn Storage, dir: &Path) -> Result<()> {
 }
 
 /// Make the names of log, sidecar and directory durable: a writer that died between a creation and
-/// the sync of its directory leaves names that only the cache has, and nobody else would sync them.
+/// the sync of its directory leaves names that only the cache has, which nothing else would sync.
 pub fn sync_names(storage: &dyn Storage, sidecar: &Path, dir: &Path) -> Result<()> {
     let above = above(dir);
     for dir in [sidecar, dir, above] {

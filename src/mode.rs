@@ -25,7 +25,7 @@ pub enum Recovery {
     /// syncs the mark, too. Of what a handle with another setting wrote, nothing is cut, because
     /// its mark may be older than what it acknowledged.
     Acknowledged,
-    /// Cut behind the last valid record whatever lies there, after saving what is cut.
+    /// Cut after the last valid record whatever lies there, after saving what is cut.
     Spec,
 }
 
@@ -45,12 +45,12 @@ impl FromStr for Recovery {
     }
 }
 
-/// How much of a log is looked at when it is opened.
+/// How much of a log is read when it is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
-    /// Only where it begins and what its mark says, for who knows what to read.
+    /// Only where it begins and what its mark says, for callers that know what to read.
     Begin,
-    /// As little as tells where it ends.
+    /// As little as shows where it ends.
     Quick,
     /// The checksum of every record.
     Full,

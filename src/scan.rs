@@ -1,4 +1,4 @@
-//! One driver for every scan and recovery: a format's pure `parse` tells what stands at an offset,
+//! One driver for every scan and recovery: a format's pure `parse` says what stands at an offset,
 //! the driver reads blocks, walks, and concludes how the log ends.
 //!
 //! Parsing never truncates, logs or opens; what to do about a damaged tail is the caller's choice.
@@ -290,7 +290,7 @@ impl<P: Framing> Scanner<P> {
     }
 }
 
-/// Read the trailer of a record of `len` bytes at `offset` and hold it against its head.
+/// Read the trailer of a record of `len` bytes at `offset` and compare it with its head.
 fn trailer_fits<P: Framing>(
     file: &dyn File,
     parse: &P,

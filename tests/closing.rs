@@ -1,4 +1,4 @@
-//! Closing and failing writes beside a sync that is under way: who is told of success can rely on it.
+//! Closing and failing writes beside a sync that is under way: a reported success is one.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 #![allow(clippy::print_stdout)]
 
@@ -107,7 +107,7 @@ impl Log {
     }
 }
 
-/// A log with one record whose leader is held up in front of its first sync.
+/// A log with one record whose leader is held up before its first sync.
 struct HeldUp {
     disk: Sim,
     log: Log,
@@ -156,10 +156,10 @@ fn closing_waits_for_the_sync_under_way() {
     }
 }
 
-/// Found by a review: the system tells a failed fsync once. It told the append that was rolled back,
-/// and the leader beside it was told of success.
+/// Found by a review: the kernel reports a failed fsync once. It did so to the append that was rolled
+/// back, and the leader beside it returned success.
 #[test]
-fn a_leader_is_told_of_the_failure_that_somebody_else_was_told_of() {
+fn a_leader_fails_when_the_failed_fsync_was_reported_to_another_thread() {
     for kind in KINDS {
         let HeldUp { disk, log, leader, go_on } = held_up(kind);
         for call in [Call::Write, Call::Sync] {
@@ -172,8 +172,8 @@ fn a_leader_is_told_of_the_failure_that_somebody_else_was_told_of() {
         // Time for it to be rolled back, unless that waits for the leader.
         std::thread::sleep(Duration::from_millis(50));
         drop(go_on);
-        let told = leader.join().unwrap().map_err(|error| error.kind());
-        assert!(matches!(told, Err(ErrorKind::Poisoned | ErrorKind::Io)), "{kind:?}: {told:?}");
+        let led = leader.join().unwrap().map_err(|error| error.kind());
+        assert!(matches!(led, Err(ErrorKind::Poisoned | ErrorKind::Io)), "{kind:?}: {led:?}");
         assert_eq!(appending.join().unwrap().durable(), Some(Durable::Unknown), "{kind:?}");
         // Nor does the mark say that it is durable.
         kind.left(&disk);
@@ -196,7 +196,7 @@ fn closing_that_failed_fails_again() {
     }
 }
 
-/// Found by a review: a sync that began earlier stored its older mark behind that of closing, and
+/// Found by a review: a sync that began earlier stored its older mark after that of closing, and
 /// where recovery cuts back to the mark, acknowledged records went.
 #[test]
 fn the_mark_of_closing_is_the_last_one() {

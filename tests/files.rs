@@ -115,7 +115,7 @@ fn a_second_writer_of_a_hard_link_is_refused() {
     book.append(1, b"x").unwrap();
     book.close().unwrap();
     Book::append_to(&path).unwrap().append(2, b"next").unwrap();
-    // Its directory has a mark of its own, of the empty log: what lies behind is kept.
+    // Its directory has a mark of its own, of the empty log: what lies after its end is kept.
     assert_eq!(Book::append_to(&hard).unwrap().len().unwrap(), 2);
 }
 
@@ -159,7 +159,7 @@ fn a_full_disk_is_an_error_and_not_the_end() {
         };
         assert_eq!((error.kind(), error.durable()), (ErrorKind::Io, Some(deedbook::Durable::No)));
         fs::remove_file(&ballast).unwrap();
-        assert_eq!(book.append(1, b"behind").unwrap(), last + count + 1, "{size}");
+        assert_eq!(book.append(1, b"beyond").unwrap(), last + count + 1, "{size}");
         book.close().unwrap();
         assert!(verify(&path, &options, |_, _| Ok(())).unwrap().ok());
         assert_eq!(Book::open(&path).unwrap().last().unwrap(), last + count + 1);

@@ -1,4 +1,4 @@
-//! Following a log that somebody writes.
+//! Following a log that another process writes.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
@@ -16,7 +16,7 @@ fn next_event(follow: &mut deedbook::book::Follow, wait: u64) -> deedbook::Resul
 }
 
 #[test]
-fn a_follower_waits_no_longer_than_told_and_goes_on_with_new_deeds() {
+fn a_follower_waits_no_longer_than_asked_and_gives_new_deeds() {
     let dir = tempfile::tempdir().unwrap();
     let options = Options { durability: Durability::Manual, ..Options::default() };
     let writer = options.open(dir.path(), Mode::Create).unwrap();
@@ -59,14 +59,14 @@ fn a_follower_tells_not_yet_from_corrupt() {
     let third = deed(3, &[7; 100]);
     let reader = Book::open(dir.path()).unwrap();
     let mut follow = reader.follow(Some(3)).unwrap();
-    // Half a deed, and space reserved behind it: its writer may be at it.
+    // Half a deed, and space reserved after it: its writer may be at it.
     for torn in
         [[&whole[..], &third[..60]].concat(), [&whole[..], &third[..60], &[0; 400]].concat()]
     {
         fs::write(&path, torn).unwrap();
         assert_eq!(next_event(&mut follow, 1500).unwrap(), None);
     }
-    // An intact deed behind a damaged one is proof.
+    // An intact deed after a damaged one is proof.
     let mut damaged = third.clone();
     damaged[50] ^= 1;
     fs::write(&path, [&whole[..], &damaged, &deed(4, b"intact")].concat()).unwrap();

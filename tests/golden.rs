@@ -159,7 +159,7 @@ fn the_log_damaged_in_the_middle_is_corrupt_and_read_past_the_damage() {
 }
 
 /// `verify` found the damage in this log, and `repair` then said that there was nothing to do:
-/// it looked only where opening looks, at lengths and the last deed's checksum.
+/// it read only what opening reads, at lengths and the last deed's checksum.
 #[test]
 fn repair_cuts_what_verify_complains_about() {
     for name in ["uip-packed-midcorrupt", "uip-packed-torn"] {

@@ -41,7 +41,7 @@ fn a_file_shorter_than_the_header_is_refused_but_an_empty_one_is_a_new_log() {
         if len > 0 {
             refused(options.open(BOOK, Mode::Append), ErrorKind::Corrupt);
             assert_eq!(bytes_of(&storage), header(1)[..len]);
-            assert!(!storage.is_dir(Path::new("/book/.deedbook")), "left something behind");
+            assert!(!storage.is_dir(Path::new("/book/.deedbook")), "left something");
         } else {
             assert_eq!(options.open(BOOK, Mode::Append).unwrap().append(0, b"").unwrap(), 1);
         }
@@ -83,7 +83,7 @@ fn a_first_number_without_deeds_is_an_empty_log_and_set_again_by_the_first_save(
 }
 
 #[test]
-fn deeds_behind_a_header_without_a_first_number_are_refused_for_writing() {
+fn deeds_after_a_header_without_a_first_number_are_refused_for_writing() {
     let mut bytes = log(1, &[(1, b"x".to_vec()), (2, b"y".to_vec())]);
     bytes[8] = 0;
     let (storage, options) = with_log(&bytes);
@@ -102,7 +102,7 @@ fn the_shortest_deed_has_an_empty_jam_and_a_length_below_four_is_no_deed() {
         let bad = deed_saying(len, len, &[]);
         let (_, options) = with_log(&[&good[..], &bad].concat());
         assert_eq!(options.open(BOOK, Mode::Append).unwrap().last().unwrap(), 2, "{len}");
-        let (_, options) = with_log(&[&good[..], &bad, &deed(3, b"behind")].concat());
+        let (_, options) = with_log(&[&good[..], &bad, &deed(3, b"beyond")].concat());
         refused(options.open(BOOK, Mode::Append), ErrorKind::Corrupt);
     }
 }
@@ -151,7 +151,7 @@ fn event_numbers_end_before_they_overflow() {
     assert_eq!(book.splits(1, 0, None).unwrap().len(), 1);
 }
 
-/// A header whose first number, with the deeds behind it, passes 2^64 made additions overflow.
+/// A header whose first number, with the deeds after it, passes 2^64 made additions overflow.
 #[test]
 fn a_header_whose_numbers_overflow_is_refused() {
     for (first, ok) in [(u64::MAX, false), (u64::MAX - 1, false), (u64::MAX - 2, true)] {
@@ -209,7 +209,7 @@ fn a_damaged_header_is_refused_for_writing_and_salvaged() {
     }
 }
 
-/// RULINGS.md: Linux cuts a write at 0x7ffff000 bytes. Takes 2.2 GB of disk and 5 GB of memory.
+/// Linux cuts a write at 0x7ffff000 bytes. Takes 2.2 GB of disk and 5 GB of memory.
 #[test]
 fn an_event_over_two_gibibytes() {
     if std::env::var_os("DEEDBOOK_SLOW").is_none() {
@@ -224,7 +224,7 @@ fn an_event_over_two_gibibytes() {
         (jam[0], jam[0x7fff_f000], jam[len - 1]) = (1, 2, 3);
         let book = options.open(dir.path(), Mode::Create).unwrap();
         assert_eq!(book.append(1, &jam).unwrap(), 1);
-        assert_eq!(book.append(2, b"behind").unwrap(), 2);
+        assert_eq!(book.append(2, b"beyond").unwrap(), 2);
         book.close().unwrap();
     }
     assert_eq!(
@@ -241,6 +241,6 @@ fn an_event_over_two_gibibytes() {
         assert_eq!((deed.jam[0], deed.jam[0x7fff_f000], deed.jam[len - 1]), (1, 2, 3));
         assert!(deed.jam[1..0x7fff_f000].iter().all(|&byte| byte == 0x5a));
     }
-    assert_eq!(deeds.next().unwrap().unwrap().jam, b"behind");
+    assert_eq!(deeds.next().unwrap().unwrap().jam, b"beyond");
     assert!(check(dir.path(), &options).ok());
 }

@@ -42,14 +42,14 @@ fn a_batch_that_leaves_a_gap_or_repeats_a_number_is_refused() {
 #[test]
 fn the_first_number_follows_the_epoch_however_it_is_given() {
     let (_, options) = memory();
-    let told = in_epoch(&options, 100).open("/told", Mode::Append).unwrap();
-    assert_eq!((told.epoch().unwrap(), told.last().unwrap()), (100, 100));
-    assert_eq!(told.append(1, b"x").unwrap(), 101);
+    let named = in_epoch(&options, 100).open("/named", Mode::Append).unwrap();
+    assert_eq!((named.epoch().unwrap(), named.last().unwrap()), (100, 100));
+    assert_eq!(named.append(1, b"x").unwrap(), 101);
     let named = options.open("/0i60", Mode::Append).unwrap();
     assert_eq!(named.append(1, b"x").unwrap(), 61);
     let by_batch = options.open("/batch", Mode::Append).unwrap();
     assert_eq!(by_batch.append_batch(&batch(&[b"x"]), None, Some(7)).unwrap(), 8);
-    for (path, epoch) in [("/told", 100), ("/0i60", 60), ("/batch", 7)] {
+    for (path, epoch) in [("/named", 100), ("/0i60", 60), ("/batch", 7)] {
         assert_eq!(
             options.open(path, Mode::Read).unwrap().bounds().unwrap(),
             Some(epoch + 1..=epoch + 1)
@@ -93,7 +93,7 @@ fn an_epoch_other_than_the_directory_says_is_refused_before_anything_is_written(
     assert_eq!(options.open("/0i5", Mode::Append).unwrap().last().unwrap(), 6);
 }
 
-/// The same with an empty log whose directory was renamed: its mark told the old epoch.
+/// The same with an empty log whose directory was renamed: its mark said the old epoch.
 #[test]
 fn an_empty_log_in_a_renamed_directory_has_the_epoch_of_its_name() {
     let dir = tempfile::tempdir().unwrap();

@@ -30,7 +30,7 @@ fn event(number: u64) -> Event {
     }
 }
 
-/// The writer: appends, and tells each event that must survive it on stderr, 8 bytes a time.
+/// The writer: appends, and prints each event that must survive it on stderr, 8 bytes a time.
 fn write_for_ever(durability: &str, path: &Path, last_wanted: u64) {
     let durability = durability.parse().unwrap();
     let book = Options { durability, ..Options::default() }.open(path, Mode::Append).unwrap();
@@ -175,7 +175,7 @@ fn report(path: &Path) {
     };
     for _ in 0..12 {
         let number = book.last().unwrap() + 1;
-        // Long ones, which go by pwrite, behind a few short ones.
+        // Long ones, which go by pwrite, after a few short ones.
         let (mug, jam) =
             if number % 4 == 0 { event_of(number, 300) } else { event_of(number, 250_000) };
         match book.append(mug, &jam) {
@@ -199,7 +199,7 @@ fn highest(lines: &[String], word: &str) -> u64 {
     numbers.max().unwrap_or(0)
 }
 
-/// What is there behind a run: all that was synced, in order, and byte-equal.
+/// What is there after a run: all that was synced, in order, and byte-equal.
 fn judge_report(path: &Path, lines: &[String], what: &str) {
     if !path.join("book.log").exists() {
         assert_eq!(highest(lines, "appended "), 0, "{what}");

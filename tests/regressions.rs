@@ -28,11 +28,11 @@ fn bare(bytes: &[u8]) -> (Memory, Options) {
     (storage, options)
 }
 
-/// The search for intact deeds behind damage ended at the last byte that is not zero. A deed ends
+/// The search for intact deeds after damage ended at the last byte that is not zero. A deed ends
 /// in the zeros of its length, so the last deed was never found: the damage before it passed for a
 /// torn tail, and opening for write cut both off.
 #[test]
-fn an_intact_last_deed_behind_damage_is_not_cut_off() {
+fn an_intact_last_deed_after_damage_is_not_cut_off() {
     let all = events(3, 50);
     let at = borders(&all)[1] as usize;
     let mut bytes = log(1, &all);
@@ -80,7 +80,7 @@ fn verify_calls_a_damaged_first_number_corrupt() {
     assert_eq!(read_past_damage(&book).last().unwrap().event, Some(4));
 }
 
-/// `repair` saved the tail before it took the lock: beside a living writer it left a file behind
+/// `repair` saved the tail before it took the lock: beside a living writer it left a file
 /// and then failed.
 #[test]
 fn repair_beside_a_writer_changes_nothing() {
@@ -120,10 +120,10 @@ fn a_dropped_book_is_unlocked_at_once() {
     assert_eq!(Book::open(dir.path()).unwrap().last().unwrap(), 150);
 }
 
-/// A range that begins behind damage could not be read with damage passed over: finding its begin
+/// A range that begins after damage could not be read with damage passed over: finding its begin
 /// walked over the damage and gave up.
 #[test]
-fn a_range_behind_damage_is_read_when_damage_is_passed_over() {
+fn a_range_after_damage_is_read_when_damage_is_passed_over() {
     let (storage, options) = memory();
     let all = events(20, 50);
     make(Path::new(BOOK), &options, &all);
@@ -177,7 +177,7 @@ fn a_lost_deed_beyond_all_numbers_is_no_panic() {
     let written = events(6, 30);
     make(Path::new(BOOK), &options, &written);
     let mark_path = Path::new("/book/.deedbook/mark");
-    // One deed acknowledged, it says, that ends far behind the six there are.
+    // One deed acknowledged, it says, that ends far after the six there are.
     let mark = read_file(&storage, mark_path);
     let fields = [(16, u64::MAX - 2), (24, 1), (32, 1 << 20), (40, 16)];
     write_file(&storage, mark_path, &forge(&mark, &fields));
@@ -186,7 +186,7 @@ fn a_lost_deed_beyond_all_numbers_is_no_panic() {
     assert_eq!(log(1, &written), read_file(&storage, Path::new("/book/book.log")));
 }
 
-/// The layouts share one magic, and `slots` was told by a checksummed slot at byte 0 or 4096 alone.
+/// The layouts share one magic, and a checksummed slot at byte 0 or 4096 passed for `slots`.
 /// So a payload with such a slot in the right place made its own log unreadable.
 #[test]
 fn a_payload_that_holds_a_header_slot_does_not_change_the_layout() {
@@ -196,7 +196,7 @@ fn a_payload_that_holds_a_header_slot_does_not_change_the_layout() {
     let mut jam = vec![7; 9000];
     let at = 4096 - 16 - 12;
     jam[at..at + slot.len()].copy_from_slice(&slot);
-    let written = vec![(1, jam), (2, b"behind".to_vec())];
+    let written = vec![(1, jam), (2, b"beyond".to_vec())];
     let bytes = log(1, &written);
     assert_eq!(bytes[4096..4096 + 48], slot);
     let (_, options) = bare(&bytes);
@@ -206,7 +206,7 @@ fn a_payload_that_holds_a_header_slot_does_not_change_the_layout() {
 
 /// Found by a long run of the damage matrix: one bit of a length flipped, so that it equalled the
 /// length of the next deed, which lies just where the trailer would be. The two agreed, the damaged
-/// deed was taken for 8 bytes longer, and the intact deed behind it was left out.
+/// deed was taken for 8 bytes longer, and the intact deed after it was left out.
 #[test]
 fn a_damaged_length_that_meets_the_next_length_hides_no_deed() {
     let written = vec![(1, vec![1; 30]), (2, vec![2; 30]), (3, vec![3; 38]), (4, vec![4; 5])];
@@ -223,9 +223,9 @@ fn a_damaged_length_that_meets_the_next_length_hides_no_deed() {
 }
 
 /// A log whose first `marked` deeds are acknowledged, every choice of the other `unit`s of bytes
-/// lost, and zeros or other bytes in their place: all who look must see the same deeds, and only
+/// lost, and zeros or other bytes in their place: every way of reading gives the same deeds, and only
 /// those of the log. `lost` are chosen by chance if they are too many. Returns the states in which
-/// intact deeds lie behind the first damage.
+/// intact deeds lie after the first damage.
 fn tear(all: &[Event], marked: usize, unit: usize, stale: &[u8]) -> u64 {
     let (storage, options) = memory();
     let book = options.open(BOOK, Mode::Create).unwrap();
@@ -241,7 +241,7 @@ fn tear(all: &[Event], marked: usize, unit: usize, stale: &[u8]) -> u64 {
     let whole = files[Path::new(LOG)].clone();
     assert_eq!(whole[..end], log(1, all));
     let units: Vec<_> = (from / unit..end.div_ceil(unit)).collect();
-    let (every, mut random, mut behind) = (units.len() <= 9, Random(7), 0);
+    let (every, mut random, mut beyond) = (units.len() <= 9, Random(7), 0);
     for state in 0..if every { 1 << units.len() } else { 300 } {
         let mut bytes = whole.clone();
         for (i, &number) in units.iter().enumerate() {
@@ -254,7 +254,7 @@ fn tear(all: &[Event], marked: usize, unit: usize, stale: &[u8]) -> u64 {
         }
         let intact = |i: &usize| bytes[at[*i]..at[*i + 1]] == whole[at[*i]..at[*i + 1]];
         let kept = (0..all.len()).take_while(intact).count();
-        behind += u64::from((kept..all.len()).any(|i| intact(&i)));
+        beyond += u64::from((kept..all.len()).any(|i| intact(&i)));
         let what = format!("{marked} of {} acknowledged, state {state}", all.len());
         files.insert(LOG.into(), bytes);
         let (_, options) = restore(&files);
@@ -272,13 +272,13 @@ fn tear(all: &[Event], marked: usize, unit: usize, stale: &[u8]) -> u64 {
         let writer = options.open(BOOK, Mode::Append).unwrap();
         assert_eq!(contents(&read_all(&writer).0), all[..kept], "{what}: kept");
     }
-    behind
+    beyond
 }
 
-/// Found by a power cut on xfs, which lost one page in the middle of what nobody had acknowledged:
+/// Found by a power cut on xfs, which lost one page in the middle of what was never acknowledged:
 /// reading gave 407 deeds and opening for write kept 407, but `verify` counted 412, and `salvage`
-/// copied them: both went on behind the first damage of a torn tail wherever a length or a trailer
-/// told them where. There these prove nothing, and so deeds of a payload surfaced, too.
+/// copied them: both went on after the first damage of a torn tail wherever a length or a trailer
+/// said where. There these prove nothing, and so deeds of a payload surfaced, too.
 #[test]
 fn a_torn_tail_ends_at_its_first_damage_for_all_who_look() {
     let stale = log(1, &events(40, 200));
@@ -291,7 +291,7 @@ fn a_torn_tail_ends_at_its_first_damage_for_all_who_look() {
     }
     // Blocks of the index that end in the tail.
     assert!(tear(&(1..30).map(|i| (i, vec![i as u8; 9000])).collect::<Vec<_>>(), 4, 4096, &[]) > 0);
-    // A payload that holds a trailer that reaches back to its deed's begin, and a deed behind it.
+    // A payload that holds a trailer that reaches back to its deed's begin, and a deed after it.
     for before in [8, 40, 700, 1500] {
         let inner = deed(0xbad, b"inner");
         let trailer = (before as u64).to_le_bytes();
@@ -301,7 +301,7 @@ fn a_torn_tail_ends_at_its_first_damage_for_all_who_look() {
 }
 
 /// Found by the crash enumerator when it was made to check what `salvage` copies: zeros passed for
-/// the trailer of a deed of no length, which spans 20 bytes. So behind a sector of zeros that began
+/// the trailer of a deed of no length, which spans 20 bytes. So after a sector of zeros that began
 /// 20 bytes before the next one, a deed in a payload was taken for one of the log.
 #[test]
 fn zeros_are_no_trailer_of_a_damaged_deed() {
@@ -317,7 +317,7 @@ fn zeros_are_no_trailer_of_a_damaged_deed() {
     assert_eq!(given, [all[0].clone(), all[2].clone()]);
 }
 
-/// Found by power cuts on two loop devices at a time: a system that starts anew may give a device
+/// Found by power cuts on two loop devices at a time: a system that starts again may give a device
 /// another number, and the mark of a log that was never synced, which has no deed to know it by,
 /// passed for another log's. So the tail that the power cut had torn was refused as damage.
 #[test]

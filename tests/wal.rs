@@ -134,7 +134,7 @@ fn damage_in_the_middle_is_refused_and_read_around() {
         }
         assert_eq!(count, 19);
         assert_eq!(skipping.damages().len(), 1);
-        // Without the mark the whole log is looked at, and the damage has intact records behind it.
+        // Without the mark all of the log is read, and intact records lie after the damage.
         std::fs::remove_dir_all(dir.path().join(".deedbook")).ok();
         std::fs::remove_dir_all(path.join(".deedbook")).ok();
         let error = Wal::append_to(&path).unwrap_err();
@@ -157,7 +157,7 @@ fn a_directory_holds_a_log_of_one_format() {
 }
 
 #[test]
-fn salvage_copies_what_lies_behind_a_missing_segment() {
+fn salvage_copies_what_lies_after_a_missing_segment() {
     let dir = TempDir::new().unwrap();
     let (path, copy) = (dir.path().join("log"), dir.path().join("copy"));
     let wal = options(LAYOUTS[1]).open(&path, Mode::Create).unwrap();
@@ -177,7 +177,7 @@ fn salvage_copies_what_lies_behind_a_missing_segment() {
 
 /// Opening reads what was not synced, whatever lies before it.
 #[test]
-fn opening_after_a_crash_looks_at_the_unsynced_tail_alone() {
+fn opening_after_a_crash_reads_only_the_unsynced_tail() {
     for records in [100, 20_000] {
         let dir = TempDir::new().unwrap();
         let (path, copy) = (dir.path().join("log"), dir.path().join("copy"));

@@ -84,7 +84,7 @@ fn specimen(layout: Layout, payloads: &[Vec<u8>], marked: usize, dropped: usize)
         }
     }
     let mut files = all_files(&storage);
-    // Less the space reserved behind the last record; the crash tests have that.
+    // Less the space reserved after the last record; the crash tests have that.
     let end = wal.end().unwrap().0;
     for (path, bytes) in &mut files {
         let start = match layout {
@@ -141,13 +141,13 @@ impl Specimen {
     fn judge(&self, files: &Files, sidecar: bool, what: &dyn Fn() -> String) -> bool {
         let storage = restored(files);
         let layout = Some(self.layout);
-        let told = if sidecar { None } else { layout };
-        for read in reads(&storage, told).iter() {
+        let given = if sidecar { None } else { layout };
+        for read in reads(&storage, given).iter() {
             self.is_prefix(read, what);
         }
-        self.agrees(&storage, told, what);
+        self.agrees(&storage, given, what);
         let before = all_files(&storage);
-        match options(&storage, told).open(LOG, Mode::Append) {
+        match options(&storage, given).open(LOG, Mode::Append) {
             Err(error) => {
                 assert!(
                     matches!(
@@ -168,12 +168,12 @@ impl Specimen {
             }
             Ok(wal) => {
                 // Opening by the mark takes the same time at any size, so damage far below it is
-                // told by reading.
+                // found by reading.
                 let read: Vec<_> = wal.iter(None).unwrap().collect();
-                let told = read.iter().any(|record| record.is_err());
+                let is_reported = read.iter().any(|record| record.is_err());
                 let kept = read.into_iter().map_while(Result::ok);
                 let kept: Vec<_> = kept.map(|r| (r.lsn.0, r.payload)).collect();
-                if told {
+                if is_reported {
                     assert!(sidecar, "{}: opened, but damaged", what());
                     self.is_prefix(&kept, what);
                     return true;
@@ -198,8 +198,8 @@ impl Specimen {
     }
 
     /// Verifying says what reading past damage gives; and nothing is given that was not appended.
-    fn agrees(&self, storage: &Memory, told: Option<Layout>, what: &dyn Fn() -> String) {
-        let options = options(storage, told);
+    fn agrees(&self, storage: &Memory, given: Option<Layout>, what: &dyn Fn() -> String) {
+        let options = options(storage, given);
         let (Ok(report), Ok(wal)) =
             (verify(LOG, &options, |_, _| Ok(())), options.open(LOG, Mode::Read))
         else {
@@ -268,7 +268,7 @@ fn segments_missing_swapped_duplicated_and_of_another_size() {
                     let what = || format!("{one:?} and {other:?} swapped, {marked} {sidecar}");
                     specimen.judge(&swapped, sidecar, &what);
                 }
-                // Copied under a number further on: a gap, and something behind it.
+                // Copied under a number further on: a gap, and something after it.
                 let mut duplicated = files.clone();
                 duplicated.insert(Path::new(LOG).join(segment_name(40)), files[one].clone());
                 let what = || format!("{one:?} copied to segment 40, {marked} {sidecar}");
@@ -310,8 +310,8 @@ fn a_damaged_head_is_rebuilt_or_refused_and_never_a_wrong_beginning() {
                     None => drop(files.remove(&head)),
                 }
                 let storage = restored(&files);
-                let told = if sidecar { None } else { Some(layout) };
-                match options(&storage, told).open(LOG, Mode::Append) {
+                let given = if sidecar { None } else { Some(layout) };
+                match options(&storage, given).open(LOG, Mode::Append) {
                     // The mark knows the head: the marker is written again.
                     Ok(wal) if sidecar => {
                         assert_eq!(wal.head().unwrap().0, specimen.records[0].0);

@@ -98,7 +98,7 @@ fn both_layouts_are_read_without_anything_beside_them() {
 }
 
 #[test]
-fn a_dropped_prefix_is_read_from_its_head_once_the_size_is_told() {
+fn a_dropped_prefix_is_read_from_its_head_once_the_size_is_given() {
     for vectors in vectors() {
         let (_dir, path) = copied(&vectors.join("prefix_truncated"), "log");
         let error = Wal::open(&path).unwrap_err();
@@ -135,7 +135,7 @@ fn a_prefix_dropped_here_leaves_the_golden_head() {
 }
 
 /// Name, records that the specification reads, its end, and whether our rules refuse to cut there:
-/// without a mark, an intact record behind the damage means that the log is corrupt.
+/// without a mark, an intact record after the damage means that the log is corrupt.
 const DAMAGED: [(&str, usize, u64, bool); 7] = [
     ("torn_header_4", 3, 329, false),
     ("zero_tail_4096", 3, 329, false),

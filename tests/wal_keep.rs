@@ -25,7 +25,7 @@ fn filled(dir: &TempDir, options: &Options) -> (Wal, Vec<Lsn>) {
 }
 
 #[test]
-fn truncation_never_passes_the_slowest_consumer_unless_told() {
+fn truncation_never_passes_the_slowest_consumer_unless_forced() {
     let dir = TempDir::new().unwrap();
     let (wal, lsns) = filled(&dir, &options());
     wal.set_consumer("slow", lsns[20]).unwrap();
@@ -67,7 +67,7 @@ fn retention_drops_whole_segments_and_only_what_it_may() {
     let consumed = Retention { consumed: true, ..Retention::default() };
     let dir = TempDir::new().unwrap();
     let (wal, lsns) = filled(&dir, &options());
-    assert_eq!(wal.retain(&consumed).unwrap(), None, "nobody consumes");
+    assert_eq!(wal.retain(&consumed).unwrap(), None, "no consumers");
     wal.set_consumer("one", lsns[50]).unwrap();
     // Byte 2,000 lies in segment 7, which begins at 1,792, in the record at 1,760.
     assert_eq!(wal.retain(&consumed).unwrap(), Some(lsns[45]));
@@ -184,7 +184,7 @@ fn the_archive_gets_each_segment_once_and_its_failure_changes_nothing() {
     assert_eq!(archived[48..80], [1; 32]);
 }
 
-/// Archiving takes long. Found by reading: nobody could append in the meantime.
+/// Archiving takes long. Found by reading: no thread could append meanwhile.
 #[test]
 fn while_the_archive_works_appends_go_on() {
     let dir = TempDir::new().unwrap();
@@ -234,7 +234,7 @@ fn a_consumer_above_a_cut_needs_what_is_appended_there() {
     assert_eq!(wal.truncate_before(new[20]).unwrap_err().kind(), ErrorKind::InvalidArgument);
 }
 
-/// The same after a power cut took unsynced records that a consumer had been set behind.
+/// The same after a power cut took unsynced records after which a consumer had been set.
 #[test]
 fn a_consumer_above_what_a_crash_left_needs_what_is_appended_there() {
     let dir = TempDir::new().unwrap();

@@ -1,4 +1,4 @@
-//! A sync that takes long is told through the `log` facade, and no other. The logger is the
+//! A sync that takes long is logged through the `log` facade, and no other. The logger is the
 //! process's, so this is a binary of its own.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
@@ -14,7 +14,7 @@ use deedbook::storage::Memory;
 use deedbook::wal::{Mode, Options};
 use harness::watch::{Seen, watched};
 
-static TOLD: Mutex<Vec<(log::Level, String, String)>> = Mutex::new(Vec::new());
+static LOGGED: Mutex<Vec<(log::Level, String, String)>> = Mutex::new(Vec::new());
 
 struct Logger;
 
@@ -23,14 +23,14 @@ impl log::Log for Logger {
         true
     }
     fn log(&self, record: &log::Record<'_>) {
-        let told = (record.level(), record.target().into(), record.args().to_string());
-        TOLD.lock().unwrap().push(told);
+        let logged = (record.level(), record.target().into(), record.args().to_string());
+        LOGGED.lock().unwrap().push(logged);
     }
     fn flush(&self) {}
 }
 
 #[test]
-fn slow_syncs_are_told_and_fast_ones_are_not() {
+fn slow_syncs_are_logged_and_fast_ones_are_not() {
     log::set_logger(&Logger).unwrap();
     log::set_max_level(log::LevelFilter::Trace);
     let delay = Arc::new(AtomicU64::new(0));
@@ -47,15 +47,15 @@ fn slow_syncs_are_told_and_fast_ones_are_not() {
     let options = Options { storage, slow_sync, ..Options::default() };
     let wal = options.open("/log", Mode::Create).unwrap();
     wal.commit(b"fast").unwrap();
-    assert_eq!(*TOLD.lock().unwrap(), []);
+    assert_eq!(*LOGGED.lock().unwrap(), []);
     delay.store(600, Ordering::Relaxed);
     wal.commit(b"slow").unwrap();
     delay.store(0, Ordering::Relaxed);
     wal.commit(b"fast again").unwrap();
     wal.close().unwrap();
-    let told = TOLD.lock().unwrap();
-    assert_eq!(told.len(), 1, "{told:?}");
-    let (level, target, text) = &told[0];
+    let logged = LOGGED.lock().unwrap();
+    assert_eq!(logged.len(), 1, "{logged:?}");
+    let (level, target, text) = &logged[0];
     assert_eq!((*level, target.as_str()), (log::Level::Warn, "deedbook"));
     assert!(text.starts_with("slow sync: ") && text.contains("limit 500.0ms"), "{text}");
     assert!(text.contains("/log"), "{text}");

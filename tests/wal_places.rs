@@ -1,5 +1,5 @@
-//! Where a log lies and how large its segments are: nobody's guess or wrong word removes anything,
-//! nobody else writes there, and nothing that is not there is acknowledged.
+//! Where a log lies and how large its segments are: no guess or wrong option removes anything,
+//! no second writer is let in, and nothing that is not there is acknowledged.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 use std::fs;
@@ -21,7 +21,7 @@ fn on(storage: impl Storage + 'static, segment_bytes: u64) -> Options {
     Options { storage: Arc::new(storage), ..of_size(segment_bytes) }
 }
 
-/// Records of 100 bytes each up to byte 3300, one of 708 behind them, and the head at 3100: segment 5
+/// Records of 100 bytes each up to byte 3300, one of 708 after them, and the head at 3100: segment 5
 /// is the first one, and segment 6 the last.
 fn dropped(path: &Path) {
     let wal = of_size(600).open(path, Mode::Create).unwrap();
@@ -59,7 +59,7 @@ fn a_wrong_segment_size_that_is_named_is_refused_with_both_numbers() {
     for wrong in [500, 516, 520, 550, 599, 601, 620, 1200] {
         for mode in [Mode::Append, Mode::Read] {
             let Err(error) = of_size(wrong).open(&path, mode) else {
-                // A size by which the log cannot be told from one that a crash tore.
+                // A size by which the log looks like one that a crash tore.
                 assert_eq!((mode, wrong > 600), (Mode::Read, true), "{wrong}");
                 continue;
             };
@@ -74,7 +74,7 @@ fn a_wrong_segment_size_that_is_named_is_refused_with_both_numbers() {
     assert_eq!((wal.head().unwrap(), wal.len().unwrap()), (Lsn(3100), 3));
 }
 
-/// The same with a single segment, in which the head of another size stands further behind: all of
+/// The same with a single segment, in which the head of another size stands further on: all of
 /// the log seemed torn.
 #[test]
 fn a_wrong_segment_size_that_is_named_does_not_cut_a_single_segment() {
@@ -135,7 +135,7 @@ fn a_segment_size_guessed_from_a_torn_segment_removes_nothing() {
     assert_eq!(refused, 75);
 }
 
-/// A torn segment that ends exactly behind a record, and the head of the size that this makes stands
+/// A torn segment that ends exactly after a record, and the head of the size that this makes stands
 /// at a record, too: nothing is damaged by that size, only that the records do not go on.
 #[test]
 fn a_segment_size_that_the_records_do_not_bear_out_cuts_nothing() {
@@ -185,7 +185,7 @@ fn segments_below_the_head_go_once_the_size_is_certain() {
     assert!(below.exists());
 }
 
-/// Found by a reviewer: who deleted the sidecar of an open log deleted the lock with it. A second
+/// Found by a reviewer: deleting the sidecar of an open log deleted the lock with it. A second
 /// writer was let in, and both were acknowledged at the same LSN.
 #[test]
 fn a_log_whose_sidecar_is_deleted_keeps_its_writer() {
@@ -260,13 +260,13 @@ fn logs_in_single_files_of_one_directory_are_written_at_once() {
 /// The directory's lock is the directory's, by whatever name.
 #[cfg(unix)]
 #[test]
-fn a_log_in_a_directory_behind_a_link_is_opened_and_locked() {
+fn a_log_in_a_linked_directory_is_opened_and_locked() {
     let dir = TempDir::new().unwrap();
     let (path, link) = (dir.path().join("log"), dir.path().join("link"));
     fs::create_dir(&path).unwrap();
     std::os::unix::fs::symlink(&path, &link).unwrap();
     let wal = Wal::create(&link).unwrap();
-    wal.commit(b"behind a link").unwrap();
+    wal.commit(b"beyond a link").unwrap();
     delete_sidecar(&path);
     assert_eq!(Wal::append_to(&path).unwrap_err().kind(), ErrorKind::Locked);
     drop(wal);
@@ -351,7 +351,7 @@ fn crc32c(bytes: &[u8]) -> u32 {
 }
 
 /// Found by a reviewer: a head marker near 2^64, with the checksum right, made counting on from there
-/// overflow, and whoever looked at the log panicked.
+/// overflow, and reading the log panicked.
 #[test]
 fn heads_and_segments_near_the_end_of_all_numbers_are_refused() {
     let dir = TempDir::new().unwrap();

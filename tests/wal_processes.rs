@@ -44,22 +44,22 @@ fn child() {
     }
 }
 
-fn payload(who: u32, i: u64) -> Vec<u8> {
-    format!("{who}:{i}:").into_bytes().repeat(1 + (i % 40) as usize)
+fn payload(thread: u32, i: u64) -> Vec<u8> {
+    format!("{thread}:{i}:").into_bytes().repeat(1 + (i % 40) as usize)
 }
 
-/// Sixteen threads commit, and tell what they were told, until somebody kills the process.
+/// Sixteen threads commit, and print what was acknowledged, until the process is killed.
 fn appenders(log: &Path) {
     let wal = options(4096).open(log, Mode::Append).unwrap();
     let begin = wal.len().unwrap();
     std::thread::scope(|scope| {
-        for who in 0..APPENDERS {
+        for thread in 0..APPENDERS {
             let wal = wal.clone();
             scope.spawn(move || {
                 for i in begin.. {
-                    let lsn = wal.commit(&payload(who, i)).unwrap();
+                    let lsn = wal.commit(&payload(thread, i)).unwrap();
                     // One write for each line, so that no line is torn but the last.
-                    let line = format!("{lsn} {who} {i}\n");
+                    let line = format!("{lsn} {thread} {i}\n");
                     std::io::stdout().lock().write_all(line.as_bytes()).unwrap();
                 }
             });
@@ -68,7 +68,7 @@ fn appenders(log: &Path) {
 }
 
 #[test]
-fn what_sixteen_appenders_were_told_is_there_whenever_they_are_killed() {
+fn what_sixteen_appenders_committed_is_there_whenever_they_are_killed() {
     let cycles: u64 = std::env::var("DEEDBOOK_WAL_KILL_CYCLES")
         .map_or(60, |cycles| cycles.parse().expect("a number"));
     let dir = TempDir::new().unwrap();
@@ -88,8 +88,8 @@ fn what_sixteen_appenders_were_told_is_there_whenever_they_are_killed() {
         child.wait().unwrap();
         for line in reader.join().unwrap() {
             let numbers: Vec<u64> = line.split(' ').map_while(|part| part.parse().ok()).collect();
-            if let [lsn, who, i] = numbers[..] {
-                let before = acknowledged.insert(lsn, payload(who as u32, i));
+            if let [lsn, thread, i] = numbers[..] {
+                let before = acknowledged.insert(lsn, payload(thread as u32, i));
                 assert_eq!(before, None, "lsn {lsn} was given twice");
             }
         }
@@ -113,7 +113,7 @@ fn what_sixteen_appenders_were_told_is_there_whenever_they_are_killed() {
     for (lsn, payload) in &acknowledged {
         assert_eq!(there.get(lsn), Some(payload), "lsn {lsn}");
     }
-    println!("{cycles} cycles, {} commits told, {} there", acknowledged.len(), there.len());
+    println!("{cycles} cycles, {} commits acknowledged, {} there", acknowledged.len(), there.len());
     assert!(acknowledged.len() as u64 > 10 * cycles);
 }
 

@@ -73,8 +73,8 @@ fn a_reader_goes_on_behind_a_prefix_that_was_dropped() {
         for refreshes in [false, true] {
             let dir = TempDir::new().unwrap();
             let (writer, reader, lsns) = pair(&dir, *layout, 200);
-            let mut behind = reader.follow(None).unwrap();
-            assert!(behind.next(Duration::ZERO).unwrap().is_some());
+            let mut late = reader.follow(None).unwrap();
+            assert!(late.next(Duration::ZERO).unwrap().is_some());
             writer.truncate_before(lsns[150]).unwrap();
             if refreshes {
                 assert_eq!(reader.refresh().unwrap(), writer.end().unwrap());
@@ -95,10 +95,10 @@ fn a_reader_goes_on_behind_a_prefix_that_was_dropped() {
             assert_eq!(payloads(&reader), (150..201).collect::<Vec<_>>());
             let mut follow = reader.follow(Some(lsns[199])).unwrap();
             assert_eq!(follow.next(Duration::ZERO).unwrap().unwrap().lsn, lsns[199]);
-            // Whoever followed from the dropped part gets all of it from memory, or is told.
+            // A follower in the dropped part gets all of it from memory, or an error.
             let mut count = 1;
             let ended = loop {
-                match behind.next(Duration::ZERO) {
+                match late.next(Duration::ZERO) {
                     Ok(Some(_)) => count += 1,
                     Ok(None) => break None,
                     Err(error) => break Some(error.kind()),
@@ -112,7 +112,7 @@ fn a_reader_goes_on_behind_a_prefix_that_was_dropped() {
     }
 }
 
-/// Both ways alike: a stop behind the end is the end, another must lie between records.
+/// Both ways alike: a stop after the end is the end, another must lie between records.
 #[test]
 fn both_directions_take_the_same_ranges() {
     let dir = TempDir::new().unwrap();

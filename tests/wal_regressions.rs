@@ -15,7 +15,7 @@ use harness::{How, Subject, mix};
 const MANUAL: How = How { durability: Durability::Manual, acknowledged: false };
 const ACKNOWLEDGED: How = How { durability: Durability::Manual, acknowledged: true };
 
-/// Kill the process behind every call of `change`, and cut the power behind every call of the
+/// Kill the process after every call of `change`, and cut the power after every call of the
 /// recovery: the log opens and holds as many records as before or as after.
 fn survives_two_crashes(
     subject: &WalSubject,
@@ -55,9 +55,9 @@ fn five(subject: &WalSubject, disk: &Sim, how: How) -> (Wal, Vec<Lsn>) {
     (wal, lsns)
 }
 
-/// Found by the enumerator: a process was killed in the middle of `truncate_after`, behind the
+/// Found by the enumerator: a process was killed in the middle of `truncate_after`, after the
 /// removal of the segments. The next one found nothing left to cut, and removed the intent without
-/// a sync of the directory; a power cut then brought the segments back, and nobody knew that they
+/// a sync of the directory; a power cut then brought the segments back, and nothing said that they
 /// were to go.
 #[test]
 fn a_truncation_that_recovery_ends_is_durable_before_its_intent_goes() {
@@ -66,7 +66,7 @@ fn a_truncation_that_recovery_ends_is_durable_before_its_intent_goes() {
     survives_two_crashes(&TINY, MANUAL, &disk, || wal.truncate_after(lsns[0]).unwrap(), [5, 1]);
 }
 
-/// Found by the enumerator: killed in `truncate_after` behind the rename of the lowered mark, whose
+/// Found by the enumerator: killed in `truncate_after` after the rename of the lowered mark, whose
 /// directory was not synced. The next process took the mark in the cache for durable, cut, and
 /// removed the intent; a power cut brought the old mark back, which says that records are missing.
 #[test]
@@ -87,7 +87,7 @@ fn a_mark_lowered_in_the_cache_only_is_lowered_again_before_the_cut() {
 }
 
 /// Found by the enumerator: between the new head and its mark no mark is believed, and recovery cut
-/// the segments reserved ahead. With the power gone half-way, one of them came back behind a gap,
+/// the segments reserved ahead. With the power gone half-way, one of them came back after a gap,
 /// and the log was refused as corrupt, though all that was torn was empty.
 #[test]
 fn segments_reserved_ahead_that_come_back_behind_a_gap_are_torn() {
@@ -187,7 +187,7 @@ fn a_sync_beside_an_append_that_reserves_space_succeeds() {
 /// power cut the mark on the disk ended at the head, so it was taken for another log's, and a record
 /// torn since, which held whole records, was refused as corrupt.
 #[test]
-fn a_torn_record_behind_a_new_head_is_torn() {
+fn a_torn_record_after_a_new_head_is_torn() {
     let nested = SEGMENTS.nested();
     let disk = Sim::new();
     let wal = SEGMENTS.wal(&disk, MANUAL).unwrap();
@@ -206,8 +206,8 @@ fn a_torn_record_behind_a_new_head_is_torn() {
     }
 }
 
-/// The book's find, here too: a power cut lost one page in the middle of what nobody had
-/// acknowledged, and behind it lay intact records. All who look stop in front of it.
+/// The book's find, here too: a power cut lost one page in the middle of what was
+/// never acknowledged, and after it lay intact records. Every way of reading stops before it.
 #[test]
 fn a_torn_tail_ends_at_its_first_damage_for_all_who_look() {
     for subject in [&SINGLE, &SEGMENTS] {
@@ -249,7 +249,7 @@ fn a_torn_tail_ends_at_its_first_damage_for_all_who_look() {
 fn a_file_that_never_was_a_log_is_refused_and_kept() {
     let dir = tempfile::tempdir().unwrap();
     let zip = [&b"PK\x03\x04\x14\0\0\0"[..], &[9; 500]].concat();
-    let image = [&[0; 600][..], b"data behind an empty first block"].concat();
+    let image = [&[0; 600][..], b"data beyond an empty first block"].concat();
     for (name, bytes) in
         [("lines", &b"{\"n\":1}\n{\"n\":2}\n"[..]), ("zip", &zip), ("image", &image)]
     {
@@ -266,7 +266,7 @@ fn a_file_that_never_was_a_log_is_refused_and_kept() {
 /// Found on the command line: a single file was gone, what lay beside it was not, and opening for
 /// writing made a log of segments in its place as if nothing had been lost.
 #[test]
-fn a_single_file_that_is_gone_is_told_and_not_replaced() {
+fn a_single_file_that_is_gone_is_reported_and_not_replaced() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("log");
     let single = Options { layout: Some(Layout::Single), ..Options::default() };
@@ -311,10 +311,10 @@ fn no_crash_leaves_a_consumer_above_records_that_it_never_saw() {
     }
 }
 
-/// Found by random histories: of the records behind a damaged one, the first was passed over, by
-/// `verify`, `salvage` and who skips damage, if it began at a border that the index knows.
+/// Found by random histories: of the records after a damaged one, the first was passed over, by
+/// `verify`, `salvage` and skipping cursors, if it began at a border that the index knows.
 #[test]
-fn an_intact_record_at_a_border_of_the_index_is_found_behind_damage() {
+fn an_intact_record_at_a_border_of_the_index_is_found_after_damage() {
     for subject in [&SINGLE, &SEGMENTS] {
         let disk = Sim::new();
         let wal = subject.wal(&disk, MANUAL).unwrap();

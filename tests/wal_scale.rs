@@ -84,7 +84,7 @@ fn opening_reads_as_little_of_a_hundred_times_the_records() {
 
 /// A part of a log that nothing lies beside, as wal-db leaves it, costs what is in the part.
 #[test]
-fn a_part_of_a_log_reads_that_part_alone() {
+fn a_part_of_a_log_reads_only_that_part() {
     let memory = Memory::new();
     let options = filled(Arc::new(memory.clone()), 1 << 20, 100_000);
     for name in memory.list("/log/.deedbook".as_ref()).unwrap() {
@@ -131,7 +131,7 @@ fn few_segments_are_open_at_a_time() {
     wal.truncate_from(Lsn(64 * 3000)).unwrap();
     drop(wal);
     assert!(verify("/log", &options, |_, _| Ok(())).unwrap().ok());
-    // Sixteen segments, the mark, the index, the lock, and one that is looked at.
+    // Sixteen segments, the mark, the index, the lock, and one that is read.
     let most = most.load(Ordering::Relaxed);
     assert!(most <= 24, "{most} files were open at a time");
     assert_eq!(open.load(Ordering::Relaxed), 0);
@@ -206,12 +206,12 @@ fn a_single_file_of_more_than_four_gibibytes_is_read_and_appended_to() {
     file.set_len(count * framed).unwrap();
     let wal = Wal::append_to(&log).unwrap();
     assert_eq!((wal.len().unwrap(), wal.end().unwrap()), (count, Lsn(count * framed)));
-    let lsn = wal.commit(b"behind it").unwrap();
+    let lsn = wal.commit(b"beyond it").unwrap();
     assert!(lsn.0 > 1 << 32);
     wal.close().unwrap();
     let wal = Wal::append_to(&log).unwrap();
     assert_eq!(wal.recovery().scanned_records, 0);
-    assert_eq!(wal.read(lsn).unwrap().payload, b"behind it");
+    assert_eq!(wal.read(lsn).unwrap().payload, b"beyond it");
     assert_eq!(wal.read(Lsn(lsn.0 - framed)).unwrap().payload, payload);
     wal.truncate_after(Lsn(lsn.0 - framed)).unwrap();
     assert_eq!(wal.end().unwrap(), lsn);

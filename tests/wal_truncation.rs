@@ -117,8 +117,8 @@ fn ordinals_agree_after_a_crash_in_the_middle_of_truncate_before() {
             // The next process is killed, too, and so is one that dropped a prefix again.
             let next = killed.kill();
             let wal = LARGE.wal(&next, how).unwrap();
-            let behind = next.kill();
-            counts_what_is_left(&behind, how, &lsns, &format!("call {call}, opened"));
+            let later = next.kill();
+            counts_what_is_left(&later, how, &lsns, &format!("call {call}, opened"));
             moved += u64::from(wal.head().unwrap() == lsns[100]);
             wal.append(&[7; 80_000]).unwrap();
             wal.sync().unwrap();
@@ -138,7 +138,7 @@ fn ordinals_agree_after_a_crash_in_the_middle_of_truncate_before() {
 /// A mark that numbers the records otherwise than the index does, as versions before left them: of 200
 /// records numbered from 0 on, the index says that the one in the middle is the 550th.
 #[test]
-fn a_foreign_ordinal_is_neither_subtracted_nor_believed() {
+fn a_foreign_ordinal_is_neither_subtracted_nor_used() {
     for front in [true, false] {
         let disk = Sim::new();
         let (wal, lsns) = six_hundred(&disk, MANUAL);
@@ -337,7 +337,7 @@ fn an_intent_beyond_all_files_is_no_reason_not_to_open() {
     let mut intent = [&b"DBCT"[..], &2u32.to_le_bytes()].concat();
     intent.extend([u64::MAX, u64::MAX - 20].map(u64::to_le_bytes).concat());
     intent.extend([&log[..4], &log[..4]].concat());
-    intent.extend([0, id.device, id.inode, id.born_ns].map(u64::to_le_bytes).concat());
+    intent.extend([0, id.device, id.inode, id.created_ns].map(u64::to_le_bytes).concat());
     intent.extend(crc32(&intent).to_le_bytes());
     let cut = dir.path().join(".deedbook/log/cut");
     std::fs::write(&cut, intent).unwrap();
@@ -382,7 +382,7 @@ fn a_refused_cut_puts_the_consumers_back() {
     }
 }
 
-/// And if they cannot be put back, the caller is not told that nothing changed.
+/// And if they cannot be put back, the error does not say that nothing changed.
 #[test]
 fn consumers_that_cannot_be_put_back_leave_the_truncation_in_doubt() {
     for (what, at) in [(Call::Create, 2), (Call::Rename, 2), (Call::SyncDir, 1)] {

@@ -321,7 +321,7 @@ impl Slot {
         out.extend(self.last_sum.to_le_bytes());
         out.extend(self.index_entries.to_le_bytes());
         out.extend(u64::from(self.index_chain).to_le_bytes());
-        for number in [self.file.device, self.file.inode, self.file.born_ns] {
+        for number in [self.file.device, self.file.inode, self.file.created_ns] {
             out.extend(number.to_le_bytes());
         }
         out.resize(124, 0);

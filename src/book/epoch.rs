@@ -1,4 +1,4 @@
-//! The event before a log's first one, from whatever tells it.
+//! The event before a log's first one: from mark, header, options or the directory's name.
 
 use std::path::Path;
 

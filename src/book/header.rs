@@ -94,7 +94,7 @@ pub fn lost_file(log: &Path, what: &str, mark: &Mark) -> Error {
     Error::new(ErrorKind::LostRecords, message).of(FORMAT).at(log).offset_at(0)
 }
 
-/// Damage in the header, in front of all deeds.
+/// Damage in the header, before all deeds.
 pub fn in_header(offset: u64, reason: String) -> Damage {
     Damage {
         offset,

@@ -1,10 +1,10 @@
-//! The metadata file `meta.bin`: 256 bytes, rewritten whole and atomically.
+//! The metadata file `meta.bin`: 256 bytes, replaced atomically.
 //!
 //! ```text
 //! 0 who 16   16 version 4   20 life 4   24 fake 1 (a loobean: 0 = yes)   25 zero 231
 //! ```
 //!
-//! Little-endian. Source: book-uip.md, "Metadata Format"; RULINGS.md, "Book".
+//! Little-endian. Source: the UIP "Book Event Log Persistence", "Metadata Format".
 
 use std::io;
 use std::path::Path;

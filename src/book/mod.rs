@@ -181,8 +181,8 @@ impl Book {
         Ok(appended.ordinal)
     }
 
-    /// Append a batch with one write and return the first event number, all or nothing for the
-    /// caller that is told it succeeded. `event`: the number that the first deed must get. `epoch`:
+    /// Append a batch with one write and return the first event number; an error means that
+    /// none of it is acknowledged. `event`: the number that the first deed must get. `epoch`:
     /// the last event before this log, which an empty log takes over and any other must have.
     ///
     /// This is the specification's `u3_book_save`.
@@ -262,7 +262,7 @@ impl Book {
         self.reverse_by_ordinal(start, stop)
     }
 
-    /// Look for deeds that another process appended; returns the last event. A tail that is still
+    /// Read what another process appended; returns the last event. A tail that is still
     /// being written is left for the next time; damage is an error.
     pub fn refresh(&self) -> Result<u64> {
         self.refresh_extent()?;
@@ -350,7 +350,7 @@ pub fn repair(path: impl AsRef<Path>, options: &Options, how: Repair) -> Result<
 
 /// Copy every intact deed, and the metadata, to a new log; of an unacknowledged tail those before
 /// its first damage. Deeds after a gap get new numbers, because a packed log has no gaps; the report
-/// tells them. `progress` is called with bytes done and bytes in all, and what it fails with ends
+/// has both. `progress` is called with bytes done and bytes in all, and what it fails with ends
 /// the copying.
 pub fn salvage(
     source: impl AsRef<Path>,

@@ -6,7 +6,7 @@
 //! crc        CRC-32 of len, mug and jam; let repeats len
 //! ```
 //!
-//! Source: book-uip.md, "Header Format" and "Deed Format"; RULINGS.md, "Book".
+//! Source: the UIP "Book Event Log Persistence", "Header Format" and "Deed Format".
 
 use crate::checksum::{crc32, crc32_more};
 use crate::error::{Durable, Error, ErrorKind, Result};

@@ -166,7 +166,7 @@ impl<F: Format> Shared<F> {
         Ok((len, sum))
     }
 
-    /// Append a batch, all or nothing for the caller that is told it succeeded.
+    /// Append a batch. An error means that none of it is acknowledged.
     pub(crate) fn append_batch_at(
         &self,
         batch: &Batch<F::Framing>,
@@ -265,7 +265,7 @@ impl<F: Format> Shared<F> {
             self.open_mark(state);
         }
         if state.extent.records == 0 {
-            // In front of the records: without it they could not be told from damage.
+            // Before the records: without it they would look like damage.
             self.format
                 .begin(&*self.file, state.extent.first)
                 .map_err(|e| self.write_failed(state, e))?;

@@ -14,7 +14,7 @@ use crate::log::format::{Format, Stepped};
 use crate::log::framing::Frame;
 use crate::scan::Damage;
 
-/// What a column holds of a record.
+/// What a column has of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
     /// Its number: int64, null after damage that hid the count.
@@ -33,7 +33,7 @@ pub enum Value {
 pub trait Columns: Copy + Debug + Eq + FromStr<Err = Error> + Send + 'static {
     /// Name and type.
     fn field(self) -> Field;
-    /// What it holds.
+    /// What it has.
     fn value(self) -> Value;
 
     /// The Arrow schema of some columns.

@@ -35,8 +35,8 @@ impl<F: Format> Log<F> {
         shared.sync_to(offset + 1)
     }
 
-    /// Byte up to which the log is known to be on stable storage; `None` if a reader finds nothing
-    /// that tells it.
+    /// Byte up to which the log is known to be on stable storage; `None` for a reader that finds no
+    /// mark.
     pub(crate) fn durable_offset(&self) -> Result<Option<u64>> {
         let shared = self.usable()?;
         if shared.mode != Mode::Read {

@@ -40,7 +40,7 @@ impl Evidence {
     }
 
     /// The byte from which on nothing was acknowledged: damage there is a torn tail, in which the
-    /// records of a payload cannot be told from those of the log.
+    /// records of a payload look like those of the log.
     pub fn unacknowledged_from(&self) -> Option<u64> {
         self.unacknowledged_from
     }

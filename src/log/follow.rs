@@ -1,4 +1,4 @@
-//! Reading records as they are appended, telling "not yet" from "corrupt".
+//! Reading records as they are appended; "not yet" is not "corrupt".
 
 use std::time::{Duration, Instant};
 
@@ -33,9 +33,9 @@ pub struct Follow<F: Format> {
     log: Log<F>,
     cursor: Cursor<F>,
     next: Next,
-    /// How many cuts of the log's end by this handle were looked at.
+    /// How many cuts of the log's end by this handle were checked.
     cuts: u64,
-    /// Byte at which the log does not go on, and since when.
+    /// Byte at which no record follows, and since when.
     stuck: Option<(u64, Instant)>,
 }
 

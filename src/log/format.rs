@@ -35,7 +35,7 @@ pub struct Inspected<F: Format> {
     pub mark: Option<Mark>,
     /// What the log was created with, if that is known.
     pub settings: Option<Settings>,
-    /// Damage that no record shows and that opening for writing mends.
+    /// Damage that no record shows and that opening for writing removes.
     pub mended: Vec<Damage>,
     /// What only this format has.
     pub more: F::More,
@@ -107,10 +107,10 @@ pub trait Format: Clone + Debug + Send + Sync + Sized + 'static {
     /// Whether there is a log.
     fn exists(options: &Self::Options, place: &Place) -> Result<bool>;
 
-    /// Create a log: whole or not at all.
+    /// Create a log: all of it or nothing.
     fn create(options: &Self::Options, place: &Place) -> Result<()>;
 
-    /// Look at a log; changes nothing.
+    /// Which files a log has and what they hold; changes nothing.
     fn inspect(
         options: &Self::Options,
         place: &Place,
@@ -203,10 +203,10 @@ pub trait Format: Clone + Debug + Send + Sync + Sized + 'static {
         Ok(None)
     }
 
-    /// For readers: look at the files again under their names, which may be other files by now.
+    /// For readers: open the files again by their names, which may be other files by now.
     fn reopen(&self) {}
 
-    /// For readers: take over what a later look found.
+    /// For readers: take over what a later inspection found.
     fn adopt(&self, _found: &Self) {}
 
     /// For readers of an empty log: the number of the first record, once it is known.

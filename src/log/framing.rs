@@ -29,14 +29,14 @@ pub trait Framing: Copy + Debug + Send + Sync + 'static {
     type Tag: Copy + Default + Debug + Send + Sync + 'static;
     /// Size of the shortest record.
     const RECORD_BYTES_MIN: u64;
-    /// Bytes at the begin of a record that tell its length.
+    /// Bytes at the begin of a record that give its length.
     const HEAD_BYTES: usize;
-    /// Bytes at the end of a record that tell its length again; 0 where nothing does.
+    /// Bytes at the end of a record that repeat its length; 0 where nothing does.
     const TRAILER_BYTES: usize = 0;
     /// Zeros at the end of the data that may belong to the last record.
     const TRAILING_ZEROS_MAX: u64 = 0;
 
-    /// Look at the start of `bytes`. Asks for more rather than guesses, and never for more than the
+    /// Parse the start of `bytes`. Asks for more rather than guesses, and never for more than the
     /// format's limit.
     fn parse(&self, bytes: &[u8]) -> Step<Self::Frame>;
 
@@ -45,7 +45,7 @@ pub trait Framing: Copy + Debug + Send + Sync + 'static {
     fn by_lengths(self) -> Self;
 
     /// Whether a record that begins with `head` can end with `trailer`. Keeps a long record from
-    /// being read, and memory from being reserved for it, on the word of its head alone.
+    /// being read, and memory from being reserved for it, where only its head says so.
     fn fits(&self, _head: &[u8], _trailer: &[u8]) -> std::result::Result<(), Bad> {
         Ok(())
     }

@@ -31,7 +31,7 @@ fn vouched(common: &Common, place: &Place, mark: Option<&Mark>, access: Access) 
     }
 }
 
-/// The index that the mark vouches for, for looking at a log.
+/// The index that the mark vouches for, for reading a log.
 pub fn index_of<F: Format>(
     common: &Common,
     place: &Place,

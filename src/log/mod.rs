@@ -5,10 +5,10 @@
 //!
 //! ```text
 //! bytes      framing  extent  evidence  resync          pure, or reading a file only
-//! opening    inspect (format)  find_end  settle  open   look; decide; write; assemble
+//! opening    inspect (format)  find_end  settle  open   find; decide; write; assemble
 //! appending  batch  append  durable  stats  index
 //! reading    cursor  reverse  read  refresh  follow  split  arrow
-//! mending    verify  salvage  repair  report
+//! checking   verify  salvage  repair  report
 //! ```
 
 pub(crate) mod append;

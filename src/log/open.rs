@@ -1,4 +1,4 @@
-//! Opening: lock, look, decide, mend.
+//! Opening: lock, inspect, settle, assemble.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};

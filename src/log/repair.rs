@@ -25,18 +25,18 @@ pub fn repair<F: Format>(
     repair: Repair,
 ) -> Result<RepairReport> {
     let (place, common) = place_of::<F>(path, options)?;
-    let mend = || mend::<F>(&place, &common, options, cutting, repair);
-    mend().map_err(|e: Error| e.of(F::NAME))
+    let run = || cut_and_reopen::<F>(&place, &common, options, cutting, repair);
+    run().map_err(|e: Error| e.of(F::NAME))
 }
 
-fn mend<F: Format>(
+fn cut_and_reopen<F: Format>(
     place: &Place,
     common: &Common,
     options: &F::Options,
     cutting: F::Options,
     repair: Repair,
 ) -> Result<RepairReport> {
-    // Only an existing log; what there is to cut is decided again under the lock.
+    // Of an existing log only; what there is to cut is decided again under the lock.
     let found = inspect_patiently::<F>(options, place, Depth::Full)?;
     let storage = &*common.storage;
     let missing = loss(&found);
@@ -73,7 +73,7 @@ fn mend<F: Format>(
         return Err(Error::new(ErrorKind::Corrupt, message).at(&place.log));
     }
     if let Some(loss) = missing {
-        // Noted before the mark is lowered: no later look calls the log whole.
+        // Noted before the mark is lowered: no later check calls the log complete.
         loss.store(storage, &place.sidecar, common.file_mode)?;
         if !repair.accept_loss {
             report.cut_bytes = 0;

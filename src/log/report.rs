@@ -1,4 +1,4 @@
-//! What opening, checking and mending found and did, as values. One set for all formats.
+//! What opening, checking and repairing found and did, as values. One set for all formats.
 
 use std::path::PathBuf;
 
@@ -14,9 +14,9 @@ pub struct RecoveryReport {
     pub verdict: Verdict,
     /// What became of the high-water mark.
     pub mark: MarkUse,
-    /// Bytes of records that opening looked at.
+    /// Bytes of records that opening read.
     pub scanned_bytes: u64,
-    /// Records that opening looked at.
+    /// Records that opening read.
     pub scanned_records: u64,
     /// Byte after the last intact record.
     pub valid_end: u64,
@@ -112,7 +112,7 @@ pub struct Repair {
     /// Cut even if intact records go with the cut. They are saved beside the log like all that is
     /// cut; `salvage` copies them to a log.
     pub force: bool,
-    /// Change nothing; tell what a repair would do.
+    /// Change nothing; report what a repair would do.
     pub dry_run: bool,
     /// Go on although acknowledged records are missing: lower the mark. The loss stays noted.
     pub accept_loss: bool,

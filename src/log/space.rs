@@ -79,7 +79,7 @@ pub struct Space {
     pub piece_bytes: Option<u64>,
 }
 
-/// What lies after a gap between files, for those who read past damage.
+/// What lies after a gap between files, for reading past damage.
 #[derive(Clone, Debug)]
 pub struct Beyond {
     /// All bytes; what is missing reads as zeros.
@@ -94,7 +94,7 @@ impl Space {
         Self { file, start, end, files_end: end, gap: None, beyond: None, piece_bytes: None }
     }
 
-    /// The bytes for those who read past damage, and the byte after the last one.
+    /// The bytes for reading past damage, and the byte after the last one.
     pub fn whole(&self) -> (&Arc<dyn File>, u64) {
         match &self.beyond {
             Some(beyond) => (&beyond.file, beyond.end),

@@ -35,7 +35,7 @@ pub struct Split {
 }
 
 impl Split {
-    /// A part as it was told, for readers that got only its numbers.
+    /// A part from its numbers, for readers that got only these.
     pub fn new(path: PathBuf, offset: u64, end: u64) -> Self {
         let (ordinal, records, unacknowledged_from, known_end) = (None, None, None, None);
         Self { path, ordinal, records, offset, end, unacknowledged_from, known_end }

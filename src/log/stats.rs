@@ -7,7 +7,7 @@ use crate::locks::atomic::{AtomicU64, Ordering};
 use crate::log::Log;
 use crate::log::format::Format;
 
-/// Buckets of latencies: below 2, 4, 8 ... microseconds, the last one without an upper bound.
+/// Buckets of latencies: less than 2, 4, 8 ... microseconds, the last one without an upper bound.
 const BUCKETS: usize = 32;
 
 /// Counters of a handle. Counting takes no lock.

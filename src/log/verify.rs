@@ -108,7 +108,7 @@ pub fn all_damages<F: Format>(found: &Inspected<F>, seen: &[Damage]) -> Vec<Dama
     damages
 }
 
-/// A cursor over all of a log that was looked at, which goes on after damage.
+/// A cursor over all of an inspected log, which passes over damage.
 pub fn cursor<F: Format>(common: &Common, place: &Place, found: &Inspected<F>) -> Cursor<F> {
     let findings = &found.findings;
     let known = found

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Little-endian. The mark says how many entries count and what the last one's chain is, so entries
-//! of another log, or of a part that was cut off, are never believed.
+//! of another log, or of a part that was cut off, are never used.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -111,7 +111,7 @@ impl Index {
         if read != header.len() || header != encode_header(seed) {
             return index;
         }
-        // No file holds more: a mark that says so lies, and counting with it would overflow.
+        // No file holds more: a mark that says so is wrong, and counting with it would overflow.
         if entries > file.len().unwrap_or(0) / ENTRY_BYTES {
             return index;
         }
@@ -127,7 +127,7 @@ impl Index {
         index
     }
 
-    /// Begin anew for a log whose first record has this checksum.
+    /// Drop all entries, for a log whose first record has this checksum.
     pub fn start(&mut self, seed: u32) {
         self.seed = seed;
         self.written = 0;
@@ -215,7 +215,7 @@ impl Index {
         Ok(())
     }
 
-    /// Not durably, which appends would have to wait for: what a crash leaves of it is not believed.
+    /// Not durably, which appends would have to wait for: what a crash leaves of it fails the chain.
     fn begin_file(&self, storage: &dyn Storage, mode: u32) -> io::Result<Arc<dyn File>> {
         let file: Arc<dyn File> = match storage.open(&self.path, Access::Write) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
@@ -228,7 +228,7 @@ impl Index {
         Ok(file)
     }
 
-    /// Read entry `i`, held against the chain of the one before.
+    /// Read entry `i`, compared with the chain of the one before.
     fn read(&self, i: u64) -> Option<(Entry, u32)> {
         if i >= self.written {
             let entry = *self.pending.get((i - self.written) as usize)?;
@@ -251,7 +251,7 @@ impl Index {
         (entry.encode(before).1 == stored).then_some((entry, stored))
     }
 
-    /// Entry `i`, if it can be read and believed.
+    /// Entry `i`, if it can be read and its chain is right.
     pub fn entry(&self, i: u64) -> Option<Entry> {
         self.read(i).map(|(entry, _)| entry)
     }
@@ -267,7 +267,7 @@ impl Index {
                     best = Some((middle, entry));
                     low = middle + 1;
                 }
-                // An entry that cannot be believed: look before it, which costs time only.
+                // A damaged entry: search before it, which costs time only.
                 _ => high = middle,
             }
         }
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn a_foreign_or_damaged_index_is_not_believed() {
+    fn a_foreign_or_damaged_index_is_not_used() {
         let storage = Memory::new();
         let summary = written(&storage, 10).summary_at(u64::MAX);
         assert_eq!(load(&storage, 78, summary).len(), 0);

@@ -41,14 +41,14 @@ impl WriterLock {
                 Ok(())
             }
             LockAttempt::Busy(holder) => {
-                let who = match holder {
+                let message = match holder {
                     Some(pid) if pid == std::process::id() => {
                         format!("this process ({pid}) has it open for writing already")
                     }
                     Some(pid) => format!("process {pid} has it open for writing"),
                     None => "another process has it open for writing".into(),
                 };
-                Err(Error::new(ErrorKind::Locked, who).at(path).with_holder(holder))
+                Err(Error::new(ErrorKind::Locked, message).at(path).with_holder(holder))
             }
         }
     }

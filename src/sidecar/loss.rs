@@ -1,5 +1,5 @@
 //! What a repair found missing: `.deedbook/loss`, text with a checksum. It outlives the repair, so
-//! that no later look calls the log whole.
+//! that no later check calls the log complete.
 //!
 //! ```text
 //! records 2437                  (acknowledged records that are missing; 0: not known)

@@ -4,12 +4,12 @@
 //! slot (512 bytes apart)
 //!   0 magic 4   4 version 2   6 flags 2 (bit 0: closed, bit 1: exact)   8 seq 8
 //!  16 first 8  24 records 8  32 end 8  40 last_offset 8  48 first_sum 4  52 last_sum 4
-//!  56 index_entries 8  64 index_chain 4  68 zero 4  72 device 8  80 inode 8  88 born 8
+//!  56 index_entries 8  64 index_chain 4  68 zero 4  72 device 8  80 inode 8  88 created 8
 //!  96 start 8  104 zero 20  124 crc 4 (CRC-32 of bytes 0..124)
 //! ```
 //!
 //! Little-endian. A store goes to the slot that is not the newest, so a torn store leaves the one
-//! before. It is written only after the data's fsync has returned, so it never runs ahead of it.
+//! before. It is written only after the data's fsync has returned, so the disk has what it says.
 
 use std::io;
 use std::path::Path;
@@ -43,7 +43,7 @@ pub struct Mark {
     pub end: u64,
     /// Byte of the last durable record.
     pub last_offset: u64,
-    /// Stored checksum of the first record: tells logs apart.
+    /// Stored checksum of the first record: distinguishes logs.
     pub first_sum: u32,
     /// Stored checksum of the last durable record: ties the mark to the log.
     pub last_sum: u32,
@@ -110,7 +110,7 @@ impl Mark {
         slot.extend_from_slice(&self.last_sum.to_le_bytes());
         slot.extend_from_slice(&self.index_entries.to_le_bytes());
         slot.extend_from_slice(&u64::from(self.index_chain).to_le_bytes());
-        for number in [self.file.device, self.file.inode, self.file.born_ns, self.start] {
+        for number in [self.file.device, self.file.inode, self.file.created_ns, self.start] {
             slot.extend_from_slice(&number.to_le_bytes());
         }
         slot.resize(CRC_AT, 0);
@@ -141,7 +141,7 @@ impl Mark {
             last_sum: u32_at(52)?,
             index_entries: u64_at(56)?,
             index_chain: u32_at(64)?,
-            file: FileId { device: u64_at(72)?, inode: u64_at(80)?, born_ns: u64_at(88)? },
+            file: FileId { device: u64_at(72)?, inode: u64_at(80)?, created_ns: u64_at(88)? },
             start: u64_at(96)?,
         };
         Some((u64_at(8)?, mark))
@@ -175,7 +175,7 @@ impl MarkFile {
         }
     }
 
-    /// Start a mark anew, durably, whatever was there.
+    /// Replace whatever mark was there, durably.
     pub fn reset(
         storage: &dyn Storage,
         sidecar: &Path,
@@ -189,7 +189,7 @@ impl MarkFile {
         Ok(Self { file: storage.open(&path, Access::Write)?, seq: 0 })
     }
 
-    /// Open an existing mark to go on from it.
+    /// Open an existing mark, to be counted on from.
     pub fn open(storage: &dyn Storage, sidecar: &Path) -> io::Result<Self> {
         let file = storage.open(&sidecar.join(MARK_NAME), Access::Write)?;
         let seq = Self::newest(&*file)?.map_or(0, |(seq, _)| seq);

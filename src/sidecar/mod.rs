@@ -1,4 +1,4 @@
-//! What we add beside a log, all of it in the subdirectory `.deedbook/`: mark, index, lock.
+//! What we add beside a log, all of it in the subdirectory `.deedbook/`.
 //!
 //! Mark, index, settings and lock are advisory: deleting them is safe and costs time only. Not
 //! derived are the consumers of a write-ahead log, and the note of a loss.

@@ -22,16 +22,16 @@ pub struct DiskFile {
 pub fn id_of(file: &fs::File) -> io::Result<FileId> {
     let metadata = file.metadata()?;
     let created = metadata.created().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-    let born_ns = created.map_or(0, |since| since.as_nanos() as u64);
+    let created_ns = created.map_or(0, |since| since.as_nanos() as u64);
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt;
-        Ok(FileId { device: metadata.dev(), inode: metadata.ino(), born_ns })
+        Ok(FileId { device: metadata.dev(), inode: metadata.ino(), created_ns })
     }
     #[cfg(not(unix))]
     {
         // Without an inode number the times of the file have to distinguish it.
-        Ok(FileId { device: 0, inode: 0, born_ns })
+        Ok(FileId { device: 0, inode: 0, created_ns })
     }
 }
 
@@ -136,7 +136,7 @@ impl File for DiskFile {
         match unsafe { libc::lseek(self.file.as_raw_fd(), at, libc::SEEK_DATA) } {
             found if found >= 0 => Ok(found as u64),
             _ if io::Error::last_os_error().raw_os_error() == Some(libc::ENXIO) => Ok(u64::MAX),
-            // Not every file system tells.
+            // Not every file system reports it.
             _ => Ok(offset),
         }
     }

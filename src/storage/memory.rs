@@ -165,7 +165,7 @@ impl File for Handle {
     }
 
     fn id(&self) -> io::Result<FileId> {
-        Ok(FileId { device: 0, inode: self.inode.number, born_ns: 0 })
+        Ok(FileId { device: 0, inode: self.inode.number, created_ns: 0 })
     }
 
     fn is_unlinked(&self) -> io::Result<bool> {

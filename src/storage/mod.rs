@@ -44,16 +44,16 @@ pub struct FileId {
     pub device: u64,
     /// The inode.
     pub inode: u64,
-    /// Nanoseconds from 1970 to the file's creation, or 0: tells a reused inode apart.
-    pub born_ns: u64,
+    /// Nanoseconds from 1970 to the file's creation, or 0: shows that an inode was reused.
+    pub created_ns: u64,
 }
 
 impl FileId {
     /// Whether both are one file, of which one may have been noted before the last start of the
     /// system: its device may have another number since then, its inode and birth are the same.
     pub(crate) fn is_still(self, now: Self) -> bool {
-        let device = self.device == now.device || self.born_ns != 0;
-        device && (self.inode, self.born_ns) == (now.inode, now.born_ns)
+        let device = self.device == now.device || self.created_ns != 0;
+        device && (self.inode, self.created_ns) == (now.inode, now.created_ns)
     }
 }
 

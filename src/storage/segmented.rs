@@ -116,7 +116,7 @@ impl Segmented {
         state.first..state.next
     }
 
-    /// Take over what a later look at the directory found. Only a reader's may change under it.
+    /// Take over what a later listing of the directory found. Only a reader's may change under it.
     pub fn adopt(&self, found: &Self) {
         let (mut state, found) = (lock(&self.state), lock(&found.state));
         (state.first, state.next) = (found.first, found.next);
@@ -154,7 +154,7 @@ impl Segmented {
         self.sync_data()
     }
 
-    /// Sync every segment from the one with byte `offset` on, whoever wrote it, and their names.
+    /// Sync every segment from the one with byte `offset` on, written by any handle, and their names.
     pub fn sync_from(&self, offset: u64) -> io::Result<()> {
         let _syncing = lock(&self.syncing);
         let mut state = lock(&self.state);
@@ -264,7 +264,7 @@ impl Segmented {
                 file => file?,
             };
             if self.access == Access::Read && file.is_unlinked()? {
-                // And may have begun that segment anew.
+                // And may have begun that segment again.
                 state.open.retain(|(open, _)| *open != index);
                 continue;
             }

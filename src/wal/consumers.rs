@@ -1,12 +1,12 @@
-//! Those who still need records: names with durable positions, in `.deedbook/consumers`.
+//! Consumers that still need records: names with durable positions, in `.deedbook/consumers`.
 //!
 //! ```text
 //! NAME LSN          one line each, sorted by name; a name has no white space
 //! crc 1a2b3c4d      CRC-32 of the lines above
 //! ```
 //!
-//! The one thing in `.deedbook` that nothing else knows. So a damaged file is an error for whoever
-//! would drop records, and never "no consumers".
+//! Known nowhere else. So a damaged file is an error for calls that drop records, and never "no
+//! consumers".
 
 use std::collections::BTreeMap;
 use std::io;
@@ -80,8 +80,8 @@ impl Shared<WalFormat> {
             .map_err(|e| Error::io("store the consumers", &path, e).of(FORMAT))
     }
 
-    /// Have nobody need more than there is, durably: the records that come to lie there next are
-    /// others, which nobody has seen. The caller holds the consumers, and nobody appends.
+    /// Lower every position above `end` to it, durably: the records that come to lie there next are
+    /// others, which no consumer has read. The caller locks the consumers, and no thread appends.
     pub(super) fn lower_consumers(&self, end: u64) -> Result<()> {
         let before = self.consumers()?;
         match lowered(&before, end) {
@@ -90,7 +90,7 @@ impl Shared<WalFormat> {
         }
     }
 
-    /// Have no consumer need what was dropped before `head`, durably. The caller holds the consumers.
+    /// Raise every position below `head` to it, durably. The caller locks the consumers.
     pub(super) fn raise_consumers(&self, head: Lsn) -> Result<()> {
         let before = self.consumers()?;
         if before.values().all(|lsn| *lsn >= head) {
@@ -101,13 +101,13 @@ impl Shared<WalFormat> {
     }
 
     /// Undo what lowering to `end` did or began, durably: what it was for does not come. The caller
-    /// has held the consumers since `before` was read.
+    /// has locked the consumers since `before` was read.
     pub(super) fn put_back_consumers(
         &self,
         before: &BTreeMap<String, Lsn>,
         end: u64,
     ) -> Result<()> {
-        // Where the old file still has its name, none was ever in its place.
+        // Where the old file still has its name, no other was ever in its place.
         if lowered(before, end).is_none() || self.consumers()? == *before {
             return Ok(());
         }
@@ -128,8 +128,8 @@ impl Shared<WalFormat> {
         let mut bytes = vec![0; file.len().map_err(fail)?.min(FILE_BYTES_MAX) as usize];
         let read = read_full(&*file, &mut bytes, 0).map_err(fail)?;
         decode(part(&bytes, ..read)).ok_or_else(|| {
-            let message = "the consumers' file is damaged: who needs which records is not known; \
-                           set them anew after removing it";
+            let message = "the consumers' file is damaged: which records are needed is not known; \
+                           remove it and set the consumers again";
             Error::new(ErrorKind::Corrupt, message).of(FORMAT).at(&path)
         })
     }

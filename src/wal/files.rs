@@ -19,7 +19,7 @@ const END_MAX: u64 = 1 << 63;
 /// The head marker as found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Head {
-    /// No prefix was dropped, or nothing tells.
+    /// No prefix was dropped, or nothing says so.
     Absent,
     /// Byte of the first record.
     At(u64),
@@ -111,7 +111,7 @@ pub fn segment_bytes_of(
 
 fn segment_len(place: &Place, storage: &dyn Storage, index: u64) -> Result<u64> {
     len_if_there(place, storage, index)?.ok_or_else(|| {
-        // Not "no log": its writer removed it a moment ago, and a second look tells why.
+        // Not "no log": its writer removed it a moment ago, and a second inspection says why.
         Error::new(ErrorKind::Corrupt, "the segment vanished after it was listed")
             .at(&place.dir.join(segment_name(index)))
     })
@@ -141,7 +141,7 @@ pub struct Segments {
     pub end: u64,
     /// Segments below the head: a removal that a crash undid.
     pub stale: Vec<u64>,
-    /// Why the segments after the gap do not go on.
+    /// Why the segments after the gap do not follow.
     pub gap: Option<String>,
     /// Whether that is so wrong that the log can only be read.
     pub only_readable: bool,
@@ -149,7 +149,7 @@ pub struct Segments {
     pub fits: bool,
 }
 
-/// Look at the size of every segment from the head on. Every one but the last must be exactly of
+/// Check the size of every segment from the head on. Every one but the last must be exactly of
 /// the segment size; what follows one that is not is named, and not taken for a part of the log.
 pub fn check_segments(
     place: &Place,
@@ -176,7 +176,7 @@ pub fn check_segments(
                 });
                 found.only_readable = true;
             }
-            // Gone is what it should be.
+            // It should be gone.
             _ => {}
         }
     }

@@ -1,4 +1,4 @@
-//! A truncation of the end that was begun: `.deedbook/cut`. The next opening ends it.
+//! A truncation of the end that was begun: `.deedbook/cut`. The next opening finishes it.
 //!
 //! Several files cannot be cut at once. The intent is durable before the first of them is touched
 //! and removed after the last, so a crash in between leaves the new state, not something between.
@@ -8,7 +8,7 @@
 //!
 //! ```text
 //!  0 magic 4   4 version 4   8 end 8   16 last_offset 8   24 last_sum 4   28 first_sum 4
-//! 32 start 8   40 device 8   48 inode 8   56 born 8   64 crc 4 (CRC-32 of bytes 0..64)
+//! 32 start 8   40 device 8   48 inode 8   56 created 8   64 crc 4 (CRC-32 of bytes 0..64)
 //! ```
 
 use std::path::Path;
@@ -49,7 +49,7 @@ pub struct Intent {
 pub enum Left {
     /// Nothing.
     Absent,
-    /// What is no intent.
+    /// Something that is no intent.
     Foreign,
     /// An intent, perhaps another log's.
     Intent(Intent),
@@ -70,7 +70,7 @@ impl Intent {
         bytes.extend_from_slice(&self.last_offset.to_le_bytes());
         bytes.extend_from_slice(&self.last_sum.to_le_bytes());
         bytes.extend_from_slice(&self.first_sum.to_le_bytes());
-        for number in [self.start, self.file.device, self.file.inode, self.file.born_ns] {
+        for number in [self.start, self.file.device, self.file.inode, self.file.created_ns] {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
         bytes.extend_from_slice(&crc32(&bytes).to_le_bytes());
@@ -86,7 +86,7 @@ impl Intent {
             last_sum: u32_at(24)?,
             first_sum: u32_at(28)?,
             start: u64_at(32)?,
-            file: FileId { device: u64_at(40)?, inode: u64_at(48)?, born_ns: u64_at(56)? },
+            file: FileId { device: u64_at(40)?, inode: u64_at(48)?, created_ns: u64_at(56)? },
         };
         (intent.encode() == bytes).then_some(intent)
     }

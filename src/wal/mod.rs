@@ -151,7 +151,7 @@ impl Wal {
         Ok(Lsn(self.extent()?.end))
     }
 
-    /// The end of what is on stable storage; `None` if a reader finds nothing that tells it.
+    /// The end of what is on stable storage; `None` for a reader that finds no mark.
     pub fn durable_end(&self) -> Result<Option<Lsn>> {
         Ok(self.durable_offset()?.map(Lsn))
     }
@@ -171,8 +171,8 @@ impl Wal {
         Ok(Lsn(appended.offset))
     }
 
-    /// Append a batch with one write and return the first LSN, all or nothing for the caller that
-    /// is told it succeeded. After a crash before the sync, a prefix of it may remain.
+    /// Append a batch with one write and return the first LSN; an error means that none of it is
+    /// acknowledged. After a crash before the sync, a prefix of it may remain.
     pub fn append_batch(&self, batch: &Batch) -> Result<Lsn> {
         let shared = self.writable()?;
         let appended = shared.append_batch_at(batch, Wanted::default())?;
@@ -297,7 +297,7 @@ pub fn repair(path: impl AsRef<Path>, options: &Options, how: Repair) -> Result<
 }
 
 /// Copy every intact record to a new log, of the same layout unless the options say another. The
-/// copies get new LSNs from 0 on; the report tells which. `progress` is called with bytes done and
+/// copies get new LSNs from 0 on; the report has both. `progress` is called with bytes done and
 /// bytes in all, and what it fails with ends the copying.
 pub fn salvage(
     source: impl AsRef<Path>,

@@ -40,7 +40,7 @@ impl<'a> Parts<'a> {
         let rest = payload.strip_prefix(PACK_MAGIC)?;
         let (count, left) = rest.split_first_chunk::<4>()?;
         let parts = Self { left, count: u32::from_le_bytes(*count) };
-        // Whole, or not ours at all.
+        // All of it, or not packed by us.
         let mut walk = parts;
         for _ in 0..walk.count {
             walk.step()?;

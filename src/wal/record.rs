@@ -7,7 +7,7 @@
 //! segments  %020d.wal: segment k holds the log's bytes k S up to (k + 1) S
 //! ```
 //!
-//! Source: wal-db-format.md, "Record layout", "Segments", "Prefix truncation"; RULINGS.md, "WAL".
+//! Source: wal-db's "On-disk format": "Record layout", "Segments", "Prefix truncation".
 
 use std::ffi::OsStr;
 

@@ -134,7 +134,7 @@ impl Shared<WalFormat> {
         Ok(Lsn(cursor.offset()))
     }
 
-    /// Hand the segments that hold nothing from `lsn` on to the archive. The caller holds the
+    /// Hand the segments that hold nothing from `lsn` on to the archive. The caller locks the
     /// consumers, so that no other truncation can begin; appends go on meanwhile.
     pub(super) fn archive_before(&self, lsn: Lsn) -> Result<()> {
         let (Some(Archive(hook)), Some(segments)) = (&self.options.archive, self.format.segments())

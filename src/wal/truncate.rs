@@ -49,7 +49,7 @@ impl Wal {
         }
         shared.archive_before(lsn).map_err(|e| e.with_durable(Durable::No))?;
         shared.exclusively(|state| shared.drop_before(state, lsn))?;
-        // What a consumer needed is gone by its caller's word.
+        // The caller dropped it although consumers needed it.
         if heed_consumers { Ok(()) } else { shared.raise_consumers(lsn) }
     }
 
@@ -156,7 +156,7 @@ impl Shared<WalFormat> {
                 _ => broken(e),
             }
         })?;
-        // From here on the new head holds.
+        // From here on the new head counts.
         segments.remove_below(head / bytes).map_err(|e| io("remove segments", e))?;
         state.extent = kept;
         state.block_start = state.block_start.max(head);
@@ -195,7 +195,7 @@ impl Shared<WalFormat> {
                 _ => broken(e),
             }
         })?;
-        // From here on the new end holds: the next opening brings this to its end.
+        // From here on the new end counts: the next opening finishes this.
         lock(&self.cut_ends).push(kept.end);
         self.cuts.fetch_add(1, Ordering::AcqRel);
         self.index().cut(kept.end);
@@ -253,7 +253,7 @@ impl Shared<WalFormat> {
         if kept.records == 0 {
             return Ok(Extent::empty(extent.first, extent.start));
         }
-        // The record before is found by walking from a border in front of it.
+        // The record before is found by walking from a border before it.
         let near = self.index().last_where(|entry| entry.offset < lsn.0);
         let from = match near.filter(|(_, entry)| entry.offset >= extent.start) {
             Some((_, entry)) => entry.offset,

@@ -63,7 +63,7 @@ pub fn parse(bytes: &[u8], at: usize, check: bool) -> Option<usize> {
     (framed && (!check || tail[..4] == crc32(body).to_le_bytes())).then_some(deed.len())
 }
 
-/// Where deeds end, one behind the other from `at` on.
+/// Where deeds end, one after the other from `at` on.
 pub fn chain(bytes: &[u8], mut at: usize, check: bool) -> Vec<usize> {
     let mut ends = vec![at];
     while let Some(len) = parse(bytes, at, check) {
@@ -128,7 +128,7 @@ pub fn snapshot(storage: &dyn Storage, dir: &Path) -> BTreeMap<PathBuf, Vec<u8>>
     files
 }
 
-/// The same without the lock, which a refused writer leaves behind.
+/// The same without the lock, which a refused writer leaves.
 pub fn snapshot_unlocked(storage: &dyn Storage, dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = snapshot(storage, dir);
     files.retain(|path, _| path.file_name().is_none_or(|name| name != "lock"));

@@ -1,4 +1,4 @@
-//! Appends that fail half-way are taken back whole, or nothing more is taken.
+//! Appends that fail half-way are rolled back as a whole, or nothing more is accepted.
 
 use std::io;
 

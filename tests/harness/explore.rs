@@ -12,7 +12,7 @@ use super::{Expect, How, Log, Record, Seen, Subject, files, hash, judge, mix, vi
 /// Hashes of states remembered; beyond that some are checked and counted as distinct again.
 const SEEN_MAX: usize = 1 << 23;
 
-/// How much to look at.
+/// How much to check.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     pub seed: u64,
@@ -140,7 +140,7 @@ impl<'a> Explorer<'a> {
                 .wrapping_add(record.bytes.len() as u64)
             })
         });
-        // The death of the process alone.
+        // Only the death of the process.
         let killed = moment.disk.kill();
         if self.seen.insert(mix(killed.fingerprint() ^ context ^ 1)) {
             self.counts.distinct += 1;
@@ -203,7 +203,7 @@ impl<'a> Explorer<'a> {
             true => views::check_all(self.subject, &*log, &got)?,
             false => views::check_few(&*log, &got)?,
         }
-        // A reader who came before saw the same, and at least what was not cut on request.
+        // An earlier reader saw the same, and at least what was not cut on request.
         match peeked {
             Some(Ok(seen)) if seen.len() >= got.len() && (whole || seen == got) => {
                 judge(&seen, &found.records, found.acked, false)
@@ -235,7 +235,7 @@ impl<'a> Explorer<'a> {
                 let log = self.subject.open(&image, how).map_err(refused).map_err(there)?;
                 let second = log.read_all().map_err(|e| there(format!("reading: {e:?}")))?;
                 // Mostly the same as the first time. But cutting a deed that was torn by stale bytes
-                // behind the end can leave zeros there, which is what its length trailer wants.
+                // after the end can leave zeros there, which is what its length trailer wants.
                 self.counts.second_other += u64::from(!killed && second.len() != got.len());
                 moment.judge(&*log, &second, whole).map_err(there)?;
                 views::check_few(&*log, &second).map_err(there)?;
@@ -308,7 +308,7 @@ impl<'a> Explorer<'a> {
         Ok((more, after))
     }
 
-    /// A log that lost its last record to another program is not taken for whole.
+    /// A log that lost its last record to another program is not taken for complete.
     fn loss_is_reported(
         &self,
         image: &Sim,

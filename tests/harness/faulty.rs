@@ -98,7 +98,7 @@ impl Script<'_> {
                         Ok(got) => got,
                         Err(error) => {
                             expect_typed(&error)?;
-                            // Not acknowledged by anybody who could not read it.
+                            // Acknowledged by no handle, which could not read it.
                             run.acked = acked;
                             continue;
                         }
@@ -181,7 +181,7 @@ pub fn expect_typed(error: &Error) -> Result<(), String> {
 #[derive(Clone, Debug)]
 pub struct Honest {
     pub name: &'static str,
-    /// Of several that no code tells apart, one after the other strikes.
+    /// Of several that no code distinguishes, one after the other strikes.
     what: &'static [What],
     /// How often in turn it strikes.
     pub times: &'static [u64],

@@ -94,7 +94,7 @@ impl<'a> Run<'a> {
         self.keep();
         self.log = Some(opened?);
         self.all_acknowledged();
-        self.believe()
+        self.count_durable()
     }
 
     /// Do one step.
@@ -126,7 +126,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Number of the record at this place, or behind the last one.
+    /// Number of the record at this place, or after the last one.
     fn ordinal(&self, at: usize) -> u64 {
         match (self.records.get(at), self.records.last()) {
             (Some(record), _) => record.ordinal,
@@ -135,8 +135,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Drop a prefix, or cut the end. A crash leaves the old log or the new one; whoever returned
-    /// from it has the new one.
+    /// Drop a prefix, or cut the end. A crash leaves the old log or the new one; once the
+    /// call returned, the new one.
     fn drop_some(&mut self, op: char) -> Result<()> {
         let (count, acked) = (self.records.len(), self.acked);
         let at = match op {
@@ -209,7 +209,7 @@ impl<'a> Run<'a> {
         match self.config.how.durability {
             Durability::Always => self.acknowledge()?,
             Durability::Bytes(most) => {
-                self.believe()?;
+                self.count_durable()?;
                 let unsynced = self
                     .records
                     .iter()
@@ -254,7 +254,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// A payload full of whole records, one of them behind the first border.
+    /// A payload full of whole records, one of them after the first border.
     fn deceiving(&self) -> Vec<u8> {
         let mut bytes = self.nested.to_vec();
         bytes.extend(self.nested);
@@ -270,7 +270,7 @@ impl<'a> Run<'a> {
 
     /// Everything written is acknowledged now, and the log has to say so.
     fn acknowledge(&mut self) -> Result<()> {
-        self.believe()?;
+        self.count_durable()?;
         let never = self.config.how.durability == Durability::None;
         if !never && self.acked < self.records.len() {
             let (acked, count) = (self.acked, self.records.len());
@@ -288,7 +288,7 @@ impl<'a> Run<'a> {
     }
 
     /// What the log says is durable counts as acknowledged from now on.
-    pub fn believe(&mut self) -> Result<()> {
+    pub fn count_durable(&mut self) -> Result<()> {
         let durable = self.log().durable_end()?.unwrap_or(0);
         let records = self.records.iter().take_while(|record| record.ordinal < durable);
         self.acked = self.acked.max(records.count());
@@ -351,7 +351,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Bytes that tell records apart.
+/// Bytes that distinguish records.
 pub fn payload(number: u64, len: u64) -> Vec<u8> {
     (0..len).map(|at| mix(number << 32 | at) as u8 | 1).collect()
 }

@@ -178,10 +178,10 @@ pub trait Log: Send + Sync {
     fn close(&self) -> Result<()>;
     /// Byte of its file at which the next record begins.
     fn end(&self) -> Result<u64>;
-    /// Number of the first record that need not be on stable storage; `None` if nothing tells.
+    /// Number of the first record that need not be on stable storage; `None` if nothing says so.
     fn durable_end(&self) -> Result<Option<u64>>;
     fn read_all(&self) -> Result<Vec<Record>>;
-    /// The record with this number, alone.
+    /// Only the record with this number.
     fn read(&self, ordinal: u64) -> Result<Record>;
     /// The records from the one with this number on.
     fn read_from(&self, ordinal: u64) -> Result<Vec<Record>>;
@@ -191,7 +191,7 @@ pub trait Log: Send + Sync {
     fn read_splits(&self, split_bytes: u64) -> Result<Vec<Record>>;
     /// The payloads of all of them that can be read, damage or not.
     fn read_past_damage(&self) -> Result<Vec<Vec<u8>>>;
-    /// For a reader: look for what others did.
+    /// For a reader: take over what others did.
     fn refresh(&self) -> Result<()>;
     /// Number of the next record, where an empty log can have any.
     fn next_ordinal(&self) -> Result<Option<u64>> {

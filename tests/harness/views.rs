@@ -5,22 +5,22 @@ use super::{Log, Record, Subject};
 /// Parts so small that every block of the index is one, and parts of several blocks.
 const SPLIT_BYTES: [u64; 2] = [1, 100_000];
 
-/// The ways that cost little: backwards, the last record alone, how much is durable.
+/// The ways that cost little: backwards, only the last record, how much is durable.
 pub fn check_few(log: &dyn Log, records: &[Record]) -> Result<(), String> {
     let mut back = log.read_back().map_err(|error| format!("backwards: {error:?}"))?;
     back.reverse();
     same("backwards", &back, records)?;
     if let Some(last) = records.last() {
-        alone(log, last)?;
+        one(log, last)?;
     }
     Ok(())
 }
 
-/// All ways: each record alone, from each of some records on, and in parts, too.
+/// All ways: each record by itself, from each of some records on, and in parts, too.
 pub fn check_all(subject: &dyn Subject, log: &dyn Log, records: &[Record]) -> Result<(), String> {
     check_few(log, records)?;
     for record in records {
-        alone(log, record)?;
+        one(log, record)?;
     }
     let count = records.len();
     for from in [1, count / 2, count.saturating_sub(1)] {
@@ -58,12 +58,12 @@ pub fn check_all_durable(
     }
 }
 
-fn alone(log: &dyn Log, record: &Record) -> Result<(), String> {
+fn one(log: &dyn Log, record: &Record) -> Result<(), String> {
     let ordinal = record.ordinal;
     match log.read(ordinal) {
         Ok(got) if got == *record => Ok(()),
-        Ok(got) => Err(format!("record {ordinal} alone is another one: {}", got.ordinal)),
-        Err(error) => Err(format!("record {ordinal} alone: {error:?}")),
+        Ok(got) => Err(format!("record {ordinal} by itself is another one: {}", got.ordinal)),
+        Err(error) => Err(format!("record {ordinal} by itself: {error:?}")),
     }
 }
 

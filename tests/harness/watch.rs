@@ -1,4 +1,4 @@
-//! A storage that tells what is done with its files, and lets a test hold it up.
+//! A storage that reports what is done with its files, and lets a test hold it up.
 
 use std::ffi::OsString;
 use std::fmt;

@@ -38,7 +38,7 @@ fn a_record_beyond_the_limit_is_refused_and_nothing_is_written() {
     }
 }
 
-/// The batch's own limit was believed: records got into the log that its options then call damage.
+/// Only the batch's own limit was checked: records got into the log that its options then call damage.
 #[test]
 fn a_batch_with_a_higher_limit_than_the_log_is_refused_whole() {
     for format in FORMATS {

@@ -127,12 +127,12 @@ fn a_file_cut_under_a_reader_is_an_error() {
     }
 }
 
-/// Every append and sync fails from then on, or the log on disk is whole.
+/// Every append and sync fails from then on, or the log on disk is complete.
 fn judge_writer(format: &dyn Format, at: &At, log: &dyn Log, size: usize, what: &str) {
     let appended = log.append(1, &vec![9; size]);
     let synced = log.sync();
     let failed = appended.is_err() || synced.is_err();
-    assert!(failed, "{what}: append and sync believe in a log that is gone");
+    assert!(failed, "{what}: append and sync succeed on a log that is gone");
     let error = log.append(1, b"after").and_then(|_| log.sync()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Poisoned, "{what}: {error}");
     let _ = log.close();

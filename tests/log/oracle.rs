@@ -165,7 +165,7 @@ impl Log<'_> {
         end <= self.bytes.len() && known
     }
 
-    /// Where the damaged record at `at` ends, if its own lengths tell.
+    /// Where the damaged record at `at` ends, if its own lengths say.
     fn end_by_framing(&self, at: usize) -> Option<usize> {
         let Parsed::Bad { claim, agrees } = self.parse(at) else { return None };
         let most = self.border_from(at + 1).unwrap_or(self.bytes.len());

@@ -215,7 +215,7 @@ fn assert_reads(format: &dyn Format, at: &At, events: &[Event], what: &str) {
 }
 
 /// Blocks of the index that ended in what a recovery cut were kept: what was appended in their place
-/// was looked for where the old records had been.
+/// was searched for where the old records had been.
 #[test]
 fn an_index_says_nothing_of_what_a_recovery_cut() {
     let how = |recovery| How { recovery, ..MANUAL };

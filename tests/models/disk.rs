@@ -209,7 +209,7 @@ impl File for Handle {
     }
 
     fn id(&self) -> io::Result<FileId> {
-        Ok(FileId { device: 1, inode: self.id as u64 + 1, born_ns: 1 })
+        Ok(FileId { device: 1, inode: self.id as u64 + 1, created_ns: 1 })
     }
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {

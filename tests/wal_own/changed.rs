@@ -17,7 +17,7 @@ use crate::harness::{ALWAYS, MANUAL, Subject, views};
 
 const SUBJECTS: [&WalSubject; 4] = [&SINGLE, &SEGMENTS, &TINY, &LARGE];
 
-/// What a follower is told next: a payload, nothing yet, or an error.
+/// What a follower gives next: a payload, nothing yet, or an error.
 fn next(follow: &mut Follow) -> Result<Option<Vec<u8>>, ErrorKind> {
     let next = follow.next(Duration::ZERO).map_err(|error| error.kind())?;
     Ok(next.map(|record| record.payload.to_vec()))
@@ -26,7 +26,7 @@ fn next(follow: &mut Follow) -> Result<Option<Vec<u8>>, ErrorKind> {
 /// A follower that shares the writer's handle goes by the end that it knows. Where the end was cut
 /// below it, it waited for ever, or called what it was still to read damaged.
 #[test]
-fn a_follower_of_the_writers_handle_is_told_of_a_cut() {
+fn a_follower_of_the_writers_handle_reports_a_cut() {
     within(|| {
         for subject in SUBJECTS {
             // At the end; or with records left to read, more than are read at once.
@@ -45,14 +45,14 @@ fn a_follower_of_the_writers_handle_is_told_of_a_cut() {
                 wal.truncate_after(lsns[0]).unwrap();
                 // What it has in memory it may still give.
                 let mut n = seen;
-                let told = loop {
+                let ended = loop {
                     match next(&mut follow) {
                         Ok(Some(payload)) => assert_eq!(payload, vec![n; size]),
-                        told => break told,
+                        ended => break ended,
                     }
                     n += 1;
                 };
-                assert_eq!(told, Err(ErrorKind::OutOfRange), "{} {seen} {size}", subject.name);
+                assert_eq!(ended, Err(ErrorKind::OutOfRange), "{} {seen} {size}", subject.name);
                 // And again, however short what was appended since.
                 wal.append(b"on").unwrap();
                 assert_eq!(next(&mut follow), Err(ErrorKind::OutOfRange), "{}", subject.name);

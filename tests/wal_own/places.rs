@@ -14,7 +14,7 @@ fn segments(disk: &Sim) -> Vec<u64> {
     segments_in(disk, Path::new("/log"))
 }
 
-/// Without the marker nothing tells where the first record begins, unless the mark does. It is never
+/// Without the marker nothing says where the first record begins, unless the mark does. It is never
 /// taken for 0 while segments are missing, and nothing is removed.
 #[test]
 fn a_lost_head_marker_is_made_up_for_or_the_log_is_refused() {

@@ -11,20 +11,21 @@ use crate::harness::limit::within;
 use crate::harness::wal::{SEGMENTS, SINGLE, TINY, read_all};
 use crate::harness::{MANUAL, worst};
 
-/// What any thread was told is durable, whoever's sync it was that made it so, over segments.
+/// What a call of any thread acknowledged is durable, whichever thread's sync made it so, over
+/// segments.
 #[test]
 fn what_any_thread_was_told_survives_a_power_cut() {
-    within(any_thread_was_told);
+    within(any_thread_had_acknowledged);
 }
 
-fn any_thread_was_told() {
+fn any_thread_had_acknowledged() {
     for failing in [None, Some(1), Some(7), Some(40)] {
         let disk = Sim::new();
         let wal = TINY.wal(&disk, MANUAL).unwrap();
         if let Some(at) = failing {
             disk.inject(Fault::once(at, What::Error(io::ErrorKind::Other)).of(Call::Sync));
         }
-        let told = Mutex::new(Vec::new());
+        let acknowledged = Mutex::new(Vec::new());
         let append = |thread: u8| {
             for n in 0..40usize {
                 let payload = vec![thread; 20 + n];
@@ -34,15 +35,15 @@ fn any_thread_was_told() {
                     _ => wal.commit(&payload),
                 };
                 match appended {
-                    Ok(lsn) => told.lock().unwrap().push((lsn, payload)),
+                    Ok(lsn) => acknowledged.lock().unwrap().push((lsn, payload)),
                     Err(_) => return,
                 }
             }
         };
         let check = || {
-            let told = told.lock().unwrap().clone();
+            let acknowledged = acknowledged.lock().unwrap().clone();
             let after = TINY.wal(&worst(&disk), MANUAL).unwrap();
-            for (lsn, payload) in told.iter().rev().take(20) {
+            for (lsn, payload) in acknowledged.iter().rev().take(20) {
                 assert_eq!(after.read(*lsn).unwrap().payload, *payload, "{failing:?}");
             }
         };
@@ -78,8 +79,8 @@ fn after_a_failed_sync_truncations_and_waiting_are_refused() {
             wal.truncate_after(one).unwrap_err(),
             wal.truncate_from(two).unwrap_err(),
         ] {
-            let told = (error.kind(), error.durable());
-            assert_eq!(told, (ErrorKind::Poisoned, Some(Durable::Unknown)), "{error}");
+            let failed = (error.kind(), error.durable());
+            assert_eq!(failed, (ErrorKind::Poisoned, Some(Durable::Unknown)), "{error}");
         }
     }
 }

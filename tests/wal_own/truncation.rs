@@ -14,7 +14,7 @@ fn segments(disk: &Sim) -> Vec<u64> {
     segments_in(disk, Path::new("/log"))
 }
 
-/// Record what `change` does and crash every step of it: the log holds `old` or `new`, and behind
+/// Record what `change` does and crash every step of it: the log holds `old` or `new`, and after
 /// the last step only `new`.
 fn old_or_new(subject: &WalSubject, disk: &Sim, wal: &Wal, change: impl FnOnce()) {
     let old = read_all(wal).unwrap();
@@ -39,7 +39,7 @@ fn old_or_new(subject: &WalSubject, disk: &Sim, wal: &Wal, change: impl FnOnce()
     }
 }
 
-/// Also the n-th one, with records behind the new head that are not synced, and of all records.
+/// Also the n-th one, with records after the new head that are not synced, and of all records.
 #[test]
 fn a_crash_at_any_step_of_any_dropping_of_a_prefix_leaves_the_old_or_the_new_log() {
     for subject in [&SEGMENTS, &TINY] {

@@ -11,7 +11,7 @@ fn name(index: u64) -> String {
     format!("{index}.seg")
 }
 
-/// Counts writes and what syncs covered of them; in the middle of each write somebody syncs.
+/// Counts writes and what syncs covered of them; in the middle of each write another thread syncs.
 #[derive(Debug, Default)]
 struct Watched {
     memory: Memory,

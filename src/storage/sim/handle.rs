@@ -42,7 +42,7 @@ impl File for Handle {
     }
 
     fn id(&self) -> io::Result<FileId> {
-        self.sim.act(Call::Id, |_, _| Ok(FileId { device: 1, inode: self.inode, born_ns: 0 }))
+        self.sim.act(Call::Id, |_, _| Ok(FileId { device: 1, inode: self.inode, created_ns: 0 }))
     }
 
     fn is_unlinked(&self) -> io::Result<bool> {

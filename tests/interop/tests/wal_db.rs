@@ -1,5 +1,5 @@
 //! Both ways with the real crate: random histories of appends, closings and truncations, in both
-//! layouts, each step by one of the two, and all of it read by both behind every step.
+//! layouts, each step by one of the two, and all of it read by both after every step.
 
 use std::path::Path;
 
@@ -94,7 +94,7 @@ fn random_histories_written_by_both_are_read_by_both() {
                     });
                     if after.is_some() {
                         // A log that ends below our mark has lost acknowledged records, for all we
-                        // know: who cuts it with another program removes the mark.
+                        // know: a cut by another program goes with removing the mark.
                         remove_sidecar(&path, segmented);
                     }
                 }
@@ -147,7 +147,7 @@ fn a_prefix_dropped_by_one_is_dropped_for_the_other() {
     }
 }
 
-/// A writer of ours that died leaves zeros behind its records; wal-db takes them for a torn tail.
+/// A writer of ours that died leaves zeros after its records; wal-db takes them for a torn tail.
 #[test]
 fn space_reserved_by_a_writer_that_died_is_a_torn_tail_there() {
     for segmented in [false, true] {
