@@ -36,6 +36,9 @@ mod checksum;
 mod columns;
 mod commit;
 mod durability;
+#[cfg(feature = "sim")]
+#[doc(hidden)]
+pub mod engine;
 mod error;
 mod locks;
 mod log;
