@@ -1,5 +1,5 @@
 //! What a log format needs that is written outside of this crate, as the toy format of the tests is:
-//! parts of the engine, and the verbs of a log whose records go by their numbers.
+//! parts of the engine, and the verbs of a log whose records go by their bytes.
 //!
 //! Only with the crate feature `sim`, and no part of the public interface: it changes at any time.
 
@@ -19,13 +19,12 @@ pub use crate::log::repair::repair;
 pub use crate::log::reverse::Reverse;
 pub use crate::log::salvage::{create as create_copy, salvage};
 pub use crate::log::space::{Place, Space, base_of_tail};
-use crate::log::split::bytes_of;
 pub use crate::log::verify::verify;
 pub use crate::mode::Depth;
 pub use crate::scan::{Bad, Step, Stop};
 pub use crate::sidecar::{LoadedMark, Mark, MarkFile, Settings};
 
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::log::split::Split;
 use crate::mode::Mode;
 use crate::scan::OnCorrupt;
@@ -53,21 +52,20 @@ pub fn extent<F: Format>(log: &Log<F>) -> Result<Extent> {
     log.extent()
 }
 
-/// Number of the first record that need not be on stable storage; `None` if a reader cannot tell.
+/// The end of what is on stable storage; `None` if a reader cannot tell.
 pub fn durable_end<F: Format>(log: &Log<F>) -> Result<Option<u64>> {
-    let first = log.numbered_extent()?.first;
-    Ok(log.durable_records()?.map(|records| first.saturating_add(records)))
+    log.durable_offset()
 }
 
-/// Append one record; returns its number.
+/// Append one record; returns its byte.
 pub fn append<F: Format>(log: &Log<F>, tag: Tag<F>, payload: &[u8]) -> Result<u64> {
     let shared = log.writable()?;
     let appended = shared.append_one(tag, payload)?;
     shared.after_append(appended.end)?;
-    Ok(appended.ordinal)
+    Ok(appended.offset)
 }
 
-/// Append records as one batch; returns the number of the first one.
+/// Append records as one batch; returns the byte of the first one.
 pub fn append_batch<F: Format>(log: &Log<F>, records: &[(Tag<F>, &[u8])]) -> Result<u64> {
     let shared = log.writable()?;
     let mut batch = Batch::with_framing(shared.appending);
@@ -76,7 +74,7 @@ pub fn append_batch<F: Format>(log: &Log<F>, records: &[(Tag<F>, &[u8])]) -> Res
     }
     let appended = shared.append_batch_at(&batch, Wanted::default())?;
     shared.after_append(appended.end)?;
-    Ok(appended.ordinal)
+    Ok(appended.offset)
 }
 
 /// Append one record and sync.
@@ -84,42 +82,37 @@ pub fn commit<F: Format>(log: &Log<F>, tag: Tag<F>, payload: &[u8]) -> Result<u6
     let shared = log.writable()?;
     let appended = shared.append_one(tag, payload)?;
     shared.sync_to(appended.end)?;
-    Ok(appended.ordinal)
+    Ok(appended.offset)
 }
 
-/// Return when the record with that number is on stable storage.
-pub fn wait_durable<F: Format>(log: &Log<F>, ordinal: u64) -> Result<()> {
-    let shared = log.writable()?;
-    let extent = log.numbered_extent()?;
-    if !(extent.first..extent.next()).contains(&ordinal) {
-        return Err(shared.error(ErrorKind::OutOfRange, "no such record"));
-    }
-    log.wait_durable_at(shared.locate_ordinal(extent, ordinal)?)
+/// Return when the record at that byte is on stable storage.
+pub fn wait_durable<F: Format>(log: &Log<F>, offset: u64) -> Result<()> {
+    log.wait_durable_at(offset)
 }
 
-/// The record with that number.
-pub fn read<F: Format>(log: &Log<F>, ordinal: u64) -> Result<F::Owned> {
-    log.read_by_ordinal(ordinal)
+/// The record at that byte.
+pub fn read<F: Format>(log: &Log<F>, offset: u64) -> Result<F::Owned> {
+    log.read_by_offset(offset)
 }
 
-/// The records `start <= number < stop`.
+/// The records in the bytes `from..to`.
 pub fn cursor<F: Format>(
     log: &Log<F>,
-    start: u64,
-    stop: Option<u64>,
+    from: Option<u64>,
+    to: Option<u64>,
     on_corrupt: OnCorrupt,
 ) -> Result<Cursor<F>> {
-    log.cursor_by_ordinal(start, stop, on_corrupt)
+    log.cursor_by_offset(from, to, on_corrupt)
 }
 
 /// The same backwards.
-pub fn reverse<F: Format>(log: &Log<F>, start: u64, stop: Option<u64>) -> Result<Reverse<F>> {
-    log.reverse_by_ordinal(start, stop)
+pub fn reverse<F: Format>(log: &Log<F>, from: Option<u64>, to: Option<u64>) -> Result<Reverse<F>> {
+    log.reverse_by_offset(from, to)
 }
 
-/// Follow the log from a number on.
-pub fn follow<F: Format>(log: &Log<F>, start: u64) -> Result<Follow<F>> {
-    log.follow_ordinal(start)
+/// Follow the log from its first record on.
+pub fn follow<F: Format>(log: &Log<F>) -> Result<Follow<F>> {
+    log.follow_offset(None)
 }
 
 /// For a reader: look for what others did.
@@ -127,32 +120,17 @@ pub fn refresh<F: Format>(log: &Log<F>) -> Result<()> {
     log.refresh_extent().map(drop)
 }
 
-/// Parts of about so many bytes with the records `start <= number < stop`.
-pub fn splits<F: Format>(
-    log: &Log<F>,
-    split_bytes: u64,
-    start: u64,
-    stop: Option<u64>,
-) -> Result<Vec<Split>> {
-    let snapshot = log.usable()?.snapshot();
-    let (first, next) = (snapshot.extent.first, snapshot.extent.next());
-    let reaches_end = stop.is_none_or(|stop| stop > next);
-    let (start, stop) = (start.max(first), stop.map_or(next, |stop| stop.min(next)));
-    let (from, to) = bytes_of(&log.shared, &snapshot, start, stop)?;
-    log.splits_over(split_bytes, from, to, reaches_end)
+/// Parts of about so many bytes of the whole log.
+pub fn splits<F: Format>(log: &Log<F>, split_bytes: u64) -> Result<Vec<Split>> {
+    let Extent { start, end, .. } = log.extent()?;
+    log.splits_over(split_bytes, start, end, true)
 }
 
-/// The records of a part with `start <= number < stop`.
+/// The records of a part.
 pub fn read_split<F: Format>(
     split: &Split,
     options: &F::Options,
-    start: u64,
-    stop: Option<u64>,
     on_corrupt: OnCorrupt,
 ) -> Result<Cursor<F>> {
-    let mut cursor = Log::cursor_of_split(split, options, on_corrupt, true, stop)?;
-    if split.ordinal.is_some_and(|first| first < start) {
-        cursor.skip_to(start)?;
-    }
-    Ok(cursor)
+    Log::cursor_of_split(split, options, on_corrupt, true, None)
 }

@@ -214,10 +214,8 @@ impl<'a> Specimen<'a> {
     /// Number of record `i`.
     pub fn ordinal(&self, i: usize) -> u64 {
         match self.format.framing() {
-            crate::framing::Framing::Book | crate::framing::Framing::Toy => {
-                self.format.first_ordinal() + i as u64
-            }
-            crate::framing::Framing::Wal => self.edges[i] as u64,
+            crate::framing::Framing::Book => self.format.first_ordinal() + i as u64,
+            _ => self.edges[i] as u64,
         }
     }
 

@@ -36,11 +36,11 @@ impl Format for ToyFormat {
     }
 
     fn first_ordinal(&self) -> u64 {
-        1
+        8
     }
 
-    fn ordinal_after(&self, ordinal: u64, _payload_len: usize) -> u64 {
-        ordinal + 1
+    fn ordinal_after(&self, ordinal: u64, payload_len: usize) -> u64 {
+        ordinal + 8 + payload_len as u64
     }
 
     fn open(&self, at: &At, mode: Mode, how: How) -> Result<Box<dyn Log>> {
@@ -88,8 +88,8 @@ impl Format for ToyFormat {
 
 struct ToyLog(deedbook::engine::Log<Toy>, Common);
 
-fn record((ordinal, offset, bytes): (Option<u64>, u64, &[u8])) -> Record {
-    Record { ordinal, offset, tag: 0, bytes: bytes.to_vec() }
+fn record((offset, bytes): (u64, &[u8])) -> Record {
+    Record { ordinal: Some(offset), offset, tag: 0, bytes: bytes.to_vec() }
 }
 
 fn drain(cursor: Result<Cursor<Toy>>) -> Walk {
@@ -155,36 +155,29 @@ impl Log for ToyLog {
     }
 
     fn forward(&self, from: Option<u64>, to: Option<u64>, skip: bool) -> Walk {
-        drain(cursor(&self.0, from.unwrap_or(0), to, on_corrupt(skip)))
+        drain(cursor(&self.0, from, to, on_corrupt(skip)))
     }
 
     fn backward(&self, from: Option<u64>, to: Option<u64>) -> Walk {
-        match reverse(&self.0, from.unwrap_or(0), to) {
+        match reverse(&self.0, from, to) {
             Ok(mut cursor) => walk(|| Ok(cursor.next()?.map(record))),
             Err(error) => Walk::failed(error),
         }
     }
 
-    fn splits(
-        &self,
-        bytes: u64,
-        from: Option<u64>,
-        to: Option<u64>,
-        skip: bool,
-    ) -> Result<Vec<Walk>> {
-        let from = from.unwrap_or(0);
-        let parts = splits(&self.0, bytes, from, to)?;
-        let part = |split| drain(read_split(split, &self.1, from, to, on_corrupt(skip)));
+    fn splits(&self, bytes: u64, _: Option<u64>, _: Option<u64>, skip: bool) -> Result<Vec<Walk>> {
+        let parts = splits(&self.0, bytes)?;
+        let part = |split| drain(read_split(split, &self.1, on_corrupt(skip)));
         Ok(parts.iter().map(part).collect())
     }
 
-    /// The columns are those of any format.
+    /// Batches are made of what any cursor gives.
     fn arrow(&self, skip: bool) -> Walk {
         self.forward(None, None, skip)
     }
 
     fn follow(&self) -> Walk {
-        match follow(&self.0, 0) {
+        match follow(&self.0) {
             Ok(mut follow) => walk(|| Ok(follow.next(Duration::ZERO)?.map(record))),
             Err(error) => Walk::failed(error),
         }

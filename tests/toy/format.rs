@@ -1,5 +1,5 @@
 //! The smallest format: `toy.log`, 8 bytes of magic, then records of length (u32), CRC-32C of length
-//! and payload (u32), payload; numbered from 1.
+//! and payload (u32), payload. A record goes by its byte.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -141,15 +141,15 @@ fn none(place: &Place, mark: Option<Mark>) -> Error {
 impl Format for Toy {
     const NAME: &'static str = "toy";
     const NOUN: &'static str = "record";
-    const NUMBERED: bool = true;
+    const NUMBERED: bool = false;
     const HEADER_BYTES: u64 = MAGIC.len() as u64;
     type Framing = Self;
     type Options = Common;
     type More = ();
-    type Ref<'a> = (Option<u64>, u64, &'a [u8]);
-    type Owned = (Option<u64>, Vec<u8>);
+    type Ref<'a> = (u64, &'a [u8]);
+    type Owned = (u64, Vec<u8>);
     #[cfg(feature = "arrow")]
-    type Column = deedbook::book::Column;
+    type Column = deedbook::wal::Column;
 
     fn framing(&self) -> Self {
         *self
@@ -160,17 +160,17 @@ impl Format for Toy {
     fn settings(&self) -> Settings {
         Settings { format: Self::NAME, segment_bytes: None, record_bytes_max: PAYLOAD_MAX }
     }
-    fn show(ordinal: Option<u64>, offset: u64, found: Found, record: &[u8]) -> Self::Ref<'_> {
-        (ordinal, offset, found.payload(record))
+    fn show(_: Option<u64>, offset: u64, found: Found, record: &[u8]) -> (u64, &[u8]) {
+        (offset, found.payload(record))
     }
-    fn own((ordinal, _, payload): Self::Ref<'_>) -> Self::Owned {
-        (ordinal, payload.to_vec())
+    fn own((offset, payload): (u64, &[u8])) -> (u64, Vec<u8>) {
+        (offset, payload.to_vec())
     }
-    fn name_of(ordinal: Option<u64>, offset: u64) -> String {
-        ordinal.map_or(format!("record at byte {offset}"), |ordinal| format!("record {ordinal}"))
+    fn name_of(_: Option<u64>, offset: u64) -> String {
+        format!("record at byte {offset}")
     }
     fn bounds_of(extent: &Extent) -> (u64, u64) {
-        (extent.first, extent.next() - 1)
+        (extent.start, extent.last_offset)
     }
     fn place(_options: &Common, path: &Path) -> Result<Place> {
         let dir = if path.ends_with(LOG_NAME) { path.parent().unwrap() } else { path };
@@ -205,7 +205,7 @@ impl Format for Toy {
             return Err(none(place, mark));
         }
         let space = Space::new(file, Self::HEADER_BYTES, end);
-        let known = Known { mark, damaged_mark, first: Some(1), depth };
+        let known = Known { mark, damaged_mark, first: Some(0), depth };
         let findings = find_end(&TOY, &space, known).map_err(fail)?;
         Ok(Inspected {
             format: TOY,

@@ -26,9 +26,8 @@ fn opened(mode: Mode, options: Common) -> Result<Box<dyn Log>> {
     Ok(Box::new(ToyLog(open(PATH.as_ref(), mode, options.clone())?, options)))
 }
 
-/// There is no tag in a record; its number is as good.
-fn record((ordinal, _, bytes): (Option<u64>, u64, &[u8])) -> Record {
-    let ordinal = ordinal.unwrap();
+/// There is no tag in a record; its byte is as good.
+fn record((ordinal, bytes): (u64, &[u8])) -> Record {
     Record { ordinal, tag: ordinal as u32, bytes: bytes.to_vec() }
 }
 
@@ -57,7 +56,10 @@ impl Subject for ToySubject {
         8
     }
     fn first_ordinal(&self) -> u64 {
-        1
+        8
+    }
+    fn ordinal_after(&self, ordinal: u64, payload_len: usize) -> u64 {
+        ordinal + 8 + payload_len as u64
     }
     fn tag(&self, ordinal: u64, _tag: u32) -> u32 {
         ordinal as u32
@@ -123,29 +125,29 @@ impl Log for ToyLog {
         durable_end(&self.0)
     }
     fn read_all(&self) -> Result<Vec<Record>> {
-        self.read_from(0)
+        collect(cursor(&self.0, None, None, OnCorrupt::Raise)?)
     }
     fn read(&self, ordinal: u64) -> Result<Record> {
-        read(&self.0, ordinal).map(|(ordinal, bytes)| record((ordinal, 0, &bytes)))
+        read(&self.0, ordinal).map(|(offset, bytes)| record((offset, &bytes)))
     }
     fn read_from(&self, ordinal: u64) -> Result<Vec<Record>> {
-        collect(cursor(&self.0, ordinal, None, OnCorrupt::Raise)?)
+        collect(cursor(&self.0, Some(ordinal), None, OnCorrupt::Raise)?)
     }
     fn read_back(&self) -> Result<Vec<Record>> {
-        let mut back = reverse(&self.0, 0, None)?;
+        let mut back = reverse(&self.0, None, None)?;
         std::iter::from_fn(|| back.next().map(|found| found.map(record)).transpose()).collect()
     }
     fn read_splits(&self, split_bytes: u64) -> Result<Vec<Record>> {
         let mut records = Vec::new();
-        for split in splits(&self.0, split_bytes, 0, None)? {
-            let part = collect(read_split(&split, &self.1, 0, None, OnCorrupt::Raise)?)?;
+        for split in splits(&self.0, split_bytes)? {
+            let part = collect(read_split(&split, &self.1, OnCorrupt::Raise)?)?;
             assert_eq!(split.records, Some(part.len() as u64));
             records.extend(part);
         }
         Ok(records)
     }
     fn read_past_damage(&self) -> Result<Vec<Vec<u8>>> {
-        let records = collect(cursor(&self.0, 0, None, OnCorrupt::Skip)?)?;
+        let records = collect(cursor(&self.0, None, None, OnCorrupt::Skip)?)?;
         Ok(records.into_iter().map(|record| record.bytes).collect())
     }
     fn refresh(&self) -> Result<()> {
