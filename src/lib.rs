@@ -38,6 +38,9 @@ mod checksum;
 mod columns;
 mod commit;
 mod durability;
+#[cfg(feature = "sim")]
+#[doc(hidden)]
+pub mod engine;
 mod error;
 mod locks;
 mod log;

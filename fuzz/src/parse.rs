@@ -1,6 +1,7 @@
 //! The packed parser, through a split, which is a cursor over any bytes.
 
-use deedbook::book::{DEED_BYTES_MAX, OnCorrupt, Split};
+use deedbook::ErrorKind;
+use deedbook::book::{Book, DEED_BYTES_MAX, OnCorrupt, Split};
 
 use super::kit::{HEADER, Input, World, deed, event_at, header, image, pieces, strict};
 
@@ -28,10 +29,15 @@ pub fn run(data: &[u8]) {
     let expected = strict(&log, limit);
     let end = (log.len() as u64).max(HEADER as u64);
     let split = Split { ordinal: Some(1), ..Split::new(world.dir.clone(), HEADER as u64, end) };
-    let cursor = |on_corrupt, check| {
-        deedbook::book::Book::read_split(&split, &world.options, 0, None, on_corrupt, check)
-            .expect("a split opens any file")
-    };
+    let cursor =
+        |on_corrupt, check| Book::read_split(&split, &world.options, 0, None, on_corrupt, check);
+    if let Err(error) = cursor(OnCorrupt::Raise, true) {
+        // Refused is what has no book's header and no deed at byte 16.
+        assert_eq!(error.kind(), ErrorKind::NotALog, "{error}");
+        assert!(!log.starts_with(b"KOOB\x01\0\0\0") && expected.is_empty(), "{error}");
+        return;
+    }
+    let cursor = |on_corrupt, check| cursor(on_corrupt, check).expect("opened before");
 
     // Exactly the deeds that encode to the bytes that are there.
     let mut deeds = cursor(OnCorrupt::Raise, true);

@@ -1,6 +1,6 @@
 //! What a log shows to those who only look, and what must agree.
 
-use deedbook::book::{Cursor, Mode, OnCorrupt, salvage, verify};
+use deedbook::book::{Book, Cursor, DeedRef, Mode, OnCorrupt, Reverse, salvage, verify};
 use deedbook::{Error, ErrorKind, Result, Verdict};
 
 use super::kit::{Event, World, deed};
@@ -14,6 +14,9 @@ pub struct View {
     pub deeds: Vec<Seen>,
     /// The kind of the error at which reading ended.
     pub failed: Option<ErrorKind>,
+    /// What is read past damage, if damage before all deeds (in the header) keeps a reader from
+    /// beginning.
+    pub past_header: Option<Vec<Event>>,
     pub verdict: Verdict,
 }
 
@@ -27,10 +30,18 @@ pub fn events(deeds: &[Seen]) -> Vec<Event> {
     deeds.iter().map(|(_, _, mug, jam)| (*mug, jam.clone())).collect()
 }
 
-fn drain(mut cursor: Cursor) -> (Vec<Seen>, Option<ErrorKind>) {
+/// Everything that `next` gives, and what it failed with.
+fn drain<C>(
+    cursor: Result<C>,
+    next: impl Fn(&mut C) -> Result<Option<DeedRef<'_>>>,
+) -> (Vec<Seen>, Option<ErrorKind>) {
     let mut deeds = Vec::new();
+    let mut cursor = match cursor {
+        Ok(cursor) => cursor,
+        Err(error) => return (deeds, Some(error.kind())),
+    };
     loop {
-        match cursor.next() {
+        match next(&mut cursor) {
             Ok(Some(deed)) => deeds.push((deed.event, deed.offset, deed.mug, deed.jam.to_vec())),
             Ok(None) => return (deeds, None),
             Err(error) => return (deeds, Some(error.kind())),
@@ -38,7 +49,7 @@ fn drain(mut cursor: Cursor) -> (Vec<Seen>, Option<ErrorKind>) {
     }
 }
 
-/// Whole deeds of the log, one behind the other.
+/// Whole deeds of the log, one after the other.
 fn assert_whole(log: &[u8], deeds: &[Seen]) {
     let mut behind = 16;
     for (_, offset, mug, jam) in deeds {
@@ -66,36 +77,25 @@ pub fn look(world: &World, honest: bool) -> Option<View> {
         return None;
     };
 
-    let (deeds, failed) = drain(book.cursor(0, None, OnCorrupt::Raise).unwrap_or_else(|e| {
-        panic!("{e:?}");
-    }));
+    let (deeds, failed) = drain(book.cursor(0, None, OnCorrupt::Raise), Cursor::next);
     assert_whole(&log, &deeds);
     let first = deeds.first().and_then(|(event, ..)| *event);
     for (i, (event, ..)) in deeds.iter().enumerate() {
         assert_eq!(*event, first.and_then(|first| first.checked_add(i as u64)));
     }
-    let (past, failed_past) = drain(book.cursor(0, None, OnCorrupt::Skip).unwrap());
+    let (past, failed_past) = drain(book.cursor(0, None, OnCorrupt::Skip), Cursor::next);
     assert_whole(&log, &past);
     assert!(past.starts_with(&deeds), "skipping damage skips intact deeds");
     let len = book.len().unwrap();
     let recovery = book.recovery();
-    let view = View { failed, verdict: recovery.verdict, deeds };
+    let leading = failed.is_some() && book.cursor(0, None, OnCorrupt::Raise).is_err();
+    assert!(!leading || deeds.is_empty());
+    let past_header = leading.then(|| events(&past));
+    let view = View { failed, past_header, verdict: recovery.verdict, deeds };
     let deeds = &view.deeds;
 
     // Backwards.
-    let mut back = Vec::new();
-    let mut cursor = book.cursor_back(0, None).unwrap();
-    let mut back_failed = false;
-    loop {
-        match cursor.next() {
-            Ok(Some(deed)) => back.push((deed.event, deed.offset, deed.mug, deed.jam.to_vec())),
-            Ok(None) => break,
-            Err(_) => {
-                back_failed = true;
-                break;
-            }
-        }
-    }
+    let (mut back, back_failed) = drain(book.cursor_back(0, None), Reverse::next);
     back.reverse();
     assert_whole(&log, &back);
 
@@ -117,18 +117,8 @@ pub fn look(world: &World, honest: bool) -> Option<View> {
         };
         let (mut parts, mut failed) = (Vec::new(), None);
         for split in splits {
-            let cursor = deedbook::book::Book::read_split(
-                &split,
-                &world.options,
-                0,
-                None,
-                OnCorrupt::Raise,
-                true,
-            );
-            let (part, error) = match cursor {
-                Ok(cursor) => drain(cursor),
-                Err(error) => (Vec::new(), Some(error.kind())),
-            };
+            let cursor = Book::read_split(&split, &world.options, 0, None, OnCorrupt::Raise, true);
+            let (part, error) = drain(cursor, Cursor::next);
             parts.extend(part);
             failed = failed.or(error);
             if failed.is_some() {
@@ -143,7 +133,7 @@ pub fn look(world: &World, honest: bool) -> Option<View> {
     if honest {
         if failed.is_none() {
             assert_eq!(deeds.len() as u64, len);
-            assert!(!back_failed && back == *deeds, "backwards differs");
+            assert_eq!((&back, back_failed), (deeds, None), "backwards differs");
         }
         assert!(failed_past.is_none() || failed.is_some());
         assert!(verified.records >= deeds.len() as u64);
@@ -159,14 +149,19 @@ pub fn look(world: &World, honest: bool) -> Option<View> {
             Verdict::Corrupt => {}
         }
     }
-    // Salvage takes what verify counts, into a log that is clean.
+    // Salvage takes what verify counts, and what may lie inside damaged deeds, into a clean log.
     match rescued(world) {
-        Ok(events) => {
+        Ok((events, uncertain)) => {
             let number = events.len() as u64;
             // A forged mark lies about the numbers that a reader gives, not about what salvage finds.
             if honest {
-                assert_eq!(number, verified.records, "verify and salvage differ");
+                let proved = number - uncertain;
+                assert!((proved..=number).contains(&verified.records), "verify and salvage differ");
                 assert!(events.starts_with(&view.events()), "salvage left intact deeds out");
+                let mut events = events.iter();
+                let mut copied =
+                    |(_, _, mug, jam): &Seen| events.any(|e| e == &(*mug, jam.clone()));
+                assert!(past.iter().all(&mut copied), "salvage left deeds out that readers give");
             }
         }
         Err(error) => {
@@ -178,14 +173,16 @@ pub fn look(world: &World, honest: bool) -> Option<View> {
     Some(view)
 }
 
-/// Salvage into another file system and read what came.
-pub fn rescued(world: &World) -> Result<Vec<Event>> {
+/// Salvage into another file system and read what came; how much of it is uncertain.
+pub fn rescued(world: &World) -> Result<(Vec<Event>, u64)> {
     let target = std::path::Path::new("/salvaged");
     let twin = world.after_death();
     let report = salvage(&twin.dir, target, &twin.options, |_, _| Ok(()))?;
     let book = twin.options.open(target, Mode::Read)?;
-    let (deeds, failed) = drain(book.cursor(0, None, OnCorrupt::Raise)?);
+    let (deeds, failed) = drain(book.cursor(0, None, OnCorrupt::Raise), Cursor::next);
     assert_eq!((failed, deeds.len() as u64), (None, report.records));
     assert_eq!(report.runs.iter().map(|run| run.records).sum::<u64>(), report.records);
-    Ok(events(&deeds))
+    let unproved = report.runs.iter().filter(|run| !run.proved).map(|run| run.records);
+    assert_eq!(unproved.sum::<u64>(), report.uncertain);
+    Ok((events(&deeds), report.uncertain))
 }

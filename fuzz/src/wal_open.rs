@@ -103,7 +103,8 @@ pub fn run(data: &[u8]) {
         // A torn tail is told by verifying, and not in the way of reading.
         assert!(!report.ok() || skipping.damages().is_empty());
         let copy = salvage(LOG, "/copy", &options, |_, _| Ok(())).expect("salvage");
-        assert_eq!(copy.records, count);
+        // It also takes what may lie inside damaged records.
+        assert!((copy.records - copy.uncertain..=copy.records).contains(&count), "{copy:?}");
     }
     match options.open(LOG, Mode::Append) {
         Ok(wal) => {

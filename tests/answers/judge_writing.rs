@@ -41,7 +41,7 @@ impl Case<'_> {
                 Framing::Book => {
                     u32::from_le_bytes(*self.space[piece.at + 8..].first_chunk().unwrap())
                 }
-                Framing::Wal => 0,
+                Framing::Wal | Framing::Toy => 0,
             };
             let payload = &self.space[piece.at + head..][..piece.len - around];
             (tag, payload.to_vec())

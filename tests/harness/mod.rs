@@ -10,10 +10,14 @@ pub mod config;
 pub mod explore;
 pub mod faulty;
 pub mod files;
+#[path = "../toy/format.rs"]
+pub mod format;
 pub mod history;
 pub mod limit;
 pub mod oracle;
 pub mod report;
+#[path = "../toy/subject.rs"]
+pub mod toy;
 pub mod views;
 pub mod wal;
 pub mod watch;
@@ -38,6 +42,7 @@ macro_rules! for_every_subject {
         for_subject! { wal_segments, harness::wal::SEGMENTS, $($tests)* }
         for_subject! { wal_tiny, harness::wal::TINY, $($tests)* }
         for_subject! { wal_large, harness::wal::LARGE, $($tests)* }
+        for_subject! { toy, harness::toy::TOY, $($tests)* }
     };
 }
 

@@ -7,6 +7,8 @@ pub enum Framing {
     Book,
     /// CRC-32C 4, length 4, payload.
     Wal,
+    /// Length 4, CRC-32C 4, payload, after 8 bytes of magic.
+    Toy,
 }
 
 /// What stands at some byte.
@@ -25,6 +27,7 @@ impl Framing {
         match self {
             Self::Book => 16,
             Self::Wal => 0,
+            Self::Toy => 8,
         }
     }
 
@@ -32,7 +35,7 @@ impl Framing {
     pub fn around(self) -> usize {
         match self {
             Self::Book => 24,
-            Self::Wal => 8,
+            Self::Wal | Self::Toy => 8,
         }
     }
 
@@ -40,7 +43,7 @@ impl Framing {
     pub fn head(self) -> usize {
         match self {
             Self::Book => 12,
-            Self::Wal => 8,
+            Self::Wal | Self::Toy => 8,
         }
     }
 
@@ -49,6 +52,7 @@ impl Framing {
         match self {
             Self::Book => 0..8,
             Self::Wal => 4..8,
+            Self::Toy => 0..4,
         }
     }
 
@@ -56,7 +60,7 @@ impl Framing {
     pub fn limit(self) -> usize {
         match self {
             Self::Book => (1 << 32) - 4,
-            Self::Wal => 64 << 20,
+            Self::Wal | Self::Toy => 64 << 20,
         }
     }
 
@@ -65,6 +69,7 @@ impl Framing {
         match self {
             Self::Book => [&b"KOOB\x01\0\0\0"[..], &first.to_le_bytes()].concat(),
             Self::Wal => Vec::new(),
+            Self::Toy => b"TOYLOG\x01\0".to_vec(),
         }
     }
 
@@ -80,6 +85,11 @@ impl Framing {
                 let len = (payload.len() as u32).to_le_bytes();
                 let body = [&len[..], payload].concat();
                 [&crc32c(&body).to_le_bytes()[..], &body].concat()
+            }
+            Self::Toy => {
+                let len = (payload.len() as u32).to_le_bytes();
+                let sum = crc32c(&[&len[..], payload].concat()).to_le_bytes();
+                [&len[..], &sum, payload].concat()
             }
         }
     }
@@ -98,7 +108,8 @@ impl Framing {
                 if sum == crc32(body).to_le_bytes() { Parsed::Intact(whole) } else { bad(true) }
             }
             Self::Wal if record[..4] != crc32c(&record[4..]).to_le_bytes() => bad(false),
-            Self::Wal => Parsed::Intact(whole),
+            Self::Toy if record != self.encode(0, &record[8..]) => bad(false),
+            Self::Wal | Self::Toy => Parsed::Intact(whole),
         }
     }
 
@@ -108,8 +119,10 @@ impl Framing {
         let payload = match self {
             Self::Book => u64::from_le_bytes(*head.first_chunk()?).checked_sub(4)?,
             // A header of zeros was never written.
-            Self::Wal if head.get(..8)? == [0; 8] => return None,
-            Self::Wal => u32::from_le_bytes(*head.get(4..)?.first_chunk()?).into(),
+            Self::Wal | Self::Toy if head.get(..8)? == [0; 8] => return None,
+            Self::Wal | Self::Toy => {
+                u32::from_le_bytes(*head.get(self.length())?.first_chunk()?).into()
+            }
         };
         let payload = usize::try_from(payload).ok().filter(|&payload| payload <= limit)?;
         Some(payload + self.around())
@@ -117,7 +130,7 @@ impl Framing {
 
     /// Where the record that ends at `end` begins, by what stands before `end` alone.
     pub fn start_by_trailer(self, bytes: &[u8], end: usize) -> Option<usize> {
-        if self == Self::Wal || end > bytes.len() {
+        if self != Self::Book || end > bytes.len() {
             return None;
         }
         let len = u64::from_le_bytes(*bytes.get(end.checked_sub(8)?..)?.first_chunk()?);

@@ -165,7 +165,7 @@ impl<'a> Specimen<'a> {
         let mut edges = vec![space.len()];
         let mut events = events.to_vec();
         for (tag, bytes) in &mut events {
-            if format.framing() == crate::framing::Framing::Wal {
+            if format.framing() != crate::framing::Framing::Book {
                 *tag = 0;
             }
             space.extend(framing.encode(*tag, bytes));
@@ -215,7 +215,7 @@ impl<'a> Specimen<'a> {
     pub fn ordinal(&self, i: usize) -> u64 {
         match self.format.framing() {
             crate::framing::Framing::Book => self.format.first_ordinal() + i as u64,
-            crate::framing::Framing::Wal => self.edges[i] as u64,
+            _ => self.edges[i] as u64,
         }
     }
 

@@ -1,0 +1,189 @@
+//! The toy format in the suites of damaged logs.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use deedbook::engine::*;
+use deedbook::wal::{OnCorrupt, Recovery};
+use deedbook::{Mode, Repair, Result, SalvageRun};
+
+use crate::format::{LOG_NAME, Toy};
+use crate::framing::Framing;
+use crate::subject::{
+    At, Checked, Event, Format, How, Log, Opened, Record, Repaired, Run, Salvaged, Walk, walk,
+};
+
+pub struct ToyFormat;
+pub const TOY: ToyFormat = ToyFormat;
+
+fn options(at: &At, how: How) -> Common {
+    Common {
+        durability: how.durability,
+        recovery: how.recovery,
+        file_mode: 0o644,
+        slow_sync: Duration::from_secs(1),
+        storage: at.storage.clone(),
+    }
+}
+
+impl Format for ToyFormat {
+    fn name(&self) -> &'static str {
+        "toy"
+    }
+
+    fn framing(&self) -> Framing {
+        Framing::Toy
+    }
+
+    fn first_ordinal(&self) -> u64 {
+        8
+    }
+
+    fn ordinal_after(&self, ordinal: u64, payload_len: usize) -> u64 {
+        ordinal + 8 + payload_len as u64
+    }
+
+    fn open(&self, at: &At, mode: Mode, how: How) -> Result<Box<dyn Log>> {
+        let options = options(at, how);
+        Ok(Box::new(ToyLog(open(&at.path, mode, options.clone())?, options)))
+    }
+
+    fn verify(&self, at: &At, how: How) -> Result<Checked> {
+        let report = verify::<Toy>(&at.path, &options(at, how), |_, _| Ok(()))?;
+        Ok(Checked {
+            verdict: report.verdict.name(),
+            records: report.records,
+            valid_end: report.valid_end,
+            lost_acknowledged: report.lost_acknowledged,
+            ok: report.ok(),
+            damages: report.damages,
+        })
+    }
+
+    fn salvage(&self, at: &At, to: &Path, how: How) -> Result<Salvaged> {
+        let options = options(at, how);
+        let target = |_: &Inspected<Toy>| create_copy(to, options.clone());
+        let report = salvage::<Toy>(&at.path, &options, target, |_| (), |_, _| Ok(()))?;
+        let run = |run: &SalvageRun| Run {
+            offset: run.source_offset,
+            records: run.records,
+            proved: Some(run.proved),
+        };
+        let runs = report.runs.iter().map(run).collect();
+        Ok(Salvaged { records: report.records, runs, damages: report.damages })
+    }
+
+    fn repair(&self, at: &At, how: How) -> Result<Repaired> {
+        let options = options(at, how);
+        let cutting = Common { recovery: Recovery::Spec, ..options.clone() };
+        let report = repair::<Toy>(&at.path, &options, cutting, Repair::default())?;
+        let (valid_end, cut_bytes) = (report.valid_end, report.cut_bytes);
+        Ok(Repaired { valid_end, cut_bytes, saved_to: report.saved_to })
+    }
+
+    fn first_file(&self, path: &Path) -> PathBuf {
+        path.join(LOG_NAME)
+    }
+}
+
+struct ToyLog(deedbook::engine::Log<Toy>, Common);
+
+fn record((offset, bytes): (u64, &[u8])) -> Record {
+    Record { ordinal: Some(offset), offset, tag: 0, bytes: bytes.to_vec() }
+}
+
+fn drain(cursor: Result<Cursor<Toy>>) -> Walk {
+    let mut cursor = match cursor {
+        Ok(cursor) => cursor,
+        Err(error) => return Walk::failed(error),
+    };
+    let mut walk = walk(|| Ok(cursor.next()?.map(record)));
+    walk.damages = cursor.damages().to_vec();
+    walk
+}
+
+fn on_corrupt(skip: bool) -> OnCorrupt {
+    if skip { OnCorrupt::Skip } else { OnCorrupt::Raise }
+}
+
+impl Log for ToyLog {
+    fn append(&self, _tag: u32, bytes: &[u8]) -> Result<u64> {
+        append(&self.0, (), bytes)
+    }
+
+    fn append_batch(&self, events: &[Event]) -> Result<u64> {
+        let records: Vec<_> = events.iter().map(|(_, bytes)| ((), &bytes[..])).collect();
+        append_batch(&self.0, &records)
+    }
+
+    fn commit(&self, _tag: u32, bytes: &[u8]) -> Result<u64> {
+        commit(&self.0, (), bytes)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.0.sync()
+    }
+
+    fn close(&self) -> Result<()> {
+        self.0.close()
+    }
+
+    fn len(&self) -> Result<u64> {
+        self.0.len()
+    }
+
+    fn end(&self) -> Result<u64> {
+        Ok(extent(&self.0)?.end)
+    }
+
+    fn refresh(&self) -> Result<()> {
+        refresh(&self.0)
+    }
+
+    fn durable(&self) -> Result<Option<u64>> {
+        durable_end(&self.0)
+    }
+
+    fn recovery(&self) -> Opened {
+        let report = self.0.recovery();
+        let (verdict, saved_to) = (report.verdict.name(), report.saved_to.clone());
+        Opened { verdict, cut_bytes: report.cut_bytes, saved_to }
+    }
+
+    fn read(&self, ordinal: u64) -> Result<Vec<u8>> {
+        read(&self.0, ordinal).map(|(_, bytes)| bytes)
+    }
+
+    fn forward(&self, from: Option<u64>, to: Option<u64>, skip: bool) -> Walk {
+        drain(cursor(&self.0, from, to, on_corrupt(skip)))
+    }
+
+    fn backward(&self, from: Option<u64>, to: Option<u64>) -> Walk {
+        match reverse(&self.0, from, to) {
+            Ok(mut cursor) => walk(|| Ok(cursor.next()?.map(record))),
+            Err(error) => Walk::failed(error),
+        }
+    }
+
+    fn splits(&self, bytes: u64, _: Option<u64>, _: Option<u64>, skip: bool) -> Result<Vec<Walk>> {
+        let parts = splits(&self.0, bytes)?;
+        let part = |split| drain(read_split(split, &self.1, on_corrupt(skip)));
+        Ok(parts.iter().map(part).collect())
+    }
+
+    /// Batches are made of what any cursor gives.
+    fn arrow(&self, skip: bool) -> Walk {
+        self.forward(None, None, skip)
+    }
+
+    fn follow(&self) -> Walk {
+        match follow(&self.0) {
+            Ok(mut follow) => walk(|| Ok(follow.next(Duration::ZERO)?.map(record))),
+            Err(error) => Walk::failed(error),
+        }
+    }
+
+    fn duplicate(&self) -> Box<dyn Log> {
+        Box::new(Self(self.0.clone(), self.1.clone()))
+    }
+}

@@ -1,0 +1,220 @@
+//! The smallest format: `toy.log`, 8 bytes of magic, then records of length (u32), CRC-32C of length
+//! and payload (u32), payload. A record goes by its byte.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use deedbook::engine::*;
+use deedbook::storage::{Access, File};
+use deedbook::{Durable, Error, ErrorKind, Mode, Result};
+
+pub const LOG_NAME: &str = "toy.log";
+pub const MAGIC: &[u8; 8] = b"TOYLOG\x01\0";
+const HEAD: usize = 8;
+const PAYLOAD_MAX: u64 = 64 << 20;
+
+/// The format, and its codec.
+#[derive(Clone, Copy, Debug)]
+pub struct Toy {
+    /// Whether checksums are compared.
+    check: bool,
+}
+
+pub const TOY: Toy = Toy { check: true };
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Found {
+    sum: u32,
+    payload_len: u32,
+}
+
+impl Frame for Found {
+    fn sum(self) -> u32 {
+        self.sum
+    }
+    fn len(self) -> u64 {
+        HEAD as u64 + self.payload_len()
+    }
+    fn payload_len(self) -> u64 {
+        self.payload_len.into()
+    }
+    fn payload(self, record: &[u8]) -> &[u8] {
+        &record[HEAD..self.len() as usize]
+    }
+}
+
+/// Length and checksum; nothing was written where both are 0.
+fn head(bytes: &[u8]) -> Option<(u32, u32)> {
+    let word = |at: usize| Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
+    Some((word(0)?, word(4)?))
+}
+
+fn bad(what: &'static str, found: u64, against: &'static str, expected: u64) -> Step<Found> {
+    Step::Bad(Bad { what, found, against, expected, framed_len: None })
+}
+
+impl Framing for Toy {
+    type Frame = Found;
+    type Tag = ();
+    const RECORD_BYTES_MIN: u64 = HEAD as u64;
+    const HEAD_BYTES: usize = HEAD;
+    const TRAILING_ZEROS_MAX: u64 = u64::MAX;
+
+    fn parse(&self, bytes: &[u8]) -> Step<Found> {
+        let Some((payload_len, stored)) = head(bytes) else {
+            return Step::NeedMore(HEAD as u64);
+        };
+        let (found, len) = (Found { sum: stored, payload_len }, u64::from(payload_len));
+        if (payload_len, stored) == (0, 0) {
+            return Step::Blank;
+        } else if len > PAYLOAD_MAX {
+            return bad("length", len, "limit", PAYLOAD_MAX);
+        }
+        let Some(payload) = bytes.get(HEAD..HEAD + len as usize) else {
+            return Step::NeedMore(found.len());
+        };
+        let sum = self.sum_more(self.sum_begin((), payload.len()), payload);
+        match self.check && sum != stored {
+            true => bad("checksum", sum.into(), "stored", stored.into()),
+            false => Step::Record { frame: found, len: found.len() },
+        }
+    }
+    fn by_lengths(self) -> Self {
+        Self { check: false }
+    }
+    fn claimed_len(&self, bytes: &[u8]) -> Option<u64> {
+        let (len, sum) = head(bytes).filter(|head| *head != (0, 0))?;
+        let found = Found { sum, payload_len: len };
+        Some(found.len()).filter(|_| found.payload_len() <= PAYLOAD_MAX)
+    }
+    fn sum_at(_record_len: u64) -> u64 {
+        4
+    }
+    fn record_bytes_max(&self) -> u64 {
+        HEAD as u64 + PAYLOAD_MAX
+    }
+    fn check_len(&self, len: usize) -> Result<()> {
+        match len as u64 > PAYLOAD_MAX {
+            true => Err(Error::new(ErrorKind::TooLarge, "too long").with_durable(Durable::No)),
+            false => Ok(()),
+        }
+    }
+    fn encode(&self, out: &mut Vec<u8>, tag: (), payload: &[u8]) -> u32 {
+        let sum = self.sum_more(self.sum_begin(tag, payload.len()), payload);
+        out.extend(self.enclose(tag, payload.len(), sum).0);
+        out.extend_from_slice(payload);
+        sum
+    }
+    fn sum_begin(&self, _tag: (), payload_len: usize) -> u32 {
+        crc32c::crc32c(&(payload_len as u32).to_le_bytes())
+    }
+    fn sum_more(&self, sum: u32, part: &[u8]) -> u32 {
+        crc32c::crc32c_append(sum, part)
+    }
+    fn enclose(&self, _tag: (), payload_len: usize, sum: u32) -> (Vec<u8>, Vec<u8>) {
+        ([(payload_len as u32).to_le_bytes(), sum.to_le_bytes()].concat(), Vec::new())
+    }
+}
+
+/// The mark beside a log, and whether there is one that cannot be read.
+fn load_mark(options: &Common, place: &Place) -> Result<(Option<Mark>, bool)> {
+    let loaded = MarkFile::load(&*options.storage, &place.sidecar);
+    Ok(match loaded.map_err(|e| Error::io("read the mark", &place.log, e))? {
+        LoadedMark::Mark(mark) => (Some(mark), false),
+        LoadedMark::Missing => (None, false),
+        LoadedMark::Damaged => (None, true),
+    })
+}
+
+fn open_file(options: &Common, place: &Place, access: Access) -> Result<Box<dyn File>> {
+    let opened = options.storage.open(&place.log, access);
+    opened.map_err(|e| Error::io("open the log", &place.log, e))
+}
+
+/// What is left of a log of which a mark says that it was longer, or nothing says that it is one.
+fn none(place: &Place, mark: Option<Mark>) -> Error {
+    let lost = mark.filter(|mark| mark.records > 0);
+    let kind = lost.map_or(ErrorKind::NotALog, |_| ErrorKind::LostRecords);
+    Error::new(kind, "no header of a toy log").of(Toy::NAME).at(&place.log)
+}
+
+impl Format for Toy {
+    const NAME: &'static str = "toy";
+    const NOUN: &'static str = "record";
+    const NUMBERED: bool = false;
+    const HEADER_BYTES: u64 = MAGIC.len() as u64;
+    type Framing = Self;
+    type Options = Common;
+    type More = ();
+    type Ref<'a> = (u64, &'a [u8]);
+    type Owned = (u64, Vec<u8>);
+    #[cfg(feature = "arrow")]
+    type Column = deedbook::wal::Column;
+
+    fn framing(&self) -> Self {
+        *self
+    }
+    fn common(options: &Common) -> Result<Common> {
+        Ok(options.clone())
+    }
+    fn settings(&self) -> Settings {
+        Settings { format: Self::NAME, segment_bytes: None, record_bytes_max: PAYLOAD_MAX }
+    }
+    fn show(_: Option<u64>, offset: u64, found: Found, record: &[u8]) -> (u64, &[u8]) {
+        (offset, found.payload(record))
+    }
+    fn own((offset, payload): (u64, &[u8])) -> (u64, Vec<u8>) {
+        (offset, payload.to_vec())
+    }
+    fn name_of(_: Option<u64>, offset: u64) -> String {
+        format!("record at byte {offset}")
+    }
+    fn bounds_of(extent: &Extent) -> (u64, u64) {
+        (extent.start, extent.last_offset)
+    }
+    fn place(_options: &Common, path: &Path) -> Result<Place> {
+        let dir = if path.ends_with(LOG_NAME) { path.parent().unwrap() } else { path };
+        Ok(Place::file_in(dir, LOG_NAME))
+    }
+    fn prepare(options: &Common, place: &Place, mode: Mode) -> Result<()> {
+        match mode != Mode::Create && Self::exists(options, place)? {
+            true => Self::inspect(options, place, Access::Read, Depth::Begin).map(drop),
+            false => Ok(()),
+        }
+    }
+    fn exists(options: &Common, place: &Place) -> Result<bool> {
+        match open_file(options, place, Access::Read) {
+            Err(e) if e.kind() == ErrorKind::Missing => Ok(false),
+            opened => opened.map(|_| true),
+        }
+    }
+    fn create(options: &Common, place: &Place) -> Result<()> {
+        let mark = load_mark(options, place)?.0.filter(|mark| mark.records > 0);
+        if mark.is_some() {
+            return Err(none(place, mark));
+        }
+        replace(&*options.storage, &place.log, MAGIC, options.file_mode)
+            .map_err(|e| Error::io("create the log", &place.log, e))
+    }
+    fn inspect(o: &Common, place: &Place, access: Access, depth: Depth) -> Result<Inspected<Self>> {
+        let fail = |e| Error::io("read the log", &place.log, e);
+        let file: Arc<dyn File> = Arc::from(open_file(o, place, access)?);
+        let (mark, damaged_mark) = load_mark(o, place)?;
+        let (mut magic, end) = ([0; MAGIC.len()], file.len().map_err(fail)?);
+        if read_full(&*file, &mut magic, 0).map_err(fail)? < MAGIC.len() || magic != *MAGIC {
+            return Err(none(place, mark));
+        }
+        let space = Space::new(file, Self::HEADER_BYTES, end);
+        let known = Known { mark, damaged_mark, first: Some(0), depth };
+        let findings = find_end(&TOY, &space, known).map_err(fail)?;
+        Ok(Inspected {
+            format: TOY,
+            mark: mark.filter(|_| findings.mark_is_ours()),
+            space,
+            findings,
+            settings: Settings::load(&*o.storage, &place.sidecar, Self::NAME)?,
+            mended: Vec::new(),
+            more: (),
+        })
+    }
+}
