@@ -61,6 +61,10 @@ impl Options {
             let message = format!("deed limit {} bytes, from 4 to 2^62", self.deed_bytes_max);
             return Err(Error::new(ErrorKind::InvalidArgument, message).of(FORMAT));
         }
+        if self.epoch == Some(u64::MAX) {
+            let message = "epoch 2^64 - 1 has no event after it";
+            return Err(Error::new(ErrorKind::InvalidArgument, message).of(FORMAT));
+        }
         Ok(())
     }
 }

@@ -20,6 +20,7 @@ pub struct Border {
 pub struct Evidence {
     index: Arc<Mutex<Index>>,
     known_end: Option<Border>,
+    durable: Option<Border>,
     unacknowledged_from: Option<u64>,
 }
 
@@ -31,7 +32,12 @@ impl Evidence {
         known_end: Option<Border>,
         unacknowledged_from: Option<u64>,
     ) -> Self {
-        Self { index, known_end, unacknowledged_from }
+        Self { index, known_end, durable: None, unacknowledged_from }
+    }
+
+    /// The end of what the mark vouches for, where more is known.
+    pub fn with_durable(self, durable: Option<Border>) -> Self {
+        Self { durable, ..self }
     }
 
     /// Take this byte for the end of what is known.
@@ -54,7 +60,8 @@ impl Evidence {
     pub fn border_after(&self, offset: u64) -> Option<Border> {
         let entry = lock(&self.index).first_from(offset + 1);
         let border = entry.map(|e| Border { offset: e.offset, ordinal: Some(e.ordinal) });
-        let end = self.known_end.filter(|end| end.offset > offset);
+        let ends = [self.known_end, self.durable].into_iter().flatten();
+        let end = ends.filter(|end| end.offset > offset).min_by_key(|end| end.offset);
         match (border, end) {
             (Some(border), Some(end)) if end.offset < border.offset => Some(end),
             (Some(border), _) => Some(border),

@@ -103,10 +103,15 @@ pub fn find_end<F: Format>(format: &F, space: &Space, known: Known) -> io::Resul
     };
     let anchored = walk.is_anchored(&mark)?;
     if depth == Depth::Begin {
-        return Ok(match anchored && mark.start == space.start {
+        let ours = mark.start == space.start && (anchored || walk.has_same_first(&mark)?);
+        return Ok(match ours {
             true => walk.unread_by_mark(&mark),
             false => walk.unread(start, MarkUse::Missing),
         });
+    }
+    if mark.end == space.start && mark.start < mark.end && !mark.closed {
+        // All that it vouches for was dropped, and nothing was appended since.
+        return walk.after_mark(Extent::empty(mark.first + mark.records, space.start), &mark);
     }
     if anchored {
         if mark.start == space.start && depth == Depth::Quick {
@@ -231,6 +236,14 @@ impl<'a, F: Format> Walk<'a, F> {
         let Scanned::Record { frame, .. } = scanner.next(self.file())? else { return Ok(false) };
         let frame: FrameOf<F> = frame;
         Ok(frame.sum() == mark.last_sum && scanner.position() == mark.end)
+    }
+
+    /// Whether the log begins with the record that the mark's log begins with.
+    fn has_same_first(&self, mark: &Mark) -> io::Result<bool> {
+        let Space { start, end, .. } = *self.space;
+        let mut scanner = Scanner::new(self.format.framing(), start, end);
+        let first: Scanned<FrameOf<F>> = scanner.next(self.file())?;
+        Ok(matches!(first, Scanned::Record { frame, .. } if frame.sum() == mark.first_sum))
     }
 
     /// Hop from length to length. Only a chain that ends exactly at the end of the file, with an

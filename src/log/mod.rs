@@ -171,7 +171,8 @@ impl<F: Format> Shared<F> {
             // All of it was found intact, or written by this handle.
             _ => (Border { offset: end, ordinal }, Some(end)),
         };
-        Evidence::new(self.index.clone(), Some(known), unacknowledged)
+        let durable = state.durable.filter(|_| self.mode == Mode::Read);
+        Evidence::new(self.index.clone(), Some(known), unacknowledged).with_durable(durable)
     }
 }
 

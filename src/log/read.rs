@@ -374,7 +374,7 @@ impl<F: Format> Shared<F> {
             }
             let found = scanner.next(&*self.file);
             match found.map_err(|e| self.fail("read the log", e).offset_at(at))? {
-                Scanned::Record { .. } => ordinal += 1,
+                Scanned::Record { .. } => ordinal = ordinal.saturating_add(1),
                 Scanned::Stop { offset, why } => {
                     let name = F::name_of(Some(ordinal), offset);
                     let message = format!("{name}: {}", why.reason());

@@ -141,7 +141,9 @@ impl<F: Format> Reverse<F> {
         let mut cursor = shared.cursor_over(file, range, OnCorrupt::Skip, snapshot);
         cursor = cursor.with_trailing(trailing.filter(|damage| damage.offset >= base));
         let mut damages = 0;
-        let is_torn = |damage: &Damage| unacknowledged.is_some_and(|from| damage.offset >= from);
+        let is_torn = |damage: &Damage| {
+            damage.next_intact.is_none() && unacknowledged.is_some_and(|from| damage.offset >= from)
+        };
         loop {
             let found = cursor.advance().map_err(|e| shared.explain(base, self.cuts, e))?;
             // A torn tail is the end of the log.
