@@ -36,7 +36,7 @@ def test_records_come_back_by_position_and_both_ways(
     payloads = [b"%d" % i * (i % 40) for i in range(500)]
     with create(path, layout) as wal:
         lsns = [wal.append(payload) for payload in payloads[:100]]
-        lsns += wal.append_batch(payloads[100:200])
+        lsns += [record.lsn for record in wal.iter(*wal.append_batch(payloads[100:200]))]
         first, end = wal.append_many(payloads[200:])
         assert (wal.end, wal.head, len(wal)) == (end, 0, 500)
         assert wal.durable_end == 0

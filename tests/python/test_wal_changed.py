@@ -42,7 +42,7 @@ def test_a_log_stays_where_it_is_when_the_directory_changes(
     monkeypatch.chdir(tmp_path)
     assert Wal.verify("a/log").records == 1
     assert Wal.verify("b/log").records == 0
-    assert Book.verify("a/book").deeds == 1
+    assert Book.verify("a/book").records == 1
 
 
 def test_a_log_that_was_moved_makes_no_segments_in_another(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def run_salvage(args: argparse.Namespace, out: Output) -> int:
     with Progress(f"salvage {args.source}", enabled=not args.quiet) as progress:
         # The callback is given even if nothing is drawn: Ctrl-C is raised from it.
         report = info.log.salvage(args.source, args.target, progress=progress.update)
-    nothing = info.records(report) == 0 and (bool(report.damages) or lost is not None)
+    nothing = report.records == 0 and (bool(report.damages) or lost is not None)
     if args.json:
         result = {"source": args.source, "target": args.target, "format": info.name}
         out.emit({"ok": not nothing, **result, **report.to_dict(), "lost_at_end": lost})
@@ -100,7 +100,7 @@ def _salvage_lines(
     target: str, info: FormatInfo[Any], report: Any, lost: dict[str, int] | None
 ) -> list[str]:
     left_out = [f"  left out {damage_text(damage, info.noun)}" for damage in report.damages]
-    lines = [f"{target}: copied {count(info.records(report), info.noun)}", *left_out]
+    lines = [f"{target}: copied {count(report.records, info.noun)}", *left_out]
     if lost is not None:
         lines.append(
             f"  acknowledged {info.noun}s are lost at the end: durable to byte"
