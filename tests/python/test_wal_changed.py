@@ -103,10 +103,10 @@ def test_a_walk_whose_end_is_cut_is_told_so(tmp_path: Path, bytes_each: int) -> 
         wal.truncate_from(lsns[60])
         for _ in range(100):
             wal.append(b"z" * bytes_each)
-        for walk in (iter(reader), reversed(reader), own):
+        for walk in (reader.iter, lambda: reversed(reader), lambda: own):
             with pytest.raises(OutOfRangeError, match="its end was cut since"):
-                list(walk)
-        assert Wal.verify(tmp_path / "log").verdict in ("clean", "torn")
+                list(walk())
+        assert Wal.verify(tmp_path / "log").verdict in ("clean", "open")
 
 
 def test_walking_back_gives_what_lies_behind_damage(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ def _is_lock_of(line: str, pid: int, inode: int) -> bool:
 
 def loss_text(info: FormatInfo[Any], report: Any) -> str | None:
     """The acknowledged records that a report misses; None if it misses none."""
-    loss = getattr(report, "loss", None)
+    loss = report.loss
     if loss is None:
         return None
     lost = count(loss.records, f"acknowledged {info.noun}")

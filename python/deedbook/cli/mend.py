@@ -30,10 +30,9 @@ def run_repair(args: argparse.Namespace, out: Output) -> int:
         )
     asked = {name: True for name in ("dry_run", "force", "accept_loss") if getattr(args, name)}
     report = info.log.repair(args.path, **asked)
-    facts = report.to_dict()
-    usable = facts.get("mended", True) or args.dry_run
+    usable = report.mended or args.dry_run
     if args.json:
-        out.emit({"ok": usable, "format": info.name, **facts})
+        out.emit({"ok": usable, "format": info.name, **report.to_dict()})
     else:
         for line in _repair_lines(info, report, args.dry_run):
             out.line(line)
@@ -48,7 +47,7 @@ def _repair_lines(info: FormatInfo[Any], report: Any, dry_run: bool) -> list[str
         lines.append(f"{cut} {count(report.cut_bytes, 'byte')} after byte {report.valid_end:,}")
         if report.damage is not None:
             lines.append(damage_text(report.damage, info.noun))
-        if intact := getattr(report, "cut_records", 0):
+        if intact := report.cut_records:
             hint = "; salvage copies them to a new log, --force cuts them" if dry_run else ""
             lines.append(f"{count(intact, f'intact {info.noun}')} among them{hint}")
         if report.saved_to is not None:
