@@ -253,7 +253,8 @@ def test_threads_share_syncs_and_lose_nothing(tmp_path: Path) -> None:
         for thread in threads:
             thread.join()
         for who, lsns in enumerate(got):
-            assert [wal.read(lsn).payload for lsn in lsns] == [b"%d-%d" % (who, i) for i in range(50)]
+            expected = [b"%d-%d" % (who, i) for i in range(50)]
+            assert [wal.read(lsn).payload for lsn in lsns] == expected
         stats = wal.stats()
         assert (stats.appends, stats.records) == (400, 400) and 0 < stats.syncs <= 400
         assert stats.sync_p99 is not None and stats.sync_p99 <= stats.sync_max + 1e-6

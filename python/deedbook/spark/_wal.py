@@ -1,4 +1,4 @@
-"""WAL as a Spark source: partitions are splits between records, none longer than a segment."""
+"""WAL as a Spark source: partitions are splits between records."""
 
 from __future__ import annotations
 
