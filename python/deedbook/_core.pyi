@@ -2,18 +2,19 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
-from types import TracebackType
-from typing import Any, Literal, final, overload
+from types import GenericAlias, TracebackType
+from typing import Any, ClassVar, Generic, Literal, TypeVar, final, overload
 
-from typing_extensions import Buffer, Self
+from typing_extensions import Buffer, Self, disjoint_base
 
 __all__ = [
     "BatchStream",
     "Book",
     "Damage",
     "Deed",
-    "DeedIterator",
     "DeedRange",
+    "Log",
+    "Loss",
     "Meta",
     "Record",
     "RecordIterator",
@@ -22,14 +23,9 @@ __all__ = [
     "SalvageReport",
     "SalvageRun",
     "Split",
+    "Stats",
     "VerifyReport",
     "Wal",
-    "WalRecoveryReport",
-    "WalSalvageReport",
-    "WalSalvageRun",
-    "WalSplit",
-    "WalStats",
-    "WalVerifyReport",
     "__version__",
 ]
 
@@ -37,8 +33,9 @@ __version__: str
 
 _Path = str | PathLike[str]
 _Mode = Literal["r", "a", "x"]
-_Verdict = Literal["clean", "torn", "corrupt"]
+_Verdict = Literal["clean", "open", "torn", "corrupt"]
 _OnCorrupt = Literal["raise", "skip"]
+_R = TypeVar("_R", Deed, Record)
 
 @final
 class Deed:
@@ -47,6 +44,7 @@ class Deed:
     Source: book-uip.md, "Deed Format".
     """
 
+    __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, event: int | None, mug: int, jam: bytes) -> Self: ...
     @property
     def event(self) -> int | None:
@@ -57,6 +55,12 @@ class Deed:
     @property
     def jam(self) -> bytes:
         """The payload, 0 bytes or more."""
+    @property
+    def payload(self) -> bytes:
+        """Another name of `jam`, the same as in every other format."""
+    def to_dict(self) -> dict[str, Any]:
+        """Event, mug and jam by their names."""
+    def __getnewargs__(self) -> tuple[int | None, int, bytes]: ...
     def __len__(self) -> int:
         """Length of the jam in bytes."""
     def __eq__(self, other: object, /) -> bool: ...
@@ -65,12 +69,54 @@ class Deed:
         """Event, mug and jam, so that ``event, mug, jam = deed`` works."""
 
 @final
+class Record:
+    """One record of a write-ahead log: its position and payload.
+
+    Source: wal-db-format.md, "Record layout".
+    """
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, lsn: int, payload: bytes) -> Self: ...
+    @property
+    def lsn(self) -> int:
+        """Log sequence number: the byte of the log at which the record begins."""
+    @property
+    def payload(self) -> bytes:
+        """The payload, 0 bytes or more."""
+    @property
+    def next_lsn(self) -> int:
+        """LSN of the record after this one: 8 bytes of header and the payload further on."""
+    @property
+    def parts(self) -> list[bytes] | None:
+        """What :meth:`Wal.append_atomic` packed into the record; None for any other record."""
+    def to_dict(self) -> dict[str, Any]:
+        """LSN and payload by their names."""
+    def __getnewargs__(self) -> tuple[int, bytes]: ...
+    def __len__(self) -> int:
+        """Length of the payload in bytes."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __iter__(self) -> Iterator[Any]:
+        """LSN and payload, so that ``lsn, payload = record`` works."""
+
+@final
 class Meta:
     """The ship metadata in ``meta.bin``; a field is None where nothing was saved.
 
     Source: book-uip.md, "Metadata Format".
     """
 
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(
+        cls,
+        who: int | None = None,
+        version: int | None = None,
+        life: int | None = None,
+        fake: bool | None = None,
+    ) -> Self: ...
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by their names."""
+    def __getnewargs__(self) -> tuple[int | None, int | None, int | None, bool | None]: ...
     @property
     def who(self) -> int | None:
         """Ship identity, an unsigned 128-bit number."""
@@ -89,12 +135,14 @@ class Meta:
 class Damage:
     """One damaged stretch of a log."""
 
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
     @property
     def offset(self) -> int:
-        """First byte of the damage in the file."""
+        """First byte of the damage."""
     @property
     def end(self) -> int:
-        """First byte behind the damage: the next intact record, or the end of the file."""
+        """First byte after the damage: the next intact record, or the end of the log."""
     @property
     def reason(self) -> str:
         """What is wrong there, with both values."""
@@ -102,156 +150,289 @@ class Damage:
     def next_intact(self) -> int | None:
         """Byte of the next intact record, if there is one."""
     @property
-    def first_event(self) -> int | None:
-        """Number of the first event lost here, where it is known."""
+    def next_proved(self) -> bool:
+        """Whether that is proved to be a record, and no part of a payload."""
     @property
-    def events_lost(self) -> int | None:
-        """How many events are lost here, where it is known."""
+    def first_lost(self) -> int | None:
+        """Number of the first record lost here, where it is known: of a book, the event."""
+    @property
+    def records_lost(self) -> int | None:
+        """How many records are lost here, where it is known."""
     def to_dict(self) -> dict[str, Any]:
-        """The fields as plain values."""
+        """The fields as plain values, ready for JSON."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class Loss:
+    """Acknowledged records that are missing at the end of a log."""
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
+    @property
+    def records(self) -> int:
+        """How many."""
+    @property
+    def first(self) -> int:
+        """Number of the first one: of a book, the event."""
+    @property
+    def offset(self) -> int:
+        """Byte at which it began."""
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
 
 @final
 class RecoveryReport:
     """What opening a log found and did."""
 
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
     @property
     def verdict(self) -> _Verdict:
-        """``clean``, ``torn`` (an incomplete or unwritten tail) or ``corrupt``."""
+        """How the log ends.
+
+        ``clean``; ``open`` (only zeros follow, space that a writer took beforehand); ``torn`` (an
+        incomplete or unwritten tail); ``corrupt``.
+        """
     @property
     def source(self) -> Literal["mark", "scan"]:
-        """Where the end of the log came from: the high-water mark, or a scan of the file."""
+        """Where the end of the log came from: the high-water mark, or a scan of the log."""
     @property
     def scanned_bytes(self) -> int:
         """Bytes of the log that opening had to read."""
     @property
-    def scanned_deeds(self) -> int:
-        """Deeds that opening had to look at."""
+    def scanned_records(self) -> int:
+        """Records that opening had to look at."""
     @property
     def valid_end(self) -> int:
-        """Byte behind the last intact deed."""
+        """Byte after the last intact record."""
     @property
     def file_end(self) -> int:
-        """Size of the file as found, bytes."""
+        """Byte after the last one as found, over all files."""
     @property
     def cut_bytes(self) -> int:
-        """Bytes that opening for write cut from the tail; preallocated zeros included."""
+        """Bytes that opening for write cut from the tail; unwritten zeros included."""
     @property
     def torn_bytes(self) -> int:
-        """Bytes behind the last intact deed, up to the last byte that is not zero."""
+        """Bytes after the last intact record, up to the last byte that is not zero."""
     @property
-    def cut_deeds(self) -> int:
-        """Intact but unacknowledged deeds cut, with ``recovery="acknowledged"``."""
+    def cut_records(self) -> int:
+        """Intact but unacknowledged records cut, with ``recovery="acknowledged"``."""
     @property
     def durable_end(self) -> int | None:
-        """End of the acknowledged-durable prefix by the mark, bytes; None without a mark."""
+        """Byte up to which the mark says the log is durable; None without a mark."""
     @property
     def mark(self) -> Literal["used", "missing", "damaged", "foreign"]:
         """What became of the high-water mark."""
     @property
     def damage(self) -> Damage | None:
-        """The first damage, for ``torn`` and ``corrupt``."""
+        """The first damage."""
     @property
     def saved_to(self) -> str | None:
-        """File in which the cut bytes were saved (``recovery="spec"``)."""
+        """File in which the bytes cut were saved; None if they were zeros, or nothing was cut."""
+    @property
+    def loss(self) -> Loss | None:
+        """Acknowledged records that an earlier repair found missing, and its caller accepted."""
+    @property
+    def removed_segments(self) -> list[int]:
+        """Segments of a write-ahead log below its head that were removed again."""
+    @property
+    def finished_truncation(self) -> bool:
+        """Whether a truncation that a crash interrupted was brought to its end."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
 
 @final
 class VerifyReport:
     """What a full check of a log found."""
 
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
     @property
     def verdict(self) -> _Verdict:
-        """``clean``, ``torn`` or ``corrupt``."""
+        """How the log ends; as in `RecoveryReport`."""
     @property
     def ok(self) -> bool:
-        """Whether nothing is damaged, torn or lost (a preallocated tail of zeros is fine)."""
+        """Whether nothing is damaged, torn or lost (unwritten zeros at the end are fine)."""
     @property
-    def deeds(self) -> int:
-        """Intact deeds; of an unacknowledged tail those before its first damage."""
+    def records(self) -> int:
+        """Intact records; of an unacknowledged tail those before its first damage."""
+    @property
+    def uncertain(self) -> int:
+        """Of these, records that may lie inside the payload of a damaged record."""
     @property
     def bytes(self) -> int:
-        """Bytes of intact deeds."""
+        """Bytes of intact records."""
     @property
     def bounds(self) -> tuple[int, int] | None:
-        """First and last event of the valid prefix."""
+        """First and last record of the valid prefix: event numbers, or LSNs."""
     @property
     def valid_end(self) -> int:
-        """Byte behind the valid prefix."""
+        """Byte after the valid prefix."""
     @property
     def file_end(self) -> int:
-        """Size of the file in bytes."""
+        """Byte after the last one there is, over all files."""
     @property
     def durable_end(self) -> int | None:
-        """Acknowledged end by the mark, in bytes."""
+        """Byte up to which the mark says the log is durable."""
     @property
     def lost_acknowledged(self) -> bool:
         """Whether the valid prefix ends below the mark."""
     @property
+    def loss(self) -> Loss | None:
+        """Acknowledged records that an earlier repair found missing, and its caller accepted."""
+    @property
     def damages(self) -> list[Damage]:
-        """Every damaged stretch, in file order."""
+        """Every damaged stretch, in log order."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
 
 @final
 class RepairReport:
-    """What `Book.repair` cut, and where it saved it."""
+    """What a repair cut, and where it saved it; of a dry run, what it would cut."""
 
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
     @property
     def path(self) -> str:
-        """The log file that was repaired."""
+        """The log that was repaired."""
     @property
     def valid_end(self) -> int:
-        """New size of the file in bytes."""
+        """Byte at which it ends now."""
     @property
     def cut_bytes(self) -> int:
-        """Bytes removed from the end of the file."""
+        """Bytes removed from its end."""
+    @property
+    def cut_records(self) -> int:
+        """Intact records among them."""
     @property
     def saved_to(self) -> str | None:
         """File beside the log that holds the bytes cut, or None if nothing was cut."""
     @property
     def damage(self) -> Damage | None:
         """The damage at which the log was cut."""
+    @property
+    def loss(self) -> Loss | None:
+        """Acknowledged records that are missing. It stays noted beside the log."""
+    @property
+    def mended(self) -> bool:
+        """Whether the log can be opened for appending now."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
 
 @final
 class SalvageRun:
-    """Consecutive intact deeds copied by `Book.salvage`."""
+    """Consecutive intact records copied by a salvage."""
 
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
     @property
-    def source_event(self) -> int | None:
-        """Number of the run's first deed in the source, where it is known."""
-    @property
-    def event(self) -> int:
-        """Number of the run's first deed in the new log."""
-    @property
-    def deeds(self) -> int:
-        """Number of deeds in the run."""
+    def source_ordinal(self) -> int | None:
+        """Number of the first record in the source, where it is known: of a book, the event."""
     @property
     def source_offset(self) -> int:
-        """Byte of the run's first deed in the source."""
+        """Byte of the first record in the source."""
+    @property
+    def ordinal(self) -> int:
+        """Number of the first record in the new log."""
+    @property
+    def offset(self) -> int:
+        """Byte of the first record in the new log."""
+    @property
+    def records(self) -> int:
+        """How many records."""
+    @property
+    def proved(self) -> bool:
+        """Whether they are proved to be records, and no part of a payload."""
     def to_dict(self) -> dict[str, Any]:
-        """The fields as plain values."""
+        """The fields as plain values, ready for JSON."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
 
 @final
 class SalvageReport:
-    """What `Book.salvage` copied, and what it could not."""
+    """What a salvage copied, and what it could not."""
 
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
     @property
-    def deeds(self) -> int:
-        """Deeds copied."""
+    def records(self) -> int:
+        """Records copied."""
+    @property
+    def uncertain(self) -> int:
+        """Of these, records that may lie inside the payload of a damaged record."""
+    @property
+    def renumbered(self) -> bool:
+        """Whether any record has another number in the new log than in the source."""
     @property
     def runs(self) -> list[SalvageRun]:
-        """The runs of intact deeds, with their old and new numbers."""
+        """The runs of intact records, with their old and new positions."""
     @property
     def damages(self) -> list[Damage]:
         """The stretches left out."""
     @property
-    def renumbered(self) -> bool:
-        """Whether any deed has another number in the new log than in the source."""
+    def loss(self) -> Loss | None:
+        """Acknowledged records that are missing at the end of the source."""
+    @property
+    def source_bytes(self) -> int:
+        """Bytes of the source, without its header."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class Stats:
+    """What a handle did since it was opened. Latencies in seconds."""
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
+    @property
+    def appends(self) -> int:
+        """Calls that appended."""
+    @property
+    def records(self) -> int:
+        """Records appended."""
+    @property
+    def bytes(self) -> int:
+        """Bytes appended, headers included."""
+    @property
+    def syncs(self) -> int:
+        """Syncs of the log; commits by several threads share one."""
+    @property
+    def slow_syncs(self) -> int:
+        """Of these, longer than ``slow_sync``. The logger ``deedbook`` reports each, too."""
+    @property
+    def sync_seconds(self) -> float:
+        """Time of all syncs."""
+    @property
+    def sync_max(self) -> float:
+        """Time of the longest sync."""
+    @property
+    def sync_median(self) -> float | None:
+        """Half of the syncs took no longer (to within a factor of two); None without syncs."""
+    @property
+    def sync_p99(self) -> float | None:
+        """99 of 100 syncs took no longer (to within a factor of two); None without syncs."""
+    @property
+    def sync_latency(self) -> list[tuple[int, int]]:
+        """A histogram of latencies.
+
+        Upper bounds in microseconds, doubling, and how many syncs lay below each but not below
+        the one before. The last bound is 2**64 - 1.
+        """
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
 
 @final
 class BatchStream:
@@ -271,33 +452,48 @@ class BatchStream:
 
 @final
 class Split:
-    """A part of a book between two deeds, readable without opening the whole book.
+    """A part of a log between two records, readable without opening the whole log.
 
-    Made by `Book.splits`, or from its numbers on another machine.
+    Made by `Log.splits`, or from its values in another process: it can be pickled.
     """
 
+    __match_args__: ClassVar[tuple[str, ...]]
     def __new__(
-        cls, path: _Path, first_event: int | None, deeds: int | None, offset: int, end: int
+        cls,
+        format: Literal["book", "wal"],
+        path: _Path,
+        ordinal: int | None,
+        records: int | None,
+        offset: int,
+        end: int,
+        unacknowledged_from: int | None = None,
+        known_end: int | None = None,
     ) -> Self:
-        """Name the deeds in bytes ``offset..end`` of the log at ``path``.
-
-        ``first_event`` None: unknown number (behind damage); ``deeds`` None: not counted.
-        """
+        """Name the records in bytes ``offset..end`` of the log at ``path``."""
+    @property
+    def format(self) -> Literal["book", "wal"]:
+        """The log's format."""
     @property
     def path(self) -> str:
-        """Directory of the book."""
+        """The log: ``book.log``, the directory of the segments, or the single file."""
     @property
-    def first_event(self) -> int | None:
-        """Number of the first deed."""
+    def ordinal(self) -> int | None:
+        """Number of the first record, where it is known: of a book, the event."""
     @property
-    def deeds(self) -> int | None:
-        """Number of deeds, where it is known."""
+    def records(self) -> int | None:
+        """Number of records, where it is known."""
     @property
     def offset(self) -> int:
-        """Byte of the first deed in ``book.log``."""
+        """Byte of the first record; of a write-ahead log, its LSN."""
     @property
     def end(self) -> int:
-        """Byte behind the last deed."""
+        """Byte after the last record."""
+    @property
+    def unacknowledged_from(self) -> int | None:
+        """Byte from which on nothing was acknowledged, where that is known."""
+    @property
+    def known_end(self) -> int | None:
+        """A byte known to lie between records: readers of damage need no mark to find it."""
     def batches(
         self,
         *,
@@ -308,26 +504,36 @@ class Split:
         batch_bytes: int = 2097152,
         on_corrupt: _OnCorrupt = "raise",
         verify: Literal["crc", "none"] = "crc",
-        deed_bytes_max: int = 4294967296,
+        record_bytes_max: int | None = None,
     ) -> BatchStream:
-        """Read the deeds of the split, of events ``start <= event < stop``.
+        """Read the records of the part, from position ``start`` to before ``stop``.
 
-        Columns: ``event`` int64, ``mug`` int32 (bits as stored), ``jam`` binary, and on request
-        ``offset`` int64 (byte of the deed), ``length`` int64 (bytes of the deed with framing).
+        Columns of a book: ``event`` int64, ``mug`` int32 (bits as stored), ``jam`` binary; on
+        request ``payload`` (the same as ``jam``), ``offset`` int64 (byte of the deed), ``length``
+        int64 (bytes of the deed with framing). Of a write-ahead log: ``lsn`` int64, ``payload``
+        binary; on request ``length``.
         Raises `CorruptError` at damage, or with ``on_corrupt="skip"`` notes it in ``damages``.
-        ``verify="none"`` checks lengths but no checksums.
+        ``verify="none"`` checks lengths but no checksums. ``record_bytes_max``: limit of a record,
+        as ``deed_bytes_max`` or ``record_bytes_max`` of the log's class.
         """
+    def to_dict(self) -> dict[str, Any]:
+        """The values by their names."""
+    def __getnewargs__(
+        self,
+    ) -> tuple[str, str, int | None, int | None, int, int, int | None, int | None]: ...
     def __eq__(self, other: object, /) -> bool: ...
 
 @final
-class DeedIterator:
-    """Deeds in order; what `Book.iter` gives."""
+class RecordIterator(Generic[_R]):
+    """Records in order, forwards or backwards; what `Log.iter` gives."""
 
     @property
     def damages(self) -> list[Damage]:
         """Damaged stretches passed over so far (``on_corrupt="skip"``)."""
     def __iter__(self) -> Self: ...
-    def __next__(self) -> Deed: ...
+    def __next__(self) -> _R: ...
+    @classmethod
+    def __class_getitem__(cls, item: Any, /) -> GenericAlias: ...
 
 @final
 class DeedRange:
@@ -338,22 +544,146 @@ class DeedRange:
         """Number of the first deed, clipped to the book."""
     @property
     def stop(self) -> int:
-        """Number behind the last deed, clipped to the book."""
+        """Number after the last deed, clipped to the book."""
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[Deed]: ...
     def __reversed__(self) -> Iterator[Deed]: ...
-    def jams(self) -> Iterator[bytes]:
+    def payloads(self) -> Iterator[bytes]:
         """The payloads alone, the quickest way to iterate."""
+    def jams(self) -> Iterator[bytes]:
+        """Another name of `payloads`."""
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def __arrow_c_schema__(self) -> object: ...
 
+@disjoint_base
+class Log(Generic[_R]):
+    """What the logs of every format have: `Book` and `Wal` are subclasses.
+
+    Positions are what records are found by: the event numbers of a book, the LSNs of a write-ahead
+    log. A handle may be shared by threads; no call holds the GIL while it works or waits. After a
+    fork the child must open the log itself. It is a context manager, an iterable of its records,
+    and an Arrow table for every library that knows ``__arrow_c_stream__``. One that goes without a
+    `close` gives a ResourceWarning, as files do.
+    """
+
+    def close(self) -> None:
+        """Sync (unless ``durability="none"``), cut the space reserved ahead, release the lock.
+
+        Closing twice is fine.
+        """
+    def __enter__(self) -> Self:
+        """The log, to be closed at the end of ``with``; `ClosedError` if it is closed already."""
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+    @property
+    def path(self) -> str:
+        """Directory of a book or of segments; or the single file."""
+    @property
+    def mode(self) -> _Mode:
+        """The mode as given to ``open``."""
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called; every call but `close` then raises `ClosedError`."""
+    @property
+    def layout(self) -> Literal["packed", "single", "segmented"]:
+        """Name of the layout on disk."""
+    @property
+    def durability(self) -> str:
+        """The durability option as given."""
+    @property
+    def recovery(self) -> RecoveryReport:
+        """What opening found and did."""
+    @property
+    def bounds(self) -> tuple[int, int] | None:
+        """Positions of the first and of the last record; None while there are none."""
+    @property
+    def end(self) -> int:
+        """Byte after the last record."""
+    @property
+    def durable_end(self) -> int | None:
+        """Byte up to which the log is on stable storage; None if a reader finds no mark."""
+    def sync(self) -> None:
+        """Return when every record appended so far is on stable storage."""
+    def wait_durable(self, position: int, /) -> None:
+        """Return when the record at a position is on stable storage.
+
+        The next sync serves all that wait; if there is none, this call syncs. `OutOfRangeError` if
+        there is no such record.
+        """
+    def refresh(self) -> int:
+        """Look for records that other processes appended; return the last event, or the end.
+
+        A tail that is still being written is left for the next time; damage is `CorruptError`.
+        """
+    def stats(self) -> Stats:
+        """What this handle did since it was opened."""
+    def __len__(self) -> int:
+        """Number of records."""
+    def __bool__(self) -> bool:
+        """Whether the log is open, also while it is empty."""
+    def __iter__(self) -> RecordIterator[_R]:
+        """The records, as far as the log goes now."""
+    def __reversed__(self) -> RecordIterator[_R]:
+        """The records, the last one first."""
+    def iter(
+        self,
+        start: int | None = None,
+        stop: int | None = None,
+        *,
+        reverse: bool = False,
+        on_corrupt: _OnCorrupt = "raise",
+    ) -> RecordIterator[_R]:
+        """The records from position ``start`` to before ``stop``; checksums are compared.
+
+        A ``stop`` after the end is the end; LSNs must lie between records. With
+        ``on_corrupt="skip"`` (forwards only) damage is passed over, and ``damages`` of the
+        iterator lists it.
+        """
+    def payloads(self, start: int | None = None, stop: int | None = None) -> Iterator[bytes]:
+        """The payloads alone of the same records, which is quicker."""
+    def follow(self, start: int | None = None, *, timeout: float | None = None) -> Iterator[_R]:
+        """The records from ``start`` (default: the first) on, waiting for more.
+
+        They may be appended by this or another process. Ends when nothing came for ``timeout``
+        seconds (None: never). A tail that is still being written is waited for; damage raises
+        `CorruptError`, and a log truncated under its follower `OutOfRangeError`.
+        """
+    def batches(
+        self,
+        start: int | None = None,
+        stop: int | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        batch_rows: int = 65536,
+        batch_bytes: int = 2097152,
+        on_corrupt: _OnCorrupt = "raise",
+        verify: Literal["crc", "none"] = "crc",
+    ) -> BatchStream:
+        """The records as Arrow record batches; columns as in `Split.batches`."""
+    def splits(
+        self, split_bytes: int = 67108864, start: int | None = None, stop: int | None = None
+    ) -> list[Split]:
+        """Cut the log between records into parts of about ``split_bytes`` bytes.
+
+        Uses the index; without one, walks the records' headers. A log that is damaged after its
+        valid prefix gets one more part, or several, for what lies there.
+        """
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The log as an Arrow table, a fresh snapshot for each call."""
+    def __arrow_c_schema__(self) -> object: ...
+    @classmethod
+    def __class_getitem__(cls, item: Any, /) -> GenericAlias: ...
+
 @final
-class Book:
+class Book(Log[Deed]):
     """An event log in Urbit's Book format: a directory with ``book.log`` and ``meta.bin``.
 
-    A handle may be shared by threads; no call holds the GIL while it works or waits. It is a
-    context manager, an iterable of `Deed`, and an Arrow table for every library that knows
-    ``__arrow_c_stream__``. One that goes without a `close` gives a ResourceWarning, as files do.
+    Its positions are event numbers, its payloads jams. `Log` has what all formats have in common.
     """
 
     @staticmethod
@@ -365,6 +695,7 @@ class Book:
         recovery: Literal["valid", "acknowledged", "spec"] = "valid",
         epoch: int | None = None,
         deed_bytes_max: int = 4294967296,
+        slow_sync: float = 1.0,
         file_mode: int = 0o644,
     ) -> Book:
         """Open the book in directory ``path`` (or the path of its ``book.log``).
@@ -378,11 +709,12 @@ class Book:
         chosen, an append that returned survives the death of the process.
 
         ``recovery``: ``"valid"`` keeps every intact deed, ``"acknowledged"`` cuts back to what was
-        acknowledged, ``"spec"`` cuts behind the last valid deed whatever lies there, after saving
+        acknowledged, ``"spec"`` cuts after the last valid deed whatever lies there, after saving
         what it cuts.
 
         ``epoch``: last event before this log's first one; only for an empty log (default 0, or
         the N of a directory named ``0iN``). ``deed_bytes_max``: limit of ``len_d``.
+        ``slow_sync``: the logger ``deedbook`` reports a sync that takes longer, in seconds.
 
         `deedbook.open` opens a log of any format.
 
@@ -397,38 +729,10 @@ class Book:
         durability: str = "always",
         epoch: int | None = None,
         deed_bytes_max: int = 4294967296,
+        slow_sync: float = 1.0,
         file_mode: int = 0o644,
     ) -> Book:
         """Create an empty book; the same as ``open(path, "x")``."""
-    def close(self) -> None:
-        """Sync (unless ``durability="none"``), cut preallocated space, and release the lock."""
-    def __enter__(self) -> Self:
-        """The book, to be closed at the end of ``with``; `ClosedError` if it is closed already."""
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_value: BaseException | None,
-        traceback: TracebackType | None,
-        /,
-    ) -> None: ...
-    @property
-    def path(self) -> str:
-        """Directory of the book."""
-    @property
-    def mode(self) -> _Mode:
-        """The mode as given to `open`."""
-    @property
-    def closed(self) -> bool:
-        """Whether `close` was called; every call but `close` then raises `ClosedError`."""
-    @property
-    def layout(self) -> Literal["packed"]:
-        """Name of the layout on disk."""
-    @property
-    def durability(self) -> str:
-        """The durability option as given."""
-    @property
-    def bounds(self) -> tuple[int, int] | None:
-        """First and last event number, or None while empty."""
     @property
     def epoch(self) -> int:
         """The last event before this log's first one."""
@@ -438,12 +742,6 @@ class Book:
     @property
     def durable_last(self) -> int | None:
         """Last event known to be on stable storage; None if a reader finds no mark."""
-    @property
-    def end(self) -> int:
-        """Byte behind the last deed."""
-    @property
-    def recovery(self) -> RecoveryReport:
-        """What opening found and did."""
     def append(self, jam: Buffer, mug: int = 0) -> int:
         """Append one deed and return its event number.
 
@@ -461,15 +759,18 @@ class Book:
         self,
         jams: Iterable[Buffer] | object,
         mugs: Iterable[int] | None = None,
-    ) -> range:
+    ) -> tuple[int, int]:
         """Append every item of an iterable of bytes-like objects, or of an Arrow binary array.
 
         Arrow: anything with ``__arrow_c_array__`` or ``__arrow_c_stream__`` of type binary,
         large_binary, binary_view, string, large_string or string_view, without nulls; or a
         stream or batch with a column named ``jam`` and optionally ``mug``.
         Synced once, at the end, with ``durability="always"``. If the iterable raises, what it
-        gave before stays appended. Returns the range from the first to the last event number;
-        what other threads append meanwhile may lie between (`append_batch` leaves no gap).
+        gave before stays appended.
+
+        Returns the number of the first deed and the one after the last, so that
+        ``book.iter(*book.append_many(...))`` gives them back; what other threads append meanwhile
+        may lie between (`append_batch` leaves no gap).
         """
     def append_batch(
         self,
@@ -478,87 +779,25 @@ class Book:
         *,
         event: int | None = None,
         epoch: int | None = None,
-    ) -> range:
+    ) -> tuple[int, int]:
         """Append deeds as one batch, all or nothing for the caller that is told it succeeded.
 
         ``event``: the number the first deed must get, else `ContiguityError`. ``epoch``: as in
-        `open`, checked. This is ``u3_book_save`` of the specification.
+        `open`, checked. This is ``u3_book_save`` of the specification. Returns as `append_many`.
         """
-    def sync(self) -> None:
-        """Return when every deed appended so far is on stable storage."""
-    def refresh(self) -> int:
-        """Look for deeds that another process appended; return the last event number."""
     def read(self, event: int) -> Deed:
         """The deed with that number; `OutOfRangeError` if there is none."""
     @overload
     def __getitem__(self, key: int, /) -> Deed: ...
     @overload
     def __getitem__(self, key: slice, /) -> DeedRange: ...
-    def __len__(self) -> int:
-        """Number of deeds."""
-    def __bool__(self) -> bool:
-        """Whether the book is open, also while it is empty."""
     def __contains__(self, item: int | Deed, /) -> bool:
         """Whether there is an event of that number, or just that deed under its number.
 
         TypeError for anything else: payloads are not looked for.
         """
-    def __iter__(self) -> Iterator[Deed]: ...
-    def __reversed__(self) -> Iterator[Deed]: ...
-    @overload
-    def iter(
-        self,
-        start: int | None = None,
-        stop: int | None = None,
-        *,
-        reverse: Literal[False] = False,
-        on_corrupt: _OnCorrupt = "raise",
-    ) -> DeedIterator:
-        """Iterate the deeds ``start <= event < stop``; CRC-checked.
-
-        ``on_corrupt="skip"`` goes on behind damage (forward only), which ``damages`` of the
-        iterator tells.
-        """
-    @overload
-    def iter(
-        self,
-        start: int | None = None,
-        stop: int | None = None,
-        *,
-        reverse: bool,
-        on_corrupt: _OnCorrupt = "raise",
-    ) -> Iterator[Deed]: ...
     def jams(self, start: int | None = None, stop: int | None = None) -> Iterator[bytes]:
-        """The payloads alone of ``start <= event < stop``, CRC-checked."""
-    def follow(self, start: int | None = None, *, timeout: float | None = None) -> Iterator[Deed]:
-        """Iterate deeds as they are appended, by this or another process.
-
-        Begins at ``start`` (default: the first event) and waits for more. Ends when nothing came
-        for ``timeout`` seconds (None: never). A tail that is still being written is waited
-        for; damage raises `CorruptError`.
-        """
-    def batches(
-        self,
-        start: int | None = None,
-        stop: int | None = None,
-        *,
-        columns: Sequence[str] | None = None,
-        batch_rows: int = 65536,
-        batch_bytes: int = 2097152,
-        on_corrupt: _OnCorrupt = "raise",
-        verify: Literal["crc", "none"] = "crc",
-    ) -> BatchStream:
-        """Deeds as Arrow record batches; columns as in `Split.batches`."""
-    def splits(
-        self,
-        split_bytes: int = 67108864,
-        start: int | None = None,
-        stop: int | None = None,
-    ) -> list[Split]:
-        """Cut the log between deeds into parts of about ``split_bytes`` bytes.
-
-        Uses the index; without one, walks the deeds' headers.
-        """
+        """Another name of `payloads`."""
     @property
     def meta(self) -> Meta:
         """The metadata in ``meta.bin``."""
@@ -571,9 +810,6 @@ class Book:
         fake: bool | None = None,
     ) -> None:
         """Change metadata fields, durably and all at once; None leaves a field as it is."""
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """A fresh stream of all deeds; each call is a new snapshot."""
-    def __arrow_c_schema__(self) -> object: ...
     @staticmethod
     def verify(
         path: _Path,
@@ -587,10 +823,21 @@ class Book:
         check.
         """
     @staticmethod
-    def repair(path: _Path, *, deed_bytes_max: int = 4294967296) -> RepairReport:
-        """Cut the log behind its valid prefix, after saving what is cut beside it.
+    def repair(
+        path: _Path,
+        *,
+        force: bool = False,
+        dry_run: bool = False,
+        accept_loss: bool = False,
+        deed_bytes_max: int = 4294967296,
+    ) -> RepairReport:
+        """Cut the log after its valid prefix, after saving what is cut beside it.
 
-        The saved file is named ``book.log.cut-OFFSET`` (a number is added if it exists).
+        Refuses to cut intact records, which `salvage` copies, unless ``force`` says so.
+        Acknowledged records that are missing stay a reason to refuse appending, unless
+        ``accept_loss`` says to go on without them; the loss stays noted. ``dry_run`` changes
+        nothing and reports what would be done. The saved file is named
+        ``book.log.cut-OFFSET`` (a number is added if it exists).
         """
     @staticmethod
     def salvage(
@@ -602,255 +849,15 @@ class Book:
     ) -> SalvageReport:
         """Copy every intact deed, and the metadata, to a new book at ``target``.
 
-        A packed book has no gaps, so deeds behind a gap get new numbers; the report tells them.
+        A packed book has no gaps, so deeds after a gap get new numbers; the report tells them.
         What ``progress`` raises ends it, and leaves a book with what was copied so far.
         """
-    def __repr__(self) -> str: ...
 
 @final
-class Record:
-    """One record of a write-ahead log: its position and payload.
-
-    Source: wal-db-format.md, "Record layout".
-    """
-
-    def __new__(cls, lsn: int, payload: bytes) -> Self: ...
-    @property
-    def lsn(self) -> int:
-        """Log sequence number: the byte of the log at which the record begins."""
-    @property
-    def payload(self) -> bytes:
-        """The payload, 0 bytes or more."""
-    @property
-    def next_lsn(self) -> int:
-        """LSN of the record behind this one: 8 bytes of header and the payload further on."""
-    @property
-    def parts(self) -> list[bytes] | None:
-        """What :meth:`Wal.append_atomic` packed into the record; None for any other record."""
-    def __len__(self) -> int:
-        """Length of the payload in bytes."""
-    def __eq__(self, other: object, /) -> bool: ...
-    def __hash__(self) -> int: ...
-    def __iter__(self) -> Iterator[Any]:
-        """LSN and payload, so that ``lsn, payload = record`` works."""
-
-@final
-class RecordIterator:
-    """Records of a log, as :meth:`Wal.iter` gives them."""
-
-    @property
-    def damages(self) -> list[Damage]:
-        """The damaged stretches passed over so far, with ``on_corrupt="skip"``."""
-    def __iter__(self) -> Self: ...
-    def __next__(self) -> Record: ...
-
-@final
-class WalRecoveryReport:
-    """What opening a write-ahead log found and did."""
-
-    @property
-    def verdict(self) -> _Verdict:
-        """``clean``, ``torn`` (an incomplete or unwritten tail) or ``corrupt``."""
-    @property
-    def source(self) -> Literal["mark", "scan"]:
-        """Where the end of the log came from: the high-water mark, or a scan of the whole log."""
-    @property
-    def scanned_bytes(self) -> int:
-        """Bytes of the log that opening had to read."""
-    @property
-    def scanned_records(self) -> int:
-        """Records that opening had to look at."""
-    @property
-    def valid_end(self) -> int:
-        """Byte behind the last intact record."""
-    @property
-    def file_end(self) -> int:
-        """Byte behind the last one as found, over all segments."""
-    @property
-    def cut_bytes(self) -> int:
-        """Bytes that opening for write cut from the tail; preallocated zeros included."""
-    @property
-    def torn_bytes(self) -> int:
-        """Bytes behind the last intact record, up to the last byte that is not zero."""
-    @property
-    def cut_records(self) -> int:
-        """Intact but unacknowledged records cut, with ``recovery="acknowledged"``."""
-    @property
-    def durable_end(self) -> int | None:
-        """End of the acknowledged-durable prefix by the mark, bytes; None without a mark."""
-    @property
-    def mark(self) -> Literal["used", "missing", "damaged", "foreign"]:
-        """What became of the high-water mark."""
-    @property
-    def damage(self) -> Damage | None:
-        """The first damage."""
-    @property
-    def saved_to(self) -> str | None:
-        """File in which the bytes cut were saved, with ``recovery="spec"``."""
-    @property
-    def removed_segments(self) -> list[int]:
-        """Numbers of segments below the head that a crash had brought back."""
-    @property
-    def finished_truncation(self) -> bool:
-        """Whether a truncation that a crash interrupted was brought to its end."""
-    def __eq__(self, other: object, /) -> bool: ...
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as plain values."""
-
-@final
-class WalVerifyReport:
-    """What a full check of a write-ahead log found."""
-
-    @property
-    def verdict(self) -> _Verdict:
-        """``clean``, ``torn`` or ``corrupt``."""
-    @property
-    def ok(self) -> bool:
-        """Whether nothing is damaged, torn or lost."""
-    @property
-    def records(self) -> int:
-        """Intact records."""
-    @property
-    def bytes(self) -> int:
-        """Bytes of intact records with their headers."""
-    @property
-    def bounds(self) -> tuple[int, int] | None:
-        """LSN of the first record and byte behind the last one of the valid prefix."""
-    @property
-    def valid_end(self) -> int:
-        """Byte behind the valid prefix."""
-    @property
-    def file_end(self) -> int:
-        """Byte behind the last one there is."""
-    @property
-    def durable_end(self) -> int | None:
-        """Byte up to which the mark says the log is durable."""
-    @property
-    def lost_acknowledged(self) -> bool:
-        """Whether the valid prefix ends below the mark."""
-    @property
-    def damages(self) -> list[Damage]:
-        """Every damaged stretch, in log order."""
-    def __eq__(self, other: object, /) -> bool: ...
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as plain values."""
-
-@final
-class WalSalvageRun:
-    """Consecutive intact records copied by a salvage."""
-
-    @property
-    def source_lsn(self) -> int:
-        """LSN of the first record in the source."""
-    @property
-    def lsn(self) -> int:
-        """LSN of the first record in the new log."""
-    @property
-    def records(self) -> int:
-        """Number of records."""
-    def __eq__(self, other: object, /) -> bool: ...
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as plain values."""
-
-@final
-class WalSalvageReport:
-    """What a salvage copied, and what it could not."""
-
-    @property
-    def records(self) -> int:
-        """Records copied."""
-    @property
-    def runs(self) -> list[WalSalvageRun]:
-        """The runs, with old and new positions."""
-    @property
-    def damages(self) -> list[Damage]:
-        """The stretches left out."""
-    def __eq__(self, other: object, /) -> bool: ...
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as plain values."""
-
-@final
-class WalStats:
-    """What a handle did since it was opened. Latencies in seconds."""
-
-    @property
-    def appends(self) -> int:
-        """Calls that appended."""
-    @property
-    def records(self) -> int:
-        """Records appended."""
-    @property
-    def bytes(self) -> int:
-        """Bytes appended, headers included."""
-    @property
-    def syncs(self) -> int:
-        """Syncs of the log; commits by several threads share one."""
-    @property
-    def slow_syncs(self) -> int:
-        """Of these, longer than ``slow_sync``. Each is told to the logger ``deedbook``, too."""
-    @property
-    def sync_seconds(self) -> float:
-        """Time of all syncs."""
-    @property
-    def sync_max(self) -> float:
-        """Time of the longest sync."""
-    @property
-    def sync_median(self) -> float | None:
-        """Half of the syncs took no longer (to within a factor of two); None without syncs."""
-    @property
-    def sync_p99(self) -> float | None:
-        """99 of 100 syncs took no longer (to within a factor of two); None without syncs."""
-    @property
-    def sync_latency(self) -> list[tuple[int, int]]:
-        """A histogram of latencies.
-
-        Upper bounds in microseconds, doubling, and how many syncs lay below each but not below the
-        one before. The last bound is 2**64 - 1.
-        """
-    def __eq__(self, other: object, /) -> bool: ...
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as plain values."""
-
-@final
-class WalSplit:
-    """A part of a log between two records.
-
-    Made by `Wal.splits`, or anew from its path and numbers in another process.
-    """
-
-    def __new__(cls, path: _Path, lsn: int, end: int, records: int | None) -> Self: ...
-    @property
-    def path(self) -> str:
-        """The log."""
-    @property
-    def lsn(self) -> int:
-        """LSN of the first record."""
-    @property
-    def end(self) -> int:
-        """Byte behind the last record."""
-    @property
-    def records(self) -> int | None:
-        """Number of records, where it is known."""
-    def batches(
-        self,
-        *,
-        columns: Sequence[str] | None = None,
-        batch_rows: int = 65536,
-        batch_bytes: int = 2097152,
-        on_corrupt: _OnCorrupt = "raise",
-        verify: Literal["crc", "none"] = "crc",
-        record_bytes_max: int | None = None,
-    ) -> BatchStream:
-        """The records of the part as Arrow batches, as :meth:`Wal.batches` gives them."""
-    def __eq__(self, other: object, /) -> bool: ...
-
-@final
-class Wal:
+class Wal(Log[Record]):
     """A write-ahead log: records at byte positions, in one file or in segments.
 
-    Handles may be shared by threads; no call holds the GIL while it works or waits. After a fork
-    the child must open the log itself. Errors are those of :mod:`deedbook`, one class per kind. A
-    handle that goes without a :meth:`close` gives a ResourceWarning, as files do.
+    Its positions are LSNs. `Log` has what all formats have in common.
 
     Source: wal-db-format.md; RULINGS.md, "WAL".
     """
@@ -880,13 +887,13 @@ class Wal:
 
         ``recovery``: what opening for write does with a tail that is not clean. ``"valid"`` keeps
         every intact record and cuts a torn tail; ``"acknowledged"`` cuts unacknowledged records,
-        too; ``"spec"`` cuts behind the last valid record whatever lies there, after saving it.
+        too; ``"spec"`` cuts after the last valid record whatever lies there, after saving it.
 
         ``segment_bytes``: size of a segment, for a new log 64 MiB by default; another than the
         log's is refused. ``single_file``: the log is one file. ``record_bytes_max``: limit of a
         payload in bytes, by default the log's own, or 64 MiB.
 
-        ``slow_sync``: a sync that takes longer, in seconds, is told to the logger ``deedbook``.
+        ``slow_sync``: a sync that takes longer, in seconds, is reported by the logger ``deedbook``.
         ``archive``: called with number and path of every segment before it is dropped; if it
         raises, nothing is dropped, and what it raised is the cause of the IoError (a
         KeyboardInterrupt stays one). Appends go on meanwhile; truncations and consumers wait for
@@ -912,32 +919,6 @@ class Wal:
         file_mode: int = 0o600,
     ) -> Wal:
         """Create a log that must not exist; as :meth:`open` with mode ``"x"``."""
-    def close(self) -> None:
-        """Sync (unless durability is ``"none"``), cut the space reserved ahead, release the lock.
-
-        Closing twice is fine.
-        """
-    def __enter__(self) -> Self:
-        """The log, to be closed at the end of ``with``; ClosedError if it is closed already."""
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_value: BaseException | None,
-        traceback: TracebackType | None,
-        /,
-    ) -> None: ...
-    @property
-    def path(self) -> str:
-        """The single file, or the directory of the segments."""
-    @property
-    def mode(self) -> _Mode:
-        """``"r"``, ``"a"`` or ``"x"``."""
-    @property
-    def closed(self) -> bool:
-        """Whether the handle is closed."""
-    @property
-    def layout(self) -> Literal["single", "segmented"]:
-        """Where the log's bytes lie."""
     @property
     def segment_bytes(self) -> int | None:
         """Size of every segment but the last; None for a single file."""
@@ -948,23 +929,8 @@ class Wal:
     def segment_paths(self) -> list[str]:
         """The segment files from the one with the head on; of a single file that file."""
     @property
-    def durability(self) -> str:
-        """The durability it was opened with."""
-    @property
-    def bounds(self) -> tuple[int, int] | None:
-        """LSN of the first and of the last record; None while there are none."""
-    @property
     def head(self) -> int:
         """Where the first record begins, or will: 0 until a prefix is dropped."""
-    @property
-    def end(self) -> int:
-        """Where the next record will begin."""
-    @property
-    def durable_end(self) -> int | None:
-        """End of what is on stable storage, bytes; None if a reader finds nothing that tells it."""
-    @property
-    def recovery(self) -> WalRecoveryReport:
-        """What opening found and did."""
     def append(self, payload: Buffer) -> int:
         """Append one record and return its LSN.
 
@@ -986,89 +952,31 @@ class Wal:
 
         A table needs a column of that name.
 
-        Returns the LSN of the first record and the byte behind the last one. What came before an
-        error stays appended.
+        Returns the LSN of the first record and the byte after the last one, so that
+        ``wal.iter(*wal.append_many(...))`` gives them back. What came before an error stays
+        appended.
         """
-    def append_batch(self, payloads: Iterable[Buffer]) -> list[int]:
+    def append_batch(self, payloads: Iterable[Buffer]) -> tuple[int, int]:
         """Append payloads with one write, all or nothing for a caller that is told it succeeded.
 
-        Returns their LSNs. After a crash before the sync, a part of them may be there; see
-        :meth:`append_atomic`.
+        Returns as :meth:`append_many`. After a crash before the sync, a part of them may be
+        there; see :meth:`append_atomic`.
         """
     def append_atomic(self, parts: Iterable[Buffer]) -> int:
         """Append payloads packed into one record: after a crash all of them are there, or none.
 
         Returns the record's LSN; :attr:`Record.parts` takes it apart.
         """
-    def sync(self) -> None:
-        """Return when every record appended so far is on stable storage."""
-    def wait_durable(self, lsn: int) -> None:
-        """Return when the record at an LSN is on stable storage; syncs if nobody else does."""
-    def refresh(self) -> int:
-        """Look for records that other processes appended; returns the end."""
-    def read(self, lsn: int) -> bytes:
-        """The payload of the record that begins at an LSN.
+    def read(self, lsn: int) -> Record:
+        """The record that begins at an LSN.
 
-        Raises OutOfRangeError for what is no record's beginning, was dropped, or lies behind the
+        Raises OutOfRangeError for what is no record's beginning, was dropped, or lies after the
         end; CorruptError for damage.
         """
-    def __len__(self) -> int:
-        """Number of records."""
-    def __bool__(self) -> bool:
-        """Whether the log is open, also while it is empty."""
     def __contains__(self, item: int | Record, /) -> bool:
         """Whether a record begins at that LSN, or just that record lies at its LSN.
 
         TypeError for anything else: payloads are not looked for. CorruptError at damage.
-        """
-    def __iter__(self) -> Iterator[Record]:
-        """The records, as far as the log goes now."""
-    def __reversed__(self) -> Iterator[Record]:
-        """The records, the last one first."""
-    def iter(
-        self,
-        start: int | None = None,
-        stop: int | None = None,
-        *,
-        reverse: bool = False,
-        on_corrupt: _OnCorrupt = "raise",
-    ) -> Iterator[Record]:
-        """The records in ``start <= lsn < stop``, both of which must lie between records.
-
-        A ``stop`` behind the end is the end.
-
-        With ``on_corrupt="skip"`` damage is passed over, and the iterator's ``damages`` tells it.
-        """
-    def payloads(self, start: int | None = None, stop: int | None = None) -> Iterator[bytes]:
-        """The payloads alone, which is quicker."""
-    def follow(self, start: int | None = None, *, timeout: float | None = None) -> Iterator[Record]:
-        """The records from ``start`` (default: the first) on, waiting for more.
-
-        Ends when nothing came for ``timeout`` seconds; without it never. A torn tail is "not yet",
-        damage is CorruptError, and a log truncated under its follower is OutOfRangeError.
-        """
-    def batches(
-        self,
-        start: int | None = None,
-        stop: int | None = None,
-        *,
-        columns: Sequence[str] | None = None,
-        batch_rows: int = 65536,
-        batch_bytes: int = 2097152,
-        on_corrupt: _OnCorrupt = "raise",
-        verify: Literal["crc", "none"] = "crc",
-    ) -> BatchStream:
-        """The records as Arrow batches.
-
-        Columns: ``lsn`` int64, ``payload`` binary; on request ``length`` int64, bytes with the
-        header.
-        """
-    def splits(
-        self, split_bytes: int = 67108864, start: int | None = None, stop: int | None = None
-    ) -> list[WalSplit]:
-        """Parts of about ``split_bytes`` bytes, none longer than a segment, for parallel readers.
-
-        A log that is damaged behind its valid prefix gets one more part for what lies there.
         """
     def truncate_before(self, lsn: int, *, force: bool = False) -> None:
         """Drop every record before the one at an LSN; with :attr:`end`, all.
@@ -1078,12 +986,12 @@ class Wal:
         any step leaves the old or the new log.
         """
     def truncate_after(self, lsn: int) -> None:
-        """Keep the record at an LSN as the last one, and drop all behind it.
+        """Keep the record at an LSN as the last one, and drop all after it.
 
         Consumers that stood above the new end stand there then.
         """
     def truncate_from(self, lsn: int) -> None:
-        """Drop the record at an LSN and all behind it, as :meth:`truncate_after`."""
+        """Drop the record at an LSN and all after it, as :meth:`truncate_after`."""
     def retain(
         self,
         *,
@@ -1105,15 +1013,9 @@ class Wal:
         is appended there.
         """
     def set_consumer(self, name: str, lsn: int) -> None:
-        """Note, durably, that a consumer needs the record at an LSN and all behind it."""
+        """Note, durably, that a consumer needs the record at an LSN and all after it."""
     def remove_consumer(self, name: str) -> None:
         """Forget a consumer, durably."""
-    def stats(self) -> WalStats:
-        """What this handle did since it was opened."""
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The log as an Arrow table, a fresh snapshot for each call."""
-    def __arrow_c_schema__(self) -> object:
-        """The schema of the table: ``lsn`` int64, ``payload`` binary."""
     @staticmethod
     def verify(
         path: _Path,
@@ -1121,24 +1023,35 @@ class Wal:
         segment_bytes: int | None = None,
         record_bytes_max: int | None = None,
         progress: Callable[[int, int], object] | None = None,
-    ) -> WalVerifyReport:
+    ) -> VerifyReport:
         """Check every record; changes nothing. ``progress`` gets bytes done and bytes in all."""
     @staticmethod
     def repair(
         path: _Path,
         *,
+        force: bool = False,
+        dry_run: bool = False,
+        accept_loss: bool = False,
         segment_bytes: int | None = None,
         record_bytes_max: int | None = None,
     ) -> RepairReport:
-        """Cut a log behind its valid prefix, after saving what is cut beside it."""
+        """Cut the log after its valid prefix, after saving what is cut beside it.
+
+        Refuses to cut intact records, which `salvage` copies, unless ``force`` says so.
+        Acknowledged records that are missing stay a reason to refuse appending, unless
+        ``accept_loss`` says to go on without them; the loss stays noted. ``dry_run`` changes
+        nothing and reports what would be done. The saved file is named
+        ``log.cut-BYTE``, for a single file ``NAME.cut-BYTE``.
+        """
     @staticmethod
     def salvage(
         source: _Path,
         target: _Path,
         *,
+        segment_bytes: int | None = None,
         record_bytes_max: int | None = None,
         progress: Callable[[int, int], object] | None = None,
-    ) -> WalSalvageReport:
+    ) -> SalvageReport:
         """Copy every intact record to a new log of the same layout.
 
         What ``progress`` raises ends it, and leaves a log with what was copied so far.

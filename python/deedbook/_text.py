@@ -33,12 +33,12 @@ def count(number: int, noun: str) -> str:
 def damage_text(damage: Damage, noun: str) -> str:
     """A damaged stretch in one line; ``noun`` is what the log consists of."""
     text = f"bytes {damage.offset:,}..{damage.end:,}: {damage.reason}"
-    if damage.events_lost is not None:
-        text += f"; {count(damage.events_lost, noun)} lost"
-        if damage.first_event is not None and damage.events_lost > 0:
-            text += f" from event {damage.first_event}"
-    elif damage.first_event is not None:
-        text += f"; from event {damage.first_event} on"
+    if damage.records_lost is not None:
+        text += f"; {count(damage.records_lost, noun)} lost"
+        if damage.first_lost is not None and damage.records_lost > 0:
+            text += f" from event {damage.first_lost}"
+    elif damage.first_lost is not None:
+        text += f"; from event {damage.first_lost} on"
     if damage.next_intact is not None:
         text += f"; next intact {noun} at byte {damage.next_intact:,}"
     return text

@@ -172,7 +172,7 @@ impl Sink for Recorder<'_> {
 }
 
 /// Append everything that an iterable or an Arrow object gives; returns the first LSN and the byte
-/// behind the last record. What came before an error stays appended.
+/// after the last record. What came before an error stays appended.
 pub fn append_records(
     wal: &Wal,
     limit: Limit,
@@ -200,8 +200,8 @@ fn is_arrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(object.hasattr("__arrow_c_stream__")? || object.hasattr("__arrow_c_array__")?)
 }
 
-/// Append everything that an iterable or an Arrow object gives; returns first and past-the-last
-/// event. What came before an error stays appended.
+/// Append everything that an iterable or an Arrow object gives; returns the first event and the
+/// one after the last. What came before an error stays appended.
 pub fn append_many<'py>(
     book: &Book,
     limit: Limit,

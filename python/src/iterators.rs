@@ -1,16 +1,16 @@
-//! Iterators: forwards, backwards, payloads alone, following.
+//! Iterators over the records of any format: forwards or backwards, payloads alone, following.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use deedbook::book::{Cursor, DeedRef, Follow, Reverse};
+use deedbook::{Damage, book, wal};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyGenericAlias, PyType};
 
-use crate::deed::PyDeed;
 use crate::errors::OrRaise;
-use crate::reports::PyDamage;
+use crate::record::{PyDeed, PyRecord};
+use crate::reports::{PyDamage, damages};
 
 /// Between two looks for Ctrl-C while waiting.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -20,74 +20,177 @@ pub fn locked<'a, T>(py: Python<'_>, mutex: &'a Mutex<T>) -> MutexGuard<'a, T> {
     mutex.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Step, without the GIL if that means reading.
-fn step<'a>(py: Python<'_>, cursor: &'a mut Cursor) -> PyResult<Option<DeedRef<'a>>> {
-    match cursor.ready() {
-        true => cursor.next(),
-        false => py.detach(move || cursor.next()),
-    }
-    .or_raise(py)
+/// A record of the core as Python shows it.
+pub trait ToPython {
+    fn payload(&self) -> &[u8];
+    fn to_python<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>>;
 }
 
-fn to_deed(py: Python<'_>, deed: DeedRef<'_>) -> PyDeed {
-    PyDeed::build(py, deed.event, deed.mug, deed.jam)
+impl ToPython for book::DeedRef<'_> {
+    fn payload(&self) -> &[u8] {
+        self.jam
+    }
+
+    fn to_python<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let deed = PyDeed::build(py, self.event, self.mug, self.jam);
+        Ok(Bound::new(py, deed)?.into_any())
+    }
 }
+
+impl ToPython for wal::RecordRef<'_> {
+    fn payload(&self) -> &[u8] {
+        self.payload
+    }
+
+    fn to_python<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let record = PyRecord::build(py, self.lsn.0, self.payload);
+        Ok(Bound::new(py, record)?.into_any())
+    }
+}
+
+/// Steps over the records of a log of any format.
+pub trait Walk: Send {
+    /// The next record.
+    fn record<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>>;
+
+    /// The payload of the next record.
+    fn payload<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>>;
+
+    /// The damaged stretches passed over so far.
+    fn damages(&self) -> &[Damage];
+}
+
+/// Waits for the records of a log of any format.
+pub trait Wait: Send {
+    /// The next record, if there is one within some time, so that Ctrl-C is heard after it.
+    fn record<'py>(
+        &mut self,
+        py: Python<'py>,
+        patience: Duration,
+    ) -> PyResult<Option<Bound<'py, PyAny>>>;
+}
+
+/// Walks, each with whether its next step reads no file, so that it may be done with the GIL.
+macro_rules! walks {
+    ($($walk:ty: $ready:expr, $damages:expr;)*) => {$(
+        impl Walk for $walk {
+            fn record<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+                let walk = self;
+                let record = match $ready(&*walk) {
+                    true => walk.next(),
+                    false => py.detach(move || walk.next()),
+                };
+                record.or_raise(py)?.map(|record| record.to_python(py)).transpose()
+            }
+
+            fn payload<'py>(
+                &mut self,
+                py: Python<'py>,
+            ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+                let walk = self;
+                let record = match $ready(&*walk) {
+                    true => walk.next(),
+                    false => py.detach(move || walk.next()),
+                };
+                Ok(record.or_raise(py)?.map(|record| PyBytes::new(py, ToPython::payload(&record))))
+            }
+
+            fn damages(&self) -> &[Damage] {
+                $damages(self)
+            }
+        }
+    )*};
+}
+
+walks! {
+    book::Cursor: book::Cursor::ready, book::Cursor::damages;
+    wal::Cursor: wal::Cursor::ready, wal::Cursor::damages;
+    book::Reverse: |_: &Self| false, |_| &[];
+    wal::Reverse: |_: &Self| false, |_| &[];
+}
+
+macro_rules! waits {
+    ($($wait:ty),*) => {$(
+        impl Wait for $wait {
+            fn record<'py>(
+                &mut self,
+                py: Python<'py>,
+                patience: Duration,
+            ) -> PyResult<Option<Bound<'py, PyAny>>> {
+                let wait = self;
+                let record = py.detach(move || wait.next(patience)).or_raise(py)?;
+                record.map(|record| record.to_python(py)).transpose()
+            }
+        }
+    )*};
+}
+
+waits!(book::Follow, wal::Follow);
 
 #[pyclass(frozen, module = "deedbook")]
-pub struct DeedIterator(pub Mutex<Cursor>);
+pub struct RecordIterator(Mutex<Box<dyn Walk>>);
+
+impl RecordIterator {
+    pub fn new(walk: Box<dyn Walk>) -> Self {
+        Self(Mutex::new(walk))
+    }
+}
 
 #[pymethods]
-impl DeedIterator {
+impl RecordIterator {
     fn __iter__(slf: Py<Self>) -> Py<Self> {
         slf
     }
 
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyDeed>> {
-        let mut cursor = locked(py, &self.0);
-        Ok(step(py, &mut cursor)?.map(|deed| to_deed(py, deed)))
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        locked(py, &self.0).record(py)
     }
 
     #[getter]
     fn damages(&self, py: Python<'_>) -> Vec<PyDamage> {
-        locked(py, &self.0).damages().iter().cloned().map(PyDamage).collect()
+        damages(locked(py, &self.0).damages())
+    }
+
+    #[classmethod]
+    #[pyo3(signature = (item, /))]
+    fn __class_getitem__<'py>(
+        class: &Bound<'py, PyType>,
+        item: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyGenericAlias>> {
+        PyGenericAlias::new(class.py(), class, item)
     }
 }
 
 #[pyclass(frozen, module = "deedbook")]
-pub struct JamIterator(pub Mutex<Cursor>);
+pub struct PayloadIterator(Mutex<Box<dyn Walk>>);
+
+impl PayloadIterator {
+    pub fn new(walk: Box<dyn Walk>) -> Self {
+        Self(Mutex::new(walk))
+    }
+}
 
 #[pymethods]
-impl JamIterator {
+impl PayloadIterator {
     fn __iter__(slf: Py<Self>) -> Py<Self> {
         slf
     }
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let mut cursor = locked(py, &self.0);
-        Ok(step(py, &mut cursor)?.map(|deed| PyBytes::new(py, deed.jam)))
-    }
-}
-
-#[pyclass(frozen, module = "deedbook")]
-pub struct BackIterator(pub Mutex<Reverse>);
-
-#[pymethods]
-impl BackIterator {
-    fn __iter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyDeed>> {
-        let mut cursor = locked(py, &self.0);
-        let cursor = &mut *cursor;
-        Ok(py.detach(move || cursor.next()).or_raise(py)?.map(|deed| to_deed(py, deed)))
+        locked(py, &self.0).payload(py)
     }
 }
 
 #[pyclass(frozen, module = "deedbook")]
 pub struct FollowIterator {
-    pub follow: Mutex<Follow>,
-    pub timeout: Option<Duration>,
+    follow: Mutex<Box<dyn Wait>>,
+    timeout: Option<Duration>,
+}
+
+impl FollowIterator {
+    pub fn new(follow: Box<dyn Wait>, timeout: Option<Duration>) -> Self {
+        Self { follow: Mutex::new(follow), timeout }
+    }
 }
 
 #[pymethods]
@@ -96,41 +199,24 @@ impl FollowIterator {
         slf
     }
 
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyDeed>> {
-        let found = wait(py, &self.follow, self.timeout, |follow, patience| {
-            let deed = follow.next(patience)?;
-            Ok(deed.map(|deed| (deed.event, deed.mug, deed.jam.to_vec())))
-        })?;
-        Ok(found.map(|(event, mug, jam)| PyDeed::build(py, event, mug, &jam)))
-    }
-}
-
-/// Wait for what a follower finds, looking for Ctrl-C now and then.
-pub fn wait<F: Send, T: Send>(
-    py: Python<'_>,
-    follow: &Mutex<F>,
-    timeout: Option<Duration>,
-    next: impl Fn(&mut F, Duration) -> deedbook::Result<Option<T>> + Sync,
-) -> PyResult<Option<T>> {
-    let begun = Instant::now();
-    loop {
-        let left = match timeout {
-            Some(timeout) => timeout.saturating_sub(begun.elapsed()),
-            None => PATIENCE,
-        };
-        let found = {
+    /// Wait for what the follower finds, looking for Ctrl-C now and then.
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let begun = Instant::now();
+        loop {
+            let left = match self.timeout {
+                Some(timeout) => timeout.saturating_sub(begun.elapsed()),
+                None => PATIENCE,
+            };
             // Let go of between two looks: who else wants it, a signal handler too, must not
             // wait for a follower that waits for ever.
-            let mut follow = locked(py, follow);
-            let follow = &mut *follow;
-            py.detach(|| next(follow, left.min(PATIENCE)))
-        };
-        if let Some(found) = found.or_raise(py)? {
-            return Ok(Some(found));
-        }
-        py.check_signals()?;
-        if left <= PATIENCE && timeout.is_some() {
-            return Ok(None);
+            let found = locked(py, &self.follow).record(py, left.min(PATIENCE))?;
+            if found.is_some() {
+                return Ok(found);
+            }
+            py.check_signals()?;
+            if left <= PATIENCE && self.timeout.is_some() {
+                return Ok(None);
+            }
         }
     }
 }

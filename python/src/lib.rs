@@ -7,45 +7,45 @@
 mod arguments;
 mod batches;
 mod book;
-mod deed;
 mod errors;
 mod handle;
 mod input;
 mod iterators;
+mod log;
 mod logging;
 mod payload;
 mod progress;
 mod range;
+mod record;
 mod reports;
+mod split;
 mod wal;
-mod wal_iterators;
-mod wal_reports;
 
 use pyo3::prelude::*;
 
 #[pymodule(gil_used = false)]
 mod _core {
     #[pymodule_export]
-    use super::batches::{BatchStream, PySplit};
+    use super::batches::BatchStream;
     #[pymodule_export]
     use super::book::PyBook;
     #[pymodule_export]
-    use super::deed::{PyDeed, PyMeta};
+    use super::iterators::RecordIterator;
     #[pymodule_export]
-    use super::iterators::DeedIterator;
+    use super::log::PyLog;
     #[pymodule_export]
     use super::range::DeedRange;
     #[pymodule_export]
+    use super::record::{PyDeed, PyMeta, PyRecord};
+    #[pymodule_export]
     use super::reports::{
-        PyDamage, PyLoss, PyRecoveryReport, PyRepairReport, PySalvageReport, PySalvageRun,
+        PyDamage, PyLoss, PyRecoveryReport, PyRepairReport, PySalvageReport, PySalvageRun, PyStats,
         PyVerifyReport,
     };
     #[pymodule_export]
+    use super::split::PySplit;
+    #[pymodule_export]
     use super::wal::PyWal;
-    #[pymodule_export]
-    use super::wal_iterators::{PyRecord, RecordIterator};
-    #[pymodule_export]
-    use super::wal_reports::{PyRecovery, PyRun, PySalvage, PyStats, PyVerify, PyWalSplit};
     use super::*;
 
     #[pymodule_init]

@@ -1,16 +1,15 @@
 //! A range of a book as a value: iterable again and again, both ways, and an Arrow table.
 
-use std::sync::Mutex;
-
-use deedbook::Columns;
-use deedbook::book::{Batches, Book, Column, OnCorrupt};
+use deedbook::OnCorrupt;
+use deedbook::book::Book;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PySlice};
 
-use crate::batches::{BATCH_BYTES, BATCH_ROWS, schema_of, stream_of};
+use crate::batches::{schema_of, stream_of};
 use crate::errors::{OrRaise, invalid};
 use crate::handle::Held;
-use crate::iterators::{BackIterator, DeedIterator, JamIterator};
+use crate::iterators::{PayloadIterator, RecordIterator};
+use crate::log::{AnyLog, How};
 
 #[pyclass(frozen, module = "deedbook")]
 pub struct DeedRange {
@@ -47,9 +46,8 @@ impl DeedRange {
         Ok(Self { book: Held::new(book.clone()), start, stop })
     }
 
-    fn cursor(&self, py: Python<'_>) -> PyResult<deedbook::book::Cursor> {
-        let cursor = py.detach(|| self.book.cursor(self.start, Some(self.stop), OnCorrupt::Raise));
-        cursor.or_raise(py)
+    fn range(&self) -> (Option<u64>, Option<u64>) {
+        (Some(self.start), Some(self.stop))
     }
 }
 
@@ -59,17 +57,23 @@ impl DeedRange {
         (self.stop - self.start) as usize
     }
 
-    fn __iter__(&self, py: Python<'_>) -> PyResult<DeedIterator> {
-        Ok(DeedIterator(Mutex::new(self.cursor(py)?)))
+    fn __iter__(&self, py: Python<'_>) -> PyResult<RecordIterator> {
+        let walk = py.detach(|| self.book.walk(self.range(), OnCorrupt::Raise));
+        Ok(RecordIterator::new(walk.or_raise(py)?))
     }
 
-    fn __reversed__(&self, py: Python<'_>) -> PyResult<BackIterator> {
-        let cursor = py.detach(|| self.book.cursor_back(self.start, Some(self.stop)));
-        Ok(BackIterator(Mutex::new(cursor.or_raise(py)?)))
+    fn __reversed__(&self, py: Python<'_>) -> PyResult<RecordIterator> {
+        let walk = py.detach(|| self.book.walk_back(self.range()));
+        Ok(RecordIterator::new(walk.or_raise(py)?))
     }
 
-    fn jams(&self, py: Python<'_>) -> PyResult<JamIterator> {
-        Ok(JamIterator(Mutex::new(self.cursor(py)?)))
+    fn payloads(&self, py: Python<'_>) -> PyResult<PayloadIterator> {
+        let walk = py.detach(|| self.book.walk(self.range(), OnCorrupt::Raise));
+        Ok(PayloadIterator::new(walk.or_raise(py)?))
+    }
+
+    fn jams(&self, py: Python<'_>) -> PyResult<PayloadIterator> {
+        self.payloads(py)
     }
 
     #[pyo3(signature = (requested_schema=None))]
@@ -78,13 +82,11 @@ impl DeedRange {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyCapsule>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        let columns = Column::DEFAULT.to_vec();
-        let batches = Batches::new(self.cursor(py)?, columns, BATCH_ROWS, BATCH_BYTES);
-        stream_of(py, batches, requested_schema)
+        stream_of(py, self.book.batches(py, self.range(), How::default())?, requested_schema)
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        schema_of(py, &Column::schema(&Column::DEFAULT))
+        schema_of(py, &self.book.schema())
     }
 
     fn __repr__(&self) -> String {

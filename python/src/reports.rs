@@ -1,41 +1,66 @@
-//! Reports as values with attributes, and as plain dictionaries.
+//! Reports as values with attributes: one set for all formats.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use deedbook::{
-    Damage, Loss, RecoveryReport, RepairReport, SalvageReport, SalvageRun, VerifyReport,
+    Damage, Loss, RecoveryReport, RepairReport, SalvageReport, SalvageRun, Stats, VerifyReport,
 };
 use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyList, PyTuple};
 
-/// A class with attributes, `to_dict` and a readable `repr`, from one list of fields.
+/// A class with attributes, `to_dict` and a readable `repr`, from one list of fields. It can be
+/// compared, copied, pickled and matched.
 macro_rules! report {
     ($class:ident, $name:literal, $inner:ty, { $($field:ident: $type:ty = $get:expr),* $(,)? }) => {
-        #[pyclass(frozen, eq, name = $name, module = "deedbook")]
+        #[pyclass(frozen, eq, get_all, from_py_object, name = $name, module = "deedbook")]
         #[derive(Clone, PartialEq)]
-        pub struct $class(pub $inner);
+        pub struct $class {
+            $($field: $type),*
+        }
+
+        impl From<&$inner> for $class {
+            fn from(inner: &$inner) -> Self {
+                $(let $field: fn(&$inner) -> $type = $get;)*
+                Self { $($field: $field(inner)),* }
+            }
+        }
 
         #[pymethods]
         impl $class {
-            $(#[getter]
-            fn $field(&self) -> $type {
-                let get: fn(&$inner) -> $type = $get;
-                get(&self.0)
-            })*
+            #[new]
+            #[pyo3(signature = (**fields))]
+            fn new(fields: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+                check_known(fields, &[$(stringify!($field)),*])?;
+                Ok(Self { $($field: field(fields, stringify!($field))?.extract()?),* })
+            }
+
+            #[classattr]
+            fn __match_args__(py: Python<'_>) -> PyResult<Py<PyTuple>> {
+                Ok(PyTuple::new(py, [$(stringify!($field)),*])?.unbind())
+            }
+
+            fn __getnewargs_ex__<'py>(
+                &self,
+                py: Python<'py>,
+            ) -> PyResult<((), Bound<'py, PyDict>)> {
+                let fields = PyDict::new(py);
+                $(fields.set_item(stringify!($field), self.$field.clone().into_bound_py_any(py)?)?;)*
+                Ok(((), fields))
+            }
 
             fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-                let fields = PyDict::new(py);
-                $({
-                    let value = self.$field().into_bound_py_any(py)?;
-                    fields.set_item(stringify!($field), plain(&value)?)?;
-                })*
+                let ((), fields) = self.__getnewargs_ex__(py)?;
+                for (name, value) in fields.copy()?.iter() {
+                    fields.set_item(name, plain(&value)?)?;
+                }
                 Ok(fields)
             }
 
             fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-                let fields = self.to_dict(py)?;
+                let ((), fields) = self.__getnewargs_ex__(py)?;
                 let shown = fields.iter().map(|(name, value)| Ok(format!("{name}={}", value.repr()?)));
                 Ok(format!("{}({})", $name, shown.collect::<PyResult<Vec<_>>>()?.join(", ")))
             }
@@ -43,11 +68,24 @@ macro_rules! report {
     };
 }
 
-pub(crate) use report;
+fn field<'py>(fields: Option<&Bound<'py, PyDict>>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    let found = fields.map(|fields| fields.get_item(name)).transpose()?.flatten();
+    found.ok_or_else(|| PyTypeError::new_err(format!("missing argument: {name}")))
+}
+
+fn check_known(fields: Option<&Bound<'_, PyDict>>, known: &[&str]) -> PyResult<()> {
+    for name in fields.into_iter().flat_map(|fields| fields.keys()) {
+        let name: String = name.extract()?;
+        if !known.contains(&name.as_str()) {
+            return Err(PyTypeError::new_err(format!("unknown argument: {name}")));
+        }
+    }
+    Ok(())
+}
 
 /// Reports inside of reports become dictionaries, too.
-pub fn plain<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    if let Ok(list) = value.cast::<pyo3::types::PyList>() {
+fn plain<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    if let Ok(list) = value.cast::<PyList>() {
         let plain: PyResult<Vec<_>> = list.iter().map(|item| plain(&item)).collect();
         return Ok(plain?.into_pyobject(value.py())?.into_any());
     }
@@ -58,12 +96,12 @@ pub fn plain<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 }
 
 /// A path as Python has it, whatever its bytes.
-pub fn text(path: &Option<PathBuf>) -> Option<OsString> {
+fn text(path: &Option<PathBuf>) -> Option<OsString> {
     path.as_ref().map(OsString::from)
 }
 
 pub fn damages(damages: &[Damage]) -> Vec<PyDamage> {
-    damages.iter().cloned().map(PyDamage).collect()
+    damages.iter().map(PyDamage::from).collect()
 }
 
 report!(PyDamage, "Damage", Damage, {
@@ -72,8 +110,8 @@ report!(PyDamage, "Damage", Damage, {
     reason: String = |damage| damage.reason.clone(),
     next_intact: Option<u64> = |damage| damage.next_intact,
     next_proved: bool = |damage| damage.next_proved,
-    first_event: Option<u64> = |damage| damage.first_lost,
-    events_lost: Option<u64> = |damage| damage.records_lost,
+    first_lost: Option<u64> = |damage| damage.first_lost,
+    records_lost: Option<u64> = |damage| damage.records_lost,
 });
 
 report!(PyLoss, "Loss", Loss, {
@@ -83,26 +121,28 @@ report!(PyLoss, "Loss", Loss, {
 });
 
 report!(PyRecoveryReport, "RecoveryReport", RecoveryReport, {
-    verdict: &'static str = |report| report.verdict.name(),
-    source: &'static str = |report| if report.by_mark() { "mark" } else { "scan" },
+    verdict: String = |report| report.verdict.name().into(),
+    source: String = |report| if report.by_mark() { "mark".into() } else { "scan".into() },
     scanned_bytes: u64 = |report| report.scanned_bytes,
-    scanned_deeds: u64 = |report| report.scanned_records,
+    scanned_records: u64 = |report| report.scanned_records,
     valid_end: u64 = |report| report.valid_end,
     file_end: u64 = |report| report.file_end,
     cut_bytes: u64 = |report| report.cut_bytes,
     torn_bytes: u64 = |report| report.torn_bytes,
-    cut_deeds: u64 = |report| report.cut_records,
+    cut_records: u64 = |report| report.cut_records,
     durable_end: Option<u64> = |report| report.durable_end,
-    mark: &'static str = |report| report.mark.name(),
-    damage: Option<PyDamage> = |report| report.damage.clone().map(PyDamage),
+    mark: String = |report| report.mark.name().into(),
+    damage: Option<PyDamage> = |report| report.damage.as_ref().map(PyDamage::from),
     saved_to: Option<OsString> = |report| text(&report.saved_to),
-    loss: Option<PyLoss> = |report| report.loss.map(PyLoss),
+    loss: Option<PyLoss> = |report| report.loss.as_ref().map(PyLoss::from),
+    removed_segments: Vec<u64> = |report| report.removed_segments.clone(),
+    finished_truncation: bool = |report| report.finished_truncation,
 });
 
 report!(PyVerifyReport, "VerifyReport", VerifyReport, {
-    verdict: &'static str = |report| report.verdict.name(),
+    verdict: String = |report| report.verdict.name().into(),
     ok: bool = |report| report.ok(),
-    deeds: u64 = |report| report.records,
+    records: u64 = |report| report.records,
     uncertain: u64 = |report| report.uncertain,
     bytes: u64 = |report| report.bytes,
     bounds: Option<(u64, u64)> = |report| report.bounds,
@@ -110,7 +150,7 @@ report!(PyVerifyReport, "VerifyReport", VerifyReport, {
     file_end: u64 = |report| report.file_end,
     durable_end: Option<u64> = |report| report.durable_end,
     lost_acknowledged: bool = |report| report.lost_acknowledged,
-    loss: Option<PyLoss> = |report| report.loss.map(PyLoss),
+    loss: Option<PyLoss> = |report| report.loss.as_ref().map(PyLoss::from),
     damages: Vec<PyDamage> = |report| damages(&report.damages),
 });
 
@@ -120,25 +160,43 @@ report!(PyRepairReport, "RepairReport", RepairReport, {
     cut_bytes: u64 = |report| report.cut_bytes,
     cut_records: u64 = |report| report.cut_records,
     saved_to: Option<OsString> = |report| text(&report.saved_to),
-    damage: Option<PyDamage> = |report| report.damage.clone().map(PyDamage),
-    loss: Option<PyLoss> = |report| report.loss.map(PyLoss),
+    damage: Option<PyDamage> = |report| report.damage.as_ref().map(PyDamage::from),
+    loss: Option<PyLoss> = |report| report.loss.as_ref().map(PyLoss::from),
     mended: bool = |report| report.mended,
 });
 
 report!(PySalvageRun, "SalvageRun", SalvageRun, {
-    source_event: Option<u64> = |run| run.source_ordinal,
-    event: u64 = |run| run.ordinal,
-    deeds: u64 = |run| run.records,
+    source_ordinal: Option<u64> = |run| run.source_ordinal,
     source_offset: u64 = |run| run.source_offset,
+    ordinal: u64 = |run| run.ordinal,
+    offset: u64 = |run| run.offset,
+    records: u64 = |run| run.records,
     proved: bool = |run| run.proved,
 });
 
 report!(PySalvageReport, "SalvageReport", SalvageReport, {
-    deeds: u64 = |report| report.records,
+    records: u64 = |report| report.records,
     uncertain: u64 = |report| report.uncertain,
-    runs: Vec<PySalvageRun> = |report| report.runs.iter().copied().map(PySalvageRun).collect(),
-    damages: Vec<PyDamage> = |report| damages(&report.damages),
-    loss: Option<PyLoss> = |report| report.loss.map(PyLoss),
-    source_bytes: u64 = |report| report.source_bytes,
     renumbered: bool = |report| report.renumbered(),
+    runs: Vec<PySalvageRun> = |report| report.runs.iter().map(PySalvageRun::from).collect(),
+    damages: Vec<PyDamage> = |report| damages(&report.damages),
+    loss: Option<PyLoss> = |report| report.loss.as_ref().map(PyLoss::from),
+    source_bytes: u64 = |report| report.source_bytes,
+});
+
+fn latency(stats: &Stats, q: f64) -> Option<f64> {
+    stats.quantile(q).map(|latency| latency.as_secs_f64())
+}
+
+report!(PyStats, "Stats", Stats, {
+    appends: u64 = |stats| stats.appends,
+    records: u64 = |stats| stats.records,
+    bytes: u64 = |stats| stats.bytes,
+    syncs: u64 = |stats| stats.syncs,
+    slow_syncs: u64 = |stats| stats.slow_syncs,
+    sync_seconds: f64 = |stats| stats.sync_nanos_total as f64 / 1e9,
+    sync_max: f64 = |stats| stats.sync_nanos_max as f64 / 1e9,
+    sync_median: Option<f64> = |stats| latency(stats, 0.5),
+    sync_p99: Option<f64> = |stats| latency(stats, 0.99),
+    sync_latency: Vec<(u64, u64)> = |stats| stats.sync_latency.clone(),
 });

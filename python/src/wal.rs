@@ -3,36 +3,24 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::Mutex;
 
-use deedbook::wal::{
-    self, Archive, Batches, Layout, Lsn, Mode, OnCorrupt, Options, Retention, Wal,
-};
-use deedbook::{Columns, Repair};
+use deedbook::Repair;
+use deedbook::wal::{self, Archive, Layout, Lsn, Options, Retention, Wal};
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
 
 use crate::arguments::{self, numbers, seconds};
-use crate::batches::{BATCH_BYTES, BATCH_ROWS, BatchStream, checks, on_corrupt, stream_of};
-use crate::errors::{OrRaise, invalid};
-use crate::handle::{Held, Owner, check_format, found, number_in};
+use crate::errors::OrRaise;
+use crate::handle::{Held, check_format, found, number_in};
 use crate::input;
+use crate::log::PyLog;
 use crate::payload::{Limit, bytes_of, each};
 use crate::progress::Progress;
-use crate::reports::PyRepairReport;
-use crate::wal_iterators::{BackRecords, FollowRecords, PayloadIterator, PyRecord, RecordIterator};
-use crate::wal_reports::{PyRecovery, PySalvage, PyStats, PyVerify, PyWalSplit, columns};
+use crate::record::PyRecord;
+use crate::reports::{PyRepairReport, PySalvageReport, PyVerifyReport};
 
-#[pyclass(frozen, name = "Wal", module = "deedbook")]
+#[pyclass(frozen, extends = PyLog, name = "Wal", module = "deedbook")]
 pub struct PyWal {
     wal: Held<Wal>,
-    owner: Owner,
-}
-
-impl Drop for PyWal {
-    fn drop(&mut self) {
-        self.owner.warn_unclosed("Wal", self.wal.path(), self.wal.is_closed());
-    }
 }
 
 fn layout(segment_bytes: Option<u64>, single_file: bool) -> deedbook::Result<Option<Layout>> {
@@ -59,21 +47,6 @@ impl PyWal {
     fn limit(&self) -> Limit {
         Limit { format: "wal", noun: "record", bytes_max: self.wal.record_bytes_max() }
     }
-
-    fn cursor(
-        &self,
-        py: Python<'_>,
-        start: Option<u64>,
-        stop: Option<u64>,
-        on_corrupt: OnCorrupt,
-    ) -> PyResult<wal::Cursor> {
-        py.detach(|| self.wal.cursor(start.map(Lsn), stop.map(Lsn), on_corrupt)).or_raise(py)
-    }
-
-    fn back(&self, py: Python<'_>, start: Option<u64>, stop: Option<u64>) -> PyResult<BackRecords> {
-        let cursor = py.detach(|| self.wal.cursor_back(start.map(Lsn), stop.map(Lsn)));
-        Ok(BackRecords(Mutex::new(cursor.or_raise(py)?)))
-    }
 }
 
 #[pymethods]
@@ -95,13 +68,8 @@ impl PyWal {
         slow_sync: f64,
         archive: Option<Py<PyAny>>,
         #[pyo3(from_py_with = numbers::file_mode)] file_mode: u32,
-    ) -> PyResult<Self> {
-        let mode = match mode {
-            "r" => Mode::Read,
-            "a" => Mode::Append,
-            "x" => Mode::Create,
-            _ => return Err(invalid(py, format!("mode {mode:?}, known are \"r\", \"a\", \"x\""))),
-        };
+    ) -> PyResult<Py<Self>> {
+        let mode = crate::log::mode(py, mode)?;
         let options = Options {
             durability: durability.parse().or_raise(py)?,
             recovery: recovery.parse().or_raise(py)?,
@@ -114,7 +82,8 @@ impl PyWal {
         };
         check_format(py, &path, "wal")?;
         let wal = py.detach(|| options.open(&path, mode)).or_raise(py)?;
-        Ok(Self { wal: Held::new(wal), owner: Owner::this_process() })
+        let class = PyClassInitializer::from(PyLog::new(wal.clone()));
+        Py::new(py, class.add_subclass(Self { wal: Held::new(wal) }))
     }
 
     #[staticmethod]
@@ -131,7 +100,7 @@ impl PyWal {
         slow_sync: f64,
         archive: Option<Py<PyAny>>,
         #[pyo3(from_py_with = numbers::file_mode)] file_mode: u32,
-    ) -> PyResult<Self> {
+    ) -> PyResult<Py<Self>> {
         Self::open(
             py,
             path,
@@ -145,57 +114,6 @@ impl PyWal {
             archive,
             file_mode,
         )
-    }
-
-    fn close(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.wal.close()).or_raise(py)
-    }
-
-    fn __enter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<Self>> {
-        slf.get().end(py)?; // an error if it is closed
-        Ok(slf)
-    }
-
-    fn __bool__(&self) -> bool {
-        !self.wal.is_closed()
-    }
-
-    fn __exit__(
-        &self,
-        py: Python<'_>,
-        exc_type: &Bound<'_, PyAny>,
-        _exc_value: &Bound<'_, PyAny>,
-        _traceback: &Bound<'_, PyAny>,
-    ) -> PyResult<()> {
-        match self.close(py) {
-            // What is being raised tells more than what follows from it.
-            Err(_) if !exc_type.is_none() => Ok(()),
-            closed => closed,
-        }
-    }
-
-    #[getter]
-    fn path(&self) -> OsString {
-        self.wal.path().into()
-    }
-
-    #[getter]
-    fn mode(&self) -> &'static str {
-        match self.wal.mode() {
-            Mode::Read => "r",
-            Mode::Append => "a",
-            Mode::Create => "x",
-        }
-    }
-
-    #[getter]
-    fn closed(&self) -> bool {
-        self.wal.is_closed()
-    }
-
-    #[getter]
-    fn layout(&self) -> &'static str {
-        self.wal.layout().name()
     }
 
     #[getter]
@@ -215,34 +133,8 @@ impl PyWal {
     }
 
     #[getter]
-    fn durability(&self) -> String {
-        self.wal.options().durability.to_string()
-    }
-
-    #[getter]
-    fn bounds(&self, py: Python<'_>) -> PyResult<Option<(u64, u64)>> {
-        let bounds = py.detach(|| self.wal.bounds()).or_raise(py)?;
-        Ok(bounds.map(|(first, last)| (first.0, last.0)))
-    }
-
-    #[getter]
     fn head(&self, py: Python<'_>) -> PyResult<u64> {
         Ok(py.detach(|| self.wal.head()).or_raise(py)?.0)
-    }
-
-    #[getter]
-    fn end(&self, py: Python<'_>) -> PyResult<u64> {
-        Ok(py.detach(|| self.wal.end()).or_raise(py)?.0)
-    }
-
-    #[getter]
-    fn durable_end(&self, py: Python<'_>) -> PyResult<Option<u64>> {
-        Ok(py.detach(|| self.wal.durable_end()).or_raise(py)?.map(|lsn| lsn.0))
-    }
-
-    #[getter]
-    fn recovery(&self) -> PyRecovery {
-        PyRecovery(self.wal.recovery().clone())
     }
 
     fn append(&self, py: Python<'_>, payload: &Bound<'_, PyAny>) -> PyResult<u64> {
@@ -267,17 +159,15 @@ impl PyWal {
         input::append_records(&self.wal, self.limit(), payloads)
     }
 
-    fn append_batch(&self, py: Python<'_>, payloads: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
+    fn append_batch(&self, py: Python<'_>, payloads: &Bound<'_, PyAny>) -> PyResult<(u64, u64)> {
         let mut batch = wal::Batch::new(self.wal.record_bytes_max());
-        let mut lsns = Vec::new();
         each(payloads, |payload| {
             let payload = bytes_of(payload, self.limit())?;
-            lsns.push(batch.push(payload.as_ref()).or_raise(py)?);
+            batch.push(payload.as_ref()).or_raise(py)?;
             Ok(payload.as_ref().len())
         })?;
         let Lsn(first) = py.detach(|| self.wal.append_batch(&batch)).or_raise(py)?;
-        lsns.iter_mut().for_each(|lsn| *lsn += first);
-        Ok(lsns)
+        Ok((first, first + batch.bytes_len() as u64))
     }
 
     fn append_atomic(&self, py: Python<'_>, parts: &Bound<'_, PyAny>) -> PyResult<u64> {
@@ -291,22 +181,6 @@ impl PyWal {
         Ok(py.detach(|| self.wal.append_atomic(&owned)).or_raise(py)?.0)
     }
 
-    fn sync(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.wal.sync()).or_raise(py)
-    }
-
-    fn wait_durable(
-        &self,
-        py: Python<'_>,
-        #[pyo3(from_py_with = numbers::lsn)] lsn: u64,
-    ) -> PyResult<()> {
-        py.detach(|| self.wal.wait_durable(Lsn(lsn))).or_raise(py)
-    }
-
-    fn refresh(&self, py: Python<'_>) -> PyResult<u64> {
-        Ok(py.detach(|| self.wal.refresh()).or_raise(py)?.0)
-    }
-
     fn read(
         &self,
         py: Python<'_>,
@@ -314,10 +188,6 @@ impl PyWal {
     ) -> PyResult<PyRecord> {
         let record = py.detach(|| self.wal.read(Lsn(lsn))).or_raise(py)?;
         Ok(PyRecord::build(py, record.lsn.0, &record.payload))
-    }
-
-    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        Ok(py.detach(|| self.wal.len()).or_raise(py)? as usize)
     }
 
     fn __contains__(&self, py: Python<'_>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -333,92 +203,6 @@ impl PyWal {
         Ok(there.is_some_and(|there| {
             record.is_none_or(|record| record.get().holds(py, &there.payload))
         }))
-    }
-
-    fn __iter__(&self, py: Python<'_>) -> PyResult<RecordIterator> {
-        Ok(RecordIterator(Mutex::new(self.cursor(py, None, None, OnCorrupt::Raise)?)))
-    }
-
-    fn __reversed__(&self, py: Python<'_>) -> PyResult<BackRecords> {
-        self.back(py, None, None)
-    }
-
-    #[pyo3(signature = (start=None, stop=None, *, reverse=false, on_corrupt="raise"))]
-    fn iter<'py>(
-        &self,
-        py: Python<'py>,
-        #[pyo3(from_py_with = numbers::start)] start: Option<u64>,
-        #[pyo3(from_py_with = numbers::stop)] stop: Option<u64>,
-        reverse: bool,
-        on_corrupt: &str,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let on_corrupt = self::on_corrupt(py, on_corrupt)?;
-        match (reverse, on_corrupt) {
-            (false, _) => {
-                let cursor = self.cursor(py, start, stop, on_corrupt)?;
-                Ok(Bound::new(py, RecordIterator(Mutex::new(cursor)))?.into_any())
-            }
-            (true, OnCorrupt::Skip) => {
-                Err(invalid(py, "damage can be skipped only forwards".into()))
-            }
-            (true, OnCorrupt::Raise) => Ok(Bound::new(py, self.back(py, start, stop)?)?.into_any()),
-        }
-    }
-
-    #[pyo3(signature = (start=None, stop=None))]
-    fn payloads(
-        &self,
-        py: Python<'_>,
-        #[pyo3(from_py_with = numbers::start)] start: Option<u64>,
-        #[pyo3(from_py_with = numbers::stop)] stop: Option<u64>,
-    ) -> PyResult<PayloadIterator> {
-        Ok(PayloadIterator(Mutex::new(self.cursor(py, start, stop, OnCorrupt::Raise)?)))
-    }
-
-    #[pyo3(signature = (start=None, *, timeout=None))]
-    fn follow(
-        &self,
-        py: Python<'_>,
-        #[pyo3(from_py_with = numbers::start)] start: Option<u64>,
-        timeout: Option<f64>,
-    ) -> PyResult<FollowRecords> {
-        let timeout = timeout.map(|timeout| seconds(py, "timeout", timeout)).transpose()?;
-        let follow = py.detach(|| self.wal.follow(start.map(Lsn))).or_raise(py)?;
-        Ok(FollowRecords { follow: Mutex::new(follow), timeout })
-    }
-
-    #[pyo3(signature = (start=None, stop=None, *, columns=None, batch_rows=65536,
-                        batch_bytes=2097152, on_corrupt="raise", verify="crc"))]
-    #[allow(clippy::too_many_arguments)]
-    fn batches(
-        &self,
-        py: Python<'_>,
-        #[pyo3(from_py_with = numbers::start)] start: Option<u64>,
-        #[pyo3(from_py_with = numbers::stop)] stop: Option<u64>,
-        columns: Option<Vec<String>>,
-        #[pyo3(from_py_with = numbers::batch_rows)] batch_rows: usize,
-        #[pyo3(from_py_with = numbers::batch_bytes)] batch_bytes: usize,
-        on_corrupt: &str,
-        verify: &str,
-    ) -> PyResult<BatchStream> {
-        let columns = self::columns(py, columns)?;
-        let mut cursor = self.cursor(py, start, stop, self::on_corrupt(py, on_corrupt)?)?;
-        if !checks(py, verify)? {
-            cursor = cursor.without_checksums();
-        }
-        Ok(BatchStream::new(Batches::new(cursor, columns, batch_rows, batch_bytes)))
-    }
-
-    #[pyo3(signature = (split_bytes=67108864, start=None, stop=None))]
-    fn splits(
-        &self,
-        py: Python<'_>,
-        #[pyo3(from_py_with = numbers::split_bytes)] split_bytes: u64,
-        #[pyo3(from_py_with = numbers::start)] start: Option<u64>,
-        #[pyo3(from_py_with = numbers::stop)] stop: Option<u64>,
-    ) -> PyResult<Vec<PyWalSplit>> {
-        let splits = py.detach(|| self.wal.splits(split_bytes, start.map(Lsn), stop.map(Lsn)));
-        Ok(splits.or_raise(py)?.into_iter().map(PyWalSplit).collect())
     }
 
     #[pyo3(signature = (lsn, *, force=false))]
@@ -483,25 +267,6 @@ impl PyWal {
         py.detach(|| self.wal.remove_consumer(name)).or_raise(py)
     }
 
-    fn stats(&self, py: Python<'_>) -> PyResult<PyStats> {
-        Ok(PyStats(py.detach(|| self.wal.stats()).or_raise(py)?))
-    }
-
-    #[pyo3(signature = (requested_schema=None))]
-    fn __arrow_c_stream__<'py>(
-        &self,
-        py: Python<'py>,
-        requested_schema: Option<Bound<'py, PyCapsule>>,
-    ) -> PyResult<Bound<'py, PyCapsule>> {
-        let cursor = self.cursor(py, None, None, OnCorrupt::Raise)?;
-        let columns = wal::Column::DEFAULT.to_vec();
-        stream_of(py, Batches::new(cursor, columns, BATCH_ROWS, BATCH_BYTES), requested_schema)
-    }
-
-    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        crate::batches::schema_of(py, &wal::Column::schema(&wal::Column::DEFAULT))
-    }
-
     #[staticmethod]
     #[pyo3(signature = (path, *, segment_bytes=None, record_bytes_max=None, progress=None))]
     fn verify(
@@ -510,14 +275,14 @@ impl PyWal {
         #[pyo3(from_py_with = numbers::segment_bytes)] segment_bytes: Option<u64>,
         #[pyo3(from_py_with = numbers::record_bytes_max)] record_bytes_max: Option<u64>,
         progress: Option<Py<PyAny>>,
-    ) -> PyResult<PyVerify> {
+    ) -> PyResult<PyVerifyReport> {
         check_format(py, &path, "wal")?;
         let layout = layout(segment_bytes, false).or_raise(py)?;
         let options = Options { layout, record_bytes_max, ..Options::default() };
         let report = Progress::run(py, progress, |progress| {
             wal::verify(&path, &options, |done, total| progress.call(done, total))
         });
-        report.map(PyVerify)
+        report.map(|report| (&report).into())
     }
 
     #[staticmethod]
@@ -537,7 +302,7 @@ impl PyWal {
         let layout = layout(segment_bytes, false).or_raise(py)?;
         let options = Options { layout, record_bytes_max, ..Options::default() };
         let how = Repair { force, dry_run, accept_loss };
-        py.detach(|| wal::repair(&path, &options, how)).or_raise(py).map(PyRepairReport)
+        py.detach(|| wal::repair(&path, &options, how)).or_raise(py).map(|report| (&report).into())
     }
 
     #[staticmethod]
@@ -550,21 +315,13 @@ impl PyWal {
         #[pyo3(from_py_with = numbers::segment_bytes)] segment_bytes: Option<u64>,
         #[pyo3(from_py_with = numbers::record_bytes_max)] record_bytes_max: Option<u64>,
         progress: Option<Py<PyAny>>,
-    ) -> PyResult<PySalvage> {
+    ) -> PyResult<PySalvageReport> {
         check_format(py, &source, "wal")?;
         let layout = layout(segment_bytes, false).or_raise(py)?;
         let options = Options { layout, record_bytes_max, ..Options::default() };
         let report = Progress::run(py, progress, |progress| {
             wal::salvage(&source, &target, &options, |done, total| progress.call(done, total))
         });
-        report.map(PySalvage)
-    }
-
-    fn __repr__(&self, py: Python<'_>) -> String {
-        let state = match py.detach(|| (self.wal.head(), self.wal.end())) {
-            (Ok(head), Ok(end)) => format!("bytes {head} to {end}"),
-            _ => self.owner.absent(),
-        };
-        format!("<deedbook.Wal {:?}, {state}, mode {:?}>", self.wal.path(), self.mode())
+        report.map(|report| (&report).into())
     }
 }

@@ -144,8 +144,7 @@ def test_tasks_share_syncs(
             await asyncio.gather(*(write() for _ in range(tasks)))
             assert len(log.log) == tasks * each and kind.durable(log.log)
             assert 0 < witness.count("sync") <= most
-            if hasattr(log.log, "stats"):
-                assert log.log.stats().syncs <= most
+            assert log.log.stats().syncs <= most
 
     run(main)
 
@@ -174,8 +173,8 @@ def test_many_are_appended_at_once(tmp_path: Path, kind: Kind) -> None:
             assert kind.durable(log.log)
             assert await follower.task == [b"%d" % i for i in range(1000)]
             if kind is KINDS["book"]:
-                assert appended == range(1, 1001)
-                assert await log.append_many([b"a", b"b"], [7, 8]) == range(1001, 1003)
+                assert appended == (1, 1001)
+                assert await log.append_many([b"a", b"b"], [7, 8]) == (1001, 1003)
                 assert (await log.append(b"c", 9), log.book[1003].mug) == (1003, 9)
             else:
                 assert appended == (0, log.wal.end)
@@ -212,10 +211,6 @@ def test_waiting_for_a_position_to_be_durable(tmp_path: Path, kind: Kind) -> Non
     async def main() -> None:
         async with kind.create(tmp_path, durability="manual") as log:
             position = await log.append(b"x")
-            if not hasattr(log.log, "wait_durable"):
-                with pytest.raises(AttributeError):
-                    await log.wait_durable(position)
-                return
             assert not kind.durable(log.log)
             await asyncio.gather(*(log.wait_durable(position) for _ in range(10)))
             assert kind.durable(log.log)

@@ -46,8 +46,8 @@ def jams(book: Book) -> list[bytes]:
 )
 def test_every_bytes_like_object_is_stored_as_its_bytes(book: Book, given, stored) -> None:
     assert book.append(given) == 1
-    assert book.append_many([given, given]) == range(2, 4)
-    assert book.append_batch((given,)) == range(4, 5)
+    assert book.append_many([given, given]) == (2, 4)
+    assert book.append_batch((given,)) == (4, 5)
     assert jams(book) == [stored] * 4
 
 
@@ -162,12 +162,12 @@ def test_append_many_keeps_what_came_before_the_mugs_ran_out(book: Book) -> None
 
 def test_every_iterable_is_appended_and_its_range_returned(book: Book) -> None:
     book.append(b"first")
-    assert book.append_many([b"l"]) == range(2, 3)
-    assert book.append_many((b"t", b"u")) == range(3, 5)
-    assert book.append_many({b"k": 1}) == range(5, 6)
-    assert book.append_many(jam for jam in (b"g", b"h")) == range(6, 8)
-    assert book.append_many(iter([b"i"])) == range(8, 9)
-    assert book.append_many([]) == range(9, 9)
+    assert book.append_many([b"l"]) == (2, 3)
+    assert book.append_many((b"t", b"u")) == (3, 5)
+    assert book.append_many({b"k": 1}) == (5, 6)
+    assert book.append_many(jam for jam in (b"g", b"h")) == (6, 8)
+    assert book.append_many(iter([b"i"])) == (8, 9)
+    assert book.append_many([]) == (9, 9)
     assert jams(book) == [b"first", b"l", b"t", b"u", b"k", b"g", b"h", b"i"]
 
 
@@ -197,15 +197,15 @@ def test_an_iterable_that_appends_to_the_same_book_does_not_deadlock(book: Book)
                 book.sync()
             yield b"%032d" % number
 
-    numbers = book.append_many(greedy())
+    first, end = book.append_many(greedy())
     found = jams(book)
     assert found.count(b"inner") == 8
     assert [jam for jam in found if jam != b"inner"] == [b"%032d" % n for n in range(20_000)]
-    assert numbers[-1] <= book.last and len(found) == book.last
+    assert first < end <= book.last + 1 and len(found) == book.last
 
 
 def test_a_million_small_deeds_are_numbered_without_a_gap(book: Book) -> None:
-    assert book.append_many(b"deed" for _ in range(1_000_000)) == range(1, 1_000_001)
+    assert book.append_many(b"deed" for _ in range(1_000_000)) == (1, 1_000_001)
     assert book.bounds == (1, 1_000_000)
     assert book[765_432].event == 765_432
 
@@ -214,26 +214,26 @@ def test_a_million_small_deeds_are_numbered_without_a_gap(book: Book) -> None:
 
 
 def test_a_batch_is_stored_whole_or_not_at_all(book: Book) -> None:
-    assert book.append_batch([b"a", b"b"]) == range(1, 3)
+    assert book.append_batch([b"a", b"b"]) == (1, 3)
     with pytest.raises(TypeError):
         book.append_batch([b"c", None])  # type: ignore[list-item]
-    assert book.append_batch([]) == range(3, 3)
+    assert book.append_batch([]) == (3, 3)
     assert jams(book) == [b"a", b"b"]
 
 
 def test_a_batch_goes_on_where_it_is_told_to_or_nowhere(book: Book) -> None:
-    assert book.append_batch([b"a"], event=1) == range(1, 2)
+    assert book.append_batch([b"a"], event=1) == (1, 2)
     for event in (0, 1, 3, 2**64 - 1):
         with pytest.raises(ContiguityError) as caught:
             book.append_batch([b"b"], event=event)
         assert caught.value.durable == "no"
-    assert book.append_batch([b"b"], event=2) == range(2, 3)
+    assert book.append_batch([b"b"], event=2) == (2, 3)
 
 
 def test_a_batch_begins_an_empty_log_at_its_epoch(book: Book) -> None:
-    assert book.append_batch([b"a"], event=101, epoch=100) == range(101, 102)
+    assert book.append_batch([b"a"], event=101, epoch=100) == (101, 102)
     assert (book.epoch, book.bounds) == (100, (101, 101))
-    assert book.append_batch([b"b"], epoch=100) == range(102, 103)
+    assert book.append_batch([b"b"], epoch=100) == (102, 103)
     with pytest.raises(ContiguityError, match="epoch 99"):
         book.append_batch([b"c"], epoch=99)
     assert book.last == 102
@@ -251,7 +251,7 @@ def test_a_refused_batch_leaves_the_epoch_as_it_was(book: Book) -> None:
 def test_event_numbers_end_before_2_to_the_64(path: Path) -> None:
     with Book.create(path, epoch=2**64 - 4) as book:
         assert book.append(b"a") == 2**64 - 3
-        assert book.append_many([b"b"]) == range(2**64 - 2, 2**64 - 1)
+        assert book.append_many([b"b"]) == (2**64 - 2, 2**64 - 1)
         for append in (
             lambda: book.append(b"c"),
             lambda: book.append_many([b"c"]),
@@ -293,8 +293,8 @@ def test_a_log_cut_by_another_process_ends_the_writing(path: Path) -> None:
     book = Book.create(path, durability="manual")
     book.append_many([b"x" * 1000] * 100)
     os.truncate(path / "book.log", 50_000)
-    with pytest.raises(IoError, match="another process cut the file"):
+    with pytest.raises(IoError, match="another process cut the log"):
         book.append(b"x" * 100_000)
     assert (path / "book.log").stat().st_size == 50_000, "no zeros where deeds were"
-    with pytest.raises(Exception, match="another process cut the file"):
+    with pytest.raises(Exception, match="another process cut the log"):
         book.append(b"small")

@@ -212,7 +212,7 @@ def test_a_with_block_closes_and_lets_the_exception_through(path: Path) -> None:
 
 @posix
 def test_an_error_of_close_is_raised_by_the_with_block(path: Path) -> None:
-    cut = pytest.raises(IoError, match="another process cut the file")
+    cut = pytest.raises(IoError, match="another process cut the log")
     with cut as caught, Book.create(path, durability="manual") as book:
         book.append_many([b"deed"] * 5)
         os.truncate(path / "book.log", 20)
@@ -360,7 +360,7 @@ def test_a_path_that_is_not_utf8_comes_back_as_it_was_given(tmp_path: Path) -> N
     with Book.create(path) as book:
         book.append(b"deed")
         assert book.path == path
-        assert [split.path for split in book.splits()] == [path]
+        assert [split.path for split in book.splits()] == [path + "/book.log"]
         with pytest.raises(AlreadyExistsError) as caught:
             Book.create(path)
     assert caught.value.path == path + "/book.log"

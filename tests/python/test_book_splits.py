@@ -40,7 +40,7 @@ def test_splits_cover_every_deed_once_and_in_order(
     with Book.open(path) as book:
         splits = book.splits(split_bytes)
         assert events(splits) == list(range(101, 101 + DEEDS))
-        assert sum(split.deeds for split in splits) == DEEDS
+        assert sum(split.records for split in splits) == DEEDS
         assert (splits[0].offset, splits[-1].end) == (16, book.end)
         assert [split.end for split in splits[:-1]] == [split.offset for split in splits[1:]]
         assert len(splits) == 1 if split_bytes == 2**62 else len(splits) >= book.end // 1_100_000
@@ -71,16 +71,17 @@ def test_an_empty_book_has_no_split(path: Path) -> None:
 def test_a_split_made_anew_from_its_numbers_is_the_same(place: Path) -> None:
     with Book.open(place) as book:
         split = book.splits(1_000_000)[1]
-    again = Split(split.path, split.first_event, split.deeds, split.offset, split.end)
-    assert again == split and again != Split(split.path, None, None, split.offset, split.end)
+    again = Split(**split.to_dict())
+    assert again == split
+    assert again != Split("book", split.path, None, None, split.offset, split.end)
     assert table(again.batches()) == table(split.batches())
-    assert f"first_event={split.first_event}" in repr(split) and str(split.path) in repr(split)
+    assert f"ordinal={split.ordinal}" in repr(split) and str(split.path) in repr(split)
 
 
 def test_a_split_reads_the_events_from_start_to_stop(place: Path) -> None:
     with Book.open(place) as book:
         split = book.splits(1_000_000)[1]
-        first = split.first_event
+        first = split.ordinal
     assert events([split], start=first + 5, stop=first + 8) == [first + 5, first + 6, first + 7]
     assert events([split], start=0, stop=first + 1) == [first]
     assert events([split], start=10**9) == events([split], stop=0) == []
@@ -105,7 +106,7 @@ def test_the_columns_on_request_tell_where_a_deed_lies(place: Path) -> None:
         {"columns": ["events"]},
         {"on_corrupt": "drop"},
         {"verify": "sha"},
-        {"deed_bytes_max": 0},
+        {"record_bytes_max": 0},
     ],
     ids=str,
 )
@@ -117,20 +118,20 @@ def test_options_outside_the_domain_are_refused(place: Path, wrong: dict[str, ob
 def test_damage_in_a_split_is_raised_or_skipped_and_noted(make_book, packed) -> None:
     log = bytearray(packed([b"one", b"two", b"three"]))
     log[43 + 12] ^= 1
-    split = Split(make_book(bytes(log)), 1, 3, 16, len(log))
+    split = Split("book", make_book(bytes(log)), 1, 3, 16, len(log))
     with pytest.raises(CorruptError) as caught:
         list(split.batches())
     assert (caught.value.offset, caught.value.next_intact) == (43, 70)
     stream = split.batches(on_corrupt="skip")
     assert pyarrow.record_batch(next(stream))["event"].to_pylist() == [1, 3]
-    assert [(damage.offset, damage.events_lost) for damage in stream.damages] == [(43, 1)]
+    assert [(damage.offset, damage.records_lost) for damage in stream.damages] == [(43, 1)]
     assert events([split], verify="none") == [1, 2, 3], "lengths alone are fine"
 
 
 def test_damages_are_told_also_when_pyarrow_took_the_stream(make_book, packed) -> None:
     log = bytearray(packed([b"one", b"two", b"three"]))
     log[43 + 12] ^= 1
-    stream = Split(make_book(bytes(log)), 1, 3, 16, len(log)).batches(on_corrupt="skip")
+    stream = Split("book", make_book(bytes(log)), 1, 3, 16, len(log)).batches(on_corrupt="skip")
     reader = pyarrow.RecordBatchReader.from_stream(stream)
     assert stream.damages == []
     assert len(reader.read_all()) == 2
@@ -142,7 +143,7 @@ def test_a_split_of_a_file_that_shrank_gives_what_is_there_and_says_so(
     make_book, packed, there: int
 ) -> None:
     log = packed([b"one", b"two"])
-    split = Split(make_book(log[:there]), 1, 2, 16, len(log))
+    split = Split("book", make_book(log[:there]), 1, 2, 16, len(log))
     with pytest.raises(CorruptError) as caught:
         list(split.batches())
     assert caught.value.offset == (16 if there < 43 else 43)
@@ -154,5 +155,5 @@ def test_a_split_of_a_file_that_shrank_gives_what_is_there_and_says_so(
 
 def test_a_split_of_a_missing_book_is_an_error(path: Path) -> None:
     with pytest.raises(Error) as caught:
-        Split(path, 1, 1, 16, 40).batches()
+        Split("book", path, 1, 1, 16, 40).batches()
     assert isinstance(caught.value, FileNotFoundError)

@@ -94,7 +94,9 @@ def test_damage_is_found_read_around_salvaged_and_cut(path: Path, tmp_path: Path
     assert len(out.splitlines()) == 299 and "skipping damage" in err
     assert "copied 299 records" in deedbook("salvage", path, tmp_path / "copy")[0]
     assert len(deedbook("cat", tmp_path / "copy")[0].splitlines()) == 299
-    assert "what was cut is in" in deedbook("repair", path)[0]
+    assert "salvage copies them" in deedbook("repair", path, code=1)[1]
+    forced = ("--force", "--accept-loss")
+    assert "what was cut is in" in deedbook("repair", path, *forced)[0]
     assert ": ok, 100 records" in deedbook("verify", path)[0]
     deedbook("append", path, input=b"1\n")
 
@@ -357,6 +359,6 @@ def test_logs_of_both_formats_are_verified_in_one_call(path: Path, tmp_path: Pat
     out, _ = deedbook("verify", path, tmp_path / "book", "--json")
     reports = [json.loads(line) for line in out.splitlines()]
     assert [report["ok"] for report in reports] == [True, True]
-    assert (reports[0]["records"], reports[1]["deeds"]) == (300, 1)
+    assert (reports[0]["records"], reports[1]["records"]) == (300, 1)
     out, err = deedbook("verify", path, tmp_path / "none", tmp_path / "book", code=2)
     assert out.count(": ok, ") == 2 and "none" in err

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,13 +19,15 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 from pyspark.sql.types import StructType
 
-from deedbook import InvalidArgumentError, MissingError, UnsupportedError
+from deedbook import Book, InvalidArgumentError, MissingError, UnsupportedError, Wal
 from deedbook.spark import _doc
 from deedbook.spark._book import BOOK
+from deedbook.spark._format import Damaged
 from deedbook.spark._options import OPTIONS, ReadOptions, parse
 from deedbook.spark._paths import find_logs, input_paths
 from deedbook.spark._reader import DeedbookReader, default_schema, make_reader
 from deedbook.spark._schema import bind, resolve
+from deedbook.spark._wal import WAL
 
 pytestmark = pytest.mark.spark
 
@@ -259,3 +263,44 @@ def _schema(ddl: str) -> StructType:
         name, kind, *null = column.split(" ", 2)
         schema.add(name, types.get(kind, kind), nullable=not null)
     return schema
+
+
+@pytest.mark.parametrize(("log", "plain"), [(BOOK, Book), (WAL, Wal)], ids=["book", "wal"])
+def test_an_executor_needs_no_mark(tmp_path: Path, log: Any, plain: Any) -> None:
+    """A torn record after the mark holds whole records. An executor that saw no mark, because only
+    the log's files were copied to it, gave them as records of the log.
+    """
+    inner = tmp_path / "inner"
+    with plain.create(inner) as source:
+        source.append_many([b"phantom %d" % number for number in range(50)])
+    begin = 16 if plain is Book else 0
+    phantoms = log_file(inner).read_bytes()[begin:]
+    path = tmp_path / "log"
+    with plain.create(path, durability="manual") as writer:
+        writer.append_many([b"%d" % number for number in range(100)])
+        writer.sync()
+        acknowledged = writer.end
+        writer.append(phantoms)
+        shutil.copytree(path, tmp_path / "killed")  # as a kill leaves it: the mark is open
+    file = log_file(tmp_path / "killed")
+    data = bytearray(file.read_bytes())
+    data[data.index(phantoms) + len(phantoms) :] = b""  # the end of the last record is not there,
+    data[acknowledged : acknowledged + 8] = bytes(8)  # nor is its beginning
+    data[acknowledged - (14 if plain is Book else 1)] ^= 1  # damage below the mark
+    file.write_bytes(data)
+    options = ReadOptions(mode="PERMISSIVE")
+    partitions = log.plan(tmp_path / "killed", options)
+    shutil.rmtree(tmp_path / "killed" / ".deedbook")
+    payloads, damages = [], []
+    for partition in pickle.loads(pickle.dumps(partitions)):
+        for item in log.read(partition, ["payload"], options):
+            if isinstance(item, Damaged):
+                damages.append(item)
+            else:
+                payloads += item["payload"].to_pylist()
+    assert payloads == [b"%d" % number for number in range(99)]
+    assert damages and damages[0].offset < acknowledged
+
+
+def log_file(path: Path) -> Path:
+    return next(file for file in (path / "book.log", path / f"{0:020d}.wal") if file.exists())

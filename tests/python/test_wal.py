@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import deedbook
-from deedbook import Wal
+from deedbook import Record, Wal
 
 LAYOUTS = [{"single_file": True}, {"segment_bytes": 64}, {"segment_bytes": 1 << 20}]
 
@@ -36,7 +36,7 @@ def test_records_come_back_by_position_and_both_ways(
     payloads = [b"%d" % i * (i % 40) for i in range(500)]
     with create(path, layout) as wal:
         lsns = [wal.append(payload) for payload in payloads[:100]]
-        lsns += wal.append_batch(payloads[100:200])
+        lsns += [record.lsn for record in wal.iter(*wal.append_batch(payloads[100:200]))]
         first, end = wal.append_many(payloads[200:])
         assert (wal.end, wal.head, len(wal)) == (end, 0, 500)
         assert wal.durable_end == 0
@@ -53,7 +53,7 @@ def test_records_come_back_by_position_and_both_ways(
         start, stop = records[123].lsn, records[130].lsn
         assert list(wal.iter(start, stop)) == records[123:130]
         assert list(wal.iter(start, stop, reverse=True)) == records[123:130][::-1]
-        assert wal.read(start) == payloads[123]
+        assert wal.read(start) == Record(start, payloads[123])
         assert wal.bounds == (0, records[-1].lsn)
         with pytest.raises(deedbook.OutOfRangeError, match="lies inside the record at lsn"):
             wal.read(records[-1].lsn + 1)
@@ -67,7 +67,8 @@ def test_records_come_back_by_position_and_both_ways(
 def test_bytes_like_objects_go_in_and_bytes_come_out(tmp_path: Path, kind: type) -> None:
     with Wal.create(tmp_path / "wal") as wal:
         lsn = wal.append(kind(b"payload"))
-        assert wal.read(lsn) == b"payload" and type(wal.read(lsn)) is bytes
+        assert wal.read(lsn) == Record(lsn, b"payload")
+        assert type(wal.read(lsn).payload) is bytes
         with pytest.raises(TypeError, match="bytes-like"):
             wal.append("text")  # type: ignore[arg-type]
 
@@ -184,8 +185,11 @@ def test_damage_is_told_and_read_around(tmp_path: Path, layout: dict[str, object
         assert len(list(skipping)) == 29
         assert len(skipping.damages) == 1  # type: ignore[attr-defined]
     salvaged = Wal.salvage(path, tmp_path / "copy")
-    assert salvaged.records == 29 and [run.source_lsn for run in salvaged.runs] == [0, lsns[10]]
-    repaired = Wal.repair(path)
+    assert salvaged.records == 29
+    assert [run.source_offset for run in salvaged.runs] == [0, lsns[10]]
+    with pytest.raises(deedbook.CorruptError, match="salvage copies them"):
+        Wal.repair(path)
+    repaired = Wal.repair(path, force=True, accept_loss=True)
     assert repaired.valid_end == lsns[9] and repaired.saved_to is not None
     assert len(Path(repaired.saved_to).read_bytes()) >= lsns[-1] - lsns[9]
     with Wal.open(path, "a") as wal:
@@ -249,7 +253,8 @@ def test_threads_share_syncs_and_lose_nothing(tmp_path: Path) -> None:
         for thread in threads:
             thread.join()
         for who, lsns in enumerate(got):
-            assert [wal.read(lsn) for lsn in lsns] == [b"%d-%d" % (who, i) for i in range(50)]
+            expected = [b"%d-%d" % (who, i) for i in range(50)]
+            assert [wal.read(lsn).payload for lsn in lsns] == expected
         stats = wal.stats()
         assert (stats.appends, stats.records) == (400, 400) and 0 < stats.syncs <= 400
         assert stats.sync_p99 is not None and stats.sync_p99 <= stats.sync_max + 1e-6
@@ -281,6 +286,6 @@ def test_following_sees_what_another_handle_appends(tmp_path: Path) -> None:
             stale = reader.follow(reader.end, timeout=0.1)
             wal.sync()
             wal.truncate_from(0)
-            cut = r"its end was cut since.* open it anew"
+            cut = r"its end was cut since.* open it again"
             with pytest.raises(deedbook.OutOfRangeError, match=cut):
                 next(stale)

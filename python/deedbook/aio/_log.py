@@ -75,12 +75,9 @@ class AsyncLog(Generic[LogT, RecordT]):
         await self._here().rounds.join()
 
     async def wait_durable(self, position: int) -> None:
-        """Wait until the record at a position is on stable storage; syncs if nothing else does.
-
-        For logs whose plain class has `wait_durable`.
-        """
+        """Wait until the record at a position is on stable storage; syncs if nothing else does."""
         self._here()
-        await settled(self._syncs.submit(cast(Any, self._log).wait_durable, position))
+        await settled(self._syncs.submit(self._log.wait_durable, position))
 
     def follow(self, start: int | None = None) -> Follower[RecordT]:
         """The records from ``start`` (default: the first) on, waiting for more until the close.
@@ -187,9 +184,9 @@ class AsyncBook(AsyncLog[Book, Deed]):
 
     async def append_many(
         self, jams: Iterable[Buffer] | object, mugs: Iterable[int] | None = None
-    ) -> range:
+    ) -> tuple[int, int]:
         """As :meth:`deedbook.Book.append_many`, in a thread of the book, which iterates them."""
-        appended: range = await self._append_all(jams, mugs)
+        appended: tuple[int, int] = await self._append_all(jams, mugs)
         return appended
 
     async def commit(self, jam: Buffer, mug: int = 0) -> int:

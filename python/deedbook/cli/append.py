@@ -93,7 +93,7 @@ def _open(args: argparse.Namespace, info: FormatInfo[Any]) -> Any:
 def _tell_opening(info: FormatInfo[Any], log: Any, source: LineSource, out: Output) -> None:
     """Say what opening cut, and that a terminal is read."""
     recovery = log.recovery
-    cut_records = info.cut_records(recovery)
+    cut_records = recovery.cut_records
     if cut_records > 0:
         out.talk(f"cut {count(cut_records, f'unacknowledged {info.noun}')}")
     elif recovery.cut_bytes and recovery.torn_bytes:

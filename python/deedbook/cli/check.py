@@ -104,7 +104,7 @@ def _is_lock_of(line: str, pid: int, inode: int) -> bool:
 
 def loss_text(info: FormatInfo[Any], report: Any) -> str | None:
     """The acknowledged records that a report misses; None if it misses none."""
-    loss = getattr(report, "loss", None)
+    loss = report.loss
     if loss is None:
         return None
     lost = count(loss.records, f"acknowledged {info.noun}")
@@ -123,7 +123,7 @@ def _facts(found: Found, log: Any, writer: Writer) -> dict[str, Any]:
         "bytes": info.size_bytes(log),
         "end": log.end,
         "file_end": log.recovery.file_end,
-        "durable_end": info.durable_end(log),
+        "durable_end": log.durable_end,
         "recovery": log.recovery.to_dict(),
         "writer": writer._asdict(),
         **info.facts(log),
@@ -167,11 +167,11 @@ def _recovery_text(recovery: Any) -> str:
 
 def _is_only_unwritten(recovery: Any) -> bool:
     """Whether only zeros follow: space that a writer, alive or killed, took beforehand."""
-    return bool(recovery.verdict == "torn" and recovery.torn_bytes == 0)
+    return bool(recovery.verdict == "open")
 
 
 def _verify_lines(path: str, info: FormatInfo[Any], report: Any) -> list[str]:
-    found = f"{count(info.records(report), info.noun)}, {size(report.bytes)}"
+    found = f"{count(report.records, info.noun)}, {size(report.bytes)}"
     found += info.extent_text(report.bounds)
     lines = [f"{path}: {'ok' if report.ok else report.verdict}, {found}"]
     if report.lost_acknowledged:

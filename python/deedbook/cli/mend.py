@@ -30,10 +30,9 @@ def run_repair(args: argparse.Namespace, out: Output) -> int:
         )
     asked = {name: True for name in ("dry_run", "force", "accept_loss") if getattr(args, name)}
     report = info.log.repair(args.path, **asked)
-    facts = report.to_dict()
-    usable = facts.get("mended", True) or args.dry_run
+    usable = report.mended or args.dry_run
     if args.json:
-        out.emit({"ok": usable, "format": info.name, **facts})
+        out.emit({"ok": usable, "format": info.name, **report.to_dict()})
     else:
         for line in _repair_lines(info, report, args.dry_run):
             out.line(line)
@@ -48,7 +47,7 @@ def _repair_lines(info: FormatInfo[Any], report: Any, dry_run: bool) -> list[str
         lines.append(f"{cut} {count(report.cut_bytes, 'byte')} after byte {report.valid_end:,}")
         if report.damage is not None:
             lines.append(damage_text(report.damage, info.noun))
-        if intact := getattr(report, "cut_records", 0):
+        if intact := report.cut_records:
             hint = "; salvage copies them to a new log, --force cuts them" if dry_run else ""
             lines.append(f"{count(intact, f'intact {info.noun}')} among them{hint}")
         if report.saved_to is not None:
@@ -72,7 +71,7 @@ def run_salvage(args: argparse.Namespace, out: Output) -> int:
     with Progress(f"salvage {args.source}", enabled=not args.quiet) as progress:
         # The callback is given even if nothing is drawn: Ctrl-C is raised from it.
         report = info.log.salvage(args.source, args.target, progress=progress.update)
-    nothing = info.records(report) == 0 and (bool(report.damages) or lost is not None)
+    nothing = report.records == 0 and (bool(report.damages) or lost is not None)
     if args.json:
         result = {"source": args.source, "target": args.target, "format": info.name}
         out.emit({"ok": not nothing, **result, **report.to_dict(), "lost_at_end": lost})
@@ -100,7 +99,7 @@ def _salvage_lines(
     target: str, info: FormatInfo[Any], report: Any, lost: dict[str, int] | None
 ) -> list[str]:
     left_out = [f"  left out {damage_text(damage, info.noun)}" for damage in report.damages]
-    lines = [f"{target}: copied {count(info.records(report), info.noun)}", *left_out]
+    lines = [f"{target}: copied {count(report.records, info.noun)}", *left_out]
     if lost is not None:
         lines.append(
             f"  acknowledged {info.noun}s are lost at the end: durable to byte"

@@ -258,5 +258,5 @@ def verified(log: Path, source: Source) -> Check:
     """The core's own full check of the finished log."""
     found = deedbook.Book.verify(log)
     good = found.ok and found.bounds == (1, source.lines) and not found.lost_acknowledged
-    detail = f"{found.verdict}, {found.deeds:,} deeds in {found.bytes:,} bytes"
+    detail = f"{found.verdict}, {found.records:,} deeds in {found.bytes:,} bytes"
     return Check("deedbook verify finds the log intact", good, detail)

@@ -26,10 +26,10 @@ def write(log: Path, source: Path, stop: int, batch: int) -> None:
         lines = read_lines(source, book.last + 1, stop + 1)
         while jams := list(islice(lines, batch)):
             # The number is stated, so that a mistake in resuming is an error and not a shift.
-            events = book.append_batch(jams, event=book.last + 1)
+            _, end = book.append_batch(jams, event=book.last + 1)
             book.sync()
             # On stable storage from here on, so it may be acknowledged.
-            say(str(events[-1]))
+            say(str(end - 1))
     say("closed")
 
 

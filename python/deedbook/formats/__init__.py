@@ -179,7 +179,7 @@ def _saved(path: str) -> Found | None:
 
 
 def _of_sidecar(sidecar: str) -> Found | None:
-    """The format of a log of which only ``.deedbook`` is left. A book's names no format."""
+    """The format of a log of which only ``.deedbook`` is left. An older book's names none."""
     line = first_setting(sidecar)
     if line is None:
         return Found(BOOK) if os.path.exists(os.path.join(sidecar, "mark")) else None

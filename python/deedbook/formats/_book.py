@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from deedbook._core import Book, Deed, Meta
+from deedbook._core import Book, Deed, Loss, Meta, SalvageReport
 from deedbook._errors import NotALogError
 from deedbook._text import count, exact_size
 from deedbook.formats._info import Appender, Entry, FormatInfo, Place, Present, Skipping, View
@@ -73,14 +73,11 @@ class _BookInfo(FormatInfo[Book]):
     def size_bytes(self, log: Book) -> int:
         return log.end
 
-    def durable_end(self, log: Book) -> int | None:
-        return log.recovery.durable_end
-
     def facts(self, log: Book) -> dict[str, Any]:
-        meta = log.meta
+        meta, numbered = log.meta, _is_numbered(log)
         return {
-            "epoch": log.epoch,
-            "durable_event": log.durable_last,
+            "epoch": log.epoch if numbered else None,
+            "durable_event": log.durable_last if numbered else None,
             "meta": {
                 # 128 bits: a JSON number would lose the lower ones in most readers.
                 "who": None if meta.who is None else f"{meta.who:#x}",
@@ -102,26 +99,20 @@ class _BookInfo(FormatInfo[Book]):
     def extent_text(self, bounds: tuple[int, int] | None) -> str:
         return ", no events" if bounds is None else f", events {bounds[0]}..{bounds[1]}"
 
-    def cut_records(self, recovery: Any) -> int:
-        return int(recovery.cut_deeds)
-
-    def records(self, report: Any) -> int:
-        return int(report.deeds)
-
-    def loss_at(self, loss: Any) -> str:
+    def loss_at(self, loss: Loss) -> str:
         return f"event {loss.first}"
 
-    def moved_lines(self, report: Any) -> list[str]:
+    def moved_lines(self, report: SalvageReport) -> list[str]:
         if not report.renumbered:
             return []
         lines = ["  deeds after a gap have new numbers:"]
         for run in report.runs:
-            last = run.event + run.deeds - 1
-            if run.source_event is None:
+            last = run.ordinal + run.records - 1
+            if run.source_ordinal is None:
                 old = f"unknown numbers from byte {run.source_offset:,}"
             else:
-                old = f"{run.source_event}..{run.source_event + run.deeds - 1}"
-            lines.append(f"    {old} -> {run.event}..{last}")
+                old = f"{run.source_ordinal}..{run.source_ordinal + run.records - 1}"
+            lines.append(f"    {old} -> {run.ordinal}..{last}")
         return lines
 
 
@@ -130,9 +121,16 @@ class _Deeds:
 
     def __init__(self, book: Book) -> None:
         self._book = book
-        self.first, self.end = book.epoch + 1, book.last + 1
         self.read = book.read
         self.payloads = book.jams
+
+    @property
+    def first(self) -> int:
+        return self._book.epoch + 1
+
+    @property
+    def end(self) -> int:
+        return self._book.last + 1
 
     def iter(self, start: int | None, stop: int | None, *, reverse: bool) -> Iterable[Deed]:
         return self._book.iter(start, stop, reverse=reverse)
@@ -153,7 +151,8 @@ class _DeedAppender(Appender):
         self._last = book.last
 
     def commit(self, lines: list[bytes]) -> None:
-        self._last = self._book.append_batch(lines, event=self._last + 1)[-1]
+        _, end = self._book.append_batch(lines, event=self._last + 1)
+        self._last = end - 1
 
     def durable(self) -> int | None:
         return self._book.durable_last
@@ -174,7 +173,14 @@ class _DeedAppender(Appender):
         return Present(self._first, len(self._book), self._book.jams)
 
 
+def _is_numbered(book: Book) -> bool:
+    """Whether the numbers of its deeds are known, which those of a saved end are not."""
+    return BOOK.saved_name.fullmatch(os.path.basename(book.path)) is None
+
+
 def _events_text(book: Book) -> str:
+    if not _is_numbered(book):
+        return f"{count(len(book), 'deed')} without numbers, before the first damage"
     if book.bounds is None:
         return f"none (epoch {book.epoch})"
     low, high = book.bounds
@@ -182,8 +188,8 @@ def _events_text(book: Book) -> str:
 
 
 def _durable_text(book: Book) -> str:
-    end = book.recovery.durable_end
-    if book.durable_last is None or end is None:
+    end = book.durable_end
+    if end is None or book.durable_last is None:
         return "not known (no mark)"
     return f"through event {book.durable_last} (byte {end:,})"
 

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
-from deedbook._core import Book, Damage, Wal
+from deedbook._core import Book, Damage, Loss, SalvageReport, Wal
 
 LogT = TypeVar("LogT", Book, Wal)
 
@@ -194,10 +194,6 @@ class FormatInfo(ABC, Generic[LogT]):
         """Bytes that the log takes."""
 
     @abstractmethod
-    def durable_end(self, log: LogT) -> int | None:
-        """Byte up to which the log is durable."""
-
-    @abstractmethod
     def facts(self, log: LogT) -> dict[str, Any]:
         """What ``info --json`` shows beside the keys that all formats share."""
 
@@ -210,19 +206,11 @@ class FormatInfo(ABC, Generic[LogT]):
         """The bounds of a verify report: ``, events 1..5``; empty if there is nothing to say."""
 
     @abstractmethod
-    def cut_records(self, recovery: Any) -> int:
-        """Intact, unacknowledged records that an opening cut."""
-
-    @abstractmethod
-    def records(self, report: Any) -> int:
-        """Intact records that a verification or a salvage counted."""
-
-    @abstractmethod
-    def loss_at(self, loss: Any) -> str:
+    def loss_at(self, loss: Loss) -> str:
         """Where acknowledged records are missing: ``event 812``, ``lsn 4,096``."""
 
     @abstractmethod
-    def moved_lines(self, report: Any) -> list[str]:
+    def moved_lines(self, report: SalvageReport) -> list[str]:
         """Which records have another position after a salvage than before."""
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from deedbook._core import Record, Wal
+from deedbook._core import Loss, Record, SalvageReport, Wal
 from deedbook._text import count, exact_size, size
 from deedbook.formats._info import SIDECAR, Appender, Entry, FormatInfo, Place, Skipping, View
 
@@ -77,9 +77,6 @@ class _WalInfo(FormatInfo[Wal]):
     def size_bytes(self, log: Wal) -> int:
         return log.end - log.head
 
-    def durable_end(self, log: Wal) -> int | None:
-        return log.durable_end
-
     def facts(self, log: Wal) -> dict[str, Any]:
         return {
             "head": log.head,
@@ -106,20 +103,14 @@ class _WalInfo(FormatInfo[Wal]):
     def extent_text(self, bounds: tuple[int, int] | None) -> str:
         return "" if bounds is None else f", bytes {bounds[0]:,} to {bounds[1]:,}"
 
-    def cut_records(self, recovery: Any) -> int:
-        return int(recovery.cut_records)
-
-    def records(self, report: Any) -> int:
-        return int(report.records)
-
-    def loss_at(self, loss: Any) -> str:
+    def loss_at(self, loss: Loss) -> str:
         return f"lsn {loss.offset:,}"
 
-    def moved_lines(self, report: Any) -> list[str]:
-        moved = [run for run in report.runs if run.lsn != run.source_lsn]
+    def moved_lines(self, report: SalvageReport) -> list[str]:
+        moved = [run for run in report.runs if run.offset != run.source_offset]
         lines = ["  records after a gap, or after a dropped prefix, have new LSNs:"]
         lines += [
-            f"    {count(run.records, 'record')} from {run.source_lsn:,} -> {run.lsn:,}"
+            f"    {count(run.records, 'record')} from {run.source_offset:,} -> {run.offset:,}"
             for run in moved
         ]
         return lines if moved else []
@@ -141,7 +132,7 @@ class _Records:
         return self._wal.iter(*self._within(start, stop), reverse=reverse)
 
     def skipping(self, start: int | None, stop: int | None) -> Skipping:
-        return self._wal.iter(*self._within(start, stop), on_corrupt="skip")  # type: ignore[return-value]
+        return self._wal.iter(*self._within(start, stop), on_corrupt="skip")
 
     def payloads(self, start: int | None, stop: int | None) -> Iterable[bytes]:
         return self._wal.payloads(*self._within(start, stop))
@@ -163,9 +154,9 @@ class _RecordAppender(Appender):
         self._first_lsn: int | None = None
 
     def commit(self, lines: list[bytes]) -> None:
-        lsns = self._wal.append_batch(lines)
+        first, _ = self._wal.append_batch(lines)
         if self._first_lsn is None:
-            self._first_lsn = lsns[0]
+            self._first_lsn = first
 
     def durable(self) -> int | None:
         return self._wal.durable_end

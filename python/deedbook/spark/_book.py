@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType
 
-from deedbook import Book, CorruptError, Damage, Split, UnsupportedError
-from deedbook.spark._format import Damaged, batches_and_damage
+from deedbook import Book, CorruptError, Damage, UnsupportedError
+from deedbook.spark._format import Damaged, SplitPartition, batches_and_damage
 from deedbook.spark._options import ReadOptions
 from deedbook.spark._paths import natural_key
 from deedbook.spark._schema import Column, on_request
@@ -19,22 +19,11 @@ from deedbook.spark._schema import Column, on_request
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["BOOK", "BookFormat", "BookPartition"]
+__all__ = ["BOOK", "BookFormat"]
 
 _LOG = "book.log"
 _HEADER_BYTES = 16
 _LMDB = "data.mdb"
-
-
-class BookPartition(InputPartition):
-    """The numbers of a `deedbook.Split`: all that an executor needs to read it."""
-
-    def __init__(self, split: Split) -> None:
-        super().__init__((split.path, split.first_event, split.deeds, split.offset, split.end))
-
-    def split(self) -> Split:
-        """The split again."""
-        return Split(*self.value)
 
 
 class LossPartition(InputPartition):
@@ -100,16 +89,16 @@ class BookFormat:
     def plan(self, log: Path, options: ReadOptions) -> list[InputPartition]:
         """Cut the book between deeds, leaving out what lies before ``start`` or from ``end`` on.
 
-        What lies behind damage is a part of its own, so a read never ends there as if that were
+        What lies after damage is a part of its own, so a read never ends there as if that were
         the end of the book.
         """
         with Book.open(log) as book:
             report, path = book.recovery, book.path
             splits = book.splits(options.split_size, options.start, options.end)
         parts: list[InputPartition] = [
-            BookPartition(split)
+            SplitPartition(split)
             for split in splits
-            if _meets(split.first_event, split.deeds, options)
+            if _meets(split.ordinal, split.records, options)
         ]
         damage = report.damage if report.verdict == "corrupt" else None
         if damage is not None and damage.offset < _HEADER_BYTES:
@@ -118,7 +107,10 @@ class BookFormat:
 
     def file(self, partition: InputPartition) -> str:
         """Path of the partition's ``book.log``."""
-        return os.path.join(partition.value[0], _LOG)
+        if isinstance(partition, LossPartition):
+            return os.path.join(partition.value[0], _LOG)
+        assert isinstance(partition, SplitPartition)
+        return partition.split().path
 
     def read(
         self, partition: InputPartition, columns: Sequence[str], options: ReadOptions
@@ -129,7 +121,7 @@ class BookFormat:
                 raise _corrupt(self.file(partition), partition.damaged())
             yield partition.damaged()
             return
-        assert isinstance(partition, BookPartition)
+        assert isinstance(partition, SplitPartition)
         stream = partition.split().batches(
             start=options.start,
             stop=options.end,
@@ -141,7 +133,7 @@ class BookFormat:
         )
 
         def describe(damage: Damage) -> Damaged | None:
-            if not _meets(damage.first_event, damage.events_lost, options):
+            if not _meets(damage.first_lost, damage.records_lost, options):
                 return None
             return Damaged(damage.offset, damage.end, _reason(damage))
 
@@ -158,7 +150,7 @@ def _meets(first_event: int | None, events: int | None, options: ReadOptions) ->
 
 
 def _reason(damage: Damage) -> str:
-    first, lost = damage.first_event, damage.events_lost
+    first, lost = damage.first_lost, damage.records_lost
     if first is None or lost is None:
         return f"{damage.reason} (unknown how many events are lost)"
     return damage.reason if lost <= 1 else f"{damage.reason} (events {first} to {first + lost - 1})"

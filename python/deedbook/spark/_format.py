@@ -9,14 +9,25 @@ from typing import TYPE_CHECKING, Protocol
 
 from pyspark.sql.datasource import InputPartition
 
-from deedbook import BatchStream, Damage
+from deedbook import BatchStream, Damage, Split
 from deedbook.spark._options import ReadOptions
 from deedbook.spark._schema import Column
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Damaged", "LogFormat", "batches_and_damage"]
+__all__ = ["Damaged", "LogFormat", "SplitPartition", "batches_and_damage"]
+
+
+class SplitPartition(InputPartition):
+    """The values of a `deedbook.Split`: all that an executor needs to read it."""
+
+    def __init__(self, split: Split) -> None:
+        super().__init__(split.__getnewargs__())
+
+    def split(self) -> Split:
+        """The split again."""
+        return Split(*self.value)
 
 
 @dataclass(frozen=True)

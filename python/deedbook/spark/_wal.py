@@ -1,4 +1,4 @@
-"""WAL as a Spark source: partitions are splits between records, none longer than a segment."""
+"""WAL as a Spark source: partitions are splits between records."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import BinaryType, LongType, StringType
 
-from deedbook import Damage, NotALogError, OutOfRangeError, Wal, WalSplit
+from deedbook import Damage, NotALogError, OutOfRangeError, Split, Wal
 from deedbook.formats import detect
-from deedbook.spark._format import Damaged, batches_and_damage
+from deedbook.spark._format import Damaged, SplitPartition, batches_and_damage
 from deedbook.spark._options import ReadOptions
 from deedbook.spark._paths import natural_key
 from deedbook.spark._schema import Column, on_request
@@ -19,18 +19,7 @@ from deedbook.spark._schema import Column, on_request
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["WAL", "WalFormat", "WalPartition"]
-
-
-class WalPartition(InputPartition):
-    """The numbers of a `deedbook.WalSplit`: all that an executor needs to read it."""
-
-    def __init__(self, split: WalSplit) -> None:
-        super().__init__((split.path, split.lsn, split.end, split.records))
-
-    def split(self) -> WalSplit:
-        """The split again."""
-        return WalSplit(*self.value)
+__all__ = ["WAL", "WalFormat"]
 
 
 class WalFormat:
@@ -87,19 +76,21 @@ class WalFormat:
                 error.format, error.path = "wal", str(log)
                 raise error
             splits = wal.splits(options.split_size, options.start, options.end)
-        parts = (_within(split, options) for split in splits)
-        return [WalPartition(part) for part in parts if part is not None]
+        return [SplitPartition(split) for split in splits if _meets(split, options)]
 
     def file(self, partition: InputPartition) -> str:
         """Path of the log."""
-        return str(partition.value[0])
+        assert isinstance(partition, SplitPartition)
+        return partition.split().path
 
     def read(
         self, partition: InputPartition, columns: Sequence[str], options: ReadOptions
     ) -> Iterator[pa.RecordBatch | Damaged]:
         """Read the records of a partition; see `LogFormat.read`."""
-        assert isinstance(partition, WalPartition)
+        assert isinstance(partition, SplitPartition)
         stream = partition.split().batches(
+            start=options.start,
+            stop=options.end,
             columns=columns or ("lsn",),
             batch_rows=options.batch_rows,
             batch_bytes=options.batch_bytes,
@@ -109,13 +100,10 @@ class WalFormat:
         yield from batches_and_damage(stream, _describe)
 
 
-def _within(split: WalSplit, options: ReadOptions) -> WalSplit | None:
-    """The split, and of the one behind damage, where no border is known, what was asked for."""
-    if split.records is not None:
-        return split
-    lsn = max(split.lsn, options.start or 0)
-    end = split.end if options.end is None else min(split.end, options.end)
-    return WalSplit(split.path, lsn, end, None) if lsn < end else None
+def _meets(split: Split, options: ReadOptions) -> bool:
+    """Whether records of a part may lie in the range that the options ask for."""
+    start, end = options.start or 0, options.end
+    return split.end > start and (end is None or split.offset < end)
 
 
 def _describe(damage: Damage) -> Damaged:

@@ -1,0 +1,169 @@
+//! A part of a log that can be read without opening the whole log.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use deedbook::Split;
+use deedbook::book::{self, Book};
+use deedbook::wal::{self, Wal};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::arguments::{self, numbers};
+use crate::batches::{BatchStream, checks, columns, on_corrupt};
+use crate::errors::OrRaise;
+use crate::log::Format;
+
+const FIELDS: [&str; 8] =
+    ["format", "path", "ordinal", "records", "offset", "end", "unacknowledged_from", "known_end"];
+
+#[pyclass(frozen, eq, name = "Split", module = "deedbook")]
+#[derive(PartialEq)]
+pub struct PySplit {
+    pub format: Format,
+    pub split: Split,
+}
+
+#[pymethods]
+impl PySplit {
+    #[new]
+    #[pyo3(signature = (format, path, ordinal, records, offset, end, unacknowledged_from=None,
+                        known_end=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        py: Python<'_>,
+        format: &str,
+        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
+        #[pyo3(from_py_with = numbers::ordinal)] ordinal: Option<u64>,
+        #[pyo3(from_py_with = numbers::records)] records: Option<u64>,
+        #[pyo3(from_py_with = numbers::offset)] offset: u64,
+        #[pyo3(from_py_with = numbers::end)] end: u64,
+        #[pyo3(from_py_with = numbers::unacknowledged_from)] unacknowledged_from: Option<u64>,
+        #[pyo3(from_py_with = numbers::known_end)] known_end: Option<u64>,
+    ) -> PyResult<Self> {
+        let format = Format::by_name(py, format)?;
+        let split = Split { path, ordinal, records, offset, end, unacknowledged_from, known_end };
+        Ok(Self { format, split })
+    }
+
+    #[classattr]
+    fn __match_args__(py: Python<'_>) -> PyResult<Py<PyTuple>> {
+        Ok(PyTuple::new(py, FIELDS)?.unbind())
+    }
+
+    fn __getnewargs__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let Split { ordinal, records, offset, end, unacknowledged_from, known_end, .. } =
+            self.split;
+        let (format, path) = (self.format(), self.path());
+        (format, path, ordinal, records, offset, end, unacknowledged_from, known_end)
+            .into_pyobject(py)
+    }
+
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let fields = PyDict::new(py);
+        for (name, value) in FIELDS.iter().zip(self.__getnewargs__(py)?) {
+            fields.set_item(name, value)?;
+        }
+        Ok(fields)
+    }
+
+    #[getter]
+    fn format(&self) -> &'static str {
+        self.format.name()
+    }
+
+    #[getter]
+    fn path(&self) -> OsString {
+        self.split.path.clone().into_os_string()
+    }
+
+    #[getter]
+    fn ordinal(&self) -> Option<u64> {
+        self.split.ordinal
+    }
+
+    #[getter]
+    fn records(&self) -> Option<u64> {
+        self.split.records
+    }
+
+    #[getter]
+    fn offset(&self) -> u64 {
+        self.split.offset
+    }
+
+    #[getter]
+    fn end(&self) -> u64 {
+        self.split.end
+    }
+
+    #[getter]
+    fn unacknowledged_from(&self) -> Option<u64> {
+        self.split.unacknowledged_from
+    }
+
+    #[getter]
+    fn known_end(&self) -> Option<u64> {
+        self.split.known_end
+    }
+
+    #[pyo3(signature = (*, start=None, stop=None, columns=None, batch_rows=65536,
+                        batch_bytes=2097152, on_corrupt="raise", verify="crc",
+                        record_bytes_max=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn batches(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = numbers::start)] start: Option<u64>,
+        #[pyo3(from_py_with = numbers::stop)] stop: Option<u64>,
+        columns: Option<Vec<String>>,
+        #[pyo3(from_py_with = numbers::batch_rows)] batch_rows: usize,
+        #[pyo3(from_py_with = numbers::batch_bytes)] batch_bytes: usize,
+        on_corrupt: &str,
+        verify: &str,
+        #[pyo3(from_py_with = numbers::record_bytes_max)] record_bytes_max: Option<u64>,
+    ) -> PyResult<BatchStream> {
+        let on_corrupt = self::on_corrupt(py, on_corrupt)?;
+        let check = checks(py, verify)?;
+        match self.format {
+            Format::Book => {
+                let columns = self::columns(py, columns, &book::Column::DEFAULT)?;
+                let deed_bytes_max = record_bytes_max.unwrap_or(book::DEED_BYTES_MAX);
+                let options = book::Options { deed_bytes_max, ..book::Options::default() };
+                let (split, start) = (&self.split, start.unwrap_or(0));
+                let cursor = py
+                    .detach(|| Book::read_split(split, &options, start, stop, on_corrupt, check))
+                    .or_raise(py)?;
+                let batches = book::Batches::new(cursor, columns, batch_rows, batch_bytes);
+                Ok(BatchStream::new(Box::new(batches)))
+            }
+            Format::Wal => {
+                let columns = self::columns(py, columns, &wal::Column::DEFAULT)?;
+                let options = wal::Options { record_bytes_max, ..wal::Options::default() };
+                let split = within(&self.split, start.unwrap_or(0), stop.unwrap_or(u64::MAX));
+                let cursor = py
+                    .detach(|| Wal::read_split(&split, &options, on_corrupt, check))
+                    .or_raise(py)?;
+                let batches = wal::Batches::new(cursor, columns, batch_rows, batch_bytes);
+                Ok(BatchStream::new(Box::new(batches)))
+            }
+        }
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let fields = FIELDS.iter().zip(self.__getnewargs__(py)?);
+        let shown = fields.map(|(name, value)| Ok(format!("{name}={}", value.repr()?)));
+        Ok(format!("Split({})", shown.collect::<PyResult<Vec<_>>>()?.join(", ")))
+    }
+}
+
+/// The bytes of a part that lie in `start..stop`.
+fn within(split: &Split, start: u64, stop: u64) -> Split {
+    let offset = split.offset.max(start).min(split.end);
+    let end = split.end.min(stop).max(offset);
+    match (offset, end) == (split.offset, split.end) {
+        true => split.clone(),
+        // Only the ends of a part are known to lie between records.
+        false => Split { offset, end, ordinal: None, records: None, ..split.clone() },
+    }
+}

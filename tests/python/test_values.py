@@ -1,0 +1,196 @@
+"""Values of every format: they can be compared, copied, pickled, matched and shown."""
+
+from __future__ import annotations
+
+import copy
+import multiprocessing
+import os
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pytest
+
+import deedbook
+from deedbook import Book, Deed, Log, Meta, Record, Split, Wal
+
+PAYLOADS = [b"%d" % number * (number % 30) for number in range(2000)]
+
+KINDS: dict[str, Any] = {"book": Book, "wal": Wal}
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> Any:
+    return KINDS[request.param]
+
+
+@pytest.fixture
+def place(kind: Any, tmp_path: Path) -> Path:
+    path = tmp_path / "log"
+    with kind.create(path, durability="manual") as log:
+        log.append_many(PAYLOADS)
+    return path
+
+
+def damaged(place: Path) -> Path:
+    """One bit of the middle is another one, and the end is lost."""
+    file = next(file for file in (place / "book.log", place / f"{0:020d}.wal") if file.exists())
+    data = bytearray(file.read_bytes()[:-1])
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+    return place
+
+
+def values(kind: Any, place: Path, tmp_path: Path) -> list[Any]:
+    with kind.open(place) as log:
+        found = [next(iter(log)), log.recovery, log.stats(), *log.splits(10_000)]
+        if kind is Book:
+            found.append(log.meta)
+    damaged(place)
+    with kind.open(place) as log:
+        found += [log.recovery, log.recovery.damage, *log.splits(10_000)]
+    verified = kind.verify(place)
+    found += [verified, *verified.damages]
+    salvaged = kind.salvage(place, tmp_path / "copy")
+    found += [salvaged, *salvaged.runs, salvaged.loss]
+    found += [kind.repair(place, dry_run=True)]
+    return found
+
+
+def test_values_are_copied_and_pickled(kind: Any, place: Path, tmp_path: Path) -> None:
+    """A split could not be given to a pool of processes, nor a report be kept by one."""
+    found = values(kind, place, tmp_path)
+    classes = {type(value).__name__ for value in found}
+    assert classes >= {"Damage", "Loss", "RecoveryReport", "RepairReport", "SalvageReport"}
+    assert classes >= {"SalvageRun", "Split", "Stats", "VerifyReport"}
+    copies: list[Callable[[Any], Any]] = [copy.copy, copy.deepcopy]
+    for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+        copies.append(lambda value, protocol=protocol: pickle.loads(pickle.dumps(value, protocol)))
+    for value in found:
+        for copied in copies:
+            again = copied(value)
+            assert type(again) is type(value) and again == value
+            assert repr(again) == repr(value)
+
+
+def test_values_are_matched_and_shown_by_their_fields(
+    kind: Any, place: Path, tmp_path: Path
+) -> None:
+    for value in values(kind, place, tmp_path):
+        fields = value.to_dict()
+        assert tuple(fields) == type(value).__match_args__
+        assert repr(value).startswith(f"{type(value).__name__}(")
+        for name, plain in fields.items():
+            assert f"{name}=" in repr(value)
+            own = getattr(value, name)
+            assert plain == (own.to_dict() if hasattr(own, "to_dict") else plain_list(own))
+        assert type(value)(**{name: getattr(value, name) for name in fields}) == value
+
+
+def plain_list(own: Any) -> Any:
+    if not isinstance(own, list):
+        return own
+    return [item.to_dict() if hasattr(item, "to_dict") else item for item in own]
+
+
+def test_a_report_is_not_made_without_its_fields() -> None:
+    with pytest.raises(TypeError, match="missing argument: records"):
+        deedbook.Loss()
+    with pytest.raises(TypeError, match="unknown argument: more"):
+        deedbook.Loss(records=1, first=2, offset=3, more=4)
+
+
+def test_a_record_is_matched_by_position() -> None:
+    match Deed(1, 2, b"three"):
+        case Deed(event, mug, jam):
+            assert (event, mug, jam) == (1, 2, b"three")
+    match Record(8, b"payload"):
+        case Record(lsn, payload):
+            assert (lsn, payload) == (8, b"payload")
+    match Meta(who=5):
+        case Meta(who, None, None, None):
+            assert who == 5
+
+
+def test_payload_is_another_name_of_jam(tmp_path: Path) -> None:
+    """Code for logs of any format had to ask which name a record's bytes have."""
+    with Book.create(tmp_path / "book") as book:
+        book.append_many([b"a", b"b", b"c"])
+        assert [deed.payload for deed in book] == [b"a", b"b", b"c"]
+        assert list(book.payloads(2)) == list(book.jams(2)) == [b"b", b"c"]
+        assert list(book[:3].payloads()) == [b"a", b"b"]
+        table = pyarrow.table(book.batches(columns=["payload", "event"]))
+        assert table["payload"].to_pylist() == [b"a", b"b", b"c"]
+
+
+# -- what every log has ---------------------------------------------------------------------------
+
+
+def test_a_log_of_any_format_is_a_log(kind: Any, place: Path) -> None:
+    with deedbook.open(place, "a") as log:
+        assert isinstance(log, Log) and type(log) is kind
+        first, end = log.append_many([b"x", b"y"])
+        assert [record.payload for record in log.iter(first, end)] == [b"x", b"y"]
+        assert log.append_batch([]) == (end, end)
+        assert log.append_batch([b"z"])[0] == end
+        assert log.stats().records == 3 and log.stats().appends >= 2
+    assert not isinstance(place, Log)
+    assert str(Log[Deed]).endswith("Log[deedbook.Deed]")
+
+
+def test_waiting_until_a_record_is_durable(kind: Any, place: Path) -> None:
+    with kind.open(place, "a", durability="manual", slow_sync=0.0) as log:
+        position = log.append(b"x")
+        assert log.durable_end < log.end
+        log.wait_durable(position)
+        assert log.durable_end == log.end
+        assert log.stats().syncs == log.stats().slow_syncs == 1
+        with pytest.raises(deedbook.OutOfRangeError):
+            log.wait_durable(position + 1000)
+
+
+# -- splits ---------------------------------------------------------------------------------------
+
+
+def count_and_process(split: Split) -> tuple[int, int, list[bytes]]:
+    table = pyarrow.table(split.batches(columns=["payload"], on_corrupt="skip"))
+    return table.num_rows, os.getpid(), table["payload"].to_pylist()
+
+
+def test_a_pool_of_processes_reads_the_splits(kind: Any, place: Path) -> None:
+    """A split was pickled as nothing, and had to be made again from its numbers by hand."""
+    with kind.open(place) as log:
+        splits = log.splits(5_000)
+    assert len(splits) > 1
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        parts = pool.map(count_and_process, splits)
+    assert [payload for _, _, payloads in parts for payload in payloads] == PAYLOADS
+    assert [count for count, _, _ in parts] == [split.records for split in splits]
+    assert os.getpid() not in {process for _, process, _ in parts}
+
+
+def test_a_split_says_what_an_executor_needs_of_the_mark(kind: Any, place: Path) -> None:
+    """Executors that saw no mark took the bytes of a torn record for records."""
+    damaged(place)
+    with kind.open(place) as log:
+        splits = log.splits()
+    assert splits[-1].known_end is not None
+    expected = [count_and_process(pickle.loads(pickle.dumps(split)))[2] for split in splits]
+    for name in ("mark", "index"):
+        (place / ".deedbook" / name).unlink(missing_ok=True)
+    assert [count_and_process(split)[2] for split in splits] == expected
+
+
+def test_a_split_reads_from_start_to_stop(kind: Any, place: Path) -> None:
+    with kind.open(place) as log:
+        positions = [next(iter(record)) for record in log]
+        (split,) = log.splits()
+    part = split.batches(start=positions[10], stop=positions[20], columns=["payload"])
+    assert pyarrow.table(part)["payload"].to_pylist() == PAYLOADS[10:20]
+    nothing = split.batches(start=positions[-1] + 10**6, columns=["payload"])
+    assert pyarrow.table(nothing).num_rows == 0
+    assert split.format == {Book: "book", Wal: "wal"}[kind]
+    with pytest.raises(deedbook.InvalidArgumentError, match="known are"):
+        Split("tar", place, None, None, 0, 1)
