@@ -324,7 +324,8 @@ SEGMENTED_BUGS = [
         "a segment that is closed for want of handles is not synced",
         FSYNC,
         SEGMENTED,
-        "                self.sync_one(state, old, &*file)?;\n                state.dirty.remove(&old);",
+        "                self.sync_one(state, old, &*file)?;\n"
+        "                state.dirty.remove(&old);",
         "                state.dirty.remove(&old);",
         [("wal_own", "a_segment_is_synced_before"), *SEGMENTS_FAULTS],
     ),

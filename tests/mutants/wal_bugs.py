@@ -140,8 +140,8 @@ WAL_BUGS = [
         "wal: a segment in the middle of a wrong size is accepted",
         SEGMENT,
         FILES,
-        "        if len > segment_bytes || (len < segment_bytes && from.last() != Some(&index)) {\n",
-        "        if len > segment_bytes {\n",
+        "len > segment_bytes || (len < segment_bytes && from.last() != Some(&index)) {\n",
+        "len > segment_bytes {\n",
         [("wal_damage", "segments_missing"), ("answers", "segments")],
     ),
     Bug(
@@ -292,8 +292,8 @@ WAL_BUGS = [
         "wal: consumers lowered for a cut that was refused stay lowered",
         TRUNCATION,
         TRUNCATE,
-        "        let refuse = |error: Error| match self.put_back_consumers(&consumers, kept.end) {\n",
-        "        let refuse = |error: Error| match self.put_back_consumers(&consumers, u64::MAX) {\n",
+        "match self.put_back_consumers(&consumers, kept.end) {\n",
+        "match self.put_back_consumers(&consumers, u64::MAX) {\n",
         [("wal_truncation", "a_refused_cut")],
     ),
     Bug(
