@@ -193,6 +193,11 @@ pub trait Format: Clone + Debug + Send + Sync + Sized + 'static {
         Ok(())
     }
 
+    /// What must be done once a log is open for writing.
+    fn opened(_log: &crate::log::Log<Self>) -> Result<()> {
+        Ok(())
+    }
+
     /// For readers: the byte at which the log begins now, if that can move.
     fn head_now(_options: &Self::Options, _place: &Place) -> Result<Option<u64>> {
         Ok(None)

@@ -166,6 +166,9 @@ impl<F: Format> Log<F> {
             recovery,
         });
         let log = Self { _owner: Arc::new(Owner(shared.clone())), shared };
+        if mode != Mode::Read {
+            F::opened(&log)?;
+        }
         if let (Durability::Interval(interval), true) = (durability, mode != Mode::Read) {
             durable::sync_every(&log.shared, interval)
                 .map_err(|e| Error::io("start the sync thread", &log.shared.place.log, e))?;

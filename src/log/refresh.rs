@@ -31,7 +31,8 @@ impl<F: Format> Log<F> {
     /// dropped, it is done once more from the new head, and if the end was cut, that is the error.
     pub(crate) fn as_it_is_now<T>(&self, read: impl Fn(&Shared<F>) -> Result<T>) -> Result<T> {
         let shared = self.usable()?;
-        match shared.check_uncut().and_then(|()| read(shared)) {
+        // A log that is shorter now is read as far as it goes.
+        match shared.check_not_rewritten(false).and_then(|()| read(shared)) {
             Err(error) if matches!(error.kind(), ErrorKind::Io | ErrorKind::Corrupt) => {
                 match shared.follow_head()? {
                     true => read(shared),
@@ -76,6 +77,11 @@ impl<F: Format> Shared<F> {
 
     /// Fail if a writer cut the end off that this reader knows.
     pub(crate) fn check_uncut(&self) -> Result<()> {
+        self.check_not_rewritten(true)
+    }
+
+    /// Fail if another record lies where the last one known was; with `shorter`, also if none does.
+    fn check_not_rewritten(&self, shorter: bool) -> Result<()> {
         let extent = self.state().extent;
         if self.mode != Mode::Read || extent.records == 0 {
             return Ok(());
@@ -84,6 +90,9 @@ impl<F: Format> Shared<F> {
         self.format.reopen();
         let there = self.file.len().map_err(fail)?;
         let mut sum = [0; 4];
+        if there < extent.end && !shorter {
+            return Ok(());
+        }
         let at = extent.last_offset + F::Framing::sum_at(extent.end - extent.last_offset);
         let read = match there < extent.end {
             true => 0,

@@ -47,9 +47,7 @@ pub fn settle<F: Format>(
     }
     found.format.before_cut(options, place, &found.more, &extent, &mut report)?;
 
-    let cut = found.findings.file_end > extent.end
-        || found.space.end > extent.end
-        || found.format.has_orphans();
+    let cut = found.space.files_end > extent.end || found.format.has_orphans();
     let id = found.space.file.id().map_err(|e| fail("look at", e))?;
     // A mark that names another file was copied with the log: the copy may be in the cache only.
     let holds = |mark: Mark| {
@@ -95,7 +93,7 @@ pub fn settle<F: Format>(
         // Also if there is nothing to cut: after a cut whose sync failed there is more on the disk
         // than in the cache. And files that a killed process removed may still be there.
         found.space.file.set_len(extent.end).map_err(|e| fail("cut the tail", e))?;
-        report.cut_bytes = found.space.end.max(found.findings.file_end) - extent.end;
+        report.cut_bytes = found.space.files_end - extent.end;
         let last = extent.end.saturating_sub(1).max(extent.start);
         let synced = found.format.sync_from(&*found.space.file, last);
         synced.map_err(|e| fail("sync", e))?;

@@ -67,8 +67,10 @@ pub struct Space {
     pub file: Arc<dyn File>,
     /// Byte at which the first record begins.
     pub start: u64,
-    /// Byte after the last one there is.
+    /// Byte after the last one that counts.
     pub end: u64,
+    /// Byte after the last one there is: a cut that was begun leaves more.
+    pub files_end: u64,
     /// Why the files after `end` do not count, if there are any.
     pub gap: Option<String>,
     /// The bytes with those after a gap; what is missing reads as zeros.
@@ -89,7 +91,7 @@ pub struct Beyond {
 impl Space {
     /// One file from byte `start` to `end`.
     pub fn new(file: Arc<dyn File>, start: u64, end: u64) -> Self {
-        Self { file, start, end, gap: None, beyond: None, piece_bytes: None }
+        Self { file, start, end, files_end: end, gap: None, beyond: None, piece_bytes: None }
     }
 
     /// The bytes for those who read past damage, and the byte after the last one.

@@ -348,6 +348,16 @@ impl Format for WalFormat {
         Ok(())
     }
 
+    /// A crash or a repair may have taken records that a consumer had seen.
+    fn opened(wal: &super::Wal) -> Result<()> {
+        let end = wal.extent()?.end;
+        match wal.shared.lower_consumers(end) {
+            // Truncations refuse it; appending and reading go on.
+            Err(e) if e.kind() == ErrorKind::Corrupt => Ok(()),
+            lowered => lowered,
+        }
+    }
+
     fn head_now(options: &Options, place: &Place) -> Result<Option<u64>> {
         Ok(match head_marker(&*options.storage, place)? {
             Head::At(head) => Some(head),
@@ -542,6 +552,7 @@ impl Look<'_> {
             file: segments,
             start: head,
             end,
+            files_end: end,
             gap: gap.clone(),
             beyond,
             piece_bytes: Some(segment_bytes),
@@ -567,14 +578,13 @@ impl Look<'_> {
     ) -> Result<Inspected<WalFormat>> {
         let Self { place, codec, depth, damaged_mark, settings, .. } = *self;
         let fail = |e: io::Error| Error::io("read the log", &place.log, e).of(FORMAT);
-        let whole_end = space.end;
         let left = Intent::load(&*self.options.storage, &place.sidecar)?;
         let intent = match left {
             Left::Intent(intent) if is_ours(&space, codec, &intent).map_err(fail)? => Some(intent),
             _ => None,
         };
         if let Some(intent) = &intent {
-            space.end = intent.end.min(whole_end);
+            space.end = intent.end.min(space.end);
             space.gap = None;
             space.beyond = None;
         }
@@ -582,7 +592,6 @@ impl Look<'_> {
         let mark = self.mark.filter(|mark| !above(mark));
         let known = Known { mark, damaged_mark, first: None, depth };
         let findings = find_end(&format, &space, known).map_err(fail)?;
-        space.end = whole_end;
         // The next mark takes over the index of one that is used.
         let renumbered = findings.mark == MarkUse::Used && !findings.numbered_by_mark;
         let without_index = |mark| Mark { index_entries: 0, index_chain: 0, ..mark };
@@ -678,7 +687,7 @@ fn check_size_is_proved(found: &Inspected<WalFormat>, options: &Options, log: &P
     let (extent, bytes) = (findings.extent, format.layout.segment_bytes().unwrap_or(u64::MAX));
     let base = extent.start - extent.start % bytes;
     let known = found.settings.is_some() || findings.mark == MarkUse::Used;
-    let cuts = space.end > extent.end || segments.has_orphans();
+    let cuts = space.files_end > extent.end || segments.has_orphans();
     if known || !cuts || base == 0 {
         return Ok(());
     }
@@ -695,9 +704,9 @@ fn check_size_is_proved(found: &Inspected<WalFormat>, options: &Options, log: &P
     let (file, codec) = (&*space.file, format.codec);
     let mut at = base;
     while at < extent.start {
-        let mut scanner = Scanner::new(codec, at, space.end);
+        let mut scanner = Scanner::new(codec, at, space.files_end);
         if !matches!(scanner.next(file).map_err(fail)?, Scanned::Record { .. }) {
-            let next = find_intact(file, &codec, at + 1, space.end).map_err(fail)?;
+            let next = find_intact(file, &codec, at + 1, space.files_end).map_err(fail)?;
             at = next.unwrap_or(extent.start);
             continue;
         }
