@@ -28,11 +28,20 @@ sys.path.insert(0, str(Path(__file__).parent))
 from book_bugs import BOOK_BUGS
 from bug import Bug, Tests, stale
 from log_bugs import LOG_BUGS
+from read_bugs import READ_BUGS
+from segment_bugs import SEGMENTED_BUGS
 from storage_bugs import STORAGE_BUGS
 from wal_bugs import WAL_BUGS
 
 ROOT = Path(__file__).resolve().parents[2]
-TABLES = {"log": LOG_BUGS, "storage": STORAGE_BUGS, "book": BOOK_BUGS, "wal": WAL_BUGS}
+TABLES = {
+    "log": LOG_BUGS,
+    "read": READ_BUGS,
+    "wal": WAL_BUGS,
+    "segments": SEGMENTED_BUGS,
+    "book": BOOK_BUGS,
+    "storage": STORAGE_BUGS,
+}
 COPIED = ["Cargo.toml", "Cargo.lock", "README.md", "src", "tests", "benches", "examples", "fuzz"]
 COPIED += ["python"]
 BUILD_SECONDS_MAX = 600

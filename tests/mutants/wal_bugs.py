@@ -289,6 +289,14 @@ WAL_BUGS = [
         KEEP,
     ),
     Bug(
+        "wal: a consumer stays above the end that a crash left",
+        POWER,
+        FORMAT,
+        "        match wal.shared.lower_consumers(end) {\n",
+        "        match wal.shared.lower_consumers(end.max(u64::MAX)) {\n",
+        [("wal_keep", "a_consumer_above_what_a_crash"), *KEEP],
+    ),
+    Bug(
         "wal: consumers lowered for a cut that was refused stay lowered",
         TRUNCATION,
         TRUNCATE,
