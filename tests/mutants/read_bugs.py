@@ -21,7 +21,7 @@ FIND_END_BUGS = [
         FIND_END,
         "            next.is_some() || gap.is_some() || self.is_beyond_limit",
         "            gap.is_some() || self.is_beyond_limit",
-        [("recovery", "without_a_mark"), ("log", "sidecar"), ("answers", "matrix")],
+        [("recovery", "without_a_mark"), ("log", "sidecar"), ("answers", "findings drift edges repair survivors")],
     ),
     Bug(
         "the end below the mark is accepted",
@@ -106,7 +106,7 @@ RESYNC_BUGS = [
         RESYNC,
         "        if let Some(offset) = claimed.filter(|_| fits) {\n",
         "        if let Some(offset) = claimed.filter(|_| fits && rescue) {\n",
-        [("answers", "edges::a_record_inside"), ("answers", "matrix::a_record_that_holds")],
+        [("answers", "survivors")],
     ),
     Bug(
         "a length that leads over a known border is believed",
@@ -114,7 +114,7 @@ RESYNC_BUGS = [
         RESYNC,
         "self.claimed_end(at)?.filter(|&claimed| claimed <= limit);",
         "self.claimed_end(at)?.filter(|&claimed| claimed <= limit || limit > 0);",
-        [("answers", "findings blocks drift"), ("answers", "matrix")],
+        [("answers", "findings drift"), ("answers", "findings drift edges repair survivors")],
     ),
     Bug(
         "a chain of records that breaks counts as proof",
@@ -130,7 +130,7 @@ RESYNC_BUGS = [
         RESYNC,
         "            if rescue || chain.proved {\n",
         "            let _ = rescue;\n            if chain.proved {\n",
-        [("answers", "matrix"), ("answers", "")],
+        [("answers", "findings drift edges repair survivors"), ("answers", "repair"), ("answers", "segments"), ("answers", "wrong_files")],
     ),
     Bug(
         "a rescue does not look inside a damaged record",
@@ -138,7 +138,7 @@ RESYNC_BUGS = [
         RESYNC,
         "        (true, Some(outer)) if outer.encloses =>",
         "        (true, Some(outer)) if outer.encloses && outer.offset == 0 =>",
-        [("answers", "matrix::a_record_that_holds"), ("answers", "")],
+        [("answers", "matrix::a_record_that_holds"), ("answers", "repair"), ("answers", "segments"), ("answers", "wrong_files")],
     ),
     Bug(
         "reading does not go on at a known border",
@@ -146,7 +146,7 @@ RESYNC_BUGS = [
         RESYNC,
         "        Ok(self.border.map(at_border))\n",
         "        let _ = at_border;\n        Ok(None)\n",
-        [("answers", "blocks segments"), ("answers", "")],
+        [("answers", "segments"), ("answers", "wrong_files"), ("wal_regressions", "")],
     ),
     Bug(
         "a record that begins at a border is not proved by it",
@@ -154,7 +154,7 @@ RESYNC_BUGS = [
         RESYNC,
         "                if end == border.offset {\n",
         "                if end == border.offset && records > 0 {\n",
-        [("wal_regressions", "an_intact_record_at_a_border"), ("answers", "blocks segments")],
+        [("wal_regressions", "an_intact_record_at_a_border")],
     ),
     Bug(
         "damage before the acknowledged end is made up for by what lies after it",
@@ -162,7 +162,7 @@ RESYNC_BUGS = [
         RESYNC,
         "        let until = acknowledged.map_or(reach, |from| from.min(reach));\n",
         "        let until = acknowledged.map_or(reach, |from| from.max(reach));\n",
-        [("answers", "drift::records_in_a_torn"), ("answers", "")],
+        [("answers", "drift::records_in_a_torn"), ("answers", "repair"), ("answers", "segments"), ("answers", "wrong_files")],
     ),
 ]
 

@@ -135,7 +135,7 @@ SEGMENTED_BUGS = [
         ORPHANS,
         "            if end_of_data(&*file, 0, file.len()?)? == 0 {\n",
         "            if end_of_data(&*file, 0, file.len()?)? < u64::MAX {\n",
-        [("crash", "mend::wal_tiny:: mend::wal_segments::"), ("wal_damage", ""), ("answers", "")],
+        [("crash", "mend::wal_tiny:: mend::wal_segments::"), ("wal_damage", ""), ("answers", "segments wrong_files")],
     ),
     Bug(
         "a segment seems as old as its first record",

@@ -46,7 +46,7 @@ WAL_BUGS = [
         RECORD,
         "        let possible = length <= self.record_bytes_max && (crc, length) != (0, 0);\n",
         "        let possible = length <= self.record_bytes_max && crc as u64 <= u64::MAX;\n",
-        [("answers", "findings drift edges"), ("answers", "")],
+        [("answers", "findings drift edges"), ("answers", "survivors segments")],
     ),
     Bug(
         "wal: of a copied log only the tail is synced",
