@@ -18,7 +18,7 @@ BOOK_BUGS = [
         PACKED,
         "        if trailer != len {\n",
         "        if false && trailer != len {\n",
-        [("lib", "packed"), ("recovery", ""), ("regressions", ""), *DAMAGE],
+        [("recovery", "")],
     ),
     Bug(
         "book: checksums are not compared",
@@ -26,7 +26,7 @@ BOOK_BUGS = [
         PACKED,
         "            if crc != stored {\n",
         "            if false && crc != stored {\n",
-        [("recovery", ""), *DAMAGE],
+        [("recovery", "")],
     ),
     Bug(
         "book: the limit of a length is not checked",
@@ -34,7 +34,7 @@ BOOK_BUGS = [
         PACKED,
         "        if len > self.deed_bytes_max {\n",
         "        if false && len > self.deed_bytes_max {\n",
-        [("lib", "packed"), ("limits", ""), ("allocation", "")],
+        [("lib", "packed")],
     ),
     Bug(
         "book: the header follows the deeds",
@@ -59,6 +59,7 @@ BOOK_BUGS = [
         "load_mark(options, place)?.0.filter(|mark| mark.records > 0) {\n",
         "load_mark(options, place)?.0.filter(|mark| mark.records == u64::MAX) {\n",
         [("log", "sidecar::a_log_removed_under")],
+        slow=True,
     ),
     Bug(
         "book: a header that contradicts the mark is believed",
@@ -67,6 +68,7 @@ BOOK_BUGS = [
         "        if header.damage.is_none() && header.first != first {\n",
         "        if header.damage.is_none() && header.first == u64::MAX {\n",
         [("regressions", "verify_calls_a_damaged_first"), ("answers", "findings"), ("limits", "")],
+        slow=True,
     ),
     Bug(
         "book: a first number of 0 before deeds is believed",
@@ -75,6 +77,7 @@ BOOK_BUGS = [
         "    if header.first == 0 && damaged {\n",
         "    if header.first == u64::MAX && damaged {\n",
         [("limits", "deeds_behind_a_header"), ("answers", "findings::deeds_after_a_first")],
+        slow=True,
     ),
     Bug(
         "book: numbers in a header overflow",
@@ -83,6 +86,7 @@ BOOK_BUGS = [
         "    } else if header.first.checked_add(records).is_none() {\n",
         "    } else if header.first.checked_add(records) == Some(0) {\n",
         [("limits", "a_header_whose_numbers")],
+        slow=True,
     ),
     Bug(
         "book: a header that contradicts the directory's name is believed",
@@ -91,6 +95,7 @@ BOOK_BUGS = [
         "    (named.checked_add(1) != Some(first)).then(",
         "    (named.checked_add(1) == Some(u64::MAX)).then(",
         [("numbers", "a_log_under_a_wrong_name")],
+        slow=True,
     ),
     Bug(
         "book: what has another layout is taken for a torn log",
@@ -99,6 +104,7 @@ BOOK_BUGS = [
         "            detect_other_layouts(&*space.file, log, &findings)?;\n",
         "            let _ = detect_other_layouts;\n",
         [("golden", "what_fits_no_layout"), ("golden", "")],
+        slow=True,
     ),
     Bug(
         "book: the length after a damaged record is not asked for its begin",
@@ -108,6 +114,7 @@ BOOK_BUGS = [
         "        if let Some(offset) = self.end_by_trailer(at)?.filter(|_| rescue) {\n"
         "            return self.after",
         [("regressions", "a_damaged_length"), ("answers", "findings::one_damaged_length")],
+        slow=True,
     ),
     Bug(
         "book: a damaged length that meets the next one's hides it",
@@ -116,6 +123,7 @@ BOOK_BUGS = [
         "        if !self.parses_at(end)?\n",
         "        if end == 0\n            && !self.parses_at(end)?\n",
         [("regressions", "a_damaged_length_that_meets")],
+        slow=True,
     ),
     Bug(
         "book: zeros are a trailer",
@@ -124,6 +132,7 @@ BOOK_BUGS = [
         "        self.claimed_len(trailer)\n",
         "        Some(u64_at(trailer, 0)?.saturating_add(FRAMING_BYTES))\n",
         [("regressions", "zeros_are_no_trailer"), ("answers", "findings")],
+        slow=True,
     ),
     Bug(
         "book: a mark of an older version begins at byte 0",
@@ -132,5 +141,6 @@ BOOK_BUGS = [
         "            let start = if mark.start == 0 { HEADER_BYTES } else { mark.start };\n",
         "            let start = mark.start;\n",
         [("regressions", ""), ("recovery", ""), ("golden", "")],
+        slow=True,
     ),
 ]

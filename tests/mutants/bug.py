@@ -34,7 +34,8 @@ class Bug:
     hangs: bool = False
     # Further replacements in the same file.
     also: tuple[tuple[str, str], ...] = ()
-    # Whether the tests take longer than a few seconds: `make trust` runs them, CI does not.
+    # Whether CI leaves it to `make trust`: its tests take longer than a few seconds, or have not
+    # been seen to catch it in less.
     slow: bool = False
 
     def by_format(self) -> dict[str, Tests]:

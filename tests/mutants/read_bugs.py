@@ -21,7 +21,7 @@ FIND_END_BUGS = [
         FIND_END,
         "            next.is_some() || gap.is_some() || self.is_beyond_limit",
         "            gap.is_some() || self.is_beyond_limit",
-        [("recovery", "without_a_mark"), ("log", "sidecar"), ("answers", "findings drift edges repair survivors")],
+        [("recovery", "without_a_mark")],
     ),
     Bug(
         "the end below the mark is accepted",
@@ -38,7 +38,7 @@ FIND_END_BUGS = [
         FIND_END,
         "        Ok(frame.sum() == mark.last_sum && scanner.position() == mark.end)\n",
         "        let _ = frame;\n        Ok(scanner.position() == mark.end)\n",
-        [("log", "sidecar::a_log_with_borders_like"), ("log", "sidecar")],
+        [("log", "sidecar::a_log_with_borders_like")],
     ),
     Bug(
         "a foreign mark is taken for the log's own",
@@ -46,7 +46,7 @@ FIND_END_BUGS = [
         FIND_END,
         "    let same_start = !comparable || extent.first_sum == mark.first_sum;\n",
         "    let same_start = !comparable || extent.records > 0;\n",
-        [("log", "sidecar::a_sidecar_of_another_log"), ("log", "sidecar")],
+        [("log", "sidecar::a_sidecar_of_another_log")],
     ),
     Bug(
         "what follows a closed mark is judged as if it were open",
@@ -54,7 +54,7 @@ FIND_END_BUGS = [
         FIND_END,
         "        let mut findings = match mark.closed {\n",
         "        let mut findings = match mark.closed && mark.end == u64::MAX {\n",
-        [("answers", "findings::a_closed_mark"), ("log", "sidecar")],
+        [("answers", "findings::a_closed_mark")],
     ),
     Bug(
         "a closed mark says that nothing after it was acknowledged",
@@ -63,7 +63,7 @@ FIND_END_BUGS = [
         "        findings.unacknowledged_from = Some(mark.end).filter(|_| !mark.closed);\n"
         "        Ok(findings)\n",
         "        findings.unacknowledged_from = Some(mark.end);\n        Ok(findings)\n",
-        [("answers", "findings::a_closed_mark"), ("answers", "findings drift")],
+        [("answers", "findings::a_closed_mark")],
     ),
     Bug(
         "a record beyond the limit is torn",
@@ -71,7 +71,7 @@ FIND_END_BUGS = [
         FIND_END,
         "            let beyond_limit = self.is_beyond_limit(&extent, stop.as_ref())?;\n",
         "            let beyond_limit = false;\n",
-        [("log", "limits::a_log_with_longer_records"), ("wal_own", "a_record_beyond")],
+        [("wal_own", "a_record_beyond")],
     ),
     Bug(
         "a torn record that holds records is corrupt above the mark",
@@ -87,7 +87,7 @@ FIND_END_BUGS = [
         FIND_END,
         "    let possible = mark.filter(is_possible::<F>);\n",
         "    let possible = mark.filter(|mark| is_possible::<F>(mark) || mark.end > 0);\n",
-        [("regressions", "impossible_counts"), ("log", "properties::any_mark")],
+        [("log", "properties::any_mark")],
     ),
 ]
 
@@ -114,7 +114,8 @@ RESYNC_BUGS = [
         RESYNC,
         "self.claimed_end(at)?.filter(|&claimed| claimed <= limit);",
         "self.claimed_end(at)?.filter(|&claimed| claimed <= limit || limit > 0);",
-        [("answers", "findings drift"), ("answers", "findings drift edges repair survivors")],
+        [("answers", "blocks::damage_in_a_log_with_an_index")],
+        slow=True,
     ),
     Bug(
         "a chain of records that breaks counts as proof",
@@ -122,7 +123,7 @@ RESYNC_BUGS = [
         RESYNC,
         "            let broken = Chain { proved: false, end, ordinal: None };\n",
         "            let broken = Chain { proved: true, end, ordinal: None };\n",
-        [("answers", "edges findings drift"), ("answers", "matrix::a_record_that_holds")],
+        [("answers", "edges findings drift")],
     ),
     Bug(
         "a rescue takes nothing that is not proved",
@@ -130,7 +131,7 @@ RESYNC_BUGS = [
         RESYNC,
         "            if rescue || chain.proved {\n",
         "            let _ = rescue;\n            if chain.proved {\n",
-        [("answers", "findings drift edges repair survivors"), ("answers", "repair"), ("answers", "segments"), ("answers", "wrong_files")],
+        [("answers", "segments")],
     ),
     Bug(
         "a rescue does not look inside a damaged record",
@@ -138,7 +139,7 @@ RESYNC_BUGS = [
         RESYNC,
         "        (true, Some(outer)) if outer.encloses =>",
         "        (true, Some(outer)) if outer.encloses && outer.offset == 0 =>",
-        [("answers", "matrix::a_record_that_holds"), ("answers", "repair"), ("answers", "segments"), ("answers", "wrong_files")],
+        [("answers", "matrix::a_record_that_holds")],
     ),
     Bug(
         "reading does not go on at a known border",
@@ -146,24 +147,12 @@ RESYNC_BUGS = [
         RESYNC,
         "        Ok(self.border.map(at_border))\n",
         "        let _ = at_border;\n        Ok(None)\n",
-        [("answers", "segments"), ("answers", "wrong_files"), ("wal_regressions", "")],
+        [("answers", "segments")],
     ),
-    Bug(
-        "a record that begins at a border is not proved by it",
-        NESTED,
-        RESYNC,
-        "                if end == border.offset {\n",
-        "                if end == border.offset && records > 0 {\n",
-        [("wal_regressions", "an_intact_record_at_a_border")],
-    ),
-    Bug(
-        "damage before the acknowledged end is made up for by what lies after it",
-        NESTED,
-        RESYNC,
-        "        let until = acknowledged.map_or(reach, |from| from.min(reach));\n",
-        "        let until = acknowledged.map_or(reach, |from| from.max(reach));\n",
-        [("answers", "drift::records_in_a_torn"), ("answers", "repair"), ("answers", "segments"), ("answers", "wrong_files")],
-    ),
+    # Left out, for no test tells it from the source: a record that begins at a border counts as
+    # proved only with another before it. What begins at a border is then the next one of rule 5.
+    # Left out, for no test catches it: the search for the next record goes on after the last
+    # acknowledged byte. The end of what is acknowledged is a border, where reading goes on anyway.
 ]
 
 WALK_BUGS = [
@@ -173,7 +162,7 @@ WALK_BUGS = [
         CURSOR,
         "        self.damages.extend(found.damage);\n",
         "",
-        [("log", "sidecar"), ("answers", "edges findings")],
+        [("answers", "edges findings")],
     ),
     Bug(
         "damage after the last record is not raised at the end",
@@ -182,7 +171,7 @@ WALK_BUGS = [
         "            Some(damage) if self.on_corrupt == OnCorrupt::Raise"
         " => Err(self.corrupt(&damage)),\n",
         "",
-        [("answers", "edges::a_lost_end"), ("answers", "findings segments")],
+        [("answers", "findings segments")],
     ),
     Bug(
         "a byte inside a payload is a record's beginning",
@@ -190,7 +179,7 @@ WALK_BUGS = [
         READ,
         "        match at == offset {\n",
         "        match at >= offset {\n",
-        [("wal_damage", "an_lsn_inside"), ("wal_regressions", "")],
+        [("wal_damage", "an_lsn_inside")],
     ),
     Bug(
         "a reader does not notice that the end was cut",
@@ -199,6 +188,7 @@ WALK_BUGS = [
         "        if self.mode != Mode::Read || extent.records == 0 {\n",
         "        if self.mode != Mode::Read || extent.records < 1 << 40 {\n",
         [("wal_readers", ""), ("answers", "drift::a_reader_notices")],
+        slow=True,
     ),
     Bug(
         "a reader stays at the head that it saw first",
@@ -207,6 +197,7 @@ WALK_BUGS = [
         "            Some(head) if head > known.start => head,\n",
         "            Some(u64::MAX) => u64::MAX,\n",
         [("wal_readers", "")],
+        slow=True,
     ),
     Bug(
         "a reader believes a foreign mark",
@@ -215,6 +206,7 @@ WALK_BUGS = [
         "                frame.sum() == mark.last_sum && scanner.position() == mark.end\n",
         "                let _ = frame;\n                true\n",
         [("crash", "openers::{subject}::a_reader")],
+        slow=True,
     ),
     Bug(
         "a follower on the writer's handle waits on after a cut",
@@ -223,6 +215,7 @@ WALK_BUGS = [
         "        if cuts == self.cuts {\n",
         "        if cuts == self.cuts || shared.mode != Mode::Read {\n",
         [("wal_own", "a_follower_of_the_writers_handle")],
+        slow=True,
     ),
     Bug(
         "a follower takes records in the payload of a long one for damage",
@@ -231,6 +224,7 @@ WALK_BUGS = [
         "damage.next_intact.is_some() && damage.next_proved",
         "damage.next_intact.is_some()",
         [("follow", "a_follower_waits_for_a_long_deed")],
+        slow=True,
     ),
     Bug(
         "damage in the middle is not told as lost",
@@ -239,6 +233,7 @@ WALK_BUGS = [
         "    let lost = durable_end.is_some_and(|end| prefix.end < end);\n",
         "    let lost = findings.mark == crate::sidecar::MarkUse::Lost;\n",
         [("crash", "torn::{subject}::damage_below")],
+        slow=True,
     ),
     Bug(
         "a check forgets the loss that a repair noted",
@@ -247,6 +242,7 @@ WALK_BUGS = [
         "        loss,\n        damages,\n",
         "        loss: loss.filter(|loss| loss.offset == u64::MAX),\n        damages,\n",
         [("answers", "repair::a_loss_at")],
+        slow=True,
     ),
     Bug(
         "a salvage copies a batch again that it copied",
@@ -255,6 +251,7 @@ WALK_BUGS = [
         "            batch.clear();\n",
         "",
         [("log", "large::a_salvage")],
+        slow=True,
     ),
     Bug(
         "a repair cuts intact records unasked",
@@ -263,6 +260,7 @@ WALK_BUGS = [
         "    if report.cut_records > 0 && !repair.force {\n",
         "    if report.cut_records == u64::MAX && !repair.force {\n",
         [("answers", "repair::a_repair_that_would")],
+        slow=True,
     ),
     Bug(
         "a repair does not note what is missing",
@@ -271,6 +269,7 @@ WALK_BUGS = [
         "        loss.store(storage, &place.sidecar, common.file_mode)?;\n",
         "        let _ = loss;\n",
         [("answers", "repair::a_loss_at")],
+        slow=True,
     ),
     Bug(
         "a repair accepts a loss unasked",
@@ -279,6 +278,7 @@ WALK_BUGS = [
         "        if !repair.accept_loss {\n",
         "        if repair.dry_run {\n",
         [("answers", "repair::a_loss_at")],
+        slow=True,
     ),
     Bug(
         "a repair of a damaged header goes on",
@@ -287,6 +287,7 @@ WALK_BUGS = [
         "        findings.damage.as_ref().filter(|damage| damage.offset < findings.extent.start)\n",
         "        findings.damage.as_ref().filter(|damage| damage.offset == u64::MAX)\n",
         [("regressions", "verify_calls"), ("limits", "a_damaged_header"), ("answers", "findings")],
+        slow=True,
     ),
 ]
 

@@ -36,6 +36,7 @@ SEGMENTED_BUGS = [
         "        state.names_dirty = true;\n        state.dirty.insert(index);",
         "        state.dirty.insert(index);",
         SEGMENTS_CRASH,
+        slow=True,
     ),
     Bug(
         "only the newest unsynced segment is synced",
@@ -44,6 +45,7 @@ SEGMENTED_BUGS = [
         "        for index in dirty {",
         "        for index in dirty.last().copied() {",
         SEGMENTS_CRASH,
+        slow=True,
     ),
     Bug(
         "a segment counts as unsynced before it is written, not after it",
@@ -58,6 +60,7 @@ SEGMENTED_BUGS = [
         drop(state);
         file.write_at(part, at)""",
         [("lib", "segmented")],
+        slow=True,
     ),
     Bug(
         "what is written during a sync of segments counts as synced",
@@ -68,6 +71,7 @@ SEGMENTED_BUGS = [
             "        synced\n", "        lock(&self.state).dirty.clear();\n        synced\n"
         ),
         SEGMENTS_CRASH,
+        slow=True,
     ),
     Bug(
         "a segment that is closed for want of handles is not synced",
@@ -77,6 +81,7 @@ SEGMENTED_BUGS = [
         "                state.dirty.remove(&old);",
         "                state.dirty.remove(&old);",
         [("wal_own", "a_segment_is_synced_before"), *SEGMENTS_FAULTS],
+        slow=True,
     ),
     Bug(
         "a failed sync of a segment that is closed is forgotten",
@@ -95,6 +100,7 @@ SEGMENTED_BUGS = [
 
     fn file(""",
         SEGMENTS_FAULTS,
+        slow=True,
     ),
     Bug(
         "a sync of segments does not wait for the one under way",
@@ -104,6 +110,7 @@ SEGMENTED_BUGS = [
         "        state.check()?;\n        let dirty",
         "        let mut state = lock(&self.state);\n        state.check()?;\n        let dirty",
         [("lib", "segmented")],
+        slow=True,
     ),
     Bug(
         "a prefix goes newest first",
@@ -112,6 +119,7 @@ SEGMENTED_BUGS = [
         "        for index in from..first {",
         "        for index in (from..first).rev() {",
         [("wal_own", "segments_go_oldest_first")],
+        slow=True,
     ),
     Bug(
         "an end goes oldest first",
@@ -120,6 +128,7 @@ SEGMENTED_BUGS = [
         "        for index in gone.iter().rev() {",
         "        for index in gone.iter() {",
         [("wal_own", "segments_go_oldest_first")],
+        slow=True,
     ),
     Bug(
         "segments after a gap stay",
@@ -128,6 +137,7 @@ SEGMENTED_BUGS = [
         "        let mut gone = std::mem::take(&mut state.orphans);\n",
         "        state.orphans.clear();\n        let mut gone = Vec::new();\n",
         SEGMENTS_CRASH,
+        slow=True,
     ),
     Bug(
         "segments after a gap are removed and not set aside",
@@ -135,7 +145,12 @@ SEGMENTED_BUGS = [
         ORPHANS,
         "            if end_of_data(&*file, 0, file.len()?)? == 0 {\n",
         "            if end_of_data(&*file, 0, file.len()?)? < u64::MAX {\n",
-        [("crash", "mend::wal_tiny:: mend::wal_segments::"), ("wal_damage", ""), ("answers", "segments wrong_files")],
+        [
+            ("crash", "mend::wal_tiny:: mend::wal_segments::"),
+            ("wal_damage", ""),
+            ("answers", "segments wrong_files"),
+        ],
+        slow=True,
     ),
     Bug(
         "a segment seems as old as its first record",
@@ -144,6 +159,7 @@ SEGMENTED_BUGS = [
         "            self.file(&mut state, index - 1)?.touch()?;\n",
         "",
         [("wal_keep", "retention_by_age_counts")],
+        slow=True,
     ),
     Bug(
         "a segment is created in a log that took the place of this one",
@@ -152,5 +168,6 @@ SEGMENTED_BUGS = [
         "        self.check_place(state)?;\n",
         "",
         [("log", "live::a_file_cut_removed"), ("wal_places", ""), ("wal_regressions", "")],
+        slow=True,
     ),
 ]

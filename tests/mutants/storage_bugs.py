@@ -39,6 +39,7 @@ COMMIT_BUGS = [
         "                self.poison(&error.to_string());\n",
         "",
         [("lib", "commit")],
+        slow=True,
     ),
     Bug(
         "waiters of a failed sync succeed",
@@ -47,6 +48,7 @@ COMMIT_BUGS = [
         "            self.check()?;\n            if self.durable() >= target {\n",
         "            if self.durable() >= target || self.check().is_err() {\n",
         [("lib", "commit")],
+        slow=True,
     ),
     Bug(
         "a panicking leader leaves its waiters believing",
@@ -55,6 +57,7 @@ COMMIT_BUGS = [
         '            self.commits.poison("the thread that synced panicked");\n',
         "            let _ = &self.commits;\n",
         [("lib", "commit")],
+        slow=True,
     ),
     Bug(
         "the poison wears off",
@@ -63,6 +66,7 @@ COMMIT_BUGS = [
         "        match &*lock(&self.failed) {\n",
         "        match &lock(&self.failed).take() {\n",
         [("faults", "poison::{subject}::"), *FAULTS],
+        slow=True,
     ),
     Bug(
         "a rollback does not hold the leader up",
@@ -71,6 +75,7 @@ COMMIT_BUGS = [
         "        let _rollback = lock(&self.rollback);\n",
         "        drop(lock(&self.rollback));\n",
         [("faults", "poison::{subject}::a_leader_waits")],
+        slow=True,
     ),
 ]
 
@@ -84,6 +89,7 @@ SCAN_BUGS = [
         "        let target = part_mut(&mut self.buf, kept..);\n"
         "        let read = read_full(file, target, self.pos + kept as u64).unwrap_or(0);\n",
         [("faults", "reading::{subject}::"), *FAULTS],
+        slow=True,
     ),
     Bug(
         "memory is reserved beyond the end of the file",
@@ -93,6 +99,7 @@ SCAN_BUGS = [
         "        let want = need.max(self.block_bytes as u64).min(left) as usize;",
         "        let want = need.max(self.block_bytes as u64) as usize;",
         [("allocation", "")],
+        slow=True,
     ),
     Bug(
         "the search for the next record passes over the end of each block",
@@ -101,6 +108,7 @@ SCAN_BUGS = [
         "        for i in 0..candidates {\n",
         "        for i in 0..candidates - if last { 0 } else { 12 } {\n",
         [("log", "large::the_next_record")],
+        slow=True,
     ),
 ]
 
@@ -112,6 +120,7 @@ SIDECAR_BUGS = [
         "        (entry.encode(before).1 == stored).then_some((entry, stored))\n",
         "        let _ = before;\n        Some((entry, stored))\n",
         [("lib", "sidecar::index")],
+        slow=True,
     ),
     Bug(
         "offsets in the index have 32 bits",
@@ -120,6 +129,7 @@ SIDECAR_BUGS = [
         "        offset.copy_from_slice(&self.offset.to_le_bytes());\n",
         "        offset.copy_from_slice(&u64::from(self.offset as u32).to_le_bytes());\n",
         [("wal_own", "an_index_knows_positions")],
+        slow=True,
     ),
     Bug(
         "a torn mark is not noticed",
@@ -128,6 +138,7 @@ SIDECAR_BUGS = [
         "            && u32_at(CRC_AT)? == crc32(slot.get(..CRC_AT)?)\n",
         "            && crc32(slot.get(..CRC_AT)?) != 1\n",
         [("lib", "sidecar::mark")],
+        slow=True,
     ),
     Bug(
         "damaged settings are believed",
@@ -136,6 +147,7 @@ SIDECAR_BUGS = [
         "        (settings.encode() == text).then_some(settings)\n",
         "        Some(settings)\n",
         [("lib", "sidecar::settings")],
+        slow=True,
     ),
     Bug(
         "a damaged note of a loss is believed",
@@ -144,6 +156,7 @@ SIDECAR_BUGS = [
         "        (loss.encode() == text).then_some(loss)\n",
         "        Some(loss)\n",
         [("lib", "sidecar::loss")],
+        slow=True,
     ),
 ]
 
@@ -154,8 +167,7 @@ DISK_BUGS = [
         STORAGE,
         '    storage.sync_dir(path.parent().unwrap_or(Path::new(".")))\n}',
         "    Ok(())\n}",
-        CRASH,
-        slow=True,
+        [("crash", "::{subject}::")],
     ),
     Bug(
         "no sync of a new file before its rename",
@@ -163,8 +175,7 @@ DISK_BUGS = [
         STORAGE,
         "write_full(&*file, bytes, 0).and_then(|()| file.sync_data())",
         "write_full(&*file, bytes, 0)",
-        CRASH,
-        slow=True,
+        [("crash", "::{subject}::")],
     ),
     Bug(
         "EINTR is an error",
@@ -194,6 +205,7 @@ DISK_BUGS = [
         "        match file.try_lock() {\n            Ok(()) => {}",
         "        match file.try_lock() {\n            _ if true => {}\n            Ok(()) => {}",
         [("log", "places::a_writer_in_another_process"), ("log", "places")],
+        slow=True,
     ),
     Bug(
         "the lock does not name its holder",
@@ -202,6 +214,7 @@ DISK_BUGS = [
         'format!("{}\\n", std::process::id())',
         '"\\n".to_string()',
         [("log", "places::a_writer_in_another_process"), ("log", "places")],
+        slow=True,
     ),
     Bug(
         "a forked child frees its parent's lock",
@@ -210,6 +223,7 @@ DISK_BUGS = [
         "        if self.key.0 != fork_generation() {",
         "        if self.key.0 == u64::MAX {",
         [("log", "live::a_forked_child")],
+        slow=True,
     ),
     Bug(
         "symbolic links are followed",
@@ -218,6 +232,7 @@ DISK_BUGS = [
         NO_FOLLOW,
         "libc::O_NONBLOCK | libc::O_CLOEXEC",
         [("log", "places")],
+        slow=True,
     ),
     Bug(
         "opening a FIFO hangs",
@@ -236,6 +251,7 @@ DISK_BUGS = [
         "        install_handler();\n",
         "",
         [("lib", "mapped_writes")],
+        slow=True,
     ),
     Bug(
         "the offset of the map has 32 bits",
@@ -244,6 +260,7 @@ DISK_BUGS = [
         ".offset(base)",
         ".offset(u64::from(base as u32))",
         [("disk", "small_writes_beyond_4_gib")],
+        slow=True,
     ),
     Bug(
         "a slot stays registered after its map is gone",
@@ -252,6 +269,7 @@ DISK_BUGS = [
         "        self.slot.start.store(0, Ordering::Release);\n",
         "",
         [("lib", "mapped_writes")],
+        slow=True,
     ),
 ]
 

@@ -31,6 +31,7 @@ WAL_BUGS = [
         "            if crc != stored {\n",
         "            if false && crc != stored {\n",
         [("wal_damage", ""), ("wal", "")],
+        slow=True,
     ),
     Bug(
         "wal: the limit of a length is not checked",
@@ -39,6 +40,7 @@ WAL_BUGS = [
         "        if length > self.record_bytes_max {\n",
         "        if false && length > self.record_bytes_max {\n",
         [("lib", "record"), ("allocation", "")],
+        slow=True,
     ),
     Bug(
         "wal: a zero header is a length",
@@ -47,6 +49,7 @@ WAL_BUGS = [
         "        let possible = length <= self.record_bytes_max && (crc, length) != (0, 0);\n",
         "        let possible = length <= self.record_bytes_max && crc as u64 <= u64::MAX;\n",
         [("answers", "findings drift edges"), ("answers", "survivors segments")],
+        slow=True,
     ),
     Bug(
         "wal: of a copied log only the tail is synced",
@@ -55,6 +58,7 @@ WAL_BUGS = [
         "        let whole = found.mark.is_none_or(|mark| mark.file != id);\n",
         "        let whole = false;\n",
         [("crash", "durable::wal_segments::a_copied_log durable::wal_tiny::a_copied_log")],
+        slow=True,
     ),
     Bug(
         "wal: a log in pieces is cut before its mark is durable",
@@ -63,6 +67,7 @@ WAL_BUGS = [
         "    let in_pieces = cut_begun || (cut && !place.single);\n",
         "    let in_pieces = false;\n",
         CRASH,
+        slow=True,
     ),
     Bug(
         "wal: an index keeps its numbers when a prefix was dropped since",
@@ -71,6 +76,7 @@ WAL_BUGS = [
         "            let first = (mark.first + mark.records).checked_sub(extent.records);\n",
         "            let first = Some(0u64);\n",
         [("wal_truncation", "")],
+        slow=True,
     ),
     Bug(
         "wal: a missing log is created again below its mark",
@@ -82,6 +88,7 @@ WAL_BUGS = [
             ("log", "sidecar::a_log_removed_under"),
             ("wal_regressions", "a_single_file_that_is_gone"),
         ],
+        slow=True,
     ),
     Bug(
         "wal: what never was a log is cut as a torn tail",
@@ -90,6 +97,7 @@ WAL_BUGS = [
         "    if known || !nothing {\n",
         "    if known || !nothing || *data_end > 0 {\n",
         [("wal_regressions", "a_file_that_never_was"), ("answers", "findings::a_foreign_file")],
+        slow=True,
     ),
     Bug(
         "wal: segments are cut by a size that nothing proves",
@@ -98,6 +106,7 @@ WAL_BUGS = [
         "    if known || !cuts || base == 0 {\n",
         "    if known || !cuts || base < u64::MAX {\n",
         [("wal_places", "")],
+        slow=True,
     ),
     Bug(
         "wal: the head is always taken for 0",
@@ -106,6 +115,7 @@ WAL_BUGS = [
         "                    return self.with_head(&indices, head, segment_bytes);\n",
         "                    return self.with_head(&indices, 0, segment_bytes);\n",
         CUT,
+        slow=True,
     ),
     Bug(
         "wal: a lost head is not made up for by the mark",
@@ -114,6 +124,7 @@ WAL_BUGS = [
         "        if let Some(mark) = self.mark.filter(|mark| mark.start > 0)\n",
         "        if let Some(mark) = self.mark.filter(|mark| mark.start == u64::MAX)\n",
         [("wal_own", "a_lost_head_marker"), *CRASH],
+        slow=True,
     ),
     Bug(
         "wal: a lost head that the mark knows is not stored again",
@@ -122,6 +133,7 @@ WAL_BUGS = [
         "        if more.head_lost {\n",
         "        if more.head_lost && extent.start == u64::MAX {\n",
         [("wal_own", "a_lost_head_marker"), ("wal_damage", "a_damaged_head")],
+        slow=True,
     ),
     Bug(
         "wal: the head marker is not synced",
@@ -135,6 +147,7 @@ WAL_BUGS = [
         .and_then(|file| crate::storage::write_full(&*file, &encode_head_marker(head), 0))
 """,
         CRASH,
+        slow=True,
     ),
     Bug(
         "wal: a segment in the middle of a wrong size is accepted",
@@ -143,6 +156,7 @@ WAL_BUGS = [
         "len > segment_bytes || (len < segment_bytes && from.last() != Some(&index)) {\n",
         "len > segment_bytes {\n",
         [("wal_damage", "segments_missing"), ("answers", "segments")],
+        slow=True,
     ),
     Bug(
         "wal: a missing segment is accepted",
@@ -151,6 +165,7 @@ WAL_BUGS = [
         "        if found.gap.is_some() || index != found.extent.next {\n",
         "        if found.gap.is_some() {\n",
         [("wal_damage", "segments_missing"), ("answers", "segments wrong_files")],
+        slow=True,
     ),
     Bug(
         "wal: what follows a missing segment is left out",
@@ -159,6 +174,7 @@ WAL_BUGS = [
         "            found.extent.orphans.push(index);\n",
         "",
         [("answers", "wrong_files::what_follows_a_missing_segment"), ("wal", "salvage_copies")],
+        slow=True,
     ),
     Bug(
         "wal: segments that come back below the head are kept",
@@ -167,6 +183,7 @@ WAL_BUGS = [
         "        if more.stale.is_empty() {\n",
         "        if more.stale.len() < usize::MAX {\n",
         [("wal_own", "segments_that_come_back"), ("wal_places", "segments_below_the_head")],
+        slow=True,
     ),
     Bug(
         "wal: an intent to empty a log is any log's",
@@ -175,6 +192,7 @@ WAL_BUGS = [
         "frame.crc == intent.first_sum,",
         "true || frame.crc == intent.first_sum,",
         [("wal_truncation", "")],
+        slow=True,
     ),
     Bug(
         "wal: an intent is not ended by the next opening",
@@ -183,6 +201,7 @@ WAL_BUGS = [
         "            Left::Intent(intent) if is_ours(",
         "            Left::Intent(intent) if place.is_tail && is_ours(",
         [("wal_truncation", ""), *CRASH],
+        slow=True,
     ),
     Bug(
         "wal: another log's intent stays beside this one",
@@ -191,6 +210,7 @@ WAL_BUGS = [
         "        if more.cut_begun || more.foreign_cut {\n",
         "        if more.cut_begun {\n",
         [("wal_truncation", ""), ("wal_own", "")],
+        slow=True,
     ),
     Bug(
         "wal: segments are removed before the head is stored",
@@ -201,6 +221,7 @@ WAL_BUGS = [
         let marker = head_marker(&*self.common.storage, &self.place)?;
 """,
         CRASH,
+        slow=True,
     ),
     Bug(
         "wal: a prefix is dropped with unsynced records after it",
@@ -209,6 +230,7 @@ WAL_BUGS = [
         "        self.sync_file(&extent).map_err(broken)?;\n",
         "",
         CRASH,
+        slow=True,
     ),
     Bug(
         "wal: the mark of a new head is not synced",
@@ -217,6 +239,7 @@ WAL_BUGS = [
         "        self.sync_mark()?;\n        Ok(kept.end)\n",
         "        Ok(kept.end)\n",
         CRASH,
+        slow=True,
     ),
     Bug(
         "wal: what is not durable is dropped",
@@ -225,6 +248,7 @@ WAL_BUGS = [
         "        if end <= durable {\n",
         "        if end <= durable || durable < u64::MAX {\n",
         CRASH,
+        slow=True,
     ),
     Bug(
         "wal: no intent before a cut",
@@ -239,6 +263,7 @@ WAL_BUGS = [
 """,
         "        let _ = (intent, Left::Absent);\n",
         CRASH,
+        slow=True,
     ),
     Bug(
         "wal: the mark is not lowered before a cut",
@@ -255,6 +280,7 @@ WAL_BUGS = [
         let lowered = MarkFile::open(&*self.common.storage, &self.place.sidecar);
 """,
         CRASH,
+        slow=True,
     ),
     Bug(
         "wal: a cut is not synced before its intent goes",
@@ -263,6 +289,7 @@ WAL_BUGS = [
         "        self.sync_file(&kept).map_err(broken)?;\n        Intent::clear",
         "        Intent::clear",
         CRASH,
+        slow=True,
     ),
     Bug(
         "wal: a truncation does not cut the index",
@@ -271,6 +298,7 @@ WAL_BUGS = [
         "        self.index().cut(kept.end);\n",
         "",
         [("wal_own", "an_index_ends_where"), ("wal_regressions", "an_index_says_nothing")],
+        slow=True,
     ),
     Bug(
         "wal: a cut is not counted on the writer's handle",
@@ -279,6 +307,7 @@ WAL_BUGS = [
         "        self.cuts.fetch_add(1, Ordering::AcqRel);\n",
         "",
         [("wal_own", "a_follower_of_the_writers_handle")],
+        slow=True,
     ),
     Bug(
         "wal: a consumer stays above a cut end",
@@ -287,6 +316,7 @@ WAL_BUGS = [
         "        self.lower_consumers(kept.end).map_err(&refuse)?;\n",
         "",
         KEEP,
+        slow=True,
     ),
     Bug(
         "wal: a consumer stays above the end that a crash left",
@@ -295,6 +325,7 @@ WAL_BUGS = [
         "        match wal.shared.lower_consumers(end) {\n",
         "        match wal.shared.lower_consumers(end.max(u64::MAX)) {\n",
         [("wal_keep", "a_consumer_above_what_a_crash"), *KEEP],
+        slow=True,
     ),
     Bug(
         "wal: consumers lowered for a cut that was refused stay lowered",
@@ -303,6 +334,7 @@ WAL_BUGS = [
         "match self.put_back_consumers(&consumers, kept.end) {\n",
         "match self.put_back_consumers(&consumers, u64::MAX) {\n",
         [("wal_truncation", "a_refused_cut")],
+        slow=True,
     ),
     Bug(
         "wal: a forced truncation leaves consumers below the head",
@@ -311,6 +343,7 @@ WAL_BUGS = [
         "        shared.raise_consumers(lsn)\n",
         "        Ok(())\n",
         [("answers", "edges::a_prefix_dropped_with_force")],
+        slow=True,
     ),
     Bug(
         "wal: a consumer is set without the lock",
@@ -319,6 +352,7 @@ WAL_BUGS = [
         "        let _changing = crate::locks::lock(&self.exclusive);\n",
         "        drop(crate::locks::lock(&self.exclusive));\n",
         [("wal_own", "consumers_that_two_threads")],
+        slow=True,
     ),
     Bug(
         "wal: a consumer's records are dropped",
@@ -327,5 +361,6 @@ WAL_BUGS = [
         "            Some((name, needs)) if *needs < lsn => {\n",
         "            Some((name, needs)) if *needs < lsn && lsn.0 == u64::MAX => {\n",
         [("wal_keep", "truncation_never_passes")],
+        slow=True,
     ),
 ]
