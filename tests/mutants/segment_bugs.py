@@ -60,7 +60,6 @@ SEGMENTED_BUGS = [
         drop(state);
         file.write_at(part, at)""",
         [("lib", "segmented")],
-        slow=True,
     ),
     Bug(
         "what is written during a sync of segments counts as synced",
@@ -110,7 +109,6 @@ SEGMENTED_BUGS = [
         "        state.check()?;\n        let dirty",
         "        let mut state = lock(&self.state);\n        state.check()?;\n        let dirty",
         [("lib", "segmented")],
-        slow=True,
     ),
     Bug(
         "a prefix goes newest first",

@@ -39,7 +39,6 @@ COMMIT_BUGS = [
         "                self.poison(&error.to_string());\n",
         "",
         [("lib", "commit")],
-        slow=True,
     ),
     Bug(
         "waiters of a failed sync succeed",
@@ -48,7 +47,6 @@ COMMIT_BUGS = [
         "            self.check()?;\n            if self.durable() >= target {\n",
         "            if self.durable() >= target || self.check().is_err() {\n",
         [("lib", "commit")],
-        slow=True,
     ),
     Bug(
         "a panicking leader leaves its waiters believing",
@@ -57,7 +55,6 @@ COMMIT_BUGS = [
         '            self.commits.poison("the thread that synced panicked");\n',
         "            let _ = &self.commits;\n",
         [("lib", "commit")],
-        slow=True,
     ),
     Bug(
         "the poison wears off",
@@ -120,7 +117,6 @@ SIDECAR_BUGS = [
         "        (entry.encode(before).1 == stored).then_some((entry, stored))\n",
         "        let _ = before;\n        Some((entry, stored))\n",
         [("lib", "sidecar::index")],
-        slow=True,
     ),
     Bug(
         "offsets in the index have 32 bits",
@@ -138,7 +134,6 @@ SIDECAR_BUGS = [
         "            && u32_at(CRC_AT)? == crc32(slot.get(..CRC_AT)?)\n",
         "            && crc32(slot.get(..CRC_AT)?) != 1\n",
         [("lib", "sidecar::mark")],
-        slow=True,
     ),
     Bug(
         "damaged settings are believed",
@@ -147,7 +142,6 @@ SIDECAR_BUGS = [
         "        (settings.encode() == text).then_some(settings)\n",
         "        Some(settings)\n",
         [("lib", "sidecar::settings")],
-        slow=True,
     ),
     Bug(
         "a damaged note of a loss is believed",
@@ -156,7 +150,6 @@ SIDECAR_BUGS = [
         "        (loss.encode() == text).then_some(loss)\n",
         "        Some(loss)\n",
         [("lib", "sidecar::loss")],
-        slow=True,
     ),
 ]
 
@@ -250,7 +243,7 @@ DISK_BUGS = [
         MAPPED,
         "        install_handler();\n",
         "",
-        [("lib", "mapped_writes")],
+        [("log", "live::a_file_cut_removed")],
         slow=True,
     ),
     Bug(
@@ -269,7 +262,6 @@ DISK_BUGS = [
         "        self.slot.start.store(0, Ordering::Release);\n",
         "",
         [("lib", "mapped_writes")],
-        slow=True,
     ),
 ]
 

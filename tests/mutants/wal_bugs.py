@@ -39,8 +39,7 @@ WAL_BUGS = [
         RECORD,
         "        if length > self.record_bytes_max {\n",
         "        if false && length > self.record_bytes_max {\n",
-        [("lib", "record"), ("allocation", "")],
-        slow=True,
+        [("lib", "record")],
     ),
     Bug(
         "wal: a zero header is a length",
