@@ -117,7 +117,6 @@ SEGMENTED_BUGS = [
         "        for index in from..first {",
         "        for index in (from..first).rev() {",
         [("wal_own", "segments_go_oldest_first")],
-        slow=True,
     ),
     Bug(
         "an end goes oldest first",
@@ -126,7 +125,6 @@ SEGMENTED_BUGS = [
         "        for index in gone.iter().rev() {",
         "        for index in gone.iter() {",
         [("wal_own", "segments_go_oldest_first")],
-        slow=True,
     ),
     Bug(
         "segments after a gap stay",

@@ -125,7 +125,6 @@ SIDECAR_BUGS = [
         "        offset.copy_from_slice(&self.offset.to_le_bytes());\n",
         "        offset.copy_from_slice(&u64::from(self.offset as u32).to_le_bytes());\n",
         [("wal_own", "an_index_knows_positions")],
-        slow=True,
     ),
     Bug(
         "a torn mark is not noticed",
@@ -243,8 +242,7 @@ DISK_BUGS = [
         MAPPED,
         "        install_handler();\n",
         "",
-        [("log", "live::a_file_cut_removed")],
-        slow=True,
+        [("lib", "a_store_after_a_foreign_truncation")],
     ),
     Bug(
         "the offset of the map has 32 bits",

@@ -181,8 +181,7 @@ WAL_BUGS = [
         FORMAT,
         "        if more.stale.is_empty() {\n",
         "        if more.stale.len() < usize::MAX {\n",
-        [("wal_own", "segments_that_come_back"), ("wal_places", "segments_below_the_head")],
-        slow=True,
+        [("wal_own", "segments_that_come_back")],
     ),
     Bug(
         "wal: an intent to empty a log is any log's",
@@ -296,8 +295,7 @@ WAL_BUGS = [
         TRUNCATE,
         "        self.index().cut(kept.end);\n",
         "",
-        [("wal_own", "an_index_ends_where"), ("wal_regressions", "an_index_says_nothing")],
-        slow=True,
+        [("wal_own", "an_index_ends_where")],
     ),
     Bug(
         "wal: a cut is not counted on the writer's handle",
@@ -306,7 +304,6 @@ WAL_BUGS = [
         "        self.cuts.fetch_add(1, Ordering::AcqRel);\n",
         "",
         [("wal_own", "a_follower_of_the_writers_handle")],
-        slow=True,
     ),
     Bug(
         "wal: a consumer stays above a cut end",
@@ -351,7 +348,6 @@ WAL_BUGS = [
         "        let _changing = crate::locks::lock(&self.exclusive);\n",
         "        drop(crate::locks::lock(&self.exclusive));\n",
         [("wal_own", "consumers_that_two_threads")],
-        slow=True,
     ),
     Bug(
         "wal: a consumer's records are dropped",
