@@ -1,4 +1,4 @@
-"""Merge the parts' results and write the published pages from them."""
+"""The published pages, from the results of one run and the tables of promises."""
 
 from __future__ import annotations
 
@@ -14,11 +14,8 @@ from wal_rows import WAL_ROWS
 BEGIN, END = "<!-- begin trust -->", "<!-- end trust -->"
 DOCUMENT = "docs/trust.md"
 DATA = "docs/trust.json"
-
-
-def merge(trust: Path) -> dict[str, Any]:
-    """All results below a directory, by the name of their file."""
-    return {file.stem: json.loads(file.read_text()) for file in sorted(trust.glob("*.json"))}
+# What the parts of scripts/power.sh are called in power.json.
+POWER = {"cuts": "power cuts", "full": "full disk", "readonly": "read-only", "shim": "shim"}
 
 
 def publish(root: Path, results: dict[str, Any]) -> None:
@@ -42,29 +39,19 @@ def with_table(readme: str, results: dict[str, Any]) -> str:
 def figures(results: dict[str, Any]) -> list[tuple[str, str, str]]:
     """What was tried, how often, and by which command's part."""
     found: list[tuple[str, str, str]] = []
-    books = {name: part for name, part in results.items() if name.startswith("crash-book")}
-    found += crashes("", list(books.values()), "crash")
-    faults = {name: part for name, part in results.items() if name.startswith("faults")}
-    failing = [part for name, part in faults.items() if "wal" not in name]
-    if failing:
-        what = "storage calls that failed, each in every way"
-        found.append((what, failed(*failing), "faults"))
-    wals = {name: part for name, part in results.items() if name.startswith("crash-wal")}
-    found += crashes("WAL: ", list(wals.values()), "crash")
-    failing = [part for name, part in faults.items() if "wal" in name]
-    if failing:
-        found.append(
-            ("WAL: storage calls that failed, each in every way", failed(*failing), "faults")
+    for of, format_name in (("", "book"), ("WAL: ", "wal")):
+        found += crashes(
+            of, [p for n, p in results.items() if n.startswith(f"crash-{format_name}")]
         )
+        faults = [part for name, part in results.items() if is_faults_of(name, format_name)]
+        if faults:
+            found.append(failed(of, faults))
     if "damage-cuts" in results:
-        cuts = results["damage-cuts"]["cuts"]
-        found.append(("logs cut at one byte more", count(cuts), "damage"))
+        found.append(("logs cut at one byte more", count(results["damage-cuts"]["cuts"]), "damage"))
     if "damage-flips" in results:
-        flips = results["damage-flips"]["flips"]
-        found.append(("single bits flipped", count(flips), "damage"))
+        found.append(("single bits flipped", count(results["damage-flips"]["flips"]), "damage"))
     if "kill" in results:
-        kills = results["kill"]["cycles"]
-        found.append(("writers killed with SIGKILL", count(kills), "kill"))
+        found.append(("writers killed with SIGKILL", count(results["kill"]["cycles"]), "kill"))
     for name, one in results.get("power", {}).get("parts", {}).items():
         if name.startswith("power cuts") and "cycles" in one:
             system, _, layout = name.removeprefix("power cuts, ").partition(", wal ")
@@ -74,35 +61,45 @@ def figures(results: dict[str, Any]) -> list[tuple[str, str, str]]:
         targets = results["fuzz"]["targets"]
         execs = sum(target["execs"] for target in targets.values())
         found.append((f"inputs by {len(targets)} fuzzers", count(execs), "fuzz"))
-    for name, of, part in [
-        ("mutants", "", "mutants"),
-        ("mutants-wal", "WAL: ", "wal-mutants"),
-        ("mutants-log", "of all formats: ", "log-mutants"),
-    ]:
-        if name in results:
-            mutants = results[name]
-            caught = f"{mutants['caught']} of {mutants['seeded']}"
-            found.append((f"{of}seeded bugs caught", caught, part))
+    if "mutants" in results:
+        mutants = results["mutants"]
+        found.append(
+            ("seeded bugs caught", f"{mutants['caught']} of {mutants['seeded']}", "mutants")
+        )
     return found
 
 
-def crashes(of: str, parts: list[dict[str, Any]], part: str) -> list[tuple[str, str, str]]:
+def is_faults_of(name: str, of: str) -> bool:
+    """Whether a result is that of the fault loops of a format."""
+    return name.startswith("faults") and (("wal" in name) == (of == "wal"))
+
+
+def crashes(of: str, parts: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
     """The figures of the crash enumerator, over all layouts of a format."""
     if not parts:
         return []
     totals = [one["total"] for one in parts]
     total = {key: sum(one[key] for one in totals) for key in totals[0]}
+
+    def distinct(checked: str, of_them: str) -> str:
+        return f"{count(total[checked])}, {count(total[of_them])} of them distinct"
+
     return [
-        (f"{of}histories of operations", count(total["histories"]), part),
-        (f"{of}crash states checked", count(total["checked"]), part),
-        (f"{of}of them distinct", count(total["distinct"]), part),
-        (f"{of}second crashes, during recovery", count(total["second_checked"]), part),
+        (f"{of}histories of operations", count(total["histories"]), "crash"),
+        (f"{of}crash states opened and judged", distinct("checked", "distinct"), "crash"),
+        (
+            f"{of}crashes again at a call of that opening, opened and judged",
+            distinct("second_checked", "second_distinct"),
+            "crash",
+        ),
     ]
 
 
-def failed(*parts: dict[str, Any]) -> str:
-    """How many storage calls were made to fail."""
-    return count(sum(one["faults"] for part in parts for one in part["faults"].values()))
+def failed(of: str, parts: list[dict[str, Any]]) -> tuple[str, str, str]:
+    """How many storage calls were made to fail; each one counts once, in however many ways."""
+    calls = sum(max(one["faults"] for one in part["faults"].values()) for part in parts)
+    ways = max(len(part["faults"]) for part in parts)
+    return (f"{of}storage calls that failed, each in {ways} ways", count(calls), "faults")
 
 
 def count(number: int) -> str:
@@ -122,28 +119,37 @@ def document(results: dict[str, Any]) -> str:
     run = results.get("run", {})
     facts = ", ".join(f"{key}: {value}" for key, value in run.get("facts", {}).items())
     if run.get("minutes"):
-        facts += f"; a long run of {sum(run['seconds'].values()) / 60:.0f} minutes"
+        seconds = sum(part["seconds"] for part in run["parts"].values())
+        facts += f"; a long run of {seconds / 60:.0f} minutes"
+    skipped = skips(results)
+    promised = [promise(row, skipped) for row in ROWS]
+    columns = ["| fault | outcome | proved by |", "|---|---|---|"]
     parts = [
         "# Trust: what is promised, and how it is proved",
         "",
         "Made by `make trust`, which runs everything below again; all counts and seeds are in",
-        f"[trust.json](trust.json). This run: {facts}.",
+        f"[trust.json](trust.json). This run: {facts}. All figures are of that commit; results of",
+        "another one, or with a failure, are not published.",
         "",
+        *([run["note"], ""] if run.get("note") else []),
         "`python scripts/trust/run.py --minutes N` is the long run, with new seeds every time. A",
         "crash state is the whole disk after a power cut: any subset of the unsynced sectors and",
         "directory changes. Nothing of what was acknowledged may be missing, nothing that was",
-        "never appended may be there, and opening may not be refused. Then comes a second crash at",
-        "every call of the recovery.",
+        "never appended may be there, and opening may not be refused. Of some of the states, the",
+        "opening is crashed again at each of its calls, and what that leaves is opened and judged.",
         "",
         table(figures(results)),
         "## Promises",
         "",
         row_docs(),
-        "| fault | outcome | proved by |",
-        "|---|---|---|",
-        *(promise(row) for row in ROWS),
+        *columns,
+        *promised,
         "",
-        *wal_promises(results),
+        "## Promises of the write-ahead log",
+        "",
+        *columns,
+        *(promise(row, skipped) for row in WAL_ROWS),
+        "",
         "## Seeded bugs",
         "",
         "A test that cannot fail proves nothing. `python tests/mutants/run.py` puts each of these",
@@ -153,21 +159,23 @@ def document(results: dict[str, Any]) -> str:
         "|---|---|---|",
         *(
             f"| {bug['name']} | {bug['row']} | `{bug['caught_by'] or 'NOT CAUGHT'}` |"
-            for name in ("mutants", "mutants-wal", "mutants-log")
-            for bug in results.get(name, {}).get("bugs", [])
+            for bug in results.get("mutants", {}).get("bugs", [])
         ),
         "",
     ]
     return "\n".join(parts)
 
 
-def wal_promises(results: dict[str, Any]) -> list[str]:
-    """The promises of the write-ahead log, once they were tried."""
-    if not any(name.startswith("crash-wal") for name in results):
-        return []
-    columns = ["| fault | outcome | proved by |", "|---|---|---|"]
-    rows = [promise(row) for row in WAL_ROWS]
-    return ["## Promises of the write-ahead log", "", *columns, *rows, ""]
+def skips(results: dict[str, Any]) -> dict[str, str]:
+    """The tests that this run skipped, as the rows name them, and why."""
+    found: dict[str, str] = {}
+    for part in results.get("run", {}).get("parts", {}).values():
+        found.update(part["skipped"])
+    for name, why in results.get("power", {}).get("skipped", {}).items():
+        for short, long in POWER.items():
+            if name.startswith(long):
+                found[f"power:{short}"] = why
+    return found
 
 
 def row_docs() -> str:
@@ -178,10 +186,27 @@ def row_docs() -> str:
     return text.replace("\n", " ") + "\n"
 
 
-def promise(row: Row) -> str:
-    """One line of the table of promises."""
-    tests = ", ".join(f"`{test}`" for test in row.tests) or "**not proved**"
-    return f"| {row.fault} | {row.outcome} | {tests}{' — ' + row.note if row.note else ''} |"
+def promise(row: Row, skipped: dict[str, str]) -> str:
+    """One line of the table of promises. What was skipped proves nothing."""
+    ran = [f"`{test}`" for test in row.tests if test not in skipped]
+    tests = ", ".join(ran) or "**not proved**"
+    left = "; ".join(f"skipped: `{test}`, {skipped[test]}" for test in row.tests if test in skipped)
+    notes = "".join(f" — {note}" for note in (row.note, left) if note)
+    return f"| {row.fault} | {row.outcome} | {tests}{notes} |"
+
+
+def targets() -> list[str]:
+    """The test targets of cargo that the tables name."""
+    named = [
+        test.split("::")[0] for row in [*ROWS, *WAL_ROWS] for test in row.tests if "::" in test
+    ]
+    return sorted(set(named))
+
+
+def python_files() -> list[str]:
+    """The files of Python tests that the tables name."""
+    named = [test for row in [*ROWS, *WAL_ROWS] for test in row.tests if test.startswith("py:")]
+    return sorted({test.removeprefix("py:") for test in named})
 
 
 def missing_tests(root: Path) -> list[str]:

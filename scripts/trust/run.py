@@ -1,16 +1,20 @@
 """Prove the promises again and publish the result.
 
-    python scripts/trust/run.py                  the numbers of CI, twenty minutes on two cores
+    python scripts/trust/run.py                  the numbers of CI, half an hour on two cores
     python scripts/trust/run.py --minutes 30     a long run: seeds that were not tried before
-    python scripts/trust/run.py --only crash,mutants --publish
+    python scripts/trust/run.py --only crash,mutants --quick
+    python scripts/trust/run.py --publish        all parts, then the pages from them
 
-Each part writes its JSON below target/trust. With ``--publish`` they are merged into
-docs/trust.json, and docs/trust.md and the table in README.md are written from that.
+Each part writes its JSON below target/trust; run.json says of which commit, and which tests were
+skipped. With ``--publish`` they are merged into docs/trust.json, and docs/trust.md and the table in
+README.md are written from that: only if every part was run, of the commit that the sources are of,
+and none has a failure.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import os
 import platform
@@ -19,28 +23,47 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import page
+import results
 
 ROOT = Path(__file__).resolve().parents[2]
 TRUST = Path(os.environ.get("DEEDBOOK_TRUST_DIR", ROOT / "target" / "trust"))
-CARGO = ["cargo", "test", "--quiet", "--locked", "--package", "deedbook", "--all-features"]
+CARGO = ["cargo", "test", "--locked", "--package", "deedbook", "--all-features"]
+# What a test says of itself, "skipped" for example, is shown though it passed.
+SHOW = ["--", "--show-output"]
+TARGETS = {
+    "crash": ["crash"],
+    "faults": ["faults", "allocation"],
+    "damage": ["answers", "log", "recovery"],
+    "wal": ["wal_own", "wal_regressions"],
+    "kill": ["processes"],
+}
 
 
-def parts() -> dict[str, list[str]]:
+def parts(quick: bool = False) -> dict[str, list[str]]:
     """The command of each part, in the order in which they run."""
+    tests = {name: cargo(targets) for name, targets in TARGETS.items()}
+    mutants = [sys.executable, "tests/mutants/run.py"]
+    own = {target for targets in TARGETS.values() for target in targets}
+    python = [sys.executable, "-m", "pytest", "-q", "-rs"]
     return {
-        "crash": [*CARGO, "--test", "crash"],
-        "faults": [*CARGO, "--test", "faults", "--test", "allocation"],
-        "damage": [*CARGO, "--test", "answers", "--test", "log", "--test", "recovery"],
-        "wal": [*CARGO, "--test", "wal_own", "--test", "wal_regressions"],
-        "kill": [*CARGO, "--test", "processes"],
+        **tests,
+        "others": cargo([target for target in page.targets() if target not in own]),
+        "python": [*python, *(f"tests/python/{name}" for name in page.python_files())],
         "power": ["scripts/power.sh"],
         "fuzz": ["scripts/fuzz.sh"],
-        "mutants": [sys.executable, "tests/mutants/run.py", "--format", "book"],
-        "wal-mutants": [sys.executable, "tests/mutants/run.py", "--format", "wal"],
-        "log-mutants": [sys.executable, "tests/mutants/run.py", "--format", "log"],
+        "mutants": [*mutants, "--quick"] if quick else mutants,
     }
+
+
+def cargo(targets: list[str]) -> list[str]:
+    """The command for some test targets; ``lib`` is the unit tests."""
+    command = list(CARGO)
+    for target in targets:
+        command += ["--lib"] if target == "lib" else ["--test", target]
+    return command + SHOW
 
 
 def settings(minutes: float) -> dict[str, str]:
@@ -63,25 +86,62 @@ def settings(minutes: float) -> dict[str, str]:
     }
 
 
-def facts() -> dict[str, object]:
+def facts(commit: str) -> dict[str, object]:
     """What the parts ran on and with."""
     rustc = subprocess.run(["rustc", "--version"], capture_output=True, text=True, check=True)
-    git = ["git", "rev-parse", "--short", "HEAD"]
-    commit = subprocess.run(git, cwd=ROOT, capture_output=True, text=True, check=False)
     return {
-        "commit": commit.stdout.strip(),
+        "commit": commit,
+        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
         "rustc": rustc.stdout.strip(),
         "kernel": f"{platform.system()} {platform.release().split('-')[0]}",
         "cores": os.cpu_count(),
     }
 
 
-def run_part(name: str, command: list[str], env: dict[str, str]) -> tuple[int, float]:
-    """Run one part with its output on the terminal; exit code and seconds."""
+def run_part(name: str, command: list[str], env: dict[str, str]) -> tuple[int, str]:
+    """Run one part with its output on the terminal; exit code and output."""
     print(f"== {name}: {' '.join(command)}", flush=True)
-    begun = time.monotonic()
-    done = subprocess.run(command, cwd=ROOT, env={**os.environ, **env}, check=False)
-    return done.returncode, round(time.monotonic() - begun, 1)
+    process = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env={**os.environ, **env},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+    assert process.stdout is not None
+    lines = []
+    for line in process.stdout:
+        sys.stdout.write(line)
+        lines.append(line)
+    return process.wait(), "".join(lines)
+
+
+def prove(name: str, command: list[str], env: dict[str, str], commit: str) -> dict[str, Any]:
+    """Run one part: what it was run on, what it wrote and what it skipped."""
+    for file in TRUST.glob("*.json"):
+        if file.stem in written_by(name):
+            file.unlink()
+    before = time.time()
+    code, output = run_part(name, command, env)
+    fresh = [f for f in sorted(TRUST.glob("*.json")) if f.stat().st_mtime >= before]
+    failures = [f.stem for f in fresh if results.failures_in(json.loads(f.read_text()))]
+    for stem in failures:
+        print(f"{name}: {stem}.json has failures")
+    return {
+        "commit": commit,
+        "code": code or len(failures),
+        "seconds": round(time.time() - before, 1),
+        "results": [f.stem for f in fresh],
+        "skipped": results.skipped_in(output),
+    }
+
+
+def written_by(name: str) -> list[str]:
+    """The results that a part wrote when it was run last."""
+    run = results.read(TRUST).get(results.RUN, {})
+    return list(run.get("parts", {}).get(name, {}).get("results", []))
 
 
 def main() -> int:
@@ -89,29 +149,34 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=0, help="a long run of about this time")
     parser.add_argument("--only", default=",".join(parts()), help="parts, separated by commas")
+    parser.add_argument("--quick", action="store_true", help="without the slow seeded bugs")
     parser.add_argument("--publish", action="store_true", help="write docs/trust.json and pages")
     arguments = parser.parse_args()
-    chosen = arguments.only.split(",")
+    chosen = [name for name in arguments.only.split(",") if name]
     unknown = set(chosen) - set(parts())
     if unknown:
         parser.error(f"no such part: {', '.join(sorted(unknown))}; known: {', '.join(parts())}")
     TRUST.mkdir(parents=True, exist_ok=True)
     env = {**settings(arguments.minutes), "DEEDBOOK_TRUST_DIR": str(TRUST)}
-    failed, seconds = [], {}
-    for name, command in parts().items():
+    commit = results.commit_of(ROOT)
+    run = results.read(TRUST).get(results.RUN, {})
+    done = {name: part for name, part in run.get("parts", {}).items() if name in parts()}
+    for name, command in parts(arguments.quick).items():
         if name in chosen:
-            code, seconds[name] = run_part(name, command, env)
-            if code != 0:
-                failed.append(name)
-    (TRUST / "run.json").write_text(
-        json.dumps({"facts": facts(), "minutes": arguments.minutes, "seconds": seconds}, indent=1)
-    )
-    total = sum(seconds.values())
-    print(f"trust: {len(seconds)} parts in {total:.0f} s, failed: {', '.join(failed) or 'none'}")
+            done[name] = prove(name, command, env, commit)
+            run = {"facts": facts(commit), "minutes": arguments.minutes, "parts": done}
+            (TRUST / f"{results.RUN}.json").write_text(json.dumps(run, indent=1) + "\n")
+    failed = [name for name in chosen if done[name]["code"] != 0]
+    total = sum(done[name]["seconds"] for name in chosen)
+    print(f"trust: {len(chosen)} parts in {total:.0f} s, failed: {', '.join(failed) or 'none'}")
     if failed:
         return 1
     if arguments.publish:
-        page.publish(ROOT, page.merge(TRUST))
+        try:
+            page.publish(ROOT, results.merge(TRUST, commit, list(parts())))
+        except results.Stale as why:
+            print(f"not published: {why}")
+            return 1
     return 0
 
 

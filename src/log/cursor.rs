@@ -9,7 +9,7 @@ use crate::log::Shared;
 use crate::log::evidence::Evidence;
 use crate::log::format::{Format, Stepped};
 use crate::log::framing::Framing;
-use crate::log::resync::{Resync, Stretch, resync};
+use crate::log::resync::{After, Resync, Stretch, next_inside, resync};
 use crate::scan::{Damage, OnCorrupt, Scanned, Scanner, Step, Stop};
 use crate::storage::File;
 
@@ -54,8 +54,8 @@ pub struct Cursor<F: Format> {
     damages: Vec<Damage>,
     /// Whether the records since the last damage are proved.
     proved: bool,
-    /// Where the damaged record ends that a rescue reads inside, and the number of the next one.
-    resume: Option<(u64, Option<u64>)>,
+    /// Where to go on after the damaged record that a rescue reads inside.
+    resume: Option<After>,
     /// Damage that no record of the range shows, to be reported at its end.
     trailing: Option<Damage>,
     finished: bool,
@@ -209,7 +209,7 @@ impl<F: Format> Cursor<F> {
                 self.finished = true;
                 return Ok(None);
             }
-            if self.resume.is_some_and(|(end, _)| self.scanner.position() >= end) {
+            if self.resume.is_some_and(|after| self.scanner.position() >= after.place.0) {
                 self.resume();
             }
             let scanned = self.scanner.next(&*self.source.file).map_err(|e| self.read_error(e))?;
@@ -268,10 +268,10 @@ impl<F: Format> Cursor<F> {
 
     /// Go on after the damaged record that a rescue read inside.
     fn resume(&mut self) {
-        if let Some((end, ordinal)) = self.resume.take() {
+        if let Some(After { place: (end, ordinal), proved }) = self.resume.take() {
             self.scanner.seek(end);
             self.ordinal = ordinal;
-            self.proved = true;
+            self.proved = proved;
         }
     }
 
@@ -291,11 +291,14 @@ impl<F: Format> Cursor<F> {
 
     fn resync(&self, at: u64, why: &Stop, name: &str) -> std::io::Result<Resync> {
         let Source { file, format, framing, evidence, .. } = &self.source;
-        let (file, end) = (&**file, self.resume.map_or(self.scanner.end(), |(end, _)| end));
+        let (file, end) = (&**file, self.resume.map_or(self.scanner.end(), |after| after.place.0));
         let beyond_limit = format.is_beyond_limit(file, at, Some(why), end)?;
         let (framing, ordinal, rescue) = (*framing, self.ordinal, self.rescue);
         let stretch = Stretch { file, framing, at, end, ordinal, rescue };
-        let mut found = resync(stretch, why, name, evidence, beyond_limit)?;
+        let mut found = match self.resume {
+            Some(_) => next_inside(stretch, why, name)?,
+            None => resync(stretch, why, name, evidence, beyond_limit)?,
+        };
         if let Some(damage) = found.damage.as_mut().filter(|_| !F::NUMBERED) {
             damage.first_lost = None;
         }

@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::scan::{Bad, Step};
 
 /// What is known of an intact record: small and free of references.
+#[allow(clippy::len_without_is_empty)]
 pub trait Frame: Copy + Debug + Send + Sync + 'static {
     /// The checksum as stored.
     fn sum(self) -> u32;

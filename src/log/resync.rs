@@ -50,9 +50,17 @@ pub struct Resync {
     pub damage: Option<Damage>,
     /// Where to go on, and the number of the record there if it is known.
     pub next: Option<(u64, Option<u64>)>,
-    /// For a rescue that goes on inside the damaged record: where that ends, and the number of the
-    /// record there.
-    pub after: Option<(u64, Option<u64>)>,
+    /// For a rescue that goes on inside the damaged record: where that ends.
+    pub after: Option<After>,
+}
+
+/// Where a rescue goes on after the damaged record that it read inside.
+#[derive(Clone, Copy, Debug)]
+pub struct After {
+    /// The byte, and the number of the record there if it is known.
+    pub place: (u64, Option<u64>),
+    /// Whether that record is proved.
+    pub proved: bool,
 }
 
 /// A place to go on at.
@@ -63,14 +71,12 @@ struct Next {
     /// Records lost before it.
     lost: Option<u64>,
     proved: bool,
-    /// By the damaged record's own length: what is intact inside may be a record all the same.
-    encloses: bool,
 }
 
 impl Next {
     /// After one damaged record.
     fn one_lost(offset: u64, proved: bool) -> Self {
-        Self { offset, ordinal: None, lost: Some(1), proved, encloses: true }
+        Self { offset, ordinal: None, lost: Some(1), proved }
     }
 }
 
@@ -118,16 +124,31 @@ pub fn resync<F: Framing>(
         let counted = ordinal.zip(lost).and_then(|(at, lost)| at.checked_add(lost));
         (next.offset, next.ordinal.or(counted))
     };
-    let after = match (stretch.rescue, next.as_ref()) {
-        (true, Some(outer)) if outer.encloses => search.first_inside(outer.offset)?,
-        _ => None,
+    let until = next.as_ref().map_or(search.until, |next| next.offset);
+    let inside = match stretch.rescue && !torn {
+        true => search.first_inside(until)?,
+        false => None,
     };
-    if let (Some(inner), Some(outer)) = (after, next.as_ref()) {
+    if let Some(inner) = inside {
         let damage = Damage { end: inner, next_intact: Some(inner), next_proved: false, ..damage };
-        let (next, after) = (Some((inner, None)), Some(counted(outer)));
-        return Ok(Resync { damage: Some(damage), next, after });
+        let after = next.as_ref().map(|next| After { place: counted(next), proved: next.proved });
+        return Ok(Resync { damage: Some(damage), next: Some((inner, None)), after });
     }
     Ok(Resync { damage: Some(damage), next: goes_on.map(counted), after: None })
+}
+
+/// Find the next intact record inside the damaged record that a rescue reads: none is proved there.
+pub fn next_inside<F: Framing>(
+    stretch: Stretch<'_, F>,
+    why: &Stop,
+    name: &str,
+) -> io::Result<Resync> {
+    let Stretch { file, framing, at, end, .. } = stretch;
+    let next = find_intact(file, &framing, at + 1, end)?;
+    let reason = format!("{name}: {}", why.reason());
+    let to = next.unwrap_or(end);
+    let damage = Damage { offset: at, end: to, reason, next_intact: next, ..Damage::default() };
+    Ok(Resync { damage: Some(damage), next: next.map(|next| (next, None)), after: None })
 }
 
 /// Whether an intact record begins here.
@@ -166,7 +187,7 @@ impl<'a, F: Framing> Search<'a, F> {
     }
 
     fn next(&self, why: &Stop) -> io::Result<Option<Next>> {
-        let Stretch { at, rescue, .. } = self.stretch;
+        let at = self.stretch.at;
         // Both lengths agree and only the content is damaged.
         if let Stop::Bad(Bad { framed_len: Some(len), .. }) = why {
             return self.after_framed(at + len).map(Some);
@@ -192,15 +213,15 @@ impl<'a, F: Framing> Search<'a, F> {
         {
             if let Some(lost) = self.lost_by_trailer(offset, claimed)? {
                 let next = Next::one_lost(offset, true);
-                return Ok(Some(Next { lost: Some(lost), encloses: false, ..next }));
+                return Ok(Some(Next { lost: Some(lost), ..next }));
             }
             let chain = self.follow(offset)?;
             let Chain { proved, ordinal, .. } = chain;
-            let next = Next { offset, ordinal, lost: None, proved, encloses: false };
+            let next = Next { offset, ordinal, lost: None, proved };
             if offset >= inside {
                 return Ok(Some(next));
             }
-            if rescue || chain.proved {
+            if proved {
                 return Ok(Some(held.unwrap_or(next)));
             }
             held.get_or_insert(next);
@@ -212,7 +233,6 @@ impl<'a, F: Framing> Search<'a, F> {
             ordinal: border.ordinal,
             lost: None,
             proved: true,
-            encloses: false,
         };
         Ok(self.border.map(at_border))
     }

@@ -33,6 +33,7 @@ mod judge_writing;
 mod matrix;
 mod repair;
 mod segments;
+mod survivors;
 mod tally;
 mod wrong_files;
 

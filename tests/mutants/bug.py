@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 # Modules of the subjects in the crash and fault tests, by format.
 SUBJECTS = {
     "book": ("book", "book_epoch"),
     "wal": ("wal_single", "wal_segments", "wal_tiny", "wal_large"),
 }
+
+Tests = list[tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -26,13 +29,16 @@ class Bug:
     file: str
     old: str
     new: str
-    tests: list[tuple[str, str]]
+    tests: Tests
     # Whether running out of time is how it shows; else that says only that the machine is slow.
     hangs: bool = False
     # Further replacements in the same file.
     also: tuple[tuple[str, str], ...] = ()
+    # Whether CI leaves it to `make trust`: its tests take longer than a few seconds, or have not
+    # been seen to catch it in less.
+    slow: bool = False
 
-    def by_format(self) -> dict[str, list[tuple[str, str]]]:
+    def by_format(self) -> dict[str, Tests]:
         """The tests of each format that has to catch it; ``""`` where they are not apart."""
         apart = [test for test in self.tests if "{subject}" in test[1]]
         if not apart:
@@ -58,3 +64,18 @@ def filled(arguments: str, name: str) -> str:
         subjects = SUBJECTS[name] if "{subject}" in word else ("",)
         words += [word.replace("{subject}", subject) for subject in subjects]
     return " ".join(words)
+
+
+def stale(bugs: list[Bug], root: Path) -> list[str]:
+    """The bugs whose text is not in the sources exactly once, or which change nothing."""
+    wrong = []
+    for bug in bugs:
+        file = root / bug.file
+        changed = bug.changed(file.read_text()) if file.exists() else 0
+        if isinstance(changed, int):
+            wrong.append(f"{bug.name}: its text is {changed} times in {bug.file}, must be once")
+        elif bug.old == bug.new:
+            wrong.append(f"{bug.name}: changes nothing")
+    names = [bug.name for bug in bugs]
+    wrong += [f"{name}: two bugs of this name" for name in set(names) if names.count(name) > 1]
+    return sorted(wrong)

@@ -1,11 +1,13 @@
 """Switch each seeded bug on alone and see that the tests catch it.
 
-A test that cannot fail proves nothing, so `bugs.py` lists deliberate bugs as replacements in the
-sources, each with the tests that are to catch it. This command makes a copy of the tree, runs
-those tests without any bug, puts in one bug after the other, and runs them again. A test that fails
-without a bug, and a bug that survives, no longer applies, or does not compile, is a failure.
+A test that cannot fail proves nothing, so the tables (`*_bugs.py`) list deliberate bugs as
+replacements in the sources, each with the tests that are to catch it. This command makes a copy of
+the tree, runs those tests without any bug, puts in one bug after the other, and runs them again. A
+test that fails without a bug, and a bug that survives, no longer applies, or does not compile, is a
+failure.
 
-    python tests/mutants/run.py [--format book|wal|log] [--jobs N] [--only NAME ...] [--out DIR]
+    python tests/mutants/run.py [--table NAME] [--quick] [--jobs N] [--only NAME ...] [--out DIR]
+    python tests/mutants/run.py --check    only whether every bug's text is in the sources once
 """
 
 from __future__ import annotations
@@ -23,16 +25,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-from bug import Bug
-from bugs import BUGS
+from book_bugs import BOOK_BUGS
+from bug import Bug, Tests, stale
 from log_bugs import LOG_BUGS
+from read_bugs import READ_BUGS
+from segment_bugs import SEGMENTED_BUGS
+from storage_bugs import STORAGE_BUGS
 from wal_bugs import WAL_BUGS
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLES = {
-    "book": [bug for bug in BUGS if bug not in WAL_BUGS],
-    "wal": WAL_BUGS,
     "log": LOG_BUGS,
+    "read": READ_BUGS,
+    "wal": WAL_BUGS,
+    "segments": SEGMENTED_BUGS,
+    "book": BOOK_BUGS,
+    "storage": STORAGE_BUGS,
 }
 COPIED = ["Cargo.toml", "Cargo.lock", "README.md", "src", "tests", "benches", "examples", "fuzz"]
 COPIED += ["python"]
@@ -62,9 +70,6 @@ class Outcome:
     note: str = ""
 
 
-Tests = list[tuple[str, str]]
-
-
 class Worker:
     """A copy of the tree with a build directory of its own."""
 
@@ -89,7 +94,7 @@ class Worker:
         env = {**os.environ, **FEW, "DEEDBOOK_TRUST_DIR": str(self.target / "trust")}
         env["CARGO_TARGET_DIR"] = str(self.target)
         command = ["cargo", "test", "--quiet", "--locked", "--package", "deedbook"]
-        command += ["--features", "sim", *arguments]
+        command += ["--features", "sim,arrow", *arguments]
         try:
             done = subprocess.run(
                 command,
@@ -121,10 +126,6 @@ class Worker:
             return Outcome(bug.name, bug.row, None, 0.0, note)
         file.write_text(changed)
         try:
-            code, output = self.build([target for target, _ in bug.tests])
-            if code != 0:
-                note = "does not compile: " + output[-1500:]
-                return Outcome(bug.name, bug.row, None, time.monotonic() - begun, note)
             caught_by: list[str] = []
             for tests in bug.by_format().values():
                 caught, note = self.caught_by(tests, bug.hangs)
@@ -140,6 +141,9 @@ class Worker:
         """The first of the tests that fails, or why none does."""
         undecided: list[str] = []
         for target, name in tests:
+            code, output = self.build([target])
+            if code != 0:
+                return None, "does not compile: " + output[-1500:]
             code, _ = self.run_tests(target, name)
             if code == 124 and not hangs:
                 # No proof: on a busy machine the tests without any bug may take as long.
@@ -225,13 +229,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1))
     parser.add_argument("--only", nargs="*", default=[], help="names of bugs")
-    parser.add_argument("--format", choices=list(TABLES), help="bugs of one table only")
+    parser.add_argument("--table", choices=list(TABLES), help="bugs of one table only")
+    parser.add_argument("--quick", action="store_true", help="without those of slow tests")
+    parser.add_argument("--check", action="store_true", help="compile nothing, look at the texts")
     default = os.environ.get("DEEDBOOK_TRUST_DIR", str(ROOT / "target" / "trust"))
     parser.add_argument("--out", type=Path, default=Path(default))
     arguments = parser.parse_args()
-    tables = [arguments.format] if arguments.format else list(TABLES)
+    tables = [arguments.table] if arguments.table else list(TABLES)
     known = [bug for table in tables for bug in TABLES[table]]
+    if wrong := stale(known, ROOT):
+        print("\n".join(wrong))
+        return 1
+    if arguments.check:
+        print(f"seeded bugs: {len(known)}, all apply")
+        return 0
     bugs = [bug for bug in known if not arguments.only or bug.name in arguments.only]
+    bugs = [bug for bug in bugs if not (arguments.quick and bug.slow)]
     unknown = set(arguments.only) - {bug.name for bug in known}
     if unknown:
         parser.error(f"no such bug: {', '.join(sorted(unknown))}")
@@ -240,14 +253,13 @@ def main() -> int:
     outcomes = run(bugs, arguments.jobs, arguments.out)
     survived = [outcome for outcome in outcomes if outcome.caught_by is None]
     result = {
+        "known": len(known),
         "seeded": len(bugs),
         "caught": len(outcomes) - len(survived),
         "seconds": round(time.monotonic() - begun, 1),
         "bugs": [outcome.__dict__ | {"seconds": round(outcome.seconds, 1)} for outcome in outcomes],
     }
-    of = arguments.format
-    name = f"mutants-{of}.json" if of and of != "book" else "mutants.json"
-    (arguments.out / name).write_text(json.dumps(result, indent=1) + "\n")
+    (arguments.out / "mutants.json").write_text(json.dumps(result, indent=1) + "\n")
     print(f"seeded bugs: {result['seeded']}, caught: {result['caught']}")
     for outcome in survived:
         print(f"NOT CAUGHT {outcome.name}: {outcome.note}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts" / "trust"))
 
 import page  # noqa: E402
+import results  # noqa: E402
 
 
 def test_every_test_that_the_table_names_exists() -> None:
@@ -25,12 +27,72 @@ def test_a_name_that_is_no_test_is_noticed(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_pages_are_made_from_the_data() -> None:
-    results = json.loads((ROOT / page.DATA).read_text())
-    assert (ROOT / page.DOCUMENT).read_text() == page.document(results)
+    published = json.loads((ROOT / page.DATA).read_text())
+    assert (ROOT / page.DOCUMENT).read_text() == page.document(published)
     readme = (ROOT / "README.md").read_text()
-    assert readme == page.with_table(readme, results)
+    assert readme == page.with_table(readme, published)
 
 
 def test_no_published_seeded_bug_survived() -> None:
     mutants = json.loads((ROOT / page.DATA).read_text())["mutants"]
     assert mutants["caught"] == mutants["seeded"] >= 25
+
+
+def trust(tmp_path: Path, code: int = 0, failures: int = 0) -> Path:
+    """Results of one part, of commit ``new``."""
+    part = {"commit": "new", "code": code, "seconds": 1, "results": ["one"], "skipped": {}}
+    (tmp_path / "run.json").write_text(json.dumps({"parts": {"first": part}}))
+    (tmp_path / "one.json").write_text(json.dumps({"nested": {"failures": failures}}))
+    return tmp_path
+
+
+def test_results_of_one_commit_are_merged(tmp_path: Path) -> None:
+    merged = results.merge(trust(tmp_path), "new", ["first"])
+    assert set(merged) == {"one", "run"}
+
+
+@pytest.mark.parametrize(
+    ("commit", "wanted", "code", "failures", "why"),
+    [
+        ("newer", ["first"], 0, 0, "is of commit new"),
+        ("new-changed", ["first"], 0, 0, "commit first"),
+        ("new", ["first", "second"], 0, 0, "second was not run"),
+        ("new", ["first"], 1, 0, "first failed"),
+        ("new", ["first"], 0, 3, "has failures"),
+    ],
+)
+def test_stale_and_failed_results_are_refused(
+    tmp_path: Path, commit: str, wanted: list[str], code: int, failures: int, why: str
+) -> None:
+    with pytest.raises(results.Stale, match=why):
+        results.merge(trust(tmp_path, code, failures), commit, wanted)
+
+
+def test_some_of_the_seeded_bugs_are_not_published(tmp_path: Path) -> None:
+    part = {"commit": "new", "code": 0, "seconds": 1, "results": ["mutants"], "skipped": {}}
+    (tmp_path / "run.json").write_text(json.dumps({"parts": {"mutants": part}}))
+    (tmp_path / "mutants.json").write_text('{"known": 2, "seeded": 1, "caught": 1}')
+    with pytest.raises(results.Stale, match="only some"):
+        results.merge(tmp_path, "new", ["mutants"])
+
+
+def test_a_skipped_test_does_not_prove_its_row() -> None:
+    output = """     Running tests/limits.rs (target/debug/deps/limits-1)
+---- deep::an_event stdout ----
+skipped: needs 5 GB of memory
+SKIPPED [1] tests/python/test_x.py:21: no /proc
+"""
+    skipped = results.skipped_in(output)
+    assert skipped == {"limits::an_event": "needs 5 GB of memory", "py:test_x.py": "no /proc"}
+    line = page.promise(page.Row("x", "K", ("limits::an_event",)), skipped)
+    assert "**not proved** — skipped: `limits::an_event`, needs 5 GB" in line
+
+
+def test_every_seeded_bug_applies() -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tests" / "mutants" / "run.py"), "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout

@@ -1,0 +1,90 @@
+"""What a run of the proofs leaves: which part, of which commit, what it skipped."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+# Not what is proved, but what is made from it.
+MADE = {"docs/trust.json", "docs/trust.md", "README.md"}
+RUN = "run"
+SHOWN = re.compile(r"^---- (\S+) stdout ----$")
+RUNNING = re.compile(r"^\s*Running (?:unittests )?(?:src|tests)/(\S+) ")
+SKIPPED_PY = re.compile(r"^SKIPPED \[\d+\] tests/python/([\w.]+):\d+: (.*)$")
+
+
+class Stale(Exception):
+    """Results that must not be published."""
+
+
+def commit_of(root: Path) -> str:
+    """The commit of the sources, with ``-changed`` if they differ from it."""
+
+    def git(*arguments: str) -> str:
+        done = subprocess.run(
+            ["git", *arguments], cwd=root, capture_output=True, text=True, check=False
+        )
+        return done.stdout
+
+    changed = {line[3:] for line in git("status", "--porcelain").splitlines()}
+    return git("rev-parse", "HEAD").strip()[:12] + ("-changed" if changed - MADE else "")
+
+
+def skipped_in(output: str) -> dict[str, str]:
+    """The tests that said ``skipped: WHY``, by name (of a file of Python tests its own)."""
+    found: dict[str, str] = {}
+    target = test = ""
+    for line in output.splitlines():
+        if running := RUNNING.match(line):
+            target = running[1].removesuffix("/main.rs").removesuffix(".rs")
+        elif shown := SHOWN.match(line):
+            test = shown[1].rsplit("::", 1)[-1]
+        elif line.startswith("skipped: ") and test:
+            found[f"{target}::{test}"] = line.removeprefix("skipped: ")
+        elif python := SKIPPED_PY.match(line):
+            found[f"py:{python[1]}"] = python[2]
+    return found
+
+
+def failures_in(result: Any) -> bool:
+    """Whether a part counted failures, however well it ended."""
+    if isinstance(result, dict):
+        own = result.get("failures")
+        survived = "seeded" in result and result["seeded"] != result.get("caught")
+        return bool(own) or survived or any(failures_in(one) for one in result.values())
+    return isinstance(result, list) and any(failures_in(one) for one in result)
+
+
+def read(trust: Path) -> dict[str, Any]:
+    """All results below a directory, by the name of their file."""
+    return {file.stem: json.loads(file.read_text()) for file in sorted(trust.glob("*.json"))}
+
+
+def merge(trust: Path, commit: str, wanted: list[str]) -> dict[str, Any]:
+    """The results to publish: every part was run, of this commit, without a failure."""
+    results = read(trust)
+    run = results.get(RUN, {})
+    parts = run.get("parts", {})
+    if commit.endswith("-changed"):
+        raise Stale("the sources differ from the commit: commit first")
+    for name in wanted:
+        part = parts.get(name)
+        if part is None:
+            raise Stale(f"part {name} was not run")
+        if part["commit"] != commit:
+            raise Stale(f"part {name} is of commit {part['commit']}, the sources are of {commit}")
+        if part["code"] != 0:
+            raise Stale(f"part {name} failed")
+    written = [file for name in wanted for file in parts[name]["results"]]
+    for name in written:
+        if name not in results:
+            raise Stale(f"the result {name} is gone")
+        if failures_in(results[name]):
+            raise Stale(f"the result {name} has failures")
+    mutants = results.get("mutants", {})
+    if mutants.get("known") != mutants.get("seeded"):
+        raise Stale("only some of the seeded bugs were tried")
+    return {name: results[name] for name in [*written, RUN]}

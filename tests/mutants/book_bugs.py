@@ -1,0 +1,146 @@
+"""The seeded bugs that only Book can have: its codec, its header, its numbers."""
+
+from __future__ import annotations
+
+from bug import Bug, Tests
+from rows import ADVICE, FLIP, HEAD, LENGTH, OVERFLOW, PLACE, POWER, REPLACED
+
+FORMAT = "src/book/format.rs"
+PACKED = "src/book/packed.rs"
+RESYNC = "src/log/resync.rs"
+
+DAMAGE: Tests = [("answers", "findings edges"), ("recovery", ""), ("log", "sidecar")]
+
+BOOK_BUGS = [
+    Bug(
+        "book: the length trailer is not compared",
+        LENGTH,
+        PACKED,
+        "        if trailer != len {\n",
+        "        if false && trailer != len {\n",
+        [("recovery", "")],
+    ),
+    Bug(
+        "book: checksums are not compared",
+        FLIP,
+        PACKED,
+        "            if crc != stored {\n",
+        "            if false && crc != stored {\n",
+        [("recovery", "")],
+    ),
+    Bug(
+        "book: the limit of a length is not checked",
+        LENGTH,
+        PACKED,
+        "        if len > self.deed_bytes_max {\n",
+        "        if false && len > self.deed_bytes_max {\n",
+        [("lib", "packed")],
+    ),
+    Bug(
+        "book: the header follows the deeds",
+        POWER,
+        "src/log/append.rs",
+        "        if state.extent.records == 0 {\n            // In front",
+        "        if state.extent.records == u64::MAX {\n            // In front",
+        [("golden", "golden_logs_are_written")],
+    ),
+    Bug(
+        "book: gaps in the event numbers are accepted",
+        OVERFLOW,
+        "src/log/append.rs",
+        "wanted.ordinal.filter(|&wanted| wanted != ordinal)",
+        "wanted.ordinal.filter(|&wanted| wanted < ordinal)",
+        [("numbers", "a_batch_that_leaves_a_gap")],
+    ),
+    Bug(
+        "book: a missing log is created again below its mark",
+        REPLACED,
+        FORMAT,
+        "load_mark(options, place)?.0.filter(|mark| mark.records > 0) {\n",
+        "load_mark(options, place)?.0.filter(|mark| mark.records == u64::MAX) {\n",
+        [("log", "sidecar::a_log_removed_under")],
+        slow=True,
+    ),
+    Bug(
+        "book: a header that contradicts the mark is believed",
+        HEAD,
+        FORMAT,
+        "        if header.damage.is_none() && header.first != first {\n",
+        "        if header.damage.is_none() && header.first == u64::MAX {\n",
+        [("regressions", "verify_calls_a_damaged_first"), ("answers", "findings"), ("limits", "")],
+        slow=True,
+    ),
+    Bug(
+        "book: a first number of 0 before deeds is believed",
+        HEAD,
+        FORMAT,
+        "    if header.first == 0 && damaged {\n",
+        "    if header.first == u64::MAX && damaged {\n",
+        [("limits", "deeds_behind_a_header"), ("answers", "findings::deeds_after_a_first")],
+        slow=True,
+    ),
+    Bug(
+        "book: numbers in a header overflow",
+        OVERFLOW,
+        FORMAT,
+        "    } else if header.first.checked_add(records).is_none() {\n",
+        "    } else if header.first.checked_add(records) == Some(0) {\n",
+        [("limits", "a_header_whose_numbers")],
+        slow=True,
+    ),
+    Bug(
+        "book: a header that contradicts the directory's name is believed",
+        HEAD,
+        "src/book/epoch.rs",
+        "    (named.checked_add(1) != Some(first)).then(",
+        "    (named.checked_add(1) == Some(u64::MAX)).then(",
+        [("numbers", "a_log_under_a_wrong_name")],
+        slow=True,
+    ),
+    Bug(
+        "book: what has another layout is taken for a torn log",
+        PLACE,
+        FORMAT,
+        "            detect_other_layouts(&*space.file, log, &findings)?;\n",
+        "            let _ = detect_other_layouts;\n",
+        [("golden", "what_fits_no_layout"), ("golden", "")],
+        slow=True,
+    ),
+    Bug(
+        "book: the length after a damaged record is not asked for its begin",
+        FLIP,
+        RESYNC,
+        "        if let Some(offset) = self.end_by_trailer(at)? {\n            return self.after",
+        "        if let Some(offset) = self.end_by_trailer(at)?.filter(|_| rescue) {\n"
+        "            return self.after",
+        [("regressions", "a_damaged_length"), ("answers", "findings::one_damaged_length")],
+        slow=True,
+    ),
+    Bug(
+        "book: a damaged length that meets the next one's hides it",
+        FLIP,
+        RESYNC,
+        "        if !self.parses_at(end)?\n",
+        "        if end == 0\n            && !self.parses_at(end)?\n",
+        [("regressions", "a_damaged_length_that_meets")],
+        slow=True,
+    ),
+    Bug(
+        "book: zeros are a trailer",
+        FLIP,
+        PACKED,
+        "        self.claimed_len(trailer)\n",
+        "        Some(u64_at(trailer, 0)?.saturating_add(FRAMING_BYTES))\n",
+        [("regressions", "zeros_are_no_trailer"), ("answers", "findings")],
+        slow=True,
+    ),
+    Bug(
+        "book: a mark of an older version begins at byte 0",
+        ADVICE,
+        FORMAT,
+        "            let start = if mark.start == 0 { HEADER_BYTES } else { mark.start };\n",
+        "            let start = mark.start;\n",
+        [("regressions", ""), ("recovery", ""), ("golden", "")],
+        slow=True,
+    ),
+]

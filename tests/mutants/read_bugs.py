@@ -1,0 +1,294 @@
+"""The seeded bugs of finding the end of a log and of reading it, whatever its format."""
+
+from __future__ import annotations
+
+from bug import Bug
+from rows import ADVICE, FLIP, HEAD, KILL, LAST_FLIP, LENGTH, NESTED, REPAIR, REPLACED
+
+CURSOR = "src/log/cursor.rs"
+FIND_END = "src/log/find_end.rs"
+FOLLOW = "src/log/follow.rs"
+READ = "src/log/read.rs"
+REFRESH = "src/log/refresh.rs"
+REPAIRING = "src/log/repair.rs"
+RESYNC = "src/log/resync.rs"
+VERIFY = "src/log/verify.rs"
+
+FIND_END_BUGS = [
+    Bug(
+        "interior damage is cut off like a torn tail",
+        FLIP,
+        FIND_END,
+        "            next.is_some() || gap.is_some() || self.is_beyond_limit",
+        "            gap.is_some() || self.is_beyond_limit",
+        [("recovery", "without_a_mark")],
+    ),
+    Bug(
+        "the end below the mark is accepted",
+        LAST_FLIP,
+        FIND_END,
+        "        findings.verdict = Verdict::Corrupt;\n"
+        "        findings.durable_end = Some(mark.end);\n",
+        "        findings.durable_end = Some(mark.end);\n",
+        [("log", "sidecar::a_mark_ahead")],
+    ),
+    Bug(
+        "a mark counts whatever the log holds at its end",
+        ADVICE,
+        FIND_END,
+        "        Ok(frame.sum() == mark.last_sum && scanner.position() == mark.end)\n",
+        "        let _ = frame;\n        Ok(scanner.position() == mark.end)\n",
+        [("log", "sidecar::a_log_with_borders_like")],
+    ),
+    Bug(
+        "a foreign mark is taken for the log's own",
+        ADVICE,
+        FIND_END,
+        "    let same_start = !comparable || extent.first_sum == mark.first_sum;\n",
+        "    let same_start = !comparable || extent.records > 0;\n",
+        [("log", "sidecar::a_sidecar_of_another_log")],
+    ),
+    Bug(
+        "what follows a closed mark is judged as if it were open",
+        KILL,
+        FIND_END,
+        "        let mut findings = match mark.closed {\n",
+        "        let mut findings = match mark.closed && mark.end == u64::MAX {\n",
+        [("answers", "findings::a_closed_mark")],
+    ),
+    Bug(
+        "a closed mark says that nothing after it was acknowledged",
+        KILL,
+        FIND_END,
+        "        findings.unacknowledged_from = Some(mark.end).filter(|_| !mark.closed);\n"
+        "        Ok(findings)\n",
+        "        findings.unacknowledged_from = Some(mark.end);\n        Ok(findings)\n",
+        [("answers", "findings::a_closed_mark")],
+    ),
+    Bug(
+        "a record beyond the limit is torn",
+        LENGTH,
+        FIND_END,
+        "            let beyond_limit = self.is_beyond_limit(&extent, stop.as_ref())?;\n",
+        "            let beyond_limit = false;\n",
+        [("wal_own", "a_record_beyond")],
+    ),
+    Bug(
+        "a torn record that holds records is corrupt above the mark",
+        NESTED,
+        FIND_END,
+        "            false => self.conclude_torn(extent, stop, from.end)?,\n",
+        "            false => self.conclude_carefully(extent, stop, MarkUse::Used, from.end)?,\n",
+        [("crash", "torn::{subject}::records_inside")],
+    ),
+    Bug(
+        "impossible counts in a mark are counted with",
+        ADVICE,
+        FIND_END,
+        "    let possible = mark.filter(is_possible::<F>);\n",
+        "    let possible = mark.filter(|mark| is_possible::<F>(mark) || mark.end > 0);\n",
+        [("log", "properties::any_mark")],
+    ),
+]
+
+RESYNC_BUGS = [
+    Bug(
+        "records inside a torn record surface above the mark",
+        NESTED,
+        RESYNC,
+        "        true => None,\n        false => search.next(why)?,\n",
+        "        true => search.next(why)?,\n        false => search.next(why)?,\n",
+        [("crash", "torn::{subject}::records_inside_a_torn_record_never_surface_after")],
+    ),
+    Bug(
+        "records inside a damaged one come before its own length",
+        NESTED,
+        RESYNC,
+        "        if let Some(offset) = claimed.filter(|_| fits) {\n",
+        "        if let Some(offset) = claimed.filter(|_| fits && rescue) {\n",
+        [("answers", "survivors")],
+    ),
+    Bug(
+        "a length that leads over a known border is believed",
+        FLIP,
+        RESYNC,
+        "self.claimed_end(at)?.filter(|&claimed| claimed <= limit);",
+        "self.claimed_end(at)?.filter(|&claimed| claimed <= limit || limit > 0);",
+        [("answers", "blocks::damage_in_a_log_with_an_index")],
+        slow=True,
+    ),
+    Bug(
+        "a chain of records that breaks counts as proof",
+        NESTED,
+        RESYNC,
+        "            let broken = Chain { proved: false, end, ordinal: None };\n",
+        "            let broken = Chain { proved: true, end, ordinal: None };\n",
+        [("answers", "edges findings drift")],
+    ),
+    Bug(
+        "a rescue takes nothing that is not proved",
+        FLIP,
+        RESYNC,
+        "            if rescue || chain.proved {\n",
+        "            let _ = rescue;\n            if chain.proved {\n",
+        [("answers", "segments")],
+    ),
+    Bug(
+        "a rescue does not look inside a damaged record",
+        FLIP,
+        RESYNC,
+        "        (true, Some(outer)) if outer.encloses =>",
+        "        (true, Some(outer)) if outer.encloses && outer.offset == 0 =>",
+        [("answers", "matrix::a_record_that_holds")],
+    ),
+    Bug(
+        "reading does not go on at a known border",
+        FLIP,
+        RESYNC,
+        "        Ok(self.border.map(at_border))\n",
+        "        let _ = at_border;\n        Ok(None)\n",
+        [("answers", "segments")],
+    ),
+    # Left out, for no test tells it from the source: a record that begins at a border counts as
+    # proved only with another before it. What begins at a border is then the next one of rule 5.
+    # Left out, for no test catches it: the search for the next record goes on after the last
+    # acknowledged byte. The end of what is acknowledged is a border, where reading goes on anyway.
+]
+
+WALK_BUGS = [
+    Bug(
+        "damage that is passed over is not noted",
+        FLIP,
+        CURSOR,
+        "        self.damages.extend(found.damage);\n",
+        "",
+        [("answers", "edges findings")],
+    ),
+    Bug(
+        "damage after the last record is not raised at the end",
+        LAST_FLIP,
+        CURSOR,
+        "            Some(damage) if self.on_corrupt == OnCorrupt::Raise"
+        " => Err(self.corrupt(&damage)),\n",
+        "",
+        [("answers", "findings segments")],
+    ),
+    Bug(
+        "a byte inside a payload is a record's beginning",
+        NESTED,
+        READ,
+        "        match at == offset {\n",
+        "        match at >= offset {\n",
+        [("wal_damage", "an_lsn_inside")],
+    ),
+    Bug(
+        "a reader does not notice that the end was cut",
+        REPLACED,
+        REFRESH,
+        "        if self.mode != Mode::Read || extent.records == 0 {\n",
+        "        if self.mode != Mode::Read || extent.records < 1 << 40 {\n",
+        [("wal_readers", ""), ("answers", "drift::a_reader_notices")],
+        slow=True,
+    ),
+    Bug(
+        "a reader stays at the head that it saw first",
+        REPLACED,
+        REFRESH,
+        "            Some(head) if head > known.start => head,\n",
+        "            Some(u64::MAX) => u64::MAX,\n",
+        [("wal_readers", "")],
+        slow=True,
+    ),
+    Bug(
+        "a reader believes a foreign mark",
+        ADVICE,
+        REFRESH,
+        "                frame.sum() == mark.last_sum && scanner.position() == mark.end\n",
+        "                let _ = frame;\n                true\n",
+        [("crash", "openers::{subject}::a_reader")],
+        slow=True,
+    ),
+    Bug(
+        "a follower on the writer's handle waits on after a cut",
+        REPLACED,
+        FOLLOW,
+        "        if cuts == self.cuts {\n",
+        "        if cuts == self.cuts || shared.mode != Mode::Read {\n",
+        [("wal_own", "a_follower_of_the_writers_handle")],
+        slow=True,
+    ),
+    Bug(
+        "a follower takes records in the payload of a long one for damage",
+        NESTED,
+        FOLLOW,
+        "damage.next_intact.is_some() && damage.next_proved",
+        "damage.next_intact.is_some()",
+        [("follow", "a_follower_waits_for_a_long_deed")],
+        slow=True,
+    ),
+    Bug(
+        "damage in the middle is not told as lost",
+        FLIP,
+        VERIFY,
+        "    let lost = durable_end.is_some_and(|end| prefix.end < end);\n",
+        "    let lost = findings.mark == crate::sidecar::MarkUse::Lost;\n",
+        [("crash", "torn::{subject}::damage_below")],
+        slow=True,
+    ),
+    Bug(
+        "a check forgets the loss that a repair noted",
+        REPAIR,
+        VERIFY,
+        "        loss,\n        damages,\n",
+        "        loss: loss.filter(|loss| loss.offset == u64::MAX),\n        damages,\n",
+        [("answers", "repair::a_loss_at")],
+        slow=True,
+    ),
+    Bug(
+        "a salvage copies a batch again that it copied",
+        FLIP,
+        "src/log/salvage.rs",
+        "            batch.clear();\n",
+        "",
+        [("log", "large::a_salvage")],
+        slow=True,
+    ),
+    Bug(
+        "a repair cuts intact records unasked",
+        REPAIR,
+        REPAIRING,
+        "    if report.cut_records > 0 && !repair.force {\n",
+        "    if report.cut_records == u64::MAX && !repair.force {\n",
+        [("answers", "repair::a_repair_that_would")],
+        slow=True,
+    ),
+    Bug(
+        "a repair does not note what is missing",
+        REPAIR,
+        REPAIRING,
+        "        loss.store(storage, &place.sidecar, common.file_mode)?;\n",
+        "        let _ = loss;\n",
+        [("answers", "repair::a_loss_at")],
+        slow=True,
+    ),
+    Bug(
+        "a repair accepts a loss unasked",
+        REPAIR,
+        REPAIRING,
+        "        if !repair.accept_loss {\n",
+        "        if repair.dry_run {\n",
+        [("answers", "repair::a_loss_at")],
+        slow=True,
+    ),
+    Bug(
+        "a repair of a damaged header goes on",
+        HEAD,
+        REPAIRING,
+        "        findings.damage.as_ref().filter(|damage| damage.offset < findings.extent.start)\n",
+        "        findings.damage.as_ref().filter(|damage| damage.offset == u64::MAX)\n",
+        [("regressions", "verify_calls"), ("limits", "a_damaged_header"), ("answers", "findings")],
+        slow=True,
+    ),
+]
+
+READ_BUGS = [*FIND_END_BUGS, *RESYNC_BUGS, *WALK_BUGS]

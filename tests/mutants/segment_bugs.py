@@ -1,0 +1,169 @@
+"""The seeded bugs of segment files as one file, which write-ahead logs use."""
+
+from __future__ import annotations
+
+from bug import Bug, Tests
+from rows import FSYNC, POWER, REPLACED, SEGMENT, TRUNCATION
+
+# The quick ones first.
+SEGMENTS_CRASH: Tests = [
+    ("wal_own", ""),
+    ("wal_regressions", ""),
+    ("crash", "::wal_tiny:: ::wal_segments::"),
+    ("crash", "wal_tiny::every_short"),
+    ("crash", "wal_segments::every_short"),
+]
+SEGMENTS_FAULTS: Tests = [
+    ("wal_own", ""),
+    ("faults", "::wal_tiny:: ::wal_segments::"),
+    ("faults", "wal_tiny::every_call"),
+]
+
+SEGMENTED = "src/storage/segmented.rs"
+ORPHANS = "src/storage/segmented/orphans.rs"
+ENDED_SYNC = """            lock(&self.state).failed.get_or_insert_with(|| e.to_string());
+        }
+        synced
+    }
+}
+"""
+
+SEGMENTED_BUGS = [
+    Bug(
+        "no sync of the directory for a new segment",
+        POWER,
+        SEGMENTED,
+        "        state.names_dirty = true;\n        state.dirty.insert(index);",
+        "        state.dirty.insert(index);",
+        SEGMENTS_CRASH,
+        slow=True,
+    ),
+    Bug(
+        "only the newest unsynced segment is synced",
+        POWER,
+        SEGMENTED,
+        "        for index in dirty {",
+        "        for index in dirty.last().copied() {",
+        SEGMENTS_CRASH,
+        slow=True,
+    ),
+    Bug(
+        "a segment counts as unsynced before it is written, not after it",
+        POWER,
+        SEGMENTED,
+        """        drop(state);
+        let written = file.write_at(part, at);
+        // After the write: a sync that took the set in between has not covered it.
+        lock(&self.state).dirty.insert(index);
+        written""",
+        """        state.dirty.insert(index);
+        drop(state);
+        file.write_at(part, at)""",
+        [("lib", "segmented")],
+    ),
+    Bug(
+        "what is written during a sync of segments counts as synced",
+        POWER,
+        SEGMENTED,
+        ENDED_SYNC,
+        ENDED_SYNC.replace(
+            "        synced\n", "        lock(&self.state).dirty.clear();\n        synced\n"
+        ),
+        SEGMENTS_CRASH,
+        slow=True,
+    ),
+    Bug(
+        "a segment that is closed for want of handles is not synced",
+        FSYNC,
+        SEGMENTED,
+        "                self.sync_one(state, old, &*file)?;\n"
+        "                state.dirty.remove(&old);",
+        "                state.dirty.remove(&old);",
+        [("wal_own", "a_segment_is_synced_before"), *SEGMENTS_FAULTS],
+        slow=True,
+    ),
+    Bug(
+        "a failed sync of a segment that is closed is forgotten",
+        FSYNC,
+        SEGMENTED,
+        """        if let Err(e) = &synced {
+            state.failed.get_or_insert_with(|| e.to_string());
+        }
+        synced
+    }
+
+    fn file(""",
+        """        let _ = state;
+        synced
+    }
+
+    fn file(""",
+        SEGMENTS_FAULTS,
+        slow=True,
+    ),
+    Bug(
+        "a sync of segments does not wait for the one under way",
+        POWER,
+        SEGMENTED,
+        "        let _syncing = lock(&self.syncing);\n        let mut state = lock(&self.state);\n"
+        "        state.check()?;\n        let dirty",
+        "        let mut state = lock(&self.state);\n        state.check()?;\n        let dirty",
+        [("lib", "segmented")],
+    ),
+    Bug(
+        "a prefix goes newest first",
+        TRUNCATION,
+        SEGMENTED,
+        "        for index in from..first {",
+        "        for index in (from..first).rev() {",
+        [("wal_own", "segments_go_oldest_first")],
+    ),
+    Bug(
+        "an end goes oldest first",
+        TRUNCATION,
+        SEGMENTED,
+        "        for index in gone.iter().rev() {",
+        "        for index in gone.iter() {",
+        [("wal_own", "segments_go_oldest_first")],
+    ),
+    Bug(
+        "segments after a gap stay",
+        SEGMENT,
+        SEGMENTED,
+        "        let mut gone = std::mem::take(&mut state.orphans);\n",
+        "        state.orphans.clear();\n        let mut gone = Vec::new();\n",
+        SEGMENTS_CRASH,
+        slow=True,
+    ),
+    Bug(
+        "segments after a gap are removed and not set aside",
+        SEGMENT,
+        ORPHANS,
+        "            if end_of_data(&*file, 0, file.len()?)? == 0 {\n",
+        "            if end_of_data(&*file, 0, file.len()?)? < u64::MAX {\n",
+        [
+            ("crash", "mend::wal_tiny:: mend::wal_segments::"),
+            ("wal_damage", ""),
+            ("answers", "segments wrong_files"),
+        ],
+        slow=True,
+    ),
+    Bug(
+        "a segment seems as old as its first record",
+        TRUNCATION,
+        SEGMENTED,
+        "            self.file(&mut state, index - 1)?.touch()?;\n",
+        "",
+        [("wal_keep", "retention_by_age_counts")],
+        slow=True,
+    ),
+    Bug(
+        "a segment is created in a log that took the place of this one",
+        REPLACED,
+        SEGMENTED,
+        "        self.check_place(state)?;\n",
+        "",
+        [("log", "live::a_file_cut_removed"), ("wal_places", ""), ("wal_regressions", "")],
+        slow=True,
+    ),
+]
