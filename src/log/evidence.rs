@@ -51,17 +51,17 @@ impl Evidence {
         self.unacknowledged_from
     }
 
-    /// The end of what is known.
-    pub fn known_end(&self) -> Option<u64> {
-        self.known_end.map(|border| border.offset)
+    /// The first end of something known after a byte: of the extent, or of what the mark vouches for.
+    pub fn known_end_after(&self, offset: u64) -> Option<Border> {
+        let ends = [self.known_end, self.durable].into_iter().flatten();
+        ends.filter(|end| end.offset > offset).min_by_key(|end| end.offset)
     }
 
     /// The first border after a byte.
     pub fn border_after(&self, offset: u64) -> Option<Border> {
         let entry = lock(&self.index).first_from(offset + 1);
         let border = entry.map(|e| Border { offset: e.offset, ordinal: Some(e.ordinal) });
-        let ends = [self.known_end, self.durable].into_iter().flatten();
-        let end = ends.filter(|end| end.offset > offset).min_by_key(|end| end.offset);
+        let end = self.known_end_after(offset);
         match (border, end) {
             (Some(border), Some(end)) if end.offset < border.offset => Some(end),
             (Some(border), _) => Some(border),

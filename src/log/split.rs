@@ -64,7 +64,7 @@ impl<F: Format> Log<F> {
             offset,
             end,
             unacknowledged_from: snapshot.evidence().unacknowledged_from(),
-            known_end: snapshot.evidence().known_end(),
+            known_end: snapshot.evidence().known_end_after(offset).map(|border| border.offset),
         };
         if from < to {
             shared.catch_up(extent);
@@ -122,16 +122,12 @@ impl<F: Format> Log<F> {
             ..Damage::default()
         });
         let (offset, end) = (split.offset.max(head), split.end.min(there).max(head));
-        let known = Some(Border { offset: split.end, ordinal: None });
-        let known = match (split.known_end, split.records) {
-            // The end of a part of the valid prefix lies between records.
-            (_, Some(records)) => {
-                let ordinal = split.ordinal.and_then(|first| first.checked_add(records));
-                known.map(|known| Border { ordinal, ..known })
-            }
-            (Some(offset), None) => Some(Border { offset, ordinal: None }),
-            (None, None) => None,
-        };
+        let marked = split.known_end.map(|offset| Border { offset, ordinal: None });
+        // The end of a part of the valid prefix lies between records.
+        let known = split.records.map(|records| {
+            let ordinal = split.ordinal.and_then(|first| first.checked_add(records));
+            Border { offset: split.end, ordinal }
+        });
         let framing = match check {
             true => format.framing(),
             false => format.framing().by_lengths(),
@@ -146,7 +142,8 @@ impl<F: Format> Log<F> {
                 index_of(&common, &place, &found),
                 known,
                 split.unacknowledged_from,
-            ),
+            )
+            .with_durable(marked),
         };
         let ordinal = split.ordinal.filter(|_| split.offset >= head);
         let range = Range { offset, end, ordinal, stop };

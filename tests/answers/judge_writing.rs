@@ -90,8 +90,9 @@ impl Case<'_> {
                 let was_written = self.space[specimen.edges[0].min(self.space.len())..]
                     .iter()
                     .any(|&byte| byte != 0);
-                // An intact head marker tells that it is a log.
-                let has_marker = specimen.edges[0] > format.framing().start();
+                // An intact head marker tells that it is a log, and so does a header with a magic.
+                let has_magic = format.framing() == Framing::Toy;
+                let has_marker = specimen.edges[0] > format.framing().start() || has_magic;
                 let is_foreign = self.is_nothing_known() && was_written && !has_marker;
                 assert!(!is_foreign, "{}: a foreign file", what());
                 self.must_open(&*log);

@@ -177,7 +177,7 @@ impl Log for BookLog {
         let options = self.0.options();
         let read = |split: &book::Split| {
             drain(deedbook::book::Book::read_split(
-                &split,
+                split,
                 options,
                 from,
                 to,

@@ -211,7 +211,7 @@ impl Log for WalLog {
         let splits = self.0.splits(bytes, from.map(Lsn), to.map(Lsn))?;
         let options = self.0.options();
         let read = |split: &wal::Split| {
-            drain(deedbook::wal::Wal::read_split(&split, options, on_corrupt(skip), true))
+            drain(deedbook::wal::Wal::read_split(split, options, on_corrupt(skip), true))
         };
         Ok(splits.iter().map(read).collect())
     }

@@ -40,8 +40,8 @@ BOOK_BUGS = [
         "book: the header follows the deeds",
         POWER,
         "src/log/append.rs",
-        "        if state.extent.records == 0 {\n            // In front",
-        "        if state.extent.records == u64::MAX {\n            // In front",
+        "        if state.extent.records == 0 {\n            // Before the records",
+        "        if state.extent.records == u64::MAX {\n            // Before the records",
         [("golden", "golden_logs_are_written")],
     ),
     Bug(
@@ -76,7 +76,7 @@ BOOK_BUGS = [
         FORMAT,
         "    if header.first == 0 && damaged {\n",
         "    if header.first == u64::MAX && damaged {\n",
-        [("limits", "deeds_behind_a_header"), ("answers", "findings::deeds_after_a_first")],
+        [("limits", "deeds_after_a_header"), ("answers", "findings::deeds_after_a_first")],
         slow=True,
     ),
     Bug(

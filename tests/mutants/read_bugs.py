@@ -126,19 +126,11 @@ RESYNC_BUGS = [
         [("answers", "edges findings drift")],
     ),
     Bug(
-        "a rescue takes nothing that is not proved",
-        FLIP,
-        RESYNC,
-        "            if rescue || chain.proved {\n",
-        "            let _ = rescue;\n            if chain.proved {\n",
-        [("answers", "segments")],
-    ),
-    Bug(
         "a rescue does not look inside a damaged record",
         FLIP,
         RESYNC,
-        "        (true, Some(outer)) if outer.encloses =>",
-        "        (true, Some(outer)) if outer.encloses && outer.offset == 0 =>",
+        "    let inside = match stretch.rescue && !torn {\n",
+        "    let inside = match stretch.rescue && torn {\n",
         [("answers", "matrix::a_record_that_holds")],
     ),
     Bug(
