@@ -173,7 +173,9 @@ impl Hostile<'_> {
 fn claims(framing: Framing, claimed: u64) -> (Vec<u8>, Vec<u8>) {
     match framing {
         Framing::Book => (claimed.to_le_bytes().to_vec(), claimed.to_le_bytes().to_vec()),
-        Framing::Wal => ([&[1; 4][..], &(claimed as u32).to_le_bytes()].concat(), vec![7; 8]),
+        Framing::Wal | Framing::Toy => {
+            ([&[1; 4][..], &(claimed as u32).to_le_bytes()].concat(), vec![7; 8])
+        }
     }
 }
 
@@ -221,7 +223,7 @@ fn hostile_lengths_never_reserve_more_than_there_is_to_read() {
         // Marks and indexes that ask for the moon.
         let sum = match framing {
             Framing::Book => u32::from_le_bytes(*good[good.len() - 12..].first_chunk().unwrap()),
-            Framing::Wal => u32::from_le_bytes(*good.first_chunk().unwrap()),
+            Framing::Wal | Framing::Toy => u32::from_le_bytes(*good.first_chunk().unwrap()),
         };
         let parts = [(0, &header[..]), (start, &good), (next, &good)];
         for number in [1, 1 << 20, 1 << 40, u64::MAX / 24, u64::MAX / 24 + 1, u64::MAX] {

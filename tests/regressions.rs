@@ -263,7 +263,7 @@ fn tear(all: &[Event], marked: usize, unit: usize, stale: &[u8]) -> u64 {
         assert!(failed.is_none() && contents(&read) == all[..kept], "{what}: {failed:?}");
         assert_eq!(read_past_damage(&reader), read, "{what}");
         let report = check(BOOK, &options);
-        let counted = (report.records, report.bounds.clone(), report.valid_end as usize);
+        let counted = (report.records, report.bounds, report.valid_end as usize);
         assert_eq!(counted, (kept as u64, Some((1, kept as u64)), at[kept]), "{what}: {report:?}");
         assert_ne!(report.verdict, Verdict::Corrupt, "{what}: {report:?}");
         rescue(Path::new(BOOK), Path::new("/rescued"), &options);
