@@ -165,6 +165,12 @@ impl Format for BookFormat {
         let kept = settings.map_or(0, |settings| settings.record_bytes_max);
         let codec = Packed::new(options.deed_bytes_max.max(kept));
         let format = Self { codec };
+        // The mark before the file's length: what it vouches for must then be there, also beside a
+        // writer.
+        let (mark, damaged_mark) = match place.is_tail {
+            true => (None, false),
+            false => load_mark(options, place)?,
+        };
         let end = file.len().map_err(fail)?;
         let inspected = |space, findings, mark| Inspected {
             format,
@@ -182,7 +188,6 @@ impl Format for BookFormat {
             let findings = Findings { numbered: false, ..findings };
             return Ok(inspected(space, findings, None));
         }
-        let (mark, damaged_mark) = load_mark(options, place)?;
         let header = read_header(&*file, log, mark.as_ref(), codec)?;
         let space = Space::new(file, HEADER_BYTES, end);
         let first = Some(header.first).filter(|&first| first > 0);

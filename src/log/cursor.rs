@@ -278,7 +278,11 @@ impl<F: Format> Cursor<F> {
     /// At the end of the range, report the damage that no record showed.
     fn finish(&mut self) -> Result<Option<Stepped<F>>> {
         self.finished = true;
-        let shown = |damage: &Damage| self.damages.iter().any(|seen| seen.offset == damage.offset);
+        // The record that was cut off, and the end that is missing after it, are one damage.
+        let shown = |damage: &Damage| {
+            let touches = |seen: &Damage| (seen.offset..=seen.end).contains(&damage.offset);
+            self.damages.iter().any(touches)
+        };
         match self.trailing.take().filter(|damage| !shown(damage)) {
             None => Ok(None),
             Some(damage) if self.on_corrupt == OnCorrupt::Raise => Err(self.corrupt(&damage)),

@@ -63,11 +63,12 @@ fn cut_and_reopen<F: Format>(
         return Ok(report);
     }
     if report.cut_records > 0 && !repair.force {
+        let (noun, many) = (F::NOUN, report.cut_records > 1);
         let message = format!(
-            "{} intact {}s lie after the damage at byte {} and would go with the cut; salvage \
-             copies them to a new log, or force the repair",
+            "{} intact {noun}{} after the damage at byte {} and would go with the cut; salvage \
+             copies what is intact to a new log, or force the repair",
             report.cut_records,
-            F::NOUN,
+            if many { "s lie" } else { " lies" },
             findings.extent.end
         );
         return Err(Error::new(ErrorKind::Corrupt, message).at(&place.log));
