@@ -97,7 +97,12 @@ impl Case<'_> {
                 assert!(!is_foreign, "{}: a foreign file", what());
                 self.must_open(&*log);
                 let kept = log.forward(None, None, true).records;
-                assert!(answer.ambiguous || kept.len() == given, "{}: kept {kept:?}", what());
+                // Opening moves the mark to the end. Without trailers, what only its old end proved
+                // is then no longer proved.
+                let end = specimen.evidence.acknowledged;
+                let unproved = has_magic && end.is_some_and(|end| end < self.space.len());
+                let are_all = kept.len() == given || unproved && kept.len() < given;
+                assert!(answer.ambiguous || are_all, "{}: kept {kept:?}", what());
                 if answer.verdict == "corrupt" {
                     return;
                 }
