@@ -5,6 +5,7 @@ mod columns;
 mod consumers;
 mod files;
 mod format;
+mod inspect;
 mod intent;
 mod options;
 mod pack;

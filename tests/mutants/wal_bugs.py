@@ -19,6 +19,7 @@ CUT: Tests = [("wal_truncation", ""), *CRASH]
 CONSUMERS = "src/wal/consumers.rs"
 FILES = "src/wal/files.rs"
 FORMAT = "src/wal/format.rs"
+INSPECT = "src/wal/inspect.rs"
 RECORD = "src/wal/record.rs"
 SETTLE = "src/log/settle.rs"
 TRUNCATE = "src/wal/truncate.rs"
@@ -92,7 +93,7 @@ WAL_BUGS = [
     Bug(
         "wal: what never was a log is cut as a torn tail",
         PLACE,
-        FORMAT,
+        INSPECT,
         "    if known || !nothing {\n",
         "    if known || !nothing || *data_end > 0 {\n",
         [("wal_regressions", "a_file_that_never_was"), ("answers", "findings::a_foreign_file")],
@@ -101,7 +102,7 @@ WAL_BUGS = [
     Bug(
         "wal: segments are cut by a size that nothing proves",
         SEGMENT,
-        FORMAT,
+        INSPECT,
         "    if known || !cuts || base == 0 {\n",
         "    if known || !cuts || base < u64::MAX {\n",
         [("wal_places", "")],
@@ -110,7 +111,7 @@ WAL_BUGS = [
     Bug(
         "wal: the head is always taken for 0",
         HEAD,
-        FORMAT,
+        INSPECT,
         "                    return self.with_head(&indices, head, segment_bytes);\n",
         "                    return self.with_head(&indices, 0, segment_bytes);\n",
         CUT,
@@ -119,7 +120,7 @@ WAL_BUGS = [
     Bug(
         "wal: a lost head is not made up for by the mark",
         HEAD,
-        FORMAT,
+        INSPECT,
         "        if let Some(mark) = self.mark.filter(|mark| mark.start > 0)\n",
         "        if let Some(mark) = self.mark.filter(|mark| mark.start == u64::MAX)\n",
         [("wal_own", "a_lost_head_marker"), *CRASH],
@@ -186,7 +187,7 @@ WAL_BUGS = [
     Bug(
         "wal: an intent to empty a log is any log's",
         REPLACED,
-        FORMAT,
+        INSPECT,
         "frame.crc == intent.first_sum,",
         "true || frame.crc == intent.first_sum,",
         [("wal_truncation", "")],
@@ -195,7 +196,7 @@ WAL_BUGS = [
     Bug(
         "wal: an intent is not ended by the next opening",
         TRUNCATION,
-        FORMAT,
+        INSPECT,
         "            Left::Intent(intent) if is_ours(",
         "            Left::Intent(intent) if place.is_tail && is_ours(",
         [("wal_truncation", ""), *CRASH],

@@ -309,7 +309,7 @@ def test_a_salvage_reports_a_loss_at_the_end(kind: Kind, log: Path, tmp_path: Pa
 
 
 def test_a_repair_does_not_cut_intact_records_unasked(kind: Kind, log: Path) -> None:
-    """`repair` cut a log after its first damage, and everything intact behind it went, too."""
+    """`repair` cut a log after its first damage, and everything intact after it went, too."""
     flip(kind.file(log), place_of(log, 50))
     before = kind.file(log).read_bytes()
     facts = json.loads(ok("repair", log, "--dry-run", "--json"))

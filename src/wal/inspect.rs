@@ -1,0 +1,382 @@
+//! What the files of a log say: its place in a single file or in segments, its end, and what a crash
+//! or a copy left of them. Changes nothing.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::files::{
+    Head, Segments, check_segments, head_marker, indices, segment_bytes_of, stored_sum,
+};
+use super::format::{More, WalFormat};
+use super::intent::{Intent, Left};
+use super::options::{Layout, Options};
+use super::record::{Codec, FORMAT, SEGMENT_BYTES, segment_name};
+use crate::error::{Error, ErrorKind, Result};
+use crate::log::find_end::{Findings, Known, find_end};
+use crate::log::format::Inspected;
+use crate::log::space::{Beyond, Place, Space};
+use crate::mode::Depth;
+use crate::scan::{Damage, Scanned, Scanner, Verdict, find_intact};
+use crate::sidecar::{LoadedMark, Mark, MarkFile, MarkUse, Settings, refuse_other_format};
+use crate::storage::segmented::Segmented;
+use crate::storage::{Access, File};
+
+/// The error of a log that is not there.
+fn missing(place: &Place) -> Error {
+    let message = match place.single {
+        true => "no such file",
+        false => "no log: the directory has no segments",
+    };
+    Error::new(ErrorKind::Missing, message).at(&place.log)
+}
+
+/// The error of a log that is gone while its mark says what was in it.
+pub(super) fn lost_log(place: &Place, mark: &Mark) -> Error {
+    let message = format!(
+        "lost acknowledged records: the log is missing or empty, {} records up to byte {} were \
+         acknowledged; if it was removed on purpose, or a backup restored, remove .deedbook beside \
+         it",
+        mark.records, mark.end
+    );
+    Error::new(ErrorKind::LostRecords, message).of(FORMAT).at(&place.log).offset_at(0)
+}
+
+/// Refuse a layout that is not the log's.
+pub(super) fn check_layout(
+    settings: Option<Settings>,
+    asked: Option<Layout>,
+    log: &Path,
+) -> Result<()> {
+    let kept = settings.and_then(|settings| settings.segment_bytes);
+    match (asked.and_then(Layout::segment_bytes), kept) {
+        (Some(asked), Some(has)) if asked != has => {
+            let message = format!("segment size {asked} asked for, the log has {has}");
+            Err(Error::new(ErrorKind::InvalidArgument, message).at(log))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The mark beside a log, and whether there is one that cannot be read.
+pub(super) fn load_mark(options: &Options, place: &Place) -> Result<(Option<Mark>, bool)> {
+    let loaded = MarkFile::load(&*options.storage, &place.sidecar)
+        .map_err(|e| Error::io("read the mark", &place.sidecar, e).of(FORMAT))?;
+    Ok(match loaded {
+        LoadedMark::Mark(mark) => (Some(mark), false),
+        LoadedMark::Missing => (None, false),
+        LoadedMark::Damaged => (None, true),
+    })
+}
+
+/// A look at the files of one log.
+pub(super) struct Look<'a> {
+    pub(super) options: &'a Options,
+    pub(super) place: &'a Place,
+    pub(super) access: Access,
+    pub(super) depth: Depth,
+    pub(super) codec: Codec,
+    pub(super) settings: Option<Settings>,
+    pub(super) mark: Option<Mark>,
+    pub(super) damaged_mark: bool,
+}
+
+impl Look<'_> {
+    pub(super) fn single(&self) -> Result<Inspected<WalFormat>> {
+        let log = &self.place.log;
+        let opened = self.options.storage.open(log, self.access);
+        let gone = opened.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::NotFound);
+        match self.mark.filter(|mark| gone && mark.end > 0) {
+            Some(mark) => return Err(lost_log(self.place, &mark)),
+            None if gone => return Err(missing(self.place)),
+            None => {}
+        }
+        let file: Arc<dyn File> = Arc::from(opened.map_err(|e| Error::io("open the log", log, e))?);
+        let end = file.len().map_err(|e| Error::io("look at the log", log, e))?;
+        let format = WalFormat { codec: self.codec, layout: Layout::Single, segments: None };
+        self.at(format, Space::new(file, 0, end), Vec::new())
+    }
+
+    pub(super) fn segmented(&self) -> Result<Inspected<WalFormat>> {
+        let (place, storage) = (self.place, &*self.options.storage);
+        let indices = indices(storage, place)?;
+        let marker = head_marker(storage, place)?;
+        if indices.is_empty() && marker == Head::Absent {
+            refuse_other_format(storage, &place.dir, FORMAT)?;
+            return Err(match self.mark.filter(|mark| mark.end > 0) {
+                Some(mark) => lost_log(place, &mark),
+                None => missing(place),
+            });
+        }
+        let told = self.options.layout.and_then(Layout::segment_bytes);
+        let kept = self.settings.and_then(|settings| settings.segment_bytes);
+        let segment_bytes = match told.or(kept) {
+            Some(bytes) => bytes,
+            None => segment_bytes_of(place, storage, &indices, SEGMENT_BYTES)?,
+        };
+        let why = match marker {
+            Head::At(head) => {
+                let above = indices.last().is_some_and(|&last| last >= head / segment_bytes);
+                if above || head.is_multiple_of(segment_bytes) {
+                    return self.with_head(&indices, head, segment_bytes);
+                }
+                let message = format!("the head is byte {head}, but the log ends before it");
+                return self.without_head(&indices, segment_bytes, message);
+            }
+            Head::Absent => "there is no head marker".to_string(),
+            Head::Damaged(why) => format!("the head marker is damaged: {why}"),
+        };
+        // What the marker said may still be known to the mark, if that is this log's.
+        if let Some(mark) = self.mark.filter(|mark| mark.start > 0)
+            && let Ok(mut found) = self.with_head(&indices, mark.start, segment_bytes)
+            && found.findings.mark == MarkUse::Used
+        {
+            found.more.head_lost = true;
+            found.mended.push(Damage {
+                offset: mark.start,
+                end: mark.start,
+                reason: format!("{why}; the mark says that the log begins at byte {}", mark.start),
+                next_intact: Some(mark.start),
+                next_proved: true,
+                ..Damage::default()
+            });
+            return Ok(found);
+        }
+        let mut found = self.with_head(&indices, 0, segment_bytes)?;
+        if indices.first() != Some(&0) {
+            // What is intact can be read all the same.
+            let message = format!(
+                "{why}, and {} is missing: where the first record begins is not known",
+                segment_name(0)
+            );
+            refuse_writing(&mut found, message);
+        }
+        Ok(found)
+    }
+
+    /// From the first segment there is, for reading.
+    fn without_head(
+        &self,
+        indices: &[u64],
+        segment_bytes: u64,
+        message: String,
+    ) -> Result<Inspected<WalFormat>> {
+        let first = indices.first().copied().unwrap_or(0);
+        let start = first.saturating_mul(segment_bytes).min(1 << 62);
+        let mut found = self.with_head(indices, start, segment_bytes)?;
+        refuse_writing(&mut found, message);
+        Ok(found)
+    }
+
+    fn with_head(
+        &self,
+        indices: &[u64],
+        head: u64,
+        segment_bytes: u64,
+    ) -> Result<Inspected<WalFormat>> {
+        let storage = &self.options.storage;
+        let found = check_segments(self.place, &**storage, indices, head, segment_bytes)?;
+        let Segments { extent, end, stale, gap, only_readable, fits } = found;
+        let segments = Arc::new(Segmented::new(
+            storage.clone(),
+            &self.place.dir,
+            segment_name,
+            segment_bytes,
+            self.access,
+            self.options.file_mode,
+            extent,
+        ));
+        let beyond = match gap.is_some() && self.access == Access::Read {
+            true => {
+                let (whole, end) = segments
+                    .with_orphans()
+                    .map_err(|e| Error::io("look at the segments", &self.place.dir, e))?;
+                Some(Beyond { file: Arc::new(whole), end })
+            }
+            false => None,
+        };
+        let layout = Layout::Segmented { segment_bytes };
+        let format = WalFormat { codec: self.codec, layout, segments: Some(segments.clone()) };
+        let space = Space {
+            file: segments,
+            start: head,
+            end,
+            files_end: end,
+            gap: gap.clone(),
+            beyond,
+            piece_bytes: Some(segment_bytes),
+        };
+        let mut found = self.at(format, space, stale)?;
+        if let Some(gap) = gap.filter(|_| only_readable) {
+            if self.options.layout.is_some() && !fits {
+                // By a size that the caller named, and that no segment has: it is another log's.
+                let known = self.settings.is_some() || self.mark.is_some();
+                let kind = if known { ErrorKind::Corrupt } else { ErrorKind::NotALog };
+                return Err(Error::new(kind, gap).at(&self.place.log));
+            }
+            refuse_writing(&mut found, gap);
+        }
+        if found.findings.verdict == Verdict::Torn {
+            // The first damage ends the log, and so does the gap.
+            found.space.beyond = None;
+        }
+        Ok(found)
+    }
+
+    fn at(
+        &self,
+        format: WalFormat,
+        mut space: Space,
+        stale: Vec<u64>,
+    ) -> Result<Inspected<WalFormat>> {
+        let Self { place, codec, depth, damaged_mark, settings, .. } = *self;
+        let fail = |e: io::Error| Error::io("read the log", &place.log, e).of(FORMAT);
+        let left = Intent::load(&*self.options.storage, &place.sidecar)?;
+        let intent = match left {
+            Left::Intent(intent) if is_ours(&space, codec, &intent).map_err(fail)? => Some(intent),
+            _ => None,
+        };
+        if let Some(intent) = &intent {
+            space.end = intent.end.min(space.end);
+            space.gap = None;
+            space.beyond = None;
+        }
+        let above = |mark: &Mark| intent.is_some_and(|intent| mark.end > intent.end);
+        let mark = self.mark.filter(|mark| !above(mark));
+        let known = Known { mark, damaged_mark, first: None, depth };
+        let findings = find_end(&format, &space, known).map_err(fail)?;
+        // The next mark takes over the index of one that is used.
+        let renumbered = findings.mark == MarkUse::Used && !findings.numbered_by_mark;
+        let without_index = |mark| Mark { index_entries: 0, index_chain: 0, ..mark };
+        let mark = mark.filter(|_| findings.mark_is_ours());
+        let more = More {
+            stale,
+            head_lost: false,
+            cut_begun: intent.is_some(),
+            foreign_cut: intent.is_none() && left != Left::Absent,
+            only_readable: None,
+        };
+        let mark = mark.map(|mark| if renumbered { without_index(mark) } else { mark });
+        let found = Inspected { format, space, findings, mark, settings, mended: Vec::new(), more };
+        if depth != Depth::Begin {
+            check_is_log(place, &found)?;
+        }
+        Ok(found)
+    }
+}
+
+/// What the files say is damage that no cut mends.
+fn refuse_writing(found: &mut Inspected<WalFormat>, why: String) {
+    let findings = &mut found.findings;
+    findings.verdict = Verdict::Corrupt;
+    let (offset, end) = (findings.extent.end, findings.file_end);
+    let damage = findings.damage.get_or_insert_with(|| Damage { offset, end, ..Damage::default() });
+    if !damage.reason.contains(&why) {
+        damage.reason = match damage.reason.is_empty() {
+            true => why.clone(),
+            false => format!("{why}; {}", damage.reason),
+        };
+    }
+    found.more.only_readable = Some(why);
+}
+
+pub(super) fn access_of(found: &Inspected<WalFormat>) -> Access {
+    match found.format.segments() {
+        Some(segments) => segments.access(),
+        None => Access::Read,
+    }
+}
+
+/// Refuse what is no log at all: nothing in it is intact, and nothing beside it says that it is ours.
+/// It is something that was named by mistake, and opening it for writing must not cut it away as a
+/// torn tail.
+fn check_is_log(place: &Place, found: &Inspected<WalFormat>) -> Result<()> {
+    let Findings { extent, verdict, data_end, .. } = &found.findings;
+    let known = place.is_tail || found.settings.is_some() || found.findings.mark_is_ours();
+    let nothing = extent.records == 0 && *data_end > extent.start && *verdict == Verdict::Torn;
+    if known || !nothing {
+        return Ok(());
+    }
+    let why = found.findings.damage.as_ref().map(|damage| damage.reason.clone());
+    let why = why.unwrap_or_default();
+    let message = format!(
+        "not a write-ahead log: no intact record, and nothing in .deedbook says that it is one: {why}"
+    );
+    Err(Error::new(ErrorKind::NotALog, message).of(FORMAT).at(&place.log).offset_at(extent.start))
+}
+
+/// Whether the intent was made for this log: the same file that begins at the same byte with the same
+/// record, and has the one that is to be the last. Of a log that is to be emptied the first record may
+/// be gone already, or torn if it never was durable, but no other one can have come in its place.
+fn is_ours(space: &Space, codec: Codec, intent: &Intent) -> io::Result<bool> {
+    let Space { file, start, end, .. } = space;
+    let within = (*start..=*end).contains(&intent.end);
+    if intent.start != *start || !within || !intent.file.is_still(file.id()?) {
+        return Ok(false);
+    }
+    if intent.end == *start {
+        return Ok(match Scanner::new(codec, *start, *end).next(&**file)? {
+            Scanned::Record { frame, .. } => frame.crc == intent.first_sum,
+            Scanned::Stop { .. } | Scanned::End => true,
+        });
+    }
+    if intent.last_offset < *start || intent.last_offset >= intent.end {
+        return Ok(false);
+    }
+    if stored_sum(&**file, *start)? != Some(intent.first_sum) {
+        return Ok(false);
+    }
+    let mut scanner = Scanner::new(codec, intent.last_offset, intent.end);
+    let Scanned::Record { frame, .. } = scanner.next(&**file)? else { return Ok(false) };
+    Ok(frame.crc == intent.last_sum && scanner.position() == intent.end)
+}
+
+/// Nothing is cut by a segment size that neither the sidecar nor the records vouch for: with another
+/// one the head would stand elsewhere in its segment, and what is durable would look torn. Segment 0
+/// stands where it stands, whatever the size.
+pub(super) fn check_size_is_proved(
+    found: &Inspected<WalFormat>,
+    options: &Options,
+    log: &Path,
+) -> Result<()> {
+    let Inspected { format, space, findings, .. } = found;
+    let Some(segments) = format.segments() else { return Ok(()) };
+    let (extent, bytes) = (findings.extent, format.layout.segment_bytes().unwrap_or(u64::MAX));
+    let base = extent.start - extent.start % bytes;
+    let known = found.settings.is_some() || findings.mark == MarkUse::Used;
+    let cuts = space.files_end > extent.end || segments.has_orphans();
+    if known || !cuts || base == 0 {
+        return Ok(());
+    }
+    let name = segment_name(base / bytes);
+    if options.layout.is_none() && extent.end - base <= bytes {
+        let message = format!(
+            "segment size unknown: {name} has {bytes} bytes, but its records end at byte {} and do \
+             not go on in the next one; name segment_bytes",
+            extent.end
+        );
+        return Err(Error::new(ErrorKind::InvalidArgument, message).at(log));
+    }
+    let fail = |e| Error::io("read the log", log, e);
+    let (file, codec) = (&*space.file, format.codec);
+    let mut at = base;
+    while at < extent.start {
+        let mut scanner = Scanner::new(codec, at, space.files_end);
+        if !matches!(scanner.next(file).map_err(fail)?, Scanned::Record { .. }) {
+            let next = find_intact(file, &codec, at + 1, space.files_end).map_err(fail)?;
+            at = next.unwrap_or(extent.start);
+            continue;
+        }
+        let end = scanner.position();
+        if end > extent.start {
+            let message = format!(
+                "segment size {bytes} is not the log's: with it a record of {name} lies from byte \
+                 {at} to {end}, across the head, byte {}; name segment_bytes",
+                extent.start
+            );
+            return Err(Error::new(ErrorKind::InvalidArgument, message).at(log));
+        }
+        at = end;
+    }
+    Ok(())
+}
