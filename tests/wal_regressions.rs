@@ -4,6 +4,8 @@
 
 mod harness;
 
+use std::fs;
+
 use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::storage::{Access, Storage};
 use deedbook::wal::{Layout, Lsn, Mode, OnCorrupt, Options, Wal, salvage, segment_name, verify};
@@ -402,4 +404,38 @@ fn an_index_says_nothing_of_what_a_truncation_cut() {
             wal.close().unwrap();
         }
     }
+}
+
+/// Found by failing every call: all records were dropped, and the mark of the new head was not yet
+/// stored when the power was cut. The mark before it ends at the head, but was taken for another
+/// log's, and so a segment that was only reserved made the log corrupt.
+#[test]
+fn a_mark_that_ends_at_the_new_head_is_the_logs() {
+    let root = tempfile::tempdir().unwrap();
+    let (dir, crashed) = (root.path().join("log"), root.path().join("crashed"));
+    let layout = Some(Layout::Segmented { segment_bytes: 64 });
+    let options = Options { layout, durability: Durability::Manual, ..Options::default() };
+    let wal = options.open(&dir, Mode::Append).unwrap();
+    wal.append(&[7; 92]).unwrap();
+    wal.sync().unwrap();
+    let mark = fs::read(dir.join(".deedbook/mark")).unwrap();
+    let head = wal.end().unwrap();
+    assert_eq!(head, Lsn(100));
+    wal.truncate_before(head).unwrap();
+    fs::create_dir_all(crashed.join(".deedbook")).unwrap();
+    for from in [dir.clone(), dir.join(".deedbook")] {
+        for entry in fs::read_dir(&from).unwrap().map(Result::unwrap) {
+            let to = crashed.join(entry.path().strip_prefix(&dir).unwrap());
+            if entry.path().is_file() {
+                fs::copy(entry.path(), to).unwrap();
+            }
+        }
+    }
+    fs::write(crashed.join(".deedbook/mark"), mark).unwrap();
+    let cut = fs::File::options().write(true).open(crashed.join(segment_name(1))).unwrap();
+    cut.set_len(36).unwrap();
+    fs::write(crashed.join(segment_name(2)), [0; 64]).unwrap();
+    let wal = options.open(&crashed, Mode::Append).unwrap();
+    assert_eq!((wal.len().unwrap(), wal.end().unwrap()), (0, head));
+    assert_eq!(wal.append(b"on").unwrap(), head);
 }
