@@ -63,12 +63,12 @@ fn cut_and_reopen<F: Format>(
         return Ok(report);
     }
     if report.cut_records > 0 && !repair.force {
-        let (noun, many) = (F::NOUN, report.cut_records > 1);
+        let (lie, them) = if report.cut_records > 1 { ("s lie", "them") } else { (" lies", "it") };
         let message = format!(
-            "{} intact {noun}{} after the damage at byte {} and would go with the cut; salvage \
-             copies what is intact to a new log, or force the repair",
+            "{} intact {}{lie} after the damage at byte {} and would go with the cut; salvage \
+             copies {them} to a new log, or force the repair",
             report.cut_records,
-            if many { "s lie" } else { " lies" },
+            F::NOUN,
             findings.extent.end
         );
         return Err(Error::new(ErrorKind::Corrupt, message).at(&place.log));

@@ -3,7 +3,8 @@
 //! 1. Above the end of an *open* mark nothing was acknowledged: the first damage there ends the log.
 //!    A closed mark says nothing of what follows its end.
 //! 2. A damaged record whose framing is intact (its length leads to an intact record, a known border
-//!    or the end of the data; or its trailer leads back to it) is one lost record.
+//!    or the end of the data; or its trailer leads back to it) is one lost record; the one after it
+//!    is proved as in 3.
 //! 3. Otherwise the next record is *proved* if the chain of records from it reaches a known border or
 //!    the end of the data exactly, or outlives the longest record that could begin at the damage.
 //! 4. What lies inside the stretch that the damaged record's head claims is given only if a chain
