@@ -18,6 +18,9 @@ pub enum Durability {
     Bytes(u64),
     /// The caller syncs; closing syncs. A power cut takes what came after the last sync.
     Manual,
+    /// Of a ledger: each file is synced when it is finished. A power cut takes what the file being
+    /// written holds.
+    Rotate,
     /// Never synced, not even at close. A power cut takes what the system had not yet written.
     None,
 }
@@ -29,6 +32,7 @@ impl fmt::Display for Durability {
             Self::Interval(time) => write!(f, "interval:{}", time.as_millis()),
             Self::Bytes(bytes) => write!(f, "bytes:{bytes}"),
             Self::Manual => f.write_str("manual"),
+            Self::Rotate => f.write_str("rotate"),
             Self::None => f.write_str("none"),
         }
     }
@@ -43,6 +47,7 @@ impl FromStr for Durability {
             None => match text {
                 "always" => Some(Self::Always),
                 "manual" => Some(Self::Manual),
+                "rotate" => Some(Self::Rotate),
                 "none" => Some(Self::None),
                 _ => None,
             },
@@ -55,7 +60,7 @@ impl FromStr for Durability {
         parsed.ok_or_else(|| {
             let message = format!(
                 "durability {text:?}, known are \"always\", \"interval:MS\", \"bytes:N\", \
-                 \"manual\", \"none\""
+                 \"manual\", \"rotate\", \"none\""
             );
             Error::new(ErrorKind::InvalidArgument, message)
         })
@@ -68,7 +73,7 @@ mod tests {
 
     #[test]
     fn every_word_is_read_back() {
-        for text in ["always", "interval:100", "bytes:10000000", "manual", "none"] {
+        for text in ["always", "interval:100", "bytes:10000000", "manual", "rotate", "none"] {
             assert_eq!(text.parse::<Durability>().unwrap().to_string(), text);
         }
         for text in ["", "os", "Always", "interval", "interval:0", "bytes:-1", "interval:1s"] {

@@ -31,6 +31,10 @@ impl<F: Format> Log<F> {
         let open = || {
             let common = F::common(&options)?;
             let path = located(&*common.storage, path)?;
+            if common.durability == Durability::Rotate && mode != Mode::Read {
+                let message = "durability \"rotate\", but only a ledger finishes files";
+                return Err(Error::new(ErrorKind::InvalidArgument, message).at(&path));
+            }
             let place = F::place(&options, &path)?;
             match mode {
                 Mode::Read => Self::open_reader(place, options.clone(), common),

@@ -113,7 +113,8 @@ impl Counters {
         }
     }
 
-    fn read(&self) -> Stats {
+    /// What was counted so far.
+    pub fn read(&self) -> Stats {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let bound = |i: usize| if i + 1 < BUCKETS { 2 << i } else { u64::MAX };
         let latency = self.latency.iter().enumerate();

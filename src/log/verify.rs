@@ -71,7 +71,8 @@ pub fn verify<F: Format>(
     })
 }
 
-fn verdict<F: Format>(
+/// How a log ends, by what a look at its files found and the damage that a walk over it met.
+pub fn verdict<F: Format>(
     found: &Inspected<F>,
     damages: &[Damage],
     valid_end: u64,
