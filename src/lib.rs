@@ -42,6 +42,7 @@ mod durability;
 #[doc(hidden)]
 pub mod engine;
 mod error;
+pub mod ledger;
 mod locks;
 mod log;
 mod mend;

@@ -1,0 +1,241 @@
+//! Appending: one write for a record, or for as much of a batch as its file takes.
+//!
+//! A file is created by the first append that needs it, and locked while it is written. It is
+//! finished when it is full, when it is fetched, and after any write that was not done as a whole:
+//! nothing is ever appended to it again.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::directory::Created;
+use super::quota::Held;
+use super::record::{FORMAT, HEADER_BYTES};
+use super::{Batch, LedgerStore, Shared};
+use crate::durability::Durability;
+use crate::error::{Durable, Error, Result};
+use crate::log::framing::Framing;
+use crate::slice::{part, u32_at};
+use crate::storage::{File, FileId, LockGuard};
+
+/// Bytes given to one write, less one record: no system writes 2 GiB at once.
+const WRITE_BYTES_MAX: usize = 1 << 30;
+
+/// What appends change.
+#[derive(Debug, Default)]
+pub struct State {
+    pub active: Option<Active>,
+    /// The lowest index that the next file may get, as far as this store knows.
+    pub next_index: u64,
+    /// Bytes that this store appended, over all files: what syncs go by.
+    pub written: u64,
+    /// Finished files that were not synced yet. None is kept where nothing ever is.
+    pub unsynced: Vec<Arc<dyn File>>,
+    /// Whether files were created since the directory was synced.
+    pub names_unsynced: bool,
+    /// Bytes of all files, where they are limited.
+    pub held: Option<Held>,
+    scratch: Vec<u8>,
+}
+
+/// The file being written.
+#[derive(Debug)]
+pub struct Active {
+    pub index: u32,
+    pub path: PathBuf,
+    pub file: Arc<dyn File>,
+    pub id: FileId,
+    /// Bytes, all of them whole records.
+    pub len: u64,
+    pub records: u64,
+    /// Held until the file is finished.
+    _lock: Box<dyn LockGuard>,
+}
+
+/// Where an append left the ledger.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Appended {
+    /// Bytes appended by this store.
+    pub end: u64,
+    /// Of these, in files that are finished, if this append finished one.
+    pub finished: Option<u64>,
+}
+
+impl LedgerStore {
+    /// Append one record. When this returns, it survives the death of the process, and as far as the
+    /// durability option says, a power cut.
+    pub fn append(&self, payload: &[u8]) -> Result<()> {
+        let shared = self.writable()?;
+        let at = |e: Error| e.at(&shared.directory.path);
+        shared.codec.check_len(payload.len()).map_err(at)?;
+        let appended = shared.append_one(payload).map_err(|e| e.of(FORMAT))?;
+        shared.after_append(appended)
+    }
+
+    /// Append a batch, with one write for each file that it takes. An error that leaves a part of it
+    /// in the ledger says so; then it is unknown, too, what a crash takes.
+    pub fn append_batch(&self, batch: &Batch) -> Result<()> {
+        let shared = self.writable()?;
+        let at = |e: Error| e.at(&shared.directory.path);
+        shared.codec.check_len(batch.payload_len_max.max(1)).map_err(at)?;
+        let appended = shared.append_encoded(batch).map_err(|e| e.of(FORMAT))?;
+        shared.after_append(appended)
+    }
+
+    /// Append several records as [`LedgerStore::append_batch`] does.
+    pub fn append_many<T: AsRef<[u8]>>(&self, payloads: impl IntoIterator<Item = T>) -> Result<()> {
+        let mut batch = Batch::new(self.writable()?.codec.record_bytes_max);
+        for payload in payloads {
+            batch.push(payload.as_ref())?;
+        }
+        self.append_batch(&batch)
+    }
+}
+
+impl Shared {
+    /// The checksum is that of the copy, whatever becomes of the caller's bytes meanwhile.
+    fn append_one(&self, payload: &[u8]) -> Result<Appended> {
+        let mut state = self.state();
+        self.check_open()?;
+        let mut record = std::mem::take(&mut state.scratch);
+        record.clear();
+        self.codec.encode(&mut record, (), payload);
+        let written = self.write(&mut state, &record, 1);
+        state.scratch = record;
+        let appended = written?;
+        self.counters.appended(1, payload.len() as u64 + HEADER_BYTES);
+        Ok(appended)
+    }
+
+    fn append_encoded(&self, batch: &Batch) -> Result<Appended> {
+        let mut state = self.state();
+        self.check_open()?;
+        let appended = self.write(&mut state, &batch.bytes, batch.records)?;
+        self.counters.appended(batch.records, batch.bytes.len() as u64);
+        Ok(appended)
+    }
+
+    /// Write encoded records, to as many files as they take.
+    fn write(&self, state: &mut State, bytes: &[u8], records: u64) -> Result<Appended> {
+        let mut appended = Appended { end: state.written, finished: None };
+        if bytes.is_empty() {
+            return Ok(appended);
+        }
+        self.make_room(state, bytes.len() as u64)?;
+        let (mut at, mut done) = (0, 0);
+        while at < bytes.len() {
+            let written = self.write_part(state, part(bytes, at..));
+            let (len, count) = written.map_err(|error| match done {
+                0 => error,
+                _ => {
+                    let message = format!("{done} of {records} records of the batch are there");
+                    error.with_durable(Durable::Unknown).with_advice(&message)
+                }
+            })?;
+            (at, done) = (at + len, done + count);
+            if state.active.as_ref().is_some_and(|active| self.is_full(active)) {
+                self.finish_active(state);
+                appended.finished = Some(state.written);
+            }
+        }
+        appended.end = state.written;
+        Ok(appended)
+    }
+
+    /// Write as many of these records as the active file takes; how many bytes, and how many records.
+    fn write_part(&self, state: &mut State, bytes: &[u8]) -> Result<(usize, u64)> {
+        let active = match state.active.take() {
+            Some(active) => active,
+            None => self.begin_file(state).map_err(|e| e.with_durable(Durable::No))?,
+        };
+        let active = state.active.insert(active);
+        let (mut len, mut count) = (0, 0);
+        while !self.would_be_full(active, len as u64, count) && len < WRITE_BYTES_MAX {
+            let Some(payload_len) = u32_at(bytes, len) else { break };
+            len += payload_len as usize + HEADER_BYTES as usize;
+            count += 1;
+        }
+        match write_once(&*active.file, part(bytes, ..len), active.len) {
+            Err(e) => Err(self.write_failed(state, e)),
+            Ok(()) => {
+                active.len += len as u64;
+                active.records += count;
+                state.written += len as u64;
+                if let Some(held) = &mut state.held {
+                    held.bytes += len as u64;
+                }
+                Ok((len, count))
+            }
+        }
+    }
+
+    fn begin_file(&self, state: &mut State) -> Result<Active> {
+        let gate = self.directory.gate()?;
+        self.directory.keep_limit(&gate, self.options.record_bytes_max)?;
+        let created = self.directory.create(&gate, state.next_index)?;
+        let Created { index, path, file, id, lock } = created;
+        state.next_index = u64::from(index) + 1;
+        state.names_unsynced = true;
+        Ok(Active { index, path, file, id, len: 0, records: 0, _lock: lock })
+    }
+
+    fn is_full(&self, active: &Active) -> bool {
+        self.would_be_full(active, 0, 0)
+    }
+
+    /// The cap is soft, as specified: the record that passes it is still in the file.
+    fn would_be_full(&self, active: &Active, bytes: u64, records: u64) -> bool {
+        let full = |max: u64| active.records + records >= max;
+        active.len + bytes > self.max_file_size || self.options.file_records_max.is_some_and(full)
+    }
+
+    /// Cut off what a failed write may have left, and go on in another file.
+    fn write_failed(&self, state: &mut State, cause: io::Error) -> Error {
+        let Some(Active { file, path, len, .. }) = &state.active else {
+            return Error::io("append", &self.directory.path, cause);
+        };
+        let error = Error::io("append", path, cause).of(FORMAT).offset_at(*len);
+        let error = self.commits.roll_back(error, || {
+            file.set_len(*len)?;
+            file.sync_data()
+        });
+        self.finish_active(state);
+        error
+    }
+
+    /// Never append to the active file again, and let others fetch it. A file without a record goes:
+    /// a full disk would get one with each append.
+    pub(super) fn finish_active(&self, state: &mut State) {
+        let Some(active) = state.active.take() else { return };
+        if active.records > 0 {
+            if self.options.durability != Durability::None {
+                state.unsynced.push(active.file.clone());
+            }
+            return;
+        }
+        let removed = self
+            .directory
+            .gate()
+            .and_then(|gate| self.directory.remove_unseen(&gate, &active.path, active.id));
+        if let Err(error) = removed {
+            // Whoever fetches next removes it.
+            log::warn!(target: "deedbook", "an empty file remains: {error}");
+        }
+    }
+}
+
+/// One write. What falls short is not gone on with, so that a file has at most one torn record, the
+/// last.
+fn write_once(file: &dyn File, bytes: &[u8], at: u64) -> io::Result<()> {
+    loop {
+        match file.write_at(bytes, at) {
+            Ok(written) if written == bytes.len() => return Ok(()),
+            Ok(written) => {
+                let message = format!("{written} of {} bytes were written", bytes.len());
+                return Err(io::Error::new(io::ErrorKind::WriteZero, message));
+            }
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! The files of a ledger, looked at without a store: nothing is changed.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::directory::Directory;
+use super::format::LedgerFormat;
+use super::options::Options;
+use super::record::FORMAT;
+use super::{Batch, LedgerConfig, LedgerFile};
+use crate::durability::Durability;
+use crate::error::{Error, ErrorKind, Result};
+use crate::log::format::{Format, Inspected};
+use crate::log::framing::Frame;
+use crate::log::report::{SalvageReport, SalvageRun, VerifyReport};
+use crate::log::space::Place;
+use crate::log::verify::{PROGRESS_BYTES, all_damages, cursor};
+use crate::mode::{Depth, Mode};
+use crate::storage::{Access, located};
+
+const SALVAGE_BATCH_BYTES: usize = 4 << 20;
+
+/// A file of a ledger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FileInfo {
+    /// Its number.
+    pub index: u32,
+    /// The file.
+    pub path: PathBuf,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// Whether a store is writing it.
+    pub active: bool,
+}
+
+/// What a full check found of one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FileReport {
+    /// The file.
+    pub file: FileInfo,
+    /// What it holds. Records are numbered from 0 on.
+    pub report: VerifyReport,
+}
+
+/// What was copied of one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FileSalvage {
+    /// The file.
+    pub file: FileInfo,
+    /// The copy; `None` if there was nothing to copy.
+    pub copy: Option<PathBuf>,
+    /// What it holds. Records of both files are numbered from 0 on.
+    pub report: SalvageReport,
+}
+
+/// The files of a ledger, the oldest first; none if there is no such directory.
+pub fn files(
+    location: impl AsRef<Path>,
+    base_filename: &str,
+    options: &Options,
+) -> Result<Vec<FileInfo>> {
+    let directory = Directory::at(options, location.as_ref(), base_filename)?;
+    if !directory.storage.is_dir(&directory.path) {
+        return Ok(Vec::new());
+    }
+    let mut found = Vec::new();
+    for index in directory.indexes().map_err(|e| e.of(FORMAT))? {
+        let path = directory.path_of(index);
+        let len = directory.storage.open(&path, Access::Read).and_then(|file| file.len());
+        let bytes = match len {
+            Ok(bytes) => bytes,
+            // Sent by now, or no file.
+            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidInput) => {
+                continue;
+            }
+            Err(e) => return Err(Error::io("open the file", &path, e).of(FORMAT)),
+        };
+        let finished = directory.gate().and_then(|gate| directory.finished(&gate, index));
+        let active = finished.map_err(|e| e.of(FORMAT))?.is_none();
+        found.push(FileInfo { index, path, bytes, active });
+    }
+    Ok(found)
+}
+
+/// One file for reading, also while a store writes it; a snapshot.
+pub fn open_file(path: impl AsRef<Path>, options: &Options) -> Result<LedgerFile> {
+    LedgerFile::open_with(path.as_ref(), Mode::Read, options.clone())
+}
+
+/// Check every record of every file. `progress` is called with bytes done and bytes in all, and what
+/// it fails with ends the check.
+pub fn verify(
+    location: impl AsRef<Path>,
+    base_filename: &str,
+    options: &Options,
+    mut progress: impl FnMut(u64, u64) -> Result<()>,
+) -> Result<Vec<FileReport>> {
+    let found = files(location, base_filename, options)?;
+    let all = found.iter().map(|file| file.bytes).sum();
+    let (mut reports, mut done) = (Vec::new(), 0);
+    for file in found {
+        let step = |bytes: u64, _| progress((done + bytes).min(all), all);
+        match crate::log::verify::verify::<LedgerFormat>(&file.path, options, step) {
+            Ok(report) => {
+                done += file.bytes;
+                reports.push(FileReport { file, report });
+            }
+            // Sent meanwhile.
+            Err(e) if e.kind() == ErrorKind::Missing => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(reports)
+}
+
+/// Copy every intact record to a new ledger, whose directory must have no files of that base: each
+/// file to one of its own. The quarantine, `.deedbook/quarantine`, can be copied in the same way.
+/// `progress` is called with bytes done and bytes in all, and what it fails with ends the copying.
+pub fn salvage(
+    location: impl AsRef<Path>,
+    base_filename: &str,
+    target: impl AsRef<Path>,
+    options: &Options,
+    mut progress: impl FnMut(u64, u64) -> Result<()>,
+) -> Result<Vec<FileSalvage>> {
+    let found = files(location, base_filename, options)?;
+    let target = target.as_ref();
+    if !files(target, base_filename, options)?.is_empty() {
+        let exists = Error::io("create the ledger", target, io::ErrorKind::AlreadyExists.into());
+        return Err(exists.of(FORMAT));
+    }
+    let all = found.iter().map(|file| file.bytes).sum();
+    let (mut copied, mut done) = (Vec::new(), 0);
+    for file in found {
+        let place = Place::file(&located(&*options.storage, &file.path)?);
+        let inspected = LedgerFormat::inspect(options, &place, Access::Read, Depth::Full);
+        let inspected = inspected.map_err(|e| e.of(FORMAT))?;
+        let copying = Options {
+            durability: Durability::Rotate,
+            file_records_max: None,
+            bytes_total_max: None,
+            record_bytes_max: inspected.format.framing().record_bytes_max,
+            ..options.clone()
+        };
+        let config = LedgerConfig::lines(target, base_filename);
+        let store = copying.open(LedgerConfig { max_file_size: usize::MAX, ..config })?;
+        let step = |bytes: u64| progress((done + bytes).min(all), all);
+        let report = copy_file(options, &place, &inspected, &store, step)?;
+        let copy = store.active_path();
+        store.close()?;
+        done += file.bytes;
+        copied.push(FileSalvage { file, copy, report });
+    }
+    Ok(copied)
+}
+
+fn copy_file(
+    options: &Options,
+    place: &Place,
+    found: &Inspected<LedgerFormat>,
+    store: &super::LedgerStore,
+    mut progress: impl FnMut(u64) -> Result<()>,
+) -> Result<SalvageReport> {
+    let common = LedgerFormat::common(options)?;
+    let mut records = cursor(&common, place, found).rescuing();
+    let mut report =
+        SalvageReport { source_bytes: found.findings.data_end, ..SalvageReport::default() };
+    let mut batch = Batch::new(found.format.framing().record_bytes_max);
+    let (mut last_end, mut was_proved, mut copied, mut next_progress) = (None, true, 0, 0);
+    while let Some((number, offset, frame)) = records.advance()? {
+        batch.push(frame.payload(records.bytes()))?;
+        let proved = records.is_proved();
+        let goes_on = last_end == Some(offset) && proved == was_proved;
+        (last_end, was_proved) = (Some(offset + frame.len()), proved);
+        match report.runs.last_mut().filter(|_| goes_on) {
+            Some(run) => run.records += 1,
+            None => report.runs.push(SalvageRun {
+                source_ordinal: number,
+                source_offset: offset,
+                ordinal: report.records,
+                offset: copied,
+                records: 1,
+                proved,
+            }),
+        }
+        report.records += 1;
+        report.uncertain += u64::from(!proved);
+        copied += frame.len();
+        if batch.bytes_len() >= SALVAGE_BATCH_BYTES {
+            store.append_batch(&batch)?;
+            batch.clear();
+        }
+        if offset >= next_progress {
+            progress(offset)?;
+            next_progress = offset + PROGRESS_BYTES;
+        }
+    }
+    store.append_batch(&batch)?;
+    report.damages = all_damages(found, records.damages());
+    Ok(report)
+}

@@ -1,0 +1,298 @@
+//! The directory of a ledger: which files there are, which are being written, and the next index.
+//!
+//! Whatever looks at several names, or changes one, holds the [`Gate`]: the directory's own lock, for
+//! the time of a few system calls. So no other store meets a file that its writer has created and not
+//! locked yet, and two stores that look for finished files do not take each other's look for a
+//! writer.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::counter;
+use super::options::{Options, check_base};
+use super::record::{FORMAT, RECORD_BYTES_MAX, file_index, file_name};
+use crate::error::{Error, ErrorKind, Result};
+use crate::mend::make_dir;
+use crate::sidecar::{Settings, refuse_other_format, sidecar_dir};
+use crate::storage::{Access, File, FileId, LockAttempt, LockGuard, Storage, located};
+
+/// How long another store's hold of the directory is waited for.
+const GATE_WAIT: Duration = Duration::from_secs(30);
+const GATE_PAUSE_MAX: Duration = Duration::from_millis(5);
+/// Names found taken one after the other when a file is created, at most.
+const CREATE_TRIES: u32 = 1000;
+const QUARANTINE_NAME: &str = "quarantine";
+
+/// The directory of a ledger.
+#[derive(Debug)]
+pub struct Directory {
+    pub storage: Arc<dyn Storage>,
+    /// The directory, absolute.
+    pub path: PathBuf,
+    pub base: String,
+    file_mode: u32,
+}
+
+/// The directory's lock. Released when dropped.
+#[derive(Debug)]
+pub struct Gate(#[allow(dead_code)] Box<dyn LockGuard>);
+
+/// A file that nobody writes.
+#[derive(Debug)]
+pub struct Finished {
+    pub index: u32,
+    pub path: PathBuf,
+    pub file: Arc<dyn File>,
+    pub id: FileId,
+    pub len: u64,
+}
+
+/// A new file, locked until the guard is dropped.
+#[derive(Debug)]
+pub struct Created {
+    pub index: u32,
+    pub path: PathBuf,
+    pub file: Arc<dyn File>,
+    pub id: FileId,
+    pub lock: Box<dyn LockGuard>,
+}
+
+/// Where a file goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Away {
+    /// It is removed.
+    Removed,
+    /// It is moved to `.deedbook/quarantine/`.
+    Quarantined,
+}
+
+impl Directory {
+    /// A directory that may not be there.
+    pub fn at(options: &Options, location: &Path, base: &str) -> Result<Self> {
+        let refused = |message| Error::new(ErrorKind::InvalidArgument, message).at(location);
+        check_base(base).map_err(refused)?;
+        Ok(Self {
+            path: located(&*options.storage, location)?,
+            storage: options.storage.clone(),
+            base: base.into(),
+            file_mode: options.file_mode,
+        })
+    }
+
+    /// The same, created if it is missing.
+    pub fn open(options: &Options, location: &Path, base: &str) -> Result<Self> {
+        let directory = Self::at(options, location, base)?;
+        refuse_other_format(&*directory.storage, &directory.path, FORMAT)?;
+        make_dir(&*directory.storage, &directory.path)?;
+        Ok(directory)
+    }
+
+    pub fn sidecar(&self) -> PathBuf {
+        sidecar_dir(&self.path)
+    }
+
+    pub fn path_of(&self, index: u32) -> PathBuf {
+        self.path.join(file_name(index, &self.base))
+    }
+
+    /// Indexes of the files there are, the oldest first.
+    pub fn indexes(&self) -> Result<Vec<u32>> {
+        let names = self.storage.list(&self.path).map_err(|e| self.fail("list the files", e))?;
+        let mut found: Vec<_> =
+            names.iter().filter_map(|name| file_index(name, &self.base)).collect();
+        found.sort_unstable();
+        Ok(found)
+    }
+
+    /// The directory for this thread alone. Others hold it for a few system calls, so this waits.
+    pub fn gate(&self) -> Result<Gate> {
+        let (begun, mut pause) = (Instant::now(), Duration::from_micros(50));
+        loop {
+            match self.storage.lock(&self.path, false) {
+                Ok(LockAttempt::Held(guard)) => return Ok(Gate(guard)),
+                Ok(LockAttempt::Busy(_)) if begun.elapsed() < GATE_WAIT => {}
+                Ok(LockAttempt::Busy(holder)) => {
+                    let message = format!("the directory was locked for {GATE_WAIT:?}");
+                    let error = Error::new(ErrorKind::Locked, message).at(&self.path);
+                    return Err(error.with_holder(holder));
+                }
+                Err(e) => return Err(self.fail("lock the directory", e)),
+            }
+            std::thread::sleep(pause);
+            pause = (2 * pause).min(GATE_PAUSE_MAX);
+        }
+    }
+
+    /// Create and lock the file after all that there are and all that there were; `next` is the
+    /// lowest index that it may get.
+    pub fn create(&self, _gate: &Gate, next: u64) -> Result<Created> {
+        // First the names, then the counter: what was removed in between had been counted before.
+        let highest = self.indexes()?.last().map_or(0, |&last| u64::from(last) + 1);
+        let counted = counter::load(&*self.storage, &self.sidecar(), &self.base)?;
+        let mut next = next.max(highest).max(counted);
+        for _ in 0..CREATE_TRIES {
+            let index = u32::try_from(next).map_err(|_| {
+                let message = format!("index {next}, the highest is {}", u32::MAX);
+                Error::new(ErrorKind::TooLarge, message).at(&self.path)
+            })?;
+            let path = self.path_of(index);
+            match self.storage.create_new(&path, self.file_mode) {
+                Ok(file) => match self.lock_new(&*file, &path) {
+                    Ok(Some((id, lock))) => {
+                        return Ok(Created { index, path, file: Arc::from(file), id, lock });
+                    }
+                    Ok(None) => {}
+                    Err(error) => {
+                        // Nobody else has seen it: this thread holds the directory.
+                        let _ = self.storage.remove(&path);
+                        return Err(error);
+                    }
+                },
+                // Another program's, which does not ask for the gate.
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(Error::io("create the file", &path, e)),
+            }
+            next += 1;
+        }
+        let message = format!("{CREATE_TRIES} names in a row up to index {} are taken", next - 1);
+        Err(Error::new(ErrorKind::Locked, message).at(&self.path))
+    }
+
+    fn lock_new(
+        &self,
+        file: &dyn File,
+        path: &Path,
+    ) -> Result<Option<(FileId, Box<dyn LockGuard>)>> {
+        let fail = |e| Error::io("lock the file", path, e);
+        let id = file.id().map_err(fail)?;
+        Ok(match self.storage.lock(path, false).map_err(fail)? {
+            LockAttempt::Held(guard) => Some((id, guard)),
+            LockAttempt::Busy(_) => None,
+        })
+    }
+
+    /// Open a file, unless a store is writing it, or it is gone or no regular file.
+    pub fn finished(&self, _gate: &Gate, index: u32) -> Result<Option<Finished>> {
+        let path = self.path_of(index);
+        let fail = |e| Error::io("open the file", &path, e);
+        let file: Arc<dyn File> = match self.storage.open(&path, Access::Read) {
+            Ok(file) => Arc::from(file),
+            Err(e) if is_no_file(&e) => return Ok(None),
+            Err(e) => return Err(fail(e)),
+        };
+        match self.storage.lock(&path, false) {
+            Ok(LockAttempt::Held(guard)) => drop(guard),
+            Ok(LockAttempt::Busy(_)) => return Ok(None),
+            Err(e) if is_no_file(&e) => return Ok(None),
+            Err(e) => return Err(fail(e)),
+        }
+        let (id, len) = (file.id().map_err(fail)?, file.len().map_err(fail)?);
+        Ok(Some(Finished { index, path, file, id, len }))
+    }
+
+    /// Before an index is shown to anybody, or its file goes: no file gets it, or a lower one, again,
+    /// not even after a power cut.
+    pub fn claim(&self, _gate: &Gate, last: u32) -> Result<()> {
+        let (sidecar, next) = (self.sidecar(), u64::from(last) + 1);
+        if counter::load(&*self.storage, &sidecar, &self.base)? >= next {
+            return Ok(());
+        }
+        self.make_sidecar()?;
+        counter::store(&*self.storage, &sidecar, &self.base, next, self.file_mode)
+    }
+
+    /// Remove a file of which nobody has seen the index.
+    pub fn remove_unseen(&self, _gate: &Gate, path: &Path, id: FileId) -> Result<()> {
+        let fail = |e| Error::io("remove the file", path, e);
+        let found =
+            self.storage.open(path, Access::Read).and_then(|file| file.id()).map_err(fail)?;
+        match found == id {
+            true => self.storage.remove(path).map_err(fail),
+            false => Ok(()),
+        }
+    }
+
+    /// Have that very file gone from the ledger; `false` if it is not there any more, or another one
+    /// has its name.
+    pub fn put_away(&self, gate: &Gate, index: u32, id: FileId, away: Away) -> Result<bool> {
+        let path = self.path_of(index);
+        let found = match self.storage.open(&path, Access::Read) {
+            Ok(file) => file.id().map_err(|e| Error::io("look at the file", &path, e))?,
+            Err(e) if is_no_file(&e) => return Ok(false),
+            Err(e) => return Err(Error::io("open the file", &path, e)),
+        };
+        if found != id {
+            log::warn!(target: "deedbook", "not removed: another file by now ({})", path.display());
+            return Ok(false);
+        }
+        self.claim(gate, index)?;
+        match away {
+            Away::Removed => {
+                self.storage.remove(&path).map_err(|e| Error::io("remove the file", &path, e))?;
+            }
+            Away::Quarantined => self.quarantine(index, &path)?,
+        }
+        Ok(true)
+    }
+
+    /// Durably: it is the only copy of what lies after the damage.
+    fn quarantine(&self, index: u32, path: &Path) -> Result<()> {
+        let fail = |e| Error::io("move the file to the quarantine", path, e);
+        self.make_sidecar()?;
+        let dir = self.sidecar().join(QUARANTINE_NAME);
+        make_dir(&*self.storage, &dir)?;
+        let taken = self.storage.list(&dir).map_err(fail)?;
+        let name = file_name(index, &self.base);
+        let names = std::iter::once(name.clone()).chain((2..).map(|n| format!("{name}.{n}")));
+        let mut free = names.skip_while(|name| taken.iter().any(|taken| *taken == **name));
+        let to = dir.join(free.next().unwrap_or_default());
+        self.storage.rename(path, &to).map_err(fail)?;
+        self.storage
+            .sync_dir(&dir)
+            .and_then(|()| self.storage.sync_dir(&self.path))
+            .map_err(fail)?;
+        log::warn!(target: "deedbook", "a damaged file went to {}", to.display());
+        Ok(())
+    }
+
+    /// The limit of a payload that stores of this ledger were opened with, if it was above the usual.
+    pub fn kept_limit(&self) -> Result<u64> {
+        let kept = Settings::load(&*self.storage, &self.sidecar(), FORMAT)?;
+        Ok(kept.map_or(RECORD_BYTES_MAX, |kept| kept.record_bytes_max.max(RECORD_BYTES_MAX)))
+    }
+
+    /// Have other stores read records as long as this limit allows.
+    pub fn keep_limit(&self, _gate: &Gate, record_bytes_max: u64) -> Result<()> {
+        if record_bytes_max <= self.kept_limit()? {
+            return Ok(());
+        }
+        self.make_sidecar()?;
+        let settings = Settings { format: FORMAT, segment_bytes: None, record_bytes_max };
+        settings.store(&*self.storage, &self.sidecar(), self.file_mode)
+    }
+
+    /// Return when the names of the files are on stable storage.
+    pub fn sync(&self) -> Result<()> {
+        self.storage.sync_dir(&self.path).map_err(|e| self.fail("sync the directory", e))
+    }
+
+    fn make_sidecar(&self) -> Result<()> {
+        let sidecar = self.sidecar();
+        if self.storage.is_link(&sidecar) {
+            let message = "a symbolic link, must be a directory: nothing is written outside";
+            return Err(Error::new(ErrorKind::NotALog, message).at(&sidecar));
+        }
+        make_dir(&*self.storage, &sidecar)
+    }
+
+    fn fail(&self, doing: &str, e: io::Error) -> Error {
+        Error::io(doing, &self.path, e)
+    }
+}
+
+/// Whether there is no file of the ledger by that name.
+fn is_no_file(e: &io::Error) -> bool {
+    matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidInput)
+}

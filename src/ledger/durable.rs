@@ -1,0 +1,193 @@
+//! Syncing, and closing.
+
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use super::append::Appended;
+use super::record::FORMAT;
+use super::{LedgerStore, Shared};
+use crate::durability::Durability;
+use crate::error::{Durable, Error, Result};
+use crate::locks::atomic::Ordering;
+use crate::storage::File;
+
+impl LedgerStore {
+    /// Return when every record that this store appended is on stable storage, whatever the
+    /// durability option. With [`Durability::None`] nothing is noted, and every file is synced.
+    pub fn sync(&self) -> Result<()> {
+        let shared = self.writable()?;
+        if shared.options.durability == Durability::None {
+            // A sync that failed is reported once, and then taken for done.
+            shared.sync_all_files().inspect_err(|e| shared.commits.poison(&e.to_string()))?;
+        }
+        let end = shared.state().written;
+        shared.sync_to(end, true)
+    }
+
+    /// Finish the file being written, sync (unless the durability is none), and take no more calls.
+    /// Closing twice is fine.
+    pub fn close(&self) -> Result<()> {
+        if self.shared.is_forked() {
+            return Err(self.shared.forked_error());
+        }
+        self.shared.finish()
+    }
+}
+
+impl Shared {
+    /// What the durability option asks for after an append.
+    pub(super) fn after_append(&self, appended: Appended) -> Result<()> {
+        let Appended { end, finished } = appended;
+        match self.options.durability {
+            Durability::Always => self.sync_to(end, true),
+            Durability::Bytes(bytes) if end.saturating_sub(self.commits.durable()) >= bytes => {
+                self.sync_to(end, true)
+            }
+            Durability::Rotate | Durability::Manual => match finished {
+                Some(finished) => self.sync_to(finished, false),
+                None => Ok(()),
+            },
+            _ => Ok(()),
+        }
+    }
+
+    /// Finish the file being written, and sync it as the durability option says.
+    pub(super) fn finish_and_sync(&self) -> Result<()> {
+        let end = {
+            let mut state = self.state();
+            if state.active.is_none() {
+                return Ok(());
+            }
+            self.finish_active(&mut state);
+            state.written
+        };
+        match self.options.durability {
+            Durability::None => Ok(()),
+            // What is in the cache can still be sent.
+            _ if self.commits.check().is_err() => Ok(()),
+            _ => self.sync_to(end, false),
+        }
+    }
+
+    /// Make everything up to `target` durable, together with all others that wait: the finished
+    /// files, and with `active` the one being written.
+    pub(super) fn sync_to(&self, target: u64, active: bool) -> Result<()> {
+        let result = self.commits.commit(target, || self.sync_files(active));
+        self.counters.log_slow_sync(self.options.slow_sync, &self.directory.path);
+        result.map_err(|e| e.of(FORMAT).at(&self.directory.path))
+    }
+
+    /// Returns up to where everything is durable then.
+    fn sync_files(&self, with_active: bool) -> Result<u64> {
+        // Before the sync: what is appended during it may not be covered.
+        let (finished, active, names, end) = {
+            let mut state = self.state();
+            let finished = std::mem::take(&mut state.unsynced);
+            let active = state.active.as_ref().filter(|_| with_active);
+            let active = active.map(|active| (active.file.clone(), active.path.clone()));
+            let unsynced = state.active.as_ref().filter(|_| !with_active);
+            let end = state.written - unsynced.map_or(0, |active| active.len);
+            (finished, active, std::mem::take(&mut state.names_unsynced), end)
+        };
+        let begun = Instant::now();
+        let fail = |e| Error::io("sync", &self.directory.path, e);
+        for file in &finished {
+            file.sync_data().map_err(fail)?;
+        }
+        if let Some((file, path)) = &active {
+            file.sync_data().map_err(|e| Error::io("sync", path, e))?;
+            self.check_still_there(&**file).map_err(|e| e.at(path))?;
+        }
+        // A file without a name is lost with the power.
+        if names {
+            self.directory.sync()?;
+        }
+        self.commits.check_rollback()?;
+        self.counters.synced(begun.elapsed(), self.options.slow_sync);
+        Ok(end)
+    }
+
+    /// What was synced counts only if it can be fetched. A finished file may have been sent by now.
+    fn check_still_there(&self, file: &dyn File) -> Result<()> {
+        match file.is_unlinked() {
+            Ok(false) => Ok(()),
+            Ok(true) => {
+                let gone = std::io::Error::other("another program removed or replaced the file");
+                Err(Error::io("sync", &self.directory.path, gone))
+            }
+            Err(e) => Err(Error::io("sync", &self.directory.path, e)),
+        }
+    }
+
+    /// Sync each finished file there is, whoever wrote it.
+    fn sync_all_files(&self) -> Result<()> {
+        for index in self.directory.indexes()? {
+            let found = self.directory.finished(&self.directory.gate()?, index)?;
+            if let Some(found) = found {
+                found.file.sync_data().map_err(|e| Error::io("sync", &found.path, e))?;
+            }
+        }
+        self.state().names_unsynced = true;
+        Ok(())
+    }
+
+    /// Once only; a second call waits for the first.
+    pub(super) fn finish(&self) -> Result<()> {
+        if self.is_forked() || self.closed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let result = self.commits.exclusive(|| {
+            let mut state = self.state();
+            if self.closed.swap(true, Ordering::AcqRel) {
+                return Ok(self.commits.durable());
+            }
+            self.finish_active(&mut state);
+            drop(state);
+            match self.options.durability {
+                Durability::None => Ok(self.commits.durable()),
+                _ => self.sync_files(false),
+            }
+        });
+        if self.commits.check().is_err() {
+            // A poisoned handle closes all the same: the file's lock is free for others.
+            self.closed.store(true, Ordering::Release);
+            self.finish_active(&mut self.state());
+        }
+        if let Some(thread) = self.background.get() {
+            thread.unpark();
+        }
+        self.counters.log_slow_sync(self.options.slow_sync, &self.directory.path);
+        result.map_err(|e| e.of(FORMAT).at(&self.directory.path).with_durable(Durable::Unknown))
+    }
+}
+
+/// Sync every `interval` until the store is closed or dropped, so that nothing stays unsynced longer
+/// even if no append follows.
+pub fn sync_every(shared: &Arc<Shared>, interval: Duration) -> Result<()> {
+    let weak = Arc::downgrade(shared);
+    let thread = std::thread::Builder::new()
+        .name("deedbook-sync".into())
+        .spawn(move || run_syncs(&weak, interval))
+        .map_err(|e| Error::io("start the sync thread", &shared.directory.path, e))?;
+    // Closing wakes it, so that no thread outlives its store.
+    let _ = shared.background.set(thread.thread().clone());
+    Ok(())
+}
+
+fn run_syncs(weak: &Weak<Shared>, interval: Duration) {
+    loop {
+        std::thread::park_timeout(interval);
+        let Some(shared) = weak.upgrade() else { return };
+        if shared.closed.load(Ordering::Acquire) {
+            return;
+        }
+        let end = shared.state().written;
+        if end > shared.commits.durable()
+            && let Err(error) = shared.sync_to(end, true)
+        {
+            // The store is poisoned: the next append fails.
+            log::warn!(target: "deedbook", "the sync in the background failed: {error}");
+            return;
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Fetching finished files, and removing what was sent.
+
+use super::directory::{Away, Finished, Gate};
+use super::look::{Looking, Seen, look};
+use super::options::OnCorrupt;
+use super::reader::{Around, LedgerReader};
+use super::record::FORMAT;
+use super::transient::DataResult;
+use super::{LedgerStore, Shared};
+use crate::durability::Durability;
+use crate::error::Result;
+use crate::scan::Verdict;
+use crate::storage::FileId;
+
+/// A fetch gives no more files at once: each of them is open, and a process may open 1,024.
+const FETCH_FILES_MAX: usize = 256;
+
+/// A file that was fetched, to be removed once it was sent: that very file, whatever has its name by
+/// then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Removable {
+    index: u32,
+    file: FileId,
+    /// Where it goes.
+    quarantine: bool,
+}
+
+impl Removable {
+    /// The file's number. No other file of the ledger ever gets it.
+    pub fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// Which file it is.
+    pub fn file(&self) -> FileId {
+        self.file
+    }
+
+    /// Whether removing moves it to `.deedbook/quarantine/`.
+    pub fn is_quarantined(&self) -> bool {
+        self.quarantine
+    }
+}
+
+/// What [`LedgerStore::fetch`] gives: readers, and what to remove once each of them was sent.
+pub type Fetched = DataResult<Vec<LedgerReader>, Removable>;
+
+impl LedgerStore {
+    /// Finish the file being written, and give the oldest finished files: at most `count` (and 256:
+    /// each is open), with at most `max_bytes` together, but always one. `None` if there are none.
+    ///
+    /// Files that other stores write are left out, and those without an intact record: these are
+    /// removed if they are blank, else moved to `.deedbook/quarantine/`. A file that cannot be read
+    /// is an error only if no other can be sent.
+    pub fn fetch(&self, count: Option<usize>, max_bytes: Option<u64>) -> Result<Option<Fetched>> {
+        let shared = self.usable()?;
+        shared.finish_and_sync()?;
+        shared.fetch(count, max_bytes).map_err(|e| e.of(FORMAT))
+    }
+
+    /// Remove files that were sent. What is gone already, or has another file in its place, is passed
+    /// over. A power cut may bring files back that were removed, with [`Durability::None`].
+    pub fn remove(&self, items: &[Removable]) -> Result<()> {
+        self.usable()?.remove(items).map_err(|e| e.of(FORMAT))
+    }
+
+    /// Whether there is anything to be sent: a record in the file being written, or any file. That
+    /// may be one that another store is writing, which [`LedgerStore::fetch`] leaves out.
+    pub fn has_data(&self) -> Result<bool> {
+        let shared = self.usable()?;
+        if shared.state().active.is_some() {
+            return Ok(true);
+        }
+        Ok(!shared.directory.indexes().map_err(|e| e.of(FORMAT))?.is_empty())
+    }
+
+    /// Remove every file, the one being written as well. Those that other stores write stay, and so
+    /// does what is in the quarantine; indexes go on.
+    pub fn reset(&self) -> Result<()> {
+        self.usable()?.reset().map_err(|e| e.of(FORMAT))
+    }
+}
+
+impl Shared {
+    /// With the limit as it is now: another store may have raised it.
+    pub(super) fn looking(&self) -> Result<Looking> {
+        Ok(Looking::new(&self.options, self.directory.kept_limit()?))
+    }
+
+    fn fetch(&self, count: Option<usize>, max_bytes: Option<u64>) -> Result<Option<Fetched>> {
+        let wanted = count.unwrap_or(FETCH_FILES_MAX).min(FETCH_FILES_MAX);
+        let looking = self.looking()?;
+        let (mut readers, mut removable) = (Vec::new(), Vec::new());
+        let (mut bytes, mut unreadable) = (0u64, None);
+        for index in self.directory.indexes()? {
+            if readers.len() >= wanted {
+                break;
+            }
+            let found = match self.directory.finished(&self.directory.gate()?, index) {
+                Ok(Some(found)) => found,
+                Ok(None) => continue,
+                Err(e) => {
+                    unreadable.get_or_insert(e);
+                    continue;
+                }
+            };
+            let more = bytes.saturating_add(found.len);
+            if !readers.is_empty() && max_bytes.is_some_and(|max| more > max) {
+                break;
+            }
+            match look(&looking, &found) {
+                Ok(seen) if seen.records == 0 => self.set_aside(&found, &seen)?,
+                Ok(seen) => {
+                    bytes = more;
+                    removable.push(self.removable(&found, &seen));
+                    readers.push(LedgerReader::new(found, seen, self.around()));
+                }
+                Err(e) => {
+                    unreadable.get_or_insert(e);
+                }
+            }
+        }
+        match (removable.last(), unreadable) {
+            (None, Some(error)) => return Err(error),
+            (None, None) => return Ok(None),
+            (Some(_), Some(error)) => {
+                log::warn!(target: "deedbook", "a file was left out: {error}");
+            }
+            (Some(_), None) => {}
+        }
+        if let Some(last) = removable.last() {
+            // The caller may name what it sends by the index.
+            self.directory.claim(&self.directory.gate()?, last.index)?;
+        }
+        Ok(Some(DataResult { data: Some(readers), removable: Some(removable) }))
+    }
+
+    fn removable(&self, found: &Finished, seen: &Seen) -> Removable {
+        let corrupt = seen.verdict == Verdict::Corrupt;
+        let quarantine = corrupt && self.options.on_corrupt == OnCorrupt::Quarantine;
+        Removable { index: found.index, file: found.id, quarantine }
+    }
+
+    fn around(&self) -> Around {
+        Around {
+            header: (self.header)(),
+            footer: (self.footer)(),
+            separator: self.separator.clone(),
+        }
+    }
+
+    /// A file that has nothing to be sent is in nobody's way.
+    fn set_aside(&self, found: &Finished, seen: &Seen) -> Result<()> {
+        let away = if seen.blank { Away::Removed } else { Away::Quarantined };
+        let gate = self.directory.gate()?;
+        if self.directory.put_away(&gate, found.index, found.id, away)? && away == Away::Quarantined
+        {
+            self.tally.quarantined();
+        }
+        Ok(())
+    }
+
+    fn remove(&self, items: &[Removable]) -> Result<()> {
+        let mut items = items.to_vec();
+        items.sort_unstable_by_key(|item| item.index);
+        let gate = self.directory.gate()?;
+        let mut failed = None;
+        for item in &items {
+            if let Err(error) = self.remove_one(&gate, item) {
+                failed.get_or_insert(error);
+            }
+        }
+        drop(gate);
+        // What is free now is counted again.
+        self.state().held = None;
+        match failed {
+            Some(error) => Err(error),
+            None => self.sync_removal(),
+        }
+    }
+
+    fn remove_one(&self, gate: &Gate, item: &Removable) -> Result<()> {
+        let away = if item.quarantine { Away::Quarantined } else { Away::Removed };
+        let gone = self.directory.put_away(gate, item.index, item.file, away)?;
+        if gone && item.quarantine {
+            self.tally.quarantined();
+        }
+        Ok(())
+    }
+
+    /// Where anything is durable, so is what was removed: it is not sent again after a power cut.
+    fn sync_removal(&self) -> Result<()> {
+        match self.options.durability {
+            Durability::None => Ok(()),
+            _ => self.directory.sync(),
+        }
+    }
+
+    fn reset(&self) -> Result<()> {
+        let mut state = self.state();
+        self.finish_active(&mut state);
+        let gate = self.directory.gate()?;
+        for index in self.directory.indexes()? {
+            let Some(found) = self.directory.finished(&gate, index)? else { continue };
+            self.directory.put_away(&gate, index, found.id, Away::Removed)?;
+        }
+        state.unsynced.clear();
+        state.held = None;
+        drop(gate);
+        drop(state);
+        self.sync_removal()
+    }
+}

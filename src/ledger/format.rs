@@ -1,0 +1,175 @@
+//! A finished file as a log that nobody appends to, so that the engine reads, checks and splits it
+//! like any other.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::options::Options;
+use super::record::{Codec, FORMAT, Frame, HEADER_BYTES, RECORD_BYTES_MAX};
+use super::{Record, RecordRef};
+use crate::checksum::crc32_more;
+use crate::error::{Error, ErrorKind, Result};
+use crate::log::extent::Extent;
+use crate::log::find_end::{Known, find_end};
+use crate::log::format::{Format, Inspected};
+use crate::log::framing::Frame as _;
+use crate::log::options::Common;
+use crate::log::space::{Place, Space};
+use crate::mode::{Depth, Recovery};
+use crate::scan::{Bad, Stop};
+use crate::sidecar::{Settings, sidecar_dir};
+use crate::slice::{part, part_mut};
+use crate::storage::{Access, File, read_full};
+
+/// The codec of one file.
+#[derive(Clone, Copy, Debug)]
+pub struct LedgerFormat {
+    /// Limit of a payload that is read.
+    codec: Codec,
+}
+
+impl LedgerFormat {
+    /// With the limit of a payload that is read.
+    pub(super) fn new(record_bytes_max: u64) -> Self {
+        Self { codec: Codec::new(record_bytes_max) }
+    }
+
+    /// What an open file holds, by itself: there is no mark.
+    pub(super) fn inspect_file(self, file: Arc<dyn File>, len: u64) -> io::Result<Inspected<Self>> {
+        let space = Space::new(file, 0, len);
+        let known = Known { mark: None, damaged_mark: false, first: Some(0), depth: Depth::Full };
+        Ok(Inspected {
+            findings: find_end(&self, &space, known)?,
+            format: self,
+            space,
+            mark: None,
+            settings: Some(self.settings()),
+            mended: Vec::new(),
+            more: (),
+        })
+    }
+}
+
+impl Format for LedgerFormat {
+    const NAME: &'static str = FORMAT;
+    const NOUN: &'static str = "record";
+    const NUMBERED: bool = true;
+    type Framing = Codec;
+    type Options = Options;
+    type More = ();
+    type Ref<'a> = RecordRef<'a>;
+    type Owned = Record;
+    #[cfg(feature = "arrow")]
+    type Column = super::columns::Column;
+
+    fn framing(&self) -> Codec {
+        self.codec
+    }
+
+    fn common(options: &Options) -> Result<Common> {
+        Ok(Common {
+            durability: options.durability,
+            recovery: Recovery::Valid,
+            file_mode: options.file_mode,
+            slow_sync: options.slow_sync,
+            storage: options.storage.clone(),
+        })
+    }
+
+    fn settings(&self) -> Settings {
+        let record_bytes_max = self.codec.record_bytes_max;
+        Settings { format: FORMAT, segment_bytes: None, record_bytes_max }
+    }
+
+    #[inline]
+    fn show(number: Option<u64>, offset: u64, frame: Frame, record: &[u8]) -> RecordRef<'_> {
+        RecordRef { number, offset, payload: frame.payload(record) }
+    }
+
+    fn own(record: RecordRef<'_>) -> Record {
+        let RecordRef { number, offset, payload } = record;
+        Record { number, offset, payload: payload.to_vec() }
+    }
+
+    fn name_of(number: Option<u64>, _offset: u64) -> String {
+        match number {
+            Some(number) => format!("record {number}"),
+            None => "record".into(),
+        }
+    }
+
+    fn bounds_of(extent: &Extent) -> (u64, u64) {
+        (extent.first, extent.next().saturating_sub(1))
+    }
+
+    fn place(_options: &Options, path: &Path) -> Result<Place> {
+        Ok(Place::file(path))
+    }
+
+    fn exists(_options: &Options, place: &Place) -> Result<bool> {
+        Err(read_only(&place.log))
+    }
+
+    fn create(_options: &Options, place: &Place) -> Result<()> {
+        Err(read_only(&place.log))
+    }
+
+    fn inspect(
+        options: &Options,
+        place: &Place,
+        _access: Access,
+        _depth: Depth,
+    ) -> Result<Inspected<Self>> {
+        let (storage, log) = (&*options.storage, &*place.log);
+        let kept = Settings::load(storage, &sidecar_dir(&place.dir), FORMAT)?;
+        let limit = kept.map_or(RECORD_BYTES_MAX, |kept| kept.record_bytes_max);
+        let format = Self::new(limit.max(RECORD_BYTES_MAX).max(options.record_bytes_max));
+        let file: Arc<dyn File> = match storage.open(log, Access::Read) {
+            Ok(file) => Arc::from(file),
+            Err(e) if e.kind() == io::ErrorKind::InvalidInput => {
+                return Err(Error::new(ErrorKind::NotALog, e.to_string()).at(log));
+            }
+            Err(e) => return Err(Error::io("open the file", log, e)),
+        };
+        let fail = |e| Error::io("read the file", log, e);
+        let len = file.len().map_err(fail)?;
+        format.inspect_file(file, len).map_err(fail)
+    }
+
+    /// By its checksum.
+    fn is_beyond_limit(
+        &self,
+        file: &dyn File,
+        at: u64,
+        why: Option<&Stop>,
+        end: u64,
+    ) -> io::Result<bool> {
+        let Some(Stop::Bad(Bad { what: "length", against: "limit", found, .. })) = why else {
+            return Ok(false);
+        };
+        if HEADER_BYTES + found > end.saturating_sub(at) {
+            return Ok(false);
+        }
+        let mut header = [0; HEADER_BYTES as usize];
+        read_full(file, &mut header, at)?;
+        let (_, stored) = header.split_at(4);
+        let (mut crc, mut left, mut at) = (0, *found, at + HEADER_BYTES);
+        let mut block = vec![0; left.min(1 << 20) as usize];
+        while left > 0 {
+            let want = left.min(block.len() as u64) as usize;
+            let read = read_full(file, part_mut(&mut block, ..want), at)?;
+            if read == 0 {
+                return Ok(false);
+            }
+            crc = crc32_more(crc, part(&block, ..read));
+            (at, left) = (at + read as u64, left - read as u64);
+        }
+        Ok(stored == crc.to_le_bytes())
+    }
+}
+
+fn read_only(path: &Path) -> Error {
+    let message = "a file of a ledger is written by its store only";
+    Error::new(ErrorKind::Unsupported, message).at(path)
+}

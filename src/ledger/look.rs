@@ -1,0 +1,115 @@
+//! A look at a finished file: which of its records are sent, and what is wrong with the others.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::directory::Finished;
+use super::format::LedgerFormat;
+use super::options::{OnCorrupt, Options};
+use super::record::{Codec, FORMAT};
+use crate::error::{Error, Result};
+use crate::locks::Mutex;
+use crate::log::cursor::{Cursor, Range, Source};
+use crate::log::evidence::Evidence;
+use crate::log::format::Format;
+use crate::log::framing::Frame;
+use crate::log::verify::verdict;
+use crate::scan::{Damage, Verdict};
+use crate::sidecar::Index;
+
+/// How files are looked at.
+#[derive(Clone, Copy, Debug)]
+pub struct Looking {
+    /// Limit of a payload.
+    pub record_bytes_max: u64,
+    pub on_corrupt: OnCorrupt,
+}
+
+impl Looking {
+    /// As the options say, with the limit that the ledger keeps.
+    pub fn new(options: &Options, kept_limit: u64) -> Self {
+        let record_bytes_max = options.record_bytes_max.max(kept_limit);
+        Self { record_bytes_max, on_corrupt: options.on_corrupt }
+    }
+}
+
+/// Records one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    pub start: u64,
+    pub end: u64,
+    pub records: u64,
+}
+
+/// What a look found: the records to be sent, all of them checked.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    pub codec: Codec,
+    pub runs: Vec<Run>,
+    pub records: u64,
+    /// Bytes of their payloads.
+    pub payload_bytes: u64,
+    /// How the file ends.
+    pub verdict: Verdict,
+    /// The damaged stretches.
+    pub damages: Vec<Damage>,
+    /// Whether the file holds nothing at all, or zeros alone.
+    pub blank: bool,
+}
+
+/// Read a file once, and check every record. A damaged one is read again.
+pub fn look(looking: &Looking, found: &Finished) -> Result<Seen> {
+    let Finished { path, file, len, .. } = found;
+    let format = LedgerFormat::new(looking.record_bytes_max);
+    let source = Source {
+        file: file.clone(),
+        path: path.clone(),
+        format,
+        framing: format.framing(),
+        // A ledger keeps no mark: nothing is known but what the file says.
+        evidence: Evidence::new(Arc::new(Mutex::new(Index::empty(Path::new("")))), None, None),
+    };
+    let range = Range { offset: 0, end: *len, ordinal: Some(0), stop: None };
+    let mut cursor = Cursor::new(source, range, crate::scan::OnCorrupt::Skip);
+    let mut seen = Seen {
+        codec: format.framing(),
+        runs: Vec::new(),
+        records: 0,
+        payload_bytes: 0,
+        verdict: Verdict::Clean,
+        damages: Vec::new(),
+        blank: false,
+    };
+    let mut valid_end = 0;
+    while let Some((_, offset, frame)) = cursor.advance()? {
+        let prefix = cursor.damages().is_empty();
+        if prefix {
+            valid_end = offset + frame.len();
+        }
+        if prefix || looking.on_corrupt == OnCorrupt::Skip {
+            seen.add(offset, frame);
+        }
+    }
+    seen.damages = cursor.damages().to_vec();
+    if valid_end < *len {
+        // How it ends is for the engine to say, as it does for `verify`.
+        let fail = |e| Error::io("read the file", path, e).of(FORMAT);
+        let again = format.inspect_file(file.clone(), *len).map_err(fail)?;
+        seen.verdict = verdict(&again, &seen.damages, valid_end, false);
+        seen.blank = again.findings.data_end == 0;
+    }
+    seen.blank |= *len == 0;
+    Ok(seen)
+}
+
+impl Seen {
+    fn add(&mut self, offset: u64, frame: super::record::Frame) {
+        let end = offset + frame.len();
+        self.records += 1;
+        self.payload_bytes += frame.payload_len();
+        match self.runs.last_mut().filter(|run| run.end == offset) {
+            Some(run) => (run.end, run.records) = (end, run.records + 1),
+            None => self.runs.push(Run { start: offset, end, records: 1 }),
+        }
+    }
+}

@@ -1,0 +1,294 @@
+#![doc = include_str!("FORMAT.md")]
+
+mod append;
+mod check;
+#[cfg(feature = "arrow")]
+mod columns;
+mod counter;
+mod directory;
+mod durable;
+mod fetch;
+mod format;
+mod look;
+mod options;
+mod quota;
+mod reader;
+mod record;
+mod tally;
+mod transient;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::thread::Thread;
+
+use crate::commit::GroupCommit;
+use crate::durability::Durability;
+use crate::error::{Durable, Error, ErrorKind, Result};
+use crate::locks::atomic::{AtomicBool, Ordering};
+use crate::locks::{Mutex, MutexGuard, lock};
+use crate::log::Log;
+use crate::log::stats::Counters;
+use crate::storage::fork_generation;
+use append::State;
+use directory::Directory;
+use format::LedgerFormat;
+use record::{Codec, FORMAT};
+use tally::Tally;
+
+pub use check::{FileInfo, FileReport, FileSalvage, files, open_file, salvage, verify};
+#[cfg(feature = "arrow")]
+pub use columns::Column;
+pub use fetch::{Fetched, Removable};
+pub use options::{Envelope, LedgerConfig, OnCorrupt, Options, WhenFull};
+pub use reader::{LedgerReader, Payloads};
+pub use record::{RECORD_BYTES_MAX, file_name};
+pub use tally::LedgerStats;
+pub use transient::{DataResult, DataStore, MemoryStore, TransientDB};
+
+/// One file of a ledger, open for reading.
+pub type LedgerFile = Log<LedgerFormat>;
+/// Walks forwards over the [records](RecordRef) of a file.
+pub type Cursor = crate::log::cursor::Cursor<LedgerFormat>;
+/// The [records](Record) of a file as an iterator; ends after the first error.
+pub type Iter = crate::log::cursor::Iter<LedgerFormat>;
+/// Encoded records, appended by [`LedgerStore::append_batch`].
+pub type Batch = crate::log::batch::Batch<Codec>;
+/// A stream of Arrow record batches over a cursor.
+#[cfg(feature = "arrow")]
+pub type Batches = crate::log::arrow::Batches<LedgerFormat>;
+
+/// One record of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Its number in the file, from 0 on; `None` after damage that hid the count.
+    pub number: Option<u64>,
+    /// The byte of the file at which it begins.
+    pub offset: u64,
+    /// The payload.
+    pub payload: Vec<u8>,
+}
+
+/// A record, borrowed from its cursor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordRef<'a> {
+    /// Its number in the file, from 0 on; `None` after damage that hid the count.
+    pub number: Option<u64>,
+    /// The byte of the file at which it begins.
+    pub offset: u64,
+    /// The payload.
+    pub payload: &'a [u8],
+}
+
+impl Batch {
+    /// An empty batch for payloads of at most `record_bytes_max` bytes.
+    pub fn new(record_bytes_max: u64) -> Self {
+        Self::with_framing(Codec::new(record_bytes_max))
+    }
+
+    /// Add a record. The batch is unchanged if the payload is empty or beyond the limit.
+    #[inline]
+    pub fn push(&mut self, payload: &[u8]) -> Result<()> {
+        self.push_tagged((), payload).map(drop)
+    }
+}
+
+/// A file of a ledger.
+impl LedgerFile {
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.shared.place.log
+    }
+
+    /// The records, up to the first damage, which is raised.
+    pub fn iter(&self) -> Result<Iter> {
+        Ok(Iter::new(self.cursor(crate::OnCorrupt::Raise)?))
+    }
+
+    /// Walk the records; damage is raised, or passed over as far as the file goes.
+    pub fn cursor(&self, on_corrupt: crate::OnCorrupt) -> Result<Cursor> {
+        self.cursor_by_ordinal(0, None, on_corrupt)
+    }
+}
+
+/// A ledger: records kept in files until they were sent. Handles may be shared by threads; clones are
+/// the same handle.
+///
+/// ```
+/// use std::io::Read;
+/// use deedbook::ledger::{LedgerConfig, LedgerStore};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("spool");
+/// let ledger = LedgerStore::new(LedgerConfig::lines(path, "events"))?;
+/// ledger.append(br#"{"event":"page_view"}"#)?; // survives the death of the process
+/// ledger.append_many([r#"{"event":"a"}"#, r#"{"event":"b"}"#])?;
+///
+/// let fetched = ledger.fetch(None, None)?.expect("there are records");
+/// for mut reader in fetched.data.unwrap_or_default() {
+///     let mut body = String::new();
+///     reader.read_to_string(&mut body)?;
+///     assert_eq!(body.len() as u64, reader.content_length());
+///     assert_eq!(body, "{\"event\":\"page_view\"}\n{\"event\":\"a\"}\n{\"event\":\"b\"}");
+/// }
+/// ledger.remove(&fetched.removable.unwrap_or_default())?; // once it was sent
+/// assert!(!ledger.has_data()?);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct LedgerStore {
+    shared: Arc<Shared>,
+    _owner: Arc<Owner>,
+}
+
+/// Held by every clone of a handle, but not by the thread that syncs in the background: with the
+/// last of them the store is closed, whatever that thread is doing.
+#[derive(Debug)]
+struct Owner(Arc<Shared>);
+
+struct Shared {
+    directory: Directory,
+    header: Envelope,
+    footer: Envelope,
+    separator: Vec<u8>,
+    max_file_size: u64,
+    options: Options,
+    /// The codec that checks what is appended.
+    codec: Codec,
+    /// At opening.
+    fork_generation: u64,
+    closed: AtomicBool,
+    state: Mutex<State>,
+    commits: GroupCommit,
+    /// The thread that syncs every so often.
+    background: OnceLock<Thread>,
+    counters: Counters,
+    tally: Tally,
+}
+
+impl LedgerStore {
+    /// Open a ledger, with the specification's defaults. No file is read, and none is created before
+    /// the first append.
+    pub fn new(config: LedgerConfig) -> Result<Self> {
+        Options::default().open(config)
+    }
+
+    fn open_with(config: LedgerConfig, options: Options) -> Result<Self> {
+        config.check()?;
+        let LedgerConfig { storage_location: location, base_filename, max_file_size, .. } = config;
+        let max_file_size = max_file_size as u64;
+        options.check(&location, max_file_size)?;
+        let directory = Directory::open(&options, &location, &base_filename);
+        let shared = Arc::new(Shared {
+            directory: directory.map_err(|e| e.of(FORMAT))?,
+            header: config.header,
+            footer: config.footer,
+            separator: config.separator,
+            max_file_size,
+            codec: Codec::new(options.record_bytes_max),
+            fork_generation: fork_generation(),
+            closed: AtomicBool::new(false),
+            state: Mutex::new(State::default()),
+            commits: GroupCommit::new(0),
+            background: OnceLock::new(),
+            counters: Counters::default(),
+            tally: Tally::default(),
+            options,
+        });
+        if let Durability::Interval(interval) = shared.options.durability {
+            durable::sync_every(&shared, interval).map_err(|e| e.of(FORMAT))?;
+        }
+        Ok(Self { _owner: Arc::new(Owner(shared.clone())), shared })
+    }
+
+    /// The directory, absolute.
+    pub fn path(&self) -> &Path {
+        &self.shared.directory.path
+    }
+
+    /// What the files' names end with.
+    pub fn base_filename(&self) -> &str {
+        &self.shared.directory.base
+    }
+
+    /// The options it was opened with.
+    pub fn options(&self) -> &Options {
+        &self.shared.options
+    }
+
+    /// Whether the handle is closed.
+    pub fn is_closed(&self) -> bool {
+        self.shared.closed.load(Ordering::Acquire)
+    }
+
+    /// What this handle did since it was opened.
+    pub fn stats(&self) -> LedgerStats {
+        self.shared.tally.read(&self.shared.counters)
+    }
+
+    /// The file being written.
+    fn active_path(&self) -> Option<PathBuf> {
+        self.shared.state().active.as_ref().map(|active| active.path.clone())
+    }
+
+    fn usable(&self) -> Result<&Shared> {
+        if self.shared.is_forked() {
+            return Err(self.shared.forked_error());
+        }
+        self.shared.check_open()?;
+        Ok(&self.shared)
+    }
+
+    fn writable(&self) -> Result<&Shared> {
+        let shared = self.usable()?;
+        shared.commits.check().map_err(|e| e.of(FORMAT).at(&shared.directory.path))?;
+        Ok(shared)
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    /// Once more under the state's lock: closing finishes the file under it.
+    fn check_open(&self) -> Result<()> {
+        match self.closed.load(Ordering::Acquire) {
+            false => Ok(()),
+            true => Err(self.refused(ErrorKind::Closed, "the ledger is closed")),
+        }
+    }
+
+    fn is_forked(&self) -> bool {
+        self.fork_generation != fork_generation()
+    }
+
+    fn forked_error(&self) -> Error {
+        let message = "opened before a fork, by the parent; open it again in this process";
+        self.refused(ErrorKind::Forked, message)
+    }
+
+    fn refused(&self, kind: ErrorKind, message: &str) -> Error {
+        let error = Error::new(kind, message).of(FORMAT).at(&self.directory.path);
+        error.with_durable(Durable::No)
+    }
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ledger")
+            .field("directory", &self.directory)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        if let Err(error) = self.0.finish() {
+            // What was acknowledged is as durable as it was.
+            log::warn!(target: "deedbook", "closing a dropped handle failed: {error}");
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! How a ledger is opened: where it lies, what surrounds its records when they are sent, and limits.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::LedgerStore;
+use super::record::{FORMAT, HEADER_BYTES, RECORD_BYTES_MAX};
+use crate::durability::Durability;
+use crate::error::{Error, ErrorKind, Result};
+use crate::storage::{Disk, Storage};
+
+/// Makes the bytes before or after the records of a file, each time a reader is made.
+pub type Envelope = Box<dyn Fn() -> Vec<u8> + Send + Sync>;
+
+/// The smallest cap of a file that the specification allows, bytes.
+const FILE_BYTES_MIN: u64 = 100;
+/// The cap of a file that [`LedgerConfig::lines`] gives: what the usual servers take in one request.
+const FILE_BYTES: usize = 475_000;
+
+/// Where a ledger lies, and what surrounds its records when they are sent: the specification's
+/// configuration. All else is in [`Options`].
+pub struct LedgerConfig {
+    /// Directory of the files. It is created if only the last part of the path is missing.
+    pub storage_location: PathBuf,
+    /// What the files' names end with: `0-events`, `1-events`.
+    pub base_filename: String,
+    /// A file that has more bytes is finished, and the next append begins another; at least 100.
+    pub max_file_size: usize,
+    /// What stands before the records of a file.
+    pub header: Envelope,
+    /// What stands after them.
+    pub footer: Envelope,
+    /// What stands between two of them.
+    pub separator: Vec<u8>,
+}
+
+impl LedgerConfig {
+    /// One record a line, nothing around them, files of 475,000 bytes.
+    pub fn lines(storage_location: impl Into<PathBuf>, base_filename: impl Into<String>) -> Self {
+        Self {
+            storage_location: storage_location.into(),
+            base_filename: base_filename.into(),
+            max_file_size: FILE_BYTES,
+            header: Box::new(Vec::new),
+            footer: Box::new(Vec::new),
+            separator: b"\n".to_vec(),
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        let refused = |message: String| {
+            let error = Error::new(ErrorKind::InvalidArgument, message).of(FORMAT);
+            Err(error.at(&self.storage_location))
+        };
+        if (self.max_file_size as u64) < FILE_BYTES_MIN {
+            let asked = self.max_file_size;
+            return refused(format!("file size {asked} bytes, at least {FILE_BYTES_MIN}"));
+        }
+        check_base(&self.base_filename).or_else(refused)
+    }
+}
+
+/// Whether files can have a name that ends so.
+pub(super) fn check_base(base: &str) -> Result<(), String> {
+    if base.is_empty() || base.contains(['/', '\\', '\0']) {
+        return Err(format!("base of the files' names {base:?}, must be a part of a file name"));
+    }
+    Ok(())
+}
+
+impl fmt::Debug for LedgerConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LedgerConfig")
+            .field("storage_location", &self.storage_location)
+            .field("base_filename", &self.base_filename)
+            .field("max_file_size", &self.max_file_size)
+            .field("separator", &self.separator)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What becomes of a file with intact records after damage. Of a file whose end is torn, the records
+/// before are sent, and the file is removed, whatever is chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnCorrupt {
+    /// Send the records before the damage; [`LedgerStore::remove`] moves the file to
+    /// `.deedbook/quarantine/`, from where [`salvage`](super::salvage) copies the others.
+    #[default]
+    Quarantine,
+    /// Send the intact records after the damage as well.
+    Skip,
+    /// Send the records before the damage and remove the file, as the specification says. The
+    /// records after the damage are lost.
+    Stop,
+}
+
+impl FromStr for OnCorrupt {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "quarantine" => Ok(Self::Quarantine),
+            "skip" => Ok(Self::Skip),
+            "stop" => Ok(Self::Stop),
+            _ => {
+                let known = "known are \"quarantine\", \"skip\", \"stop\"";
+                let message = format!("on_corrupt {text:?}, {known}");
+                Err(Error::new(ErrorKind::InvalidArgument, message).of(FORMAT))
+            }
+        }
+    }
+}
+
+/// What an append does that would take the ledger over [`Options::bytes_total_max`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenFull {
+    /// It fails as on a full disk: an error of kind [`ErrorKind::Io`] whose source is
+    /// [`QuotaExceeded`](std::io::ErrorKind::QuotaExceeded). Nothing is lost that was acknowledged.
+    #[default]
+    Reject,
+    /// It removes the oldest files, and [`LedgerStore::stats`] counts what they held.
+    DropOldest,
+}
+
+impl FromStr for WhenFull {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "reject" => Ok(Self::Reject),
+            "drop_oldest" => Ok(Self::DropOldest),
+            _ => {
+                let message = format!("when_full {text:?}, known are \"reject\", \"drop_oldest\"");
+                Err(Error::new(ErrorKind::InvalidArgument, message).of(FORMAT))
+            }
+        }
+    }
+}
+
+/// How a ledger is opened, beyond what the specification says; see the fields.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// When appends are synced; by default never, as specified. [`Durability::Rotate`] and
+    /// [`Durability::Manual`] sync each file when it is finished.
+    pub durability: Durability,
+    /// What becomes of a file with intact records after damage.
+    pub on_corrupt: OnCorrupt,
+    /// A file with so many records is finished, and the next append begins another.
+    pub file_records_max: Option<u64>,
+    /// Limit of all files together, bytes. It is counted when an append comes close to it, and when
+    /// a file begins; what other stores add to the directory in between is not seen.
+    pub bytes_total_max: Option<u64>,
+    /// What happens at that limit.
+    pub when_full: WhenFull,
+    /// Limit of a payload, bytes: 1 MiB by default. A lower one limits appends only.
+    pub record_bytes_max: u64,
+    /// Unix permissions of new files, less the umask.
+    pub file_mode: u32,
+    /// A sync that takes longer is logged and counted.
+    pub slow_sync: Duration,
+    /// The file system.
+    pub storage: Arc<dyn Storage>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            durability: Durability::None,
+            on_corrupt: OnCorrupt::Quarantine,
+            file_records_max: None,
+            bytes_total_max: None,
+            when_full: WhenFull::Reject,
+            record_bytes_max: RECORD_BYTES_MAX,
+            file_mode: 0o600,
+            slow_sync: Duration::from_secs(1),
+            storage: Arc::new(Disk),
+        }
+    }
+}
+
+impl Options {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Open a ledger with these options.
+    pub fn open(&self, config: LedgerConfig) -> Result<LedgerStore> {
+        LedgerStore::open_with(config, self.clone())
+    }
+
+    /// Fail for options that make no sense together.
+    pub(super) fn check(&self, location: &Path, max_file_size: u64) -> Result<()> {
+        let refused = |message: String| {
+            Err(Error::new(ErrorKind::InvalidArgument, message).of(FORMAT).at(location))
+        };
+        let limit = u64::from(u32::MAX) - HEADER_BYTES;
+        if !(1..=limit).contains(&self.record_bytes_max) {
+            let asked = self.record_bytes_max;
+            return refused(format!("record limit {asked} bytes, must be in 1..={limit}"));
+        }
+        if self.file_records_max == Some(0) {
+            return refused("limit of a file 0 records, at least 1".into());
+        }
+        match self.bytes_total_max {
+            Some(total) if total < max_file_size => {
+                refused(format!("limit of all files {total} bytes, of one file {max_file_size}"))
+            }
+            _ => Ok(()),
+        }
+    }
+}

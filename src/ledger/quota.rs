@@ -1,0 +1,109 @@
+//! The limit of all files together.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use super::Shared;
+use super::append::State;
+use super::directory::{Away, Gate};
+use super::look::look;
+use super::options::WhenFull;
+use super::record::FORMAT;
+use crate::error::{Durable, Error, ErrorKind, Result};
+use crate::storage::{Access, FileId};
+
+/// A count is taken again when it is older: other stores append, and send, too.
+const COUNT_AGE_MAX: Duration = Duration::from_secs(1);
+
+/// The bytes of all files.
+#[derive(Clone, Copy, Debug)]
+pub struct Held {
+    pub bytes: u64,
+    /// When they were counted.
+    at: Instant,
+}
+
+impl Shared {
+    /// Have room for so many bytes more under the limit of all files, or fail.
+    pub(super) fn make_room(&self, state: &mut State, bytes: u64) -> Result<()> {
+        let Some(limit) = self.options.bytes_total_max else { return Ok(()) };
+        let fits = |held: u64| held.saturating_add(bytes) <= limit;
+        if !fits(0) {
+            let message = format!("{bytes} bytes at once, limit of all files {limit}");
+            let error = Error::new(ErrorKind::TooLarge, message).with_durable(Durable::No);
+            return Err(error.of(FORMAT).at(&self.directory.path));
+        }
+        let mut held = match state.held.filter(|held| held.at.elapsed() < COUNT_AGE_MAX) {
+            Some(held) => held,
+            None => self.count()?,
+        };
+        if !fits(held.bytes) && self.options.when_full == WhenFull::DropOldest {
+            let over = held.bytes.saturating_add(bytes) - limit;
+            held.bytes = held.bytes.saturating_sub(self.drop_oldest(state, over)?);
+        }
+        state.held = Some(held);
+        match fits(held.bytes) {
+            true => Ok(()),
+            false => {
+                let message = format!("{bytes} bytes more after {}, limit {limit}", held.bytes);
+                let full = io::Error::new(io::ErrorKind::QuotaExceeded, message);
+                let error = Error::io("append", &self.directory.path, full);
+                Err(error.of(FORMAT).with_durable(Durable::No))
+            }
+        }
+    }
+
+    fn count(&self) -> Result<Held> {
+        let mut bytes = 0;
+        for index in self.directory.indexes()? {
+            let path = self.directory.path_of(index);
+            // What is gone by now, or no file, holds nothing.
+            if let Ok(file) = self.directory.storage.open(&path, Access::Read) {
+                bytes += file.len().map_err(|e| Error::io("look at the file", &path, e))?;
+            }
+        }
+        Ok(Held { bytes, at: Instant::now() })
+    }
+
+    /// Remove the oldest files that nobody writes until so many bytes are free, at last the one that
+    /// this store writes; returns how many there were.
+    fn drop_oldest(&self, state: &mut State, over: u64) -> Result<u64> {
+        let (gate, looking) = (self.directory.gate()?, self.looking()?);
+        let mut freed = 0;
+        for index in self.directory.indexes()? {
+            if freed >= over {
+                return Ok(freed);
+            }
+            let Some(found) = self.directory.finished(&gate, index)? else { continue };
+            // An event that cannot be read is dropped, but not counted.
+            let records = look(&looking, &found).map_or(0, |seen| seen.records);
+            freed += self.drop_file(&gate, index, found.id, records, found.len)?;
+        }
+        let active = state.active.take_if(|active| freed < over && active.records > 0);
+        if let Some(active) = active {
+            let (index, id, records, len) = (active.index, active.id, active.records, active.len);
+            freed += self.drop_file(&gate, index, id, records, len)?;
+        }
+        Ok(freed)
+    }
+
+    fn drop_file(
+        &self,
+        gate: &Gate,
+        index: u32,
+        id: FileId,
+        records: u64,
+        bytes: u64,
+    ) -> Result<u64> {
+        if !self.directory.put_away(gate, index, id, Away::Removed)? {
+            return Ok(0);
+        }
+        let path = self.directory.path_of(index);
+        self.tally.dropped(records, bytes);
+        log::warn!(
+            target: "deedbook",
+            "the ledger is full: dropped {records} records, {bytes} bytes ({})", path.display(),
+        );
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,367 @@
+//! Reading a finished file as the body of a request.
+
+use std::fmt;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::directory::Finished;
+use super::look::{Run, Seen};
+use super::record::{Codec, FORMAT, Frame};
+use crate::error::{Error, ErrorKind, Result};
+use crate::log::framing::{Frame as _, Framing};
+use crate::scan::{Damage, Scanned, Scanner, Verdict};
+use crate::storage::File;
+
+/// What is around the records of a body.
+#[derive(Clone, Debug, Default)]
+pub struct Around {
+    pub header: Vec<u8>,
+    pub footer: Vec<u8>,
+    pub separator: Vec<u8>,
+}
+
+/// A finished file as bytes to be sent: header, records with a separator between them, footer.
+///
+/// It owns what it needs and outlives its store. It holds a record and a block of the file in
+/// memory, whatever the file's size. Every record was checked when it was made, so what it gives has
+/// exactly [`LedgerReader::content_length`] bytes, or ends with an error: if the file was changed
+/// meanwhile. It can be sent again after a failed attempt: [`Seek::rewind`], or any other place.
+pub struct LedgerReader {
+    index: u32,
+    path: PathBuf,
+    around: Arc<Around>,
+    walk: Walk,
+    records: u64,
+    content_length: u64,
+    verdict: Verdict,
+    damages: Arc<[Damage]>,
+    /// Where the next read begins, as sought.
+    wanted: u64,
+    /// Where the last one ended.
+    at: u64,
+    place: Place,
+    /// Bytes of that place already given.
+    given: usize,
+}
+
+/// What comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Header,
+    /// The next record has to be read, which may fail; the first one has no separator before it.
+    Unread {
+        first: bool,
+    },
+    Separator(Frame),
+    Payload(Frame),
+    Footer,
+    End,
+}
+
+impl LedgerReader {
+    /// Of a file that was looked at.
+    pub(super) fn new(found: Finished, seen: Seen, around: Around) -> Self {
+        let walk = Walk::new(found.file, seen.codec, seen.runs.into());
+        let mut reader = Self::over(walk, Arc::new(around), seen.records, seen.payload_bytes);
+        (reader.index, reader.path) = (found.index, found.path);
+        (reader.verdict, reader.damages) = (seen.verdict, seen.damages.into());
+        reader
+    }
+
+    fn over(walk: Walk, around: Arc<Around>, records: u64, payload_bytes: u64) -> Self {
+        let separators = around.separator.len() as u64 * records.saturating_sub(1);
+        let outside = (around.header.len() + around.footer.len()) as u64;
+        Self {
+            index: 0,
+            path: PathBuf::new(),
+            content_length: payload_bytes + separators + outside,
+            around,
+            walk,
+            records,
+            verdict: Verdict::Clean,
+            damages: Arc::default(),
+            wanted: 0,
+            at: 0,
+            place: Place::Header,
+            given: 0,
+        }
+    }
+
+    /// How many bytes it gives from beginning to end.
+    pub fn content_length(&self) -> u64 {
+        self.content_length
+    }
+
+    /// Number of records.
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// The file's number.
+    pub fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// How the file ends.
+    pub fn verdict(&self) -> Verdict {
+        self.verdict
+    }
+
+    /// The damaged stretches of the file.
+    pub fn damages(&self) -> &[Damage] {
+        &self.damages
+    }
+
+    /// Another reader of some of the records, the first one being 0, with the same header and footer;
+    /// `None` if there are none. For a server that takes no body as long as this.
+    pub fn part(&self, records: Range<u64>) -> Result<Option<Self>> {
+        let end = records.end.min(self.records);
+        if records.start >= end {
+            return Ok(None);
+        }
+        let (runs, payload_bytes) =
+            self.walk.runs_of(records.start..end).map_err(|e| self.fail(e))?;
+        let walk = Walk::new(self.walk.file.clone(), self.walk.codec, runs.into());
+        let part = Self::over(walk, self.around.clone(), end - records.start, payload_bytes);
+        let (path, damages) = (self.path.clone(), self.damages.clone());
+        Ok(Some(Self { index: self.index, path, verdict: self.verdict, damages, ..part }))
+    }
+
+    /// The records by themselves, whatever was read before.
+    pub fn payloads(&self) -> Payloads {
+        Payloads { walk: self.walk.rewound(), path: self.path.clone() }
+    }
+
+    fn fail(&self, e: io::Error) -> Error {
+        fail(&self.path, e)
+    }
+
+    fn piece(&self) -> &[u8] {
+        match self.place {
+            Place::Header => &self.around.header,
+            Place::Separator(_) => &self.around.separator,
+            Place::Payload(frame) => frame.payload(self.walk.bytes()),
+            Place::Footer => &self.around.footer,
+            Place::Unread { .. } | Place::End => &[],
+        }
+    }
+
+    /// Go to the next place. After an error it stays, and the next call fails again.
+    fn step(&mut self) -> io::Result<()> {
+        self.place = match self.place {
+            Place::Header => Place::Unread { first: true },
+            Place::Unread { first } => match self.walk.next()? {
+                Some(frame) if first => Place::Payload(frame),
+                Some(frame) => Place::Separator(frame),
+                None if self.at == self.footer_at() => Place::Footer,
+                None => {
+                    let (at, announced) = (self.at, self.footer_at());
+                    return Err(changed(format!("{at} bytes, {announced} announced")));
+                }
+            },
+            Place::Separator(frame) => Place::Payload(frame),
+            Place::Payload(_) => Place::Unread { first: false },
+            Place::Footer | Place::End => {
+                self.walk.forget();
+                Place::End
+            }
+        };
+        self.given = 0;
+        Ok(())
+    }
+
+    fn footer_at(&self) -> u64 {
+        self.content_length - self.around.footer.len() as u64
+    }
+
+    /// Go to where the caller sought.
+    fn align(&mut self) -> io::Result<()> {
+        if self.wanted >= self.footer_at() {
+            // Without reading all the records.
+            self.walk.forget();
+            let past = self.wanted - self.footer_at();
+            self.given = past.min(self.around.footer.len() as u64) as usize;
+            (self.place, self.at) = (Place::Footer, self.wanted);
+            return Ok(());
+        }
+        if self.wanted < self.at || matches!(self.place, Place::Footer | Place::End) {
+            self.walk = self.walk.rewound();
+            (self.place, self.given, self.at) = (Place::Header, 0, 0);
+        }
+        while self.at < self.wanted {
+            let left = self.piece().len() - self.given;
+            let skipped = (self.wanted - self.at).min(left as u64) as usize;
+            self.given += skipped;
+            self.at += skipped as u64;
+            if self.at < self.wanted {
+                self.step()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Read for LedgerReader {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        if self.at != self.wanted {
+            self.align()?;
+        }
+        let mut done = 0;
+        while done < buf.len() && self.place != Place::End {
+            let rest = self.piece().get(self.given..).unwrap_or_default();
+            let count = rest.len().min(buf.len() - done);
+            if let (Some(to), Some(from)) = (buf.get_mut(done..done + count), rest.get(..count)) {
+                to.copy_from_slice(from);
+            }
+            done += count;
+            self.given += count;
+            self.at += count as u64;
+            self.wanted = self.at;
+            if done < buf.len()
+                && let Err(e) = self.step()
+            {
+                // What was read is given first.
+                return if done > 0 { Ok(done) } else { Err(e) };
+            }
+        }
+        Ok(done)
+    }
+}
+
+/// Costs nothing; the next read goes there, and reads the records before if it goes back.
+impl Seek for LedgerReader {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let from = |start: u64, by: i64| start.checked_add_signed(by);
+        let wanted = match to {
+            SeekFrom::Start(at) => Some(at),
+            SeekFrom::Current(by) => from(self.wanted, by),
+            SeekFrom::End(by) => from(self.content_length, by),
+        };
+        self.wanted = wanted.ok_or_else(|| {
+            io::Error::new(io::ErrorKind::InvalidInput, "a place before the beginning")
+        })?;
+        Ok(self.wanted)
+    }
+}
+
+impl fmt::Debug for LedgerReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LedgerReader")
+            .field("path", &self.path)
+            .field("records", &self.records)
+            .field("content_length", &self.content_length)
+            .field("verdict", &self.verdict)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The payloads of a file's records, one after the other.
+#[derive(Debug)]
+pub struct Payloads {
+    walk: Walk,
+    path: PathBuf,
+}
+
+impl Payloads {
+    /// The next payload.
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> Result<Option<&[u8]>> {
+        match self.walk.next() {
+            Ok(frame) => Ok(frame.map(|frame| frame.payload(self.walk.bytes()))),
+            Err(e) => Err(fail(&self.path, e)),
+        }
+    }
+}
+
+/// A walk over records that were checked before.
+#[derive(Debug)]
+struct Walk {
+    file: Arc<dyn File>,
+    codec: Codec,
+    runs: Arc<[Run]>,
+    /// The runs begun.
+    begun: usize,
+    scanner: Option<Scanner<Codec>>,
+}
+
+impl Walk {
+    fn new(file: Arc<dyn File>, codec: Codec, runs: Arc<[Run]>) -> Self {
+        Self { file, codec, runs, begun: 0, scanner: None }
+    }
+
+    fn rewound(&self) -> Self {
+        Self::new(self.file.clone(), self.codec, self.runs.clone())
+    }
+
+    /// Free the memory; nothing more is read.
+    fn forget(&mut self) {
+        self.scanner = None;
+        self.begun = self.runs.len();
+    }
+
+    /// The whole bytes of the record given last.
+    fn bytes(&self) -> &[u8] {
+        self.scanner.as_ref().map_or(&[], Scanner::bytes)
+    }
+
+    fn next(&mut self) -> io::Result<Option<Frame>> {
+        loop {
+            if let Some(scanner) = &mut self.scanner {
+                match scanner.next(&*self.file)? {
+                    Scanned::Record { frame, .. } => return Ok(Some(frame)),
+                    Scanned::End => {}
+                    Scanned::Stop { offset, why } => {
+                        return Err(changed(format!("byte {offset}: {}", why.reason())));
+                    }
+                }
+            }
+            let Some(run) = self.runs.get(self.begun) else { return Ok(None) };
+            self.begun += 1;
+            self.scanner = Some(Scanner::new(self.codec, run.start, run.end));
+        }
+    }
+
+    /// Where some of the records lie, by their lengths, and how long their payloads are together.
+    fn runs_of(&self, wanted: Range<u64>) -> io::Result<(Vec<Run>, u64)> {
+        let (mut parts, mut payload_bytes, mut number) = (Vec::new(), 0, 0);
+        for run in self.runs.iter() {
+            let mut scanner = Scanner::new(self.codec.by_lengths(), run.start, run.end);
+            let mut part: Option<Run> = None;
+            while number < wanted.end {
+                let Scanned::Record { offset, frame } = scanner.next(&*self.file)? else { break };
+                if wanted.contains(&number) {
+                    let part = part.get_or_insert(Run { start: offset, end: offset, records: 0 });
+                    (part.end, part.records) = (offset + frame.len(), part.records + 1);
+                    payload_bytes += frame.payload_len();
+                }
+                number += 1;
+            }
+            parts.extend(part);
+        }
+        match parts.iter().map(|part| part.records).sum::<u64>() == wanted.end - wanted.start {
+            true => Ok((parts, payload_bytes)),
+            false => Err(changed(format!("{number} records, {} expected", wanted.end))),
+        }
+    }
+}
+
+/// Bytes that were intact when they were looked at are not any more.
+fn changed(what: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("the file was changed since: {what}"))
+}
+
+fn fail(path: &Path, e: io::Error) -> Error {
+    match e.kind() {
+        io::ErrorKind::InvalidData => Error::new(ErrorKind::Corrupt, e.to_string()),
+        _ => Error::io("read the file", path, e),
+    }
+    .of(FORMAT)
+    .at(path)
+}

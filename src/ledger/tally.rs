@@ -1,0 +1,67 @@
+//! What a store counts.
+
+use crate::locks::atomic::{AtomicU64, Ordering};
+use crate::log::stats::{Counters, Stats};
+
+/// What a store dropped or moved away, so far.
+#[derive(Debug)]
+pub struct Tally {
+    dropped_files: AtomicU64,
+    dropped_records: AtomicU64,
+    dropped_bytes: AtomicU64,
+    quarantined_files: AtomicU64,
+}
+
+/// What a store did since it was opened.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LedgerStats {
+    /// Appends and syncs.
+    pub log: Stats,
+    /// Files dropped because the ledger was full.
+    pub dropped_files: u64,
+    /// Records in them.
+    pub dropped_records: u64,
+    /// Bytes in them.
+    pub dropped_bytes: u64,
+    /// Damaged files moved to `.deedbook/quarantine/`.
+    pub quarantined_files: u64,
+}
+
+impl Default for Tally {
+    fn default() -> Self {
+        let zero = || AtomicU64::new(0);
+        Self {
+            dropped_files: zero(),
+            dropped_records: zero(),
+            dropped_bytes: zero(),
+            quarantined_files: zero(),
+        }
+    }
+}
+
+impl Tally {
+    /// Count a file that was dropped.
+    pub fn dropped(&self, records: u64, bytes: u64) {
+        self.dropped_files.fetch_add(1, Ordering::Relaxed);
+        self.dropped_records.fetch_add(records, Ordering::Relaxed);
+        self.dropped_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Count a file that was moved away.
+    pub fn quarantined(&self) {
+        self.quarantined_files.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// All of it, with the counters of appends and syncs.
+    pub fn read(&self, counters: &Counters) -> LedgerStats {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        LedgerStats {
+            log: counters.read(),
+            dropped_files: read(&self.dropped_files),
+            dropped_records: read(&self.dropped_records),
+            dropped_bytes: read(&self.dropped_bytes),
+            quarantined_files: read(&self.quarantined_files),
+        }
+    }
+}
