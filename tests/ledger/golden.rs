@@ -1,0 +1,147 @@
+//! The golden files: read, and written byte for byte.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use deedbook::ledger::{LedgerConfig, LedgerStore, OnCorrupt, Options, verify};
+use serde_json::Value;
+
+use crate::sha256::sha256;
+use crate::support::{BASE, body, listing, payloads, prefix, small};
+
+const FOOTER: &[u8] = br#"],"sentAt":"2026-01-01T00:00:00Z","writeKey":"k"}"#;
+
+fn data() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/ledger")
+}
+
+fn manifest() -> Vec<Value> {
+    let text = fs::read_to_string(data().join("manifest.json")).unwrap();
+    serde_json::from_str::<Vec<Value>>(&text).unwrap()
+}
+
+fn json(dir: &Path) -> LedgerConfig {
+    LedgerConfig {
+        header: Box::new(|| br#"{"batch":["#.to_vec()),
+        footer: Box::new(|| FOOTER.to_vec()),
+        separator: b",".to_vec(),
+        ..LedgerConfig::lines(dir, BASE)
+    }
+}
+
+fn copy(name: &str) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for entry in fs::read_dir(data().join(name)).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), dir.path().join(entry.file_name())).unwrap();
+    }
+    dir
+}
+
+fn hex(digits: &str) -> Vec<u8> {
+    let byte = |i| u8::from_str_radix(&digits[i..i + 2], 16).unwrap();
+    (0..digits.len()).step_by(2).map(byte).collect()
+}
+
+#[test]
+fn every_golden_file_gives_the_records_and_bodies_of_the_manifest() {
+    for case in manifest() {
+        let name = case["name"].as_str().unwrap();
+        let expected = case["expect"].as_object().unwrap();
+        let dir = copy(name);
+        for (config, kind) in [(json(dir.path()), "json_batch"), (small(dir.path(), 100), "jsonl")]
+        {
+            let ledger = LedgerStore::new(config).unwrap();
+            let readers = ledger.fetch(None, None).unwrap().unwrap().data.unwrap();
+            assert_eq!(readers.len(), expected.len(), "{name}");
+            let indexes: Vec<_> = readers.iter().map(|reader| reader.index()).collect();
+            assert!(indexes.is_sorted(), "{name}: {indexes:?}");
+            for mut reader in readers {
+                let file = reader.path().file_name().unwrap().to_str().unwrap().to_string();
+                let expected = &expected[&file];
+                let records = expected["records"].as_array().unwrap();
+                let records: Vec<_> =
+                    records.iter().map(|record| hex(record.as_str().unwrap())).collect();
+                assert_eq!(payloads(&reader), records, "{name}/{file}");
+                assert_eq!(reader.verdict().name(), expected["tail"], "{name}/{file}");
+                let body = body(&mut reader);
+                let len = format!("{kind}_len");
+                assert_eq!(body.len() as u64, expected[&len].as_u64().unwrap(), "{name}/{file}");
+                let sum = format!("{kind}_sha256");
+                assert_eq!(sha256(&body), expected[&sum].as_str().unwrap(), "{name}/{file}");
+            }
+        }
+        let reports = verify(dir.path(), BASE, &Options::default(), |_, _| Ok(())).unwrap();
+        assert_eq!(reports.len(), expected.len(), "{name}");
+        for report in reports {
+            let file = report.file.path.file_name().unwrap().to_str().unwrap().to_string();
+            let (expected, report) = (&expected[&file], report.report);
+            assert_eq!(report.verdict.name(), expected["tail"], "{name}/{file}");
+            let left = expected["bytes_after_valid_prefix"].as_u64().unwrap();
+            assert_eq!(report.file_end - report.valid_end, left, "{name}/{file}");
+        }
+    }
+}
+
+#[test]
+fn the_golden_files_are_written_byte_for_byte() {
+    for name in ["two-files", "numeric-order"] {
+        let dir = tempfile::tempdir().unwrap();
+        let golden = data().join(name);
+        let by_number = match name {
+            "two-files" => ["0-events", "1-events"],
+            _ => ["9-events", "10-events"],
+        };
+        if name == "numeric-order" {
+            // Another store was there before.
+            fs::write(dir.path().join("8-events"), b"").unwrap();
+        }
+        let ledger = LedgerStore::new(small(dir.path(), 475_000)).unwrap();
+        for file in by_number {
+            let bytes = fs::read(golden.join(file)).unwrap();
+            prefix(&bytes).0.iter().for_each(|payload| ledger.append(payload).unwrap());
+            drop(ledger.fetch(Some(0), None).unwrap());
+            assert_eq!(fs::read(dir.path().join(file)).unwrap(), bytes, "{name}/{file}");
+        }
+    }
+}
+
+#[test]
+fn names_outside_the_grammar_are_left_alone() {
+    let dir = copy("numeric-order");
+    let ledger = LedgerStore::new(small(dir.path(), 100)).unwrap();
+    ledger.append(b"{}").unwrap();
+    ledger.reset().unwrap();
+    assert!(!ledger.has_data().unwrap());
+    let left: Vec<_> = listing(&deedbook::storage::Disk, dir.path()).into_keys().collect();
+    assert_eq!(left, ["07-events", "8-events-old", "notes.txt"]);
+    ledger.append(b"{}").unwrap();
+    ledger.close().unwrap();
+    assert!(dir.path().join("12-events").exists(), "indexes go on");
+}
+
+#[test]
+fn a_file_with_damage_in_the_middle_is_sent_as_the_option_says() {
+    let bytes = fs::read(data().join("midcorrupt/0-events")).unwrap();
+    for (on_corrupt, sent, kept) in
+        [(OnCorrupt::Quarantine, 1, true), (OnCorrupt::Skip, 4, false), (OnCorrupt::Stop, 1, false)]
+    {
+        let dir = copy("midcorrupt");
+        let options = Options { on_corrupt, ..Options::default() };
+        let ledger = options.open(json(dir.path())).unwrap();
+        let fetched = ledger.fetch(None, None).unwrap().unwrap();
+        let mut readers = fetched.data.unwrap();
+        assert_eq!(readers[0].records(), sent, "{on_corrupt:?}");
+        assert_eq!(readers[0].damages().len(), 1);
+        let text = String::from_utf8(body(&mut readers[0])).unwrap();
+        assert_eq!(
+            serde_json::from_str::<Value>(&text).unwrap()["batch"].as_array().unwrap().len(),
+            sent as usize
+        );
+        ledger.remove(&fetched.removable.unwrap()).unwrap();
+        assert!(!ledger.has_data().unwrap());
+        let quarantined = dir.path().join(".deedbook/quarantine/0-events");
+        assert_eq!(fs::read(quarantined).ok(), kept.then(|| bytes.clone()), "{on_corrupt:?}");
+        assert_eq!(ledger.stats().quarantined_files, u64::from(kept));
+    }
+}

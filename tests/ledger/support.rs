@@ -1,0 +1,166 @@
+//! What the tests share: the byte layout once more, without a line of the crate, and small ledgers.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use deedbook::ledger::{Fetched, LedgerConfig, LedgerReader, LedgerStore, Options};
+use deedbook::storage::{Access, Memory, Storage};
+use deedbook::{ErrorKind, Result};
+
+/// The directory of ledgers that lie in memory.
+pub const DIR: &str = "/spool";
+pub const BASE: &str = "events";
+
+/// CRC-32 as of zlib.
+pub fn crc32(bytes: &[u8]) -> u32 {
+    let step = |crc: u32, byte: &u8| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
+            (crc >> 1) ^ (0xEDB8_8320 & (crc & 1).wrapping_neg())
+        })
+    };
+    !bytes.iter().fold(!0, step)
+}
+
+/// A record as the specification draws it.
+pub fn record(payload: &[u8]) -> Vec<u8> {
+    let len = (payload.len() as u32).to_le_bytes();
+    [&len[..], &crc32(payload).to_le_bytes(), payload].concat()
+}
+
+pub fn file_of(payloads: &[Vec<u8>]) -> Vec<u8> {
+    payloads.iter().map(|payload| record(payload)).collect::<Vec<_>>().concat()
+}
+
+/// The payload and the whole size of the intact record at a byte.
+pub fn parse(bytes: &[u8], at: usize) -> Option<(&[u8], usize)> {
+    let number = |at: usize| Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
+    let len = number(at)? as usize;
+    let payload = bytes.get(at + 8..(at + 8).checked_add(len)?)?;
+    (len > 0 && len <= 1 << 20 && crc32(payload) == number(at + 4)?).then_some((payload, len + 8))
+}
+
+/// The records of the valid prefix, and where it ends.
+pub fn prefix(bytes: &[u8]) -> (Vec<Vec<u8>>, usize) {
+    let (mut payloads, mut at) = (Vec::new(), 0);
+    while let Some((payload, len)) = parse(bytes, at) {
+        payloads.push(payload.to_vec());
+        at += len;
+    }
+    (payloads, at)
+}
+
+/// Numbers that look random and are the same every time.
+pub fn mix(number: u64) -> u64 {
+    let mut z = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// The event with this number: JSON, from 24 to 24 + `longest` bytes long.
+pub fn event(number: u64, longest: u64) -> Vec<u8> {
+    let len = if longest == 0 { 0 } else { mix(number) % longest };
+    let filler: String =
+        (0..len).map(|i| char::from(b'a' + (mix(number ^ i) % 26) as u8)).collect();
+    format!("{{\"n\":{number:08},\"fill\":\"{filler}\"}}").into_bytes()
+}
+
+pub fn events(numbers: std::ops::Range<u64>, longest: u64) -> Vec<Vec<u8>> {
+    numbers.map(|number| event(number, longest)).collect()
+}
+
+/// The number in an event.
+pub fn number_of(event: &[u8]) -> u64 {
+    std::str::from_utf8(&event[5..13]).unwrap().parse().unwrap()
+}
+
+/// A ledger of lines with small files.
+pub fn small(dir: impl Into<PathBuf>, max_file_size: usize) -> LedgerConfig {
+    LedgerConfig { max_file_size, ..LedgerConfig::lines(dir, BASE) }
+}
+
+/// Options on a file system in memory.
+pub fn memory() -> (Memory, Options) {
+    let memory = Memory::new();
+    (memory.clone(), on(memory))
+}
+
+pub fn on(storage: impl Storage + 'static) -> Options {
+    Options { storage: Arc::new(storage), ..Options::default() }
+}
+
+pub fn payloads(reader: &LedgerReader) -> Vec<Vec<u8>> {
+    let (mut walk, mut found) = (reader.payloads(), Vec::new());
+    while let Some(payload) = walk.next().unwrap() {
+        found.push(payload.to_vec());
+    }
+    assert_eq!(found.len() as u64, reader.records());
+    found
+}
+
+/// The whole body, which has the length that was announced.
+pub fn body(reader: &mut LedgerReader) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    reader.read_to_end(&mut bytes).unwrap();
+    assert_eq!(bytes.len() as u64, reader.content_length());
+    bytes
+}
+
+/// What a fetch gave: for each file its index and its payloads.
+pub fn shown(fetched: &Fetched) -> Vec<(u32, Vec<Vec<u8>>)> {
+    let readers = fetched.data.as_ref().unwrap();
+    let removable = fetched.removable.as_ref().unwrap();
+    assert_eq!(readers.len(), removable.len());
+    let shown = readers.iter().zip(removable).map(|(reader, removable)| {
+        assert_eq!(reader.index(), removable.index());
+        (reader.index(), payloads(reader))
+    });
+    shown.collect()
+}
+
+/// Fetch everything, in files as they are.
+pub fn fetch_all(ledger: &LedgerStore) -> Vec<(u32, Vec<Vec<u8>>)> {
+    ledger.fetch(None, None).unwrap().as_ref().map(shown).unwrap_or_default()
+}
+
+/// Fetch everything, one payload after the other.
+pub fn drain(ledger: &LedgerStore) -> Vec<Vec<u8>> {
+    fetch_all(ledger).into_iter().flat_map(|(_, payloads)| payloads).collect()
+}
+
+/// The files directly in a directory, by name.
+pub fn listing(storage: &dyn Storage, dir: &Path) -> BTreeMap<String, Vec<u8>> {
+    let names = storage.list(dir).unwrap_or_default();
+    let files = names.into_iter().filter(|name| !storage.is_dir(&dir.join(name)));
+    files.map(|name| (name.to_str().unwrap().into(), read_file(storage, &dir.join(name)))).collect()
+}
+
+pub fn read_file(storage: &dyn Storage, path: &Path) -> Vec<u8> {
+    let file = storage.open(path, Access::Read).unwrap();
+    let mut bytes = vec![0; file.len().unwrap() as usize];
+    let mut done = 0;
+    while done < bytes.len() {
+        done += file.read_at(&mut bytes[done..], done as u64).unwrap();
+    }
+    bytes
+}
+
+/// Put a file into a ledger, as another program would.
+pub fn put(storage: &dyn Storage, index: u32, bytes: &[u8]) {
+    storage.create_dir(Path::new(DIR)).unwrap();
+    let file = storage.create_new(&Path::new(DIR).join(format!("{index}-{BASE}")), 0o600).unwrap();
+    if !bytes.is_empty() {
+        assert_eq!(file.write_at(bytes, 0).unwrap(), bytes.len());
+    }
+}
+
+#[track_caller]
+pub fn refused<T: std::fmt::Debug>(result: Result<T>, kind: ErrorKind) -> deedbook::Error {
+    let error = result.expect_err("should have been refused");
+    assert_eq!(error.kind(), kind, "{error}");
+    assert_eq!(error.format(), Some("ledger"), "{error}");
+    assert!(error.path().is_some(), "{error}");
+    error
+}
