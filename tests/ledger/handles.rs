@@ -1,1 +1,175 @@
-//! Later.
+//! Several handles on one directory, and several threads on one handle.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use deedbook::ledger::{LedgerStore, Options};
+use deedbook::storage::{LockAttempt, Storage};
+use deedbook::{Durability, ErrorKind};
+
+use crate::support::{
+    BASE, DIR, drain, event, events, fetch_all, memory, number_of, refused, small,
+};
+
+#[test]
+fn a_file_being_written_is_left_out_by_others_and_nobody_shares_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let open = || LedgerStore::new(small(dir.path(), 1000)).unwrap();
+    let (one, two) = (open(), open());
+    one.append(&event(1, 0)).unwrap();
+    two.append(&event(2, 0)).unwrap();
+    assert!(one.has_data().unwrap());
+    assert_eq!(fetch_all(&two), [(1, events(2..3, 0))]);
+    one.append(&event(3, 0)).unwrap();
+    assert_eq!(fetch_all(&one), [(0, [event(1, 0), event(3, 0)].to_vec()), (1, events(2..3, 0))]);
+    // Through another path to the same directory, too.
+    let by_link = dir.path().join("link");
+    std::os::unix::fs::symlink(dir.path(), &by_link).unwrap();
+    let three = LedgerStore::new(small(&by_link, 1000)).unwrap();
+    one.append(&event(4, 0)).unwrap();
+    assert_eq!(fetch_all(&three).len(), 2);
+    three.append(&event(5, 0)).unwrap();
+    assert_eq!(fetch_all(&three).last().unwrap(), &(3, events(5..6, 0)));
+}
+
+/// Eight threads on two handles append and two more fetch and remove: each event is sent, and as
+/// only one of them fetches from its own handle at a time, none twice.
+#[test]
+fn threads_that_append_and_one_that_sends_lose_nothing_and_repeat_nothing() {
+    const EACH: u64 = 3000;
+    for durability in [Durability::None, Durability::Rotate] {
+        let dir = tempfile::tempdir().unwrap();
+        let options = Options { durability, file_records_max: Some(50), ..Options::default() };
+        let open = || options.open(small(dir.path(), 2000)).unwrap();
+        let (handles, sender, done) = ([open(), open()], open(), AtomicBool::new(false));
+        let (mut sent, mut indexes) = (Vec::new(), BTreeSet::new());
+        std::thread::scope(|scope| {
+            let writers: Vec<_> = (0..8)
+                .map(|thread| {
+                    let handle = &handles[thread as usize % 2];
+                    scope.spawn(move || {
+                        for i in 0..EACH / 10 {
+                            let from = thread * EACH + 10 * i;
+                            match i % 3 {
+                                0 => handle.append_many(events(from..from + 10, 60)).unwrap(),
+                                _ => (from..from + 10)
+                                    .for_each(|n| handle.append(&event(n, 60)).unwrap()),
+                            }
+                        }
+                    })
+                })
+                .collect();
+            let sending = scope.spawn(|| {
+                let (mut sent, mut indexes) = (Vec::new(), BTreeSet::new());
+                loop {
+                    let last = done.load(Ordering::Acquire);
+                    while let Some(fetched) = sender.fetch(Some(7), None).unwrap() {
+                        for (index, payloads) in crate::support::shown(&fetched) {
+                            assert!(indexes.insert(index), "index {index} came twice");
+                            sent.extend(payloads.iter().map(|payload| number_of(payload)));
+                        }
+                        sender.remove(&fetched.removable.unwrap()).unwrap();
+                    }
+                    if last {
+                        return (sent, indexes);
+                    }
+                }
+            });
+            writers.into_iter().for_each(|writer| writer.join().unwrap());
+            handles.iter().for_each(|handle| handle.close().unwrap());
+            done.store(true, Ordering::Release);
+            (sent, indexes) = sending.join().unwrap();
+        });
+        sent.sort_unstable();
+        assert_eq!(sent, (0..8 * EACH).collect::<Vec<_>>(), "{durability}");
+        assert!(indexes.len() > 400, "{} files", indexes.len());
+        assert!(!sender.has_data().unwrap());
+    }
+}
+
+#[test]
+fn one_handle_keeps_the_order_of_its_appends() {
+    let (_, options) = memory();
+    let ledger = options.open(small(DIR, 700)).unwrap();
+    let all = events(0..2000, 40);
+    all.iter().for_each(|payload| ledger.append(payload).unwrap());
+    let mut sent = Vec::new();
+    while let Some(fetched) = ledger.fetch(Some(3), Some(5000)).unwrap() {
+        sent.extend(crate::support::shown(&fetched).into_iter().flat_map(|(_, found)| found));
+        ledger.remove(&fetched.removable.unwrap()).unwrap();
+    }
+    assert_eq!(sent, all);
+}
+
+/// Whoever holds the directory does so for a moment: others wait and do not fail.
+#[test]
+fn a_directory_held_by_another_is_waited_for() {
+    let (memory, options) = memory();
+    let ledger = options.open(small(DIR, 1000)).unwrap();
+    let LockAttempt::Held(guard) = memory.lock(Path::new(DIR), false).unwrap() else {
+        panic!("not free");
+    };
+    std::thread::scope(|scope| {
+        let appending = scope.spawn(|| ledger.append(&event(0, 0)));
+        std::thread::sleep(std::time::Duration::from_millis(60));
+        assert!(!appending.is_finished());
+        drop(guard);
+        appending.join().unwrap().unwrap();
+    });
+    assert_eq!(drain(&ledger).len(), 1);
+}
+
+#[test]
+fn a_ledger_of_another_base_in_the_same_directory_is_another_ledger() {
+    let (_, options) = memory();
+    let config = |base: &str| deedbook::ledger::LedgerConfig::lines(DIR, base);
+    let (a, b) = (options.open(config("a")).unwrap(), options.open(config("b-a")).unwrap());
+    for number in 0..3 {
+        a.append(&event(number, 0)).unwrap();
+        b.append(&event(10 + number, 0)).unwrap();
+        assert_eq!(fetch_all(&a).last().unwrap().0, number as u32);
+    }
+    a.reset().unwrap();
+    assert_eq!(drain(&b), events(10..13, 0));
+    assert_eq!(a.base_filename(), "a");
+}
+
+/// A symbolic link, a directory and a FIFO with the name of a file are no files of the ledger.
+#[cfg(unix)]
+#[test]
+fn what_is_no_regular_file_is_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = dir.path().join("elsewhere");
+    std::fs::write(&target, crate::support::file_of(&events(0..1, 0))).unwrap();
+    std::os::unix::fs::symlink(&target, dir.path().join("0-events")).unwrap();
+    std::fs::create_dir(dir.path().join("1-events")).unwrap();
+    let fifo = std::process::Command::new("mkfifo").arg(dir.path().join("2-events")).status();
+    assert!(fifo.unwrap().success());
+    let ledger = LedgerStore::new(small(dir.path(), 1000)).unwrap();
+    ledger.append(&event(7, 0)).unwrap();
+    assert_eq!(fetch_all(&ledger), [(3, events(7..8, 0))]);
+    ledger.reset().unwrap();
+    assert!(target.exists() && dir.path().join("1-events").is_dir());
+    assert!(dir.path().join("0-events").is_symlink());
+    let linked = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(&target, linked.path().join(".deedbook")).unwrap();
+    let ledger = LedgerStore::new(small(linked.path(), 1000)).unwrap();
+    ledger.append(&event(7, 0)).unwrap();
+    refused(ledger.fetch(None, None), ErrorKind::NotALog);
+}
+
+/// The file of a store was removed under it: what is synced into it can never be sent.
+#[test]
+fn a_sync_into_a_file_that_was_removed_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options { durability: Durability::Always, ..Options::default() };
+    let ledger = options.open(small(dir.path(), 1000)).unwrap();
+    ledger.append(&event(0, 0)).unwrap();
+    std::fs::remove_file(dir.path().join(format!("0-{BASE}"))).unwrap();
+    refused(ledger.append(&event(1, 0)), ErrorKind::Io);
+    refused(ledger.append(&event(2, 0)), ErrorKind::Poisoned);
+    let again = options.open(small(dir.path(), 1000)).unwrap();
+    again.append(&event(3, 0)).unwrap();
+    assert_eq!(drain(&again), events(3..4, 0));
+}
