@@ -23,15 +23,20 @@ pub fn make_dir(storage: &dyn Storage, dir: &Path) -> Result<()> {
 /// Make the names of log, sidecar and directory durable: a writer that died between a creation and
 /// the sync of its directory leaves names that only the cache has, which nothing else would sync.
 pub fn sync_names(storage: &dyn Storage, sidecar: &Path, dir: &Path) -> Result<()> {
-    let above = above(dir);
-    for dir in [sidecar, dir, above] {
-        match storage.sync_dir(dir) {
-            // The directory above need not be ours; if we made one in it, we may read it.
-            Err(e) if dir == above && e.kind() == io::ErrorKind::PermissionDenied => {}
-            synced => synced.map_err(|e| Error::io("sync the directory", dir, e))?,
-        }
+    for dir in [sidecar, dir] {
+        storage.sync_dir(dir).map_err(|e| Error::io("sync the directory", dir, e))?;
     }
-    Ok(())
+    sync_above(storage, dir)
+}
+
+/// Make the name of a directory durable.
+pub fn sync_above(storage: &dyn Storage, dir: &Path) -> Result<()> {
+    let above = above(dir);
+    match storage.sync_dir(above) {
+        // It need not be ours; if we made one in it, we may read it.
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        synced => synced.map_err(|e| Error::io("sync the directory", above, e)),
+    }
 }
 
 /// The directory that holds a path.

@@ -14,7 +14,8 @@ use super::counter;
 use super::options::{Options, check_base};
 use super::record::{FORMAT, RECORD_BYTES_MAX, file_index, file_name};
 use crate::error::{Error, ErrorKind, Result};
-use crate::mend::make_dir;
+use crate::locks::atomic::{AtomicBool, Ordering};
+use crate::mend::{make_dir, sync_above, sync_names};
 use crate::sidecar::{Settings, refuse_other_format, sidecar_dir};
 use crate::storage::{Access, File, FileId, LockAttempt, LockGuard, Storage, located};
 
@@ -33,6 +34,10 @@ pub struct Directory {
     pub path: PathBuf,
     pub base: String,
     file_mode: u32,
+    /// Whether this store saw to it that the directory's name is durable, and that of `.deedbook`:
+    /// one that died after it had made them may not have.
+    settled: AtomicBool,
+    sidecar_settled: AtomicBool,
 }
 
 /// The directory's lock. Released when dropped.
@@ -78,6 +83,8 @@ impl Directory {
             storage: options.storage.clone(),
             base: base.into(),
             file_mode: options.file_mode,
+            settled: AtomicBool::new(false),
+            sidecar_settled: AtomicBool::new(false),
         })
     }
 
@@ -200,7 +207,12 @@ impl Directory {
             return Ok(());
         }
         self.make_sidecar()?;
-        counter::store(&*self.storage, &sidecar, &self.base, next, self.file_mode)
+        counter::store(&*self.storage, &sidecar, &self.base, next, self.file_mode)?;
+        if !self.sidecar_settled.load(Ordering::Acquire) {
+            self.sync()?;
+            self.sidecar_settled.store(true, Ordering::Release);
+        }
+        Ok(())
     }
 
     /// Remove a file of which nobody has seen the index.
@@ -243,6 +255,7 @@ impl Directory {
         self.make_sidecar()?;
         let dir = self.sidecar().join(QUARANTINE_NAME);
         make_dir(&*self.storage, &dir)?;
+        sync_names(&*self.storage, &self.sidecar(), &self.path)?;
         let taken = self.storage.list(&dir).map_err(fail)?;
         let name = file_name(index, &self.base);
         let names = std::iter::once(name.clone()).chain((2..).map(|n| format!("{name}.{n}")));
@@ -275,7 +288,12 @@ impl Directory {
 
     /// Return when the names of the files are on stable storage.
     pub fn sync(&self) -> Result<()> {
-        self.storage.sync_dir(&self.path).map_err(|e| self.fail("sync the directory", e))
+        self.storage.sync_dir(&self.path).map_err(|e| self.fail("sync the directory", e))?;
+        if !self.settled.load(Ordering::Acquire) {
+            sync_above(&*self.storage, &self.path)?;
+            self.settled.store(true, Ordering::Release);
+        }
+        Ok(())
     }
 
     fn make_sidecar(&self) -> Result<()> {

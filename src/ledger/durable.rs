@@ -51,7 +51,7 @@ impl Shared {
         }
     }
 
-    /// Finish the file being written, and sync it as the durability option says.
+    /// Finish the file being written, and sync it if that is when files are synced.
     pub(super) fn finish_and_sync(&self) -> Result<()> {
         let end = {
             let mut state = self.state();
@@ -62,10 +62,11 @@ impl Shared {
             state.written
         };
         match self.options.durability {
-            Durability::None => Ok(()),
-            // What is in the cache can still be sent.
-            _ if self.commits.check().is_err() => Ok(()),
-            _ => self.sync_to(end, false),
+            // What a poisoned store has in the cache can still be sent.
+            Durability::Rotate | Durability::Manual if self.commits.check().is_ok() => {
+                self.sync_to(end, false)
+            }
+            _ => Ok(()),
         }
     }
 
@@ -119,7 +120,7 @@ impl Shared {
         }
     }
 
-    /// Sync each finished file there is, whoever wrote it.
+    /// Sync each finished file there is, whoever wrote it, and their names.
     fn sync_all_files(&self) -> Result<()> {
         for index in self.directory.indexes()? {
             let found = self.directory.finished(&self.directory.gate()?, index)?;
@@ -127,8 +128,7 @@ impl Shared {
                 found.file.sync_data().map_err(|e| Error::io("sync", &found.path, e))?;
             }
         }
-        self.state().names_unsynced = true;
-        Ok(())
+        self.directory.sync()
     }
 
     /// Once only; a second call waits for the first.

@@ -9,7 +9,6 @@ use super::transient::DataResult;
 use super::{LedgerStore, Shared};
 use crate::durability::Durability;
 use crate::error::Result;
-use crate::scan::Verdict;
 use crate::storage::FileId;
 
 /// A fetch gives no more files at once: each of them is open, and a process may open 1,024.
@@ -136,8 +135,7 @@ impl Shared {
     }
 
     fn removable(&self, found: &Finished, seen: &Seen) -> Removable {
-        let corrupt = seen.verdict == Verdict::Corrupt;
-        let quarantine = corrupt && self.options.on_corrupt == OnCorrupt::Quarantine;
+        let quarantine = seen.withheld && self.options.on_corrupt != OnCorrupt::Stop;
         Removable { index: found.index, file: found.id, quarantine }
     }
 

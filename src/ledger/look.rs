@@ -55,6 +55,8 @@ pub struct Seen {
     pub damages: Vec<Damage>,
     /// Whether the file holds nothing at all, or zeros alone.
     pub blank: bool,
+    /// Whether intact records are in the file that are not sent.
+    pub withheld: bool,
 }
 
 /// Read a file once, and check every record. A damaged one is read again.
@@ -70,7 +72,7 @@ pub fn look(looking: &Looking, found: &Finished) -> Result<Seen> {
         evidence: Evidence::new(Arc::new(Mutex::new(Index::empty(Path::new("")))), None, None),
     };
     let range = Range { offset: 0, end: *len, ordinal: Some(0), stop: None };
-    let mut cursor = Cursor::new(source, range, crate::scan::OnCorrupt::Skip);
+    let mut cursor = Cursor::new(source.clone(), range.clone(), crate::scan::OnCorrupt::Skip);
     let mut seen = Seen {
         codec: format.framing(),
         runs: Vec::new(),
@@ -79,6 +81,7 @@ pub fn look(looking: &Looking, found: &Finished) -> Result<Seen> {
         verdict: Verdict::Clean,
         damages: Vec::new(),
         blank: false,
+        withheld: false,
     };
     let mut valid_end = 0;
     while let Some((_, offset, frame)) = cursor.advance()? {
@@ -97,9 +100,23 @@ pub fn look(looking: &Looking, found: &Finished) -> Result<Seen> {
         let again = format.inspect_file(file.clone(), *len).map_err(fail)?;
         seen.verdict = verdict(&again, &seen.damages, valid_end, false);
         seen.blank = again.findings.data_end == 0;
+        seen.withheld = match (seen.verdict, looking.on_corrupt) {
+            (Verdict::Corrupt, OnCorrupt::Skip) => rescued(source, range)? > seen.records,
+            (verdict, _) => verdict == Verdict::Corrupt,
+        };
     }
     seen.blank |= *len == 0;
     Ok(seen)
+}
+
+/// How many records a rescue takes: also those that may lie inside a damaged one.
+fn rescued(source: Source<LedgerFormat>, range: Range) -> Result<u64> {
+    let mut cursor = Cursor::new(source, range, crate::scan::OnCorrupt::Skip).rescuing();
+    let mut records = 0;
+    while cursor.advance()?.is_some() {
+        records += 1;
+    }
+    Ok(records)
 }
 
 impl Seen {

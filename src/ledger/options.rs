@@ -90,7 +90,8 @@ pub enum OnCorrupt {
     /// `.deedbook/quarantine/`, from where [`salvage`](super::salvage) copies the others.
     #[default]
     Quarantine,
-    /// Send the intact records after the damage as well.
+    /// Send the intact records after the damage as well. The file goes to the quarantine only if it
+    /// has more, of which nothing says whether they are records or lie in a damaged one's payload.
     Skip,
     /// Send the records before the damage and remove the file, as the specification says. The
     /// records after the damage are lost.

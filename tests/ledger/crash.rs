@@ -1,1 +1,162 @@
-//! Later.
+//! Power cuts and deaths at every storage call of every short history, on the simulated disk.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use deedbook::Durability;
+
+use crate::oracle::{Known, Run, options, recover};
+use crate::report;
+use crate::support::{DIR, mix, small};
+
+const STEPS: &str = "abmsfxrz";
+const DURABILITIES: [&str; 5] = ["none", "rotate", "always", "bytes:300", "manual"];
+
+#[derive(Default)]
+struct Counts {
+    histories: u64,
+    moments: u64,
+    kills: u64,
+    states: u64,
+    second: u64,
+}
+
+fn histories(steps: usize) -> Vec<String> {
+    let (mut all, mut from) = (vec![String::new()], 0);
+    for _ in 0..steps {
+        let to = all.len();
+        for at in from..to {
+            let longer: Vec<_> = STEPS.chars().map(|op| format!("{}{op}", all[at])).collect();
+            all.extend(longer);
+        }
+        from = to;
+    }
+    all
+}
+
+/// Crash a history at every call of its last step.
+fn crash(history: &str, durability: Durability, states: u64, counts: &mut Counts) {
+    let mut run = Run::new(durability);
+    run.open().unwrap();
+    let last = history.chars().count().saturating_sub(1);
+    for (at, op) in history.chars().enumerate() {
+        let before = run.known.clone();
+        if at == last {
+            run.disk.record();
+        }
+        run.apply(op).unwrap();
+        if at < last {
+            continue;
+        }
+        // While the step goes on, what it appends may be there, and what it removes may not.
+        let during = Known {
+            written: before.written.clone(),
+            durable: before.durable.clone(),
+            removed: before.removed.clone(),
+            shown: before.shown,
+            ..run.known.clone()
+        };
+        let after = run.known.clone();
+        let mut moments: Vec<_> = run.disk.recorded().into_iter().map(|d| (d, &during)).collect();
+        moments.push((run.disk.kill(), &after));
+        for (number, (disk, known)) in moments.iter().enumerate() {
+            counts.moments += 1;
+            let there = format!("{durability} {history:?}, call {number}");
+            counts.kills += 1;
+            recover(&disk.kill(), known, false).unwrap_or_else(|e| panic!("{there}, killed: {e}"));
+            let crashes = disk.crashes();
+            for index in 0..states.min(crashes.count()) {
+                let choice = match index < crashes.count().min(4) {
+                    true => crashes.nth(index),
+                    false => crashes.sample(mix(index)),
+                };
+                counts.states += 1;
+                let image = crashes.build(&choice);
+                recover(&image, known, true).unwrap_or_else(|e| panic!("{there}, {choice:?}: {e}"));
+                if index == 1 {
+                    second(&crashes.build(&choice), known, counts)
+                        .unwrap_or_else(|e| panic!("{there}, {choice:?}, second crash: {e}"));
+                }
+            }
+        }
+    }
+    counts.histories += 1;
+}
+
+/// Crash the fetch that follows a crash, at each of its calls.
+fn second(
+    disk: &deedbook::storage::sim::Sim,
+    known: &Known,
+    counts: &mut Counts,
+) -> Result<(), String> {
+    disk.record();
+    let ledger = options(disk, Durability::None).open(small(DIR, 100_000)).unwrap();
+    drop(ledger.fetch(None, None).unwrap());
+    for moment in disk.recorded() {
+        let crashes = moment.crashes();
+        for index in 0..crashes.count().min(3) {
+            counts.second += 1;
+            recover(&crashes.build(&crashes.nth(index)), known, true)?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn every_short_history_survives_every_crash() {
+    let states = report::number("DEEDBOOK_LEDGER_STATES", 24);
+    let steps = report::number("DEEDBOOK_LEDGER_STEPS", 3) as usize;
+    let (begun, mut counts, mut failures) = (Instant::now(), Counts::default(), Vec::new());
+    for durability in DURABILITIES {
+        let durability: Durability = durability.parse().unwrap();
+        for history in histories(steps) {
+            let crashed = AssertUnwindSafe(|| crash(&history, durability, states, &mut counts));
+            if catch_unwind(crashed).is_err() {
+                failures.push(format!("{durability} {history:?}"));
+            }
+            if failures.len() > 3 {
+                break;
+            }
+        }
+    }
+    // Longer ones by chance, each crashed in its last step.
+    let seed = report::number("DEEDBOOK_SEED", 1);
+    for number in 0..report::number("DEEDBOOK_LEDGER_HISTORIES", 150) {
+        let draw = |at: u64| mix(seed ^ mix(number) ^ mix(at));
+        let step = |at| STEPS.as_bytes()[(draw(at) % STEPS.len() as u64) as usize] as char;
+        let history: String = (0..4 + draw(99) % 9).map(step).collect();
+        let durability = DURABILITIES[(draw(98) % 5) as usize].parse().unwrap();
+        crash(&history, durability, states, &mut counts);
+    }
+    let Counts { histories, moments, kills, states, second } = counts;
+    let seconds = begun.elapsed().as_secs_f32();
+    let json = format!(
+        "{{\"histories\": {histories}, \"moments\": {moments}, \"kills\": {kills}, \
+         \"power_cuts\": {states}, \"second_power_cuts\": {second}, \"seconds\": {seconds:.1}}}\n"
+    );
+    println!("{json}");
+    report::write("ledger-crash", &json);
+    assert!(failures.is_empty(), "{failures:?}");
+}
+
+/// The background syncs within the interval, also if nothing is appended any more.
+#[test]
+fn an_interval_makes_durable_without_another_call() {
+    let durability = Durability::Interval(Duration::from_millis(5));
+    let mut run = Run::new(durability);
+    run.open().unwrap();
+    for op in "abm".chars() {
+        run.apply(op).unwrap();
+    }
+    let known = Known { durable: run.known.written.clone(), ..run.known.clone() };
+    let begun = Instant::now();
+    loop {
+        let crashes = run.disk.crashes();
+        match recover(&crashes.build(&crashes.nth(0)), &known, true) {
+            Ok(_) => break,
+            Err(what) => assert!(begun.elapsed() < Duration::from_secs(20), "{what}"),
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    run.ledger.take().unwrap().close().unwrap();
+}

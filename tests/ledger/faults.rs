@@ -1,1 +1,200 @@
-//! Later.
+//! Histories on a disk with faults: the k-th call fails, for every k, in every way that a disk can
+//! fail and stay honest.
+
+use std::io::ErrorKind as Io;
+use std::path::Path;
+
+use deedbook::storage::Storage;
+use deedbook::storage::sim::{Call, Fault, What};
+use deedbook::{Durability, Durable, ErrorKind};
+
+use crate::oracle::{Run, expect_typed, recover};
+use crate::support::{DIR, drain, event, events, listing, mix, refused, small};
+
+const SCRIPTS: [&str; 3] = ["abasmafaxmbsz", "mmfxabrfxaas", "bbbsbfxbrz"];
+const STATES: u64 = 6;
+
+/// What of a run is counted.
+#[derive(Default)]
+struct Met {
+    fired: u64,
+    no: u64,
+    unknown: u64,
+    poisoned: u64,
+}
+
+/// Run a script while a fault strikes. Whatever fails is a typed error, and what was acknowledged is
+/// there afterwards.
+fn run(script: &str, durability: Durability, fault: Fault, met: &mut Met) -> Result<bool, String> {
+    let mut run = Run::new(durability);
+    run.disk.inject(fault);
+    for _ in 0..3 {
+        match run.open() {
+            Ok(()) => break,
+            Err(error) => expect_typed(&error)?,
+        }
+    }
+    for op in script.chars() {
+        if run.ledger.is_none() {
+            break;
+        }
+        let Err(error) = run.apply(op) else { continue };
+        expect_typed(&error).map_err(|what| format!("step {op:?}: {what}"))?;
+        match (error.kind(), error.durable()) {
+            (ErrorKind::Poisoned, _) => met.poisoned += 1,
+            (_, Some(Durable::No)) => met.no += 1,
+            _ => met.unknown += 1,
+        }
+        if error.kind() == ErrorKind::Poisoned || run.ledger.is_none() {
+            // Given up and opened again, as a user would.
+            run.ledger = None;
+            if let Err(error) = run.open() {
+                expect_typed(&error)?;
+                break;
+            }
+        }
+    }
+    let fired = run.disk.fired() > 0;
+    met.fired += u64::from(fired);
+    run.disk.heal();
+    recover(&run.disk.kill(), &run.known, false).map_err(|what| format!("killed: {what}"))?;
+    let crashes = run.disk.crashes();
+    for index in 0..STATES.min(crashes.count()) {
+        let choice = if index == 0 { crashes.nth(0) } else { crashes.sample(mix(index)) };
+        let recovered = recover(&crashes.build(&choice), &run.known, true);
+        recovered.map_err(|what| format!("{choice:?}: {what}"))?;
+    }
+    Ok(fired)
+}
+
+#[test]
+fn whatever_call_fails_and_however_nothing_acknowledged_is_lost() {
+    let faults: [(&str, What, &[u64]); 8] = [
+        ("EIO", What::Error(Io::Other), &[1, 3, u64::MAX]),
+        ("ENOSPC", What::Error(Io::StorageFull), &[1, 3, u64::MAX]),
+        ("EINTR", What::Error(Io::Interrupted), &[1]),
+        ("half a write, then EIO", What::Partial(Io::Other), &[1, u64::MAX]),
+        ("half a write, then ENOSPC", What::Partial(Io::StorageFull), &[1, u64::MAX]),
+        ("half a read or write", What::Short, &[1, u64::MAX]),
+        ("a write of 0", What::Zero, &[1, u64::MAX]),
+        ("death", What::Crash, &[1]),
+    ];
+    let (mut met, mut failures) = (Met::default(), Vec::new());
+    for script in SCRIPTS {
+        for durability in ["none", "rotate", "always"] {
+            let durability: Durability = durability.parse().unwrap();
+            for (name, what, times) in &faults {
+                for &times in *times {
+                    for k in 1.. {
+                        let fault = Fault { times, ..Fault::once(k, *what) };
+                        // Without any call to strike at, the script is done.
+                        let silent = *what != What::Crash && times == 1 && k > 400;
+                        match run(script, durability, fault, &mut met) {
+                            Ok(false)
+                                if k > 400 || matches!(what, What::Error(_) | What::Crash) =>
+                            {
+                                break;
+                            }
+                            Ok(_) if silent => break,
+                            Ok(_) => {}
+                            Err(failed) => failures.push(format!(
+                                "{script} {durability}, {name} at call {k}, {times} times: {failed}"
+                            )),
+                        }
+                        if k > 400 || failures.len() > 5 {
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    let Met { fired, no, unknown, poisoned } = met;
+    println!("{fired} faults: {no} not there, {unknown} unknown, {poisoned} refused after");
+    assert!(failures.is_empty(), "\n{}", failures.join("\n"));
+    assert!(fired > 2000 && no > 500 && unknown > 100 && poisoned > 100);
+}
+
+/// After a write that fell short, what follows it in the file could be read as a part of it.
+#[test]
+fn after_a_failed_or_short_write_the_file_is_never_appended_to_again() {
+    for what in [What::Error(Io::Other), What::Partial(Io::StorageFull), What::Short, What::Zero] {
+        let mut run = Run::new(Durability::None);
+        run.open().unwrap();
+        let ledger = run.options.open(small(DIR, 100_000)).unwrap();
+        ledger.append(&event(0, 0)).unwrap();
+        run.disk.inject(Fault::once(1, what).of(Call::Write));
+        let error = refused(ledger.append(&event(1, 900)), ErrorKind::Io);
+        assert_eq!(error.durable(), Some(Durable::No), "{what:?}: {error}");
+        assert_eq!(error.offset(), Some(32), "{error}");
+        ledger.append(&event(2, 0)).unwrap();
+        let files = listing(&run.disk, Path::new(DIR));
+        let sizes: Vec<_> = files.values().map(Vec::len).collect();
+        assert_eq!(sizes, [32, 32], "{what:?}");
+        assert_eq!(drain(&ledger), [event(0, 0), event(2, 0)], "{what:?}");
+    }
+}
+
+/// Each append on a full disk left an empty file behind, and at last no inodes either.
+#[test]
+fn a_full_disk_gets_no_files_and_appends_go_on_once_there_is_room() {
+    let run = Run::new(Durability::None);
+    let ledger = run.options.open(small(DIR, 100_000)).unwrap();
+    run.disk.inject(Fault::ever(1, What::Error(Io::StorageFull)).of(Call::Write));
+    for number in 0..50 {
+        let error = refused(ledger.append(&event(number, 0)), ErrorKind::Io);
+        assert_eq!(error.io_source().unwrap().kind(), Io::StorageFull);
+        assert_eq!(error.durable(), Some(Durable::No));
+    }
+    assert!(run.disk.list(Path::new(DIR)).unwrap().is_empty());
+    run.disk.heal();
+    ledger.append(&event(7, 0)).unwrap();
+    assert_eq!(drain(&ledger), events(7..8, 0));
+}
+
+#[test]
+fn a_failed_sync_refuses_every_later_append_and_what_is_there_can_be_sent() {
+    for durability in [Durability::Always, Durability::Rotate] {
+        let run = Run::new(durability);
+        let ledger = run.options.open(small(DIR, 100_000)).unwrap();
+        ledger.append_many(events(0..2, 0)).unwrap();
+        run.disk.inject(Fault::once(1, What::Error(Io::Other)).of(Call::Sync));
+        let error = refused(ledger.append_many(events(2..4, 0)), ErrorKind::Io);
+        assert_eq!(error.durable(), Some(Durable::Unknown), "{error}");
+        refused(ledger.append(&event(4, 0)), ErrorKind::Poisoned);
+        refused(ledger.sync(), ErrorKind::Poisoned);
+        assert_eq!(drain(&ledger), events(0..4, 0), "the cache still has them");
+        ledger.close().unwrap_err();
+        assert!(ledger.is_closed());
+        let again = run.options.open(small(DIR, 100_000)).unwrap();
+        again.append(&event(5, 0)).unwrap();
+    }
+}
+
+/// A batch that goes on in another file and fails there is in the ledger in part.
+#[test]
+fn a_batch_that_is_there_in_part_says_so() {
+    let run = Run::new(Durability::None);
+    let ledger = run.options.open(small(DIR, 100_000)).unwrap();
+    run.disk.inject(Fault::once(3, What::Error(Io::StorageFull)).of(Call::Write));
+    let error = refused(ledger.append_many(events(0..7, 0)), ErrorKind::Io);
+    assert_eq!(error.durable(), Some(Durable::Unknown));
+    assert!(error.message().contains("4 of 7 records"), "{error}");
+    assert_eq!(drain(&ledger), events(0..4, 0));
+}
+
+/// One file that cannot be read would have kept all later ones from being sent.
+#[test]
+fn a_file_that_cannot_be_read_holds_up_no_other() {
+    let run = Run::new(Durability::None);
+    let ledger = run.options.open(small(DIR, 100_000)).unwrap();
+    ledger.append_many(events(0..6, 0)).unwrap();
+    run.disk.inject(Fault::once(1, What::Error(Io::Other)).of(Call::Read));
+    // The limit's file is read first, if there is one.
+    assert_eq!(drain(&ledger), events(2..6, 0));
+    assert_eq!(drain(&ledger), events(0..6, 0));
+    run.disk.inject(Fault::ever(1, What::Error(Io::Other)).of(Call::Read));
+    refused(ledger.fetch(None, None), ErrorKind::Io);
+    run.disk.heal();
+    assert_eq!(drain(&ledger), events(0..6, 0), "nothing was removed");
+}

@@ -13,13 +13,14 @@
 #[allow(dead_code)]
 mod report;
 
-// mod crash;
-// mod damage;
-// mod faults;
+mod crash;
+mod damage;
+mod faults;
 mod golden;
 mod handles;
 // mod limits;
 // mod processes;
+mod oracle;
 mod properties;
 mod reader;
 mod removal;
