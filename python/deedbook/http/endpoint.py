@@ -217,7 +217,7 @@ class Endpoint:
         with self.changed:
             return self._stats
 
-    def wait(self, *, events: int, timeout_seconds: float | None = None) -> bool:
+    def wait(self, *, events: float, timeout_seconds: float | None = None) -> bool:
         """Wait until so many events are stored; whether they are."""
         with self.changed:
             return self.changed.wait_for(lambda: self._stats.events >= events, timeout_seconds)
