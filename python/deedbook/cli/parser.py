@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any, Final, NoReturn
 
 from deedbook import __version__
-from deedbook.cli import append, cat, check, mend, wal
+from deedbook.cli import append, cat, check, mend, spool, wal
 from deedbook.cli.failure import CliError
 from deedbook.cli.output import Output
 from deedbook.formats import FORMATS
@@ -54,6 +54,11 @@ class CommandParser(Parser):
 
     _intermixed = False
 
+    def add_subparsers(self, **options: Any) -> Any:
+        """As in the base class; then options do not stand between positional arguments."""
+        self._intermixed = True
+        return super().add_subparsers(**options)
+
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
@@ -96,6 +101,7 @@ def build(argv: Sequence[str]) -> Parser:
     _add_truncate(commands)
     _add_retain(commands)
     _add_consumers(commands)
+    spool.add_arguments(commands)
     command = next((word for word in argv if not word.startswith("-")), None)
     _add_demo(commands, load=command == "demo")
     return parser

@@ -1,0 +1,86 @@
+"""Requests by aiohttp, for the tasks of one event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+from deedbook.aio._threads import Worker, settled
+from deedbook.http._encode import Prepared
+from deedbook.http._policy import Answer
+from deedbook.http._settings import Settings
+from deedbook.http._urllib3 import ANSWER_BYTES
+
+if TYPE_CHECKING:
+    import aiohttp
+
+
+class AsyncTransport:
+    """One endpoint, and the connections to it, which the tasks of a loop share."""
+
+    def __init__(self, settings: Settings, worker: Worker) -> None:
+        try:
+            import aiohttp
+        except ImportError as error:
+            raise ImportError(
+                "deedbook.http.AsyncSender needs aiohttp: pip install 'deedbook[http]'"
+            ) from error
+        self._untrusted = aiohttp.ClientConnectorCertificateError
+        self._settings = settings
+        self._worker = worker
+        self._session: aiohttp.ClientSession | None = None
+
+    async def send(self, prepared: Prepared, headers: dict[str, str]) -> Answer:
+        """POST a body. Whatever goes wrong is an `Answer` without a status."""
+        if self._session is None:
+            self._session = self._made()
+        try:
+            async with self._session.post(
+                self._settings.url,
+                data=_pieces(prepared, self._worker),
+                headers=headers,
+                allow_redirects=False,
+            ) as response:
+                body = await response.content.read(ANSWER_BYTES)
+                named = {name.lower(): value for name, value in response.headers.items()}
+                return Answer(response.status, named, body)
+        except self._untrusted as error:
+            return Answer(None, error=_text(error), hold=True)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:  # of aiohttp, or of the store that is read
+            return Answer(None, error=_text(error))
+
+    async def close(self) -> None:
+        """Close all connections."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    def _made(self) -> aiohttp.ClientSession:
+        import aiohttp
+
+        settings = self._settings
+        context = True if settings.ssl_context is None else settings.ssl_context
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=settings.concurrency, ssl=context),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            timeout=aiohttp.ClientTimeout(
+                total=None,
+                sock_connect=settings.connect_seconds,
+                sock_read=settings.read_seconds,
+            ),
+        )
+
+
+async def _pieces(prepared: Prepared, worker: Worker) -> AsyncIterator[bytes]:
+    """The body, read in a thread: it may come from a disk."""
+    pieces = prepared.pieces()
+    while (piece := await settled(worker.submit(next, pieces, None))) is not None:
+        yield piece
+
+
+def _text(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"

@@ -1,0 +1,233 @@
+"""A sender on asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from deedbook._errors import ClosedError
+from deedbook.aio._threads import Worker as Threads
+from deedbook.aio._threads import settled
+from deedbook.http._aiohttp import AsyncTransport
+from deedbook.http._flow import Flow, log
+from deedbook.http._settings import Options, settings, shown_url
+from deedbook.http._stats import SenderStats
+from deedbook.http._steps import Send, Step, Wait, Worker, perform
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+    from deedbook.http._dead import DeadLetters
+    from deedbook.http.presets import Preset
+    from deedbook.transient import DataStore
+
+
+class AsyncSender:
+    """As :class:`deedbook.http.Sender`, with the same options, for one event loop.
+
+    ``async with AsyncSender(store, url) as sender:`` sends in the background, by tasks. Requests
+    are made in the loop; the store, the dead letters and compression have a thread of the sender,
+    so that no disk blocks the loop.
+    """
+
+    def __init__(
+        self,
+        store: DataStore,
+        url: str | None = None,
+        *,
+        preset: Preset | None = None,
+        **options: Unpack[Options],
+    ) -> None:
+        self._settings = settings(store, url, preset, options)
+        self._flow = Flow(self._settings)
+        self._flow.tell = self._tell
+        self._blocking = Threads("deedbook-http")
+        self._transport = AsyncTransport(self._settings, self._blocking)
+        self._waiters: set[asyncio.Future[None]] = set()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._closed = False
+        self._empty = False
+
+    @property
+    def dead_letters(self) -> DeadLetters:
+        """Where events go that the endpoint refuses."""
+        return self._settings.dead_letters
+
+    def start(self) -> None:
+        """Send in the background from now on, by tasks of the running loop."""
+        self._check()
+        if not self._tasks:
+            self._start(patient=True)
+
+    def flush(self) -> None:
+        """Send now what is in the store, without waiting for it: see `Sender.flush`."""
+        self._check()
+        self._flow.ask_drain()
+        self._tell()
+
+    async def drain(self, timeout_seconds: float | None = None) -> bool:
+        """Send until the store is empty, or the time is over; whether it is empty.
+
+        Errors as `Sender.drain`.
+        """
+        self._check()
+        here = not self._tasks
+        ticket = self._flow.ask_drain()
+        if here:
+            self._start(patient=False)
+        self._tell()
+        try:
+            await self._until_over(ticket, timeout_seconds)
+            drained = self._flow.is_drained(ticket)
+            if self._flow.problem is not None and not drained:
+                raise self._flow.error()
+            return drained
+        finally:
+            if here:
+                await self._end_tasks()
+
+    async def send_once(self) -> bool:
+        """Try once to send the oldest batch; whether it was sent and removed.
+
+        Errors as `Sender.send_once`.
+        """
+        self._check()
+        self._flow.problem = None
+        if not self._tasks:
+            self._flow.open(patient=True)
+        sent = await self._drive(self._flow.once())
+        if not sent and self._flow.problem is not None:
+            raise self._flow.error()
+        return sent
+
+    async def close(self, timeout_seconds: float = 10.0) -> bool:
+        """Send what is in the store until the time is over, then end; whether it is empty.
+
+        As `Sender.close`. What a thread does with the store at the end of the time is waited for.
+        """
+        if self._closed:
+            return self._empty
+        ticket = self._flow.close(self._settings.clock.monotonic() + timeout_seconds)
+        self._tell()
+        tasks = list(self._tasks)
+        try:
+            if tasks:
+                await asyncio.wait(tasks, timeout=max(timeout_seconds, 0.0))
+            else:
+                empty = self._blocking.submit(lambda: not self._settings.store.has_data())
+                self._empty = await settled(empty)
+        finally:
+            await self._end_tasks()
+            self._closed = True
+            if tasks:
+                self._empty = self._flow.is_drained(ticket)
+            self._tell()
+            await self._transport.close()
+            await self._blocking.stop()
+        return self._empty
+
+    def stats(self) -> SenderStats:
+        """What was sent, retried, refused and dropped so far."""
+        return self._flow.snapshot()
+
+    async def __aenter__(self) -> Self:
+        self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else "sending" if self._tasks else "idle"
+        return f"<AsyncSender to {shown_url(self._settings.url)}, {state}>"
+
+    def _check(self) -> None:
+        if self._closed:
+            raise ClosedError("the sender is closed")
+
+    def _start(self, *, patient: bool) -> None:
+        self._flow.open(patient)
+        loop = asyncio.get_running_loop()
+        self._tasks = [
+            loop.create_task(self._run(), name=f"deedbook-http-{number}")
+            for number in range(self._settings.concurrency)
+        ]
+
+    async def _end_tasks(self) -> None:
+        """End the tasks, and requests under way."""
+        self._flow.stop()
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        for batch in self._flow.release():
+            batch.close()
+        if not self._closed:
+            await self._transport.close()  # it may belong to another loop next time
+
+    async def _until_over(self, ticket: int, timeout_seconds: float | None) -> None:
+        loop = asyncio.get_running_loop()
+        end = None if timeout_seconds is None else loop.time() + timeout_seconds
+        while not (self._flow.is_drained(ticket) or self._flow.problem or self._closed):
+            left = None if end is None else end - loop.time()
+            if left is not None and left <= 0:
+                return
+            await self._change(left)
+
+    async def _run(self) -> None:
+        try:
+            await self._drive(self._flow.worker())
+        except Exception as error:
+            log.critical("a task of %r ended: %r", self, error, exc_info=error)
+            self._flow.problem, self._flow.cause = f"a task ended: {error!r}", error
+            self._tell()
+
+    async def _drive(self, worker: Worker) -> bool:
+        """Carry out what a worker asks for."""
+        outcome: Any = None
+        failure: Exception | None = None
+        try:
+            while not self._closed:
+                try:
+                    step = worker.send(outcome) if failure is None else worker.throw(failure)
+                except StopIteration as end:
+                    return bool(end.value)
+                outcome = failure = None
+                try:
+                    outcome = await self._perform(step)
+                except Exception as error:
+                    failure = error
+            return False
+        finally:
+            worker.close()
+
+    async def _perform(self, step: Step) -> Any:
+        if isinstance(step, Wait):
+            seconds = step.seconds
+            if seconds is not None:
+                seconds = self._settings.clock.wait_seconds(seconds)
+            return await self._change(seconds)
+        if isinstance(step, Send):
+            return await self._transport.send(step.prepared, step.headers)
+        return await settled(self._blocking.submit(perform, self._settings, step))
+
+    async def _change(self, seconds: float | None) -> None:
+        """Wait until something changed, or the time is over."""
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiters.add(waiter)
+        try:
+            await asyncio.wait([waiter], timeout=seconds)
+        finally:
+            self._waiters.discard(waiter)
+
+    def _tell(self) -> None:
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)

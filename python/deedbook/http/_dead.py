@@ -1,0 +1,195 @@
+"""Dead letters: events that an endpoint refused, kept in files until someone looks at them."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from deedbook._errors import CorruptError
+from deedbook.transient import DataStore
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_ENDING = ".jsonl"
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """One event that was refused, and why."""
+
+    id: str
+    """Id of the request that was refused: of a batch, or of a part of one."""
+    record: int
+    """Number of the event in its batch, from 0 on."""
+    reason: str
+    """What the endpoint answered, or what kept the event from being sent."""
+    status: int | None
+    """Status of the answer, or None if the event was not sent."""
+    attempts: int
+    """How often it was sent."""
+    time: str
+    """When it was given up, in UTC."""
+    url: str
+    """Where it was to go, without user, password and query."""
+    payload: bytes
+    """The event itself, byte by byte."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The values by name, the payload as ``payload`` (text) or ``payload_base64``."""
+        values = asdict(self)
+        payload: bytes = values.pop("payload")
+        try:
+            values["payload"] = payload.decode()
+        except UnicodeDecodeError:
+            values["payload_base64"] = base64.b64encode(payload).decode()
+        return values
+
+
+class DeadLetters:
+    """A folder of dead letters: one file of JSON lines for each request that was refused.
+
+    A file is complete and on stable storage once `write` returned; a crash leaves no half of one
+    under its name. The name comes from the request's id and the events, so that a request which is
+    refused again after a crash replaces its own file, and no other. The folder is made with the
+    first file, files and folder for the owner alone.
+    """
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        self.path = Path(path)
+        """The folder."""
+
+    def write(
+        self,
+        id: str,
+        events: Iterable[tuple[int, bytes]],
+        *,
+        reason: str,
+        status: int | None,
+        attempts: int,
+        now: float,
+        url: str,
+    ) -> Path:
+        """Write numbered events as dead letters, durably; return the file.
+
+        ``now`` is in seconds since 1970. OSError if it cannot be written; nothing is left then.
+        """
+        time = datetime.fromtimestamp(now, timezone.utc).isoformat(timespec="milliseconds")
+        self._make_folder()
+        name = _file_name(id)
+        scratch = self.path / f".{name}.{os.getpid()}.tmp"
+        sums = hashlib.sha256()
+        try:
+            with open(scratch, "wb", opener=_for_owner) as file:
+                for record, payload in events:
+                    letter = DeadLetter(id, record, reason, status, attempts, time, url, payload)
+                    file.write(_line(letter.to_dict()))
+                    sums.update(b"%d:%d:" % (record, len(payload)) + payload)
+                file.flush()
+                os.fsync(file.fileno())  # its bytes are durable before its name is
+            target = self.path / f"{name}.{sums.hexdigest()[:16]}{_ENDING}"
+            os.replace(scratch, target)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                scratch.unlink()
+            raise
+        _sync_folder(self.path)
+        return target
+
+    def files(self) -> list[Path]:
+        """The files, the oldest first."""
+        try:
+            found = [path for path in self.path.iterdir() if path.name.endswith(_ENDING)]
+        except FileNotFoundError:
+            return []
+        visible = [path for path in found if not path.name.startswith(".")]
+        return sorted(visible, key=lambda path: (path.stat().st_mtime_ns, path.name))
+
+    def read(self, file: str | PathLike[str]) -> Iterator[DeadLetter]:
+        """The letters of one file. `CorruptError` at a line that is none."""
+        with open(file, "rb") as lines:
+            for number, line in enumerate(lines, 1):
+                try:
+                    values = json.loads(line)
+                    if "payload_base64" in values:
+                        payload = base64.b64decode(values.pop("payload_base64"), validate=True)
+                    else:
+                        payload = values.pop("payload").encode()
+                    letter = DeadLetter(**values, payload=payload)
+                except (ValueError, TypeError, AttributeError, KeyError) as error:
+                    bad = CorruptError(f"{os.fspath(file)}, line {number}: not a dead letter")
+                    bad.path = os.fspath(file)
+                    raise bad from error
+                yield letter
+
+    def __iter__(self) -> Iterator[DeadLetter]:
+        for file in self.files():
+            yield from self.read(file)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __bool__(self) -> bool:
+        return bool(self.files())
+
+    def replay(self, store: DataStore, files: Iterable[str | PathLike[str]] | None = None) -> int:
+        """Put events back into a store, to be sent again; return how many.
+
+        Takes all files, or those that are given. A file is removed once its events are in the
+        store, and synced if the store can (``sync()``): a crash between the two repeats that
+        file's events. A damaged file raises `CorruptError`, and nothing of it is replayed.
+        """
+        count = 0
+        for file in map(Path, self.files() if files is None else files):
+            payloads = [letter.payload for letter in self.read(file)]
+            store.append_many(payloads)
+            sync = getattr(store, "sync", None)
+            if sync is not None:
+                sync()
+            file.unlink()
+            _sync_folder(file.parent)
+            count += len(payloads)
+        return count
+
+    def __repr__(self) -> str:
+        return f"DeadLetters({str(self.path)!r})"
+
+    def _make_folder(self) -> None:
+        missing = [path for path in (self.path, *self.path.parents) if not path.exists()]
+        for path in reversed(missing):
+            with contextlib.suppress(FileExistsError):
+                path.mkdir(mode=0o700)
+            _sync_folder(path.parent)
+
+
+def _file_name(id: str) -> str:
+    if _ID.fullmatch(id):
+        return id
+    return hashlib.sha256(id.encode()).hexdigest()
+
+
+def _line(values: Mapping[str, Any]) -> bytes:
+    return json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+def _for_owner(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _sync_folder(path: Path) -> None:
+    """Make names in a folder durable, where the system can."""
+    if os.name == "nt":
+        return
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -1,0 +1,371 @@
+"""The decisions of a sender, without I/O: what to do next, and what an outcome means.
+
+A worker is a generator. It yields what is to be done (`Step`) and gets what came of it; an error
+of the step is thrown into it. `Sender` runs workers in threads, `AsyncSender` in tasks; what they
+decide is here alone. Steps of one flow are yielded and answered one at a time (under a lock), and
+carried out at once.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, replace
+from math import inf
+from typing import Any
+
+from deedbook._errors import IoError
+from deedbook.http._encode import Codings, Prepared
+from deedbook.http._plan import Part
+from deedbook.http._policy import Action, Answer
+from deedbook.http._rates import Limiter
+from deedbook.http._settings import Settings, shown_url
+from deedbook.http._stats import SenderStats, Tally
+from deedbook.http._steps import Bury, Fetch, Plan, Prepare, Remove, Send, Step, Wait, Worker
+from deedbook.transient import Batch, DataResult
+
+log = logging.getLogger("deedbook.http")
+
+FETCH_BATCHES = 16
+"""Batches to fetch at once: each fetch ends the batch that is being filled."""
+
+
+class Stopped(Exception):
+    """The sender was told to stop; what is not done stays in the store."""
+
+
+@dataclass
+class _Taken:
+    """A batch that was fetched and is not done."""
+
+    batch: Batch
+    removable: Any
+
+
+class Flow:
+    """What all workers of one sender share. Its driver calls it, one call at a time."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.tally = Tally()
+        self.problem: str | None = None
+        """Why nothing is sent though all is up: the endpoint refuses the sender, or the store or
+        the dead letters fail."""
+        self.cause: Exception | None = None
+        """The error behind it, if it was one."""
+        self.patient = True
+        """Whether workers go on at a problem; else they end, and the first problem stays."""
+        self.tell: Callable[[], None] = lambda: None
+        """Called when something changed that others may wait for."""
+        self._limiter = Limiter(settings.rates)
+        self._codings = Codings(settings.compression)
+        self._queue: deque[_Taken] = deque()
+        self._in_flight: dict[str, _Taken] = {}
+        self._fetching = 0
+        self._removed: set[str] = set()  # since the fetch under way began
+        self._fetch_at = -inf
+        self._not_before = -inf
+        self._asked = self._drained = 0
+        self._opened = 0
+        self._closing = False
+        self._stop_at = inf
+
+    # -- what the driver asks for ------------------------------------------------------------------
+
+    def ask_drain(self) -> int:
+        """Empty the store as soon as possible; give the result to `is_drained`.
+
+        Attempts that wait after a failure are made now, unless the server asked for the wait.
+        """
+        self._asked += 1
+        self.problem = self.cause = None
+        self._fetch_at = -inf
+        return self._asked
+
+    def is_drained(self, ticket: int) -> bool:
+        """Whether the store was found empty, and nothing in flight, since then."""
+        return self._drained >= ticket
+
+    def close(self, deadline: float) -> int:
+        """Let workers end once the store is empty, at the deadline (monotonic) at the latest."""
+        self._closing = True
+        self._stop_at = deadline
+        return self.ask_drain()
+
+    def stop(self) -> None:
+        """Let workers end as soon as they ask."""
+        self._stop_at = -inf
+
+    def open(self, patient: bool) -> None:
+        """Let workers begin, also anew after `close` or `stop`, when none is left."""
+        self.patient = patient
+        self._opened += 1
+        self._closing = False
+        self._stop_at = inf
+
+    def release(self) -> list[Batch]:
+        """Forget what was fetched and is not being worked on; return it, to be closed."""
+        batches = [taken.batch for taken in self._queue]
+        for batch in batches:
+            del self._in_flight[batch.id]
+        self._queue.clear()
+        return batches
+
+    def snapshot(self) -> SenderStats:
+        """The counters now, with those of the store."""
+        stats = getattr(self.settings.store, "stats", None)
+        held = stats() if stats is not None else None
+        return replace(
+            self.tally.values,
+            batches_in_flight=len(self._in_flight),
+            events_dropped=getattr(held, "dropped_events", 0),
+            events_rejected=getattr(held, "rejected_events", 0),
+        )
+
+    def error(self) -> IoError:
+        """The problem, to be raised."""
+        error = IoError(f"{shown_url(self.settings.url)}: {self.problem}; the events are kept")
+        error.__cause__ = self.cause
+        return error
+
+    # -- workers -----------------------------------------------------------------------------------
+
+    def worker(self) -> Worker:
+        """Send batches until told to stop."""
+        opened = self._opened
+        try:
+            while (taken := (yield from self._take(opened))) is not None:
+                yield from self._deliver(taken, once=False)
+        except Stopped:
+            return False
+        return True
+
+    def once(self) -> Worker:
+        """Fetch one batch and try it once; what is not done stays in the store."""
+        try:
+            yield from self._fetch(1, once=True)
+            if not self._queue:
+                return False
+            yield from self._deliver(self._queue.popleft(), once=True)
+        except Stopped:
+            return False
+        return True
+
+    def _take(self, opened: int) -> Generator[Step, Any, _Taken | None]:
+        """The next batch, fetched if need be; None when it is time to end."""
+        while True:
+            self._check_stop()
+            if opened != self._opened:
+                raise Stopped  # a request held us up until others had been started
+            if self._queue:
+                return self._queue.popleft()
+            wait = self._fetch_at - self.settings.clock.monotonic()
+            if self._fetching:
+                yield Wait(None)
+            elif wait <= 0:
+                asked, idle = self._asked, not self._in_flight
+                found = yield from self._fetch(FETCH_BATCHES)
+                if not found and idle:
+                    self._drained = asked
+                    self.tell()
+            elif self._closing and self.is_drained(self._asked):
+                return None
+            elif self._asked > self._drained and not self._in_flight:
+                self._fetch_at = -inf  # the last of those in flight is done: look again
+            else:
+                yield Wait(wait)
+
+    def _fetch(self, count: int, once: bool = False) -> Generator[Step, Any, bool]:
+        """Fetch ``count`` batches more than are in flight; whether there was a new one."""
+        wanted = count + len(self._in_flight)
+        if not self._fetching:
+            self._removed.clear()
+        self._fetching += 1
+        try:
+            result: DataResult | None = yield from self._must(Fetch(wanted), "fetching", once)
+        finally:
+            self._fetching -= 1
+            self.tell()
+        new = []
+        if result is not None:
+            for batch, removable in zip(result.data, result.removable, strict=True):
+                if batch.id in self._in_flight or batch.id in self._removed:
+                    batch.close()  # it is being sent, or was while the store was looked at
+                    continue
+                taken = self._in_flight[batch.id] = _Taken(batch, removable)
+                new.append(taken)
+        self._queue.extend(new)
+        full = result is not None and len(result.data) >= wanted
+        # Fetching ends the batch that is being filled: without more to find, not too often.
+        pause = 0 if full else self.settings.interval_seconds
+        self._fetch_at = self.settings.clock.monotonic() + pause
+        return bool(new)
+
+    def _deliver(self, taken: _Taken, *, once: bool) -> Generator[Step, Any, None]:
+        """Send a batch part by part, then remove it; it stays in the store if we are stopped."""
+        batch = taken.batch
+        try:
+            parts: deque[Part] = deque((yield from self._must(Plan(batch), "reading", once)))
+            while parts:
+                part = parts.popleft()
+                if part.reason is not None:
+                    yield from self._bury(part, part.reason, None, 0, once)
+                elif (yield from self._send(part, once)) == "split":
+                    parts.extendleft(reversed(part.halves()))
+            # Only now: each of its events is accepted, or durably a dead letter.
+            yield from self._must(Remove(batch, taken.removable), "removing", once)
+            self._removed.add(batch.id)
+            self.tally.count(batches_sent=1)
+        finally:
+            batch.close()
+            self._in_flight.pop(batch.id, None)
+            self.tell()
+
+    def _send(self, part: Part, once: bool) -> Generator[Step, Any, Action]:
+        """Send one part until it is accepted, buried, or has to be split."""
+        attempts = 0
+        prepared: Prepared | None = None
+        while True:
+            coding = self._codings.best
+            if prepared is None or prepared.coding != coding:
+                prepared = yield from self._must(Prepare(part, coding), "reading", once)
+                assert prepared is not None
+            yield from self._turn(prepared.length, part.count)
+            headers = prepared.headers(self.settings.headers, self.settings.key_header)
+            answer: Answer = yield Send(prepared, headers)
+            attempts += 1
+            self.tally.count(requests=1, retries=int(attempts > 1))
+            if self._codings.change(answer.status, answer.headers, coding):
+                continue  # the same body, encoded as the server can read it
+            action = self.settings.policy.action_for(answer)
+            if action == "split" and part.count == 1:
+                action = "refuse"
+            if action == "accept":
+                yield from self._accept(prepared, answer, attempts, once)
+                return action
+            self.tally.refused(answer.status, str(answer))
+            if action == "split":
+                self.tally.count(splits=1)
+                return action
+            if action == "refuse":
+                yield from self._bury(part, str(answer), answer.status, attempts, once)
+                return action
+            if action == "retry" and attempts >= (self.settings.policy.attempts_max or inf):
+                reason = f"given up after {attempts} attempts: {answer}"
+                yield from self._bury(part, reason, answer.status, attempts, once)
+                return "refuse"
+            yield from self._put_off(answer, action, attempts, once)
+
+    def _accept(
+        self, prepared: Prepared, answer: Answer, attempts: int, once: bool
+    ) -> Generator[Step, Any, None]:
+        part = prepared.part
+        dropped = self.settings.partly_refused(answer)
+        if dropped is not None:
+            # Which ones is not known, so all are kept; a replay repeats those that were taken.
+            count, message = dropped
+            reason = f"the endpoint dropped {count} of these {part.count} events: {message}"
+            yield from self._bury(part, reason, answer.status, attempts, once, count)
+        if self.tally.values.failures_in_a_row:
+            log.info("%s accepts events again", shown_url(self.settings.url))
+        self._no_problem()
+        self.tally.accepted(answer.status)
+        self.tally.count(events_sent=part.count, bytes_sent=prepared.length)
+
+    def _put_off(
+        self, answer: Answer, action: Action, attempts: int, once: bool
+    ) -> Generator[Step, Any, None]:
+        """Wait before the next attempt; all workers wait if the server says for how long."""
+        settings = self.settings
+        policy, clock = settings.policy, settings.clock
+        asked = policy.asked_delay(answer, clock.time())
+        if asked is not None:
+            self._not_before = max(self._not_before, clock.monotonic() + asked)
+        if action == "hold":
+            if self.problem is None:
+                log.error("%s refuses the sender: %s", shown_url(settings.url), answer)
+            self._is_problem(str(answer), None)
+        if once:
+            raise Stopped
+        held = policy.delay_seconds_max if action == "hold" else 0.0
+        delay = max(policy.delay_after(attempts, settings.chance), held, asked or 0.0)
+        if self.tally.values.failures_in_a_row == 1:
+            log.warning("%s: %s; trying again", shown_url(settings.url), answer)
+        yield from self._pause(delay, hasty=True)
+
+    def _bury(
+        self,
+        part: Part,
+        reason: str,
+        status: int | None,
+        attempts: int,
+        once: bool,
+        partly: int | None = None,
+    ) -> Generator[Step, Any, None]:
+        yield from self._must(Bury(part, reason, status, attempts), "writing dead letters", once)
+        log.warning("%d events are dead letters: %s", part.count, reason)
+        self.tally.count(events_dead=part.count, events_partly_refused=partly or 0)
+
+    # -- waiting -----------------------------------------------------------------------------------
+
+    def _turn(self, size_bytes: int, events: int) -> Generator[Step, Any, None]:
+        """Wait until the rates and the server allow a request."""
+        now = self.settings.clock.monotonic()
+        delay = self._limiter.reserve(size_bytes, events, now)
+        yield from self._pause(max(delay, self._not_before - now))
+
+    def _pause(self, seconds: float, hasty: bool = False) -> Generator[Step, Any, None]:
+        """Wait so long, and until the server allows requests; `Stopped` if told to end.
+
+        Also at once if that would be after the deadline. If ``hasty``, `ask_drain` ends it.
+        """
+        clock = self.settings.clock
+        begun, asked = clock.monotonic(), self._asked
+        while True:
+            now = clock.monotonic()
+            until = now if hasty and self._asked != asked else begun + seconds
+            until = max(until, self._not_before)
+            if until > self._stop_at or now >= self._stop_at:
+                raise Stopped
+            if now >= until:
+                break
+            yield Wait(until - now)
+        self.tally.count(wait_seconds=max(now - begun, 0.0))
+
+    def _check_stop(self) -> None:
+        if self.settings.clock.monotonic() >= self._stop_at:
+            raise Stopped
+
+    def _must(self, step: Step, doing: str, once: bool = False) -> Generator[Step, Any, Any]:
+        """Carry out a step of the store or the dead letters, again and again until it works."""
+        failures = 0
+        while True:
+            self._check_stop()
+            try:
+                outcome = yield step
+            except Exception as error:
+                failures += 1
+                self.tally.failed(f"{doing} failed: {error}")
+                log.error("%s failed: %s", doing, error, exc_info=error)
+                if once:
+                    raise
+                self._is_problem(f"{doing} failed: {error}", error)
+                policy = self.settings.policy
+                yield from self._pause(policy.delay_after(failures, self.settings.chance), True)
+            else:
+                if failures:
+                    self._no_problem()
+                return outcome
+
+    def _is_problem(self, problem: str, cause: Exception | None) -> None:
+        """Note what waiting may not cure, and end if nobody wants to wait."""
+        if self.patient or self.problem is None:
+            self.problem, self.cause = problem, cause
+        self.tell()
+        if not self.patient:
+            raise Stopped
+
+    def _no_problem(self) -> None:
+        if self.patient:
+            self.problem = self.cause = None

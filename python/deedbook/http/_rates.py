@@ -1,0 +1,65 @@
+"""Limits on how much is sent in a second, and the clock that they go by."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from deedbook._errors import InvalidArgumentError
+
+
+class Clock:
+    """The time, as senders see it; a test gives them another."""
+
+    def monotonic(self) -> float:
+        """Seconds that never go back."""
+        return time.monotonic()
+
+    def time(self) -> float:
+        """Seconds since 1970."""
+        return time.time()
+
+    def wait_seconds(self, seconds: float) -> float:
+        """How long to block when a sender has to wait: ``seconds``, unless a test skips them."""
+        return seconds
+
+
+@dataclass(frozen=True)
+class Rates:
+    """How much may be sent in a second, over all connections; None: no limit."""
+
+    bytes_per_second: float | None = None
+    """Bytes of bodies, as they are on the wire."""
+    events_per_second: float | None = None
+    requests_per_second: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if value is not None and not value > 0:
+                raise InvalidArgumentError(f"{name} is {value}, not more than 0")
+
+
+class Limiter:
+    """Delays requests so that over time the rates hold; a second's worth may go at once."""
+
+    def __init__(self, rates: Rates) -> None:
+        # What was sent is paid for until then, by each rate.
+        self._paid: list[tuple[float | None, float]] = [
+            (rates.bytes_per_second, float("-inf")),
+            (rates.events_per_second, float("-inf")),
+            (rates.requests_per_second, float("-inf")),
+        ]
+
+    def reserve(self, size_bytes: int, events: int, now: float) -> float:
+        """Seconds to wait before a request of this size; it counts from now on."""
+        delay = 0.0
+        for i, (cost, (rate, paid)) in enumerate(
+            zip((size_bytes, events, 1), self._paid, strict=True)
+        ):
+            if rate is not None:
+                # A request waits until those before it are paid for, but never for itself, so
+                # that one which is larger than a second's worth can go, too.
+                begin = max(paid, now - 1.0)
+                delay = max(delay, begin - now)
+                self._paid[i] = (rate, begin + cost / rate)
+        return delay

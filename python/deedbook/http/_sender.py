@@ -1,0 +1,265 @@
+"""A sender on threads."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from deedbook._errors import ClosedError, ForkedError
+from deedbook.http._flow import Flow, log
+from deedbook.http._settings import Options, settings, shown_url
+from deedbook.http._stats import SenderStats
+from deedbook.http._steps import Send, Step, Wait, Worker, perform
+from deedbook.http._urllib3 import Transport
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+    from deedbook.http._dead import DeadLetters
+    from deedbook.http.presets import Preset
+    from deedbook.transient import DataStore
+
+# For threads to end after their connections were ended, seconds.
+_GRACE_SECONDS = 2.0
+
+
+class Sender:
+    """Sends the events of a store to a URL, each at least once, and removes what has arrived.
+
+    ``with Sender(store, url) as sender:`` sends in the background, by threads; `drain` and
+    `send_once` send on demand. An event leaves the store only after the server answered 2xx, or
+    after it is a dead letter on stable storage. Options, with their defaults:
+
+    - ``preset``: what an endpoint wants (`deedbook.http.presets`); the options below come first.
+    - ``envelope`` (the store's): header, footer, separator around the events.
+    - ``headers``: headers of each request, beside Content-Type (JSON) and User-Agent.
+    - ``dead_letters`` (``.deedbook/dead-letters`` in the store's ``path``): a folder, or a
+      `DeadLetters`.
+    - ``key_header`` ("Idempotency-Key"): carries the batch's id, the same for each attempt, also
+      after a restart; None: not sent.
+    - ``limits`` (none): a `Limits`; larger batches are sent in parts.
+    - ``policy``: a `Policy` of statuses and delays.
+    - ``rates`` (none): a `Rates`.
+    - ``compression`` (None): "gzip", "zstd", or "auto", which takes what an answer's
+      Accept-Encoding names. A server that answers 415 is sent gzip, then plain bodies.
+    - ``concurrency`` (1): requests at a time; with more than 1, batches may arrive out of order.
+    - ``interval_seconds`` (5): how long events may wait in a batch that is not full.
+    - ``connect_seconds`` (10), ``read_seconds`` (30): how long to wait for a connection, and for
+      the server to take or give the next byte.
+    - ``ssl_context``: for https, instead of the system's certificates.
+
+    InvalidArgumentError tells which option is wrong, ImportError what is not installed. Threads
+    may share a sender; after a fork the child's refuses every call (ForkedError).
+    """
+
+    def __init__(
+        self,
+        store: DataStore,
+        url: str | None = None,
+        *,
+        preset: Preset | None = None,
+        **options: Unpack[Options],
+    ) -> None:
+        self._settings = settings(store, url, preset, options)
+        self._flow = Flow(self._settings)
+        self._transport = Transport(self._settings)
+        self._changed = threading.Condition()
+        self._flow.tell = self._changed.notify_all
+        self._threads: list[threading.Thread] = []
+        self._closed = False
+        self._empty = False
+        self._pid = os.getpid()
+
+    @property
+    def dead_letters(self) -> DeadLetters:
+        """Where events go that the endpoint refuses."""
+        return self._settings.dead_letters
+
+    def start(self) -> None:
+        """Send in the background from now on. Nothing happens if it does already."""
+        with self._locked():
+            if not self._threads:
+                self._start(patient=True)
+
+    def flush(self) -> None:
+        """Send now what is in the store, without waiting for it.
+
+        Attempts that were put off are made now, unless the server asked for the delay.
+        """
+        with self._locked():
+            self._flow.ask_drain()
+            self._changed.notify_all()
+
+    def drain(self, timeout_seconds: float | None = None) -> bool:
+        """Send until the store is empty, or the time is over; whether it is empty.
+
+        `IoError` if that cannot come by waiting: the endpoint refuses the sender, or the store or
+        the dead letters fail. The events are kept. If nothing was sent in the background before,
+        nothing is afterwards.
+        """
+        with self._locked():
+            here = not self._threads
+            ticket = self._flow.ask_drain()
+            if here:
+                self._start(patient=False)
+            self._changed.notify_all()
+        try:
+            with self._changed:
+                self._changed.wait_for(lambda: self._is_over(ticket), timeout_seconds)
+                drained = self._flow.is_drained(ticket)
+                if self._flow.problem is not None and not drained:
+                    raise self._flow.error()
+                return drained
+        finally:
+            if here:
+                self._end_threads()
+
+    def send_once(self) -> bool:
+        """Try once to send the oldest batch; whether it was sent and removed.
+
+        False also if the store is empty. `IoError` if the endpoint refuses the sender; an error of
+        the store or the dead letters is raised as it is.
+        """
+        with self._locked():
+            self._flow.problem = None
+            if not self._threads:
+                self._flow.open(patient=True)
+        sent = self._drive(self._flow.once())
+        if not sent and self._flow.problem is not None:
+            raise self._flow.error()
+        return sent
+
+    def close(self, timeout_seconds: float = 10.0) -> bool:
+        """Send what is in the store until the time is over, then end; whether it is empty.
+
+        Requests under way at the end of the time are ended, and their events stay in the store. A
+        sender that does not send in the background sends nothing more. A second call does nothing
+        and returns the same; in the child of a fork it is False.
+        """
+        if self._pid != os.getpid():
+            return False
+        with self._changed:
+            if self._closed:
+                return self._empty
+            deadline = time.monotonic() + timeout_seconds
+            ticket = self._flow.close(self._settings.clock.monotonic() + timeout_seconds)
+            threads = list(self._threads)
+            self._changed.notify_all()
+        for thread in threads:
+            thread.join(max(deadline - time.monotonic(), 0.0))
+        self._end_threads()
+        with self._changed:
+            self._closed = True
+            self._empty = self._flow.is_drained(ticket)
+            self._changed.notify_all()
+        if not threads:
+            self._empty = not self._settings.store.has_data()
+        self._transport.close()
+        return self._empty
+
+    def stats(self) -> SenderStats:
+        """What was sent, retried, refused and dropped so far."""
+        with self._changed:
+            return self._flow.snapshot()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else "sending" if self._threads else "idle"
+        return f"<Sender to {shown_url(self._settings.url)}, {state}>"
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """The lock, for what only an open sender does."""
+        if self._pid != os.getpid():  # the lock may be held for ever by a thread that is not here
+            raise ForkedError("the sender was made before a fork; make one in each process")
+        with self._changed:
+            if self._closed:
+                raise ClosedError("the sender is closed")
+            yield
+
+    def _is_over(self, ticket: int) -> bool:
+        return self._flow.is_drained(ticket) or self._flow.problem is not None or self._closed
+
+    def _start(self, *, patient: bool) -> None:
+        self._flow.open(patient)
+        for number in range(self._settings.concurrency):
+            thread = threading.Thread(target=self._run, name=f"deedbook-http-{number}", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def _end_threads(self) -> None:
+        """End the threads, and requests under way."""
+        with self._changed:
+            self._flow.stop()
+            self._changed.notify_all()
+            threads, self._threads = self._threads, []
+        self._transport.abort()
+        deadline = time.monotonic() + _GRACE_SECONDS
+        for thread in threads:
+            thread.join(max(deadline - time.monotonic(), 0.0))
+        with self._changed:
+            for batch in self._flow.release():
+                batch.close()
+
+    def _run(self) -> None:
+        try:
+            self._drive(self._flow.worker())
+        except BaseException as error:
+            log.critical("a thread of %r ended: %r", self, error)
+            with self._changed:
+                self._flow.problem, self._flow.cause = f"a thread ended: {error!r}", None
+                self._changed.notify_all()
+            raise
+
+    def _drive(self, worker: Worker) -> bool:
+        """Carry out what a worker asks for. The lock is held while it decides, and only then."""
+        with self._changed:
+            try:
+                return self._answer(worker)
+            finally:
+                worker.close()
+
+    def _answer(self, worker: Worker) -> bool:
+        outcome: Any = None
+        failure: Exception | None = None
+        while not self._closed:  # then the store may be closed, too
+            try:
+                step = worker.send(outcome) if failure is None else worker.throw(failure)
+            except StopIteration as end:
+                return bool(end.value)
+            outcome = failure = None
+            if isinstance(step, Wait):
+                seconds = step.seconds
+                if seconds is not None:
+                    seconds = self._settings.clock.wait_seconds(seconds)
+                self._changed.wait(seconds)
+                continue
+            self._changed.release()
+            try:
+                outcome = self._perform(step)
+            except Exception as error:
+                failure = error
+            finally:
+                self._changed.acquire()
+        return False
+
+    def _perform(self, step: Step) -> Any:
+        if isinstance(step, Send):
+            return self._transport.send(step.prepared, step.headers)
+        return perform(self._settings, step)

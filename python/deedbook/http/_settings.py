@@ -1,0 +1,166 @@
+"""What a sender is told to do: the arguments that both senders have."""
+
+from __future__ import annotations
+
+import random
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import inf
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal, TypedDict, cast
+from urllib.parse import urlsplit
+
+from deedbook._core import __version__
+from deedbook._errors import InvalidArgumentError
+from deedbook.http._dead import DeadLetters
+from deedbook.http._encode import Codings
+from deedbook.http._plan import Limits
+from deedbook.http._policy import Answer, Policy
+from deedbook.http._rates import Clock, Rates
+from deedbook.http.presets import Preset
+from deedbook.transient import DataStore, Envelope
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The arguments of a sender, checked."""
+
+    store: DataStore
+    url: str
+    dead_letters: DeadLetters
+    envelope: Envelope | None
+    headers: Mapping[str, str]
+    key_header: str | None
+    limits: Limits
+    policy: Policy
+    rates: Rates
+    compression: str | None
+    concurrency: int
+    interval_seconds: float
+    connect_seconds: float
+    read_seconds: float
+    ssl_context: ssl.SSLContext | None
+    preset: Preset
+    clock: Clock
+    chance: random.Random
+
+    def partly_refused(self, answer: Answer) -> tuple[int, str] | None:
+        """How many events an accepting answer says were dropped, and why, if the preset knows."""
+        return None if self.preset.partly_refused is None else self.preset.partly_refused(answer)
+
+
+class Options(TypedDict, total=False):
+    """The options of a sender: see `deedbook.http.Sender`."""
+
+    envelope: Envelope | None
+    headers: Mapping[str, str] | None
+    dead_letters: str | PathLike[str] | DeadLetters | None
+    key_header: str | None
+    limits: Limits | None
+    policy: Policy | None
+    rates: Rates | None
+    compression: Literal["auto", "gzip", "zstd"] | None
+    concurrency: int
+    interval_seconds: float
+    connect_seconds: float
+    read_seconds: float
+    ssl_context: ssl.SSLContext | None
+    clock: Clock
+    chance: random.Random
+
+
+def settings(
+    store: DataStore, url: str | None, preset: Preset | None, options: Options
+) -> Settings:
+    """The settings that the arguments of a sender make; InvalidArgumentError tells which is wrong.
+
+    A preset gives what is not given otherwise.
+    """
+    unknown = set(options) - set(Options.__annotations__)
+    if unknown:
+        raise TypeError(f"a sender has no option {', '.join(sorted(unknown))}")
+    chosen = preset or Preset("none")
+    url = chosen.url if url is None else url
+    if url is None:
+        raise InvalidArgumentError("no url is given, and the preset has none")
+    compression = options.get("compression")
+    Codings(compression)  # raises
+    concurrency = options.get("concurrency", 1)
+    if concurrency < 1:
+        raise InvalidArgumentError(f"concurrency is {concurrency}, not 1 or more")
+    seconds = {"interval_seconds": 5.0, "connect_seconds": 10.0, "read_seconds": 30.0}
+    for name in seconds:
+        seconds[name] = value = cast("dict[str, Any]", options).get(name, seconds[name])
+        if not 0 < value < inf:
+            raise InvalidArgumentError(f"{name} is {value}, not more than 0")
+    fixed = {"Content-Type": "application/json", "User-Agent": f"deedbook/{__version__}"}
+    for more in (chosen.headers, options.get("headers") or {}):
+        names = {name.lower() for name in more}
+        fixed = {name: value for name, value in fixed.items() if name.lower() not in names}
+        fixed.update(more)
+    _check_headers(fixed)
+    policy = options.get("policy") or Policy()
+    if chosen.statuses:
+        policy = replace(policy, statuses={**chosen.statuses, **policy.statuses})
+    return Settings(
+        store=store,
+        url=_checked_url(url),
+        dead_letters=_dead_letters(options.get("dead_letters"), store),
+        envelope=options.get("envelope") or chosen.envelope,
+        headers=fixed,
+        key_header=options.get("key_header", "Idempotency-Key"),
+        limits=options.get("limits") or chosen.limits,
+        policy=policy,
+        rates=options.get("rates") or Rates(),
+        compression=compression,
+        concurrency=concurrency,
+        **seconds,
+        ssl_context=options.get("ssl_context"),
+        preset=chosen,
+        clock=options.get("clock") or Clock(),
+        chance=options.get("chance") or random.Random(),
+    )
+
+
+def shown_url(url: str) -> str:
+    """The URL without what may be secret: user, password and query."""
+    parts = urlsplit(url)
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+    port = "" if parts.port is None else f":{parts.port}"
+    return f"{parts.scheme}://{host}{port}{parts.path}"
+
+
+def _checked_url(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        good = False
+    if not good:
+        raise InvalidArgumentError("url is not a http or https URL with a host")
+    return url
+
+
+def _check_headers(headers: Mapping[str, str]) -> None:
+    for name, value in headers.items():
+        if not name.isascii() or not name.isprintable() or set(name) & set(" :"):
+            raise InvalidArgumentError(f"{name!r} is not the name of a header")
+        if not value.isprintable():  # not shown: it may be a key
+            raise InvalidArgumentError(f"the value of the header {name} is not printable")
+        if name.lower() in ("content-length", "transfer-encoding", "content-encoding"):
+            raise InvalidArgumentError(f"the header {name} is the sender's own")
+
+
+def _dead_letters(given: Any, store: DataStore) -> DeadLetters:
+    if isinstance(given, DeadLetters):
+        return given
+    if given is None:
+        path = getattr(store, "path", None)
+        if path is None:
+            raise InvalidArgumentError(
+                "dead_letters is missing: a folder for the events that the server refuses"
+            )
+        given = Path(path) / ".deedbook" / "dead-letters"
+    return DeadLetters(given)

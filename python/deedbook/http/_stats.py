@@ -1,0 +1,71 @@
+"""What a sender did so far, as values."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+
+@dataclass(frozen=True)
+class SenderStats:
+    """Counters since the sender was made, and how it stands."""
+
+    batches_sent: int = 0
+    """Batches that are done and removed from the store, those with dead letters included."""
+    events_sent: int = 0
+    """Events that the server accepted."""
+    bytes_sent: int = 0
+    """Bytes of accepted bodies, as they were on the wire."""
+    requests: int = 0
+    """Requests made, those without an answer included."""
+    retries: int = 0
+    """Requests that repeated one."""
+    splits: int = 0
+    """Requests that were too large and went on in halves."""
+    events_dead: int = 0
+    """Events written to the dead letters."""
+    events_partly_refused: int = 0
+    """Events of accepted requests that the server says it dropped; they are dead letters, too."""
+    wait_seconds: float = 0.0
+    """Time for which attempts were put off: after failures, and by limits on rates."""
+    failures_in_a_row: int = 0
+    """Requests without success since the last accepted one."""
+    last_status: int | None = None
+    """Status of the last answer."""
+    last_error: str | None = None
+    """The last thing that went wrong, if nothing went well since."""
+    batches_in_flight: int = 0
+    """Batches fetched and not yet done."""
+    events_dropped: int = 0
+    """Events that the store dropped to make room, if it counts them."""
+    events_rejected: int = 0
+    """Events that the store refused because it was full, if it counts them."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The values by name."""
+        return asdict(self)
+
+
+class Tally:
+    """The counters while they change."""
+
+    def __init__(self) -> None:
+        self.values = SenderStats()
+
+    def count(self, **more: float) -> None:
+        """Add to counters by name."""
+        held = {name: getattr(self.values, name) + value for name, value in more.items()}
+        self.values = replace(self.values, **held)
+
+    def failed(self, error: str) -> None:
+        """Something went wrong, other than a request."""
+        self.values = replace(self.values, last_error=error)
+
+    def refused(self, status: int | None, error: str) -> None:
+        """A request had no success."""
+        self.count(failures_in_a_row=1)
+        self.values = replace(self.values, last_status=status, last_error=error)
+
+    def accepted(self, status: int | None) -> None:
+        """A request had success."""
+        self.values = replace(self.values, failures_in_a_row=0, last_status=status, last_error=None)

@@ -1,0 +1,126 @@
+"""Requests by urllib3, for threads."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+import weakref
+from typing import IO, TYPE_CHECKING, Any, cast
+
+from deedbook.http._encode import Prepared
+from deedbook.http._policy import Answer
+from deedbook.http._settings import Settings
+
+if TYPE_CHECKING:
+    import urllib3
+
+# Parts of a body that are read and sent at once: larger ones take fewer calls.
+_BLOCK_BYTES = 1 << 17
+# What is kept of an answer's body, and what is read of it so that the connection can be used again.
+ANSWER_BYTES = 2048
+_ANSWER_BYTES_READ = 1 << 16
+
+
+class Transport:
+    """One endpoint, and the connections to it, which threads share."""
+
+    def __init__(self, settings: Settings) -> None:
+        try:
+            import urllib3
+        except ImportError as error:
+            raise ImportError(
+                "deedbook.http.Sender needs urllib3: pip install 'deedbook[http]'"
+            ) from error
+        self._url = settings.url
+        self._timeout = urllib3.Timeout(
+            connect=settings.connect_seconds, read=settings.read_seconds
+        )
+        self._live: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._pool = _tracking_pool(self._live)(
+            maxsize=settings.concurrency,
+            blocksize=_BLOCK_BYTES,
+            ssl_context=settings.ssl_context,
+        )
+
+    def send(self, prepared: Prepared, headers: dict[str, str]) -> Answer:
+        """POST a body. Whatever goes wrong is an `Answer` without a status."""
+        try:
+            response = self._pool.request(
+                "POST",
+                self._url,
+                body=cast(IO[bytes], prepared.rewound()),
+                headers=headers,
+                timeout=self._timeout,
+                retries=False,
+                redirect=False,
+                preload_content=False,
+            )
+            try:
+                return _answer(response)
+            finally:
+                response.release_conn()
+        except Exception as error:  # of urllib3, or of the store that is read
+            return Answer(None, error=_text(error), hold=_untrusted(error))
+
+    def abort(self) -> None:
+        """End the requests under way, with an error for those that wait for them."""
+        for connection in list(self._live):
+            sock = getattr(connection, "sock", None)
+            if sock is not None:
+                with contextlib.suppress(OSError):
+                    sock.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Close the connections that are not in use."""
+        self._pool.clear()
+
+
+def _answer(response: urllib3.BaseHTTPResponse) -> Answer:
+    headers = {name.lower(): value for name, value in response.headers.items()}
+    body = response.read(_ANSWER_BYTES_READ, decode_content=False)
+    if len(body) == _ANSWER_BYTES_READ:
+        response.close()  # what follows would be taken for the next answer
+    return Answer(response.status, headers, body[:ANSWER_BYTES])
+
+
+def _tracking_pool(live: weakref.WeakSet[Any]) -> type[urllib3.PoolManager]:
+    """A PoolManager that notes its connections in ``live``, so that they can be ended."""
+    import urllib3.connection
+
+    class Http(urllib3.connection.HTTPConnection):
+        def connect(self) -> None:
+            live.add(self)
+            super().connect()
+
+    class Https(urllib3.connection.HTTPSConnection):
+        def connect(self) -> None:
+            live.add(self)
+            super().connect()
+
+    class HttpPool(urllib3.HTTPConnectionPool):
+        ConnectionCls = Http
+
+    class HttpsPool(urllib3.HTTPSConnectionPool):
+        ConnectionCls = Https
+
+    class Manager(urllib3.PoolManager):
+        def __init__(self, **options: Any) -> None:
+            super().__init__(1, **options)
+            self.pool_classes_by_scheme = {"http": HttpPool, "https": HttpsPool}
+
+    return Manager
+
+
+def _untrusted(error: BaseException | None) -> bool:
+    """Whether a certificate was refused: urllib3 wraps the error of the ssl module."""
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return True
+        inner = next((arg for arg in error.args if isinstance(arg, BaseException)), None)
+        error = inner or error.__cause__
+    return False
+
+
+def _text(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"

@@ -1,0 +1,186 @@
+"""Bodies of batches as real clients send them to a real server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from deedbook.http.endpoint import Endpoint
+from deedbook.transient import Batch
+from http_kinds import events, store_of
+
+EVENTS = events(2000, 250)
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    with Endpoint() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def body() -> Batch:
+    result = store_of(EVENTS, batch_bytes=1 << 20).fetch()
+    assert result is not None
+    return result.data[0]
+
+
+Send = Callable[[str, Batch, int], list[int]]
+
+
+def headers(body: Batch, explicit: bool = True) -> dict[str, str]:
+    length = {"Content-Length": str(body.content_length)} if explicit else {}
+    return {"Content-Type": "application/json", **length}
+
+
+def by_requests(url: str, body: Batch, times: int) -> list[int]:
+    requests = pytest.importorskip("requests")
+    with requests.Session() as session:
+        statuses = []
+        for _ in range(times):
+            body.seek(0)
+            statuses.append(session.post(url, data=body, headers=headers(body, False)).status_code)
+        return statuses
+
+
+def by_http_client(url: str, body: Batch, times: int) -> list[int]:
+    import http.client
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port)
+    statuses = []
+    for _ in range(times):
+        body.seek(0)
+        connection.request("POST", parts.path, body, headers(body))
+        answer = connection.getresponse()
+        answer.read()
+        statuses.append(answer.status)
+    connection.close()
+    return statuses
+
+
+def by_urllib3(url: str, body: Batch, times: int) -> list[int]:
+    urllib3 = pytest.importorskip("urllib3")
+    with urllib3.PoolManager(retries=False) as pool:
+        statuses = []
+        for _ in range(times):
+            body.seek(0)
+            statuses.append(pool.request("POST", url, body=body, headers=headers(body)).status)
+        return statuses
+
+
+def by_httpx(url: str, body: Batch, times: int) -> list[int]:
+    httpx = pytest.importorskip("httpx")
+    with httpx.Client() as client:
+        statuses = []
+        for _ in range(times):
+            body.seek(0)
+            statuses.append(client.post(url, content=body, headers=headers(body)).status_code)
+        return statuses
+
+
+def by_httpx_async(url: str, body: Batch, times: int) -> list[int]:
+    httpx = pytest.importorskip("httpx")
+
+    async def send() -> list[int]:
+        async with httpx.AsyncClient() as client:
+            stream, fixed = body.stream(), headers(body)
+            posts = [await client.post(url, content=stream, headers=fixed) for _ in range(times)]
+            return [answer.status_code for answer in posts]
+
+    return asyncio.run(send())
+
+
+def by_aiohttp(url: str, body: Batch, times: int) -> list[int]:
+    aiohttp = pytest.importorskip("aiohttp")
+
+    async def send() -> list[int]:
+        async with aiohttp.ClientSession() as session:
+            statuses = []
+            for _ in range(times):
+                body.seek(0)
+                async with session.post(url, data=body, headers=headers(body)) as answer:
+                    statuses.append(answer.status)
+            return statuses
+
+    return asyncio.run(send())
+
+
+def by_aiohttp_stream(url: str, body: Batch, times: int) -> list[int]:
+    aiohttp = pytest.importorskip("aiohttp")
+
+    async def send() -> list[int]:
+        stream, fixed = body.stream(), headers(body)
+        async with aiohttp.ClientSession() as session:
+            statuses = []
+            for _ in range(times):
+                async with session.post(url, data=stream, headers=fixed) as answer:
+                    statuses.append(answer.status)
+            return statuses
+
+    return asyncio.run(send())
+
+
+CLIENTS: dict[str, Send] = {
+    "requests": by_requests,
+    "http.client": by_http_client,
+    "urllib3": by_urllib3,
+    "httpx": by_httpx,
+    "httpx async": by_httpx_async,
+    "aiohttp": by_aiohttp,
+    "aiohttp stream": by_aiohttp_stream,
+}
+
+
+@pytest.fixture(params=CLIENTS)
+def send(request: pytest.FixtureRequest) -> Send:
+    return CLIENTS[request.param]
+
+
+def test_the_body_has_its_exact_length_and_is_not_chunked(
+    endpoint: Endpoint, body: Batch, send: Send
+) -> None:
+    assert send(endpoint.url, body, 1) == [200]
+    (request,) = endpoint.requests
+    assert request.headers["content-length"] == str(body.content_length)
+    assert request.length == body.content_length > 400_000
+    assert "transfer-encoding" not in request.headers
+    stats = endpoint.stats()
+    assert stats.without_length == stats.short == 0
+    assert endpoint.events == EVENTS
+
+
+def test_the_body_is_whole_again_after_a_503(endpoint: Endpoint, body: Batch, send: Send) -> None:
+    endpoint.script.extend([503, "ok"])
+    if send is by_aiohttp:  # it closes what it has sent: an error, never an empty body
+        with pytest.raises(Exception, match="closed"):
+            send(endpoint.url, body, 2)
+        return
+    assert send(endpoint.url, body, 2) == [503, 200]
+    assert [request.length for request in endpoint.requests] == [body.content_length] * 2
+    assert endpoint.events == EVENTS
+
+
+def test_urllib3_repeats_it_by_itself(endpoint: Endpoint, body: Batch) -> None:
+    urllib3 = pytest.importorskip("urllib3")
+    endpoint.script.extend([503, 503])
+    retries = urllib3.Retry(5, status_forcelist=[503], allowed_methods=None, backoff_factor=0)
+    with urllib3.PoolManager() as pool:
+        fixed = headers(body)
+        answer = pool.request("POST", endpoint.url, body=body, headers=fixed, retries=retries)
+    assert answer.status == 200 and endpoint.events == EVENTS
+
+
+def test_requests_repeats_it_by_itself(endpoint: Endpoint, body: Batch) -> None:
+    requests = pytest.importorskip("requests")
+    from urllib3 import Retry
+
+    endpoint.script.extend([503, 503])
+    retries = Retry(5, status_forcelist=[503], allowed_methods=None, backoff_factor=0)
+    with requests.Session() as session:
+        session.mount("http://", requests.adapters.HTTPAdapter(max_retries=retries))
+        assert session.post(endpoint.url, data=body, headers=headers(body)).status_code == 200
+    assert endpoint.events == EVENTS

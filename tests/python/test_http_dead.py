@@ -1,0 +1,152 @@
+"""Dead letters: complete on disk or not there, readable, and put back into a store."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deedbook import CorruptError
+from deedbook.http import DeadLetters
+from deedbook.transient import MemoryStore
+from http_kinds import events
+
+WHY: dict[str, Any] = {
+    "reason": "status 400: bad",
+    "status": 400,
+    "attempts": 1,
+    "now": 1_700_000_000.25,
+    "url": "https://host/v1",
+}
+
+
+def written(folder: DeadLetters, id: str = "batch", items: list[bytes] | None = None) -> Path:
+    return folder.write(id, enumerate(events(3) if items is None else items), **WHY)
+
+
+def test_a_letter_holds_the_event_and_why_it_is_dead(tmp_path: Path) -> None:
+    folder = DeadLetters(tmp_path / "dead")
+    assert not folder and len(folder) == 0 and list(folder) == []
+    file = written(folder, items=[b'{"a":1}', b"\xff\x00"])
+    assert folder.files() == [file] and len(folder) == 2
+    lines = [json.loads(line) for line in file.read_bytes().splitlines()]
+    assert lines[0] == {
+        "id": "batch",
+        "record": 0,
+        "reason": "status 400: bad",
+        "status": 400,
+        "attempts": 1,
+        "time": "2023-11-14T22:13:20.250+00:00",
+        "url": "https://host/v1",
+        "payload": '{"a":1}',
+    }
+    assert lines[1]["payload_base64"] == "/wA="
+    assert [letter.payload for letter in folder] == [b'{"a":1}', b"\xff\x00"]
+
+
+def test_the_same_refusal_replaces_its_file_and_no_other(tmp_path: Path) -> None:
+    """After a crash a batch is refused again; a new store may give an old id to other events."""
+    folder = DeadLetters(tmp_path)
+    assert written(folder) == written(folder)
+    written(folder, items=events(3, start=100))
+    written(folder, "batch.0-2")
+    assert len(folder.files()) == 3
+
+
+@pytest.mark.parametrize("id", ["../../x", "a/b", ".hidden", "x" * 300, "ü"])
+def test_no_id_leads_out_of_the_folder(tmp_path: Path, id: str) -> None:
+    folder = DeadLetters(tmp_path / "dead")
+    file = written(folder, id)
+    assert file.parent == folder.path and folder.files() == [file]
+    assert next(iter(folder)).id == id
+
+
+def test_what_a_crash_left_is_no_letter(tmp_path: Path) -> None:
+    folder = DeadLetters(tmp_path)
+    (tmp_path / ".batch.1.tmp").write_bytes(b'{"id"')
+    (tmp_path / "notes.txt").write_bytes(b"hello")
+    assert folder.files() == [] and not folder
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
+def test_the_order_of_writing_is_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bytes before the name, and the name before the store forgets the events."""
+    calls: list[str] = []
+    sync, swap = os.fsync, os.replace
+
+    def fsync(fd: int) -> None:
+        calls.append("folder" if stat.S_ISDIR(os.fstat(fd).st_mode) else "file")
+        sync(fd)
+
+    def replace(source: Any, target: Any) -> None:
+        calls.append("name")
+        swap(source, target)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(os, "replace", replace)
+    folder = DeadLetters(tmp_path / "new" / "dead")
+    file = written(folder)
+    assert calls == ["folder", "folder", "file", "name", "folder"]
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+
+
+def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
+    folder = DeadLetters(tmp_path)
+
+    def failing():
+        yield 0, b"1"
+        raise OSError("the batch cannot be read")
+
+    with pytest.raises(OSError, match="cannot be read"):
+        folder.write("batch", failing(), **WHY)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_replay_puts_the_events_back(tmp_path: Path) -> None:
+    folder = DeadLetters(tmp_path)
+    written(folder, "a", events(3))
+    second = written(folder, "b", [b"\xff", b"2"])
+    store = MemoryStore()
+    assert folder.replay(store, [second]) == 2 and len(folder.files()) == 1
+    assert folder.replay(store) == 3 and not folder
+    assert list(store.fetch().data[0].records()) == [b"\xff", b"2", *events(3)]
+    assert folder.replay(store) == 0
+
+
+def test_replay_syncs_before_it_removes(tmp_path: Path) -> None:
+    folder = DeadLetters(tmp_path)
+    written(folder)
+    files_at_sync = []
+
+    class Store(MemoryStore):
+        def sync(self) -> None:
+            files_at_sync.append(len(folder.files()))
+
+    folder.replay(Store())
+    assert files_at_sync == [1] and folder.files() == []
+
+
+def test_replay_into_a_store_that_refuses_keeps_the_letters(tmp_path: Path) -> None:
+    folder = DeadLetters(tmp_path)
+    written(folder)
+    with pytest.raises(ValueError):
+        folder.replay(MemoryStore(record_bytes_max=5))
+    assert len(folder) == 3
+
+
+@pytest.mark.parametrize(
+    "line", [b"{", b"[]", b'{"id":"x"}', b'{"payload":1}', b'{"payload":"x","more":1}', b"\xff"]
+)
+def test_a_damaged_file_is_told_and_kept(tmp_path: Path, line: bytes) -> None:
+    folder = DeadLetters(tmp_path)
+    file = written(folder)
+    file.write_bytes(file.read_bytes() + line + b"\n")
+    store = MemoryStore()
+    with pytest.raises(CorruptError, match="line 4: not a dead letter") as info:
+        folder.replay(store)
+    assert info.value.path == str(file) and file.exists() and not store.has_data()

@@ -1,0 +1,530 @@
+"""The decisions of senders, without threads, network or time: scripted answers, a clock by hand."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterable
+from email.utils import formatdate
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deedbook import InvalidArgumentError
+from deedbook.http import Answer, DeadLetters, Limits, Policy, Rates
+from deedbook.http._flow import Flow
+from deedbook.http._plan import Part, plan
+from deedbook.http._policy import retry_after
+from deedbook.http._settings import settings
+from deedbook.http._steps import Bury, Fetch, Remove, Send, Step, Wait, Worker, perform
+from deedbook.transient import Envelope, MemoryStore
+from http_kinds import DiskStore, Highest, SkippingClock, events, store_of
+
+URL = "http://127.0.0.1:1/v1/batch"
+
+
+class Run:
+    """A flow driven by hand. Waits pass at once; requests get the answers of a script."""
+
+    def __init__(self, store: Any, folder: Path, answers: Iterable[Any] = (), **options: Any):
+        self.clock = SkippingClock()
+        options = {"chance": Highest(), "policy": Policy(delay_seconds=1.0), **options}
+        made = {"dead_letters": folder, "clock": self.clock, **options}
+        self.settings = settings(store, URL, made.pop("preset", None), made)  # type: ignore[arg-type]
+        self.flow = Flow(self.settings)
+        self.answers = list(answers)
+        self.steps: list[Step] = []
+        self.waits: list[float] = []
+        self.sent: list[tuple[str, list[bytes]]] = []
+
+    def answer(self, step: Step) -> Any:
+        self.steps.append(step)
+        if isinstance(step, Wait):
+            assert step.seconds is not None
+            self.waits.append(step.seconds)
+            return self.clock.wait_seconds(step.seconds)
+        if isinstance(step, Send):
+            part = step.prepared.part
+            records = list(part.batch.records(part.start, part.stop))
+            self.sent.append((step.headers["Idempotency-Key"], records))
+            given = self.answers.pop(0) if self.answers else 200
+            return Answer(given) if isinstance(given, int) else given
+        return perform(self.settings, step)
+
+    def drive(self, worker: Worker, until: type | None = None) -> bool:
+        """Run to the end, or to before a step of a kind is carried out."""
+        outcome = None
+        try:
+            while True:
+                step = worker.send(outcome)
+                if until is not None and isinstance(step, until):
+                    self.steps.append(step)
+                    return False
+                outcome = self.answer(step)
+        except StopIteration as end:
+            return bool(end.value)
+
+    def drain(self) -> Run:
+        """What a sender does that is closed without a deadline."""
+        self.flow.close(float("inf"))
+        assert self.drive(self.flow.worker())
+        return self
+
+    def kinds(self) -> list[str]:
+        return [type(step).__name__ for step in self.steps if not isinstance(step, Wait)]
+
+
+def ids(run: Run) -> list[str]:
+    return [id for id, _ in run.sent]
+
+
+# -- what answers mean ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("statuses", "action"),
+    [
+        ((200, 201, 202, 204, 299), "accept"),
+        ((408, 409, 425, 429, 500, 502, 503, 504, 507, 599), "retry"),
+        ((413,), "split"),
+        ((400, 406, 411, 422, 431), "refuse"),
+        ((301, 302, 307, 401, 403, 404, 405, 410, 415, 511, 101, 999), "hold"),
+    ],
+)
+def test_what_a_status_means(statuses: tuple[int, ...], action: str) -> None:
+    assert {Policy().action_for(Answer(status)) for status in statuses} == {action}
+
+
+def test_statuses_can_mean_something_else() -> None:
+    policy = Policy(statuses={400: "split", 500: "refuse"})
+    assert policy.action_for(Answer(400)) == "split"
+    assert policy.action_for(Answer(500)) == "refuse"
+    assert policy.action_for(Answer(None, error="reset")) == "retry"
+    assert policy.action_for(Answer(None, error="certificate", hold=True)) == "hold"
+    with pytest.raises(InvalidArgumentError, match="drop"):
+        Policy(statuses={500: "drop"})  # type: ignore[dict-item]
+
+
+NOW = 1_700_000_000.0
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("120", 120),
+        ("0", 0),
+        (" 7 ", 7),
+        ("1.5", 1.5),
+        (formatdate(NOW + 90, usegmt=True), 90),
+        (formatdate(NOW - 90, usegmt=True), 0),
+        ("Tuesday, 14-Nov-23 22:15:00 GMT", 100),
+        ("soon", None),
+        ("-5", None),
+        ("", None),
+        ("٣", None),
+        ("Tue, 99 Foo 2023", None),
+    ],
+)
+def test_retry_after(text: str, seconds: float | None) -> None:
+    assert retry_after({"retry-after": text}, NOW) == seconds
+
+
+def test_a_date_of_retry_after_counts_from_the_date_of_the_answer() -> None:
+    """A clock that is an hour late waited an hour and ten seconds."""
+    headers = {
+        "retry-after": formatdate(NOW + 10, usegmt=True),
+        "date": formatdate(NOW, usegmt=True),
+    }
+    assert retry_after(headers, NOW - 3600) == 10
+    assert retry_after({**headers, "date": "nonsense"}, NOW) == 10
+
+
+def test_delays_double_to_a_bound_and_jitter_from_zero() -> None:
+    policy = Policy(delay_seconds=0.5, delay_seconds_max=10)
+    highest = [policy.delay_after(n, Highest()) for n in range(1, 8)]
+    assert highest == [0.5, 1, 2, 4, 8, 10, 10]
+    assert policy.delay_after(5000, Highest()) == 10
+    chance = random.Random(1)
+    delays = [policy.delay_after(4, chance) for _ in range(1000)]
+    assert min(delays) < 0.1 and 3.9 < max(delays) <= 4 and 1.8 < sum(delays) / 1000 < 2.2
+
+
+# -- one batch ------------------------------------------------------------------------------------
+
+
+def test_a_batch_is_removed_only_after_it_was_accepted(tmp_path: Path) -> None:
+    store = store_of(events(3))
+    run = Run(store, tmp_path, [503, Answer(None, error="reset"), 200])
+    run.flow.close(float("inf"))
+    run.drive(run.flow.worker(), until=Remove)
+    assert store.has_data(), "not before the step is carried out"
+    assert run.kinds() == ["Fetch", "Plan", "Prepare", "Send", "Send", "Send", "Remove"]
+    assert run.waits == [1.0, 2.0]
+
+
+def test_the_attempts_of_a_batch_have_one_id_and_the_same_body(tmp_path: Path) -> None:
+    made = iter(range(100))
+    envelope = Envelope(footer=lambda: b"],%d" % next(made))
+    run = Run(store_of(events(3)), tmp_path, [503, 503], envelope=envelope).drain()
+    sends = [step for step in run.steps if isinstance(step, Send)]
+    assert len(sends) == 3 and len(set(ids(run))) == 1
+    assert {step.prepared.rewound().read() for step in sends} == {
+        b"[" + b",".join(events(3)) + b"],0"
+    }
+    stats = run.flow.snapshot()
+    assert (stats.requests, stats.retries, stats.events_sent, stats.batches_sent) == (3, 2, 3, 1)
+
+
+def test_413_divides_down_to_the_event_that_is_too_large(tmp_path: Path) -> None:
+    items = events(6)
+    large = items[4]
+
+    class Server(list):
+        def pop(self, index: int = 0) -> int:
+            return 413 if large in run.sent[-1][1] else 200
+
+    store = DiskStore(tmp_path)
+    store.append_many(items)
+    run = Run(store, tmp_path / "dead")
+    run.answers = Server([0])
+    run.drain()
+    assert [len(records) for _, records in run.sent] == [6, 3, 3, 2, 1, 1, 1]
+    names = ["spool-0"] + [f"spool-0.{r}" for r in ("0-3", "3-6", "3-5", "3-4", "4-5", "5-6")]
+    assert ids(run) == names, "in order, and each part has an id of its own"
+    (letter,) = DeadLetters(tmp_path / "dead")
+    assert (letter.payload, letter.record, letter.status) == (large, 4, 413)
+    assert not store.has_data()
+    stats = run.flow.snapshot()
+    assert (stats.splits, stats.events_dead, stats.events_sent) == (3, 1, 5)
+
+
+def test_the_ids_are_the_same_after_a_restart(tmp_path: Path) -> None:
+    def again() -> list[str]:
+        store = DiskStore(tmp_path)
+        store.append_many(events(5))
+        return ids(Run(store, tmp_path, [413, 503, 200]).drain())
+
+    assert again() == again() == ["spool-0", "spool-0.0-3", "spool-0.0-3", "spool-0.3-5"]
+
+
+def test_a_refused_batch_is_a_dead_letter_before_it_is_removed(tmp_path: Path) -> None:
+    store = store_of(events(2))
+    run = Run(store, tmp_path, [Answer(422, body=b'{"error": "no user"}\n')])
+    run.flow.close(float("inf"))
+    run.drive(run.flow.worker(), until=Remove)
+    letters = list(DeadLetters(tmp_path))
+    assert [letter.payload for letter in letters] == events(2) and store.has_data()
+    assert letters[0].reason == 'status 422: {"error": "no user"}'
+
+
+def test_dead_letters_that_cannot_be_written_keep_the_batch(tmp_path: Path) -> None:
+    """The disk is full, or the folder is a file: nothing may be removed."""
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    store = store_of(events(2))
+    run = Run(store, blocked / "dead", [400])
+    tries = []
+
+    worker = run.flow.worker()
+    step = next(worker)
+    while len(tries) < 3:
+        try:
+            outcome = run.answer(step)
+        except OSError as error:
+            tries.append(error)
+            assert isinstance(step, Bury)
+            step = worker.throw(error)
+        else:
+            step = worker.send(outcome)
+    assert store.has_data() and "writing dead letters failed" in run.flow.snapshot().last_error
+    assert run.waits == [1.0, 2.0]
+    blocked.unlink()
+    run.flow.close(float("inf"))
+    while True:
+        try:
+            step = worker.send(run.answer(step))
+        except StopIteration:
+            break
+    assert not store.has_data() and len(DeadLetters(blocked / "dead")) == 2
+
+
+def test_attempts_can_be_bounded(tmp_path: Path) -> None:
+    policy = Policy(delay_seconds=1, attempts_max=3)
+    run = Run(store_of(events(2)), tmp_path, [500] * 9, policy=policy).drain()
+    assert len(run.sent) == 3 and run.waits == [1, 2]
+    letters = list(DeadLetters(tmp_path))
+    assert [letter.attempts for letter in letters] == [3, 3]
+    assert letters[0].reason == "given up after 3 attempts: status 500"
+
+
+def test_an_endpoint_that_refuses_the_sender_keeps_the_events(tmp_path: Path) -> None:
+    store = store_of(events(2))
+    run = Run(store, tmp_path, [401, 401, 200])
+    told: list[str | None] = []
+    run.flow.tell = lambda: told.append(run.flow.problem)
+    run.drain()
+    assert run.waits == [60, 60] and "status 401" in told
+    assert not DeadLetters(tmp_path) and run.flow.snapshot().events_sent == 2
+
+
+def test_415_changes_the_encoding_not_the_events(tmp_path: Path) -> None:
+    pytest.importorskip("backports.zstd")
+    refusing = Answer(415, {"accept-encoding": "br, gzip;q=0.5"})
+    store = store_of(events(4), batch_records=2)
+    run = Run(store, tmp_path, [refusing, 200, 200], compression="zstd").drain()
+    codings = [step.prepared.coding for step in run.steps if isinstance(step, Send)]
+    assert codings == ["zstd", "gzip", "gzip"] and run.waits == []
+    plain = Run(store_of(events(1)), tmp_path, [Answer(415), Answer(415)], compression="gzip")
+    plain.flow.close(float("inf"))
+    plain.drive(plain.flow.worker(), until=Wait)
+    codings = [step.prepared.coding for step in plain.steps if isinstance(step, Send)]
+    assert codings == ["gzip", None], "a plain body that is refused is the sender's fault"
+
+
+def test_auto_takes_what_the_server_names(tmp_path: Path) -> None:
+    store = store_of(events(3), batch_records=1)
+    named = Answer(200, {"accept-encoding": "gzip, zstd;q=0"})
+    run = Run(store, tmp_path, [200, named, 200], compression="auto").drain()
+    codings = [step.prepared.coding for step in run.steps if isinstance(step, Send)]
+    assert codings == [None, None, "gzip"]
+
+
+# -- waiting --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [429, 503, 500])
+def test_retry_after_is_waited_for_in_seconds_and_as_a_date(tmp_path: Path, status: int) -> None:
+    seconds = Answer(status, {"retry-after": "30"})
+    run = Run(store_of(events(1)), tmp_path, [seconds, 200]).drain()
+    assert sum(run.waits) == 30
+    run = Run(store_of(events(1)), tmp_path, [])
+    date = formatdate(run.clock.time() + 45, usegmt=True)
+    run.answers = [Answer(status, {"retry-after": date}), 200]
+    run.drain()
+    assert 44 < sum(run.waits) <= 45 and len(run.sent) == 2
+
+
+def test_retry_after_cannot_stop_a_sender_for_ever(tmp_path: Path) -> None:
+    answers = [Answer(503, {"retry-after": "99999999999"}), 200]
+    assert sum(Run(store_of(events(1)), tmp_path, answers).drain().waits) == 3600
+
+
+def test_retry_after_holds_for_all_workers_and_for_a_flush(tmp_path: Path) -> None:
+    run = Run(store_of(events(2), batch_records=1), tmp_path, [Answer(503, {"retry-after": "30"})])
+    first, second = run.flow.worker(), run.flow.worker()
+    assert not run.drive(first, until=Wait)
+    assert not run.drive(second, until=Wait) and run.steps[-1] == Wait(30)
+    run.flow.ask_drain()
+    assert isinstance(first.send(None), Wait) and isinstance(second.send(None), Wait)
+    assert len(run.sent) == 1
+    run.clock.now += 30
+    assert isinstance(first.send(None), Send) and isinstance(second.send(None), Send)
+
+
+def test_a_flush_does_not_wait_for_a_backoff(tmp_path: Path) -> None:
+    run = Run(store_of(events(1)), tmp_path, [500])
+    worker = run.flow.worker()
+    run.drive(worker, until=Wait)
+    assert isinstance(worker.send(None), Wait), "woken for nothing"
+    run.flow.ask_drain()
+    assert isinstance(worker.send(None), Send)
+
+
+@pytest.mark.parametrize(
+    ("rates", "seconds"),
+    [
+        (Rates(requests_per_second=2), 3.5),
+        (Rates(events_per_second=10), 7.0),
+        (Rates(bytes_per_second=100), None),
+        (Rates(requests_per_second=2, events_per_second=10), 7.0),
+    ],
+)
+def test_rates_hold_over_time(tmp_path: Path, rates: Rates, seconds: float | None) -> None:
+    store = store_of(events(90), batch_records=9)
+    run = Run(store, tmp_path, rates=rates).drain()
+    sizes = [step.prepared.length for step in run.steps if isinstance(step, Send)]
+    if seconds is None:  # all but the last request is paid for, less the second that is free
+        seconds = sum(sizes[:-1]) / 100 - 1
+    else:
+        seconds = {3.5: 9 / 2 - 1, 7.0: 81 / 10 - 1}[seconds]
+    assert sum(run.waits) == pytest.approx(seconds)
+    assert run.flow.snapshot().wait_seconds == pytest.approx(seconds)
+
+
+def test_a_request_that_is_larger_than_its_rate_goes_too(tmp_path: Path) -> None:
+    run = Run(store_of(events(50)), tmp_path, rates=Rates(events_per_second=1)).drain()
+    assert run.waits == []
+
+
+def test_an_idle_sender_looks_again_after_the_interval(tmp_path: Path) -> None:
+    """Each look ends the batch that is being filled, so looking all the time makes small ones."""
+    store = MemoryStore()
+    run = Run(store, tmp_path, interval_seconds=5)
+    worker = run.flow.worker()
+    run.drive(worker, until=Wait)
+    assert run.steps[-1] == Wait(5)
+    store.append(b"1")
+    run.clock.now += 2
+    assert worker.send(None) == Wait(3)
+    run.clock.now += 3
+    assert isinstance(worker.send(None), Fetch)
+
+
+def test_a_backlog_is_fetched_without_a_pause(tmp_path: Path) -> None:
+    run = Run(store_of(events(100), batch_records=1), tmp_path).drain()
+    fetches = [step for step in run.steps if isinstance(step, Fetch)]
+    assert len(run.sent) == 100 and len(fetches) <= 8 and run.waits == []
+
+
+# -- several workers, and the end -----------------------------------------------------------------
+
+
+def test_a_batch_removed_while_the_store_is_looked_at_is_not_sent_again(tmp_path: Path) -> None:
+    """One worker fetched; meanwhile another was done with a batch that was already on the list."""
+    store = store_of(events(1))
+    run = Run(store, tmp_path, interval_seconds=1)
+    first, second = run.flow.worker(), run.flow.worker()
+    run.drive(first, until=Remove)
+    run.clock.now += 2
+    step = second.send(None)
+    assert isinstance(step, Fetch)
+    seen = run.answer(step)  # it still has the batch
+    assert first.send(run.answer(run.steps[-2])) == Wait(None)  # which is removed now
+    assert isinstance(second.send(seen), Wait) and len(run.sent) == 1
+
+
+def test_two_workers_never_take_the_same_batch(tmp_path: Path) -> None:
+    run = Run(store_of(events(2), batch_records=1), tmp_path)
+    first, second = run.flow.worker(), run.flow.worker()
+    run.drive(first, until=Send)
+    run.drive(second, until=Send)
+    sends = [step for step in run.steps if isinstance(step, Send)]
+    assert len({step.prepared.part.id for step in sends}) == 2
+
+
+def test_a_deadline_ends_a_wait_that_is_longer(tmp_path: Path) -> None:
+    store = store_of(events(1))
+    run = Run(store, tmp_path, [503] * 9, policy=Policy(delay_seconds=4))
+    run.flow.close(run.clock.now + 10)
+    assert not run.drive(run.flow.worker())
+    assert run.waits == [4] and store.has_data(), "the second delay would end after the deadline"
+
+
+def test_a_worker_that_is_told_to_stop_keeps_what_is_not_done(tmp_path: Path) -> None:
+    store = store_of(events(2), batch_records=1)
+    run = Run(store, tmp_path)
+    worker = run.flow.worker()
+    run.drive(worker, until=Remove)
+    store.remove(["unknown"])
+    run.flow.stop()
+    with pytest.raises(StopIteration):
+        worker.send(None)
+    assert [batch.count for batch in run.flow.release()] == [1]
+    assert run.flow.snapshot().batches_in_flight == 0
+
+
+@pytest.mark.parametrize("answer", [503, 401])
+def test_once_means_one_attempt(tmp_path: Path, answer: int) -> None:
+    store = store_of(events(2), batch_records=1)
+    run = Run(store, tmp_path, [answer])
+    assert not run.drive(run.flow.once()) and len(run.sent) == 1 and run.waits == []
+    assert run.drive(run.flow.once()) and len(run.sent) == 2
+    assert run.sent[0] == run.sent[1] and store.stats().events == 1
+
+
+# -- parts ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_parts_hold_each_record_once_and_keep_to_the_limits(seed: int) -> None:
+    chance = random.Random(seed)
+    items = [b"x" * chance.randrange(1, 60) for _ in range(chance.randrange(1, 60))]
+    (batch,) = store_of(items, header=b"{{", footer=b"}}", separator=b"--").fetch().data
+    limits = Limits(
+        chance.choice([None, 1, 2, 7]), chance.choice([None, 40, 100]), chance.choice([None, 30])
+    )
+    parts = plan(batch, None, limits)
+    assert [n for part in parts for n in range(part.start, part.stop)] == list(range(len(items)))
+    assert plan(batch, None, limits) == parts
+    for part in parts:
+        sizes = [len(item) for item in items[part.start : part.stop]]
+        body = batch.envelope.length(len(sizes), sum(sizes))
+        fits = (
+            len(sizes) <= (limits.batch_events_max or 999)
+            and body <= (limits.batch_bytes_max or 9999)
+            and max(sizes) <= (limits.event_bytes_max or 999)
+        )
+        assert fits == (part.reason is None)
+        assert fits or len(sizes) == 1
+    for one, two in itertools.pairwise(parts):  # none is smaller than need be
+        if one.reason is None and two.reason is None:
+            sizes = [len(item) for item in items[one.start : two.start + 1]]
+            full = len(sizes) > (limits.batch_events_max or 999)
+            assert full or batch.envelope.length(len(sizes), sum(sizes)) > limits.batch_bytes_max
+
+
+def test_halves_make_the_whole() -> None:
+    (batch,) = store_of(events(7)).fetch().data
+    parts = [Part(batch, 0, 7)]
+    while any(part.count > 1 for part in parts):
+        parts = [half for part in parts for half in (part.halves() if part.count > 1 else [part])]
+    assert [(part.start, part.stop) for part in parts] == [(n, n + 1) for n in range(7)]
+    assert len({part.id for part in parts}) == 7
+
+
+def test_an_event_beyond_the_limit_is_not_even_sent(tmp_path: Path) -> None:
+    items = [b"1", b"x" * 50, b"2"]
+    run = Run(store_of(items), tmp_path, limits=Limits(event_bytes_max=32)).drain()
+    assert [records for _, records in run.sent] == [[b"1"], [b"2"]]
+    (letter,) = DeadLetters(tmp_path)
+    assert (letter.payload, letter.attempts, letter.status) == (items[1], 0, None)
+    assert letter.reason == "an event of 50 bytes, the endpoint takes 32"
+
+
+# -- what senders refuse --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"url": "ftp://host/x"}, "not a http or https URL"),
+        ({"url": "https://"}, "not a http or https URL"),
+        ({"concurrency": 0}, "concurrency is 0"),
+        ({"interval_seconds": 0}, "interval_seconds is 0"),
+        ({"read_seconds": float("nan")}, "read_seconds is nan"),
+        ({"compression": "br"}, "compression is 'br'"),
+        ({"headers": {"X": "a\r\nY: b"}}, "header X is not printable"),
+        ({"headers": {"X Y": "a"}}, "'X Y' is not the name"),
+        ({"headers": {"content-length": "1"}}, "is the sender's own"),
+        ({"dead_letters": None}, "dead_letters is missing"),
+    ],
+)
+def test_wrong_options(tmp_path: Path, options: dict[str, Any], words: str) -> None:
+    options = {"url": URL, "dead_letters": tmp_path, **options}
+    with pytest.raises(InvalidArgumentError, match=words):
+        settings(MemoryStore(), options.pop("url"), None, options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Rates(bytes_per_second=0),
+        lambda: Limits(batch_events_max=0),
+        lambda: Policy(attempts_max=0),
+        lambda: Policy(delay_seconds=-1),
+    ],
+)
+def test_wrong_values(make: Any) -> None:
+    with pytest.raises(InvalidArgumentError):
+        make()
+
+
+def test_unknown_options_and_secrets(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="no option retries"):
+        settings(MemoryStore(), URL, None, {"retries": 3})  # type: ignore[typeddict-unknown-key]
+    store = DiskStore(tmp_path)
+    made = settings(store, "https://me:secret@[::1]:8443/x?key=secret", None, {})
+    assert made.dead_letters.path == tmp_path / ".deedbook" / "dead-letters"
+    assert "secret" not in str(Flow(made).error())
+    assert "https://[::1]:8443/x" in str(Flow(made).error())

@@ -1,0 +1,489 @@
+"""Both senders against a real server that fails, and the promise that no event is lost."""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("urllib3")
+pytest.importorskip("aiohttp")
+
+from deedbook import ClosedError, ForkedError, IoError
+from deedbook.http import DeadLetters, Limits, Policy, presets
+from deedbook.http.endpoint import Endpoint, Faults
+from deedbook.transient import MemoryStore
+from http_kinds import QUICK, Both, DiskStore, SkippingClock, events, store_of
+
+
+@pytest.fixture(params=["threads", "asyncio"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    with Endpoint() as endpoint:
+        yield endpoint
+
+
+def sender(kind: str, store: Any, endpoint: Endpoint, folder: Path, **options: Any) -> Both:
+    return Both(kind, store, endpoint.url, dead_letters=folder, **options)
+
+
+# -- sending --------------------------------------------------------------------------------------
+
+
+def test_an_empty_store_sends_nothing(kind: str, endpoint: Endpoint, tmp_path: Path) -> None:
+    with sender(kind, MemoryStore(), endpoint, tmp_path) as both:
+        assert both.drain(10) and not both.send_once()
+    assert endpoint.stats().requests == 0
+
+
+def test_events_arrive_and_are_removed(kind: str, endpoint: Endpoint, tmp_path: Path) -> None:
+    items = events(3000, 250)
+    store = store_of(items, batch_bytes=100_000)
+    with sender(kind, store, endpoint, tmp_path) as both:
+        assert both.drain(30)
+        stats = both.sender.stats()
+    assert endpoint.events == items, "in order"
+    assert not store.has_data() and not DeadLetters(tmp_path)
+    assert (stats.events_sent, stats.batches_sent, stats.retries) == (3000, 8, 0)
+    assert stats.bytes_sent == endpoint.stats().bytes and stats.to_dict()["last_status"] == 200
+    seen = endpoint.stats()
+    assert seen.without_length == seen.short == seen.duplicates == 0
+    assert endpoint.requests[0].headers["user-agent"].startswith("deedbook/")
+
+
+def test_send_once_sends_the_oldest_batch(kind: str, endpoint: Endpoint, tmp_path: Path) -> None:
+    items = events(4)
+    store = store_of(items, batch_records=2)
+    endpoint.script.append(503)
+    with sender(kind, store, endpoint, tmp_path) as both:
+        assert not both.send_once() and endpoint.events == []
+        assert both.send_once() and endpoint.events == items[:2]
+        assert both.send_once() and not both.send_once()
+    assert endpoint.events == items
+
+
+@pytest.mark.parametrize("compression", [None, "gzip", "zstd", "auto"])
+@pytest.mark.parametrize("failure", [503, "reset", "drop"])
+def test_a_failed_attempt_is_repeated_whole(
+    kind: str, endpoint: Endpoint, tmp_path: Path, failure: Any, compression: Any
+) -> None:
+    if compression == "zstd" and sys.version_info < (3, 14):
+        pytest.importorskip("backports.zstd")
+    items = events(4000, 250)
+    endpoint.script.extend(["ok", failure, failure])
+    store = store_of(items, batch_bytes=475_000)
+    with sender(kind, store, endpoint, tmp_path, compression=compression) as both:
+        assert both.drain(30)
+    assert endpoint.events == items
+    assert endpoint.stats().duplicates == (2 if failure == "drop" else 0)
+    assert endpoint.stats().conflicts == endpoint.stats().short == 0
+    requests = endpoint.requests
+    assert len({request.key for request in requests}) == 3 and len(requests) == 5
+    assert requests[0].headers.get("content-encoding") == (
+        None if compression == "auto" else compression
+    )
+    assert requests[-1].headers.get("content-encoding") in (compression, "zstd", "gzip")
+
+
+def test_a_server_that_is_down_and_comes_back(kind: str, tmp_path: Path) -> None:
+    store = store_of(events(10))
+    with Endpoint() as first:
+        port = first.port
+    with Both(kind, store, first.url, dead_letters=tmp_path) as both:
+        assert not both.drain(0.1) and store.stats().events == 10
+        assert "connect" in both.sender.stats().last_error.lower()
+        with Endpoint(port) as second:
+            assert both.drain(30)
+            assert second.events == events(10)
+
+
+def test_413_is_answered_by_halves(kind: str, endpoint: Endpoint, tmp_path: Path) -> None:
+    items = events(40, 100)
+    items[17] = events(1, 900, start=17)[0]
+    endpoint.faults = Faults(max_bytes=600)
+    store = store_of(items)
+    with sender(kind, store, endpoint, tmp_path) as both:
+        assert both.drain(30)
+    assert endpoint.events == items[:17] + items[18:]
+    (letter,) = DeadLetters(tmp_path)
+    assert (letter.payload, letter.record, letter.status) == (items[17], 17, 413)
+    assert not store.has_data()
+
+
+def test_dead_letters_are_replayed(kind: str, endpoint: Endpoint, tmp_path: Path) -> None:
+    store = store_of(events(5))
+    endpoint.script.append(422)
+    with sender(kind, store, endpoint, tmp_path) as both:
+        assert both.drain(30)
+        assert not store.has_data() and endpoint.events == []
+        assert both.sender.stats().events_dead == 5
+        assert both.sender.dead_letters.replay(store) == 5
+        assert both.drain(30)
+    assert endpoint.events == events(5)
+
+
+def test_limits_make_parts(kind: str, endpoint: Endpoint, tmp_path: Path) -> None:
+    store = store_of(events(10))
+    with sender(kind, store, endpoint, tmp_path, limits=Limits(batch_events_max=4)) as both:
+        assert both.drain(30)
+    assert [request.events for request in endpoint.requests] == [4, 4, 2]
+    assert endpoint.events == events(10)
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_the_background_sends_what_is_appended(
+    kind: str, endpoint: Endpoint, tmp_path: Path, concurrency: int
+) -> None:
+    store = MemoryStore(batch_records=10)
+    options = {"interval_seconds": 0.01, "concurrency": concurrency}
+    with sender(kind, store, endpoint, tmp_path, **options) as both:
+        both.start()
+        both.start()
+        for event in events(300):
+            store.append(event)
+        assert endpoint.wait(events=300, timeout_seconds=30)
+        assert both.close(30)
+    assert sorted(endpoint.events) == sorted(events(300))
+    assert endpoint.stats().duplicates == 0 and not store.has_data()
+
+
+def test_flush_does_not_wait_for_the_interval(
+    kind: str, endpoint: Endpoint, tmp_path: Path
+) -> None:
+    store = MemoryStore()
+    with sender(kind, store, endpoint, tmp_path, interval_seconds=1000.0) as both:
+        both.start()
+        assert both.drain(30)
+        store.append(b"[1]")
+        both.flush()
+        assert endpoint.wait(events=1, timeout_seconds=30)
+
+
+def test_retry_after_is_honoured_without_waiting(
+    kind: str, endpoint: Endpoint, tmp_path: Path
+) -> None:
+    endpoint.faults = Faults(retry_after="90")
+    endpoint.script.extend([429, 503])
+    clock = SkippingClock()
+    with sender(kind, store_of(events(1)), endpoint, tmp_path, clock=clock) as both:
+        assert both.drain(30)
+    assert sum(clock.waits) >= 180 and len(endpoint.requests) == 3
+
+
+# -- the sender's own faults ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [401, 404, 302])
+def test_a_wrong_key_or_url_is_told_and_nothing_is_lost(
+    kind: str, endpoint: Endpoint, tmp_path: Path, status: int
+) -> None:
+    endpoint.script.extend([status, status, status])
+    store = store_of(events(2))
+    with sender(kind, store, endpoint, tmp_path) as both:
+        for call in ("drain", "send_once", "drain"):
+            with pytest.raises(IoError, match=rf"status {status}.*the events are kept"):
+                both.call(call)
+        assert store.stats().events == 2 and not DeadLetters(tmp_path)
+        assert both.drain(30)
+
+
+def test_a_store_that_fails_is_told(kind: str, endpoint: Endpoint, tmp_path: Path) -> None:
+    class Failing(MemoryStore):
+        failures = 2
+
+        def fetch(self, count: int | None = None, max_bytes: int | None = None) -> Any:
+            if self.failures:
+                self.failures -= 1
+                raise OSError("the disk is gone")
+            return super().fetch(count, max_bytes)
+
+    store = Failing()
+    store.append_many(events(2))
+    with sender(kind, store, endpoint, tmp_path) as both:
+        with pytest.raises(IoError, match="fetching failed: the disk is gone") as info:
+            both.drain(30)
+        assert isinstance(info.value.__cause__, OSError)
+        with pytest.raises(OSError, match="the disk is gone"):
+            both.send_once()
+        assert both.drain(30)
+    assert endpoint.events == events(2)
+
+
+def test_a_closed_sender(kind: str, endpoint: Endpoint, tmp_path: Path) -> None:
+    store = store_of(events(1))
+    with sender(kind, store, endpoint, tmp_path) as both:
+        assert "idle" in repr(both.sender)
+        assert not both.close() and not both.close(), "what is in the store was not sent"
+        for name in ("start", "flush", "drain", "send_once"):
+            with pytest.raises(ClosedError):
+                both.call(name)
+        assert both.sender.stats().requests == 0 and "closed" in repr(both.sender)
+
+
+# -- the end --------------------------------------------------------------------------------------
+
+
+def test_closing_sends_what_is_there(kind: str, endpoint: Endpoint, tmp_path: Path) -> None:
+    store = MemoryStore()
+    with sender(kind, store, endpoint, tmp_path, interval_seconds=1000.0) as both:
+        both.start()
+        store.append_many(events(10))
+        assert both.close(30)
+    assert endpoint.events == events(10)
+
+
+@pytest.mark.parametrize("behaviour", ["stall", 503])
+def test_closing_keeps_its_deadline(
+    kind: str, endpoint: Endpoint, tmp_path: Path, behaviour: Any
+) -> None:
+    """A server that never answers held the end up for the whole read timeout."""
+    endpoint.script.extend([behaviour] * 100)
+    store = store_of(events(3))
+    policy = Policy(delay_seconds=0.05, delay_seconds_max=30)
+    with sender(kind, store, endpoint, tmp_path, policy=policy) as both:
+        both.start()
+        with endpoint.changed:
+            assert endpoint.changed.wait_for(lambda: endpoint.requests, 30)
+        begun = time.monotonic()
+        assert not both.close(0.3)
+        assert time.monotonic() - begun < 2.5
+    assert store.stats().events == 3
+    endpoint.script.clear()
+    with sender(kind, store, endpoint, tmp_path) as both:
+        assert both.drain(30)
+    assert endpoint.events == events(3)
+
+
+def test_a_drain_with_a_timeout_leaves_no_request_behind(
+    kind: str, endpoint: Endpoint, tmp_path: Path
+) -> None:
+    endpoint.script.append("stall")
+    with sender(kind, store_of(events(1)), endpoint, tmp_path) as both:
+        begun = time.monotonic()
+        assert not both.drain(0.1) and time.monotonic() - begun < 2.5
+        assert not [t for t in threading.enumerate() if t.name.startswith("deedbook-http-")]
+        assert both.drain(30) and endpoint.events == events(1)
+
+
+def test_a_server_that_takes_no_bytes_ends_by_the_read_timeout(kind: str, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
+        options = {"read_seconds": 0.05, "dead_letters": tmp_path}
+        with Both(kind, store_of(events(1)), url, **options) as both:
+            assert not both.send_once()
+            assert "imeout" in both.sender.stats().last_error
+
+
+def test_the_keys_are_the_same_after_a_restart(
+    kind: str, endpoint: Endpoint, tmp_path: Path
+) -> None:
+    """The second sender knows nothing of the first; the server knows the keys."""
+    store = DiskStore(tmp_path)
+    store.add_batch(events(8))
+    endpoint.faults = Faults(max_bytes=100)
+    endpoint.script.extend(["ok", "drop", "stall"])
+    with sender(kind, store, endpoint, tmp_path / "dead") as first:
+        first.start()
+        with endpoint.changed:
+            assert endpoint.changed.wait_for(lambda: len(endpoint.requests) >= 3, 30)
+        first.close(0)
+    assert store.has_data() and endpoint.events == events(4)
+    with sender(kind, store, endpoint, tmp_path / "dead") as second:
+        assert second.drain(30)
+    assert endpoint.events == events(8) and endpoint.stats().duplicates == 1
+    keys = [request.key for request in endpoint.requests]
+    halves = ["spool-0.0-4", "spool-0.4-8"]
+    # The answer to the first half was lost, and then the first sender ended.
+    assert keys == ["spool-0", halves[0], halves[0], "spool-0", *halves]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_of_a_fork_is_refused(endpoint: Endpoint, tmp_path: Path) -> None:
+    with sender("threads", MemoryStore(), endpoint, tmp_path) as both:
+        pid = os.fork()
+        if pid == 0:  # pragma: no cover
+            good = False
+            try:
+                both.sender.drain(1)
+            except ForkedError:
+                good = both.sender.close() is False
+            finally:
+                os._exit(0 if good else 1)
+        assert os.waitpid(pid, 0)[1] == 0
+
+
+# -- nothing is lost ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_event_arrives_whatever_the_server_does(kind: str, tmp_path: Path, seed: int) -> None:
+    """Each accepted or refused event is found once by its key, and none is lost."""
+    chance = random.Random(seed)
+    items = events(400, 60)
+    faults = Faults(
+        {503: 0.1, 429: 0.05, 500: 0.05, 400: 0.03},
+        reset=0.1,
+        drop=0.1,
+        max_bytes=chance.choice([None, 700, 3000]),
+        seed=seed,
+    )
+    store = MemoryStore(batch_records=chance.choice([7, 40]))
+    folder = tmp_path / "dead"
+    options = {
+        "concurrency": chance.choice([1, 3]),
+        "compression": chance.choice([None, "gzip"]),
+        "interval_seconds": 0.01,
+    }
+    with Endpoint(faults=faults) as endpoint:
+        with sender(kind, store, endpoint, folder, **options) as both:
+            both.start()
+            for event in items:
+                store.append(event)
+            both.close(0.05)  # whatever is under way is cut off
+        endpoint.faults = Faults({503: 0.2}, drop=0.1, max_bytes=faults.max_bytes)
+        with sender(kind, store, endpoint, folder, **options) as both:
+            assert both.drain(60)
+        dead = [letter.payload for letter in DeadLetters(folder)]
+        assert not store.has_data()
+        assert set(endpoint.events) | set(dead) == set(items), "none is lost"
+        assert len(set(endpoint.events)) == len(endpoint.events), "none is stored twice"
+        assert endpoint.stats().conflicts == endpoint.stats().without_length == 0
+
+
+# -- presets --------------------------------------------------------------------------------------
+
+TRACK = [b'{"type":"track","event":"e%d"}' % n for n in range(3)]
+
+
+def test_segment(kind: str, endpoint: Endpoint, tmp_path: Path) -> None:
+    preset = presets.segment("key", url=endpoint.url)
+    assert preset.limits == Limits(2500, 500_000, 32_000)
+    assert "a2V5" not in repr(preset), "keys are not shown"
+    with Both(kind, store_of(TRACK), preset=preset, dead_letters=tmp_path) as both:
+        assert both.drain(30)
+    (request,) = endpoint.requests
+    assert request.headers["authorization"] == "Basic a2V5Og==" and endpoint.events == TRACK
+
+
+def test_a_400_of_segment_is_divided(kind: str, endpoint: Endpoint, tmp_path: Path) -> None:
+    endpoint.script.extend([400, "ok", 400])
+    preset = presets.segment("key", url=endpoint.url)
+    with Both(kind, store_of(TRACK), preset=preset, dead_letters=tmp_path) as both:
+        assert both.drain(30)
+    assert endpoint.events == TRACK[:2]
+    assert [letter.payload for letter in DeadLetters(tmp_path)] == TRACK[2:]
+
+
+@pytest.mark.parametrize("name", ["rudderstack", "posthog", "ndjson", "json_array", "otlp_logs"])
+def test_presets_make_bodies_that_are_understood(
+    kind: str, endpoint: Endpoint, tmp_path: Path, name: str
+) -> None:
+    base = f"http://127.0.0.1:{endpoint.port}"
+    preset = {
+        "rudderstack": lambda: presets.rudderstack("key", base),
+        "posthog": lambda: presets.posthog("key", host=base + "/"),
+        "ndjson": lambda: presets.ndjson(endpoint.url),
+        "json_array": lambda: presets.json_array(endpoint.url),
+        "otlp_logs": lambda: presets.otlp_logs(base, resource={"service.name": 'a"b'}),
+    }[name]()
+    with Both(kind, store_of(TRACK), preset=preset, dead_letters=tmp_path) as both:
+        assert both.drain(30)
+    assert endpoint.events == TRACK
+    (request,) = endpoint.requests
+    paths = {"rudderstack": "/v1/batch", "posthog": "/batch/", "otlp_logs": "/v1/logs"}
+    assert request.path == paths.get(name, "/v1/batch")
+    json = "application/x-ndjson" if name == "ndjson" else "application/json"
+    assert request.headers["content-type"] == json
+
+
+def test_the_bodies_of_presets_byte_by_byte() -> None:
+    def body(preset: presets.Preset) -> bytes:
+        assert preset.envelope is not None
+        sealed = preset.envelope.seal()
+        return sealed.header + sealed.separator.join([b"1", b"2"]) + sealed.footer
+
+    assert body(presets.ndjson()) == b"1\n2\n"
+    assert body(presets.json_array()) == b"[1,2]"
+    assert body(presets.otlp_logs("http://h", resource={"service.name": "shop"})) == (
+        b'{"resourceLogs":[{"resource":{"attributes":[{"key":"service.name","value":'
+        b'{"stringValue":"shop"}}]},"scopeLogs":[{"scope":{"name":"deedbook"},'
+        b'"logRecords":[1,2]}]}]}'
+    )
+    segment = body(presets.segment("k"))
+    assert segment.startswith(b'{"batch":[1,2],"sentAt":"2')
+    assert segment.endswith(b'Z","writeKey":"k"}')
+
+
+def test_what_otlp_drops_of_an_accepted_request_is_kept(kind: str, tmp_path: Path) -> None:
+    from deedbook.http import Answer
+
+    says = b'{"partialSuccess":{"rejectedLogRecords":"2","errorMessage":"too old"}}'
+    preset = presets.otlp_logs("http://127.0.0.1:1")
+    assert preset.partly_refused is not None
+    assert preset.partly_refused(Answer(200, body=says)) == (2, "too old")
+    for body in (b"{}", b'{"partialSuccess":{}}', b'{"partialSuccess":', b""):
+        assert preset.partly_refused(Answer(200, body=body)) is None
+
+    from dataclasses import replace
+
+    with Endpoint() as endpoint:
+        told = replace(preset, url=endpoint.url, partly_refused=lambda answer: (2, "too old"))
+        with Both(kind, store_of(TRACK), preset=told, dead_letters=tmp_path) as both:
+            assert both.drain(30)
+            stats = both.sender.stats()
+    assert (stats.events_partly_refused, stats.events_dead, stats.events_sent) == (2, 3, 3)
+    assert "dropped 2 of these 3 events: too old" in next(iter(DeadLetters(tmp_path))).reason
+
+
+# -- what is missing ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("hidden", "made"),
+    [
+        ("urllib3", "Sender(store, 'http://h', dead_letters='d')"),
+        ("aiohttp", "AsyncSender(store, 'http://h', dead_letters='d')"),
+        ("zstd", "Sender(store, 'http://h', dead_letters='d', compression='zstd')"),
+    ],
+)
+def test_a_missing_library_is_named_with_what_to_install(hidden: str, made: str) -> None:
+    code = f"""if 1:
+        import sys
+        for name in ('urllib3', 'aiohttp', 'backports.zstd', 'compression.zstd'):
+            if {hidden!r} in name:
+                sys.modules[name] = None
+        from deedbook.http import AsyncSender, Sender
+        from deedbook.transient import MemoryStore
+        store = MemoryStore()
+        try:
+            {made}
+        except ImportError as error:
+            print(error)
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    extra = "zstd" if hidden == "zstd" else "http"
+    assert f"pip install 'deedbook[{extra}]'" in done.stdout, done.stderr
+
+
+def test_importing_the_package_loads_no_client() -> None:
+    code = "import sys, deedbook.http; print({'urllib3', 'aiohttp'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "set()", done.stderr
+
+
+def test_quick_is_quick() -> None:
+    assert QUICK.delay_after(99, random.Random()) <= 0.01
