@@ -6,40 +6,13 @@
 mod common;
 
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
+use common::places::{KINDS, Mounted, is_root, listing, mount, put_instead};
 use common::{events, make, quickly, refused};
 use deedbook::book::{Book, Meta, Mode, Options, verify};
 use deedbook::{Durability, ErrorKind};
-
-fn is_root() -> bool {
-    // SAFETY: a system call without arguments.
-    #[allow(unsafe_code)]
-    unsafe {
-        libc::geteuid() == 0
-    }
-}
-
-/// Not a regular file, at a path that is free. `false`: this system does not allow it here.
-fn put(kind: &str, path: &Path, elsewhere: &Path) -> bool {
-    let run = |program: &str, args: &[&str]| {
-        Command::new(program).arg(path).args(args).output().is_ok_and(|done| done.status.success())
-    };
-    match kind {
-        "symlink" => symlink(elsewhere, path).is_ok(),
-        "dangling" => symlink(path.with_file_name("nowhere"), path).is_ok(),
-        "directory" => fs::create_dir(path).is_ok(),
-        "fifo" => run("mkfifo", &[]),
-        "device" => run("mknod", &["c", "1", "5"]),
-        "socket" => std::os::unix::net::UnixListener::bind(path).is_ok(),
-        _ => unreachable!(),
-    }
-}
-
-const KINDS: [&str; 6] = ["symlink", "dangling", "directory", "fifo", "device", "socket"];
 
 /// For each kind: a book of three deeds with that in place of one of its files.
 fn with_each(name: &str, judge: impl Fn(&'static str, PathBuf, &Path)) {
@@ -53,11 +26,7 @@ fn with_each(name: &str, judge: impl Fn(&'static str, PathBuf, &Path)) {
             writer.save_meta(&Meta { life: Some(1), ..Meta::default() }).unwrap();
         }
         let target = book.join(name);
-        match target.is_dir() {
-            true => fs::remove_dir_all(&target).unwrap(),
-            false => drop(fs::remove_file(&target)),
-        }
-        if !put(kind, &target, &other.join(name)) {
+        if !put_instead(kind, &target, &other.join(name)) {
             skipped.push(kind);
             continue;
         }
@@ -68,20 +37,6 @@ fn with_each(name: &str, judge: impl Fn(&'static str, PathBuf, &Path)) {
     if !skipped.is_empty() {
         println!("skipped: could not make {skipped:?} here");
     }
-}
-
-/// Paths and contents of all regular files.
-fn listing(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => found.extend(listing(&path)),
-            false => found.push((path.clone(), fs::read(&path).unwrap())),
-        }
-    }
-    found.sort();
-    found
 }
 
 #[test]
@@ -117,20 +72,6 @@ fn a_second_writer_of_a_hard_link_is_refused() {
     Book::append_to(&path).unwrap().append(2, b"next").unwrap();
     // Its directory has a mark of its own, of the empty log: what lies after its end is kept.
     assert_eq!(Book::append_to(&hard).unwrap().len().unwrap(), 2);
-}
-
-struct Mounted(PathBuf);
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&self.0).output();
-    }
-}
-
-fn mount(options: &str, at: &Path) -> bool {
-    let arguments = ["-t", "tmpfs", "-o", options, "deedbook-test"];
-    let done = Command::new("mount").args(arguments).arg(at).output();
-    done.is_ok_and(|done| done.status.success())
 }
 
 /// No space: an error, the data before is kept, and the handle goes on once there is space.

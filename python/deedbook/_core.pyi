@@ -48,7 +48,7 @@ class Deed:
     def __new__(cls, event: int | None, mug: int, jam: bytes) -> Self: ...
     @property
     def event(self) -> int | None:
-        """Event number, from 1 up. None only behind damage that hid the count."""
+        """Event number, from 1 up. None only after damage that hid the count."""
     @property
     def mug(self) -> int:
         """The 32-bit mug as stored; 0 where the writer gave none."""
@@ -780,7 +780,7 @@ class Book(Log[Deed]):
         event: int | None = None,
         epoch: int | None = None,
     ) -> tuple[int, int]:
-        """Append deeds as one batch, all or nothing for the caller that is told it succeeded.
+        """Append deeds as one batch: if the call returns, all of them are in the log.
 
         ``event``: the number the first deed must get, else `ContiguityError`. ``epoch``: as in
         `open`, checked. This is ``u3_book_save`` of the specification. Returns as `append_many`.
@@ -957,7 +957,7 @@ class Wal(Log[Record]):
         appended.
         """
     def append_batch(self, payloads: Iterable[Buffer]) -> tuple[int, int]:
-        """Append payloads with one write, all or nothing for a caller that is told it succeeded.
+        """Append payloads with one write: if the call returns, all of them are in the log.
 
         Returns as :meth:`append_many`. After a crash before the sync, a part of them may be
         there; see :meth:`append_atomic`.

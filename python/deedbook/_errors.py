@@ -77,7 +77,7 @@ class UnsupportedError(Error):
 
 
 class CorruptError(Error):
-    """Damage with intact records behind it; ``next_intact`` is the byte of the next one."""
+    """Damage with intact records after it; ``next_intact`` is the byte of the next one."""
 
     kind = "corrupt"
     reason: str | None = None

@@ -15,7 +15,7 @@ __all__ = ["DefaultSource"]
 
 
 class DefaultSource(DataSource):
-    """The data source behind ``spark.read.format("deedbook")``; see `deedbook.spark`.
+    """The data source of ``spark.read.format("deedbook")``; see `deedbook.spark`.
 
     Spark makes it on the driver from the options of the read, and pickles it.
     """

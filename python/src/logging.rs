@@ -10,18 +10,18 @@ impl Log for Bridge {
         metadata.level() <= Level::Warn
     }
 
-    /// Called without the GIL, by whoever syncs. A logger that raises must not fail a sync.
+    /// The thread that syncs calls it without the GIL. A logger that raises must not fail a sync.
     fn log(&self, record: &Record<'_>) {
         if !self.enabled(record.metadata()) {
             return;
         }
         Python::attach(|py| {
-            let told = py.import("logging").and_then(|logging| {
+            let logged = py.import("logging").and_then(|logging| {
                 let logger = logging.call_method1("getLogger", (record.target(),))?;
                 let name = if record.level() == Level::Error { "error" } else { "warning" };
                 logger.call_method1(name, ("%s", record.args().to_string()))
             });
-            if let Err(raised) = told {
+            if let Err(raised) = logged {
                 raised.write_unraisable(py, None);
             }
         });

@@ -23,8 +23,8 @@ pub struct DeedRange {
 /// An event number as given: counted from the end if negative. What no log can have becomes 0 or
 /// the last u64, which no log has.
 pub fn event_of(py: Python<'_>, book: &Book, given: i128) -> PyResult<u64> {
-    let behind = i128::from(py.detach(|| book.last()).or_raise(py)?) + 1;
-    let event = if given < 0 { behind.saturating_add(given) } else { given };
+    let next = i128::from(py.detach(|| book.last()).or_raise(py)?) + 1;
+    let event = if given < 0 { next.saturating_add(given) } else { given };
     Ok(event.clamp(0, u64::MAX.into()) as u64)
 }
 
@@ -36,13 +36,13 @@ impl DeedRange {
         }
         let ends = py.detach(|| book.epoch().and_then(|epoch| Ok((epoch, book.last()?))));
         let (epoch, last) = ends.or_raise(py)?;
-        let (first, behind) = (epoch.saturating_add(1), last.saturating_add(1));
+        let (first, next) = (epoch.saturating_add(1), last.saturating_add(1));
         let resolve = |given: Option<i128>, default: u64| match given {
-            Some(given) => event_of(py, book, given).map(|event| event.clamp(first, behind)),
+            Some(given) => event_of(py, book, given).map(|event| event.clamp(first, next)),
             None => Ok(default),
         };
         let start = resolve(part("start")?, first)?;
-        let stop = resolve(part("stop")?, behind)?.max(start);
+        let stop = resolve(part("stop")?, next)?.max(start);
         Ok(Self { book: Held::new(book.clone()), start, stop })
     }
 

@@ -234,10 +234,10 @@ impl<F: Format> Shared<F> {
         let leading = snapshot.leading.clone();
         let start = from.unwrap_or(extent.start);
         // Skipping reads on after the valid prefix, where no border is known.
-        let behind = snapshot.trailing.is_some() && start > extent.end;
+        let after_end = snapshot.trailing.is_some() && start > extent.end;
         let skips = on_corrupt == OnCorrupt::Skip;
         let mut refused = None;
-        let (ordinal, offset) = match behind {
+        let (ordinal, offset) = match after_end {
             true => (None, start),
             false => match self.locate_offset(extent, start) {
                 Ok(ordinal) => (Some(ordinal), start),

@@ -108,9 +108,9 @@ impl Look<'_> {
                 None => missing(place),
             });
         }
-        let told = self.options.layout.and_then(Layout::segment_bytes);
+        let named = self.options.layout.and_then(Layout::segment_bytes);
         let kept = self.settings.and_then(|settings| settings.segment_bytes);
-        let segment_bytes = match told.or(kept) {
+        let segment_bytes = match named.or(kept) {
             Some(bytes) => bytes,
             None => segment_bytes_of(place, storage, &indices, SEGMENT_BYTES)?,
         };

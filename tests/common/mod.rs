@@ -2,6 +2,9 @@
 
 #![allow(dead_code, clippy::print_stdout)]
 
+#[cfg(unix)]
+pub mod places;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

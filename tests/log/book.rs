@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use arrow_array::{Array, BinaryArray, Int32Array, Int64Array, RecordBatch, UInt64Array};
 use deedbook::book::{
-    self, Batch, Batches, Book, Column, Cursor, DEED_BYTES_MAX, DeedRef, OnCorrupt, Options,
+    self, Batch, Batches, Book, Column, Cursor, DEED_BYTES_MAX, DeedRef, Options,
 };
 use deedbook::{Mode, Result};
 
 use crate::framing::Framing;
 use crate::subject::{
-    At, Checked, Event, Format, How, Log, Opened, Record, Repaired, Run, Salvaged, Walk, walk,
+    At, Checked, Event, Format, How, Log, Opened, Record, Repaired, Salvaged, Walk, on_corrupt,
+    walk,
 };
 
 /// The packed layout.
@@ -49,32 +50,15 @@ impl Format for BookFormat {
     }
 
     fn verify(&self, at: &At, how: How) -> Result<Checked> {
-        let report = book::verify(&at.path, &options(at, how), |_, _| Ok(()))?;
-        Ok(Checked {
-            verdict: report.verdict.name(),
-            records: report.records,
-            valid_end: report.valid_end,
-            lost_acknowledged: report.lost_acknowledged,
-            ok: report.ok(),
-            damages: report.damages,
-        })
+        Ok(book::verify(&at.path, &options(at, how), |_, _| Ok(()))?.into())
     }
 
     fn salvage(&self, at: &At, to: &Path, how: How) -> Result<Salvaged> {
-        let report = book::salvage(&at.path, to, &options(at, how), |_, _| Ok(()))?;
-        let run = |run: &deedbook::SalvageRun| Run {
-            offset: run.source_offset,
-            records: run.records,
-            proved: Some(run.proved),
-        };
-        let runs = report.runs.iter().map(run).collect();
-        Ok(Salvaged { records: report.records, runs, damages: report.damages })
+        Ok(book::salvage(&at.path, to, &options(at, how), |_, _| Ok(()))?.into())
     }
 
     fn repair(&self, at: &At, how: How) -> Result<Repaired> {
-        let report = book::repair(&at.path, &options(at, how), deedbook::Repair::default())?;
-        let (valid_end, cut_bytes) = (report.valid_end, report.cut_bytes);
-        Ok(Repaired { valid_end, cut_bytes, saved_to: report.saved_to })
+        Ok(book::repair(&at.path, &options(at, how), deedbook::Repair::default())?.into())
     }
 
     fn first_file(&self, path: &Path) -> PathBuf {
@@ -97,10 +81,6 @@ fn drain(cursor: Result<Cursor>) -> Walk {
     let mut walk = walk(|| Ok(cursor.next()?.map(record)));
     walk.damages = cursor.damages().to_vec();
     walk
-}
-
-fn on_corrupt(skip: bool) -> OnCorrupt {
-    if skip { OnCorrupt::Skip } else { OnCorrupt::Raise }
 }
 
 impl Log for BookLog {
@@ -145,9 +125,7 @@ impl Log for BookLog {
     }
 
     fn recovery(&self) -> Opened {
-        let report = self.0.recovery();
-        let (verdict, saved_to) = (report.verdict.name(), report.saved_to.clone());
-        Opened { verdict, cut_bytes: report.cut_bytes, saved_to }
+        self.0.recovery().into()
     }
 
     fn read(&self, ordinal: u64) -> Result<Vec<u8>> {

@@ -4,41 +4,15 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 use deedbook::{ErrorKind, Mode};
 
 use crate::LARGE;
+use crate::common::places::{KINDS, Mounted, is_root, listing, mount, put_instead};
 use crate::common::{in_role, quickly};
 use crate::subject::{At, Format, MANUAL, refused};
 use crate::views::plain;
-
-fn is_root() -> bool {
-    // SAFETY: a system call without arguments.
-    #[allow(unsafe_code)]
-    unsafe {
-        libc::geteuid() == 0
-    }
-}
-
-/// Not a regular file, at a path that is free. `false`: this system does not allow it here.
-fn put(kind: &str, path: &Path, elsewhere: &Path) -> bool {
-    let run = |program: &str, args: &[&str]| {
-        Command::new(program).arg(path).args(args).output().is_ok_and(|done| done.status.success())
-    };
-    match kind {
-        "symlink" => symlink(elsewhere, path).is_ok(),
-        "dangling" => symlink(path.with_file_name("nowhere"), path).is_ok(),
-        "directory" => fs::create_dir(path).is_ok(),
-        "fifo" => run("mkfifo", &[]),
-        "device" => run("mknod", &["c", "1", "5"]),
-        "socket" => std::os::unix::net::UnixListener::bind(path).is_ok(),
-        _ => unreachable!(),
-    }
-}
-
-const KINDS: [&str; 6] = ["symlink", "dangling", "directory", "fifo", "device", "socket"];
 
 /// A closed log of three records below a directory.
 fn make(format: &dyn Format, dir: &Path) -> At {
@@ -59,11 +33,7 @@ fn with_each(
         let log = make(format, &dir.path().join("log"));
         let other = make(format, &dir.path().join("other"));
         let target = replaced(format, &log);
-        match target.is_dir() {
-            true => fs::remove_dir_all(&target).unwrap(),
-            false => drop(fs::remove_file(&target)),
-        }
-        if !put(kind, &target, &replaced(format, &other)) {
+        if !put_instead(kind, &target, &replaced(format, &other)) {
             skipped.push(kind);
             continue;
         }
@@ -75,20 +45,6 @@ fn with_each(
     if !skipped.is_empty() {
         println!("skipped: could not make {skipped:?} here");
     }
-}
-
-/// Paths and contents of all regular files.
-fn listing(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => found.extend(listing(&path)),
-            false => found.push((path.clone(), fs::read(&path).unwrap())),
-        }
-    }
-    found.sort();
-    found
 }
 
 #[test]
@@ -279,20 +235,6 @@ fn a_read_only_directory_is_read_and_not_written() {
             fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).unwrap();
         }
     }
-}
-
-struct Mounted(PathBuf);
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&self.0).output();
-    }
-}
-
-fn mount(options: &str, at: &Path) -> bool {
-    let arguments = ["-t", "tmpfs", "-o", options, "deedbook-test"];
-    let done = Command::new("mount").args(arguments).arg(at).output();
-    done.is_ok_and(|done| done.status.success())
 }
 
 #[test]

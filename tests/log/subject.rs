@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use deedbook::storage::{Disk, Memory, Storage};
-use deedbook::{Damage, Durability, Error, ErrorKind, Mode, Recovery, Result};
+use deedbook::wal::OnCorrupt;
+use deedbook::{Damage, Durability, Error, ErrorKind, Mode, Recovery, RecoveryReport, Result};
+use deedbook::{RepairReport, SalvageReport, VerifyReport};
 
 use crate::framing::Framing;
 
@@ -93,6 +95,49 @@ pub struct Repaired {
     pub valid_end: u64,
     pub cut_bytes: u64,
     pub saved_to: Option<PathBuf>,
+}
+
+impl From<&RecoveryReport> for Opened {
+    fn from(report: &RecoveryReport) -> Self {
+        let (verdict, saved_to) = (report.verdict.name(), report.saved_to.clone());
+        Self { verdict, cut_bytes: report.cut_bytes, saved_to }
+    }
+}
+
+impl From<VerifyReport> for Checked {
+    fn from(report: VerifyReport) -> Self {
+        Self {
+            verdict: report.verdict.name(),
+            records: report.records,
+            valid_end: report.valid_end,
+            lost_acknowledged: report.lost_acknowledged,
+            ok: report.ok(),
+            damages: report.damages,
+        }
+    }
+}
+
+impl From<SalvageReport> for Salvaged {
+    fn from(report: SalvageReport) -> Self {
+        let run = |run: &deedbook::SalvageRun| Run {
+            offset: run.source_offset,
+            records: run.records,
+            proved: Some(run.proved),
+        };
+        let runs = report.runs.iter().map(run).collect();
+        Self { records: report.records, runs, damages: report.damages }
+    }
+}
+
+impl From<RepairReport> for Repaired {
+    fn from(report: RepairReport) -> Self {
+        let RepairReport { valid_end, cut_bytes, saved_to, .. } = report;
+        Self { valid_end, cut_bytes, saved_to }
+    }
+}
+
+pub fn on_corrupt(skip: bool) -> OnCorrupt {
+    if skip { OnCorrupt::Skip } else { OnCorrupt::Raise }
 }
 
 /// How a log is opened.

@@ -5,15 +5,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use deedbook::wal::{
-    self, Batch, Batches, Column, Cursor, Layout, Lsn, OnCorrupt, Options, RECORD_BYTES_MAX,
-    RecordRef, Wal, segment_name,
+    self, Batch, Batches, Column, Cursor, Layout, Lsn, Options, RECORD_BYTES_MAX, RecordRef, Wal,
+    segment_name,
 };
 use deedbook::{Mode, Result};
 
 use crate::book::{number, payload, rows};
 use crate::framing::Framing;
 use crate::subject::{
-    At, Checked, Event, Format, How, Log, Opened, Record, Repaired, Run, Salvaged, Walk, walk,
+    At, Checked, Event, Format, How, Log, Opened, Record, Repaired, Salvaged, Walk, on_corrupt,
+    walk,
 };
 
 /// One layout.
@@ -75,32 +76,15 @@ impl Format for WalFormat {
     }
 
     fn verify(&self, at: &At, how: How) -> Result<Checked> {
-        let report = wal::verify(&at.path, &self.options(at, how), |_, _| Ok(()))?;
-        Ok(Checked {
-            verdict: report.verdict.name(),
-            records: report.records,
-            valid_end: report.valid_end,
-            lost_acknowledged: report.lost_acknowledged,
-            ok: report.ok(),
-            damages: report.damages,
-        })
+        Ok(wal::verify(&at.path, &self.options(at, how), |_, _| Ok(()))?.into())
     }
 
     fn salvage(&self, at: &At, to: &Path, how: How) -> Result<Salvaged> {
-        let report = wal::salvage(&at.path, to, &self.options(at, how), |_, _| Ok(()))?;
-        let run = |run: &deedbook::SalvageRun| Run {
-            offset: run.source_offset,
-            records: run.records,
-            proved: Some(run.proved),
-        };
-        let runs = report.runs.iter().map(run).collect();
-        Ok(Salvaged { records: report.records, runs, damages: report.damages })
+        Ok(wal::salvage(&at.path, to, &self.options(at, how), |_, _| Ok(()))?.into())
     }
 
     fn repair(&self, at: &At, how: How) -> Result<Repaired> {
-        let report = wal::repair(&at.path, &self.options(at, how), deedbook::Repair::default())?;
-        let (valid_end, cut_bytes) = (report.valid_end, report.cut_bytes);
-        Ok(Repaired { valid_end, cut_bytes, saved_to: report.saved_to })
+        Ok(wal::repair(&at.path, &self.options(at, how), deedbook::Repair::default())?.into())
     }
 
     fn first_file(&self, path: &Path) -> PathBuf {
@@ -133,10 +117,6 @@ fn drain(cursor: Result<Cursor>) -> Walk {
     let mut walk = walk(|| Ok(cursor.next()?.map(record)));
     walk.damages = cursor.damages().to_vec();
     walk
-}
-
-fn on_corrupt(skip: bool) -> OnCorrupt {
-    if skip { OnCorrupt::Skip } else { OnCorrupt::Raise }
 }
 
 impl Log for WalLog {
@@ -181,9 +161,7 @@ impl Log for WalLog {
     }
 
     fn recovery(&self) -> Opened {
-        let report = self.0.recovery();
-        let (verdict, saved_to) = (report.verdict.name(), report.saved_to.clone());
-        Opened { verdict, cut_bytes: report.cut_bytes, saved_to }
+        self.0.recovery().into()
     }
 
     fn read(&self, ordinal: u64) -> Result<Vec<u8>> {

@@ -55,7 +55,7 @@ def test_failfast_names_file_byte_and_reason(spark: Any, flipped: Path, split: s
     message = str(caught.value)
     assert f"{flipped}/book.log: byte {OFFSETS[BAD - 1]}: " in message
     assert "checksum" in message
-    assert "mode DROPMALFORMED or PERMISSIVE reads on behind it" in message
+    assert "mode DROPMALFORMED or PERMISSIVE reads on after it" in message
 
 
 @pytest.mark.parametrize("split", ["64m", "64k"])

@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use deedbook::engine::*;
-use deedbook::wal::{OnCorrupt, Recovery};
-use deedbook::{Mode, Repair, Result, SalvageRun};
+use deedbook::wal::Recovery;
+use deedbook::{Mode, Repair, Result};
 
 use crate::format::{LOG_NAME, Toy};
 use crate::framing::Framing;
 use crate::subject::{
-    At, Checked, Event, Format, How, Log, Opened, Record, Repaired, Run, Salvaged, Walk, walk,
+    At, Checked, Event, Format, How, Log, Opened, Record, Repaired, Salvaged, Walk, on_corrupt,
+    walk,
 };
 
 pub struct ToyFormat;
@@ -49,36 +50,19 @@ impl Format for ToyFormat {
     }
 
     fn verify(&self, at: &At, how: How) -> Result<Checked> {
-        let report = verify::<Toy>(&at.path, &options(at, how), |_, _| Ok(()))?;
-        Ok(Checked {
-            verdict: report.verdict.name(),
-            records: report.records,
-            valid_end: report.valid_end,
-            lost_acknowledged: report.lost_acknowledged,
-            ok: report.ok(),
-            damages: report.damages,
-        })
+        Ok(verify::<Toy>(&at.path, &options(at, how), |_, _| Ok(()))?.into())
     }
 
     fn salvage(&self, at: &At, to: &Path, how: How) -> Result<Salvaged> {
         let options = options(at, how);
         let target = |_: &Inspected<Toy>| create_copy(to, options.clone());
-        let report = salvage::<Toy>(&at.path, &options, target, |_| (), |_, _| Ok(()))?;
-        let run = |run: &SalvageRun| Run {
-            offset: run.source_offset,
-            records: run.records,
-            proved: Some(run.proved),
-        };
-        let runs = report.runs.iter().map(run).collect();
-        Ok(Salvaged { records: report.records, runs, damages: report.damages })
+        Ok(salvage::<Toy>(&at.path, &options, target, |_| (), |_, _| Ok(()))?.into())
     }
 
     fn repair(&self, at: &At, how: How) -> Result<Repaired> {
         let options = options(at, how);
         let cutting = Common { recovery: Recovery::Spec, ..options.clone() };
-        let report = repair::<Toy>(&at.path, &options, cutting, Repair::default())?;
-        let (valid_end, cut_bytes) = (report.valid_end, report.cut_bytes);
-        Ok(Repaired { valid_end, cut_bytes, saved_to: report.saved_to })
+        Ok(repair::<Toy>(&at.path, &options, cutting, Repair::default())?.into())
     }
 
     fn first_file(&self, path: &Path) -> PathBuf {
@@ -100,10 +84,6 @@ fn drain(cursor: Result<Cursor<Toy>>) -> Walk {
     let mut walk = walk(|| Ok(cursor.next()?.map(record)));
     walk.damages = cursor.damages().to_vec();
     walk
-}
-
-fn on_corrupt(skip: bool) -> OnCorrupt {
-    if skip { OnCorrupt::Skip } else { OnCorrupt::Raise }
 }
 
 impl Log for ToyLog {
@@ -145,9 +125,7 @@ impl Log for ToyLog {
     }
 
     fn recovery(&self) -> Opened {
-        let report = self.0.recovery();
-        let (verdict, saved_to) = (report.verdict.name(), report.saved_to.clone());
-        Opened { verdict, cut_bytes: report.cut_bytes, saved_to }
+        self.0.recovery().into()
     }
 
     fn read(&self, ordinal: u64) -> Result<Vec<u8>> {

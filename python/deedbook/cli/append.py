@@ -27,7 +27,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     """Append the lines of ``args.file`` to the log at ``args.path``; return the exit code.
 
     Raises `CliError` for unusable input and `deedbook.Error` from the log; whatever was
-    committed before stays, and is told in the JSON object.
+    committed before stays, and the JSON object has it.
     """
     info = _format(args)
     with (

@@ -36,7 +36,7 @@ def run_info(args: argparse.Namespace, out: Output) -> int:
 def run_verify(args: argparse.Namespace, out: Output) -> int:
     """Check every record of the logs at ``args.paths``; return the worst exit code.
 
-    A log that cannot be opened is told, and the others are still checked.
+    A log that cannot be opened is reported, and the others are still checked.
     """
     worst = EXIT_OK
     for path in args.paths:

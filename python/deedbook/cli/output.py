@@ -106,7 +106,7 @@ class Output:
             os.dup2(sink, sys.stdout.fileno())
             os.close(sink)
         except (OSError, ValueError, AttributeError):
-            pass  # no descriptor behind standard output: nothing will be flushed to it
+            pass  # standard output has no descriptor: nothing will be flushed to it
 
 
 def complain(text: str) -> None:
@@ -116,7 +116,7 @@ def complain(text: str) -> None:
             sys.stderr.write(f"deedbook: {printable(text)}\n")
             sys.stderr.flush()
     except (OSError, ValueError):
-        pass  # nobody listens; the exit code still tells
+        pass  # no reader is left; the exit code still tells
 
 
 def _write_all(data: bytes) -> None:
@@ -135,7 +135,7 @@ def _write_all(data: bytes) -> None:
 
 
 def to_json(value: dict[str, Any]) -> bytes:
-    """A JSON object in UTF-8 with a newline behind it."""
+    """A JSON object in UTF-8 with a newline after it."""
     try:
         return _encode_text(value).encode() + b"\n"
     except UnicodeEncodeError:  # a path that is not UTF-8: escapes keep it valid JSON

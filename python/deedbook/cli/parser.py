@@ -145,7 +145,7 @@ def _add_cat(commands: _Commands) -> None:
         '"jam_base64"; the event is null where damage hid its number. Of a WAL:\n'
         '{"lsn":0,"payload":"text"}, and ranges are of LSNs: events.wal 4096:8192.\n'
         "At damage, everything before it is printed and the exit code is 1; also with\n"
-        "--skip-corrupt, which prints what is intact behind it too.",
+        "--skip-corrupt, which prints what is intact after it too.",
     )
     _add_path(parser)
     parser.add_argument(
@@ -181,7 +181,7 @@ def _add_cat(commands: _Commands) -> None:
         help="as --raw, each followed by a NUL byte instead of a newline",
     )
     parser.add_argument(
-        "--skip-corrupt", action="store_true", help="go on behind damage, and exit with 1"
+        "--skip-corrupt", action="store_true", help="go on after damage, and exit with 1"
     )
     _add_json(parser, "JSON lines, one entry each")
     parser.set_defaults(run=cat.run)
@@ -313,9 +313,9 @@ def _add_repair(commands: _Commands) -> None:
         "repair",
         help="cut a damaged log after its intact beginning, saving what is cut",
         description="Cut a damaged log after its intact beginning. What is cut is saved beside "
-        "the log first; what is intact behind the damage goes with it, so try salvage before.",
+        "the log first; what is intact after the damage goes with it, so try salvage before.",
         epilog="examples:\n"
-        "  deedbook salvage events.book rescued.book   keep what is behind the damage\n"
+        "  deedbook salvage events.book rescued.book   keep what is after the damage\n"
         "  deedbook repair events.book --dry-run       what would be cut, and what goes with it\n"
         "  deedbook repair events.book --force         then make the log usable again\n\n"
         "Exits with 0 when the log is usable, whatever had to be cut, and with 1 when it is not.",
@@ -341,8 +341,8 @@ def _add_salvage(commands: _Commands) -> None:
         "salvage",
         help="copy everything intact to a new log",
         description="Copy every intact deed and the metadata, or every intact record, to a new "
-        "log. The source is not changed. What lies behind a gap gets new numbers or LSNs, which "
-        "are told.",
+        "log. The source is not changed. What lies after a gap gets new numbers or LSNs; the "
+        "report has both.",
         epilog="examples:\n"
         "  deedbook salvage broken.book rescued.book\n"
         "  deedbook salvage --json broken.book rescued.book | jq .damages\n\n"
@@ -364,7 +364,7 @@ def _add_truncate(commands: _Commands) -> None:
     parser = commands.add_parser(
         "truncate",
         help="drop the beginning or the end of a WAL",
-        description="Drop records of a write-ahead log: before an LSN, behind the record at one, "
+        description="Drop records of a write-ahead log: before an LSN, after the record at one, "
         "or from an LSN on. A crash at any moment leaves the log as it was or as asked for.",
         epilog="examples:\n"
         "  deedbook truncate events.wal --before 4096\n"

@@ -92,7 +92,7 @@ def render(
 
 
 def _columns() -> int:
-    """Width of the terminal behind standard error; 80 where it does not tell."""
+    """Width of the terminal that standard error is; 80 where it does not say."""
     try:
         return os.get_terminal_size(sys.stderr.fileno()).columns or 80
     except (OSError, ValueError):

@@ -166,7 +166,7 @@ def is_from_spark(error: Exception) -> bool:
 
 
 def reason(error: Exception) -> str:
-    """The line of an error of Spark, or of a Python worker behind it, that says what is wrong."""
+    """The line of an error of Spark, or of its Python worker, that says what is wrong."""
     lines = [line.strip(" :").removeprefix("Caused by: ") for line in str(error).splitlines()]
-    told = [line for line in lines if line.split(":")[0].endswith(("Error", "Exception"))]
-    return (told[-1] if told else next(filter(None, lines), type(error).__name__))[:400]
+    named = [line for line in lines if line.split(":")[0].endswith(("Error", "Exception"))]
+    return (named[-1] if named else next(filter(None, lines), type(error).__name__))[:400]

@@ -20,7 +20,7 @@ STDOUT = 1
 
 
 def write(log: Path, source: Path, stop: int, batch: int) -> None:
-    """Append the lines behind the last event of the log, ``batch`` at a time, and sync each."""
+    """Append the lines after the last event of the log, ``batch`` at a time, and sync each."""
     with deedbook.Book.open(log, "a", durability="manual") as book:
         say(str(book.last))
         lines = read_lines(source, book.last + 1, stop + 1)

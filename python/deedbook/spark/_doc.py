@@ -45,7 +45,7 @@ def tables() -> dict[str, str]:
 
 
 def render(text: str) -> str:
-    """``text`` with what lies between ``<!-- begin NAME -->`` and ``<!-- end -->`` made anew.
+    """``text`` with what lies between ``<!-- begin NAME -->`` and ``<!-- end -->`` replaced.
 
     Raises ValueError where a table has no place in the text.
     """

@@ -72,7 +72,7 @@ class LogFormat(Protocol):
 def batches_and_damage(
     stream: BatchStream, describe: Callable[[Damage], Damaged | None]
 ) -> Iterator[pa.RecordBatch | Damaged]:
-    """The batches of a stream, each behind the damage passed over on the way to its end.
+    """The batches of a stream, each after the damage passed over on the way to its end.
 
     ``describe`` gives None for damage that the read did not ask for.
     """

@@ -154,7 +154,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "end",
-        "behind the last event or record",
+        "after the last event or record",
         "an event number or an LSN, 0 to 2^63 - 1",
         "Event before which reading stops, **exclusive**: `start=10`, `end=20` reads events"
         " 10 to 19. `end` not above `start` gives an empty DataFrame. Of a WAL an LSN, as `start`:"
@@ -202,7 +202,7 @@ OPTIONS: tuple[Option, ...] = (
         "`FAILFAST`",
         "`FAILFAST`, `DROPMALFORMED`, `PERMISSIVE`",
         "What damage does: `FAILFAST` fails the query with file, byte and reason;"
-        " `DROPMALFORMED` reads on behind it; `PERMISSIVE` does so and adds a row for each"
+        " `DROPMALFORMED` reads on after it; `PERMISSIVE` does so and adds a row for each"
         " damaged stretch.",
         _choice("FAILFAST", "DROPMALFORMED", "PERMISSIVE"),
     ),

@@ -140,7 +140,7 @@ def _failfast(error: CorruptError, file: str) -> CorruptError:
     where = f"byte {error.offset}" if error.offset is not None else "unknown byte"
     wrapped = CorruptError(
         f"{error.path or file}: {where}: {error.reason or error};"
-        " mode DROPMALFORMED or PERMISSIVE reads on behind it"
+        " mode DROPMALFORMED or PERMISSIVE reads on after it"
     )
     wrapped.format, wrapped.path = error.format, error.path or file
     wrapped.offset, wrapped.reason = error.offset, error.reason

@@ -57,7 +57,7 @@ def resolve(columns: Sequence[Column], options: ReadOptions) -> StructType:
 
 
 def bind(columns: Sequence[Column], schema: StructType, options: ReadOptions) -> tuple[str, ...]:
-    """Name the log's column behind each field of ``schema``, or `CORRUPT_RECORD`.
+    """Name the log's column of each field of ``schema``, or `CORRUPT_RECORD`.
 
     `InvalidArgumentError` for a field that the log does not have, has with another type, or
     that can be null where the schema says it cannot.

@@ -63,7 +63,7 @@ class WalFormat:
         return True
 
     def plan(self, log: Path, options: ReadOptions) -> list[InputPartition]:
-        """Cut the log between records; what lies behind damage is a part of its own.
+        """Cut the log between records; what lies after damage is a part of its own.
 
         Raises `deedbook.OutOfRangeError` for a ``start`` or ``end`` inside of a record, and for a
         ``start`` that was dropped: what the reader counts on is not there any more.

@@ -1,0 +1,74 @@
+//! Things in place of a log's files, and file systems that end.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Whether this process may do everything, so that permissions stop nothing.
+pub fn is_root() -> bool {
+    // SAFETY: a system call without arguments.
+    #[allow(unsafe_code)]
+    unsafe {
+        libc::geteuid() == 0
+    }
+}
+
+/// What is no regular file.
+pub const KINDS: [&str; 6] = ["symlink", "dangling", "directory", "fifo", "device", "socket"];
+
+/// Put a thing of this kind in the place of `target`; `elsewhere` is what a link names. `false`: this
+/// system does not allow it here.
+pub fn put_instead(kind: &str, target: &Path, elsewhere: &Path) -> bool {
+    match target.is_dir() {
+        true => fs::remove_dir_all(target).unwrap(),
+        false => drop(fs::remove_file(target)),
+    }
+    put(kind, target, elsewhere)
+}
+
+/// Not a regular file, at a path that is free. `false`: this system does not allow it here.
+fn put(kind: &str, path: &Path, elsewhere: &Path) -> bool {
+    let run = |program: &str, args: &[&str]| {
+        Command::new(program).arg(path).args(args).output().is_ok_and(|done| done.status.success())
+    };
+    match kind {
+        "symlink" => symlink(elsewhere, path).is_ok(),
+        "dangling" => symlink(path.with_file_name("nowhere"), path).is_ok(),
+        "directory" => fs::create_dir(path).is_ok(),
+        "fifo" => run("mkfifo", &[]),
+        "device" => run("mknod", &["c", "1", "5"]),
+        "socket" => std::os::unix::net::UnixListener::bind(path).is_ok(),
+        _ => unreachable!(),
+    }
+}
+
+/// Paths and contents of all regular files.
+pub fn listing(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => found.extend(listing(&path)),
+            false => found.push((path.clone(), fs::read(&path).unwrap())),
+        }
+    }
+    found.sort();
+    found
+}
+
+/// A file system in memory, until it is dropped.
+pub struct Mounted(pub PathBuf);
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).output();
+    }
+}
+
+/// Mount a file system in memory, where that is allowed.
+pub fn mount(options: &str, at: &Path) -> bool {
+    let arguments = ["-t", "tmpfs", "-o", options, "deedbook-test"];
+    let done = Command::new("mount").args(arguments).arg(at).output();
+    done.is_ok_and(|done| done.status.success())
+}
