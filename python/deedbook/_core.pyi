@@ -7,18 +7,27 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar, final, overload
 
 from typing_extensions import Buffer, Self, disjoint_base
 
+from deedbook.transient import DataResult, Text
+
 __all__ = [
     "BatchStream",
     "Book",
     "Damage",
     "Deed",
     "DeedRange",
+    "Ledger",
+    "LedgerFile",
+    "LedgerFileInfo",
+    "LedgerFileReport",
+    "LedgerFileSalvage",
+    "LedgerStats",
     "Log",
     "Loss",
     "Meta",
     "Record",
     "RecordIterator",
     "RecoveryReport",
+    "Removable",
     "RepairReport",
     "SalvageReport",
     "SalvageRun",
@@ -433,6 +442,278 @@ class Stats:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
     def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class LedgerFileInfo:
+    """A file of a ledger."""
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
+    @property
+    def index(self) -> int:
+        """Its number; no other file of the ledger ever gets it."""
+    @property
+    def path(self) -> str:
+        """The file."""
+    @property
+    def bytes(self) -> int:
+        """Its size in bytes."""
+    @property
+    def active(self) -> bool:
+        """Whether a ledger is writing it."""
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class LedgerFileReport:
+    """What a full check found of one file. Its records are numbered from 0 on."""
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
+    @property
+    def file(self) -> LedgerFileInfo:
+        """The file."""
+    @property
+    def report(self) -> VerifyReport:
+        """What it holds."""
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class LedgerFileSalvage:
+    """What was copied of one file. Records of both files are numbered from 0 on."""
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
+    @property
+    def file(self) -> LedgerFileInfo:
+        """The file."""
+    @property
+    def copy(self) -> str | None:
+        """The copy; None if there was nothing to copy."""
+    @property
+    def report(self) -> SalvageReport:
+        """What it holds."""
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class LedgerStats:
+    """What a ledger did since it was opened."""
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
+    @property
+    def log(self) -> Stats:
+        """Appends and syncs."""
+    @property
+    def dropped_files(self) -> int:
+        """Files dropped because the ledger was full."""
+    @property
+    def dropped_events(self) -> int:
+        """Records in them."""
+    @property
+    def dropped_bytes(self) -> int:
+        """Bytes in them."""
+    @property
+    def quarantined_files(self) -> int:
+        """Damaged files moved to ``.deedbook/quarantine``."""
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class Removable:
+    """A file that was fetched, to be removed once it was sent: that very file.
+
+    Whatever has its name by then is not touched. Equal and hashed by the file.
+    """
+
+    @property
+    def index(self) -> int:
+        """The file's number."""
+    @property
+    def quarantine(self) -> bool:
+        """Whether removing moves it to ``.deedbook/quarantine``: records lie after damage."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class LedgerFile:
+    """A file that was fetched, open for reading: what ``deedbook.transient.LedgerBody`` reads."""
+
+    @property
+    def id(self) -> str:
+        """A name that no other file ever gets; the same after a restart.
+
+        Where the file system notes no birth of files, it holds for one handle only.
+        """
+    @property
+    def index(self) -> int:
+        """The file's number."""
+    @property
+    def path(self) -> str:
+        """The file."""
+    @property
+    def count(self) -> int:
+        """How many records the body holds."""
+    @property
+    def content_length(self) -> int:
+        """Bytes of the body, header and footer included."""
+    @property
+    def verdict(self) -> _Verdict:
+        """How the file ends; as in `VerifyReport`."""
+    @property
+    def damages(self) -> list[Damage]:
+        """The damaged stretches of the file."""
+    @property
+    def envelope(self) -> tuple[bytes, bytes, bytes]:
+        """Header, footer and separator of the body."""
+    def readinto(self, buffer: Buffer, position: int) -> int:
+        """Fill ``buffer`` from byte ``position`` of the body on; how many bytes that were.
+
+        Less than asked for only at the end. Raises `CorruptError` if the file was changed since it
+        was fetched, and `IoError`.
+        """
+    def records(self, start: int, stop: int) -> Iterator[bytes]:
+        """The payloads of the records from ``start`` to before ``stop``."""
+    def copy(self) -> LedgerFile:
+        """The same file, to be read apart from this."""
+
+@final
+class Ledger:
+    """Events kept in files until they were sent: a ``deedbook.transient.DataStore`` on disk.
+
+    A directory of files ``N-BASE``, each a batch. An append goes to the file being written; a fetch
+    finishes it. Any number of processes, handles and threads may share a directory: each handle
+    writes files of its own, and a fetch gives the finished files of all of them.
+    """
+
+    @staticmethod
+    def open(
+        path: _Path,
+        base: str = "events",
+        *,
+        header: Text | None = None,
+        footer: Text | None = None,
+        separator: bytes | None = None,
+        batch_bytes: int = 475_000,
+        batch_records: int | None = None,
+        record_bytes_max: int = 1_048_576,
+        max_bytes: int | None = None,
+        on_full: Literal["reject", "drop_oldest"] = "reject",
+        durability: str = "none",
+        on_corrupt: Literal["quarantine", "skip", "stop"] = "quarantine",
+        slow_sync: float = 1.0,
+        file_mode: int = 0o600,
+    ) -> Ledger:
+        """Open the ledger in directory ``path``, whose files' names end with ``base``.
+
+        No file is read, and none is created before the first append.
+
+        ``header``, ``footer`` and ``separator`` make the body of a batch; by default it is a JSON
+        array. A function for one of the first two is called for each batch that is fetched.
+
+        ``batch_bytes``: a file with more bytes is finished, at least 100; ``batch_records``: so is
+        one with so many records. ``record_bytes_max``: limit of a payload. ``max_bytes``: limit of
+        all files; then an append is refused (`IoError` with errno EDQUOT), or with
+        ``on_full="drop_oldest"`` the oldest files go, and `stats` counts what they held.
+
+        ``durability``: ``"none"`` (an append that returned survives the death of the process; a
+        power cut may take what the system had not written), ``"rotate"`` and ``"manual"`` (each
+        file is synced when it is finished), ``"interval:MS"``, ``"bytes:N"``, ``"always"``.
+
+        ``on_corrupt``, for a file with intact records after damage: ``"quarantine"`` sends the
+        records before, and `remove` moves the file to ``.deedbook/quarantine``; ``"skip"`` sends
+        the records after the damage, too; ``"stop"`` sends those before, and `remove` removes the
+        file, as the specification has it.
+
+        Raises: `InvalidArgumentError`, `IoError`.
+        """
+    def append(self, data: Buffer) -> None:
+        """Append one event, at least one byte.
+
+        Raises `TooLargeError`, `InvalidArgumentError` for an empty one, `IoError` (``durable`` says
+        ``"no"`` or ``"unknown"``), `PoisonedError`, `ClosedError`, `ForkedError`.
+        """
+    def append_many(self, data: Iterable[Buffer] | object) -> None:
+        """Append what an iterable or an Arrow object gives; what came before an error stays."""
+    def fetch(self, count: int | None = None, max_bytes: int | None = None) -> DataResult | None:
+        """Finish the file being written, and give the oldest finished files; None without any.
+
+        At most ``count`` files (and 256: each is open), with at most ``max_bytes`` together, but
+        one at least. ``data`` has a ``deedbook.transient.LedgerBody`` for each, ``removable`` what to
+        give to `remove` once it was sent. Files that others write are left out, and so are files
+        without an intact record, which are set aside. What the function for the header or the
+        footer raises is raised.
+        """
+    def remove(self, items: Iterable[Removable]) -> None:
+        """Remove files that were sent; one that is gone already is no error."""
+    def has_data(self) -> bool:
+        """Whether anything is to be sent, also in a file that another process writes."""
+    def reset(self) -> None:
+        """Remove every file but those that others write; numbers go on."""
+    def sync(self) -> None:
+        """Return when everything this handle appended is on stable storage."""
+    def stats(self) -> LedgerStats:
+        """What this handle did since it was opened."""
+    def close(self) -> None:
+        """Finish the file being written, and sync unless the durability is none. Twice is fine."""
+    @property
+    def path(self) -> str:
+        """The directory, absolute."""
+    @property
+    def base(self) -> str:
+        """What the files' names end with."""
+    @property
+    def closed(self) -> bool:
+        """Whether the handle is closed."""
+    @property
+    def durability(self) -> str:
+        """When appends are synced, as given to `open`."""
+    @staticmethod
+    def files(path: _Path, base: str = "events") -> list[LedgerFileInfo]:
+        """The files of a ledger, the oldest first; empty if there is no such directory."""
+    @staticmethod
+    def verify(
+        path: _Path,
+        base: str = "events",
+        *,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> list[LedgerFileReport]:
+        """Check every record of every file; changes nothing.
+
+        ``progress`` is called with bytes done and bytes in all; what it raises ends the check.
+        """
+    @staticmethod
+    def salvage(
+        source: _Path,
+        target: _Path,
+        base: str = "events",
+        *,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> list[LedgerFileSalvage]:
+        """Copy every intact record to a new ledger, each file to one of its own.
+
+        The source may be a quarantine, ``.deedbook/quarantine``. Raises `AlreadyExistsError` if the
+        target has files of that base.
+        """
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+    def __bool__(self) -> bool:
+        """Whether the ledger is open."""
 
 @final
 class BatchStream:

@@ -63,7 +63,9 @@ macro_rules! numbers {
 
 numbers!(
     batch_bytes,
+    batch_records,
     batch_rows,
+    count,
     deed_bytes_max,
     end,
     epoch,

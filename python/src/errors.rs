@@ -39,6 +39,12 @@ fn errno_of(kind: ErrorKind) -> Option<i32> {
     }
 }
 
+/// A limit of the caller's own is refused as that of a file system is.
+fn over_quota(py: Python<'_>, error: &Error) -> Option<i32> {
+    let quota = error.io_source()?.kind() == std::io::ErrorKind::QuotaExceeded;
+    py.import("errno").ok().filter(|_| quota)?.getattr("EDQUOT").ok()?.extract().ok()
+}
+
 /// The exception for an error. If a function of Python failed the call, what it raised is the cause;
 /// an interrupt is raised as it is.
 pub fn to_py(py: Python<'_>, error: &Error) -> PyErr {
@@ -65,7 +71,7 @@ fn build<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyAny>> {
     let exception = match error.kind() {
         ErrorKind::Io | ErrorKind::Missing | ErrorKind::AlreadyExists => {
             let errno = error.io_source().and_then(std::io::Error::raw_os_error);
-            match errno.or_else(|| errno_of(error.kind())) {
+            match errno.or_else(|| errno_of(error.kind())).or_else(|| over_quota(py, error)) {
                 Some(errno) => class.call1((errno, error.message(), path.clone()))?,
                 None => class.call1((error.to_string(),))?,
             }

@@ -5,6 +5,7 @@ use arrow_array::{Array, ArrayRef, StructArray};
 use arrow_schema::DataType;
 use deedbook::Durability;
 use deedbook::book::{Batch, Book};
+use deedbook::ledger::{self, LedgerStore};
 use deedbook::wal::{self, Lsn, Wal};
 use pyo3::prelude::*;
 use pyo3::types::PyIterator;
@@ -192,6 +193,59 @@ pub fn append_records(
         }
         Ok((recorder.first.map_or(recorder.end, |lsn| lsn.0), recorder.end))
     });
+    fed?;
+    finished.or_raise(py)
+}
+
+/// Appends parts of an endless stream of events of a ledger.
+struct Spooler<'a> {
+    ledger: &'a LedgerStore,
+    batch: ledger::Batch,
+    taken: u64,
+}
+
+impl Sink for Spooler<'_> {
+    const COLUMN: &'static str = "payload";
+
+    fn push(&mut self, _mug: u32, payload: &[u8]) -> deedbook::Result<()> {
+        self.batch.push(payload)?;
+        self.taken += 1;
+        Ok(())
+    }
+
+    fn is_full(&self) -> bool {
+        // No more than a file takes: the limit of all files may be as low.
+        self.batch.bytes_len() as u64 >= self.ledger.max_file_size().min(PART_BYTES as u64)
+    }
+
+    fn flush(&mut self) -> deedbook::Result<()> {
+        if !self.batch.is_empty() {
+            self.ledger.append_batch(&self.batch)?;
+            self.batch.clear();
+        }
+        Ok(())
+    }
+
+    fn taken(&self) -> u64 {
+        self.taken
+    }
+}
+
+/// Append everything that an iterable or an Arrow object gives. What came before an error stays
+/// appended.
+pub fn append_events(
+    ledger: &LedgerStore,
+    limit: Limit,
+    events: &Bound<'_, PyAny>,
+) -> PyResult<()> {
+    let py = events.py();
+    let batch = ledger::Batch::new(ledger.options().record_bytes_max);
+    let mut spooler = Spooler { ledger, batch, taken: 0 };
+    let fed = match is_arrow(events)? {
+        true => feed_arrow(&mut spooler, events),
+        false => feed_iterable(&mut spooler, limit, events, None),
+    };
+    let finished = py.detach(|| spooler.flush());
     fed?;
     finished.or_raise(py)
 }

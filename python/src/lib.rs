@@ -11,6 +11,8 @@ mod errors;
 mod handle;
 mod input;
 mod iterators;
+mod ledger;
+mod ledger_file;
 mod log;
 mod logging;
 mod payload;
@@ -32,6 +34,10 @@ mod _core {
     #[pymodule_export]
     use super::iterators::RecordIterator;
     #[pymodule_export]
+    use super::ledger::{PyLedger, PyRemovable};
+    #[pymodule_export]
+    use super::ledger_file::PyLedgerFile;
+    #[pymodule_export]
     use super::log::PyLog;
     #[pymodule_export]
     use super::range::DeedRange;
@@ -39,8 +45,8 @@ mod _core {
     use super::record::{PyDeed, PyMeta, PyRecord};
     #[pymodule_export]
     use super::reports::{
-        PyDamage, PyLoss, PyRecoveryReport, PyRepairReport, PySalvageReport, PySalvageRun, PyStats,
-        PyVerifyReport,
+        PyDamage, PyLedgerFileInfo, PyLedgerFileReport, PyLedgerFileSalvage, PyLedgerStats, PyLoss,
+        PyRecoveryReport, PyRepairReport, PySalvageReport, PySalvageRun, PyStats, PyVerifyReport,
     };
     #[pymodule_export]
     use super::split::PySplit;

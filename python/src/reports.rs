@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use deedbook::ledger::{FileInfo, FileReport, FileSalvage, LedgerStats};
 use deedbook::{
     Damage, Loss, RecoveryReport, RepairReport, SalvageReport, SalvageRun, Stats, VerifyReport,
 };
@@ -199,4 +200,30 @@ report!(PyStats, "Stats", Stats, {
     sync_median: Option<f64> = |stats| latency(stats, 0.5),
     sync_p99: Option<f64> = |stats| latency(stats, 0.99),
     sync_latency: Vec<(u64, u64)> = |stats| stats.sync_latency.clone(),
+});
+
+report!(PyLedgerFileInfo, "LedgerFileInfo", FileInfo, {
+    index: u32 = |file| file.index,
+    path: OsString = |file| file.path.clone().into_os_string(),
+    bytes: u64 = |file| file.bytes,
+    active: bool = |file| file.active,
+});
+
+report!(PyLedgerFileReport, "LedgerFileReport", FileReport, {
+    file: PyLedgerFileInfo = |checked| (&checked.file).into(),
+    report: PyVerifyReport = |checked| (&checked.report).into(),
+});
+
+report!(PyLedgerFileSalvage, "LedgerFileSalvage", FileSalvage, {
+    file: PyLedgerFileInfo = |copied| (&copied.file).into(),
+    copy: Option<OsString> = |copied| text(&copied.copy),
+    report: PySalvageReport = |copied| (&copied.report).into(),
+});
+
+report!(PyLedgerStats, "LedgerStats", LedgerStats, {
+    log: PyStats = |stats| (&stats.log).into(),
+    dropped_files: u64 = |stats| stats.dropped_files,
+    dropped_events: u64 = |stats| stats.dropped_records,
+    dropped_bytes: u64 = |stats| stats.dropped_bytes,
+    quarantined_files: u64 = |stats| stats.quarantined_files,
 });

@@ -212,6 +212,11 @@ impl LedgerStore {
         &self.shared.directory.base
     }
 
+    /// A file that has more bytes is finished.
+    pub fn max_file_size(&self) -> u64 {
+        self.shared.max_file_size
+    }
+
     /// The options it was opened with.
     pub fn options(&self) -> &Options {
         &self.shared.options

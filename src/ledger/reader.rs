@@ -109,6 +109,26 @@ impl LedgerReader {
         &self.path
     }
 
+    /// What stands before the records.
+    pub fn header(&self) -> &[u8] {
+        &self.around.header
+    }
+
+    /// What stands after them.
+    pub fn footer(&self) -> &[u8] {
+        &self.around.footer
+    }
+
+    /// What stands between two of them.
+    pub fn separator(&self) -> &[u8] {
+        &self.around.separator
+    }
+
+    /// The crate's error for one of reading, with the file's path.
+    pub fn error_of(&self, e: io::Error) -> Error {
+        self.fail(e)
+    }
+
     /// How the file ends.
     pub fn verdict(&self) -> Verdict {
         self.verdict

@@ -14,7 +14,8 @@ False
 
 from deedbook.transient._body import BatchBody
 from deedbook.transient._db import TransientDB
-from deedbook.transient._envelope import Envelope, Sealed
+from deedbook.transient._envelope import Envelope, Sealed, Text
+from deedbook.transient._ledger import LedgerBody
 from deedbook.transient._memory import MemoryStore
 from deedbook.transient._store import AsyncBody, Batch, DataResult, DataStore, StoreStats
 
@@ -25,8 +26,10 @@ __all__ = [
     "DataResult",
     "DataStore",
     "Envelope",
+    "LedgerBody",
     "MemoryStore",
     "Sealed",
     "StoreStats",
+    "Text",
     "TransientDB",
 ]

@@ -22,27 +22,15 @@ class Records(Protocol):
     def __call__(self, start: int, stop: int, /) -> Iterator[bytes]: ...
 
 
-class BatchBody(io.RawIOBase):
-    """A request body of records in an envelope: a :class:`deedbook.transient.Batch`.
+class Body(io.RawIOBase):
+    """What all bodies have: a name, a known length, and a place from which the next read goes."""
 
-    ``records`` is asked for the payloads whenever the body is read from its beginning, so that a
-    body takes the memory of one piece however long it is. ``payload_bytes`` is the sum of their
-    lengths; a body whose records give another sum is refused while it is read (`ValueError`),
-    since a request with a wrong Content-Length would end in the middle, or never.
-    """
-
-    def __init__(
-        self, id: str, records: Records, count: int, payload_bytes: int, envelope: Sealed
-    ) -> None:
+    def __init__(self, id: str, count: int, content_length: int, envelope: Sealed) -> None:
         self._id = id
-        self._records = records
         self._count = count
+        self._length = content_length
         self._envelope = envelope
-        self._length = envelope.length(count, payload_bytes)
         self._position = 0
-        self._rest: memoryview = memoryview(b"")
-        self._pieces: Iterator[bytes] = iter(())
-        self._reached = -1  # where the pieces are; -1: not begun
 
     @property
     def id(self) -> str:
@@ -63,14 +51,6 @@ class BatchBody(io.RawIOBase):
     def envelope(self) -> Sealed:
         """Header, footer and separator of this body."""
         return self._envelope
-
-    def records(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
-        """The payloads from ``start`` to before ``stop``; the body's position stays."""
-        return self._records(start, self._count if stop is None else min(stop, self._count))
-
-    def stream(self) -> Stream:
-        """The body as an object that has only ``__aiter__``, for ``httpx.AsyncClient``."""
-        return Stream(lambda: BatchBody(*self._copy()))
 
     def readable(self) -> bool:
         """True."""
@@ -96,6 +76,43 @@ class BatchBody(io.RawIOBase):
             raise ValueError(f"a body has no byte {position}")
         self._position = position
         return position
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._id} of {self._count} records, {self._length} bytes>"
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ValueError("the body is closed")
+
+
+class BatchBody(Body):
+    """A request body of records in an envelope: a :class:`deedbook.transient.Batch`.
+
+    ``records`` is asked for the payloads whenever the body is read from its beginning, so that a
+    body takes the memory of one piece however long it is. ``payload_bytes`` is the sum of their
+    lengths; a body whose records give another sum is refused while it is read (`ValueError`),
+    since a request with a wrong Content-Length would end in the middle, or never.
+    """
+
+    def __init__(
+        self, id: str, records: Records, count: int, payload_bytes: int, envelope: Sealed
+    ) -> None:
+        super().__init__(id, count, envelope.length(count, payload_bytes), envelope)
+        self._records = records
+        self._rest: memoryview = memoryview(b"")
+        self._pieces: Iterator[bytes] = iter(())
+        self._reached = -1  # where the pieces are; -1: not begun
+
+    def records(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
+        """The payloads from ``start`` to before ``stop``; the body's position stays."""
+        return self._records(start, self._count if stop is None else min(stop, self._count))
+
+    def stream(self) -> Stream:
+        """The body as an object that has only ``__aiter__``, for ``httpx.AsyncClient``."""
+        return Stream(lambda: BatchBody(*self._copy()))
 
     def readinto(self, buffer: Buffer, /) -> int:
         """Fill ``buffer``; the number of bytes is less only at the end of the body, and then 0."""
@@ -125,12 +142,6 @@ class BatchBody(io.RawIOBase):
         """Forget the records that were read ahead; reading again is an error."""
         self._rest, self._pieces = memoryview(b""), iter(())
         super().close()
-
-    def __len__(self) -> int:
-        return self._length
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self._id} of {self._count} records, {self._length} bytes>"
 
     def _copy(self) -> tuple[str, Records, int, int, Sealed]:
         payload_bytes = self._length - self._envelope.length(self._count, 0)
@@ -172,10 +183,6 @@ class BatchBody(io.RawIOBase):
         if wrong:
             raise ValueError(f"{self!r} has other records than when it was made")
 
-    def _check_open(self) -> None:
-        if self.closed:
-            raise ValueError("the body is closed")
-
 
 class Stream:
     """A body that has only ``__aiter__``: each iteration begins at the beginning.
@@ -183,7 +190,7 @@ class Stream:
     Pieces are read in the loop's thread, a few dozen KiB at a time.
     """
 
-    def __init__(self, body: Callable[[], BatchBody]) -> None:
+    def __init__(self, body: Callable[[], Body]) -> None:
         self._body = body
 
     async def __aiter__(self) -> AsyncIterator[bytes]:

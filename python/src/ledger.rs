@@ -1,0 +1,321 @@
+//! The class `Ledger`: events kept in files until they were sent.
+
+use std::cell::RefCell;
+use std::collections::hash_map::RandomState;
+use std::ffi::OsString;
+use std::hash::BuildHasher;
+use std::path::PathBuf;
+
+use deedbook::ledger::{self, Envelope, LedgerConfig, LedgerReader, LedgerStore, Options};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+
+use crate::arguments::{self, numbers, seconds};
+use crate::errors::OrRaise;
+use crate::handle::{Held, Owner};
+use crate::input;
+use crate::ledger_file::PyLedgerFile;
+use crate::payload::{Limit, bytes_of};
+use crate::progress::Progress;
+use crate::reports::{PyLedgerFileInfo, PyLedgerFileReport, PyLedgerFileSalvage, PyLedgerStats};
+
+// The signatures below show this number, because `help()` and the stub cannot show names.
+const _: () = assert!(ledger::RECORD_BYTES_MAX == 1_048_576);
+
+thread_local! {
+    /// What a function for the header or the footer raised in this thread's fetch.
+    static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+}
+
+/// Header or footer: bytes, or a function that makes them for each reader.
+fn envelope(given: &Bound<'_, PyAny>, name: &'static str) -> PyResult<Envelope> {
+    let limit = Limit { format: "ledger", noun: name, bytes_max: u32::MAX.into() };
+    if !given.is_callable() {
+        let bytes = bytes_of(given, limit)?.as_ref().to_vec();
+        return Ok(Box::new(move || bytes.clone()));
+    }
+    let make = given.clone().unbind();
+    Ok(Box::new(move || {
+        Python::attach(|py| {
+            let made = make.bind(py).call0();
+            let made = made.and_then(|made| Ok(bytes_of(&made, limit)?.as_ref().to_vec()));
+            made.unwrap_or_else(|raised| {
+                RAISED.set(Some(raised));
+                Vec::new()
+            })
+        })
+    }))
+}
+
+/// A file that was fetched, to be removed once it was sent.
+#[pyclass(frozen, eq, hash, name = "Removable", module = "deedbook")]
+#[derive(PartialEq, Eq, Hash)]
+pub struct PyRemovable(ledger::Removable);
+
+#[pymethods]
+impl PyRemovable {
+    #[getter]
+    fn index(&self) -> u32 {
+        self.0.index()
+    }
+
+    #[getter]
+    fn quarantine(&self) -> bool {
+        self.0.is_quarantined()
+    }
+
+    fn __repr__(&self) -> String {
+        let quarantine = if self.0.is_quarantined() { "True" } else { "False" };
+        format!("<deedbook.Removable index={}, quarantine={quarantine}>", self.0.index())
+    }
+}
+
+#[pyclass(frozen, name = "Ledger", module = "deedbook")]
+pub struct PyLedger {
+    ledger: Held<LedgerStore>,
+    owner: Owner,
+    /// Of this handle alone.
+    token: u64,
+}
+
+impl PyLedger {
+    fn limit(&self) -> Limit {
+        let bytes_max = self.ledger.options().record_bytes_max;
+        Limit { format: "ledger", noun: "record", bytes_max }
+    }
+
+    /// A name that no other file ever gets: by the birth of its inode. Where the file system notes
+    /// no birth, a file of a later ledger may get the same inode, so the name holds for this handle
+    /// only.
+    fn id_of(&self, reader: &LedgerReader, removable: &ledger::Removable) -> String {
+        let (index, file) = (reader.index(), removable.file());
+        match file.created_ns {
+            0 => format!("{:016x}-{:x}-{index}", self.token, file.inode),
+            born => format!("{born:x}-{:x}-{index}", file.inode),
+        }
+    }
+}
+
+impl Drop for PyLedger {
+    fn drop(&mut self) {
+        self.owner.warn_unclosed("Ledger", self.ledger.path(), self.ledger.is_closed());
+    }
+}
+
+#[pymethods]
+impl PyLedger {
+    #[staticmethod]
+    #[pyo3(signature = (path, base="events", *, header=None, footer=None, separator=None,
+                        batch_bytes=475_000, batch_records=None, record_bytes_max=1_048_576,
+                        max_bytes=None, on_full="reject", durability="none",
+                        on_corrupt="quarantine", slow_sync=1.0, file_mode=0o600))]
+    #[allow(clippy::too_many_arguments)]
+    fn open(
+        py: Python<'_>,
+        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
+        base: &str,
+        header: Option<&Bound<'_, PyAny>>,
+        footer: Option<&Bound<'_, PyAny>>,
+        separator: Option<Vec<u8>>,
+        #[pyo3(from_py_with = numbers::batch_bytes)] batch_bytes: usize,
+        #[pyo3(from_py_with = numbers::batch_records)] batch_records: Option<u64>,
+        #[pyo3(from_py_with = numbers::record_bytes_max)] record_bytes_max: u64,
+        #[pyo3(from_py_with = numbers::max_bytes)] max_bytes: Option<u64>,
+        on_full: &str,
+        durability: &str,
+        on_corrupt: &str,
+        slow_sync: f64,
+        #[pyo3(from_py_with = numbers::file_mode)] file_mode: u32,
+    ) -> PyResult<Self> {
+        let around = |given: Option<&Bound<'_, PyAny>>, name, json: &'static [u8]| match given {
+            Some(given) => envelope(given, name),
+            None => Ok(Box::new(|| json.to_vec()) as Envelope),
+        };
+        let config = LedgerConfig {
+            storage_location: path,
+            base_filename: base.into(),
+            max_file_size: batch_bytes,
+            header: around(header, "header", b"[")?,
+            footer: around(footer, "footer", b"]")?,
+            separator: separator.unwrap_or_else(|| b",".to_vec()),
+        };
+        let options = Options {
+            durability: durability.parse().or_raise(py)?,
+            on_corrupt: on_corrupt.parse().or_raise(py)?,
+            file_records_max: batch_records,
+            bytes_total_max: max_bytes,
+            when_full: on_full.parse().or_raise(py)?,
+            record_bytes_max,
+            file_mode,
+            slow_sync: seconds(py, "slow_sync", slow_sync)?,
+            ..Options::default()
+        };
+        let ledger = py.detach(|| options.open(config)).or_raise(py)?;
+        let token = RandomState::new().hash_one(std::process::id());
+        Ok(Self { ledger: Held::new(ledger), owner: Owner::this_process(), token })
+    }
+
+    fn append(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<()> {
+        let data = bytes_of(data, self.limit())?;
+        let data = data.as_ref();
+        py.detach(|| self.ledger.append(data)).or_raise(py)
+    }
+
+    fn append_many(&self, data: &Bound<'_, PyAny>) -> PyResult<()> {
+        input::append_events(&self.ledger, self.limit(), data)
+    }
+
+    #[pyo3(signature = (count=None, max_bytes=None))]
+    fn fetch<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = numbers::count)] count: Option<usize>,
+        #[pyo3(from_py_with = numbers::max_bytes)] max_bytes: Option<u64>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        RAISED.set(None);
+        let fetched = py.detach(|| self.ledger.fetch(count, max_bytes));
+        if let Some(raised) = RAISED.take() {
+            return Err(raised);
+        }
+        let Some(fetched) = fetched.or_raise(py)? else { return Ok(None) };
+        let removable = fetched.removable.unwrap_or_default();
+        let readers = fetched.data.unwrap_or_default().into_iter().zip(&removable);
+        let files: Vec<PyLedgerFile> = readers
+            .map(|(reader, removable)| {
+                let id = self.id_of(&reader, removable);
+                PyLedgerFile::new(reader, id)
+            })
+            .collect();
+        let removable: Vec<PyRemovable> = removable.into_iter().map(PyRemovable).collect();
+        let bodies = py.import("deedbook.transient._ledger")?;
+        bodies.call_method1("result_of", (files, removable)).map(Some)
+    }
+
+    fn remove(&self, py: Python<'_>, items: &Bound<'_, PyAny>) -> PyResult<()> {
+        let mut removable = Vec::new();
+        for item in items.try_iter()? {
+            let item = item?;
+            let Ok(one) = item.cast::<PyRemovable>() else {
+                let class = item.get_type().name()?.to_string();
+                let message = format!("remove takes what fetch gave as removable, not {class:?}");
+                return Err(PyTypeError::new_err(message));
+            };
+            removable.push(one.get().0);
+        }
+        py.detach(|| self.ledger.remove(&removable)).or_raise(py)
+    }
+
+    fn has_data(&self, py: Python<'_>) -> PyResult<bool> {
+        py.detach(|| self.ledger.has_data()).or_raise(py)
+    }
+
+    fn reset(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.ledger.reset()).or_raise(py)
+    }
+
+    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.ledger.sync()).or_raise(py)
+    }
+
+    fn stats(&self) -> PyLedgerStats {
+        (&self.ledger.stats()).into()
+    }
+
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.ledger.close()).or_raise(py)
+    }
+
+    fn __enter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<Self>> {
+        slf.get().has_data(py)?; // an error if it is closed
+        Ok(slf)
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        exc_type: &Bound<'_, PyAny>,
+        _exc_value: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        match self.close(py) {
+            // What is being raised tells more than what follows from it.
+            Err(_) if !exc_type.is_none() => Ok(()),
+            closed => closed,
+        }
+    }
+
+    fn __bool__(&self) -> bool {
+        !self.ledger.is_closed()
+    }
+
+    #[getter]
+    fn path(&self) -> OsString {
+        self.ledger.path().into()
+    }
+
+    #[getter]
+    fn base(&self) -> &str {
+        self.ledger.base_filename()
+    }
+
+    #[getter]
+    fn closed(&self) -> bool {
+        self.ledger.is_closed()
+    }
+
+    #[getter]
+    fn durability(&self) -> String {
+        self.ledger.options().durability.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        let (path, base) = (self.ledger.path(), self.ledger.base_filename());
+        let state = match self.ledger.is_closed() || self.owner.is_another() {
+            true => format!(", {}", self.owner.absent()),
+            false => String::new(),
+        };
+        format!("<deedbook.Ledger {path:?}, base {base:?}{state}>")
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (path, base="events"))]
+    fn files(
+        py: Python<'_>,
+        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
+        base: &str,
+    ) -> PyResult<Vec<PyLedgerFileInfo>> {
+        let found = py.detach(|| ledger::files(&path, base, &Options::default())).or_raise(py)?;
+        Ok(found.iter().map(PyLedgerFileInfo::from).collect())
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (path, base="events", *, progress=None))]
+    fn verify(
+        py: Python<'_>,
+        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
+        base: &str,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Vec<PyLedgerFileReport>> {
+        let reports = Progress::run(py, progress, |progress| {
+            let step = |done, total| progress.call(done, total);
+            ledger::verify(&path, base, &Options::default(), step)
+        })?;
+        Ok(reports.iter().map(PyLedgerFileReport::from).collect())
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (source, target, base="events", *, progress=None))]
+    fn salvage(
+        py: Python<'_>,
+        #[pyo3(from_py_with = arguments::path)] source: PathBuf,
+        #[pyo3(from_py_with = arguments::path)] target: PathBuf,
+        base: &str,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Vec<PyLedgerFileSalvage>> {
+        let copied = Progress::run(py, progress, |progress| {
+            let step = |done, total| progress.call(done, total);
+            ledger::salvage(&source, base, &target, &Options::default(), step)
+        })?;
+        Ok(copied.iter().map(PyLedgerFileSalvage::from).collect())
+    }
+}

@@ -1,0 +1,359 @@
+"""The ledger from Python: events that survive the process, as batches for any HTTP client."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import json
+import os
+import pickle
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+import deedbook
+from deedbook import ClosedError, CorruptError, Ledger
+from deedbook.transient import TransientDB
+from http_kinds import events
+
+
+def payloads(ledger: Ledger) -> list[bytes]:
+    """All events of a ledger, which stay in it."""
+    result = ledger.fetch()
+    return [] if result is None else [event for batch in result.data for event in batch.records()]
+
+
+def test_the_lifecycle_of_the_specification(tmp_path: Path) -> None:
+    """Append, fetch, send, remove: as the specification's example, with its envelope."""
+    ledger = Ledger.open(tmp_path / "spool", header=b'{"batch":[', footer=lambda: b'],"sentAt":1}')
+    with TransientDB(ledger) as db:
+        db.append({"event": "page_view"})
+        db.append({"event": "button_click"})
+        result = db.fetch(None, None)
+        (body,) = result.data
+        sent = body.read()
+        assert json.loads(sent) == {
+            "batch": [{"event": "page_view"}, {"event": "button_click"}],
+            "sentAt": 1,
+        }
+        assert len(sent) == len(body) == body.content_length
+        db.remove(result.removable)
+        assert not db.has_data() and db.fetch() is None
+    assert ledger.closed and not ledger
+
+
+def test_bodies_outlive_their_ledger_and_any_part_of_them_can_be_read(tmp_path: Path) -> None:
+    items = events(5000, 200)
+    with Ledger.open(tmp_path / "spool", batch_bytes=1 << 30) as ledger:
+        ledger.append_many(items)
+        (body,) = ledger.fetch().data
+    whole = body.read()
+    assert whole == b"[" + b",".join(items) + b"]"
+    end = len(whole)
+    for at, size in ((0, 1), (700_001, 3), (end - 5, 9), (end, 4), (300_000, 400_000)):
+        body.seek(at)
+        assert body.read(size) == whole[at : at + size], at
+    assert list(body.records(4998)) == items[4998:] and list(body.records(7, 7)) == []
+    assert list(body.records(0, 1 << 40)) == items
+    with pytest.raises(OSError, match="fileno"):
+        body.fileno()
+    body.close()
+    for call in (body.read, body.tell, lambda: body.seek(0), lambda: body.records()):
+        with pytest.raises(ValueError, match="closed"):
+            call()
+
+
+WRITER = """
+import sys
+from deedbook import Ledger
+ledger = Ledger.open(sys.argv[1], batch_bytes=2000)
+for n in range(1_000_000):
+    ledger.append(b'{"n":%d}' % n)
+    sys.stdout.write(f"{n}\\n")
+    sys.stdout.flush()
+"""
+
+
+def test_what_was_appended_survives_the_kill_of_its_process(tmp_path: Path) -> None:
+    spool = tmp_path / "spool"
+    writer = subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(spool)], stdout=subprocess.PIPE, text=True
+    )
+    assert writer.stdout is not None
+    last = -1
+    while last < 500:
+        last = int(writer.stdout.readline())
+    writer.kill()
+    last = max([last, *map(int, writer.stdout.read().split())])
+    assert writer.wait() == -signal.SIGKILL
+    with Ledger.open(spool, batch_bytes=2000) as ledger:
+        kept = [json.loads(event)["n"] for event in payloads(ledger)]
+    assert kept[: last + 1] == list(range(last + 1)) and len(kept) <= last + 2
+
+
+def test_a_file_that_another_handle_writes_is_left_out(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "s") as one, Ledger.open(tmp_path / "s") as two:
+        one.append(b"1")
+        assert two.has_data() and two.fetch() is None
+        (file,) = Ledger.files(tmp_path / "s")
+        assert file.active and (file.index, file.bytes) == (0, 9)
+        assert payloads(one) == [b"1"] == payloads(two)
+        one.append(b"2")
+        two.reset()
+        assert payloads(one) == [b"2"]
+
+
+def test_an_id_is_the_same_after_a_restart_and_never_given_again(tmp_path: Path) -> None:
+    """A server that remembers ids would drop the events of a batch that got an old one."""
+    spool = tmp_path / "spool"
+
+    def ids() -> list[str]:
+        with Ledger.open(spool) as ledger:
+            return [batch.id for batch in ledger.fetch().data]
+
+    seen: set[str] = set()
+    for _ in range(5):
+        with Ledger.open(spool) as ledger:
+            ledger.append(b"the same")
+        (id,) = ids()
+        assert [id] == ids() and id not in seen and id.isascii() and id.isprintable()
+        seen.add(id)
+        shutil.rmtree(spool)
+
+
+def test_functions_of_the_envelope_are_asked_once_for_each_batch(tmp_path: Path) -> None:
+    calls: list[int] = []
+
+    def footer() -> bytes:
+        calls.append(1)
+        return b"-%d" % len(calls)
+
+    with Ledger.open(
+        tmp_path / "s", header=b"", footer=footer, separator=b"\n", batch_records=2
+    ) as ledger:
+        ledger.append_many([b"a", b"b", b"c"])
+        bodies = ledger.fetch().data
+        assert [body.read() for body in bodies] == [b"a\nb-1", b"c-2"]
+        bodies[0].seek(0)
+        assert bodies[0].read() == b"a\nb-1" and len(calls) == 2, "an attempt repeats the bytes"
+        assert bodies[0].envelope.footer == b"-1" and bodies[0].envelope.separator == b"\n"
+
+
+def test_what_a_function_of_the_envelope_raises_is_raised_and_loses_nothing(tmp_path: Path) -> None:
+    answers: list[object] = [ZeroDivisionError("no time"), "text", b"]"]
+
+    def footer() -> bytes:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer  # type: ignore[return-value]
+
+    with Ledger.open(tmp_path / "s", footer=footer) as ledger:
+        ledger.append(b"1")
+        with pytest.raises(ZeroDivisionError, match="no time"):
+            ledger.fetch()
+        with pytest.raises(TypeError, match="bytes-like"):
+            ledger.fetch()
+        assert ledger.fetch().data[0].read() == b"[1]"
+
+
+def test_a_file_changed_after_it_was_fetched_is_an_error_and_no_short_body(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "s") as ledger:
+        ledger.append_many(events(10, 50))
+        (body,) = ledger.fetch().data
+        with open(body.path, "r+b") as file:
+            file.seek(70)
+            file.write(b"?")
+        with pytest.raises(CorruptError, match="changed since") as caught:
+            body.read()
+        assert caught.value.path == body.path
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> Path:
+    """A ledger of one file with 10 events, of which the fourth has a flipped bit."""
+    with Ledger.open(tmp_path / "s") as ledger:
+        ledger.append_many(b"%02d" % n for n in range(10))
+    (file,) = Ledger.files(tmp_path / "s")
+    raw = bytearray(Path(file.path).read_bytes())
+    raw[3 * 10 + 9] ^= 1
+    Path(file.path).write_bytes(raw)
+    return tmp_path / "s"
+
+
+def test_damage_is_reported_sent_around_and_kept_aside(damaged: Path, tmp_path: Path) -> None:
+    (checked,) = Ledger.verify(damaged)
+    assert (checked.report.verdict, checked.report.records) == ("corrupt", 9)
+    assert checked.to_dict()["report"]["damages"][0]["offset"] == 30
+    with Ledger.open(damaged) as ledger:
+        result = ledger.fetch()
+        (body,), (removable,) = result.data, result.removable
+        assert (body.count, body.verdict, body.damages[0].offset) == (3, "corrupt", 30)
+        assert removable.quarantine and removable == ledger.fetch().removable[0]
+        ledger.remove(result.removable)
+        assert ledger.stats().quarantined_files == 1 and not ledger.has_data()
+    (copied,) = Ledger.salvage(damaged / ".deedbook" / "quarantine", tmp_path / "copy")
+    assert copied.report.records == 9 and copied.copy is not None
+    with Ledger.open(tmp_path / "copy") as ledger:
+        assert payloads(ledger) == [b"%02d" % n for n in range(10) if n != 3]
+
+
+@pytest.mark.parametrize(("on_corrupt", "count"), [("skip", 9), ("stop", 3)])
+def test_damage_can_be_skipped_or_end_a_batch(damaged: Path, on_corrupt: str, count: int) -> None:
+    with Ledger.open(damaged, on_corrupt=on_corrupt) as ledger:
+        result = ledger.fetch()
+        assert [batch.count for batch in result.data] == [count]
+        ledger.remove(result.removable)
+        assert not ledger.has_data()
+
+
+def test_a_full_ledger_refuses_or_drops_the_oldest_and_counts(tmp_path: Path) -> None:
+    limits = {"batch_bytes": 200, "max_bytes": 1000}
+    with Ledger.open(tmp_path / "a", **limits) as ledger:
+        with pytest.raises(deedbook.IoError) as caught:
+            for n in range(1000):
+                ledger.append(b"%020d" % n)
+        assert caught.value.errno == errno.EDQUOT and caught.value.durable == "no"
+        kept = payloads(ledger)
+        assert kept == [b"%020d" % n for n in range(len(kept))] and len(kept) > 20
+    with Ledger.open(tmp_path / "b", on_full="drop_oldest", **limits) as ledger:
+        ledger.append_many(b"%020d" % n for n in range(1000))
+        kept = payloads(ledger)
+        assert kept == [b"%020d" % n for n in range(1000 - len(kept), 1000)]
+        assert ledger.stats().dropped_events == 1000 - len(kept)
+
+
+def test_bytes_like_objects_and_arrow_columns_are_events(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    with Ledger.open(tmp_path / "s") as ledger:
+        ledger.append(bytearray(b"1"))
+        ledger.append_many([memoryview(b"2"), b"3"])
+        ledger.append_many(pyarrow.array(["4", "5"]))
+        ledger.append_many(pyarrow.table({"payload": [b"6"]}))
+        assert payloads(ledger) == [b"%d" % n for n in range(1, 7)]
+        with pytest.raises(TypeError, match="bytes-like"):
+            ledger.append("text")  # type: ignore[arg-type]
+        with pytest.raises(deedbook.TooLargeError, match="limit 1048576"):
+            ledger.append(b"x" * (1 << 20) + b"x")
+        with pytest.raises(deedbook.InvalidArgumentError):
+            ledger.append(b"")
+        with pytest.raises(TypeError, match="removable"):
+            ledger.remove(["0-events"])  # type: ignore[list-item]
+        assert ledger.fetch(count=0) is None
+
+
+def test_wrong_options_name_what_is_wrong(tmp_path: Path) -> None:
+    for options, message in (
+        ({"batch_bytes": 99}, "99 bytes, at least 100"),
+        ({"on_full": "drop"}, "drop_oldest"),
+        ({"on_corrupt": "ignore"}, "quarantine"),
+        ({"durability": "often"}, "often"),
+        ({"base": "a/b"}, "a/b"),
+        ({"max_bytes": 1000}, "1000"),
+    ):
+        with pytest.raises(deedbook.InvalidArgumentError, match=message):
+            Ledger.open(tmp_path / "s", **options)  # type: ignore[arg-type]
+    with pytest.raises(OverflowError, match="batch_records must not be negative"):
+        Ledger.open(tmp_path / "s", batch_records=-1)
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_closed_ledger_refuses_and_one_never_closed_warns(tmp_path: Path) -> None:
+    ledger = Ledger.open(tmp_path / "s", durability="always")
+    ledger.append(b"1")
+    assert ledger.stats().log.syncs > 0
+    assert (ledger.durability, ledger.base) == ("always", "events")
+    ledger.close()
+    ledger.close()
+    for call in (lambda: ledger.append(b"2"), ledger.fetch, ledger.has_data, ledger.sync):
+        with pytest.raises(ClosedError):
+            call()
+    assert "closed" in repr(ledger) and ledger.path == os.path.realpath(tmp_path / "s")
+    with pytest.warns(ResourceWarning, match=r"unclosed <deedbook\.Ledger"):
+        Ledger.open(tmp_path / "s")
+        gc.collect()
+
+
+def test_reports_are_values(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "s") as ledger:
+        ledger.append(b"1")
+        stats = ledger.stats()
+    for value in (stats, Ledger.files(tmp_path / "s")[0], Ledger.verify(tmp_path / "s")[0]):
+        assert pickle.loads(pickle.dumps(value)) == value
+        assert value.to_dict() and type(value).__name__ in repr(value)
+
+
+def test_threads_append_while_others_fetch_and_remove(tmp_path: Path) -> None:
+    """Every event comes out once, whoever fetched its batch."""
+    seen: list[bytes] = []
+    done = threading.Event()
+    with Ledger.open(tmp_path / "s", batch_bytes=2000) as ledger:
+
+        def write(name: int) -> None:
+            for n in range(2000):
+                ledger.append(b"%d-%d" % (name, n))
+
+        def drain() -> None:
+            while not done.is_set() or ledger.has_data():
+                if (result := ledger.fetch(3)) is not None:
+                    seen.extend(event for batch in result.data for event in batch.records())
+                    ledger.remove(result.removable)
+
+        writers = [threading.Thread(target=write, args=(name,)) for name in range(4)]
+        reader = threading.Thread(target=drain)
+        for thread in (reader, *writers):
+            thread.start()
+        for thread in writers:
+            thread.join()
+        done.set()
+        reader.join()
+    assert sorted(seen) == sorted(b"%d-%d" % (name, n) for name in range(4) for n in range(2000))
+
+
+SENDER = """
+import sys
+from deedbook import Ledger
+from deedbook.http import Policy, Sender
+spool, url, dead = sys.argv[1:]
+with Ledger.open(spool, batch_bytes=4000) as ledger:
+    quick = Policy(delay_seconds=0.001, delay_seconds_max=0.01)
+    with Sender(ledger, url, dead_letters=dead, policy=quick, interval_seconds=0.01) as sender:
+        print("sending", flush=True)
+        sender.drain(120)
+"""
+
+
+def test_all_events_arrive_though_server_and_senders_fail(tmp_path: Path) -> None:
+    """A sender killed at any moment goes on after its restart: nothing is lost, and what is sent
+    again has its old name, by which the server knows it.
+    """
+    pytest.importorskip("urllib3")
+    from deedbook.http.endpoint import Endpoint, Faults
+
+    items = events(4000, 200)
+    spool = tmp_path / "spool"
+    with Ledger.open(spool, batch_bytes=4000) as ledger:
+        ledger.append_many(items)
+    faults = Faults(statuses={503: 0.2}, reset=0.1, drop=0.1, seed=7)
+    with Endpoint(faults=faults) as endpoint:
+        arguments = [str(spool), endpoint.url, str(tmp_path / "dead")]
+        for wanted in (500, 1500, 2500, None):
+            sender = subprocess.Popen(
+                [sys.executable, "-c", SENDER, *arguments], stdout=subprocess.PIPE
+            )
+            if wanted is None:
+                assert sender.wait(120) == 0
+                break
+            assert endpoint.wait(events=wanted, timeout_seconds=60)
+            sender.kill()
+            sender.wait()
+        assert sorted(endpoint.events) == sorted(items), "each once, by its batch's id"
+        assert endpoint.stats().conflicts == 0
+    with Ledger.open(spool) as ledger:
+        assert not ledger.has_data()
+    assert not (tmp_path / "dead").exists() or not list((tmp_path / "dead").iterdir())
