@@ -4,8 +4,10 @@
 //! |---|---|---|
 //! | Book | Urbit's event log: numbered deeds with a checksum each | [`book::Book`] |
 //! | WAL | a write-ahead log: records at byte positions, in one file or in segments | [`wal::Wal`] |
+//! | Ledger | a spool of events that are kept until they were sent, file by file | [`ledger::LedgerStore`] |
 //!
-//! Both are a [`Log`]: one engine opens, appends, reads and checks them, with one answer on damage.
+//! Book and WAL are a [`Log`]: one engine opens, appends, reads and checks them, with one answer on
+//! damage. A finished file of a ledger is a log that nobody appends to, and the same engine judges it.
 //!
 //! ```
 //! use deedbook::book::Book;

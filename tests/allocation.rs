@@ -5,11 +5,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 #![allow(unsafe_code, dead_code, missing_docs)]
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::fs;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use deedbook::Mode;
 use deedbook::book::Book;
@@ -17,6 +15,8 @@ use deedbook::wal::Layout as WalLayout;
 
 #[path = "log/book.rs"]
 mod book;
+#[path = "harness/counting.rs"]
+mod counting;
 #[path = "log/framing.rs"]
 mod framing;
 #[path = "log/subject.rs"]
@@ -24,6 +24,7 @@ mod subject;
 #[path = "log/wal.rs"]
 mod wal;
 
+use counting::peak_of;
 use framing::{Framing, crc32};
 use subject::{At, Format, How, Log, MANUAL};
 
@@ -35,55 +36,6 @@ const FORMATS: [&dyn Format; 3] = [&book::BookFormat, &wal::SINGLE, &SEGMENTS];
 
 /// Buffers of fixed size: blocks of the scanner, batches of a salvage.
 const FIXED_BYTES: u64 = 4 << 20;
-
-struct Counting;
-
-static NOW: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-fn count(more: usize) {
-    let now = NOW.fetch_add(more, Ordering::Relaxed) + more;
-    PEAK.fetch_max(now, Ordering::Relaxed);
-}
-
-// SAFETY: hands everything to the system's allocator and counts sizes.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size());
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        count(layout.size());
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.dealloc(at, layout) }
-    }
-
-    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count(size);
-        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.realloc(at, layout, size) }
-    }
-}
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
-
-/// The most that `work` had at one time beyond what there was before.
-fn peak_of(work: impl FnOnce()) -> u64 {
-    let before = NOW.load(Ordering::Relaxed);
-    PEAK.store(before, Ordering::Relaxed);
-    work();
-    (PEAK.load(Ordering::Relaxed) - before) as u64
-}
 
 /// A mark slot with these numbers, which the codec takes for intact; see `sidecar/mark.rs`.
 fn mark(numbers: [u64; 5], sums: [u32; 2], index: (u64, u64)) -> Vec<u8> {

@@ -1,5 +1,6 @@
 //! Syncing, and closing.
 
+use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -97,7 +98,7 @@ impl Shared {
         }
         if let Some((file, path)) = &active {
             file.sync_data().map_err(|e| Error::io("sync", path, e))?;
-            self.check_still_there(&**file).map_err(|e| e.at(path))?;
+            self.check_still_there(file, path)?;
         }
         // A file without a name is lost with the power.
         if names {
@@ -108,15 +109,19 @@ impl Shared {
         Ok(end)
     }
 
-    /// What was synced counts only if it can be fetched. A finished file may have been sent by now.
-    fn check_still_there(&self, file: &dyn File) -> Result<()> {
-        match file.is_unlinked() {
-            Ok(false) => Ok(()),
-            Ok(true) => {
+    /// What was synced into the file being written counts only if it can be fetched. One that was
+    /// finished since may have been sent by now.
+    fn check_still_there(&self, file: &Arc<dyn File>, path: &Path) -> Result<()> {
+        if !file.is_unlinked().map_err(|e| Error::io("sync", path, e))? {
+            return Ok(());
+        }
+        let state = self.state();
+        match state.active.as_ref().is_some_and(|active| Arc::ptr_eq(&active.file, file)) {
+            false => Ok(()),
+            true => {
                 let gone = std::io::Error::other("another program removed or replaced the file");
-                Err(Error::io("sync", &self.directory.path, gone))
+                Err(Error::io("sync", path, gone))
             }
-            Err(e) => Err(Error::io("sync", &self.directory.path, e)),
         }
     }
 

@@ -9,6 +9,7 @@
 //! settings  text                  format, limits, size of a segment
 //! lock      text                  process id of the writer
 //! loss      text                  acknowledged records that a repair found missing
+//! next-BASE, quarantine/          of a ledger: `src/ledger/FORMAT.md`
 //! ```
 
 mod index;

@@ -1,13 +1,16 @@
 //! Power cuts and deaths at every storage call of every short history, on the simulated disk.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use deedbook::Durability;
+use deedbook::storage::Storage;
+use deedbook::storage::sim::Sim;
 
 use crate::oracle::{Known, Run, options, recover};
 use crate::report;
-use crate::support::{DIR, mix, small};
+use crate::support::{DIR, event, mix, small};
 
 const STEPS: &str = "abmsfxrz";
 const DURABILITIES: [&str; 5] = ["none", "rotate", "always", "bytes:300", "manual"];
@@ -84,11 +87,7 @@ fn crash(history: &str, durability: Durability, states: u64, counts: &mut Counts
 }
 
 /// Crash the fetch that follows a crash, at each of its calls.
-fn second(
-    disk: &deedbook::storage::sim::Sim,
-    known: &Known,
-    counts: &mut Counts,
-) -> Result<(), String> {
+fn second(disk: &Sim, known: &Known, counts: &mut Counts) -> Result<(), String> {
     disk.record();
     let ledger = options(disk, Durability::None).open(small(DIR, 100_000)).unwrap();
     drop(ledger.fetch(None, None).unwrap());
@@ -159,4 +158,24 @@ fn an_interval_makes_durable_without_another_call() {
         std::thread::sleep(Duration::from_millis(5));
     }
     run.ledger.take().unwrap().close().unwrap();
+}
+
+/// A store died after it had made the directory and `.deedbook`, and before it had synced their names.
+/// The next one found them there, synced its files, and a power cut took all of it.
+#[test]
+fn names_that_a_store_left_unsynced_are_synced_by_the_next() {
+    let disk = Sim::new();
+    let mut known = Known::default();
+    disk.create_dir(Path::new(DIR)).unwrap();
+    let ledger = options(&disk, Durability::Always).open(small(DIR, 1000)).unwrap();
+    ledger.append(&event(0, 0)).unwrap();
+    known.tried.insert(0);
+    known.durable.insert(0);
+    let worst = |disk: &Sim| disk.crashes().build(&disk.crashes().nth(0));
+    assert_eq!(recover(&worst(&disk), &known, true).unwrap(), [0]);
+    disk.create_dir(&Path::new(DIR).join(".deedbook")).unwrap();
+    let shown = ledger.fetch(None, None).unwrap().unwrap().removable.unwrap();
+    ledger.remove(&shown).unwrap();
+    let known = Known { tried: known.tried, shown: Some(0), ..Known::default() };
+    assert_eq!(recover(&worst(&disk), &known, true).unwrap(), [0; 0]);
 }

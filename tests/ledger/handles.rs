@@ -173,3 +173,28 @@ fn a_sync_into_a_file_that_was_removed_is_an_error() {
     again.append(&event(3, 0)).unwrap();
     assert_eq!(drain(&again), events(3..4, 0));
 }
+
+/// A sync that had begun poisoned its store when the file was finished, sent and removed meanwhile.
+#[test]
+fn a_file_that_was_sent_while_it_was_synced_is_no_loss() {
+    let dir = tempfile::tempdir().unwrap();
+    let durability = Durability::Interval(std::time::Duration::from_micros(50));
+    let options = Options { durability, file_records_max: Some(1), ..Options::default() };
+    let (ledger, sender) = (
+        options.open(small(dir.path(), 1000)).unwrap(),
+        LedgerStore::new(small(dir.path(), 1000)).unwrap(),
+    );
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Acquire) {
+                if let Some(fetched) = sender.fetch(Some(20), None).unwrap() {
+                    sender.remove(&fetched.removable.unwrap()).unwrap();
+                }
+            }
+        });
+        let appended: Result<(), _> = (0..1500).try_for_each(|n| ledger.append(&event(n, 0)));
+        done.store(true, Ordering::Release);
+        appended.unwrap();
+    });
+}

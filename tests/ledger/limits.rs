@@ -1,1 +1,126 @@
-//! Later.
+//! The limit of all files together.
+
+use std::io::{ErrorKind as Io, Read};
+use std::path::Path;
+
+use deedbook::ledger::{LedgerStore, Options, WhenFull};
+use deedbook::storage::{Memory, Storage};
+use deedbook::{Durable, ErrorKind};
+
+use crate::support::{
+    DIR, drain, event, events, fetch_all, file_of, listing, memory, number_of, on, put, refused,
+    small,
+};
+
+/// A ledger of at most 1,000 bytes in files of 100; an event takes 32.
+fn limited(when_full: WhenFull) -> (Memory, LedgerStore) {
+    let (memory, options) = memory();
+    let options = Options { bytes_total_max: Some(1000), when_full, ..options };
+    (memory, options.open(small(DIR, 100)).unwrap())
+}
+
+fn held(storage: &dyn Storage) -> usize {
+    listing(storage, Path::new(DIR)).values().map(Vec::len).sum()
+}
+
+#[test]
+fn a_full_ledger_rejects_and_keeps_what_it_has() {
+    let (memory, ledger) = limited(WhenFull::Reject);
+    let fitting: Vec<_> = events(0..31, 0);
+    fitting.iter().for_each(|payload| ledger.append(payload).unwrap());
+    for _ in 0..3 {
+        let error = refused(ledger.append(&event(31, 0)), ErrorKind::Io);
+        assert_eq!(error.io_source().unwrap().kind(), Io::QuotaExceeded);
+        assert_eq!(error.durable(), Some(Durable::No));
+        for value in ["32", "992", "1000"] {
+            assert!(error.message().contains(value), "{error}");
+        }
+    }
+    refused(ledger.append_many(events(31..33, 0)), ErrorKind::Io);
+    assert_eq!((held(&memory), drain(&ledger)), (992, fitting));
+    assert_eq!(ledger.stats().dropped_files, 0);
+    // A file is sent: there is room again.
+    let fetched = ledger.fetch(Some(1), None).unwrap().unwrap();
+    ledger.remove(&fetched.removable.unwrap()).unwrap();
+    ledger.append_many(events(31..35, 0)).unwrap();
+    refused(ledger.append(&event(35, 0)), ErrorKind::Io);
+    assert_eq!(drain(&ledger), events(4..35, 0));
+}
+
+#[test]
+fn a_full_ledger_drops_the_oldest_and_counts_them() {
+    let (memory, ledger) = limited(WhenFull::DropOldest);
+    for number in 0..500 {
+        match number % 7 {
+            0 => ledger.append_many(events(number..number + 1, 0)).unwrap(),
+            _ => ledger.append(&event(number, 0)).unwrap(),
+        }
+        assert!(held(&memory) <= 1000, "{} bytes after event {number}", held(&memory));
+    }
+    let left = drain(&ledger);
+    let first = number_of(&left[0]);
+    assert_eq!(left, events(first..500, 0), "the newest are kept");
+    assert!(left.len() >= 27, "{} are left", left.len());
+    let stats = ledger.stats();
+    assert_eq!(stats.dropped_records, first, "every event that is missing was counted");
+    assert_eq!((stats.dropped_bytes, stats.dropped_files), (32 * first, first / 4));
+    assert_eq!(stats.log.records, 500);
+    // Indexes go on.
+    assert_eq!(u64::from(fetch_all(&ledger)[0].0), first / 4);
+}
+
+#[test]
+fn what_another_store_writes_is_not_dropped() {
+    let (memory, ledger) = limited(WhenFull::DropOldest);
+    let other = on(memory.clone()).open(small(DIR, 2000)).unwrap();
+    other.append_many(events(0..29, 0)).unwrap();
+    ledger.append(&event(50, 0)).unwrap();
+    // Only this store's own file can go, and it does.
+    ledger.append_many(events(51..53, 0)).unwrap();
+    assert_eq!(ledger.stats().dropped_records, 1);
+    let error = refused(ledger.append_many(events(60..63, 0)), ErrorKind::Io);
+    assert_eq!(error.durable(), Some(Durable::No));
+    assert_eq!(drain(&other), events(0..29, 0));
+}
+
+#[test]
+fn the_only_file_is_dropped_at_last() {
+    let (memory, options) = memory();
+    let options =
+        Options { bytes_total_max: Some(1000), when_full: WhenFull::DropOldest, ..options };
+    let ledger = options.open(small(DIR, 1000)).unwrap();
+    events(0..31, 0).iter().for_each(|payload| ledger.append(payload).unwrap());
+    ledger.append(&event(31, 0)).unwrap();
+    assert_eq!(held(&memory), 32);
+    assert_eq!(drain(&ledger), events(31..32, 0));
+    assert_eq!(ledger.stats().dropped_records, 31);
+}
+
+#[test]
+fn more_than_the_limit_at_once_is_too_large() {
+    for when_full in [WhenFull::Reject, WhenFull::DropOldest] {
+        let (_, ledger) = limited(when_full);
+        ledger.append(&event(0, 0)).unwrap();
+        let error = refused(ledger.append_many(events(1..40, 0)), ErrorKind::TooLarge);
+        assert!(error.message().contains("1248") && error.message().contains("1000"), "{error}");
+        refused(ledger.append(&[b'x'; 1000]), ErrorKind::TooLarge);
+        assert_eq!(drain(&ledger), events(0..1, 0));
+    }
+}
+
+#[test]
+fn what_was_there_before_counts_and_a_reader_of_a_dropped_file_goes_on() {
+    let (memory, options) = memory();
+    put(&memory, 4, &file_of(&events(0..25, 0)));
+    let options =
+        Options { bytes_total_max: Some(1000), when_full: WhenFull::DropOldest, ..options };
+    let ledger = options.open(small(DIR, 100)).unwrap();
+    let fetched = ledger.fetch(None, None).unwrap().unwrap();
+    events(25..40, 0).iter().for_each(|payload| ledger.append(payload).unwrap());
+    assert_eq!(ledger.stats().dropped_records, 25);
+    let mut body = String::new();
+    fetched.data.unwrap()[0].read_to_string(&mut body).unwrap();
+    assert_eq!(body.lines().count(), 25);
+    ledger.remove(&fetched.removable.unwrap()).unwrap();
+    assert_eq!(drain(&ledger), events(25..40, 0));
+}

@@ -148,7 +148,7 @@ impl Run {
         };
         if let Err(error) = &appended {
             if error.durable() == Some(Durable::No) {
-                numbers.iter().for_each(|number| drop(self.known.tried.remove(number)));
+                self.known.tried.retain(|number| !numbers.contains(number));
             }
             // The file was closed: which events are in the next one is not known any more.
             self.in_file = 0;

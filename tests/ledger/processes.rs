@@ -1,1 +1,262 @@
-//! Later.
+//! Real processes: writers and senders that are killed at any moment.
+#![cfg(unix)]
+
+use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use deedbook::Verdict;
+use deedbook::ledger::{LedgerStore, Options, files, verify};
+use deedbook::storage::{Disk, LockAttempt, Storage};
+
+use crate::report;
+use crate::support::{BASE, event, events, mix, number_of, shown, small};
+
+const ROLE: &str = "DEEDBOOK_LEDGER_ROLE";
+const PLACE: &str = "DEEDBOOK_LEDGER_PLACE";
+const FIRST: &str = "DEEDBOOK_LEDGER_FIRST";
+/// Each writer's numbers begin at a multiple of this.
+const NUMBERS_EACH: u64 = 100_000;
+const DURABILITIES: [&str; 4] = ["none", "rotate", "always", "interval:3"];
+
+/// This test binary once more, in a role.
+fn start(role: &str, place: &Path, first: u64) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["processes::child", "--exact", "--nocapture", "--test-threads=1"])
+        .env(ROLE, role)
+        .env(PLACE, place)
+        .env(FIRST, first.to_string())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// Not a test of its own: what the children run.
+#[test]
+fn child() {
+    let Ok(role) = std::env::var(ROLE) else { return };
+    let place = PathBuf::from(std::env::var_os(PLACE).unwrap());
+    let first = std::env::var(FIRST).unwrap().parse().unwrap();
+    match role.as_str() {
+        "send" => send_for_ever(&place),
+        durability => write_for_ever(durability, &place, first),
+    }
+}
+
+fn open(dir: &Path, durability: &str) -> LedgerStore {
+    let durability = durability.parse().unwrap();
+    let options = Options { durability, file_records_max: Some(40), ..Options::default() };
+    options.open(small(dir, 6000)).unwrap()
+}
+
+/// Append, and print on stderr what must survive, 8 bytes a time.
+fn write_for_ever(durability: &str, place: &Path, first: u64) {
+    let ledger = open(&place.join("spool"), durability);
+    let mut acknowledge = std::io::stderr();
+    for number in (first..first + NUMBERS_EACH).step_by(8) {
+        match number / 8 % 2 {
+            0 => (number..number + 8).for_each(|n| ledger.append(&event(n, 200)).unwrap()),
+            _ => ledger.append_many(events(number..number + 8, 200)).unwrap(),
+        }
+        acknowledge.write_all(&(number + 8).to_le_bytes()).unwrap();
+    }
+}
+
+/// Send to a file, a line for each event, and remove what was sent.
+fn send_for_ever(place: &Path) {
+    let ledger = open(&place.join("spool"), "none");
+    let mut sent = OpenOptions::new().append(true).create(true).open(place.join("sent")).unwrap();
+    loop {
+        let Some(fetched) = ledger.fetch(Some(5), None).unwrap() else {
+            std::thread::sleep(Duration::from_millis(1));
+            continue;
+        };
+        for (index, payloads) in shown(&fetched) {
+            let lines: String =
+                payloads.iter().map(|p| format!("{index} {:08}\n", number_of(p))).collect();
+            sent.write_all(lines.as_bytes()).unwrap();
+        }
+        ledger.remove(&fetched.removable.unwrap()).unwrap();
+    }
+}
+
+/// Kill it; the number before which all events were acknowledged.
+fn kill(mut child: Child, first: u64) -> u64 {
+    child.kill().unwrap();
+    let mut bytes = Vec::new();
+    child.stderr.take().unwrap().read_to_end(&mut bytes).unwrap();
+    child.wait().unwrap();
+    let text = String::from_utf8_lossy(&bytes);
+    assert!(!text.contains("panicked"), "{text}");
+    let last = bytes.chunks_exact(8).next_back();
+    last.map_or(first, |last| u64::from_le_bytes(last.try_into().unwrap()))
+}
+
+/// How often each event arrived, and that none arrived under another file's number.
+struct Arrived {
+    times: BTreeMap<u64, u32>,
+    files: BTreeMap<u64, u32>,
+}
+
+impl Arrived {
+    fn new() -> Self {
+        Self { times: BTreeMap::new(), files: BTreeMap::new() }
+    }
+
+    fn add(&mut self, index: u32, number: u64) {
+        *self.times.entry(number).or_default() += 1;
+        let file = *self.files.entry(number).or_insert(index);
+        assert_eq!(file, index, "event {number} came from two files");
+    }
+
+    /// All that this writer acknowledged, in order, and at most one portion more.
+    fn judge(&self, first: u64, end: u64, what: &str) {
+        for number in first..end {
+            assert!(self.times.contains_key(&number), "{what}: event {number} is lost");
+        }
+        let beyond = self.times.range(end + 8..first + NUMBERS_EACH).next();
+        assert_eq!(beyond, None, "{what}: an event that was not written yet");
+        let files: Vec<_> = self.files.range(first..first + NUMBERS_EACH).map(|(_, i)| i).collect();
+        assert!(files.is_sorted(), "{what}: out of order");
+    }
+}
+
+/// Send at most so many times; writers that live may be quicker.
+fn drain(ledger: &LedgerStore, arrived: &mut Arrived, times: usize) {
+    for _ in 0..times {
+        let Some(fetched) = ledger.fetch(Some(9), None).unwrap() else { return };
+        for (index, payloads) in shown(&fetched) {
+            payloads.iter().for_each(|payload| {
+                let number = number_of(payload);
+                assert!(*payload == event(number, 200), "event {number} was changed");
+                arrived.add(index, number);
+            });
+        }
+        ledger.remove(&fetched.removable.unwrap()).unwrap();
+    }
+}
+
+/// Three writers at once, each of them killed, while another process sends: every acknowledged event
+/// arrives, and none twice.
+#[test]
+fn writers_killed_at_any_moment_lose_nothing_acknowledged() {
+    let cycles = report::number("DEEDBOOK_LEDGER_KILLS", 40) / 3;
+    let seed = report::number("DEEDBOOK_SEED", 1);
+    let place = tempfile::tempdir().unwrap();
+    let sender = open(&place.path().join("spool"), "none");
+    let (mut arrived, mut next, mut acknowledged) = (Arrived::new(), 0, 0);
+    for cycle in 0..cycles {
+        let writers: Vec<_> = (0..3)
+            .map(|writer| {
+                let first = next;
+                next += NUMBERS_EACH;
+                let role = DURABILITIES[(mix(seed ^ cycle ^ (writer << 20)) % 4) as usize];
+                (start(role, place.path(), first), first, role)
+            })
+            .collect();
+        let mut ends = Vec::new();
+        for (number, (writer, first, role)) in writers.into_iter().enumerate() {
+            let wait = 5000 + mix(seed ^ (cycle << 8) ^ number as u64) % 40_000;
+            std::thread::sleep(Duration::from_micros(wait));
+            drain(&sender, &mut arrived, 3);
+            let end = kill(writer, first);
+            acknowledged += end - first;
+            ends.push((first, end, role));
+        }
+        drain(&sender, &mut arrived, usize::MAX);
+        for (first, end, role) in ends {
+            arrived.judge(first, end, &format!("seed {seed}, cycle {cycle}, {role}"));
+        }
+    }
+    assert!(acknowledged > 1000, "no writer lived long enough: {acknowledged}");
+    let twice = arrived.times.iter().find(|(_, times)| **times > 1);
+    assert_eq!(twice, None, "nobody was killed between sending and removing");
+    assert!(!sender.has_data().unwrap(), "a file is left");
+    println!("{} writers killed, {acknowledged} events acknowledged", 3 * cycles);
+}
+
+/// Senders killed while two writers go on: every event arrives, and twice only what a sender had
+/// fetched when it died.
+#[test]
+fn senders_killed_at_any_moment_send_everything_at_least_once() {
+    let cycles = report::number("DEEDBOOK_LEDGER_KILLS", 40) / 2;
+    let place = tempfile::tempdir().unwrap();
+    let writers = ["none", "rotate"].map(|role| {
+        let first = if role == "none" { 0 } else { NUMBERS_EACH };
+        (start(role, place.path(), first), first)
+    });
+    for cycle in 0..cycles {
+        let sender = start("send", place.path(), 0);
+        std::thread::sleep(Duration::from_micros(8000 + mix(cycle) % 25_000));
+        kill(sender, 0);
+    }
+    let ends = writers.map(|(writer, first)| (first, kill(writer, first)));
+    let mut arrived = Arrived::new();
+    // The last line may be torn: its file was not removed.
+    let sent = fs::read_to_string(place.path().join("sent")).unwrap_or_default();
+    let mut by_senders = 0;
+    for line in sent.lines() {
+        if let Some((index, number)) = line.split_once(' ').filter(|(_, n)| n.len() == 8)
+            && let (Ok(index), Ok(number)) = (index.parse(), number.parse())
+        {
+            arrived.add(index, number);
+            by_senders += 1;
+        }
+    }
+    let options = Options::default();
+    for report in verify(place.path().join("spool"), BASE, &options, |_, _| Ok(())).unwrap() {
+        assert_ne!(report.report.verdict, Verdict::Corrupt, "{report:?}");
+        assert!(!report.file.active);
+    }
+    drain(&open(&place.path().join("spool"), "none"), &mut arrived, usize::MAX);
+    for (first, end) in ends {
+        arrived.judge(first, end, "a writer beside senders");
+    }
+    let again: u64 = arrived.times.values().map(|times| u64::from(times - 1)).sum();
+    assert!(again <= cycles * 5 * 40, "{again} events came again");
+    println!("{cycles} senders killed, {by_senders} events sent by them, {again} again");
+    assert!(by_senders > 1000, "no sender lived long enough");
+}
+
+/// The lock of a process that was killed is gone with it; that of one that lives is not.
+#[test]
+fn a_file_is_locked_as_long_as_its_writer_lives() {
+    let place = tempfile::tempdir().unwrap();
+    let dir = place.path().join("spool");
+    let mut writer = start("none", place.path(), 0);
+    let mut first = [0; 8];
+    writer.stderr.as_mut().unwrap().read_exact(&mut first).unwrap();
+    // Stopped in the middle of its work, it lives; but not while it holds the directory.
+    let signal = |name: &str| {
+        let sent = Command::new("kill").arg(name).arg(writer.id().to_string()).status();
+        assert!(sent.unwrap().success());
+    };
+    signal("-STOP");
+    while let LockAttempt::Busy(_) = Disk.lock(&dir, false).unwrap() {
+        signal("-CONT");
+        std::thread::sleep(Duration::from_millis(2));
+        signal("-STOP");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let ledger = open(&dir, "none");
+    let all = files(&dir, BASE, &Options::default()).unwrap();
+    let active: Vec<_> = all.iter().filter(|file| file.active).map(|file| file.index).collect();
+    // At most one, unless it was stopped between two files.
+    assert!(active.len() <= 1, "{active:?}");
+    let fetched = ledger.fetch(None, None).unwrap();
+    let given: Vec<u32> =
+        fetched.iter().flat_map(|f| f.removable.as_ref().unwrap()).map(|r| r.index()).collect();
+    assert!(given.iter().all(|index| !active.contains(index)));
+    ledger.reset().unwrap();
+    let left = files(&dir, BASE, &Options::default()).unwrap();
+    assert_eq!(left.iter().map(|file| file.index).collect::<Vec<_>>(), active);
+    ledger.append(&event(50_000_000, 0)).unwrap();
+    kill(writer, 0);
+    let fetched = ledger.fetch(None, None).unwrap().unwrap();
+    let indexes: Vec<_> = fetched.removable.unwrap().iter().map(|r| r.index()).collect();
+    assert!(active.iter().all(|index| indexes.contains(index)), "{active:?}, {indexes:?}");
+}

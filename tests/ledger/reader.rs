@@ -164,12 +164,13 @@ fn header_and_footer_are_asked_for_once_for_each_file_that_is_sent() {
 fn a_file_that_changes_under_its_reader_is_an_error_and_never_a_shorter_body() {
     let all = events(0..2000, 300);
     let bytes = file_of(&all);
-    let changes: [(&str, Box<dyn Fn(&Memory)>); 3] = [
+    type Change = Box<dyn Fn(&Memory)>;
+    let changes: [(&str, Change); 3] = [
         ("cut", Box::new(|memory| file(memory).set_len(200_000).unwrap())),
         ("emptied", Box::new(|memory| file(memory).set_len(0).unwrap())),
         ("flipped", {
             let byte = bytes[250_010] ^ 1;
-            Box::new(move |memory| drop(file(memory).write_at(&[byte], 250_010).unwrap()))
+            Box::new(move |memory| assert_eq!(file(memory).write_at(&[byte], 250_010).unwrap(), 1))
         }),
     ];
     for (name, change) in changes {

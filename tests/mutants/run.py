@@ -27,6 +27,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 from book_bugs import BOOK_BUGS
 from bug import Bug, Tests, stale
+from ledger_bugs import LEDGER_BUGS
 from log_bugs import LOG_BUGS
 from read_bugs import READ_BUGS
 from segment_bugs import SEGMENTED_BUGS
@@ -41,6 +42,7 @@ TABLES = {
     "segments": SEGMENTED_BUGS,
     "book": BOOK_BUGS,
     "storage": STORAGE_BUGS,
+    "ledger": LEDGER_BUGS,
 }
 COPIED = ["Cargo.toml", "Cargo.lock", "README.md", "src", "tests", "benches", "examples", "fuzz"]
 COPIED += ["python"]
@@ -52,6 +54,8 @@ FEW = {
     "DEEDBOOK_CRASH_STEPS": "2",
     "DEEDBOOK_FAULT_STRIDE": "5",
     "DEEDBOOK_KILL_CYCLES": "20",
+    "DEEDBOOK_LEDGER_STEPS": "2",
+    "DEEDBOOK_LEDGER_KILLS": "20",
     "CARGO_TERM_COLOR": "never",
     "CARGO_INCREMENTAL": "1",
     "CARGO_PROFILE_TEST_DEBUG": "0",
