@@ -182,6 +182,7 @@ def test_faults_come_as_often_as_they_should_and_again_with_the_same_seed() -> N
 # -- the command line -----------------------------------------------------------------------------
 
 
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 def test_the_endpoint_ends_when_the_events_are_there(tmp_path: Path) -> None:
     from test_cli_live import ended, next_line, running
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import socket
 import subprocess
 import sys
@@ -233,6 +234,32 @@ def test_a_closed_sender(kind: str, endpoint: Endpoint, tmp_path: Path) -> None:
         assert both.sender.stats().requests == 0 and "closed" in repr(both.sender)
 
 
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl")
+def test_a_certificate_is_checked(kind: str, endpoint: Endpoint, tmp_path: Path) -> None:
+    """Until it is trusted the events are kept, and none is sent."""
+    import ssl
+
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    make = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext"
+    names = "subjectAltName=DNS:localhost"
+    files = ["-keyout", str(key), "-out", str(certificate)]
+    subprocess.run([*make.split(), names, *files], check=True, capture_output=True)
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(certificate, key)
+    listening = endpoint._server
+    listening.socket = server.wrap_socket(listening.socket, server_side=True)
+    url = f"https://localhost:{endpoint.port}/"
+    store = store_of(events(2000, 100))
+    refused = pytest.raises(IoError, match=r"(?i)certificate.*the events are kept")
+    with Both(kind, store, url, dead_letters=tmp_path / "dead") as both, refused:
+        both.drain(30)
+    assert store.stats().events == 2000 and not DeadLetters(tmp_path / "dead")
+    trusting = ssl.create_default_context(cafile=str(certificate))
+    with Both(kind, store, url, dead_letters=tmp_path, ssl_context=trusting) as both:
+        assert both.drain(30)
+    assert endpoint.events == events(2000, 100)
+
+
 # -- the end --------------------------------------------------------------------------------------
 
 
@@ -265,6 +292,32 @@ def test_closing_keeps_its_deadline(
     with sender(kind, store, endpoint, tmp_path) as both:
         assert both.drain(30)
     assert endpoint.events == events(3)
+
+
+def test_a_request_that_connects_at_the_end_is_not_sent(
+    endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It had no socket to end, and was sent when the sender was long closed."""
+    import urllib3.connection
+
+    connecting, go_on = threading.Event(), threading.Event()
+    connect = urllib3.connection.HTTPConnection.connect
+
+    def slow(self: Any) -> None:
+        connecting.set()
+        go_on.wait(30)
+        connect(self)
+
+    monkeypatch.setattr(urllib3.connection.HTTPConnection, "connect", slow)
+    monkeypatch.setattr("deedbook.http._sender._GRACE_SECONDS", 0.05)
+    with sender("threads", store_of(events(1)), endpoint, tmp_path) as both:
+        both.start()
+        assert connecting.wait(30)
+        (thread,) = both.sender._threads
+        assert not both.close(0)
+        go_on.set()
+        thread.join(30)
+    assert not thread.is_alive() and endpoint.requests == []
 
 
 def test_a_drain_with_a_timeout_leaves_no_request_behind(
