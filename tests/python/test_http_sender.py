@@ -320,6 +320,32 @@ def test_a_request_that_connects_at_the_end_is_not_sent(
     assert not thread.is_alive() and endpoint.requests == []
 
 
+def test_an_answer_after_the_end_leaves_the_store_alone(
+    endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store may be closed, or belong to the next sender."""
+    from deedbook.http import Answer
+
+    sending, answers = threading.Event(), threading.Event()
+
+    def send(*args: object) -> Answer:
+        sending.set()
+        answers.wait(30)
+        return Answer(200)
+
+    monkeypatch.setattr("deedbook.http._sender._GRACE_SECONDS", 0.05)
+    store = store_of(events(1))
+    with sender("threads", store, endpoint, tmp_path) as both:
+        both.sender._transport.send = send
+        both.start()
+        assert sending.wait(30)
+        (thread,) = both.sender._threads
+        assert not both.close(0)
+        answers.set()
+        thread.join(30)
+    assert not thread.is_alive() and store.stats().events == 1
+
+
 def test_a_drain_with_a_timeout_leaves_no_request_behind(
     kind: str, endpoint: Endpoint, tmp_path: Path
 ) -> None:
