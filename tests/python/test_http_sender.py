@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.server
 import os
 import random
 import shutil
@@ -199,6 +200,30 @@ def test_a_wrong_key_or_url_is_told_and_nothing_is_lost(
                 both.call(call)
         assert store.stats().events == 2 and not DeadLetters(tmp_path)
         assert both.drain(30)
+
+
+def test_a_redirect_is_not_followed(kind: str, endpoint: Endpoint, tmp_path: Path) -> None:
+    """The events and the key would go to another place."""
+
+    class Elsewhere(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(307)
+            self.send_header("Location", endpoint.url)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_address[1]}/"
+        refused = pytest.raises(IoError, match="status 307")
+        with Both(kind, store_of(events(1)), url, dead_letters=tmp_path) as both, refused:
+            both.drain(30)
+        server.shutdown()
+    assert endpoint.requests == []
 
 
 def test_a_store_that_fails_is_told(kind: str, endpoint: Endpoint, tmp_path: Path) -> None:
@@ -456,6 +481,19 @@ def test_segment(kind: str, endpoint: Endpoint, tmp_path: Path) -> None:
         assert both.drain(30)
     (request,) = endpoint.requests
     assert request.headers["authorization"] == "Basic a2V5Og==" and endpoint.events == TRACK
+
+
+def test_a_preset_brings_its_limits_unless_others_are_given(
+    kind: str, endpoint: Endpoint, tmp_path: Path
+) -> None:
+    large = events(1, 33_000)
+    for given, dead in (({}, 1), ({"limits": Limits(event_bytes_max=40_000)}, 0)):
+        preset = presets.segment("key", url=endpoint.url)
+        folder = tmp_path / str(dead)
+        with Both(kind, store_of(large), preset=preset, dead_letters=folder, **given) as both:
+            assert both.drain(30)
+        assert len(DeadLetters(folder)) == dead
+    assert endpoint.events == large
 
 
 def test_a_400_of_segment_is_divided(kind: str, endpoint: Endpoint, tmp_path: Path) -> None:
