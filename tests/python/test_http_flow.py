@@ -411,6 +411,22 @@ def test_a_deadline_ends_a_wait_that_is_longer(tmp_path: Path) -> None:
     assert run.waits == [4] and store.has_data(), "the second delay would end after the deadline"
 
 
+@pytest.mark.parametrize("answer", [200, 400])
+def test_an_answer_that_comes_at_the_deadline_still_counts(tmp_path: Path, answer: int) -> None:
+    """The batch had arrived, and was sent again by the next sender."""
+    store = store_of(events(2), batch_records=1)
+    run = Run(store, tmp_path)
+    worker = run.flow.worker()
+    run.drive(worker, until=Send)
+    run.flow.stop()
+    step = worker.send(Answer(answer))
+    assert isinstance(step, Remove if answer == 200 else Bury)
+    with pytest.raises(StopIteration):
+        while True:
+            step = worker.send(run.answer(step))
+    assert store.stats().batches == 1 and run.sent == []
+
+
 def test_a_worker_that_is_told_to_stop_keeps_what_is_not_done(tmp_path: Path) -> None:
     store = store_of(events(2), batch_records=1)
     run = Run(store, tmp_path)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import http.server
 import os
 import random
+import shutil
 import socket
 import subprocess
 import sys
@@ -200,6 +202,30 @@ def test_a_wrong_key_or_url_is_told_and_nothing_is_lost(
         assert both.drain(30)
 
 
+def test_a_redirect_is_not_followed(kind: str, endpoint: Endpoint, tmp_path: Path) -> None:
+    """The events and the key would go to another place."""
+
+    class Elsewhere(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(307)
+            self.send_header("Location", endpoint.url)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_address[1]}/"
+        refused = pytest.raises(IoError, match="status 307")
+        with Both(kind, store_of(events(1)), url, dead_letters=tmp_path) as both, refused:
+            both.drain(30)
+        server.shutdown()
+    assert endpoint.requests == []
+
+
 def test_a_store_that_fails_is_told(kind: str, endpoint: Endpoint, tmp_path: Path) -> None:
     class Failing(MemoryStore):
         failures = 2
@@ -231,6 +257,32 @@ def test_a_closed_sender(kind: str, endpoint: Endpoint, tmp_path: Path) -> None:
             with pytest.raises(ClosedError):
                 both.call(name)
         assert both.sender.stats().requests == 0 and "closed" in repr(both.sender)
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl")
+def test_a_certificate_is_checked(kind: str, endpoint: Endpoint, tmp_path: Path) -> None:
+    """Until it is trusted the events are kept, and none is sent."""
+    import ssl
+
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    make = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext"
+    names = "subjectAltName=DNS:localhost"
+    files = ["-keyout", str(key), "-out", str(certificate)]
+    subprocess.run([*make.split(), names, *files], check=True, capture_output=True)
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(certificate, key)
+    listening = endpoint._server
+    listening.socket = server.wrap_socket(listening.socket, server_side=True)
+    url = f"https://localhost:{endpoint.port}/"
+    store = store_of(events(2000, 100))
+    refused = pytest.raises(IoError, match=r"(?i)certificate.*the events are kept")
+    with Both(kind, store, url, dead_letters=tmp_path / "dead") as both, refused:
+        both.drain(30)
+    assert store.stats().events == 2000 and not DeadLetters(tmp_path / "dead")
+    trusting = ssl.create_default_context(cafile=str(certificate))
+    with Both(kind, store, url, dead_letters=tmp_path, ssl_context=trusting) as both:
+        assert both.drain(30)
+    assert endpoint.events == events(2000, 100)
 
 
 # -- the end --------------------------------------------------------------------------------------
@@ -265,6 +317,58 @@ def test_closing_keeps_its_deadline(
     with sender(kind, store, endpoint, tmp_path) as both:
         assert both.drain(30)
     assert endpoint.events == events(3)
+
+
+def test_a_request_that_connects_at_the_end_is_not_sent(
+    endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It had no socket to end, and was sent when the sender was long closed."""
+    import urllib3.connection
+
+    connecting, go_on = threading.Event(), threading.Event()
+    connect = urllib3.connection.HTTPConnection.connect
+
+    def slow(self: Any) -> None:
+        connecting.set()
+        go_on.wait(30)
+        connect(self)
+
+    monkeypatch.setattr(urllib3.connection.HTTPConnection, "connect", slow)
+    monkeypatch.setattr("deedbook.http._sender._GRACE_SECONDS", 0.05)
+    with sender("threads", store_of(events(1)), endpoint, tmp_path) as both:
+        both.start()
+        assert connecting.wait(30)
+        (thread,) = both.sender._threads
+        assert not both.close(0)
+        go_on.set()
+        thread.join(30)
+    assert not thread.is_alive() and endpoint.requests == []
+
+
+def test_an_answer_after_the_end_leaves_the_store_alone(
+    endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store may be closed, or belong to the next sender."""
+    from deedbook.http import Answer
+
+    sending, answers = threading.Event(), threading.Event()
+
+    def send(*args: object) -> Answer:
+        sending.set()
+        answers.wait(30)
+        return Answer(200)
+
+    monkeypatch.setattr("deedbook.http._sender._GRACE_SECONDS", 0.05)
+    store = store_of(events(1))
+    with sender("threads", store, endpoint, tmp_path) as both:
+        both.sender._transport.send = send
+        both.start()
+        assert sending.wait(30)
+        (thread,) = both.sender._threads
+        assert not both.close(0)
+        answers.set()
+        thread.join(30)
+    assert not thread.is_alive() and store.stats().events == 1
 
 
 def test_a_drain_with_a_timeout_leaves_no_request_behind(
@@ -377,6 +481,19 @@ def test_segment(kind: str, endpoint: Endpoint, tmp_path: Path) -> None:
         assert both.drain(30)
     (request,) = endpoint.requests
     assert request.headers["authorization"] == "Basic a2V5Og==" and endpoint.events == TRACK
+
+
+def test_a_preset_brings_its_limits_unless_others_are_given(
+    kind: str, endpoint: Endpoint, tmp_path: Path
+) -> None:
+    large = events(1, 33_000)
+    for given, dead in (({}, 1), ({"limits": Limits(event_bytes_max=40_000)}, 0)):
+        preset = presets.segment("key", url=endpoint.url)
+        folder = tmp_path / str(dead)
+        with Both(kind, store_of(large), preset=preset, dead_letters=folder, **given) as both:
+            assert both.drain(30)
+        assert len(DeadLetters(folder)) == dead
+    assert endpoint.events == large
 
 
 def test_a_400_of_segment_is_divided(kind: str, endpoint: Endpoint, tmp_path: Path) -> None:

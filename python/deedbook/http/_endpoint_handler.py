@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.server
 import json
+import os
 import socket
 import struct
 from dataclasses import dataclass, field
@@ -151,5 +152,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
         """End the connection by a reset, so that the client sees an error, not an end."""
         self.close_connection = True
         with contextlib.suppress(OSError):
-            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            at_once = struct.pack("hh" if os.name == "nt" else "ii", 1, 0)
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
             self.connection.close()

@@ -338,10 +338,12 @@ class Flow:
             raise Stopped
 
     def _must(self, step: Step, doing: str, once: bool = False) -> Generator[Step, Any, Any]:
-        """Carry out a step of the store or the dead letters, again and again until it works."""
+        """Carry out a step of the store or the dead letters, again and again until it works.
+
+        Once also after the deadline: what was accepted shall not be sent again.
+        """
         failures = 0
         while True:
-            self._check_stop()
             try:
                 outcome = yield step
             except Exception as error:

@@ -67,7 +67,9 @@ class Answer:
     def __str__(self) -> str:
         if self.status is None:
             return self.error or "no answer"
-        text = " ".join(self.body[:200].decode("utf-8", "replace").split())
+        words = " ".join(self.body[:200].decode("utf-8", "replace").split())
+        # It is logged, and a terminal may show it.
+        text = "".join(char if char.isprintable() else "\ufffd" for char in words)
         return f"status {self.status}: {text}" if text else f"status {self.status}"
 
 

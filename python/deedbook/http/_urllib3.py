@@ -66,6 +66,7 @@ class Transport:
     def abort(self) -> None:
         """End the requests under way, with an error for those that wait for them."""
         for connection in list(self._live):
+            connection.ended = True  # it may be connecting, and have no socket yet
             sock = getattr(connection, "sock", None)
             if sock is not None:
                 with contextlib.suppress(OSError):
@@ -88,15 +89,21 @@ def _tracking_pool(live: weakref.WeakSet[Any]) -> type[urllib3.PoolManager]:
     """A PoolManager that notes its connections in ``live``, so that they can be ended."""
     import urllib3.connection
 
-    class Http(urllib3.connection.HTTPConnection):
-        def connect(self) -> None:
-            live.add(self)
-            super().connect()
+    class Tracked:
+        ended = False
 
-    class Https(urllib3.connection.HTTPSConnection):
         def connect(self) -> None:
+            self.ended = False
             live.add(self)
-            super().connect()
+            super().connect()  # type: ignore[misc]
+            if self.ended:  # meanwhile
+                raise ConnectionAbortedError("the sender was told to end")
+
+    class Http(Tracked, urllib3.connection.HTTPConnection):
+        pass
+
+    class Https(Tracked, urllib3.connection.HTTPSConnection):
+        pass
 
     class HttpPool(urllib3.HTTPConnectionPool):
         ConnectionCls = Http
