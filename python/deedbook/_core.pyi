@@ -649,10 +649,10 @@ class Ledger:
         """Finish the file being written, and give the oldest finished files; None without any.
 
         At most ``count`` files (and 256: each is open), with at most ``max_bytes`` together, but
-        one at least. ``data`` has a ``deedbook.transient.LedgerBody`` for each, ``removable`` what to
-        give to `remove` once it was sent. Files that others write are left out, and so are files
-        without an intact record, which are set aside. What the function for the header or the
-        footer raises is raised.
+        one at least. ``data`` has a ``deedbook.transient.LedgerBody`` for each, and ``removable``
+        what to give to `remove` once it was sent. Files that others write are left out, and so are
+        files without an intact record, which are set aside. What the function for the header or
+        the footer raises is raised.
         """
     def remove(self, items: Iterable[Removable]) -> None:
         """Remove files that were sent; one that is gone already is no error."""

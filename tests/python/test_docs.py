@@ -123,6 +123,8 @@ def test_the_examples_of_the_readme_run_one_after_the_other(
         for module in OPTIONAL:
             if re.search(rf"\bimport\b.*\b{module}\b|\bfrom {module}\b", text):
                 pytest.importorskip(module)
+        if "deedbook.http" in text:
+            pytest.importorskip("urllib3")
         if text.lstrip().startswith(">>>"):
             flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
             parser = doctest.DocTestParser()

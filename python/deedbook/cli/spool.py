@@ -1,4 +1,4 @@
-"""``deedbook spool``: trying out how events are sent."""
+"""``deedbook spool``: its commands, and the test endpoint."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import math
 from typing import TYPE_CHECKING, Any
 
+from deedbook.cli import spool_ledger
 from deedbook.cli.failure import EXIT_OK, CliError
 from deedbook.cli.output import Output
 
@@ -19,15 +20,18 @@ def add_arguments(commands: Any) -> None:
     """Add the command ``spool`` with its own commands."""
     parser = commands.add_parser(
         "spool",
-        help="try out how events are sent over HTTP",
-        description="Try out how events are sent over HTTP.",
+        help="keep events on disk until they were sent over HTTP",
+        description="Keep events on disk until they were sent over HTTP.",
         epilog="examples:\n"
-        "  deedbook spool endpoint --out received.jsonl   a server that takes batches\n"
-        "  deedbook spool endpoint --help",
+        "  deedbook spool append spool events.jsonl       a line, an event\n"
+        "  deedbook spool send spool http://HOST/path     sends, and removes what arrived\n"
+        "  deedbook spool endpoint --out received.jsonl   a server to try it with\n\n"
+        "'deedbook spool COMMAND --help' tells more.",
     )
     spool = parser.add_subparsers(
         dest="spool_command", metavar="COMMAND", required=True, title="commands"
     )
+    spool_ledger.add_arguments(spool)
     _add_endpoint(spool)
 
 

@@ -1,0 +1,325 @@
+"""``deedbook spool append|status|verify|send|dead-letters|replay``: a ledger from the shell."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deedbook import Ledger
+from deedbook._text import count, damage_text, size
+from deedbook.cli.append import positive
+from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, CliError
+from deedbook.cli.lines import LineSource, why_not_json
+from deedbook.cli.output import Output
+from deedbook.cli.progress import Progress
+from deedbook.cli.signals import Stop
+from deedbook.formats import missing
+
+if TYPE_CHECKING:
+    from deedbook.http import DeadLetters
+
+BATCH_LINES = 1000
+"""Lines that are appended with one write."""
+
+
+def add_arguments(commands: Any) -> None:
+    """Add the commands to those of ``spool``."""
+    _add_append(commands)
+    _add_status(commands)
+    _add_verify(commands)
+    _add_send(commands)
+    _add_dead_letters(commands)
+
+
+def _add(commands: Any, name: str, text: str, examples: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=text, description=text[0].upper() + text[1:] + ".", epilog=examples
+    )
+    parser.add_argument("path", metavar="SPOOL", help="directory of the ledger")
+    parser.add_argument("--base", default="events", help="what its files' names end with")
+    parser.add_argument("--json", action="store_true", help="a JSON object as the result")
+    parser.add_argument("-q", "--quiet", action="store_true", help="only results and errors")
+    return parser
+
+
+def _add_append(commands: Any) -> None:
+    parser = _add(
+        commands,
+        "append",
+        "append each line of a file, or of standard input, as an event",
+        "examples:\n"
+        "  deedbook spool append spool events.jsonl\n"
+        "  producer | deedbook spool append spool\n\n"
+        "When it exits with 0, all lines are on stable storage. Empty lines are left out.",
+    )
+    parser.add_argument(
+        "file", metavar="FILE", nargs="?", default="-", help="input; - (default): standard input"
+    )
+    parser.add_argument(
+        "--no-validate",
+        dest="validate",
+        action="store_false",
+        help="take lines that are not JSON, too",
+    )
+    parser.add_argument(
+        "--batch-bytes",
+        metavar="BYTES",
+        type=positive,
+        default=475_000,
+        help="a file with more is finished (default: 475000)",
+    )
+    parser.add_argument(
+        "--max-bytes", metavar="BYTES", type=positive, help="limit of the ledger's files together"
+    )
+    parser.add_argument(
+        "--drop-oldest", action="store_true", help="at that limit, drop the oldest files"
+    )
+    parser.set_defaults(run=run_append)
+
+
+def _add_status(commands: Any) -> None:
+    parser = _add(
+        commands,
+        "status",
+        "show what waits in a ledger",
+        "examples:\n"
+        "  deedbook spool status spool\n"
+        "  deedbook spool status spool --json | jq .bytes",
+    )
+    parser.set_defaults(run=run_status)
+
+
+def _add_verify(commands: Any) -> None:
+    parser = _add(
+        commands,
+        "verify",
+        "check every record of every file of a ledger",
+        "examples:\n  deedbook spool verify spool\n\nExits with 1 for damage.",
+    )
+    parser.set_defaults(run=run_verify)
+
+
+def _add_send(commands: Any) -> None:
+    parser = _add(
+        commands,
+        "send",
+        "send what waits in a ledger to a URL, and remove what arrived",
+        "examples:\n"
+        "  deedbook spool send spool https://example.org/batch\n"
+        "  deedbook spool send spool http://127.0.0.1:8080 --lines --header 'X-Key: secret'\n\n"
+        "Bodies are JSON arrays; with --lines one event a line. Requests that fail are repeated\n"
+        "until --timeout. Exits with 1 if the server refused events: they are dead letters, in\n"
+        "SPOOL/.deedbook/dead-letters. What could not be sent stays in the ledger.",
+    )
+    parser.add_argument("url", metavar="URL", help="where to send")
+    parser.add_argument("--lines", action="store_true", help="bodies of JSON lines")
+    parser.add_argument(
+        "--header",
+        metavar="NAME: VALUE",
+        action="append",
+        type=_header,
+        default=[],
+        help="a header of each request; may be repeated",
+    )
+    parser.add_argument(
+        "--compression", choices=("auto", "gzip", "zstd"), help="how bodies are compressed"
+    )
+    parser.add_argument(
+        "--concurrency", metavar="N", type=positive, default=1, help="requests at a time"
+    )
+    parser.add_argument(
+        "--timeout", metavar="SECONDS", type=positive, help="give up after so long (default: never)"
+    )
+    parser.set_defaults(run=run_send)
+
+
+def _add_dead_letters(commands: Any) -> None:
+    parser = _add(
+        commands,
+        "dead-letters",
+        "print the events that a server refused, as JSON lines with the reason",
+        "examples:\n  deedbook spool dead-letters spool | jq .reason",
+    )
+    parser.set_defaults(run=run_dead_letters)
+    parser = _add(
+        commands,
+        "replay",
+        "put the events that a server refused back into the ledger",
+        "examples:\n  deedbook spool replay spool && deedbook spool send spool URL",
+    )
+    parser.set_defaults(run=run_replay)
+
+
+def run_append(args: argparse.Namespace, out: Output) -> int:
+    """Append lines, and sync; return the exit code. Lines before an invalid one stay."""
+    if args.drop_oldest and args.max_bytes is None:
+        raise CliError("spool append: --drop-oldest needs --max-bytes")
+    appended = 0
+    with (
+        LineSource.open(args.file, line_bytes_max=1 << 20) as source,
+        Ledger.open(
+            args.path,
+            args.base,
+            batch_bytes=args.batch_bytes,
+            max_bytes=args.max_bytes,
+            on_full="drop_oldest" if args.drop_oldest else "reject",
+            durability="rotate",
+        ) as ledger,
+        Stop() as stop,
+        Progress("append", source.total_bytes, enabled=not args.quiet) as progress,
+    ):
+        try:
+            for batch in source.batches(BATCH_LINES, stop):
+                lines, problem = _checked(args, source, batch.first_line, batch.lines)
+                ledger.append_many(lines)
+                appended += len(lines)
+                progress.update(source.bytes_read, note=count(appended, "event"))
+                if problem is not None:
+                    raise problem
+        finally:
+            ledger.sync()
+        stats = ledger.stats()
+    if args.json:
+        dropped = stats.dropped_events
+        out.emit(
+            {"ok": not stop.requested, "path": args.path, "appended": appended, "dropped": dropped}
+        )
+    else:
+        text = f"appended {count(appended, 'event')}, on stable storage"
+        if stats.dropped_events:
+            text += f"; dropped {count(stats.dropped_events, 'older event')}"
+        out.talk(text)
+    return 128 + stop.number if stop.requested else EXIT_OK
+
+
+def _checked(
+    args: argparse.Namespace, source: LineSource, first: int, lines: list[bytes]
+) -> tuple[list[bytes], CliError | None]:
+    """The lines up to the first that is not JSON, without empty ones, and what is wrong with it."""
+    if not args.validate:
+        return [line for line in lines if line], None
+    good: list[bytes] = []
+    for number, line in enumerate(lines, first):
+        if not line.strip():
+            continue
+        reason = why_not_json(line)
+        if reason is not None:
+            text = f"line {number} of {source.name} is not JSON: {reason}"
+            return good, CliError(text, line=number)
+        good.append(line)
+    return good, None
+
+
+def run_status(args: argparse.Namespace, out: Output) -> int:
+    """Print what waits; return the exit code."""
+    found = Ledger.files(_existing(args), args.base)
+    waiting, held = len(found), sum(file.bytes for file in found)
+    letters, aside = len(_dead_letters(args)), _quarantined(args)
+    if args.json:
+        facts = {"ok": True, "path": args.path, "files": waiting, "bytes": held}
+        out.emit({**facts, "dead_letters": letters, "quarantined_files": aside})
+        return EXIT_OK
+    active = sum(file.active for file in found)
+    written = f", {active} of them being written" if active else ""
+    out.line(f"{args.path}: {count(waiting, 'file')}{written}, {size(held)}")
+    if letters:
+        out.line(f"{count(letters, 'dead letter')}: deedbook spool dead-letters {args.path}")
+    if aside:
+        out.line(f"{count(aside, 'damaged file')} in {_quarantine(args)}")
+    out.flush()
+    return EXIT_OK
+
+
+def run_verify(args: argparse.Namespace, out: Output) -> int:
+    """Check all files; return 1 if one is damaged."""
+    with Progress(f"verify {args.path}", enabled=not args.quiet) as progress:
+        reports = Ledger.verify(_existing(args), args.base, progress=progress.update)
+    bad = [checked for checked in reports if checked.report.verdict == "corrupt"]
+    records = sum(checked.report.records for checked in reports)
+    if args.json:
+        files = [checked.to_dict() for checked in reports]
+        out.emit({"ok": not bad, "path": args.path, "records": records, "files": files})
+    else:
+        for checked in bad:
+            for damage in checked.report.damages:
+                out.line(f"{checked.file.path}: {damage_text(damage, 'record')}")
+        ok = "ok" if not bad else f"{count(len(bad), 'damaged file')}"
+        out.line(f"{args.path}: {ok}, {count(len(reports), 'file')}, {count(records, 'record')}")
+        out.flush()
+    return EXIT_DAMAGE if bad else EXIT_OK
+
+
+def run_send(args: argparse.Namespace, out: Output) -> int:
+    """Send what waits; return 1 if the server refused events."""
+    from deedbook.http import Sender, presets
+
+    _existing(args)
+    preset = presets.ndjson(args.url) if args.lines else presets.json_array(args.url)
+    options = {"headers": dict(args.header), "compression": args.compression}
+    with Ledger.open(args.path, args.base, durability="rotate") as ledger:
+        sender = Sender(ledger, preset=preset, concurrency=args.concurrency, **options)
+        try:
+            empty = sender.drain(args.timeout)
+        finally:
+            sender.close(0)
+        stats = sender.stats()
+    if args.json:
+        out.emit({"ok": empty and not stats.events_dead, "path": args.path, **stats.to_dict()})
+    else:
+        text = f"sent {count(stats.events_sent, 'event')} in {count(stats.requests, 'request')}"
+        if stats.events_dead:
+            text += f"; {count(stats.events_dead, 'event')} refused, now dead letters"
+        out.talk(text)
+    if not empty:
+        last = f": {stats.last_error}" if stats.last_error else ""
+        raise CliError(f"spool send: not all is sent after {args.timeout} s{last}", path=args.path)
+    return EXIT_DAMAGE if stats.events_dead else EXIT_OK
+
+
+def run_dead_letters(args: argparse.Namespace, out: Output) -> int:
+    """Print the dead letters, one JSON object a line."""
+    for letter in _dead_letters(args):
+        out.emit(letter.to_dict())
+    return EXIT_OK
+
+
+def run_replay(args: argparse.Namespace, out: Output) -> int:
+    """Put dead letters back."""
+    letters = _dead_letters(args)
+    with Ledger.open(_existing(args), args.base, durability="rotate") as ledger:
+        replayed = letters.replay(ledger)
+    if args.json:
+        out.emit({"ok": True, "path": args.path, "replayed": replayed})
+    else:
+        out.talk(f"put {count(replayed, 'event')} back")
+    return EXIT_OK
+
+
+def _existing(args: argparse.Namespace) -> str:
+    path: str = args.path
+    if not Path(path).is_dir():
+        raise missing("no ledger there", path)
+    return path
+
+
+def _dead_letters(args: argparse.Namespace) -> DeadLetters:
+    from deedbook.http import DeadLetters
+
+    return DeadLetters(Path(_existing(args)) / ".deedbook" / "dead-letters")
+
+
+def _quarantine(args: argparse.Namespace) -> Path:
+    return Path(args.path) / ".deedbook" / "quarantine"
+
+
+def _quarantined(args: argparse.Namespace) -> int:
+    folder = _quarantine(args)
+    return sum(1 for _ in folder.iterdir()) if folder.is_dir() else 0
+
+
+def _header(text: str) -> tuple[str, str]:
+    name, colon, value = text.partition(":")
+    if not colon or not name.strip():
+        raise argparse.ArgumentTypeError("a header is NAME: VALUE")
+    return name.strip(), value.strip()

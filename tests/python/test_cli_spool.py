@@ -1,0 +1,99 @@
+"""A ledger from the shell: append, look, send, dead letters."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deedbook import Ledger
+
+pytest.importorskip("urllib3")
+
+from deedbook.http.endpoint import Endpoint, Faults
+from http_kinds import events
+
+
+def spool(*arguments: Any, code: int = 0, text: str = "") -> tuple[str, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "deedbook", "spool", *map(str, arguments)],
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stdout, done.stderr
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> Path:
+    file = tmp_path / "events.jsonl"
+    file.write_bytes(b"\n".join(events(1500, 100)) + b"\n\n")
+    return file
+
+
+def test_lines_are_appended_sent_and_gone(tmp_path: Path, lines: Path) -> None:
+    path = tmp_path / "spool"
+    assert "appended 1,500 events, on stable storage" in spool("append", path, lines)[1]
+    status = json.loads(spool("status", path, "--json")[0])
+    assert (status["files"], status["dead_letters"]) == (1, 0)
+    assert ": ok, 1 file, 1,500 records" in spool("verify", path)[0]
+    faults = Faults(statuses={503: 0.3}, drop=0.2, seed=3)
+    with Endpoint(faults=faults) as endpoint:
+        out, err = spool("send", path, endpoint.url, "--header", "X-Key: 1")
+        assert out == "" and "sent 1,500 events" in err
+        assert sorted(endpoint.events) == sorted(events(1500, 100))
+    assert "0 files" in spool("status", path)[0]
+    assert json.loads(spool("send", path, "http://127.0.0.1:9/", "--json")[0])["requests"] == 0
+
+
+def test_refused_events_are_dead_letters_and_can_be_sent_again(tmp_path: Path) -> None:
+    path = tmp_path / "spool"
+    spool("append", path, text='{"n":1}\n{"n":2}\n')
+    with Endpoint(script=[400]) as endpoint:
+        _, err = spool("send", path, endpoint.url, code=1)
+        assert "2 events refused, now dead letters" in err
+        letters = [json.loads(line) for line in spool("dead-letters", path)[0].splitlines()]
+        assert [letter["payload"] for letter in letters] == ['{"n":1}', '{"n":2}']
+        assert "2 dead letters" in spool("status", path)[0]
+        assert "put 2 events back" in spool("replay", path)[1]
+        spool("send", path, endpoint.url)
+        assert endpoint.events == [b'{"n":1}', b'{"n":2}']
+
+
+def test_what_cannot_be_sent_stays_and_the_reason_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "spool"
+    spool("append", path, text="1\n")
+    with Endpoint(script=[503] * 1000) as endpoint:
+        _, err = spool("send", path, endpoint.url, "--timeout", 1, code=2)
+    assert "not all is sent after 1 s" in err and "503" in err
+    with Ledger.open(path) as ledger:
+        assert ledger.has_data()
+
+
+def test_wrong_input_is_one_line_and_what_came_before_it_stays(tmp_path: Path) -> None:
+    path = tmp_path / "spool"
+    _, err = spool("append", path, code=2, text='{"n":1}\nnot json\n')
+    assert "line 2 of standard input is not JSON" in err
+    assert json.loads(spool("status", path, "--json")[0])["files"] == 1
+    assert "no ledger there" in spool("status", tmp_path / "none", code=2)[1]
+    assert "needs --max-bytes" in spool("append", path, "--drop-oldest", code=2)[1]
+    assert "NAME: VALUE" in spool("send", path, "http://x/", "--header", "oops", code=2)[1]
+
+
+def test_damage_exits_with_1_and_names_the_place(tmp_path: Path) -> None:
+    path = tmp_path / "spool"
+    spool("append", path, text="11\n22\n33\n")
+    (file,) = Ledger.files(path)
+    raw = bytearray(Path(file.path).read_bytes())
+    raw[19] ^= 1
+    Path(file.path).write_bytes(raw)
+    out, _ = spool("verify", path, code=1)
+    assert "1 damaged file" in out and "0-events" in out
+    assert not json.loads(spool("verify", path, "--json", code=1)[0])["ok"]
