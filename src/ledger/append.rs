@@ -96,7 +96,7 @@ impl Shared {
     /// The checksum is that of the copy, whatever becomes of the caller's bytes meanwhile.
     fn append_one(&self, payload: &[u8]) -> Result<Appended> {
         let mut state = self.state();
-        self.check_open()?;
+        self.check_writable()?;
         let mut record = std::mem::take(&mut state.scratch);
         record.clear();
         self.codec.encode(&mut record, (), payload);
@@ -109,7 +109,7 @@ impl Shared {
 
     fn append_encoded(&self, batch: &Batch) -> Result<Appended> {
         let mut state = self.state();
-        self.check_open()?;
+        self.check_writable()?;
         let appended = self.write(&mut state, &batch.bytes, batch.records)?;
         self.counters.appended(batch.records, batch.bytes.len() as u64);
         Ok(appended)

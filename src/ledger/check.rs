@@ -136,8 +136,11 @@ pub fn salvage(
     let (mut copied, mut done) = (Vec::new(), 0);
     for file in found {
         let place = Place::file(&located(&*options.storage, &file.path)?);
-        let inspected = LedgerFormat::inspect(options, &place, Access::Read, Depth::Full);
-        let inspected = inspected.map_err(|e| e.of(FORMAT))?;
+        let inspected = match LedgerFormat::inspect(options, &place, Access::Read, Depth::Full) {
+            // Sent meanwhile.
+            Err(e) if e.kind() == ErrorKind::Missing => continue,
+            inspected => inspected.map_err(|e| e.of(FORMAT))?,
+        };
         let copying = Options {
             durability: Durability::Rotate,
             file_records_max: None,

@@ -247,7 +247,7 @@ impl LedgerStore {
 
     fn writable(&self) -> Result<&Shared> {
         let shared = self.usable()?;
-        shared.commits.check().map_err(|e| e.of(FORMAT).at(&shared.directory.path))?;
+        shared.check_writable()?;
         Ok(shared)
     }
 }
@@ -257,12 +257,18 @@ impl Shared {
         lock(&self.state)
     }
 
-    /// Once more under the state's lock: closing finishes the file under it.
     fn check_open(&self) -> Result<()> {
         match self.closed.load(Ordering::Acquire) {
             false => Ok(()),
             true => Err(self.refused(ErrorKind::Closed, "the ledger is closed")),
         }
+    }
+
+    /// Once more under the state's lock: closing finishes the file under it, and a sync may have failed
+    /// since.
+    fn check_writable(&self) -> Result<()> {
+        self.check_open()?;
+        self.commits.check().map_err(|e| e.of(FORMAT).at(&self.directory.path))
     }
 
     fn is_forked(&self) -> bool {

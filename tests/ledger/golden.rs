@@ -145,3 +145,25 @@ fn a_file_with_damage_in_the_middle_is_sent_as_the_option_says() {
         assert_eq!(ledger.stats().quarantined_files, u64::from(kept));
     }
 }
+
+/// One file as columns, past its damage: the second record is lost, and the others keep their numbers.
+#[cfg(feature = "arrow")]
+#[test]
+fn a_file_is_read_as_arrow_batches() {
+    use arrow_array::{BinaryArray, Int64Array};
+    use deedbook::ledger::{Batches, Column, open_file};
+    let dir = copy("midcorrupt");
+    let file = open_file(dir.path().join("0-events"), &Options::default()).unwrap();
+    let cursor = file.cursor(deedbook::OnCorrupt::Skip).unwrap();
+    let mut batches = Batches::new(cursor, Column::DEFAULT.to_vec(), 1000, 1 << 20);
+    let batch = batches.next().unwrap().unwrap();
+    let numbers = batch.column(0).as_any().downcast_ref::<Int64Array>().unwrap();
+    assert_eq!(numbers.values(), &[0, 2, 3, 4]);
+    let payloads = batch.column(1).as_any().downcast_ref::<BinaryArray>().unwrap();
+    assert!(payloads.iter().all(|payload| payload.unwrap().starts_with(b"{")));
+    assert!(batches.next().unwrap().is_none());
+    assert_eq!(batches.damages().len(), 1);
+    let raised = file.iter().unwrap().last().unwrap().unwrap_err();
+    assert_eq!(raised.kind(), deedbook::ErrorKind::Corrupt);
+    assert_eq!(raised.path(), Some(file.path()));
+}

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use deedbook::Verdict;
 use deedbook::ledger::{LedgerStore, Options, files, verify};
 use deedbook::storage::{Disk, LockAttempt, Storage};
+use deedbook::{ErrorKind, Verdict};
 
 use crate::report;
-use crate::support::{BASE, event, events, mix, number_of, shown, small};
+use crate::support::{BASE, event, events, mix, number_of, refused, shown, small};
 
 const ROLE: &str = "DEEDBOOK_LEDGER_ROLE";
 const PLACE: &str = "DEEDBOOK_LEDGER_PLACE";
@@ -43,8 +43,51 @@ fn child() {
     let first = std::env::var(FIRST).unwrap().parse().unwrap();
     match role.as_str() {
         "send" => send_for_ever(&place),
+        "fork" => fork(&place),
         durability => write_for_ever(durability, &place, first),
     }
+}
+
+/// A child made by a fork: its copy of the handle refuses, its end frees nothing of the parent's, and
+/// a handle of its own works.
+#[allow(unsafe_code)]
+fn fork(place: &Path) {
+    let dir = place.join("spool");
+    let ledger = open(&dir, "interval:5");
+    ledger.append(&event(0, 0)).unwrap();
+    // SAFETY: the child only calls the ledger and ends without running anything else.
+    let pid = unsafe { libc::fork() };
+    if pid == 0 {
+        let refuses = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            refused(ledger.append(&event(1, 0)), ErrorKind::Forked);
+            refused(ledger.fetch(None, None), ErrorKind::Forked);
+            refused(ledger.remove(&[]), ErrorKind::Forked);
+            refused(ledger.sync(), ErrorKind::Forked);
+            refused(ledger.close(), ErrorKind::Forked);
+            drop(ledger);
+            let own = open(&dir, "none");
+            own.append(&event(2, 0)).unwrap();
+            // Not the parent's file, which is still locked.
+            assert_eq!(shown(&own.fetch(None, None).unwrap().unwrap()), [(1, events(2..3, 0))]);
+        }));
+        // SAFETY: ends the child without the parent's exit handlers.
+        unsafe { libc::_exit(i32::from(refuses.is_err())) };
+    }
+    let mut status = 0;
+    // SAFETY: waits for the child made above.
+    assert_eq!(unsafe { libc::waitpid(pid, &mut status, 0) }, pid);
+    assert_eq!(status, 0, "the child was not refused");
+    ledger.append(&event(3, 0)).unwrap();
+    let files = shown(&ledger.fetch(None, None).unwrap().unwrap());
+    assert_eq!(files, [(0, vec![event(0, 0), event(3, 0)]), (1, events(2..3, 0))]);
+}
+
+/// Runs in a process of its own, because a fork copies the locks of all threads.
+#[test]
+fn a_forked_child_is_refused_and_its_parent_unaffected() {
+    let place = tempfile::tempdir().unwrap();
+    let done = start("fork", place.path(), 0).wait_with_output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
 }
 
 fn open(dir: &Path, durability: &str) -> LedgerStore {

@@ -1,7 +1,7 @@
 //! The interface that stores share; the lifecycle of the specification is an example of
 //! `TransientDB`.
 
-use deedbook::ledger::{DataStore, MemoryStore, TransientDB};
+use deedbook::ledger::{DataStore, LedgerReader, LedgerStore, MemoryStore, Payloads, TransientDB};
 use serde_json::json;
 
 use crate::support::{DIR, events, memory, payloads, small};
@@ -59,4 +59,15 @@ fn what_was_not_removed_is_fetched_again() {
     store.remove(&first.removable.unwrap()[1..]).unwrap();
     let left = store.fetch(None, None).unwrap().unwrap().data.unwrap();
     assert_eq!(left, [events(0..1, 0), events(2..3, 0)].concat());
+}
+
+/// What threads and other languages rely on.
+#[test]
+fn handles_and_readers_may_go_to_other_threads() {
+    fn shared<T: Send + Sync + 'static>() {}
+    shared::<LedgerStore>();
+    shared::<LedgerReader>();
+    shared::<Payloads>();
+    shared::<TransientDB<LedgerStore>>();
+    shared::<TransientDB<MemoryStore>>();
 }

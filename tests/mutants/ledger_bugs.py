@@ -8,10 +8,10 @@ from rows import (
     FSYNC,
     FULL,
     HEAD,
-    READ_ERROR,
     LENGTH,
     PLACE,
     POWER,
+    READ_ERROR,
     READER,
     REPLACED,
     SEGMENT,
@@ -40,12 +40,14 @@ LEDGER_BUGS = [
         [("ledger", "damage::every_single_bit")],
     ),
     Bug(
-        "ledger: a length of 0 is a record",
+        "ledger: zeros are records of 0 bytes",
         LENGTH,
         RECORD,
-        '            (0, _) => return Self::bad_length(0, "minimum", 1),\n',
+        """            (0, 0) => return Step::Blank,
+            (0, _) => return Self::bad_length(0, "minimum", 1),
+""",
         "",
-        [("lib", "ledger"), ("ledger", "damage::lengths_that_lie")],
+        [("lib", "ledger"), ("ledger", "damage::a_file_cut")],
     ),
     Bug(
         "ledger: names with leading zeros are files",
@@ -82,7 +84,7 @@ LEDGER_BUGS = [
         'std::path::Path::new("/"), false)\n'
         "                .unwrap_or(crate::storage::LockAttempt::Busy(None))\n"
         "        else {\n"
-        "            return Err(self.refused(crate::ErrorKind::Locked, \"\"));\n"
+        '            return Err(self.refused(crate::ErrorKind::Locked, ""));\n'
         "        };\n",
         [("ledger", "handles::a_file_being_written")],
     ),
@@ -202,8 +204,8 @@ LEDGER_BUGS = [
         "ledger: a store goes on after a failed sync",
         FSYNC,
         "src/ledger/mod.rs",
-        "        shared.commits.check().map_err(|e| e.of(FORMAT).at(&shared.directory.path))?;\n",
-        "",
+        "        self.commits.check().map_err(|e| e.of(FORMAT).at(&self.directory.path))\n",
+        "        Ok(())\n",
         [("ledger", "faults::a_failed_sync")],
     ),
     Bug(
@@ -262,7 +264,10 @@ LEDGER_BUGS = [
         "                None => Place::Footer,\n",
         [("ledger", "reader::a_file_that_changes")],
         also=(
-            ('return Err(changed(format!("byte {offset}: {}", why.reason())));', "return Ok(None);"),
+            (
+                'return Err(changed(format!("byte {offset}: {}", why.reason())));',
+                "return Ok(None);",
+            ),
         ),
     ),
     Bug(
@@ -301,7 +306,9 @@ LEDGER_BUGS = [
         "ledger: one file that cannot be read holds up the others",
         READ_ERROR,
         FETCH,
-        "                Err(e) => {\n                    unreadable.get_or_insert(e);\n                }\n",
+        "                Err(e) => {\n"
+        "                    unreadable.get_or_insert(e);\n"
+        "                }\n",
         "                Err(e) => return Err(e),\n",
         [("ledger", "faults::a_file_that_cannot_be_read")],
     ),
