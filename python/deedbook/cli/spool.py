@@ -109,6 +109,7 @@ def run_endpoint(args: argparse.Namespace, out: Output) -> int:
             while not endpoint.wait(events=wanted, timeout_seconds=1.0):
                 pass
         finally:
+            endpoint.close()  # what it is answering is counted, too
             _tell(endpoint, args, out)
     return EXIT_OK
 

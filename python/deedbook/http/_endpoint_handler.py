@@ -47,6 +47,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Take a batch, or fail as told."""
         endpoint: Endpoint = self.server.endpoint
+        with endpoint.serving():
+            self._serve(endpoint)
+
+    def _serve(self, endpoint: Endpoint) -> None:
         self._length = 0
         verdict = self._take(endpoint)
         # Counted before it is answered: who has the answer finds it in the counters.
