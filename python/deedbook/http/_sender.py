@@ -11,7 +11,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from deedbook._errors import ClosedError, ForkedError
-from deedbook.http._flow import Flow, log
+from deedbook.http._flow import Flow
+from deedbook.http._pace import log
 from deedbook.http._settings import Options, settings, shown_url
 from deedbook.http._stats import SenderStats
 from deedbook.http._steps import Send, Step, Wait, Worker, perform
