@@ -101,7 +101,7 @@ class Flow(Pace):
     # -- workers -----------------------------------------------------------------------------------
 
     def worker(self) -> Worker:
-        """Send batches until told to stop."""
+        """Send batches until the sender stops."""
         opened = self._opened
         try:
             while (taken := (yield from self._take(opened))) is not None:

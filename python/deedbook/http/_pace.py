@@ -18,7 +18,7 @@ log = logging.getLogger("deedbook.http")
 
 
 class Stopped(Exception):
-    """The sender was told to stop; what is not done stays in the store."""
+    """The sender stops; what is not done stays in the store."""
 
 
 class Pace:
@@ -31,7 +31,7 @@ class Pace:
         """Why nothing is sent though all is up: the endpoint refuses the sender, or the store or
         the dead letters fail."""
         self.cause: Exception | None = None
-        """The error behind it, if it was one."""
+        """The error that caused it, if there was one."""
         self.patient = True
         """Whether workers go on at a problem; else they end, and the first problem stays."""
         self.tell: Callable[[], None] = lambda: None
@@ -58,7 +58,7 @@ class Pace:
         yield from self._pause(max(delay, self._not_before - now))
 
     def _pause(self, seconds: float, hasty: bool = False) -> Generator[Step, Any, None]:
-        """Wait so long, and until the server allows requests; `Stopped` if told to end.
+        """Wait so long, and until the server allows requests; `Stopped` if the sender stops.
 
         Also at once if that would be after the deadline. If ``hasty``, `ask_drain` ends it.
         """

@@ -54,7 +54,7 @@ class Sender:
       the server to take or give the next byte.
     - ``ssl_context``: for https, instead of the system's certificates.
 
-    InvalidArgumentError tells which option is wrong, ImportError what is not installed. Threads
+    InvalidArgumentError names the option that is wrong, ImportError what to install. Threads
     may share a sender; after a fork the child's refuses every call (ForkedError).
     """
 

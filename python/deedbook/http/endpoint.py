@@ -1,4 +1,4 @@
-"""A server to try senders against: it counts and stores events, and fails when told to.
+"""A server to try senders against: it counts and stores events, and fails on request.
 
 ``deedbook spool endpoint`` runs one. It is for tests: it listens on this machine, without
 encryption, and keeps the keys of all requests in memory.
@@ -127,7 +127,7 @@ class EndpointStats:
     short: int = 0
     """Requests whose body was shorter than their Content-Length."""
     failed: int = 0
-    """Requests that failed because the endpoint was told so."""
+    """Requests that failed on request."""
     statuses: Mapping[int, int] = field(default_factory=dict)
     """How many answers had which status."""
 
