@@ -193,7 +193,7 @@ def test_the_endpoint_ends_when_the_events_are_there(tmp_path: Path) -> None:
         done = ended(process)
     assert (done.returncode, done.stdout) == (0, b"")
     assert done.stderr == (
-        b"deedbook: 3 events in 1 requests (1 x 200); 0 repeated, 0 failed as told\n"
+        b"deedbook: 3 events in 1 requests (1 x 200); 0 repeated, 0 failed on request\n"
     )
     assert file.read_bytes() == b"1\n2\n3\n"
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import http.server
-import os
 import random
 import shutil
-import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,11 +17,11 @@ import pytest
 pytest.importorskip("urllib3")
 pytest.importorskip("aiohttp")
 
-from deedbook import ClosedError, ForkedError, IoError
-from deedbook.http import DeadLetters, Limits, Policy, presets
+from deedbook import ClosedError, IoError
+from deedbook.http import DeadLetters, Limits
 from deedbook.http.endpoint import Endpoint, Faults
 from deedbook.transient import MemoryStore
-from http_kinds import QUICK, Both, DiskStore, SkippingClock, events, store_of
+from http_kinds import Both, SkippingClock, events, store_of
 
 
 @pytest.fixture(params=["threads", "asyncio"])
@@ -285,151 +282,6 @@ def test_a_certificate_is_checked(kind: str, endpoint: Endpoint, tmp_path: Path)
     assert endpoint.events == events(2000, 100)
 
 
-# -- the end --------------------------------------------------------------------------------------
-
-
-def test_closing_sends_what_is_there(kind: str, endpoint: Endpoint, tmp_path: Path) -> None:
-    store = MemoryStore()
-    with sender(kind, store, endpoint, tmp_path, interval_seconds=1000.0) as both:
-        both.start()
-        store.append_many(events(10))
-        assert both.close(30)
-    assert endpoint.events == events(10)
-
-
-@pytest.mark.parametrize("behaviour", ["stall", 503])
-def test_closing_keeps_its_deadline(
-    kind: str, endpoint: Endpoint, tmp_path: Path, behaviour: Any
-) -> None:
-    """A server that never answers held the end up for the whole read timeout."""
-    endpoint.script.extend([behaviour] * 100)
-    store = store_of(events(3))
-    policy = Policy(delay_seconds=0.05, delay_seconds_max=30)
-    with sender(kind, store, endpoint, tmp_path, policy=policy) as both:
-        both.start()
-        with endpoint.changed:
-            assert endpoint.changed.wait_for(lambda: endpoint.requests, 30)
-        begun = time.monotonic()
-        assert not both.close(0.3)
-        assert time.monotonic() - begun < 2.5
-    assert store.stats().events == 3
-    endpoint.script.clear()
-    with sender(kind, store, endpoint, tmp_path) as both:
-        assert both.drain(30)
-    assert endpoint.events == events(3)
-
-
-def test_a_request_that_connects_at_the_end_is_not_sent(
-    endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It had no socket to end, and was sent when the sender was long closed."""
-    import urllib3.connection
-
-    connecting, go_on = threading.Event(), threading.Event()
-    connect = urllib3.connection.HTTPConnection.connect
-
-    def slow(self: Any) -> None:
-        connecting.set()
-        go_on.wait(30)
-        connect(self)
-
-    monkeypatch.setattr(urllib3.connection.HTTPConnection, "connect", slow)
-    monkeypatch.setattr("deedbook.http._sender._GRACE_SECONDS", 0.05)
-    with sender("threads", store_of(events(1)), endpoint, tmp_path) as both:
-        both.start()
-        assert connecting.wait(30)
-        (thread,) = both.sender._threads
-        assert not both.close(0)
-        go_on.set()
-        thread.join(30)
-    assert not thread.is_alive() and endpoint.requests == []
-
-
-def test_an_answer_after_the_end_leaves_the_store_alone(
-    endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The store may be closed, or belong to the next sender."""
-    from deedbook.http import Answer
-
-    sending, answers = threading.Event(), threading.Event()
-
-    def send(*args: object) -> Answer:
-        sending.set()
-        answers.wait(30)
-        return Answer(200)
-
-    monkeypatch.setattr("deedbook.http._sender._GRACE_SECONDS", 0.05)
-    store = store_of(events(1))
-    with sender("threads", store, endpoint, tmp_path) as both:
-        both.sender._transport.send = send
-        both.start()
-        assert sending.wait(30)
-        (thread,) = both.sender._threads
-        assert not both.close(0)
-        answers.set()
-        thread.join(30)
-    assert not thread.is_alive() and store.stats().events == 1
-
-
-def test_a_drain_with_a_timeout_leaves_no_request_behind(
-    kind: str, endpoint: Endpoint, tmp_path: Path
-) -> None:
-    endpoint.script.append("stall")
-    with sender(kind, store_of(events(1)), endpoint, tmp_path) as both:
-        begun = time.monotonic()
-        assert not both.drain(0.1) and time.monotonic() - begun < 2.5
-        assert not [t for t in threading.enumerate() if t.name.startswith("deedbook-http-")]
-        assert both.drain(30) and endpoint.events == events(1)
-
-
-def test_a_server_that_takes_no_bytes_ends_by_the_read_timeout(kind: str, tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
-        options = {"read_seconds": 0.05, "dead_letters": tmp_path}
-        with Both(kind, store_of(events(1)), url, **options) as both:
-            assert not both.send_once()
-            assert "imeout" in both.sender.stats().last_error
-
-
-def test_the_keys_are_the_same_after_a_restart(
-    kind: str, endpoint: Endpoint, tmp_path: Path
-) -> None:
-    """The second sender knows nothing of the first; the server knows the keys."""
-    store = DiskStore(tmp_path)
-    store.add_batch(events(8))
-    endpoint.faults = Faults(max_bytes=100)
-    endpoint.script.extend(["ok", "drop", "stall"])
-    with sender(kind, store, endpoint, tmp_path / "dead") as first:
-        first.start()
-        with endpoint.changed:
-            assert endpoint.changed.wait_for(lambda: len(endpoint.requests) >= 3, 30)
-        first.close(0)
-    assert store.has_data() and endpoint.events == events(4)
-    with sender(kind, store, endpoint, tmp_path / "dead") as second:
-        assert second.drain(30)
-    assert endpoint.events == events(8) and endpoint.stats().duplicates == 1
-    keys = [request.key for request in endpoint.requests]
-    halves = ["spool-0.0-4", "spool-0.4-8"]
-    # The answer to the first half was lost, and then the first sender ended.
-    assert keys == ["spool-0", halves[0], halves[0], "spool-0", *halves]
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_child_of_a_fork_is_refused(endpoint: Endpoint, tmp_path: Path) -> None:
-    with sender("threads", MemoryStore(), endpoint, tmp_path) as both:
-        pid = os.fork()
-        if pid == 0:  # pragma: no cover
-            good = False
-            try:
-                both.sender.drain(1)
-            except ForkedError:
-                good = both.sender.close() is False
-            finally:
-                os._exit(0 if good else 1)
-        assert os.waitpid(pid, 0)[1] == 0
-
-
 # -- nothing is lost ------------------------------------------------------------------------------
 
 
@@ -466,141 +318,3 @@ def test_every_event_arrives_whatever_the_server_does(kind: str, tmp_path: Path,
         assert set(endpoint.events) | set(dead) == set(items), "none is lost"
         assert len(set(endpoint.events)) == len(endpoint.events), "none is stored twice"
         assert endpoint.stats().conflicts == endpoint.stats().without_length == 0
-
-
-# -- presets --------------------------------------------------------------------------------------
-
-TRACK = [b'{"type":"track","event":"e%d"}' % n for n in range(3)]
-
-
-def test_segment(kind: str, endpoint: Endpoint, tmp_path: Path) -> None:
-    preset = presets.segment("key", url=endpoint.url)
-    assert preset.limits == Limits(2500, 500_000, 32_000)
-    assert "a2V5" not in repr(preset), "keys are not shown"
-    with Both(kind, store_of(TRACK), preset=preset, dead_letters=tmp_path) as both:
-        assert both.drain(30)
-    (request,) = endpoint.requests
-    assert request.headers["authorization"] == "Basic a2V5Og==" and endpoint.events == TRACK
-
-
-def test_a_preset_brings_its_limits_unless_others_are_given(
-    kind: str, endpoint: Endpoint, tmp_path: Path
-) -> None:
-    large = events(1, 33_000)
-    for given, dead in (({}, 1), ({"limits": Limits(event_bytes_max=40_000)}, 0)):
-        preset = presets.segment("key", url=endpoint.url)
-        folder = tmp_path / str(dead)
-        with Both(kind, store_of(large), preset=preset, dead_letters=folder, **given) as both:
-            assert both.drain(30)
-        assert len(DeadLetters(folder)) == dead
-    assert endpoint.events == large
-
-
-def test_a_400_of_segment_is_divided(kind: str, endpoint: Endpoint, tmp_path: Path) -> None:
-    endpoint.script.extend([400, "ok", 400])
-    preset = presets.segment("key", url=endpoint.url)
-    with Both(kind, store_of(TRACK), preset=preset, dead_letters=tmp_path) as both:
-        assert both.drain(30)
-    assert endpoint.events == TRACK[:2]
-    assert [letter.payload for letter in DeadLetters(tmp_path)] == TRACK[2:]
-
-
-@pytest.mark.parametrize("name", ["rudderstack", "posthog", "ndjson", "json_array", "otlp_logs"])
-def test_presets_make_bodies_that_are_understood(
-    kind: str, endpoint: Endpoint, tmp_path: Path, name: str
-) -> None:
-    base = f"http://127.0.0.1:{endpoint.port}"
-    preset = {
-        "rudderstack": lambda: presets.rudderstack("key", base),
-        "posthog": lambda: presets.posthog("key", host=base + "/"),
-        "ndjson": lambda: presets.ndjson(endpoint.url),
-        "json_array": lambda: presets.json_array(endpoint.url),
-        "otlp_logs": lambda: presets.otlp_logs(base, resource={"service.name": 'a"b'}),
-    }[name]()
-    with Both(kind, store_of(TRACK), preset=preset, dead_letters=tmp_path) as both:
-        assert both.drain(30)
-    assert endpoint.events == TRACK
-    (request,) = endpoint.requests
-    paths = {"rudderstack": "/v1/batch", "posthog": "/batch/", "otlp_logs": "/v1/logs"}
-    assert request.path == paths.get(name, "/v1/batch")
-    json = "application/x-ndjson" if name == "ndjson" else "application/json"
-    assert request.headers["content-type"] == json
-
-
-def test_the_bodies_of_presets_byte_by_byte() -> None:
-    def body(preset: presets.Preset) -> bytes:
-        assert preset.envelope is not None
-        sealed = preset.envelope.seal()
-        return sealed.header + sealed.separator.join([b"1", b"2"]) + sealed.footer
-
-    assert body(presets.ndjson()) == b"1\n2\n"
-    assert body(presets.json_array()) == b"[1,2]"
-    assert body(presets.otlp_logs("http://h", resource={"service.name": "shop"})) == (
-        b'{"resourceLogs":[{"resource":{"attributes":[{"key":"service.name","value":'
-        b'{"stringValue":"shop"}}]},"scopeLogs":[{"scope":{"name":"deedbook"},'
-        b'"logRecords":[1,2]}]}]}'
-    )
-    segment = body(presets.segment("k"))
-    assert segment.startswith(b'{"batch":[1,2],"sentAt":"2')
-    assert segment.endswith(b'Z","writeKey":"k"}')
-
-
-def test_what_otlp_drops_of_an_accepted_request_is_kept(kind: str, tmp_path: Path) -> None:
-    from deedbook.http import Answer
-
-    says = b'{"partialSuccess":{"rejectedLogRecords":"2","errorMessage":"too old"}}'
-    preset = presets.otlp_logs("http://127.0.0.1:1")
-    assert preset.partly_refused is not None
-    assert preset.partly_refused(Answer(200, body=says)) == (2, "too old")
-    for body in (b"{}", b'{"partialSuccess":{}}', b'{"partialSuccess":', b""):
-        assert preset.partly_refused(Answer(200, body=body)) is None
-
-    from dataclasses import replace
-
-    with Endpoint() as endpoint:
-        told = replace(preset, url=endpoint.url, partly_refused=lambda answer: (2, "too old"))
-        with Both(kind, store_of(TRACK), preset=told, dead_letters=tmp_path) as both:
-            assert both.drain(30)
-            stats = both.sender.stats()
-    assert (stats.events_partly_refused, stats.events_dead, stats.events_sent) == (2, 3, 3)
-    assert "dropped 2 of these 3 events: too old" in next(iter(DeadLetters(tmp_path))).reason
-
-
-# -- what is missing ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("hidden", "made"),
-    [
-        ("urllib3", "Sender(store, 'http://h', dead_letters='d')"),
-        ("aiohttp", "AsyncSender(store, 'http://h', dead_letters='d')"),
-        ("zstd", "Sender(store, 'http://h', dead_letters='d', compression='zstd')"),
-    ],
-)
-def test_a_missing_library_is_named_with_what_to_install(hidden: str, made: str) -> None:
-    code = f"""if 1:
-        import sys
-        for name in ('urllib3', 'aiohttp', 'backports.zstd', 'compression.zstd'):
-            if {hidden!r} in name:
-                sys.modules[name] = None
-        from deedbook.http import AsyncSender, Sender
-        from deedbook.transient import MemoryStore
-        store = MemoryStore()
-        try:
-            {made}
-        except ImportError as error:
-            print(error)
-    """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    extra = "zstd" if hidden == "zstd" else "http"
-    assert f"pip install 'deedbook[{extra}]'" in done.stdout, done.stderr
-
-
-def test_importing_the_package_loads_no_client() -> None:
-    code = "import sys, deedbook.http; print({'urllib3', 'aiohttp'} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert done.stdout.strip() == "set()", done.stderr
-
-
-def test_quick_is_quick() -> None:
-    assert QUICK.delay_after(99, random.Random()) <= 0.01

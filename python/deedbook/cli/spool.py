@@ -38,10 +38,10 @@ def add_arguments(commands: Any) -> None:
 def _add_endpoint(commands: Any) -> None:
     parser = commands.add_parser(
         "endpoint",
-        help="run a server that takes batches, counts them, and fails when told to",
+        help="run a server that takes batches, counts them, and fails on request",
         description="Run a server on this machine that takes batches of events, counts and stores "
-        "them, and fails when told to. The first line of the output is its URL; what came is told "
-        "at the end. It runs until Ctrl-C or SIGTERM.",
+        "them, and fails on request. The first line of the output is its URL; the last one says "
+        "what came. It runs until Ctrl-C or SIGTERM.",
         epilog="examples:\n"
         "  deedbook spool endpoint --out received.jsonl --until-events 1000\n"
         "  deedbook spool endpoint --port 8080 --fail 503=0.2 --fail 429=0.1 --retry-after 2\n"
@@ -99,7 +99,7 @@ def _add_endpoint(commands: Any) -> None:
 
 
 def run_endpoint(args: argparse.Namespace, out: Output) -> int:
-    """Serve until a signal comes or the events are there; tell the URL first, and counts last."""
+    """Serve until a signal comes or the events are there; write the URL first, and counts last."""
     endpoint = _endpoint(args)
     with endpoint:
         try:
@@ -113,6 +113,7 @@ def run_endpoint(args: argparse.Namespace, out: Output) -> int:
             while not endpoint.wait(events=wanted, timeout_seconds=1.0):
                 pass
         finally:
+            endpoint.close()  # what it is answering is counted, too
             _tell(endpoint, args, out)
     return EXIT_OK
 
@@ -151,7 +152,7 @@ def _tell(endpoint: Endpoint, args: argparse.Namespace, out: Output) -> None:
     statuses = ", ".join(f"{count} x {status}" for status, count in sorted(stats.statuses.items()))
     out.talk(
         f"{stats.events} events in {stats.requests} requests ({statuses or 'none answered'}); "
-        f"{stats.duplicates} repeated, {stats.failed} failed as told"
+        f"{stats.duplicates} repeated, {stats.failed} failed on request"
     )
 
 

@@ -10,7 +10,8 @@ from deedbook._errors import ClosedError
 from deedbook.aio._threads import Worker as Threads
 from deedbook.aio._threads import settled
 from deedbook.http._aiohttp import AsyncTransport
-from deedbook.http._flow import Flow, log
+from deedbook.http._flow import Flow
+from deedbook.http._pace import log
 from deedbook.http._settings import Options, settings, shown_url
 from deedbook.http._stats import SenderStats
 from deedbook.http._steps import Send, Step, Wait, Worker, perform

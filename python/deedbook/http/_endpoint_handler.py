@@ -45,8 +45,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
     server: Any
 
     def do_POST(self) -> None:
-        """Take a batch, or fail as told."""
+        """Take a batch, or fail on request."""
         endpoint: Endpoint = self.server.endpoint
+        with endpoint.serving():
+            self._serve(endpoint)
+
+    def _serve(self, endpoint: Endpoint) -> None:
         self._length = 0
         verdict = self._take(endpoint)
         # Counted before it is answered: who has the answer finds it in the counters.
@@ -77,7 +81,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         """Nothing is logged: the endpoint counts."""
 
     def _take(self, endpoint: Endpoint) -> _Verdict:
-        """Read a request, and store its events unless told to fail."""
+        """Read a request, and store its events unless it is to fail."""
         behaviour = endpoint.behaviour()
         length = self._claimed()
         if length is None:
@@ -97,7 +101,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             retry_after = endpoint.faults.retry_after
             asked = behaviour in (429, 503) and retry_after is not None
             headers = {"Retry-After": str(retry_after)} if asked else {}
-            return _Verdict(behaviour, {"error": "told to fail"}, headers, {"failed": 1})
+            return _Verdict(behaviour, {"error": "failed on request"}, headers, {"failed": 1})
         verdict = self._keep(endpoint, body)
         if behaviour == "drop" and verdict.status == 200:
             verdict.status, verdict.counts = None, {"failed": 1}

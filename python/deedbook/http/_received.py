@@ -69,7 +69,7 @@ def _members(text: str, begin: int) -> Iterator[tuple[str, int]]:
     at = _skip(text, begin + 1)
     while text[at] != "}":
         key, end = _decode(text, at)
-        first = _skip(text, _skip(text, end) + 1)  # behind the colon
+        first = _skip(text, _skip(text, end) + 1)  # after the colon
         yield key, first
         _, end = _decode(text, first)
         at = _skip(text, end)

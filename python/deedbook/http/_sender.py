@@ -11,7 +11,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from deedbook._errors import ClosedError, ForkedError
-from deedbook.http._flow import Flow, log
+from deedbook.http._flow import Flow
+from deedbook.http._pace import log
 from deedbook.http._settings import Options, settings, shown_url
 from deedbook.http._stats import SenderStats
 from deedbook.http._steps import Send, Step, Wait, Worker, perform
@@ -53,7 +54,7 @@ class Sender:
       the server to take or give the next byte.
     - ``ssl_context``: for https, instead of the system's certificates.
 
-    InvalidArgumentError tells which option is wrong, ImportError what is not installed. Threads
+    InvalidArgumentError names the option that is wrong, ImportError what to install. Threads
     may share a sender; after a fork the child's refuses every call (ForkedError).
     """
 

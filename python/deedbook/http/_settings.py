@@ -1,4 +1,4 @@
-"""What a sender is told to do: the arguments that both senders have."""
+"""The arguments that both senders have, checked and merged with a preset."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Options(TypedDict, total=False):
 def settings(
     store: DataStore, url: str | None, preset: Preset | None, options: Options
 ) -> Settings:
-    """The settings that the arguments of a sender make; InvalidArgumentError tells which is wrong.
+    """The settings that the arguments of a sender make; InvalidArgumentError names the wrong one.
 
     A preset gives what is not given otherwise.
     """

@@ -97,7 +97,7 @@ def _tracking_pool(live: weakref.WeakSet[Any]) -> type[urllib3.PoolManager]:
             live.add(self)
             super().connect()  # type: ignore[misc]
             if self.ended:  # meanwhile
-                raise ConnectionAbortedError("the sender was told to end")
+                raise ConnectionAbortedError("the sender ended")
 
     class Http(Tracked, urllib3.connection.HTTPConnection):
         pass

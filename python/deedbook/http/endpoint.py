@@ -1,4 +1,4 @@
-"""A server to try senders against: it counts and stores events, and fails when told to.
+"""A server to try senders against: it counts and stores events, and fails on request.
 
 ``deedbook spool endpoint`` runs one. It is for tests: it listens on this machine, without
 encryption, and keeps the keys of all requests in memory.
@@ -19,7 +19,7 @@ import os
 import random
 import threading
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from os import PathLike
 from types import TracebackType
@@ -30,6 +30,9 @@ from deedbook.http._endpoint_handler import Handler
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+# For requests that are under way when an endpoint ends, seconds.
+_GRACE_SECONDS = 1.0
 
 Behaviour = int | Literal["ok", "reset", "stall", "drop"]
 """What the endpoint does with one request.
@@ -124,7 +127,7 @@ class EndpointStats:
     short: int = 0
     """Requests whose body was shorter than their Content-Length."""
     failed: int = 0
-    """Requests that failed because the endpoint was told so."""
+    """Requests that failed on request."""
     statuses: Mapping[int, int] = field(default_factory=dict)
     """How many answers had which status."""
 
@@ -166,6 +169,7 @@ class Endpoint:
         """Set when it ends: what stalls goes on."""
         self.changed = threading.Condition()
         """Notified after each request; `stats` and the lists are changed under it."""
+        self._busy = 0
         self._keep = keep
         self._stats = EndpointStats()
         self._keys: dict[str, int] = {}
@@ -201,13 +205,14 @@ class Endpoint:
             self._thread.start()
 
     def close(self) -> None:
-        """End at once; requests under way are not answered."""
+        """Take no more requests; those under way are answered, or ended after a second."""
         self.ended.set()
         if self._thread is not None:
             self._server.shutdown()
             self._thread.join()
         self._server.server_close()
         with self.changed:
+            self.changed.wait_for(lambda: not self._busy, _GRACE_SECONDS)
             if self._out is not None:
                 self._out.close()
                 self._out = None
@@ -223,6 +228,18 @@ class Endpoint:
             return self.changed.wait_for(lambda: self._stats.events >= events, timeout_seconds)
 
     # -- for the handler ---------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def serving(self) -> Iterator[None]:
+        """While a request is read and answered."""
+        with self.changed:
+            self._busy += 1
+        try:
+            yield
+        finally:
+            with self.changed:
+                self._busy -= 1
+                self.changed.notify_all()
 
     def behaviour(self) -> Behaviour:
         """What to do with the next request."""

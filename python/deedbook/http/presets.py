@@ -94,7 +94,7 @@ def posthog(api_key: str, *, host: str = "https://us.i.posthog.com") -> Preset:
 
 
 def ndjson(url: str | None = None) -> Preset:
-    """JSON lines, each with a newline behind it: ``application/x-ndjson``."""
+    """JSON lines, each with a newline after it: ``application/x-ndjson``."""
     return Preset(
         "ndjson",
         url=url,

@@ -1,0 +1,136 @@
+"""When a flow goes on, when it waits, and when it gives up."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Generator
+from math import inf
+from typing import Any
+
+from deedbook._errors import IoError
+from deedbook.http._policy import Action, Answer
+from deedbook.http._rates import Limiter
+from deedbook.http._settings import Settings, shown_url
+from deedbook.http._stats import Tally
+from deedbook.http._steps import Step, Wait
+
+log = logging.getLogger("deedbook.http")
+
+
+class Stopped(Exception):
+    """The sender stops; what is not done stays in the store."""
+
+
+class Pace:
+    """Waits of all workers of a sender: for the server, for the rates, after failures."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.tally = Tally()
+        self.problem: str | None = None
+        """Why nothing is sent though all is up: the endpoint refuses the sender, or the store or
+        the dead letters fail."""
+        self.cause: Exception | None = None
+        """The error that caused it, if there was one."""
+        self.patient = True
+        """Whether workers go on at a problem; else they end, and the first problem stays."""
+        self.tell: Callable[[], None] = lambda: None
+        """Called when something changed that others may wait for."""
+        self._limiter = Limiter(settings.rates)
+        self._asked = 0
+        self._not_before = -inf
+        self._stop_at = inf
+
+    def stop(self) -> None:
+        """Let workers end as soon as they ask."""
+        self._stop_at = -inf
+
+    def error(self) -> IoError:
+        """The problem, to be raised."""
+        error = IoError(f"{shown_url(self.settings.url)}: {self.problem}; the events are kept")
+        error.__cause__ = self.cause
+        return error
+
+    def _turn(self, size_bytes: int, events: int) -> Generator[Step, Any, None]:
+        """Wait until the rates and the server allow a request."""
+        now = self.settings.clock.monotonic()
+        delay = self._limiter.reserve(size_bytes, events, now)
+        yield from self._pause(max(delay, self._not_before - now))
+
+    def _pause(self, seconds: float, hasty: bool = False) -> Generator[Step, Any, None]:
+        """Wait so long, and until the server allows requests; `Stopped` if the sender stops.
+
+        Also at once if that would be after the deadline. If ``hasty``, `ask_drain` ends it.
+        """
+        clock = self.settings.clock
+        begun, asked = clock.monotonic(), self._asked
+        while True:
+            now = clock.monotonic()
+            until = now if hasty and self._asked != asked else begun + seconds
+            until = max(until, self._not_before)
+            if until > self._stop_at or now >= self._stop_at:
+                raise Stopped
+            if now >= until:
+                break
+            yield Wait(until - now)
+        self.tally.count(wait_seconds=max(now - begun, 0.0))
+
+    def _check_stop(self) -> None:
+        if self.settings.clock.monotonic() >= self._stop_at:
+            raise Stopped
+
+    def _must(self, step: Step, doing: str, once: bool = False) -> Generator[Step, Any, Any]:
+        """Carry out a step of the store or the dead letters, again and again until it works.
+
+        Once also after the deadline: what was accepted shall not be sent again.
+        """
+        failures = 0
+        while True:
+            try:
+                outcome = yield step
+            except Exception as error:
+                failures += 1
+                self.tally.failed(f"{doing} failed: {error}")
+                log.error("%s failed: %s", doing, error, exc_info=error)
+                if once:
+                    raise
+                self._is_problem(f"{doing} failed: {error}", error)
+                policy = self.settings.policy
+                yield from self._pause(policy.delay_after(failures, self.settings.chance), True)
+            else:
+                if failures:
+                    self._no_problem()
+                return outcome
+
+    def _is_problem(self, problem: str, cause: Exception | None) -> None:
+        """Note what waiting may not cure, and end if nobody wants to wait."""
+        if self.patient or self.problem is None:
+            self.problem, self.cause = problem, cause
+        self.tell()
+        if not self.patient:
+            raise Stopped
+
+    def _no_problem(self) -> None:
+        if self.patient:
+            self.problem = self.cause = None
+
+    def _put_off(
+        self, answer: Answer, action: Action, attempts: int, once: bool
+    ) -> Generator[Step, Any, None]:
+        """Wait before the next attempt; all workers wait if the server says for how long."""
+        settings = self.settings
+        policy, clock = settings.policy, settings.clock
+        asked = policy.asked_delay(answer, clock.time())
+        if asked is not None:
+            self._not_before = max(self._not_before, clock.monotonic() + asked)
+        if action == "hold":
+            if self.problem is None:
+                log.error("%s refuses the sender: %s", shown_url(settings.url), answer)
+            self._is_problem(str(answer), None)
+        if once:
+            raise Stopped
+        held = policy.delay_seconds_max if action == "hold" else 0.0
+        delay = max(policy.delay_after(attempts, settings.chance), held, asked or 0.0)
+        if self.tally.values.failures_in_a_row == 1:
+            log.warning("%s: %s; trying again", shown_url(settings.url), answer)
+        yield from self._pause(delay, hasty=True)

@@ -1,0 +1,179 @@
+"""How senders end: by a deadline, by a restart, in the child of a fork."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("urllib3")
+pytest.importorskip("aiohttp")
+
+from deedbook import ForkedError
+from deedbook.http import Policy
+from deedbook.http.endpoint import Endpoint, Faults
+from deedbook.transient import MemoryStore
+from http_kinds import Both, DiskStore, events, store_of
+
+
+@pytest.fixture(params=["threads", "asyncio"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    with Endpoint() as endpoint:
+        yield endpoint
+
+
+def sender(kind: str, store: Any, endpoint: Endpoint, folder: Path, **options: Any) -> Both:
+    return Both(kind, store, endpoint.url, dead_letters=folder, **options)
+
+
+def test_closing_sends_what_is_there(kind: str, endpoint: Endpoint, tmp_path: Path) -> None:
+    store = MemoryStore()
+    with sender(kind, store, endpoint, tmp_path, interval_seconds=1000.0) as both:
+        both.start()
+        store.append_many(events(10))
+        assert both.close(30)
+    assert endpoint.events == events(10)
+
+
+@pytest.mark.parametrize("behaviour", ["stall", 503])
+def test_closing_keeps_its_deadline(
+    kind: str, endpoint: Endpoint, tmp_path: Path, behaviour: Any
+) -> None:
+    """A server that never answers held the end up for the whole read timeout."""
+    endpoint.script.extend([behaviour] * 100)
+    store = store_of(events(3))
+    policy = Policy(delay_seconds=0.05, delay_seconds_max=30)
+    with sender(kind, store, endpoint, tmp_path, policy=policy) as both:
+        both.start()
+        with endpoint.changed:
+            assert endpoint.changed.wait_for(lambda: endpoint.requests, 30)
+        begun = time.monotonic()
+        assert not both.close(0.3)
+        assert time.monotonic() - begun < 2.5
+    assert store.stats().events == 3
+    endpoint.script.clear()
+    with sender(kind, store, endpoint, tmp_path) as both:
+        assert both.drain(30)
+    assert endpoint.events == events(3)
+
+
+def test_a_request_that_connects_at_the_end_is_not_sent(
+    endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It had no socket to end, and was sent when the sender was long closed."""
+    import urllib3.connection
+
+    connecting, go_on = threading.Event(), threading.Event()
+    connect = urllib3.connection.HTTPConnection.connect
+
+    def slow(self: Any) -> None:
+        connecting.set()
+        go_on.wait(30)
+        connect(self)
+
+    monkeypatch.setattr(urllib3.connection.HTTPConnection, "connect", slow)
+    monkeypatch.setattr("deedbook.http._sender._GRACE_SECONDS", 0.05)
+    with sender("threads", store_of(events(1)), endpoint, tmp_path) as both:
+        both.start()
+        assert connecting.wait(30)
+        (thread,) = both.sender._threads
+        assert not both.close(0)
+        go_on.set()
+        thread.join(30)
+    assert not thread.is_alive() and endpoint.requests == []
+
+
+def test_an_answer_after_the_end_leaves_the_store_alone(
+    endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store may be closed, or belong to the next sender."""
+    from deedbook.http import Answer
+
+    sending, answers = threading.Event(), threading.Event()
+
+    def send(*args: object) -> Answer:
+        sending.set()
+        answers.wait(30)
+        return Answer(200)
+
+    monkeypatch.setattr("deedbook.http._sender._GRACE_SECONDS", 0.05)
+    store = store_of(events(1))
+    with sender("threads", store, endpoint, tmp_path) as both:
+        both.sender._transport.send = send
+        both.start()
+        assert sending.wait(30)
+        (thread,) = both.sender._threads
+        assert not both.close(0)
+        answers.set()
+        thread.join(30)
+    assert not thread.is_alive() and store.stats().events == 1
+
+
+def test_a_drain_with_a_timeout_leaves_no_request_behind(
+    kind: str, endpoint: Endpoint, tmp_path: Path
+) -> None:
+    endpoint.script.append("stall")
+    with sender(kind, store_of(events(1)), endpoint, tmp_path) as both:
+        begun = time.monotonic()
+        assert not both.drain(0.1) and time.monotonic() - begun < 2.5
+        assert not [t for t in threading.enumerate() if t.name.startswith("deedbook-http-")]
+        assert both.drain(30) and endpoint.events == events(1)
+
+
+def test_a_server_that_takes_no_bytes_ends_by_the_read_timeout(kind: str, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
+        options = {"read_seconds": 0.05, "dead_letters": tmp_path}
+        with Both(kind, store_of(events(1)), url, **options) as both:
+            assert not both.send_once()
+            assert "imeout" in both.sender.stats().last_error
+
+
+def test_the_keys_are_the_same_after_a_restart(
+    kind: str, endpoint: Endpoint, tmp_path: Path
+) -> None:
+    """The second sender knows nothing of the first; the server knows the keys."""
+    store = DiskStore(tmp_path)
+    store.add_batch(events(8))
+    endpoint.faults = Faults(max_bytes=100)
+    endpoint.script.extend(["ok", "drop", "stall"])
+    with sender(kind, store, endpoint, tmp_path / "dead") as first:
+        first.start()
+        with endpoint.changed:
+            assert endpoint.changed.wait_for(lambda: len(endpoint.requests) >= 3, 30)
+        first.close(0)
+    assert store.has_data() and endpoint.events == events(4)
+    with sender(kind, store, endpoint, tmp_path / "dead") as second:
+        assert second.drain(30)
+    assert endpoint.events == events(8) and endpoint.stats().duplicates == 1
+    keys = [request.key for request in endpoint.requests]
+    halves = ["spool-0.0-4", "spool-0.4-8"]
+    # The answer to the first half was lost, and then the first sender ended.
+    assert keys == ["spool-0", halves[0], halves[0], "spool-0", *halves]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_of_a_fork_is_refused(endpoint: Endpoint, tmp_path: Path) -> None:
+    with sender("threads", MemoryStore(), endpoint, tmp_path) as both:
+        pid = os.fork()
+        if pid == 0:  # pragma: no cover
+            good = False
+            try:
+                both.sender.drain(1)
+            except ForkedError:
+                good = both.sender.close() is False
+            finally:
+                os._exit(0 if good else 1)
+        assert os.waitpid(pid, 0)[1] == 0

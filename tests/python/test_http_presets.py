@@ -1,0 +1,172 @@
+"""Presets for endpoints, and what senders say when a library is missing."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("urllib3")
+pytest.importorskip("aiohttp")
+
+from deedbook.http import DeadLetters, Limits, presets
+from deedbook.http.endpoint import Endpoint
+from http_kinds import QUICK, Both, events, store_of
+
+
+@pytest.fixture(params=["threads", "asyncio"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    with Endpoint() as endpoint:
+        yield endpoint
+
+
+def sender(kind: str, store: Any, endpoint: Endpoint, folder: Path, **options: Any) -> Both:
+    return Both(kind, store, endpoint.url, dead_letters=folder, **options)
+
+
+# -- presets --------------------------------------------------------------------------------------
+
+TRACK = [b'{"type":"track","event":"e%d"}' % n for n in range(3)]
+
+
+def test_segment(kind: str, endpoint: Endpoint, tmp_path: Path) -> None:
+    preset = presets.segment("key", url=endpoint.url)
+    assert preset.limits == Limits(2500, 500_000, 32_000)
+    assert "a2V5" not in repr(preset), "keys are not shown"
+    with Both(kind, store_of(TRACK), preset=preset, dead_letters=tmp_path) as both:
+        assert both.drain(30)
+    (request,) = endpoint.requests
+    assert request.headers["authorization"] == "Basic a2V5Og==" and endpoint.events == TRACK
+
+
+def test_a_preset_brings_its_limits_unless_others_are_given(
+    kind: str, endpoint: Endpoint, tmp_path: Path
+) -> None:
+    large = events(1, 33_000)
+    for given, dead in (({}, 1), ({"limits": Limits(event_bytes_max=40_000)}, 0)):
+        preset = presets.segment("key", url=endpoint.url)
+        folder = tmp_path / str(dead)
+        with Both(kind, store_of(large), preset=preset, dead_letters=folder, **given) as both:
+            assert both.drain(30)
+        assert len(DeadLetters(folder)) == dead
+    assert endpoint.events == large
+
+
+def test_a_400_of_segment_is_divided(kind: str, endpoint: Endpoint, tmp_path: Path) -> None:
+    endpoint.script.extend([400, "ok", 400])
+    preset = presets.segment("key", url=endpoint.url)
+    with Both(kind, store_of(TRACK), preset=preset, dead_letters=tmp_path) as both:
+        assert both.drain(30)
+    assert endpoint.events == TRACK[:2]
+    assert [letter.payload for letter in DeadLetters(tmp_path)] == TRACK[2:]
+
+
+@pytest.mark.parametrize("name", ["rudderstack", "posthog", "ndjson", "json_array", "otlp_logs"])
+def test_presets_make_bodies_that_are_understood(
+    kind: str, endpoint: Endpoint, tmp_path: Path, name: str
+) -> None:
+    base = f"http://127.0.0.1:{endpoint.port}"
+    preset = {
+        "rudderstack": lambda: presets.rudderstack("key", base),
+        "posthog": lambda: presets.posthog("key", host=base + "/"),
+        "ndjson": lambda: presets.ndjson(endpoint.url),
+        "json_array": lambda: presets.json_array(endpoint.url),
+        "otlp_logs": lambda: presets.otlp_logs(base, resource={"service.name": 'a"b'}),
+    }[name]()
+    with Both(kind, store_of(TRACK), preset=preset, dead_letters=tmp_path) as both:
+        assert both.drain(30)
+    assert endpoint.events == TRACK
+    (request,) = endpoint.requests
+    paths = {"rudderstack": "/v1/batch", "posthog": "/batch/", "otlp_logs": "/v1/logs"}
+    assert request.path == paths.get(name, "/v1/batch")
+    json = "application/x-ndjson" if name == "ndjson" else "application/json"
+    assert request.headers["content-type"] == json
+
+
+def test_the_bodies_of_presets_byte_by_byte() -> None:
+    def body(preset: presets.Preset) -> bytes:
+        assert preset.envelope is not None
+        sealed = preset.envelope.seal()
+        return sealed.header + sealed.separator.join([b"1", b"2"]) + sealed.footer
+
+    assert body(presets.ndjson()) == b"1\n2\n"
+    assert body(presets.json_array()) == b"[1,2]"
+    assert body(presets.otlp_logs("http://h", resource={"service.name": "shop"})) == (
+        b'{"resourceLogs":[{"resource":{"attributes":[{"key":"service.name","value":'
+        b'{"stringValue":"shop"}}]},"scopeLogs":[{"scope":{"name":"deedbook"},'
+        b'"logRecords":[1,2]}]}]}'
+    )
+    segment = body(presets.segment("k"))
+    assert segment.startswith(b'{"batch":[1,2],"sentAt":"2')
+    assert segment.endswith(b'Z","writeKey":"k"}')
+
+
+def test_what_otlp_drops_of_an_accepted_request_is_kept(kind: str, tmp_path: Path) -> None:
+    from deedbook.http import Answer
+
+    says = b'{"partialSuccess":{"rejectedLogRecords":"2","errorMessage":"too old"}}'
+    preset = presets.otlp_logs("http://127.0.0.1:1")
+    assert preset.partly_refused is not None
+    assert preset.partly_refused(Answer(200, body=says)) == (2, "too old")
+    for body in (b"{}", b'{"partialSuccess":{}}', b'{"partialSuccess":', b""):
+        assert preset.partly_refused(Answer(200, body=body)) is None
+
+    from dataclasses import replace
+
+    with Endpoint() as endpoint:
+        told = replace(preset, url=endpoint.url, partly_refused=lambda answer: (2, "too old"))
+        with Both(kind, store_of(TRACK), preset=told, dead_letters=tmp_path) as both:
+            assert both.drain(30)
+            stats = both.sender.stats()
+    assert (stats.events_partly_refused, stats.events_dead, stats.events_sent) == (2, 3, 3)
+    assert "dropped 2 of these 3 events: too old" in next(iter(DeadLetters(tmp_path))).reason
+
+
+# -- what is missing ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("hidden", "made"),
+    [
+        ("urllib3", "Sender(store, 'http://h', dead_letters='d')"),
+        ("aiohttp", "AsyncSender(store, 'http://h', dead_letters='d')"),
+        ("zstd", "Sender(store, 'http://h', dead_letters='d', compression='zstd')"),
+    ],
+)
+def test_a_missing_library_is_named_with_what_to_install(hidden: str, made: str) -> None:
+    code = f"""if 1:
+        import sys
+        for name in ('urllib3', 'aiohttp', 'backports.zstd', 'compression.zstd'):
+            if {hidden!r} in name:
+                sys.modules[name] = None
+        from deedbook.http import AsyncSender, Sender
+        from deedbook.transient import MemoryStore
+        store = MemoryStore()
+        try:
+            {made}
+        except ImportError as error:
+            print(error)
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    extra = "zstd" if hidden == "zstd" else "http"
+    assert f"pip install 'deedbook[{extra}]'" in done.stdout, done.stderr
+
+
+def test_importing_the_package_loads_no_client() -> None:
+    code = "import sys, deedbook.http; print({'urllib3', 'aiohttp'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "set()", done.stderr
+
+
+def test_quick_is_quick() -> None:
+    assert QUICK.delay_after(99, random.Random()) <= 0.01
