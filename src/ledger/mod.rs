@@ -16,6 +16,7 @@ mod reader;
 mod record;
 mod tally;
 mod transient;
+mod walk;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -40,10 +41,11 @@ pub use check::{FileInfo, FileReport, FileSalvage, files, open_file, salvage, ve
 pub use columns::Column;
 pub use fetch::{Fetched, Removable};
 pub use options::{Envelope, LedgerConfig, OnCorrupt, Options, WhenFull};
-pub use reader::{LedgerReader, Payloads};
+pub use reader::LedgerReader;
 pub use record::{RECORD_BYTES_MAX, file_name};
 pub use tally::LedgerStats;
 pub use transient::{DataResult, DataStore, MemoryStore, TransientDB};
+pub use walk::Payloads;
 
 /// One file of a ledger, open for reading.
 pub type LedgerFile = Log<LedgerFormat>;

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::directory::Finished;
-use super::look::{Run, Seen};
-use super::record::{Codec, FORMAT, Frame};
-use crate::error::{Error, ErrorKind, Result};
-use crate::log::framing::{Frame as _, Framing};
-use crate::scan::{Damage, Scanned, Scanner, Verdict};
-use crate::storage::File;
+use super::look::Seen;
+use super::record::Frame;
+use super::walk::{Payloads, Walk, changed, fail};
+use crate::error::{Error, Result};
+use crate::log::framing::Frame as _;
+use crate::scan::{Damage, Verdict};
 
 /// What is around the records of a body.
 #[derive(Clone, Debug, Default)]
@@ -156,7 +156,7 @@ impl LedgerReader {
 
     /// The records by themselves, whatever was read before.
     pub fn payloads(&self) -> Payloads {
-        Payloads { walk: self.walk.rewound(), path: self.path.clone() }
+        Payloads::over(&self.walk, &self.path)
     }
 
     fn fail(&self, e: io::Error) -> Error {
@@ -280,108 +280,4 @@ impl fmt::Debug for LedgerReader {
             .field("verdict", &self.verdict)
             .finish_non_exhaustive()
     }
-}
-
-/// The payloads of a file's records, one after the other.
-#[derive(Debug)]
-pub struct Payloads {
-    walk: Walk,
-    path: PathBuf,
-}
-
-impl Payloads {
-    /// The next payload.
-    #[allow(clippy::should_implement_trait)]
-    pub fn next(&mut self) -> Result<Option<&[u8]>> {
-        match self.walk.next() {
-            Ok(frame) => Ok(frame.map(|frame| frame.payload(self.walk.bytes()))),
-            Err(e) => Err(fail(&self.path, e)),
-        }
-    }
-}
-
-/// A walk over records that were checked before.
-#[derive(Debug)]
-struct Walk {
-    file: Arc<dyn File>,
-    codec: Codec,
-    runs: Arc<[Run]>,
-    /// The runs begun.
-    begun: usize,
-    scanner: Option<Scanner<Codec>>,
-}
-
-impl Walk {
-    fn new(file: Arc<dyn File>, codec: Codec, runs: Arc<[Run]>) -> Self {
-        Self { file, codec, runs, begun: 0, scanner: None }
-    }
-
-    fn rewound(&self) -> Self {
-        Self::new(self.file.clone(), self.codec, self.runs.clone())
-    }
-
-    /// Free the memory; nothing more is read.
-    fn forget(&mut self) {
-        self.scanner = None;
-        self.begun = self.runs.len();
-    }
-
-    /// The whole bytes of the record given last.
-    fn bytes(&self) -> &[u8] {
-        self.scanner.as_ref().map_or(&[], Scanner::bytes)
-    }
-
-    fn next(&mut self) -> io::Result<Option<Frame>> {
-        loop {
-            if let Some(scanner) = &mut self.scanner {
-                match scanner.next(&*self.file)? {
-                    Scanned::Record { frame, .. } => return Ok(Some(frame)),
-                    Scanned::End => {}
-                    Scanned::Stop { offset, why } => {
-                        return Err(changed(format!("byte {offset}: {}", why.reason())));
-                    }
-                }
-            }
-            let Some(run) = self.runs.get(self.begun) else { return Ok(None) };
-            self.begun += 1;
-            self.scanner = Some(Scanner::new(self.codec, run.start, run.end));
-        }
-    }
-
-    /// Where some of the records lie, by their lengths, and how long their payloads are together.
-    fn runs_of(&self, wanted: Range<u64>) -> io::Result<(Vec<Run>, u64)> {
-        let (mut parts, mut payload_bytes, mut number) = (Vec::new(), 0, 0);
-        for run in self.runs.iter() {
-            let mut scanner = Scanner::new(self.codec.by_lengths(), run.start, run.end);
-            let mut part: Option<Run> = None;
-            while number < wanted.end {
-                let Scanned::Record { offset, frame } = scanner.next(&*self.file)? else { break };
-                if wanted.contains(&number) {
-                    let part = part.get_or_insert(Run { start: offset, end: offset, records: 0 });
-                    (part.end, part.records) = (offset + frame.len(), part.records + 1);
-                    payload_bytes += frame.payload_len();
-                }
-                number += 1;
-            }
-            parts.extend(part);
-        }
-        match parts.iter().map(|part| part.records).sum::<u64>() == wanted.end - wanted.start {
-            true => Ok((parts, payload_bytes)),
-            false => Err(changed(format!("{number} records, {} expected", wanted.end))),
-        }
-    }
-}
-
-/// Bytes that were intact when they were looked at are not any more.
-fn changed(what: String) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, format!("the file was changed since: {what}"))
-}
-
-fn fail(path: &Path, e: io::Error) -> Error {
-    match e.kind() {
-        io::ErrorKind::InvalidData => Error::new(ErrorKind::Corrupt, e.to_string()),
-        _ => Error::io("read the file", path, e),
-    }
-    .of(FORMAT)
-    .at(path)
 }

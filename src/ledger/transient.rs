@@ -151,7 +151,7 @@ impl DataStore for MemoryStore {
 /// # struct Request;
 /// # impl Request {
 /// #     fn set(&self, name: &str, value: &str) -> Self {
-/// #         assert!(name == "Content-Length" && value == "55", "{name}: {value}");
+/// #         assert!(name == "Content-Length" && value == "58", "{name}: {value}");
 /// #         Self
 /// #     }
 /// #     fn send(&self, mut body: impl std::io::Read) -> std::io::Result<()> {

@@ -15,6 +15,7 @@ pub enum Event {
     Write(usize),
     /// Half of them are.
     Half,
+    Sync,
 }
 
 type Watch = dyn Fn(Event) -> bool + Send + Sync;
@@ -132,7 +133,12 @@ impl File for HookedFile {
         self.file.allocate(len)
     }
 
+    fn is_unlinked(&self) -> io::Result<bool> {
+        self.file.is_unlinked()
+    }
+
     fn sync_data(&self) -> io::Result<()> {
+        self.hook.ask(Event::Sync);
         self.file.sync_data()
     }
 }

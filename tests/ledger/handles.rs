@@ -4,13 +4,15 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use deedbook::ledger::{LedgerStore, Options};
 use deedbook::storage::{LockAttempt, Storage};
 use deedbook::{Durability, ErrorKind};
 
+use crate::hooked::{Event, Hooked};
 use crate::support::{
-    BASE, DIR, drain, event, events, fetch_all, memory, number_of, refused, small,
+    BASE, DIR, drain, event, events, fetch_all, memory, number_of, on, refused, shown, small,
 };
 
 #[test]
@@ -65,7 +67,7 @@ fn threads_that_append_and_one_that_sends_lose_nothing_and_repeat_nothing() {
                 loop {
                     let last = done.load(Ordering::Acquire);
                     while let Some(fetched) = sender.fetch(Some(7), None).unwrap() {
-                        for (index, payloads) in crate::support::shown(&fetched) {
+                        for (index, payloads) in shown(&fetched) {
                             assert!(indexes.insert(index), "index {index} came twice");
                             sent.extend(payloads.iter().map(|payload| number_of(payload)));
                         }
@@ -96,7 +98,7 @@ fn one_handle_keeps_the_order_of_its_appends() {
     all.iter().for_each(|payload| ledger.append(payload).unwrap());
     let mut sent = Vec::new();
     while let Some(fetched) = ledger.fetch(Some(3), Some(5000)).unwrap() {
-        sent.extend(crate::support::shown(&fetched).into_iter().flat_map(|(_, found)| found));
+        sent.extend(shown(&fetched).into_iter().flat_map(|(_, found)| found));
         ledger.remove(&fetched.removable.unwrap()).unwrap();
     }
     assert_eq!(sent, all);
@@ -176,24 +178,22 @@ fn a_sync_into_a_file_that_was_removed_is_an_error() {
 /// A sync that had begun poisoned its store when the file was finished, sent and removed meanwhile.
 #[test]
 fn a_file_that_was_sent_while_it_was_synced_is_no_loss() {
-    let dir = tempfile::tempdir().unwrap();
-    let durability = Durability::Interval(std::time::Duration::from_micros(50));
-    let options = Options { durability, file_records_max: Some(1), ..Options::default() };
-    let (ledger, sender) = (
-        options.open(small(dir.path(), 1000)).unwrap(),
-        LedgerStore::new(small(dir.path(), 1000)).unwrap(),
-    );
-    let done = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !done.load(Ordering::Acquire) {
-                if let Some(fetched) = sender.fetch(Some(20), None).unwrap() {
-                    sender.remove(&fetched.removable.unwrap()).unwrap();
-                }
-            }
-        });
-        let appended: Result<(), _> = (0..1500).try_for_each(|n| ledger.append(&event(n, 0)));
-        done.store(true, Ordering::Release);
-        appended.unwrap();
+    let storage = Hooked::default();
+    let options = Options { durability: Durability::Always, ..on(storage.clone()) };
+    let ledger = options.open(small(DIR, 1000)).unwrap();
+    let (sender, sent) = (ledger.clone(), Arc::new(Mutex::new(Vec::new())));
+    let (begun, seen) = (AtomicBool::new(false), sent.clone());
+    storage.watch(move |call| {
+        if call == Event::Sync && !begun.swap(true, Ordering::AcqRel) {
+            let fetched = sender.fetch(None, None).unwrap().unwrap();
+            seen.lock().unwrap().extend(shown(&fetched));
+            sender.remove(&fetched.removable.unwrap()).unwrap();
+        }
+        false
     });
+    ledger.append(&event(0, 0)).unwrap();
+    assert_eq!(*sent.lock().unwrap(), [(0, events(0..1, 0))]);
+    ledger.append(&event(1, 0)).unwrap();
+    assert_eq!(fetch_all(&ledger), [(1, events(1..2, 0))]);
+    storage.unwatch();
 }

@@ -9,6 +9,9 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 #![allow(clippy::print_stdout)]
 
+#[path = "../answers/hooked.rs"]
+#[allow(dead_code)]
+mod hooked;
 #[path = "../harness/report.rs"]
 #[allow(dead_code)]
 mod report;

