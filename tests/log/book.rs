@@ -7,7 +7,7 @@ use arrow_array::{Array, BinaryArray, Int32Array, Int64Array, RecordBatch, UInt6
 use deedbook::book::{
     self, Batch, Batches, Book, Column, Cursor, DEED_BYTES_MAX, DeedRef, OnCorrupt, Options,
 };
-use deedbook::{Mode, Result};
+use deedbook::{Mode, Repair, Result};
 
 use crate::framing::Framing;
 use crate::subject::{
@@ -56,6 +56,7 @@ impl Format for BookFormat {
             valid_end: report.valid_end,
             lost_acknowledged: report.lost_acknowledged,
             ok: report.ok(),
+            loss: report.loss,
             damages: report.damages,
         })
     }
@@ -71,8 +72,8 @@ impl Format for BookFormat {
         Ok(Salvaged { records: report.records, runs, damages: report.damages })
     }
 
-    fn repair(&self, at: &At, how: How) -> Result<Repaired> {
-        let report = book::repair(&at.path, &options(at, how), deedbook::Repair::default())?;
+    fn repair_as(&self, at: &At, how: How, may: Repair) -> Result<Repaired> {
+        let report = book::repair(&at.path, &options(at, how), may)?;
         let (valid_end, cut_bytes) = (report.valid_end, report.cut_bytes);
         Ok(Repaired { valid_end, cut_bytes, saved_to: report.saved_to })
     }
@@ -204,9 +205,9 @@ impl Log for BookLog {
         }
     }
 
-    fn follow(&self) -> Walk {
+    fn follow_for(&self, wait: Duration) -> Walk {
         match self.0.follow(None) {
-            Ok(mut follow) => walk(|| Ok(follow.next(Duration::ZERO)?.map(record))),
+            Ok(mut follow) => walk(|| Ok(follow.next(wait)?.map(record))),
             Err(error) => Walk::failed(error),
         }
     }

@@ -5,9 +5,10 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use deedbook::storage::{Disk, Memory, Storage};
-use deedbook::{Damage, Durability, Error, ErrorKind, Mode, Recovery, Result};
+use deedbook::{Damage, Durability, Error, ErrorKind, Loss, Mode, Recovery, Repair, Result};
 
 use crate::framing::Framing;
 
@@ -69,6 +70,8 @@ pub struct Checked {
     pub valid_end: u64,
     pub lost_acknowledged: bool,
     pub ok: bool,
+    /// What an earlier repair noted as missing.
+    pub loss: Option<Loss>,
     pub damages: Vec<Damage>,
 }
 
@@ -144,7 +147,7 @@ pub trait Format: Sync {
     fn open(&self, at: &At, mode: Mode, how: How) -> Result<Box<dyn Log>>;
     fn verify(&self, at: &At, how: How) -> Result<Checked>;
     fn salvage(&self, at: &At, to: &Path, how: How) -> Result<Salvaged>;
-    fn repair(&self, at: &At, how: How) -> Result<Repaired>;
+    fn repair_as(&self, at: &At, how: How, may: Repair) -> Result<Repaired>;
 
     fn create(&self, at: &At, events: &[Event]) -> Box<dyn Log> {
         let log = self.open(at, Mode::Create, MANUAL).unwrap();
@@ -152,6 +155,11 @@ pub trait Format: Sync {
             log.append(*tag, bytes).unwrap();
         }
         log
+    }
+
+    /// Only what cuts no intact record and accepts no loss.
+    fn repair(&self, at: &At, how: How) -> Result<Repaired> {
+        self.repair_as(at, how, Repair::default())
     }
 
     fn read(&self, at: &At) -> Result<Box<dyn Log>> {
@@ -196,8 +204,13 @@ pub trait Log: Send + Sync {
         skip: bool,
     ) -> Result<Vec<Walk>>;
     fn arrow(&self, skip: bool) -> Walk;
-    /// What a follower gives without waiting.
-    fn follow(&self) -> Walk;
+    /// What a follower gives that waits so long for each record.
+    fn follow_for(&self, wait: Duration) -> Walk;
+
+    fn follow(&self) -> Walk {
+        self.follow_for(Duration::ZERO)
+    }
+
     fn duplicate(&self) -> Box<dyn Log>;
 }
 

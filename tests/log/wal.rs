@@ -8,7 +8,7 @@ use deedbook::wal::{
     self, Batch, Batches, Column, Cursor, Layout, Lsn, OnCorrupt, Options, RECORD_BYTES_MAX,
     RecordRef, Wal, segment_name,
 };
-use deedbook::{Mode, Result};
+use deedbook::{Mode, Repair, Result};
 
 use crate::book::{number, payload, rows};
 use crate::framing::Framing;
@@ -82,6 +82,7 @@ impl Format for WalFormat {
             valid_end: report.valid_end,
             lost_acknowledged: report.lost_acknowledged,
             ok: report.ok(),
+            loss: report.loss,
             damages: report.damages,
         })
     }
@@ -97,8 +98,8 @@ impl Format for WalFormat {
         Ok(Salvaged { records: report.records, runs, damages: report.damages })
     }
 
-    fn repair(&self, at: &At, how: How) -> Result<Repaired> {
-        let report = wal::repair(&at.path, &self.options(at, how), deedbook::Repair::default())?;
+    fn repair_as(&self, at: &At, how: How, may: Repair) -> Result<Repaired> {
+        let report = wal::repair(&at.path, &self.options(at, how), may)?;
         let (valid_end, cut_bytes) = (report.valid_end, report.cut_bytes);
         Ok(Repaired { valid_end, cut_bytes, saved_to: report.saved_to })
     }
@@ -228,9 +229,9 @@ impl Log for WalLog {
         }
     }
 
-    fn follow(&self) -> Walk {
+    fn follow_for(&self, wait: Duration) -> Walk {
         match self.0.follow(None) {
-            Ok(mut follow) => walk(|| Ok(follow.next(Duration::ZERO)?.map(record))),
+            Ok(mut follow) => walk(|| Ok(follow.next(wait)?.map(record))),
             Err(error) => Walk::failed(error),
         }
     }

@@ -56,6 +56,7 @@ impl Format for ToyFormat {
             valid_end: report.valid_end,
             lost_acknowledged: report.lost_acknowledged,
             ok: report.ok(),
+            loss: report.loss,
             damages: report.damages,
         })
     }
@@ -73,10 +74,10 @@ impl Format for ToyFormat {
         Ok(Salvaged { records: report.records, runs, damages: report.damages })
     }
 
-    fn repair(&self, at: &At, how: How) -> Result<Repaired> {
+    fn repair_as(&self, at: &At, how: How, may: Repair) -> Result<Repaired> {
         let options = options(at, how);
         let cutting = Common { recovery: Recovery::Spec, ..options.clone() };
-        let report = repair::<Toy>(&at.path, &options, cutting, Repair::default())?;
+        let report = repair::<Toy>(&at.path, &options, cutting, may)?;
         let (valid_end, cut_bytes) = (report.valid_end, report.cut_bytes);
         Ok(Repaired { valid_end, cut_bytes, saved_to: report.saved_to })
     }
@@ -176,9 +177,9 @@ impl Log for ToyLog {
         self.forward(None, None, skip)
     }
 
-    fn follow(&self) -> Walk {
+    fn follow_for(&self, wait: Duration) -> Walk {
         match follow(&self.0) {
-            Ok(mut follow) => walk(|| Ok(follow.next(Duration::ZERO)?.map(record))),
+            Ok(mut follow) => walk(|| Ok(follow.next(wait)?.map(record))),
             Err(error) => Walk::failed(error),
         }
     }
