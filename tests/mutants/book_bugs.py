@@ -16,7 +16,7 @@ BOOK_BUGS = [
         PACKED,
         "        if trailer != len {\n",
         "        if false && trailer != len {\n",
-        [("recovery", "")],
+        [("recovery", "deeds_inside_a_deed_with_broken")],
     ),
     Bug(
         "book: checksums are not compared",
@@ -24,7 +24,7 @@ BOOK_BUGS = [
         PACKED,
         "            if crc != stored {\n",
         "            if false && crc != stored {\n",
-        [("recovery", "")],
+        [("recovery", "deeds_inside_a_deed_with_broken")],
     ),
     Bug(
         "book: the limit of a length is not checked",

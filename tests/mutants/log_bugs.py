@@ -45,7 +45,7 @@ DURABLE_BUGS = [
         DURABLE,
         SYNCED,
         "            // Durable now",
-        [("crash", "::{subject}::")],
+        [("crash", "durable::{subject}::a_mark_is_stored_only_after")],
     ),
     Bug(
         "the mark is written before the sync",
@@ -69,7 +69,7 @@ DURABLE_BUGS = [
         DURABLE,
         "            result = self.commits.exclusive(|| self.cut_and_sync());",
         "            result = self.commits.check().and_then(|()| self.cut_and_sync().map(drop));",
-        [("closing", "closing_waits_for_the_sync_under_way")],
+        [("closing", "the_mark_of_closing_is_the_last")],
     ),
     Bug(
         "closing does not sync",
@@ -113,7 +113,7 @@ APPEND_BUGS = [
         APPEND,
         ROLLED_BACK,
         "            state.file_end = state.extent.end;\n            Ok(())\n",
-        [("faults", "rollback::{subject}::")],
+        [("faults", "rollback::{subject}::an_append_that_cannot")],
     ),
     Bug(
         "a rolled back append is not synced away",
@@ -121,7 +121,7 @@ APPEND_BUGS = [
         APPEND,
         ROLLED_BACK,
         ROLLED_BACK.replace("            self.file.sync_data()?;\n", ""),
-        [("faults", "rollback::{subject}::")],
+        [("faults", "rollback::{subject}::an_append_that_cannot")],
     ),
     Bug(
         "a rollback fills up with zeros what another process cut",
@@ -345,7 +345,7 @@ SETTLE_BUGS = [
         SETTLE,
         "    refuse_damage::<F>(&found.findings, common.recovery, log)?;\n",
         "",
-        [("crash", "torn::{subject}::")],
+        [("crash", "torn::{subject}::a_loss_below")],
     ),
 ]
 

@@ -122,7 +122,7 @@ RESYNC_BUGS = [
         RESYNC,
         "            let broken = Chain { proved: false, end, ordinal: None };\n",
         "            let broken = Chain { proved: true, end, ordinal: None };\n",
-        [("answers", "edges findings drift")],
+        [("answers", "edges::a_record_inside_a_damaged_one")],
     ),
     Bug(
         "a rescue does not look inside a damaged record",
@@ -138,7 +138,7 @@ RESYNC_BUGS = [
         RESYNC,
         "        Ok(self.border.map(at_border))\n",
         "        let _ = at_border;\n        Ok(None)\n",
-        [("answers", "segments")],
+        [("answers", "segments::every_segment_but_the_last")],
     ),
     # Left out, for no test tells it from the source: a record that begins at a border counts as
     # proved only with another before it. What begins at a border is then the next one of rule 5.
@@ -153,7 +153,7 @@ WALK_BUGS = [
         CURSOR,
         "        self.damages.extend(found.damage);\n",
         "",
-        [("answers", "edges findings")],
+        [("answers", "edges::a_record_inside_a_damaged_one")],
     ),
     Bug(
         "damage after the last record is not raised at the end",
@@ -162,7 +162,7 @@ WALK_BUGS = [
         "            Some(damage) if self.on_corrupt == OnCorrupt::Raise"
         " => Err(self.corrupt(&damage)),\n",
         "",
-        [("answers", "findings segments")],
+        [("answers", "segments::damage_in_a_log_whose_first")],
     ),
     Bug(
         "a byte inside a payload is a record's beginning",

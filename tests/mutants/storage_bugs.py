@@ -153,7 +153,7 @@ DISK_BUGS = [
         STORAGE,
         '    storage.sync_dir(path.parent().unwrap_or(Path::new(".")))\n}',
         "    Ok(())\n}",
-        [("crash", "::{subject}::")],
+        [("crash", "mend::{subject}::")],
     ),
     Bug(
         "no sync of a new file before its rename",
@@ -161,7 +161,7 @@ DISK_BUGS = [
         STORAGE,
         "write_full(&*file, bytes, 0).and_then(|()| file.sync_data())",
         "write_full(&*file, bytes, 0)",
-        [("crash", "::{subject}::")],
+        [("crash", "durable::{subject}::names_left_by")],
     ),
     Bug(
         "EINTR is an error",
