@@ -143,7 +143,7 @@ class Worker:
             file.write_text(original)
         seconds = round(time.monotonic() - begun, 1)
         test_seconds = round(self.test_seconds, 1)
-        by = None if note else ", ".join(caught_by)
+        by = None if note else ", ".join(dict.fromkeys(caught_by))
         return Outcome(bug.name, bug.row, by, seconds, test_seconds, note)
 
     def caught_by(self, tests: Tests, hangs: bool) -> tuple[str | None, str]:
@@ -184,9 +184,10 @@ class Worker:
 
 
 def failures(output: str) -> list[str]:
-    """The tests that failed, as the test harness lists them at its end."""
+    """The tests that failed, as the test harness lists them at its end, without their modules."""
     listed = output.rpartition("\nfailures:\n")[2].partition("\n\n")[0]
-    return [line.strip() for line in listed.splitlines() if line.startswith("    ")]
+    names = [line.rpartition("::")[2].strip() for line in listed.splitlines() if line[:4] == "    "]
+    return list(dict.fromkeys(names))
 
 
 def selected(tests: list[str]) -> list[str]:
