@@ -32,7 +32,7 @@ for_every_subject! {
 }
 
 const EIO: What = What::Error(io::ErrorKind::Other);
-/// Seeds after which a failed sync was seen to have written none, all and some of what was dirty.
+/// Seeds of a failed sync: by them it writes none, all or some of what was dirty.
 const OUTCOMES: u64 = 8;
 
 fn after_a_failed_sync_everything_is_refused_until_it_is_opened_again(subject: &dyn Subject) {
@@ -72,7 +72,6 @@ fn after_a_failed_sync_everything_is_refused_until_it_is_opened_again(subject: &
 }
 
 fn what_a_failed_sync_left_in_the_cache_is_written_again_when_opening(subject: &dyn Subject) {
-    // A failed sync may have written all, so that nothing is left to be done.
     for seed in 0..OUTCOMES {
         let disk = Sim::new();
         disk.set_seed(seed);
