@@ -60,7 +60,9 @@ COMMIT_BUGS = [
         COMMIT,
         "        match &*lock(&self.failed) {\n",
         "        match &lock(&self.failed).take() {\n",
-        [("faults", "poison::{subject}::after_a_failed_sync")],
+        # That the loop over all faults can fail.
+        [("faults", "{subject}::every_call")],
+        slow=True,
     ),
     Bug(
         "a rollback does not hold the leader up",
