@@ -48,7 +48,7 @@ pub fn settle<F: Format>(
     found.format.before_cut(options, place, &found.more, &extent, &mut report)?;
 
     let cut = found.space.files_end > extent.end || found.format.has_orphans();
-    let id = found.space.file.id().map_err(|e| fail("look at", e))?;
+    let id = found.space.file.id().map_err(|e| fail("look at the log", e))?;
     // A mark that names another file was copied with the log: the copy may be in the cache only.
     let holds = |mark: Mark| {
         let Extent { start, end, records, .. } = extent;

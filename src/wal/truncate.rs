@@ -160,8 +160,8 @@ impl Shared<WalFormat> {
         segments.remove_below(head / bytes).map_err(|e| io("remove segments", e))?;
         state.extent = kept;
         state.block_start = state.block_start.max(head);
-        state.file_id = self.file.id().map_err(|e| io("look at", e))?;
-        state.file_end = state.file_end.max(self.file.len().map_err(|e| io("look at", e))?);
+        state.file_id = self.file.id().map_err(|e| io("look at the log", e))?;
+        state.file_end = state.file_end.max(self.file.len().map_err(|e| io("look at the log", e))?);
         self.index().drop_before(head, &*self.common.storage, self.common.file_mode);
         self.store_mark(kept.mark(state.file_id), false).map_err(broken)?;
         self.sync_mark()?;
