@@ -11,7 +11,7 @@ use std::io;
 use super::files::{head_marker, store_head_marker, stored_sum};
 use super::format::WalFormat;
 use super::intent::{Intent, Left};
-use super::record::{Codec, FORMAT, HEADER_BYTES, Lsn};
+use super::record::{Codec, FORMAT, HEADER_BYTES, Lsn, segment_name};
 use super::{Shared, State, Wal};
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::locks::atomic::Ordering;
@@ -99,6 +99,8 @@ impl Shared<WalFormat> {
         change: impl FnOnce(&mut State) -> std::result::Result<u64, Failure>,
     ) -> Result<()> {
         let mut refused = None;
+        let segments = || self.format.segments().map(|segments| segments.range());
+        let before = segments();
         let led = self.commits.exclusive(|| {
             let mut state: MutexGuard<'_, State> = self.state();
             self.check_open()?;
@@ -117,10 +119,24 @@ impl Shared<WalFormat> {
             }
         });
         self.counters.log_slow_sync(self.common.slow_sync, &self.place.log);
+        if let (Some(before), Some(after)) = (before, segments()) {
+            self.log_dropped(before.start..after.start.min(before.end));
+            self.log_dropped(after.end.max(before.start)..before.end);
+        }
         led.map_err(|e| e.of(FORMAT).at(&self.place.log))?;
         match refused {
             None => Ok(()),
             Some(error) => Err(error.with_durable(Durable::No)),
+        }
+    }
+
+    fn log_dropped(&self, segments: std::ops::Range<u64>) {
+        if !segments.is_empty() {
+            let (first, count) = (segment_name(segments.start), segments.end - segments.start);
+            log::info!(
+                target: "deedbook",
+                "segments dropped: {count}, from {first} on ({})", self.place.log.display(),
+            );
         }
     }
 

@@ -85,7 +85,8 @@ fn literals(source: &str) -> Vec<Literal> {
             let (text, len) = literal(rest);
             let before = code[..at].trim_end();
             let statement = &before[before.rfind([';', '{', '}']).map_or(0, |end| end + 1)..];
-            let logged = ["log::warn!(", "warn("].iter().any(|log| statement.contains(log));
+            let logged =
+                ["log::warn!(", "log::info!(", "warn("].iter().any(|log| statement.contains(log));
             let doing = DOING.iter().any(|call| before.ends_with(call));
             if !logged && (doing || text.contains(' ')) {
                 found.push(Literal { line: code[..at].matches('\n').count() + 1, text, doing });

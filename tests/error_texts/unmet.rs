@@ -11,6 +11,7 @@ pub const UNMET: &[(&str, &str)] = &[
     ("start the sync thread", "needs a system without room for a thread"),
     ("{} is not where the index says", "needs an index and a mark that are wrong alike"),
     (", saved to {}", "a part of a log line"),
+    (", by finishing a truncation that a crash interrupted", "a part of a log line"),
     ("records {records}\nfirst {first}\noffset {offset}\n", "what a file holds"),
     ("the file was cut, or its disk failed, under the map", "only through the map, on Linux"),
     ("another process cut the file to {len} bytes, it had {}", "only through the map, on Linux"),
