@@ -247,3 +247,23 @@ fn an_index_says_nothing_of_what_a_recovery_cut() {
         }
     }
 }
+
+/// An index that lags a little costs less to do without than to make up for; one that lags far is
+/// made up for by walking the log once. Where it ends shows by the parts that the log is cut into.
+#[test]
+fn an_index_is_made_up_for_only_where_it_lags_far() {
+    for format in LARGE {
+        for (records, lags_far) in [(24, false), (100, false), (110, true)] {
+            let memory = Memory::new();
+            let dir = format.path_in(Path::new(DIR));
+            dir.parent().into_iter().for_each(|dir| memory.create_dir(dir).unwrap());
+            let at = At::memory(&memory, &dir);
+            format.create(&at, &plain(records, 40_000)).close().unwrap();
+            memory.remove(&format.sidecar(&dir).join("index")).unwrap();
+            let parts = format.read(&at).unwrap().splits(64 << 10, None, None, false).unwrap();
+            let what = format!("{}: {records} records, {} parts", format.name(), parts.len());
+            assert_eq!(parts.len() > records / 4, lags_far, "{what}");
+            assert!(lags_far || parts.len() == 1, "{what}");
+        }
+    }
+}
