@@ -561,7 +561,7 @@ def test_verify_finds_acknowledged_deeds_that_are_lost(book: Path) -> None:
 def test_repair_cuts_and_saves_and_the_log_is_usable(tmp_path: Path, log: bytes, end: int) -> None:
     book = make_book(tmp_path / "book", log)
     if log != TORN:
-        assert "salvage copies them" in complaint(deedbook("repair", book), 1)
+        assert "salvage copies it" in complaint(deedbook("repair", book), 1)
     report = json.loads(ok("repair", book, "--json", "--force"))
     assert (report["ok"], report["valid_end"], report["cut_bytes"]) == (True, end, len(log) - end)
     assert Path(report["saved_to"]).read_bytes() == log[end:]
