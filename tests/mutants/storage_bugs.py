@@ -34,7 +34,7 @@ COMMIT_BUGS = [
         "no poison after a failed sync",
         FSYNC,
         COMMIT,
-        "                self.poison(&error.to_string());\n",
+        "                self.poison(error.message());\n",
         "",
         [("lib", "commit")],
     ),
