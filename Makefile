@@ -22,11 +22,11 @@ export SPARK_LOCAL_IP        ?= 127.0.0.1
 export PYO3_PYTHON           := $(abspath $(PY))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench trust models interop fuzz power docs lock clean
+.PHONY: help demo test check bench trust models interop cargo-mutants fuzz power docs lock clean
 .NOTPARALLEL:
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-7s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' Makefile
 
 demo: ## logs in, Spark through, tables and pictures out: results in demo-out
 	@scripts/need.sh rust python java
@@ -66,6 +66,10 @@ models: ## group commit and segments under a model checker, SHUTTLE_SCHEDULES (1
 interop: ## write-ahead logs beside the real wal-db crate, each reading what the other wrote
 	@scripts/need.sh rust
 	cargo test --manifest-path tests/interop/Cargo.toml --target-dir target/interop --locked
+
+cargo-mutants: ## mutations of the deciding files, ARGS="FILE ..." or "--shard 0/8": target/mutants
+	@scripts/need.sh rust python
+	$(PYTHON) scripts/cargo_mutants.py $(ARGS)
 
 fuzz: ## every fuzz target for FUZZ_SECONDS (60)
 	@scripts/need.sh rust

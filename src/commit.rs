@@ -148,7 +148,8 @@ impl GroupCommit {
                 Ok(())
             }
             Err(error) => {
-                self.poison(&error.to_string());
+                // Each later error names the log itself.
+                self.poison(error.message());
                 Err(error.with_durable(Durable::Unknown))
             }
         }
@@ -189,7 +190,7 @@ impl GroupCommit {
         match undo() {
             Ok(()) => error.with_durable(Durable::No),
             Err(e) => {
-                self.poison(&format!("{error}, and cutting it off again failed: {e}"));
+                self.poison(&format!("{}, and cutting it off again failed: {e}", error.message()));
                 error.with_durable(Durable::Unknown)
             }
         }

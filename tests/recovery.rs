@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use common::{
-    Event, borders, check, contents, deed, event_of, events, log, make, memory, read_all,
+    Event, borders, check, contents, crc32, deed, event_of, events, log, make, memory, read_all,
     read_file, read_past_damage, refused, rescue, restore, snapshot, snapshot_unlocked, write_file,
 };
 use deedbook::book::{MarkUse, Mode, Options, Recovery, repair};
@@ -278,4 +278,24 @@ fn a_file_in_place_of_another_log_is_judged_by_what_it_holds() {
     assert_eq!((book.len().unwrap(), book.recovery().cut_bytes), (2, 0));
     assert_eq!(book.recovery().mark, MarkUse::Foreign);
     assert_eq!(contents(&read_all(&book).0), other);
+}
+
+/// Older marks do not say where the first deed begins. Taken for byte 0, such a mark passed for that
+/// of whatever log lay there, and its own log was read as a whole on every opening.
+#[test]
+fn a_mark_that_does_not_say_where_the_first_deed_begins_counts_like_any_other() {
+    let mut files = died(&events(5, 40), 4);
+    for slot in files.get_mut(Path::new(MARK)).unwrap().chunks_mut(512) {
+        slot[96..104].fill(0);
+        let sum = crc32(&slot[..124]);
+        slot[124..128].copy_from_slice(&sum.to_le_bytes());
+    }
+    let (_, options) = restore(&files);
+    let book = options.open(BOOK, Mode::Append).unwrap();
+    let recovery = book.recovery();
+    assert_eq!((recovery.mark, recovery.scanned_records), (MarkUse::Used, 1), "{recovery:?}");
+    let other = [(9, b"other".to_vec()), (8, b"log".to_vec())];
+    let (_, options) = with_log(&files, &log(1, &other));
+    let book = options.open(BOOK, Mode::Append).unwrap();
+    assert_eq!((book.recovery().mark, book.len().unwrap()), (MarkUse::Foreign, 2));
 }

@@ -315,6 +315,13 @@ fn zeros_are_no_trailer_of_a_damaged_deed() {
     let book = options.open(BOOK, Mode::Read).unwrap();
     let given = contents(&read_past_damage(&book));
     assert_eq!(given, [all[0].clone(), all[2].clone()]);
+    // With the deed's own trailer gone, too, the inner one is given, for nothing tells that it is
+    // none of the log's; but the zeros do not prove that it is.
+    let end = borders(&all)[2] as usize;
+    bytes[end - 8..end].fill(0xff);
+    let (_, options) = bare(&bytes);
+    let report = check(BOOK, &options);
+    assert_eq!((report.records, report.uncertain), (3, 1), "{report:?}");
 }
 
 /// Found by power cuts on two loop devices at a time: a system that starts again may give a device

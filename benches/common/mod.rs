@@ -115,27 +115,33 @@ impl<'a> Bench<'a> {
         if quick() {
             return;
         }
-        let path = results();
-        let mine = format!("\"{}: ", self.name);
-        let old = fs::read_to_string(&path).unwrap_or_default();
-        let kept = old.lines().map(|line| line.trim().trim_end_matches(','));
-        let mut lines: Vec<String> = kept
-            .filter(|line| line.starts_with('"') && !line.starts_with(&mine))
-            .map(String::from)
-            .collect();
-        for case in &self.cases {
+        let figures = self.cases.iter().map(|case| {
             let runs: Vec<String> = case.rates.iter().map(|rate| format!("{rate:.0}")).collect();
-            lines.push(format!(
-                "{mine}{}\": {{\"median_per_s\": {:.0}, \"runs_per_s\": [{}]}}",
-                case.name,
-                case.median(),
-                runs.join(", ")
-            ));
-        }
-        lines.sort();
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, format!("{{\n{}\n}}\n", lines.join(",\n"))).unwrap();
+            let (median, runs) = (case.median(), runs.join(", "));
+            let figure = format!("{{\"median_per_s\": {median:.0}, \"runs_per_s\": [{runs}]}}");
+            (case.name.to_string(), figure)
+        });
+        write_figures(self.name, figures.collect());
     }
+}
+
+/// Replace the figures of one bench in the results, each a name and a JSON object.
+pub fn write_figures(bench: &str, figures: Vec<(String, String)>) {
+    if quick() {
+        return;
+    }
+    let path = results();
+    let mine = format!("\"{bench}: ");
+    let old = fs::read_to_string(&path).unwrap_or_default();
+    let kept = old.lines().map(|line| line.trim().trim_end_matches(','));
+    let mut lines: Vec<String> = kept
+        .filter(|line| line.starts_with('"') && !line.starts_with(&mine))
+        .map(String::from)
+        .collect();
+    lines.extend(figures.iter().map(|(name, figure)| format!("{mine}{name}\": {figure}")));
+    lines.sort();
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, format!("{{\n{}\n}}\n", lines.join(",\n"))).unwrap();
 }
 
 impl Case<'_> {

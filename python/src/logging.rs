@@ -7,7 +7,7 @@ struct Bridge;
 
 impl Log for Bridge {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.level() <= Level::Warn
+        metadata.level() <= Level::Info
     }
 
     /// The thread that syncs calls it without the GIL. A logger that raises must not fail a sync.
@@ -18,7 +18,11 @@ impl Log for Bridge {
         Python::attach(|py| {
             let logged = py.import("logging").and_then(|logging| {
                 let logger = logging.call_method1("getLogger", (record.target(),))?;
-                let name = if record.level() == Level::Error { "error" } else { "warning" };
+                let name = match record.level() {
+                    Level::Error => "error",
+                    Level::Warn => "warning",
+                    _ => "info",
+                };
                 logger.call_method1(name, ("%s", record.args().to_string()))
             });
             if let Err(raised) = logged {
@@ -33,6 +37,6 @@ impl Log for Bridge {
 /// Once per process; another logger that is there already stays.
 pub fn install() {
     if log::set_logger(&Bridge).is_ok() {
-        log::set_max_level(LevelFilter::Warn);
+        log::set_max_level(LevelFilter::Info);
     }
 }

@@ -36,7 +36,8 @@ pub fn check_epoch(options: &Options, findings: &Findings) -> Result<()> {
     let Extent { first, records, .. } = findings.extent;
     match options.epoch {
         Some(asked) if records > 0 && asked.checked_add(1) != Some(first) => {
-            let message = format!("first event {first}, but asked for epoch {asked}");
+            let message =
+                format!("epoch {asked} asked for, but the first event of the log is {first}");
             Err(Error::new(ErrorKind::Contiguity, message).of(FORMAT).offset_at(FIRST_AT))
         }
         _ => Ok(()),
@@ -47,6 +48,6 @@ pub fn check_epoch(options: &Options, findings: &Findings) -> Result<()> {
 pub fn contradicts_name(dir: &Path, findings: &Findings) -> Option<Damage> {
     let Extent { first, records, .. } = findings.extent;
     let named = epoch_in_name(dir).filter(|_| records > 0)?;
-    let reason = format!("first event {first}, but the directory says epoch {named}");
+    let reason = format!("the first event is {first}, but the directory's name says epoch {named}");
     (named.checked_add(1) != Some(first)).then(|| in_header(FIRST_AT, reason))
 }

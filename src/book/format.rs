@@ -108,7 +108,8 @@ impl Format for BookFormat {
         if let (Some(asked), Some(named)) = (options.epoch, epoch_in_name(&place.dir)) {
             // What was written under another epoch could not be opened again.
             if asked != named {
-                let message = format!("epoch {asked}, but the directory says {named}");
+                let message =
+                    format!("epoch {asked} asked for, but the directory's name says {named}");
                 return Err(Error::new(ErrorKind::Contiguity, message).at(log));
             }
         }
@@ -260,7 +261,10 @@ fn number(findings: &mut Findings, header: &Header, mark: Option<&Mark>) {
     }
     if let Some(first) = marked {
         if header.damage.is_none() && header.first != first {
-            let reason = format!("first event {} in the header, {first} by the mark", header.first);
+            let reason = format!(
+                "the first event is {} by the header and {first} by the mark",
+                header.first
+            );
             corrupt(in_header(FIRST_AT, reason));
         }
         findings.extent.first = first;
@@ -284,12 +288,15 @@ fn number(findings: &mut Findings, header: &Header, mark: Option<&Mark>) {
     let damaged = records > 0 || findings.verdict == Verdict::Corrupt;
     if header.first == 0 && damaged {
         findings.numbered = false;
-        let reason = "first event 0 in the header, but deeds after it";
+        let reason = "the first event is 0 by the header, but deeds follow it";
         findings.verdict = Verdict::Corrupt;
         findings.damage = Some(in_header(FIRST_AT, reason.into()));
     } else if header.first.checked_add(records).is_none() {
         findings.numbered = false;
-        let reason = format!("first event {} and {records} deeds, beyond 2^64", header.first);
+        let reason = format!(
+            "the first event is {}, and {records} deeds from there on pass 2^64",
+            header.first
+        );
         findings.verdict = Verdict::Corrupt;
         findings.damage = Some(in_header(FIRST_AT, reason));
     }

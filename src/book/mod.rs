@@ -210,14 +210,14 @@ impl Book {
         let refuse = |message| Err(self.shared.refused(ErrorKind::Contiguity, message));
         let has = extent.first.saturating_sub(1);
         if extent.records > 0 && has != epoch {
-            return refuse(format!("epoch {epoch}, the log has {has}"));
+            return refuse(format!("epoch {epoch} asked for, but the log has epoch {has}"));
         }
         match epoch::epoch_in_name(&self.shared.place.dir) {
             Some(named) if named != epoch => {
-                refuse(format!("epoch {epoch}, but the directory says {named}"))
+                refuse(format!("epoch {epoch} asked for, but the directory's name says {named}"))
             }
             _ => epoch.checked_add(1).ok_or_else(|| {
-                let message = format!("events after epoch {epoch}, beyond 2^64");
+                let message = format!("events after epoch {epoch} would be numbered beyond 2^64");
                 self.shared.refused(ErrorKind::TooLarge, message)
             }),
         }
@@ -316,7 +316,7 @@ impl Book {
     pub fn save_meta(&self, meta: &Meta) -> Result<()> {
         let shared = self.usable()?;
         if shared.mode == Mode::Read {
-            let error = Error::new(ErrorKind::ReadOnly, "opened for reading");
+            let error = Error::new(ErrorKind::ReadOnly, "the log was opened for reading only");
             return Err(error.of(FORMAT).at(&shared.place.dir.join(META_NAME)));
         }
         let _changing = lock(&shared.exclusive);

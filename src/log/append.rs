@@ -59,7 +59,7 @@ impl<F: Format> Log<F> {
     pub(crate) fn writable(&self) -> Result<&Shared<F>> {
         let shared = self.usable()?;
         if shared.mode == Mode::Read {
-            return Err(shared.refused(ErrorKind::ReadOnly, "opened for reading"));
+            return Err(shared.refused(ErrorKind::ReadOnly, "the log was opened for reading only"));
         }
         shared.check_poisoned()?;
         Ok(shared)
@@ -89,7 +89,8 @@ impl<F: Format> Shared<F> {
         let fits = next.filter(|next| next.checked_add(count).is_some());
         fits.ok_or_else(|| {
             let last = state.extent.next().saturating_sub(1);
-            let message = format!("{count} more {}s after {last}, beyond 2^64", F::NOUN);
+            let noun = F::NOUN;
+            let message = format!("{count} more after {noun} {last} would be numbered beyond 2^64");
             self.refused(ErrorKind::TooLarge, message)
         })
     }
@@ -196,7 +197,7 @@ impl<F: Format> Shared<F> {
     ) -> Result<Appended> {
         let ordinal = self.next_ordinal(state, batch.records.max(1))?;
         if let Some(wanted) = wanted.ordinal.filter(|&wanted| wanted != ordinal) {
-            let message = format!("event {wanted}, the log goes on with {ordinal}");
+            let message = format!("event {wanted} is not the next: the log goes on with {ordinal}");
             return Err(self.refused(ErrorKind::Contiguity, message));
         }
         let offset = state.extent.end;
@@ -251,7 +252,8 @@ impl<F: Format> Shared<F> {
     fn begin(&self, state: &mut State, len: u64) -> Result<()> {
         let Some(end) = state.extent.end.checked_add(len).filter(|&end| end < i64::MAX as u64)
         else {
-            let message = format!("{len} bytes more after {}, beyond 2^63", state.extent.end);
+            let at = state.extent.end;
+            let message = format!("an append of {len} bytes at byte {at} would end beyond 2^63");
             return Err(self.refused(ErrorKind::TooLarge, message));
         };
         if end <= state.file_end && state.extent.records > 0 {

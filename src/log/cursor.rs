@@ -9,6 +9,7 @@ use crate::log::Shared;
 use crate::log::evidence::Evidence;
 use crate::log::format::{Format, Stepped};
 use crate::log::framing::Framing;
+use crate::log::notice;
 use crate::log::resync::{After, Resync, Stretch, next_inside, resync};
 use crate::scan::{Damage, OnCorrupt, Scanned, Scanner, Step, Stop};
 use crate::storage::File;
@@ -52,6 +53,9 @@ pub struct Cursor<F: Format> {
     /// Take what may lie inside damaged records, too.
     rescue: bool,
     damages: Vec<Damage>,
+    /// Whether damage is logged; and how many of these are by now.
+    logs: bool,
+    logged: usize,
     /// Whether the records since the last damage are proved.
     proved: bool,
     /// Where to go on after the damaged record that a rescue reads inside.
@@ -74,6 +78,8 @@ impl<F: Format> Cursor<F> {
             on_corrupt,
             rescue: false,
             damages: Vec::new(),
+            logs: false,
+            logged: 0,
             proved: true,
             resume: None,
             trailing: None,
@@ -87,6 +93,14 @@ impl<F: Format> Cursor<F> {
     pub(crate) fn of(mut self, log: Arc<Shared<F>>) -> Self {
         let cuts = log.cuts.load(Ordering::Acquire);
         self.log = Some((log, cuts));
+        self.logging()
+    }
+
+    /// Log the damage met, what was met so far too.
+    #[must_use]
+    pub(crate) fn logging(mut self) -> Self {
+        self.logs = true;
+        self.log_passed_over();
         self
     }
 
@@ -117,6 +131,7 @@ impl<F: Format> Cursor<F> {
     #[must_use]
     pub(crate) fn with_leading(mut self, damage: Option<Damage>) -> Self {
         self.damages.extend(damage);
+        self.log_passed_over();
         self
     }
 
@@ -158,6 +173,7 @@ impl<F: Format> Cursor<F> {
 
     /// Pass over the records below `start`, and forget damage that hid none but these.
     pub(crate) fn skip_to(&mut self, start: u64) -> Result<()> {
+        let logs = std::mem::take(&mut self.logs);
         while self.ordinal.is_some_and(|ordinal| ordinal < start) {
             let Some((ordinal, offset, _)) = self.advance()? else { break };
             if ordinal.is_none_or(|ordinal| ordinal >= start) {
@@ -171,6 +187,8 @@ impl<F: Format> Cursor<F> {
             let lost = damage.first_lost.zip(damage.records_lost);
             lost.is_none_or(|(first, lost)| first.saturating_add(lost) > start)
         });
+        self.logs = logs;
+        self.log_passed_over();
         Ok(())
     }
 
@@ -192,10 +210,28 @@ impl<F: Format> Cursor<F> {
     #[inline]
     pub(crate) fn advance(&mut self) -> Result<Option<Stepped<F>>> {
         let at = self.scanner.position();
-        self.step().map_err(|error| match &self.log {
+        self.step().map_err(|error| self.explained(at, error))
+    }
+
+    #[cold]
+    fn explained(&self, at: u64, error: Error) -> Error {
+        let error = match &self.log {
             Some((log, cuts)) => log.explain(at, *cuts, error),
             None => error,
-        })
+        };
+        if self.logs {
+            notice::raised(&error);
+        }
+        error
+    }
+
+    fn log_passed_over(&mut self) {
+        if self.logs {
+            for damage in self.damages.iter().skip(self.logged) {
+                notice::passed_over::<F>(&self.source.path, damage);
+            }
+            self.logged = self.damages.len();
+        }
     }
 
     #[inline]
@@ -251,6 +287,7 @@ impl<F: Format> Cursor<F> {
             return Ok(());
         }
         self.damages.extend(found.damage);
+        self.log_passed_over();
         self.resume = found.after.or(self.resume);
         match found.next {
             Some((next, ordinal)) => {
@@ -288,6 +325,7 @@ impl<F: Format> Cursor<F> {
             Some(damage) if self.on_corrupt == OnCorrupt::Raise => Err(self.corrupt(&damage)),
             Some(damage) => {
                 self.damages.push(damage);
+                self.log_passed_over();
                 Ok(None)
             }
         }

@@ -69,3 +69,62 @@ impl Evidence {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::sidecar::Entry;
+
+    fn border(offset: u64) -> Border {
+        Border { offset, ordinal: Some(offset / 10) }
+    }
+
+    /// Entries of the index at these bytes, and the ends of what is known and of what is durable.
+    fn evidence(index: &[u64], known: Option<u64>, durable: Option<u64>) -> Evidence {
+        let mut entries = Index::empty(Path::new("/s"));
+        for &offset in index {
+            entries.push(Entry { ordinal: offset / 10, offset, sum: 0 });
+        }
+        Evidence::new(Arc::new(Mutex::new(entries)), known.map(border), Some(7))
+            .with_durable(durable.map(border))
+    }
+
+    #[test]
+    fn the_next_border_is_the_lowest_one_after_a_byte() {
+        let all = evidence(&[100, 200, 300], Some(250), Some(350));
+        let after = |evidence: &Evidence, offset| evidence.border_after(offset).map(|b| b.offset);
+        let expected = [
+            (0, Some(100)),
+            (99, Some(100)),
+            (100, Some(200)),
+            (200, Some(250)),
+            (250, Some(300)),
+            (300, Some(350)),
+            (349, Some(350)),
+            (350, None),
+        ];
+        for (offset, border) in expected {
+            assert_eq!(after(&all, offset), border, "after {offset}");
+        }
+        assert_eq!(all.border_after(0), Some(border(100)));
+        assert_eq!(after(&evidence(&[100], None, None), 50), Some(100));
+        assert_eq!(after(&evidence(&[], None, None), 50), None);
+        // Of two at one byte, the one of the index knows the number.
+        let mut same = evidence(&[100], None, None);
+        same.set_known_end(100);
+        assert_eq!(same.border_after(0), Some(border(100)));
+    }
+
+    #[test]
+    fn the_end_of_what_is_known_may_be_of_the_extent_or_of_the_mark() {
+        let mut both = evidence(&[], Some(250), Some(350));
+        let after = |evidence: &Evidence, offset| evidence.known_end_after(offset);
+        assert_eq!((after(&both, 0), after(&both, 249)), (Some(border(250)), Some(border(250))));
+        assert_eq!((after(&both, 250), after(&both, 350)), (Some(border(350)), None));
+        both.set_known_end(300);
+        assert_eq!(after(&both, 250), Some(Border { offset: 300, ordinal: None }));
+        assert_eq!(both.unacknowledged_from(), Some(7));
+    }
+}

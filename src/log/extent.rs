@@ -73,3 +73,54 @@ impl Extent {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A record of 30 bytes with this checksum.
+    #[derive(Clone, Copy, Debug)]
+    struct Sum(u32);
+
+    impl Frame for Sum {
+        fn sum(self) -> u32 {
+            self.0
+        }
+
+        fn len(self) -> u64 {
+            30
+        }
+
+        fn payload_len(self) -> u64 {
+            30
+        }
+
+        fn payload(self, record: &[u8]) -> &[u8] {
+            record
+        }
+    }
+
+    #[test]
+    fn an_extent_grows_by_records_and_comes_back_from_its_mark() {
+        let empty = Extent::empty(5, 100);
+        assert_eq!((empty.first, empty.start, empty.end, empty.next()), (5, 100, 100, 5));
+        let mut extent = empty;
+        extent.push(100, Sum(11));
+        extent.push_parts(130, 40, 12);
+        let grown = Extent {
+            first: 5,
+            records: 2,
+            start: 100,
+            end: 170,
+            last_offset: 130,
+            last_sum: 12,
+            first_sum: 11,
+        };
+        assert_eq!((extent, extent.next()), (grown, 7));
+        let file = FileId { device: 1, inode: 2, created_ns: 3 };
+        let mark = extent.mark(file);
+        assert_eq!((Extent::of_mark(&mark), mark.file), (extent, file));
+        let Mark { closed, exact, index_entries, index_chain, .. } = mark;
+        assert_eq!((closed, exact, index_entries, index_chain), (false, false, 0, 0));
+    }
+}

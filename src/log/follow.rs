@@ -9,6 +9,7 @@ use crate::log::Log;
 use crate::log::cursor::Cursor;
 use crate::log::format::Format;
 use crate::log::framing::Frame;
+use crate::log::notice;
 use crate::log::resync::{Stretch, resync};
 use crate::mode::Mode;
 use crate::scan::{OnCorrupt, Scanned, Scanner};
@@ -182,10 +183,12 @@ impl<F: Format> Follow<F> {
             None => Ok(()),
             Some(damage) => {
                 let error = shared.corrupt(&damage);
-                match error.kind() {
-                    ErrorKind::Corrupt => Err(shared.explain(end, self.cuts, error)),
-                    _ => Err(error),
-                }
+                let error = match error.kind() {
+                    ErrorKind::Corrupt => shared.explain(end, self.cuts, error),
+                    _ => error,
+                };
+                notice::raised(&error);
+                Err(error)
             }
         }
     }

@@ -92,6 +92,8 @@ pub fn catch_up<F: Format>(
                 index.push(Entry { ordinal, offset, sum: 0 });
             }
         }
-        Err(e) => log::warn!(target: "deedbook", "cannot fill the index: {e}"),
+        Err(e) => {
+            log::warn!(target: "deedbook", "cannot fill the index: {e} ({})", index.path().display());
+        }
     }
 }

@@ -7,7 +7,7 @@
 //! bytes      framing  extent  evidence  resync          pure, or reading a file only
 //! opening    inspect (format)  find_end  settle  open   find; decide; write; assemble
 //! appending  batch  append  durable  stats  index
-//! reading    cursor  reverse  read  refresh  follow  split  arrow
+//! reading    cursor  reverse  read  refresh  follow  split  arrow  notice
 //! checking   verify  salvage  repair  report
 //! ```
 
@@ -24,6 +24,7 @@ pub(crate) mod follow;
 pub mod format;
 pub mod framing;
 pub(crate) mod index;
+pub(crate) mod notice;
 pub(crate) mod open;
 pub(crate) mod options;
 pub(crate) mod read;

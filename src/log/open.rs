@@ -63,7 +63,7 @@ impl<F: Format> Log<F> {
     ) -> Result<Self> {
         let storage = &*common.storage;
         if place.is_tail {
-            let message = "a saved tail, which can be read and salvaged only";
+            let message = "this is a saved tail, which can only be read and salvaged";
             return Err(Error::new(ErrorKind::ReadOnly, message).at(&place.log));
         }
         F::prepare(&options, &place, mode)?;
@@ -77,7 +77,7 @@ impl<F: Format> Log<F> {
         make_dir(storage, &place.dir)?;
         for sidecar in [&place.dir.join(SIDECAR_NAME), &place.sidecar] {
             if storage.is_link(sidecar) {
-                let message = "a symbolic link, must be a directory: nothing is written outside";
+                let message = "this is a symbolic link and must be a directory: nothing is written through it";
                 return Err(Error::new(ErrorKind::NotALog, message).at(sidecar));
             }
             make_dir(storage, sidecar)?;
@@ -130,7 +130,7 @@ impl<F: Format> Log<F> {
         let state = State {
             extent,
             numbered: findings.numbered,
-            file_id: space.file.id().map_err(|e| Error::io("look at", &place.log, e))?,
+            file_id: space.file.id().map_err(|e| Error::io("look at the log", &place.log, e))?,
             file_end: extent.end,
             allocates: true,
             mark_is_open: !mark.is_some_and(|mark| mark.closed),

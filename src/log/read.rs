@@ -344,7 +344,7 @@ impl<F: Format> Shared<F> {
         match at == offset {
             true => Ok(ordinal),
             false => refuse(format!(
-                "{} is none: that byte lies inside the {}",
+                "no {}: byte {offset} lies inside the {}",
                 name(),
                 F::name_of(Some(ordinal - 1), before)
             )),

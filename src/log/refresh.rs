@@ -7,6 +7,7 @@ use crate::log::find_end::end_of;
 use crate::log::format::Format;
 use crate::log::framing::{Frame, Framing};
 use crate::log::index::build_index;
+use crate::log::notice;
 use crate::log::open::inspect_patiently;
 use crate::log::{Log, Shared};
 use crate::mode::{Depth, Mode};
@@ -22,7 +23,7 @@ impl<F: Format> Log<F> {
         if shared.mode == Mode::Read {
             shared.follow_head()?;
             shared.check_uncut()?;
-            shared.read_on()?;
+            shared.read_on().inspect_err(notice::raised)?;
         }
         self.extent()
     }
@@ -34,10 +35,11 @@ impl<F: Format> Log<F> {
         // A log that is shorter now is read as far as it goes.
         match shared.check_not_rewritten(false).and_then(|()| read(shared)) {
             Err(error) if matches!(error.kind(), ErrorKind::Io | ErrorKind::Corrupt) => {
-                match shared.follow_head()? {
+                let again = match shared.follow_head()? {
                     true => read(shared),
                     false => shared.check_uncut().and(Err(error)),
-                }
+                };
+                again.inspect_err(notice::raised)
             }
             done => done,
         }

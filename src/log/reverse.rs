@@ -7,6 +7,7 @@ use crate::locks::atomic::Ordering;
 use crate::log::cursor::Range;
 use crate::log::format::{Format, Stepped};
 use crate::log::framing::Frame;
+use crate::log::notice;
 use crate::log::{Log, Shared};
 use crate::scan::{Damage, OnCorrupt};
 use crate::slice::part;
@@ -101,6 +102,7 @@ impl<F: Format> Reverse<F> {
         while self.records.is_empty() {
             if let Some(error) = self.damage.take() {
                 self.end = self.start;
+                notice::raised(&error);
                 return Err(error);
             }
             if self.end <= self.start && self.trailing.is_none() {

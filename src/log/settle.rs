@@ -48,7 +48,7 @@ pub fn settle<F: Format>(
     found.format.before_cut(options, place, &found.more, &extent, &mut report)?;
 
     let cut = found.space.files_end > extent.end || found.format.has_orphans();
-    let id = found.space.file.id().map_err(|e| fail("look at", e))?;
+    let id = found.space.file.id().map_err(|e| fail("look at the log", e))?;
     // A mark that names another file was copied with the log: the copy may be in the cache only.
     let holds = |mark: Mark| {
         let Extent { start, end, records, .. } = extent;
@@ -149,14 +149,27 @@ fn refuse_damage<F: Format>(findings: &Findings, recovery: Recovery, log: &Path)
 
 fn log_recovery<F: Format>(report: &RecoveryReport, log: &Path) {
     let RecoveryReport { verdict, cut_bytes, valid_end, torn_bytes, .. } = report;
-    if matches!(verdict, Verdict::Clean | Verdict::Open) && report.cut_records == 0 {
+    if report.mark == MarkUse::Damaged {
+        let scanned = report.scanned_bytes;
+        log::warn!(
+            target: "deedbook",
+            "{} recovered: its mark is damaged, the end was found by a scan of {scanned} bytes ({})",
+            F::NAME, log.display(),
+        );
+    }
+    let clean = matches!(verdict, Verdict::Clean | Verdict::Open) && report.cut_records == 0;
+    if clean && !report.finished_truncation {
         return;
     }
     let saved = report.saved_to.as_ref().map(|to| format!(", saved to {}", to.display()));
+    let finished = match report.finished_truncation {
+        true => ", by finishing a truncation that a crash interrupted",
+        false => "",
+    };
     log::warn!(
         target: "deedbook",
-        "{} recovered: {}, {cut_bytes} bytes cut after byte {valid_end}, {torn_bytes} of them \
-         written{} ({})",
+        "{} recovered: {}, {cut_bytes} bytes cut after byte {valid_end}{finished}, {torn_bytes} of \
+         them written{} ({})",
         F::NAME, verdict.name(), saved.unwrap_or_default(), log.display(),
     );
 }

@@ -147,7 +147,7 @@ impl<F: Format> Log<F> {
         };
         let ordinal = split.ordinal.filter(|_| split.offset >= head);
         let range = Range { offset, end, ordinal, stop };
-        Ok(Cursor::new(source, range, on_corrupt).with_trailing(missing))
+        Ok(Cursor::new(source, range, on_corrupt).with_trailing(missing).logging())
     }
 }
 

@@ -153,9 +153,14 @@ impl Index {
 
     /// Make the entries in the file durable. Advisory: a failure costs time only.
     pub fn sync(&self) {
-        if let Some(file) = &self.file {
-            let _ = file.sync_data();
+        if let Some(Err(e)) = self.file.as_ref().map(|file| file.sync_data()) {
+            log::warn!(target: "deedbook", "cannot sync the index: {e} ({})", self.path.display());
         }
+    }
+
+    /// Its file.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Number of entries.

@@ -245,6 +245,101 @@ mod tests {
         assert_eq!(MarkFile::load(&storage, dir).unwrap(), LoadedMark::Damaged);
     }
 
+    /// Every field with a value of its own.
+    fn whole(closed: bool, exact: bool) -> Mark {
+        Mark {
+            closed,
+            exact,
+            first: 1,
+            records: 2,
+            end: 3,
+            last_offset: 4,
+            first_sum: 5,
+            last_sum: 6,
+            index_entries: 7,
+            index_chain: 8,
+            file: FileId { device: 9, inode: 10, created_ns: 11 },
+            start: 12,
+        }
+    }
+
+    #[test]
+    fn a_mark_is_read_back_and_damage_is_seen() {
+        for (closed, exact) in [(false, false), (true, false), (false, true), (true, true)] {
+            let slot = whole(closed, exact).encode(13);
+            assert_eq!(slot.len(), SLOT_BYTES);
+            assert_eq!(Mark::decode(&slot), Some((13, whole(closed, exact))));
+            for at in 0..slot.len() {
+                let mut damaged = slot.clone();
+                damaged[at] ^= 1;
+                assert_eq!(Mark::decode(&damaged), None, "byte {at}");
+            }
+        }
+        let last = u64::MAX - 1;
+        assert_eq!(Mark::decode(&mark(1).encode(last)), Some((last, mark(1))));
+    }
+
+    /// A slot whose checksum is right can still be another file's, another version's, or one after
+    /// which no mark could be counted.
+    #[test]
+    fn a_foreign_slot_is_not_used_though_its_checksum_is_right() {
+        for (at, byte) in [(0, b'X'), (3, b'X'), (4, 2), (5, 1)] {
+            let mut slot = mark(1).encode(0);
+            slot[at] = byte;
+            slot.truncate(CRC_AT);
+            slot.extend_from_slice(&crc32(&slot).to_le_bytes());
+            assert_eq!(Mark::decode(&slot), None, "byte {at}");
+        }
+        assert_eq!(Mark::decode(&mark(1).encode(u64::MAX)), None);
+    }
+
+    #[test]
+    fn a_reset_file_has_both_slots() {
+        let storage = Memory::new();
+        let dir = Path::new("/.deedbook");
+        drop(MarkFile::reset(&storage, dir, &mark(0), 0o600).unwrap());
+        let file = storage.open(&dir.join(MARK_NAME), Access::Read).unwrap();
+        assert_eq!(file.len().unwrap(), 2 * SLOT_STRIDE);
+    }
+
+    /// A mark that cannot be read must not pass for none, but what is no file of ours may.
+    #[cfg(feature = "sim")]
+    #[test]
+    fn only_what_is_no_file_of_ours_passes_for_a_damaged_mark() {
+        use crate::storage::sim::{Call, Fault, Sim, What};
+        let disk = Sim::new();
+        let dir = Path::new("/.deedbook");
+        disk.create_dir(dir).unwrap();
+        MarkFile::reset(&disk, dir, &mark(2), 0o600).unwrap();
+        let refused = |kind| {
+            disk.heal();
+            disk.inject(Fault::once(1, What::Error(kind)).of(Call::Open));
+            MarkFile::load(&disk, dir).ok()
+        };
+        use io::ErrorKind::{InvalidInput, NotADirectory, Other, PermissionDenied};
+        for kind in [InvalidInput, NotADirectory, PermissionDenied] {
+            assert_eq!(refused(kind), Some(LoadedMark::Damaged), "{kind:?}");
+        }
+        assert_eq!(refused(Other), None);
+        assert_eq!(refused(io::ErrorKind::NotFound), Some(LoadedMark::Missing));
+    }
+
+    #[cfg(feature = "sim")]
+    #[test]
+    fn a_synced_mark_survives_a_power_cut() {
+        use crate::storage::sim::Sim;
+        let disk = Sim::new();
+        let dir = Path::new("/.deedbook");
+        disk.create_dir(dir).unwrap();
+        disk.sync_dir(Path::new("/")).unwrap();
+        let mut file = MarkFile::reset(&disk, dir, &mark(0), 0o600).unwrap();
+        file.store(&mark(1)).unwrap();
+        file.sync().unwrap();
+        let crashes = disk.crashes();
+        let after = crashes.build(&crashes.nth(0));
+        assert_eq!(MarkFile::load(&after, dir).unwrap(), LoadedMark::Mark(mark(1)));
+    }
+
     #[test]
     fn a_reopened_file_goes_on_counting() {
         let storage = Memory::new();

@@ -36,8 +36,9 @@ impl Wal {
         let shared = self.writable()?;
         let fits = !name.is_empty() && name.len() <= NAME_BYTES_MAX;
         if !fits || name.contains(|c: char| c.is_whitespace() || c.is_control()) {
-            let message =
-                format!("consumer {name:?}: 1 to {NAME_BYTES_MAX} bytes without white space");
+            let message = format!(
+                "consumer {name:?}: a name has 1 to {NAME_BYTES_MAX} bytes, none of them white space"
+            );
             return Err(shared.refused(ErrorKind::InvalidArgument, message));
         }
         shared.change_consumers(|shared, consumers| {
@@ -139,8 +140,9 @@ impl Shared<WalFormat> {
         let consumers = self.consumers()?;
         match consumers.iter().min_by_key(|(_, needs)| **needs) {
             Some((name, needs)) if *needs < lsn => {
-                let message =
-                    format!("consumer {name:?} needs lsn {needs}, to be dropped up to {lsn}");
+                let message = format!(
+                    "consumer {name:?} needs lsn {needs}, which a cut before lsn {lsn} would drop"
+                );
                 Err(self.refused(ErrorKind::InvalidArgument, message))
             }
             _ => Ok(()),

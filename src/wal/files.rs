@@ -170,8 +170,8 @@ pub fn check_segments(
                 let name = segment_name(index);
                 found.gap.get_or_insert_with(|| {
                     format!(
-                        "segment {name} has {len} bytes, segment size {segment_bytes}: with that \
-                         size it lies below the head, byte {head}, and must have exactly that"
+                        "segment {name} has {len} bytes and lies below the head, byte {head}, if \
+                         the segment size is {segment_bytes}; then it must have exactly that"
                     )
                 });
                 found.only_readable = true;
@@ -189,7 +189,7 @@ pub fn check_segments(
     let all_dropped = from.is_empty() && head.is_multiple_of(segment_bytes);
     if from.first() != Some(&first) && !all_dropped {
         let name = segment_name(first);
-        found.gap = Some(format!("segment {name} is missing, which the head, byte {head}, is in"));
+        found.gap = Some(format!("segment {name} is missing, in which the head lies, byte {head}"));
         found.only_readable = true;
     }
     for &index in &from {

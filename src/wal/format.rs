@@ -149,7 +149,7 @@ impl Format for WalFormat {
             return Err(Error::new(ErrorKind::InvalidArgument, message).at(path));
         }
         if !storage.is_dir(path) && names_segment(path) {
-            let message = "a segment of a log; name its directory";
+            let message = "this is one segment of a log; name the log's directory";
             return Err(Error::new(ErrorKind::InvalidArgument, message).at(path));
         }
         let log = if path.as_os_str().is_empty() { Path::new(".") } else { path };

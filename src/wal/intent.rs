@@ -120,3 +120,69 @@ impl Intent {
             .map_err(|e| Error::io("remove the intent", &path, e))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::storage::Memory;
+
+    const SIDECAR: &str = "/log/.deedbook";
+
+    fn intent() -> Intent {
+        let file = FileId { device: 6, inode: 7, created_ns: 8 };
+        let kept = Extent { start: 5, end: 1, last_offset: 2, last_sum: 3, ..Extent::default() };
+        Intent::of(kept, 4, file)
+    }
+
+    fn write(storage: &dyn Storage, bytes: &[u8]) {
+        let path = Path::new(SIDECAR).join(INTENT_NAME);
+        replace(storage, &path, bytes, 0o600).unwrap();
+    }
+
+    #[test]
+    fn an_intent_is_read_back_and_damage_is_seen() {
+        let bytes = intent().encode();
+        let numbers = [1u64, 2].map(u64::to_le_bytes).concat();
+        let sums = [3u32, 4].map(u32::to_le_bytes).concat();
+        let file = [5u64, 6, 7, 8].map(u64::to_le_bytes).concat();
+        assert_eq!(part(&bytes, ..64), [&b"DBCT\x02\0\0\0"[..], &numbers, &sums, &file].concat());
+        assert_eq!(Intent::decode(&bytes), Some(intent()));
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1;
+            assert_eq!(Intent::decode(&damaged), None, "byte {at}");
+            assert_eq!(Intent::decode(part(&bytes, ..at)), None, "{at} bytes");
+        }
+    }
+
+    #[test]
+    fn an_intent_is_stored_and_cleared() {
+        let memory = Memory::new();
+        let options = Options { storage: Arc::new(memory.clone()), ..Options::default() };
+        let sidecar = Path::new(SIDECAR);
+        assert_eq!(Intent::load(&memory, sidecar).unwrap(), Left::Absent);
+        intent().store(&options, sidecar).unwrap();
+        assert_eq!(Intent::load(&memory, sidecar).unwrap(), Left::Intent(intent()));
+        Intent::clear(&options, sidecar).unwrap();
+        assert_eq!(Intent::load(&memory, sidecar).unwrap(), Left::Absent);
+        Intent::clear(&options, sidecar).unwrap();
+        write(&memory, &[&intent().encode()[..], b"x"].concat());
+        assert_eq!(Intent::load(&memory, sidecar).unwrap(), Left::Foreign);
+    }
+
+    /// An intent that cannot be read must not pass for none: what it would cut is not the log's.
+    #[cfg(feature = "sim")]
+    #[test]
+    fn an_intent_that_cannot_be_read_is_an_error() {
+        use crate::storage::sim::{Call, Fault, Sim, What};
+        let disk = Sim::new();
+        Path::new(SIDECAR).ancestors().collect::<Vec<_>>().into_iter().rev().for_each(|dir| {
+            drop(disk.create_dir(dir));
+        });
+        write(&disk, &intent().encode());
+        disk.inject(Fault::once(1, What::Error(std::io::ErrorKind::Other)).of(Call::Open));
+        assert!(Intent::load(&disk, Path::new(SIDECAR)).is_err());
+    }
+}

@@ -259,7 +259,7 @@ impl Wal {
         if let Some(start) =
             start.filter(|start| start.0 > extent.end && snapshot.trailing.is_none())
         {
-            let message = format!("lsn {start}, the log ends at {}", extent.end);
+            let message = format!("no record at lsn {start}, the log ends at byte {}", extent.end);
             return Err(self.shared.error(ErrorKind::OutOfRange, message));
         }
         let reaches_end = stop.is_none_or(|stop| stop.0 > extent.end);

@@ -11,7 +11,7 @@ use std::io;
 use super::files::{head_marker, store_head_marker, stored_sum};
 use super::format::WalFormat;
 use super::intent::{Intent, Left};
-use super::record::{Codec, FORMAT, HEADER_BYTES, Lsn};
+use super::record::{Codec, FORMAT, HEADER_BYTES, Lsn, segment_name};
 use super::{Shared, State, Wal};
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::locks::atomic::Ordering;
@@ -48,6 +48,11 @@ impl Wal {
             shared.check_consumers(lsn).map_err(|e| e.with_durable(Durable::No))?;
         }
         shared.archive_before(lsn).map_err(|e| e.with_durable(Durable::No))?;
+        // What is there is synced while others append; under the lock, only what comes meanwhile.
+        let end = shared.state().extent.end;
+        if lsn.0 <= shared.commits.durable() {
+            shared.sync_to(end)?;
+        }
         shared.exclusively(|state| shared.drop_before(state, lsn))?;
         // The caller dropped it although consumers needed it.
         if heed_consumers { Ok(()) } else { shared.raise_consumers(lsn) }
@@ -99,6 +104,8 @@ impl Shared<WalFormat> {
         change: impl FnOnce(&mut State) -> std::result::Result<u64, Failure>,
     ) -> Result<()> {
         let mut refused = None;
+        let segments = || self.format.segments().map(|segments| segments.range());
+        let before = segments();
         let led = self.commits.exclusive(|| {
             let mut state: MutexGuard<'_, State> = self.state();
             self.check_open()?;
@@ -117,10 +124,24 @@ impl Shared<WalFormat> {
             }
         });
         self.counters.log_slow_sync(self.common.slow_sync, &self.place.log);
+        if let (Some(before), Some(after)) = (before, segments()) {
+            self.log_dropped(before.start..after.start.min(before.end));
+            self.log_dropped(after.end.max(before.start)..before.end);
+        }
         led.map_err(|e| e.of(FORMAT).at(&self.place.log))?;
         match refused {
             None => Ok(()),
             Some(error) => Err(error.with_durable(Durable::No)),
+        }
+    }
+
+    fn log_dropped(&self, segments: std::ops::Range<u64>) {
+        if !segments.is_empty() {
+            let (first, count) = (segment_name(segments.start), segments.end - segments.start);
+            log::info!(
+                target: "deedbook",
+                "segments dropped: {count}, from {first} on ({})", self.place.log.display(),
+            );
         }
     }
 
@@ -160,8 +181,8 @@ impl Shared<WalFormat> {
         segments.remove_below(head / bytes).map_err(|e| io("remove segments", e))?;
         state.extent = kept;
         state.block_start = state.block_start.max(head);
-        state.file_id = self.file.id().map_err(|e| io("look at", e))?;
-        state.file_end = state.file_end.max(self.file.len().map_err(|e| io("look at", e))?);
+        state.file_id = self.file.id().map_err(|e| io("look at the log", e))?;
+        state.file_end = state.file_end.max(self.file.len().map_err(|e| io("look at the log", e))?);
         self.index().drop_before(head, &*self.common.storage, self.common.file_mode);
         self.store_mark(kept.mark(state.file_id), false).map_err(broken)?;
         self.sync_mark()?;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use deedbook::storage::Storage;
-use deedbook::{ErrorKind, Mode, Recovery};
+use deedbook::{ErrorKind, Mode, Recovery, Repair};
 
 use crate::FORMATS;
 use crate::specimen::{Beside, Files};
@@ -33,6 +33,33 @@ fn a_loss_at_a_record_s_edge_stays_visible_after_a_repair() {
             let walk = format.read(&at).unwrap().forward(None, None, false);
             assert_eq!(walk.records.len(), 7, "{what}");
             assert!(walk.error.is_some(), "{what}: reads as if nothing were lost");
+        }
+    }
+}
+
+/// A loss that was accepted is noted beside the log, and every later check tells of it, whatever was
+/// appended since: nothing else knows any more that records were acknowledged and are gone.
+#[test]
+fn an_accepted_loss_is_told_by_every_later_check() {
+    for format in FORMATS {
+        for beside in [Beside::Closed(12), Beside::Open(12)] {
+            let (specimen, _, at) = broken(format, &plain(12, 30), beside, |specimen, space| {
+                space.truncate(specimen.edges[7]);
+            });
+            let what = format!("{}, {beside:?}", format.name());
+            let accepting = Repair { accept_loss: true, ..Repair::default() };
+            format.repair_as(&at, MANUAL, accepting).unwrap();
+            let offset = specimen.edges[7] as u64;
+            for appended in 0..3 {
+                let report = format.verify(&at, MANUAL).unwrap();
+                let found = (report.records, report.lost_acknowledged, report.ok);
+                assert_eq!(found, (7 + appended, false, true), "{what}: {report:?}");
+                let loss = report.loss.unwrap_or_else(|| panic!("{what}: forgot the loss"));
+                assert_eq!((loss.records, loss.offset), (5, offset), "{what}");
+                let log = format.open(&at, Mode::Append, MANUAL).unwrap();
+                log.append(1, &[7; 40]).unwrap();
+                log.close().unwrap();
+            }
         }
     }
 }

@@ -30,6 +30,10 @@ for_every_subject! {
     /// Found by the enumerator: the mark is not synced with every sync, so after a power cut it may
     /// be older than what was acknowledged, and `recovery="acknowledged"` cut that.
     recovery_to_the_acknowledged_keeps_all_of_it_after_a_power_cut,
+    /// A mark that reached the disk before the records that it vouches for said, after a power cut,
+    /// that acknowledged records are missing. At a sync, at closing, and at an opening that finds what
+    /// a killed process left in the cache.
+    a_mark_is_stored_only_after_what_it_vouches_for,
     /// A sync that reads how far it reaches after the fsync acknowledges what came in between. And
     /// of segments, those that were synced already are written again meanwhile.
     what_is_appended_during_a_sync_is_durable_after_the_next_one,
@@ -100,6 +104,43 @@ fn recovery_to_the_acknowledged_keeps_all_of_it_after_a_power_cut(subject: &dyn 
             assert!(got.len() <= acknowledged.len() + kept_more, "{writer:?}: {}", got.len());
         }
     }
+}
+
+fn a_mark_is_stored_only_after_what_it_vouches_for(subject: &dyn Subject) {
+    let disk = Sim::new();
+    let written = |count: u8| {
+        let mut ordinal = subject.first_ordinal();
+        let mut all = Vec::new();
+        for n in 0..count {
+            all.push(subject.record(ordinal, 1, &[n; 700]));
+            ordinal = subject.ordinal_after(ordinal, 700);
+        }
+        all
+    };
+    // Whatever `change` is, it ends with all records on the disk, and loses none that was before.
+    let crash = |disk: &Sim, acked: usize, all: u8, change: &dyn Fn()| {
+        disk.record();
+        change();
+        for moment in disk.recorded() {
+            for after in states(&moment, 60) {
+                judge(&log_of(subject, &after), &written(all), acked, false).unwrap();
+            }
+        }
+        for after in states(disk, 60) {
+            assert_eq!(log_of(subject, &after), written(all));
+        }
+    };
+    let log = subject.open(&disk, MANUAL).unwrap();
+    log.append(&[(1, vec![0; 700])]).unwrap();
+    log.sync().unwrap();
+    log.append(&[(1, vec![1; 700])]).unwrap();
+    crash(&disk, 1, 2, &|| log.sync().unwrap());
+    log.append(&[(1, vec![2; 700])]).unwrap();
+    crash(&disk, 2, 3, &|| log.close().unwrap());
+    let log = subject.open(&disk, MANUAL).unwrap();
+    log.append(&[(1, vec![3; 700])]).unwrap();
+    let disk = disk.kill();
+    crash(&disk, 3, 4, &|| drop(subject.open(&disk, MANUAL).unwrap()));
 }
 
 /// Whether every state that a power cut can leave has what the log says is durable, and nothing but

@@ -7,7 +7,7 @@ use arrow_array::{Array, BinaryArray, Int32Array, Int64Array, RecordBatch, UInt6
 use deedbook::book::{
     self, Batch, Batches, Book, Column, Cursor, DEED_BYTES_MAX, DeedRef, Options,
 };
-use deedbook::{Mode, Result};
+use deedbook::{Mode, Repair, Result};
 
 use crate::framing::Framing;
 use crate::subject::{
@@ -57,8 +57,8 @@ impl Format for BookFormat {
         Ok(book::salvage(&at.path, to, &options(at, how), |_, _| Ok(()))?.into())
     }
 
-    fn repair(&self, at: &At, how: How) -> Result<Repaired> {
-        Ok(book::repair(&at.path, &options(at, how), deedbook::Repair::default())?.into())
+    fn repair_as(&self, at: &At, how: How, may: Repair) -> Result<Repaired> {
+        Ok(book::repair(&at.path, &options(at, how), may)?.into())
     }
 
     fn first_file(&self, path: &Path) -> PathBuf {
@@ -182,9 +182,9 @@ impl Log for BookLog {
         }
     }
 
-    fn follow(&self) -> Walk {
+    fn follow_for(&self, wait: Duration) -> Walk {
         match self.0.follow(None) {
-            Ok(mut follow) => walk(|| Ok(follow.next(Duration::ZERO)?.map(record))),
+            Ok(mut follow) => walk(|| Ok(follow.next(wait)?.map(record))),
             Err(error) => Walk::failed(error),
         }
     }

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use deedbook::{ErrorKind, Mode};
 
-use crate::LARGE;
 use crate::common::places::{KINDS, Mounted, is_root, listing, mount, put_instead};
 use crate::common::{in_role, quickly};
 use crate::subject::{At, Format, MANUAL, refused};
 use crate::views::plain;
+use crate::{FORMATS, LARGE};
 
 /// A closed log of three records below a directory.
 fn make(format: &dyn Format, dir: &Path) -> At {
@@ -162,6 +162,45 @@ fn the_sidecar_removed_under_a_writer_does_not_let_a_second_one_in() {
         let log = format.open(&at, Mode::Append, MANUAL).unwrap();
         log.append(1, b"z").unwrap();
         assert_eq!(log.len().unwrap(), 3, "{}", format.name());
+    }
+}
+
+/// The files of a directory, all but what lies in the sidecar.
+fn files_in(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let paths = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = paths
+        .filter(|path| path.is_file())
+        .map(|path| (path.clone(), fs::read(path).unwrap()))
+        .collect();
+    files.sort();
+    files
+}
+
+/// The directory of a log was moved under its writer, and another log got its name. The next segment
+/// was created in that: what the writer appends goes into its own log, or is refused.
+#[test]
+fn a_writer_whose_directory_was_moved_changes_nothing_in_its_place() {
+    for format in FORMATS {
+        let dir = tempfile::tempdir().unwrap();
+        let here = dir.path().join("log");
+        fs::create_dir(&here).unwrap();
+        let at = At::disk(format.path_in(&here));
+        let writer = format.create(&at, &plain(3, 30));
+        writer.sync().unwrap();
+        fs::rename(&here, dir.path().join("moved")).unwrap();
+        make(format, &here);
+        let before = files_in(&here);
+        for i in 0..20 {
+            if writer.append(i, &[7; 30]).is_err() {
+                break;
+            }
+        }
+        let _ = writer.sync();
+        drop(writer);
+        assert!(files_in(&here) == before, "{}: changed the other log", format.name());
+        let kept = format.read(&At::disk(format.path_in(&dir.path().join("moved")))).unwrap();
+        let kept = kept.forward(None, None, false);
+        assert!(kept.error.is_none() && kept.records.len() >= 3, "{}: {kept:?}", format.name());
     }
 }
 

@@ -247,3 +247,30 @@ fn an_index_says_nothing_of_what_a_recovery_cut() {
         }
     }
 }
+
+/// An index that lags a little costs less to do without than to make up for; one that lags far is
+/// made up for by walking the log once. Where it ends shows by the parts that the log is cut into.
+#[test]
+fn an_index_is_made_up_for_only_where_it_lags_far() {
+    for format in LARGE {
+        for (records, lags_far) in [(24, false), (100, false), (110, true)] {
+            let memory = Memory::new();
+            let dir = format.path_in(Path::new(DIR));
+            dir.parent().into_iter().for_each(|dir| memory.create_dir(dir).unwrap());
+            let at = At::memory(&memory, &dir);
+            format.create(&at, &plain(records, 40_000)).close().unwrap();
+            let parts = || {
+                let log = format.read(&at).unwrap();
+                log.splits(64 << 10, None, None, false).unwrap().len()
+            };
+            let what = format!("{}: {records} records", format.name());
+            assert!(parts() > records / 4, "{what}, {} parts with the index", parts());
+            memory.remove(&format.sidecar(&dir).join("index")).unwrap();
+            assert_eq!(parts() > records / 4, lags_far, "{what}, {} parts without", parts());
+            assert!(lags_far || parts() == 1, "{what}, {} parts without", parts());
+            // Without a mark all of it is read, and what is noticed on the way is kept.
+            memory.remove(&format.sidecar(&dir).join("mark")).unwrap();
+            assert!(parts() > records / 4, "{what}, {} parts without a mark", parts());
+        }
+    }
+}

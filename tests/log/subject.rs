@@ -5,11 +5,14 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use deedbook::storage::{Disk, Memory, Storage};
 use deedbook::wal::OnCorrupt;
-use deedbook::{Damage, Durability, Error, ErrorKind, Mode, Recovery, RecoveryReport, Result};
-use deedbook::{RepairReport, SalvageReport, VerifyReport};
+use deedbook::{
+    Damage, Durability, Error, ErrorKind, Loss, Mode, Recovery, RecoveryReport, Repair,
+};
+use deedbook::{RepairReport, Result, SalvageReport, VerifyReport};
 
 use crate::framing::Framing;
 
@@ -71,6 +74,8 @@ pub struct Checked {
     pub valid_end: u64,
     pub lost_acknowledged: bool,
     pub ok: bool,
+    /// What an earlier repair noted as missing.
+    pub loss: Option<Loss>,
     pub damages: Vec<Damage>,
 }
 
@@ -112,6 +117,7 @@ impl From<VerifyReport> for Checked {
             valid_end: report.valid_end,
             lost_acknowledged: report.lost_acknowledged,
             ok: report.ok(),
+            loss: report.loss,
             damages: report.damages,
         }
     }
@@ -189,7 +195,7 @@ pub trait Format: Sync {
     fn open(&self, at: &At, mode: Mode, how: How) -> Result<Box<dyn Log>>;
     fn verify(&self, at: &At, how: How) -> Result<Checked>;
     fn salvage(&self, at: &At, to: &Path, how: How) -> Result<Salvaged>;
-    fn repair(&self, at: &At, how: How) -> Result<Repaired>;
+    fn repair_as(&self, at: &At, how: How, may: Repair) -> Result<Repaired>;
 
     fn create(&self, at: &At, events: &[Event]) -> Box<dyn Log> {
         let log = self.open(at, Mode::Create, MANUAL).unwrap();
@@ -197,6 +203,11 @@ pub trait Format: Sync {
             log.append(*tag, bytes).unwrap();
         }
         log
+    }
+
+    /// Only what cuts no intact record and accepts no loss.
+    fn repair(&self, at: &At, how: How) -> Result<Repaired> {
+        self.repair_as(at, how, Repair::default())
     }
 
     fn read(&self, at: &At) -> Result<Box<dyn Log>> {
@@ -241,8 +252,13 @@ pub trait Log: Send + Sync {
         skip: bool,
     ) -> Result<Vec<Walk>>;
     fn arrow(&self, skip: bool) -> Walk;
-    /// What a follower gives without waiting.
-    fn follow(&self) -> Walk;
+    /// What a follower gives that waits so long for each record.
+    fn follow_for(&self, wait: Duration) -> Walk;
+
+    fn follow(&self) -> Walk {
+        self.follow_for(Duration::ZERO)
+    }
+
     fn duplicate(&self) -> Box<dyn Log>;
 }
 

@@ -8,7 +8,7 @@ use deedbook::wal::{
     self, Batch, Batches, Column, Cursor, Layout, Lsn, Options, RECORD_BYTES_MAX, RecordRef, Wal,
     segment_name,
 };
-use deedbook::{Mode, Result};
+use deedbook::{Mode, Repair, Result};
 
 use crate::book::{number, payload, rows};
 use crate::framing::Framing;
@@ -83,8 +83,8 @@ impl Format for WalFormat {
         Ok(wal::salvage(&at.path, to, &self.options(at, how), |_, _| Ok(()))?.into())
     }
 
-    fn repair(&self, at: &At, how: How) -> Result<Repaired> {
-        Ok(wal::repair(&at.path, &self.options(at, how), deedbook::Repair::default())?.into())
+    fn repair_as(&self, at: &At, how: How, may: Repair) -> Result<Repaired> {
+        Ok(wal::repair(&at.path, &self.options(at, how), may)?.into())
     }
 
     fn first_file(&self, path: &Path) -> PathBuf {
@@ -206,9 +206,9 @@ impl Log for WalLog {
         }
     }
 
-    fn follow(&self) -> Walk {
+    fn follow_for(&self, wait: Duration) -> Walk {
         match self.0.follow(None) {
-            Ok(mut follow) => walk(|| Ok(follow.next(Duration::ZERO)?.map(record))),
+            Ok(mut follow) => walk(|| Ok(follow.next(wait)?.map(record))),
             Err(error) => Walk::failed(error),
         }
     }

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from bug import Bug, Tests
+from bug import Bug
 from rows import (
     ADVICE,
     AGAIN,
@@ -24,10 +24,6 @@ from rows import (
     TRUNCATION,
     WRITER,
 )
-
-CRASH: Tests = [("crash", "::{subject}::"), ("crash", "{subject}::every_short")]
-FAULTS: Tests = [("faults", "::{subject}::"), ("faults", "{subject}::every_call")]
-
 
 APPEND = "src/log/append.rs"
 DURABLE = "src/log/durable.rs"
@@ -49,7 +45,7 @@ DURABLE_BUGS = [
         DURABLE,
         SYNCED,
         "            // Durable now",
-        [("crash", "::{subject}::")],
+        [("crash", "durable::{subject}::a_mark_is_stored_only_after")],
     ),
     Bug(
         "the mark is written before the sync",
@@ -57,8 +53,7 @@ DURABLE_BUGS = [
         DURABLE,
         SYNCED,
         f"            self.store_mark(extent.mark(file_id), false)?;\n{SYNCED}",
-        [("crash", "{subject}::every_short")],
-        slow=True,
+        [("crash", "durable::{subject}::a_mark_is_stored_only_after")],
     ),
     Bug(
         "a sync acknowledges how far the log reaches after the fsync",
@@ -74,7 +69,7 @@ DURABLE_BUGS = [
         DURABLE,
         "            result = self.commits.exclusive(|| self.cut_and_sync());",
         "            result = self.commits.check().and_then(|()| self.cut_and_sync().map(drop));",
-        [("closing", "")],
+        [("closing", "the_mark_of_closing_is_the_last")],
     ),
     Bug(
         "closing does not sync",
@@ -82,8 +77,7 @@ DURABLE_BUGS = [
         DURABLE,
         "        self.sync_file(&extent)?;\n        self.durable_records",
         "        self.durable_records",
-        [("crash", "{subject}::every_short")],
-        slow=True,
+        [("crash", "durable::{subject}::a_mark_is_stored_only_after")],
     ),
     Bug(
         "a leader does not ask whether another thread's sync failed",
@@ -91,7 +85,7 @@ DURABLE_BUGS = [
         DURABLE,
         "        self.commits.check_rollback()?;\n",
         "",
-        [("closing", "")],
+        [("closing", "a_leader_fails_when_the_failed_fsync")],
     ),
     Bug(
         "a failed background sync is swallowed",
@@ -119,7 +113,7 @@ APPEND_BUGS = [
         APPEND,
         ROLLED_BACK,
         "            state.file_end = state.extent.end;\n            Ok(())\n",
-        [("faults", "rollback::{subject}::")],
+        [("faults", "rollback::{subject}::an_append_that_cannot")],
     ),
     Bug(
         "a rolled back append is not synced away",
@@ -127,7 +121,7 @@ APPEND_BUGS = [
         APPEND,
         ROLLED_BACK,
         ROLLED_BACK.replace("            self.file.sync_data()?;\n", ""),
-        [("faults", "rollback::{subject}::")],
+        [("faults", "rollback::{subject}::an_append_that_cannot")],
     ),
     Bug(
         "a rollback fills up with zeros what another process cut",
@@ -253,7 +247,6 @@ OPEN_BUGS = [
         "        if place.is_tail {\n",
         "        if false {\n",
         [("answers", "survivors::a_saved_tail")],
-        slow=True,
     ),
     Bug(
         "a closed mark is taken for open",
@@ -290,8 +283,7 @@ SETTLE_BUGS = [
         SETTLE,
         "    if cut || unmarked || cut_begun {\n",
         "    if cut || cut_begun {\n",
-        CRASH,
-        slow=True,
+        [("crash", "durable::{subject}::a_mark_is_stored_only_after")],
     ),
     Bug(
         "the tail left by a failed sync is not written again",
@@ -299,8 +291,7 @@ SETTLE_BUGS = [
         SETTLE,
         "    if found.mark.is_some() && from < extent.end {\n",
         "    if found.mark.is_some() && from < extent.start {\n",
-        [*FAULTS, ("crash", "{subject}::every_short")],
-        slow=True,
+        [("faults", "poison::{subject}::what_a_failed_sync_left")],
     ),
     Bug(
         "the mark is lowered after the cut",
@@ -338,8 +329,7 @@ SETTLE_BUGS = [
         SETTLE,
         "    if cut || !was_closed {\n",
         "    if cut {\n",
-        [("faults", "{subject}::every_call"), ("crash", "{subject}::every_short")],
-        slow=True,
+        [("faults", "poison::{subject}::a_cut_whose_sync_failed")],
     ),
     Bug(
         "recovery to the acknowledged keeps the rest",
@@ -355,7 +345,7 @@ SETTLE_BUGS = [
         SETTLE,
         "    refuse_damage::<F>(&found.findings, common.recovery, log)?;\n",
         "",
-        [("crash", "torn::{subject}::")],
+        [("crash", "torn::{subject}::a_loss_below")],
     ),
 ]
 

@@ -105,7 +105,7 @@ RESYNC_BUGS = [
         NESTED,
         RESYNC,
         "        if let Some(offset) = claimed.filter(|_| fits) {\n",
-        "        if let Some(offset) = claimed.filter(|_| fits && rescue) {\n",
+        "        if let Some(offset) = claimed.filter(|_| fits && self.stretch.rescue) {\n",
         [("answers", "survivors")],
     ),
     Bug(
@@ -114,8 +114,7 @@ RESYNC_BUGS = [
         RESYNC,
         "self.claimed_end(at)?.filter(|&claimed| claimed <= limit);",
         "self.claimed_end(at)?.filter(|&claimed| claimed <= limit || limit > 0);",
-        [("answers", "blocks::damage_in_a_log_with_an_index")],
-        slow=True,
+        [("answers", "survivors::a_length_that_leads_over")],
     ),
     Bug(
         "a chain of records that breaks counts as proof",
@@ -123,7 +122,7 @@ RESYNC_BUGS = [
         RESYNC,
         "            let broken = Chain { proved: false, end, ordinal: None };\n",
         "            let broken = Chain { proved: true, end, ordinal: None };\n",
-        [("answers", "edges findings drift")],
+        [("answers", "edges::a_record_inside_a_damaged_one")],
     ),
     Bug(
         "a rescue does not look inside a damaged record",
@@ -139,7 +138,7 @@ RESYNC_BUGS = [
         RESYNC,
         "        Ok(self.border.map(at_border))\n",
         "        let _ = at_border;\n        Ok(None)\n",
-        [("answers", "segments")],
+        [("answers", "segments::every_segment_but_the_last")],
     ),
     # Left out, for no test tells it from the source: a record that begins at a border counts as
     # proved only with another before it. What begins at a border is then the next one of rule 5.
@@ -154,7 +153,7 @@ WALK_BUGS = [
         CURSOR,
         "        self.damages.extend(found.damage);\n",
         "",
-        [("answers", "edges findings")],
+        [("answers", "edges::a_record_inside_a_damaged_one")],
     ),
     Bug(
         "damage after the last record is not raised at the end",
@@ -163,7 +162,7 @@ WALK_BUGS = [
         "            Some(damage) if self.on_corrupt == OnCorrupt::Raise"
         " => Err(self.corrupt(&damage)),\n",
         "",
-        [("answers", "findings segments")],
+        [("answers", "segments::damage_in_a_log_whose_first")],
     ),
     Bug(
         "a byte inside a payload is a record's beginning",
@@ -179,8 +178,7 @@ WALK_BUGS = [
         REFRESH,
         "        if self.mode != Mode::Read || extent.records == 0 {\n",
         "        if self.mode != Mode::Read || extent.records < 1 << 40 {\n",
-        [("wal_readers", ""), ("answers", "drift::a_reader_notices")],
-        slow=True,
+        [("wal_readers", "a_reader_of_a_log_whose_end_was_cut")],
     ),
     Bug(
         "a reader stays at the head that it saw first",
@@ -188,8 +186,7 @@ WALK_BUGS = [
         REFRESH,
         "            Some(head) if head > known.start => head,\n",
         "            Some(u64::MAX) => u64::MAX,\n",
-        [("wal_readers", "")],
-        slow=True,
+        [("wal_readers", "a_reader_goes_on_behind")],
     ),
     Bug(
         "a reader believes a foreign mark",
@@ -198,7 +195,6 @@ WALK_BUGS = [
         "                frame.sum() == mark.last_sum && scanner.position() == mark.end\n",
         "                let _ = frame;\n                true\n",
         [("crash", "openers::{subject}::a_reader")],
-        slow=True,
     ),
     Bug(
         "a follower on the writer's handle waits on after a cut",
@@ -206,8 +202,7 @@ WALK_BUGS = [
         FOLLOW,
         "        if cuts == self.cuts {\n",
         "        if cuts == self.cuts || shared.mode != Mode::Read {\n",
-        [("wal_own", "a_follower_of_the_writers_handle")],
-        slow=True,
+        [("answers", "edges::a_follower_of_the_writer_s_handle")],
     ),
     Bug(
         "a follower takes records in the payload of a long one for damage",
@@ -215,8 +210,7 @@ WALK_BUGS = [
         FOLLOW,
         "damage.next_intact.is_some() && damage.next_proved",
         "damage.next_intact.is_some()",
-        [("follow", "a_follower_waits_for_a_long_deed")],
-        slow=True,
+        [("answers", "survivors::a_follower_waits")],
     ),
     Bug(
         "damage in the middle is not told as lost",
@@ -225,7 +219,6 @@ WALK_BUGS = [
         "    let lost = durable_end.is_some_and(|end| prefix.end < end);\n",
         "    let lost = findings.mark == crate::sidecar::MarkUse::Lost;\n",
         [("crash", "torn::{subject}::damage_below")],
-        slow=True,
     ),
     Bug(
         "a check forgets the loss that a repair noted",
@@ -233,17 +226,16 @@ WALK_BUGS = [
         VERIFY,
         "        loss,\n        damages,\n",
         "        loss: loss.filter(|loss| loss.offset == u64::MAX),\n        damages,\n",
-        [("answers", "repair::a_loss_at")],
-        slow=True,
+        [("answers", "repair::an_accepted_loss")],
     ),
     Bug(
         "a salvage copies a batch again that it copied",
         FLIP,
         "src/log/salvage.rs",
         "            batch.clear();\n",
-        "",
+        "            copy.shared.append_batch_at(&batch, Wanted::default())?;\n"
+        "            batch.clear();\n",
         [("log", "large::a_salvage")],
-        slow=True,
     ),
     Bug(
         "a repair cuts intact records unasked",
@@ -252,7 +244,6 @@ WALK_BUGS = [
         "    if report.cut_records > 0 && !repair.force {\n",
         "    if report.cut_records == u64::MAX && !repair.force {\n",
         [("answers", "repair::a_repair_that_would")],
-        slow=True,
     ),
     Bug(
         "a repair does not note what is missing",
@@ -260,8 +251,7 @@ WALK_BUGS = [
         REPAIRING,
         "        loss.store(storage, &place.sidecar, common.file_mode)?;\n",
         "        let _ = loss;\n",
-        [("answers", "repair::a_loss_at")],
-        slow=True,
+        [("answers", "repair::an_accepted_loss")],
     ),
     Bug(
         "a repair accepts a loss unasked",
@@ -270,7 +260,6 @@ WALK_BUGS = [
         "        if !repair.accept_loss {\n",
         "        if repair.dry_run {\n",
         [("answers", "repair::a_loss_at")],
-        slow=True,
     ),
     Bug(
         "a repair of a damaged header goes on",
@@ -278,8 +267,7 @@ WALK_BUGS = [
         REPAIRING,
         "        findings.damage.as_ref().filter(|damage| damage.offset < findings.extent.start)\n",
         "        findings.damage.as_ref().filter(|damage| damage.offset == u64::MAX)\n",
-        [("regressions", "verify_calls"), ("limits", "a_damaged_header"), ("answers", "findings")],
-        slow=True,
+        [("limits", "a_damaged_header")],
     ),
 ]
 

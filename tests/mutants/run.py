@@ -48,6 +48,8 @@ COPIED = ["Cargo.toml", "Cargo.lock", "README.md", "src", "tests", "benches", "e
 COPIED += ["python"]
 BUILD_SECONDS_MAX = 600
 TEST_SECONDS_MAX = 120
+# Without a bug a test runs to its end.
+WITHOUT_SECONDS_MAX = 600
 # Small numbers are enough to catch a bug that is there.
 FEW = {
     "DEEDBOOK_CRASH_STATES": "30000",
@@ -70,7 +72,9 @@ class Outcome:
     name: str
     row: str
     caught_by: str | None
+    # With compiling, and of the tests alone.
     seconds: float
+    test_seconds: float = 0.0
     note: str = ""
 
 
@@ -80,17 +84,19 @@ class Worker:
     def __init__(self, number: int, out: Path) -> None:
         self.tree = out / f"mutants-{number}"
         self.target = out / f"mutants-{number}-target"
+        self.test_seconds = 0.0
         shutil.rmtree(self.tree, ignore_errors=True)
+        # Copied without their times: else cargo takes what the last bug was built from for new.
         for name in COPIED:
             source = ROOT / name
             if source.is_dir():
                 ignored = shutil.ignore_patterns(
                     "__pycache__", "*.so", "results", "target", "corpus"
                 )
-                shutil.copytree(source, self.tree / name, ignore=ignored)
+                shutil.copytree(source, self.tree / name, ignore=ignored, copy_function=shutil.copy)
             elif source.exists():
                 self.tree.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(source, self.tree / name)
+                shutil.copy(source, self.tree / name)
 
     def cargo(self, arguments: list[str], seconds: int) -> tuple[int, str]:
         """Run cargo in the copy; 124 if it took too long."""
@@ -121,25 +127,28 @@ class Worker:
 
     def try_bug(self, bug: Bug) -> Outcome:
         """Put the bug in, run its tests until one fails, take it out."""
-        begun = time.monotonic()
+        begun, self.test_seconds = time.monotonic(), 0.0
         file = self.tree / bug.file
         original = file.read_text()
         changed = bug.changed(original)
         if isinstance(changed, int):
             note = f"its text is {changed} times in {bug.file}, must be there once"
-            return Outcome(bug.name, bug.row, None, 0.0, note)
+            return Outcome(bug.name, bug.row, None, 0.0, note=note)
         file.write_text(changed)
+        caught_by: list[str] = []
+        note = ""
         try:
-            caught_by: list[str] = []
             for tests in bug.by_format().values():
                 caught, note = self.caught_by(tests, bug.hangs)
                 if caught is None:
-                    return Outcome(bug.name, bug.row, None, time.monotonic() - begun, note)
+                    break
                 caught_by.append(caught)
-            caught = ", ".join(caught_by)
-            return Outcome(bug.name, bug.row, caught, time.monotonic() - begun)
         finally:
             file.write_text(original)
+        seconds = round(time.monotonic() - begun, 1)
+        test_seconds = round(self.test_seconds, 1)
+        by = None if note else ", ".join(dict.fromkeys(caught_by))
+        return Outcome(bug.name, bug.row, by, seconds, test_seconds, note)
 
     def caught_by(self, tests: Tests, hangs: bool) -> tuple[str | None, str]:
         """The first of the tests that fails, or why none does."""
@@ -148,19 +157,21 @@ class Worker:
             code, output = self.build([target])
             if code != 0:
                 return None, "does not compile: " + output[-1500:]
-            code, _ = self.run_tests(target, name)
+            code, output = self.run_tests(target, name, TEST_SECONDS_MAX)
             if code == 124 and not hangs:
                 # No proof: on a busy machine the tests without any bug may take as long.
                 undecided.append(target)
             elif code != 0:
-                caught = f"{target}{' ' + name if name else ''}"
-                return caught + (" (by time-out)" if code == 124 else ""), ""
+                failed = " ".join(failures(output)) or f"{name} (by {code})".strip()
+                return f"{target} {failed}", ""
         left = f"out of time: {', '.join(undecided)}" if undecided else "survived"
         return None, f"{left}: {', '.join(f'{target} {name}'.strip() for target, name in tests)}"
 
-    def run_tests(self, target: str, name: str) -> tuple[int, str]:
+    def run_tests(self, target: str, name: str, seconds: int) -> tuple[int, str]:
         """Run a target's tests with some arguments; none at all is a failure of its own."""
-        code, output = self.cargo([*selected([target]), "--", *name.split()], TEST_SECONDS_MAX)
+        begun = time.monotonic()
+        code, output = self.cargo([*selected([target]), "--", *name.split()], seconds)
+        self.test_seconds += time.monotonic() - begun
         if code == 0 and "running 0 tests" in output and " passed" in output:
             counts = [line for line in output.splitlines() if line.startswith("running ")]
             if all(line.startswith("running 0 ") for line in counts):
@@ -170,10 +181,17 @@ class Worker:
     def try_without(self, tests: Tests) -> str | None:
         """Run all tests without any bug; what is wrong with the first one that fails."""
         for target, name in tests:
-            code, output = self.run_tests(target, name)
+            code, output = self.run_tests(target, name, WITHOUT_SECONDS_MAX)
             if code != 0:
                 return f"{target} {name} fails without any bug:\n{output[-3000:]}"
         return None
+
+
+def failures(output: str) -> list[str]:
+    """The tests that failed, as the test harness lists them at its end, without their modules."""
+    listed = output.rpartition("\nfailures:\n")[2].partition("\n\n")[0]
+    names = [line.rpartition("::")[2].strip() for line in listed.splitlines() if line[:4] == "    "]
+    return list(dict.fromkeys(names))
 
 
 def selected(tests: list[str]) -> list[str]:
@@ -215,7 +233,9 @@ def run(bugs: list[Bug], jobs: int, out: Path) -> list[Outcome]:
             with told:
                 outcomes.append(outcome)
                 word = f"caught by {outcome.caught_by}" if outcome.caught_by else outcome.note
-                print(f"[{len(outcomes)}/{len(bugs)}] {bug.name}: {word}", flush=True)
+                took = f"{outcome.seconds} s, tests {outcome.test_seconds} s"
+                done = f"[{len(outcomes)}/{len(bugs)}, {took}]"
+                print(f"{done} {bug.name}: {word}", flush=True)
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(jobs)]
     for thread in threads:
@@ -261,7 +281,7 @@ def main() -> int:
         "seeded": len(bugs),
         "caught": len(outcomes) - len(survived),
         "seconds": round(time.monotonic() - begun, 1),
-        "bugs": [outcome.__dict__ | {"seconds": round(outcome.seconds, 1)} for outcome in outcomes],
+        "bugs": [outcome.__dict__ for outcome in outcomes],
     }
     (arguments.out / "mutants.json").write_text(json.dumps(result, indent=1) + "\n")
     print(f"seeded bugs: {result['seeded']}, caught: {result['caught']}")

@@ -2,22 +2,8 @@
 
 from __future__ import annotations
 
-from bug import Bug, Tests
+from bug import Bug
 from rows import FSYNC, POWER, REPLACED, SEGMENT, TRUNCATION
-
-# The quick ones first.
-SEGMENTS_CRASH: Tests = [
-    ("wal_own", ""),
-    ("wal_regressions", ""),
-    ("crash", "::wal_tiny:: ::wal_segments::"),
-    ("crash", "wal_tiny::every_short"),
-    ("crash", "wal_segments::every_short"),
-]
-SEGMENTS_FAULTS: Tests = [
-    ("wal_own", ""),
-    ("faults", "::wal_tiny:: ::wal_segments::"),
-    ("faults", "wal_tiny::every_call"),
-]
 
 SEGMENTED = "src/storage/segmented.rs"
 ORPHANS = "src/storage/segmented/orphans.rs"
@@ -35,8 +21,7 @@ SEGMENTED_BUGS = [
         SEGMENTED,
         "        state.names_dirty = true;\n        state.dirty.insert(index);",
         "        state.dirty.insert(index);",
-        SEGMENTS_CRASH,
-        slow=True,
+        [("wal_own", "a_segment_is_synced_before_it_is_closed")],
     ),
     Bug(
         "only the newest unsynced segment is synced",
@@ -44,8 +29,7 @@ SEGMENTED_BUGS = [
         SEGMENTED,
         "        for index in dirty {",
         "        for index in dirty.last().copied() {",
-        SEGMENTS_CRASH,
-        slow=True,
+        [("wal_own", "a_segment_is_synced_before_it_is_closed")],
     ),
     Bug(
         "a segment counts as unsynced before it is written, not after it",
@@ -69,8 +53,7 @@ SEGMENTED_BUGS = [
         ENDED_SYNC.replace(
             "        synced\n", "        lock(&self.state).dirty.clear();\n        synced\n"
         ),
-        SEGMENTS_CRASH,
-        slow=True,
+        [("crash", "durable::wal_tiny::what_is_appended_during_a_sync")],
     ),
     Bug(
         "a segment that is closed for want of handles is not synced",
@@ -79,8 +62,7 @@ SEGMENTED_BUGS = [
         "                self.sync_one(state, old, &*file)?;\n"
         "                state.dirty.remove(&old);",
         "                state.dirty.remove(&old);",
-        [("wal_own", "a_segment_is_synced_before"), *SEGMENTS_FAULTS],
-        slow=True,
+        [("wal_own", "a_segment_is_synced_before_it_is_closed")],
     ),
     Bug(
         "a failed sync of a segment that is closed is forgotten",
@@ -98,8 +80,7 @@ SEGMENTED_BUGS = [
     }
 
     fn file(""",
-        SEGMENTS_FAULTS,
-        slow=True,
+        [("wal_own", "a_segment_is_synced_before_it_is_closed")],
     ),
     Bug(
         "a sync of segments does not wait for the one under way",
@@ -132,8 +113,7 @@ SEGMENTED_BUGS = [
         SEGMENTED,
         "        let mut gone = std::mem::take(&mut state.orphans);\n",
         "        state.orphans.clear();\n        let mut gone = Vec::new();\n",
-        SEGMENTS_CRASH,
-        slow=True,
+        [("wal_regressions", "no_crash_leaves_a_consumer_above")],
     ),
     Bug(
         "segments after a gap are removed and not set aside",
@@ -141,12 +121,7 @@ SEGMENTED_BUGS = [
         ORPHANS,
         "            if end_of_data(&*file, 0, file.len()?)? == 0 {\n",
         "            if end_of_data(&*file, 0, file.len()?)? < u64::MAX {\n",
-        [
-            ("crash", "mend::wal_tiny:: mend::wal_segments::"),
-            ("wal_damage", ""),
-            ("answers", "segments wrong_files"),
-        ],
-        slow=True,
+        [("wal_places", "a_second_repair_keeps")],
     ),
     Bug(
         "a segment seems as old as its first record",
@@ -155,7 +130,6 @@ SEGMENTED_BUGS = [
         "            self.file(&mut state, index - 1)?.touch()?;\n",
         "",
         [("wal_keep", "retention_by_age_counts")],
-        slow=True,
     ),
     Bug(
         "a segment is created in a log that took the place of this one",
@@ -163,7 +137,6 @@ SEGMENTED_BUGS = [
         SEGMENTED,
         "        self.check_place(state)?;\n",
         "",
-        [("log", "live::a_file_cut_removed"), ("wal_places", ""), ("wal_regressions", "")],
-        slow=True,
+        [("log", "places::a_writer_whose_directory_was_moved")],
     ),
 ]

@@ -2,19 +2,8 @@
 
 from __future__ import annotations
 
-from bug import Bug, Tests
+from bug import Bug
 from rows import AGAIN, FLIP, HEAD, LENGTH, PLACE, POWER, REPLACED, SEGMENT, TRUNCATION
-
-# The quick ones first: on a busy machine the long ones run out of time, which proves nothing.
-CRASH: Tests = [
-    ("wal_own", ""),
-    ("wal_regressions", ""),
-    ("crash", "::wal_segments:: ::wal_tiny::"),
-    ("crash", "wal_tiny::every_short"),
-    ("crash", "wal_segments::every_short"),
-]
-KEEP: Tests = [("wal_keep", ""), ("wal_regressions", "")]
-CUT: Tests = [("wal_truncation", ""), *CRASH]
 
 CONSUMERS = "src/wal/consumers.rs"
 FILES = "src/wal/files.rs"
@@ -31,8 +20,7 @@ WAL_BUGS = [
         RECORD,
         "            if crc != stored {\n",
         "            if false && crc != stored {\n",
-        [("wal_damage", ""), ("wal", "")],
-        slow=True,
+        [("wal_damage", "segments_missing")],
     ),
     Bug(
         "wal: the limit of a length is not checked",
@@ -48,8 +36,7 @@ WAL_BUGS = [
         RECORD,
         "        let possible = length <= self.record_bytes_max && (crc, length) != (0, 0);\n",
         "        let possible = length <= self.record_bytes_max && crc as u64 <= u64::MAX;\n",
-        [("answers", "findings drift edges"), ("answers", "survivors segments")],
-        slow=True,
+        [("answers", "survivors::zeros_in_a_damaged_payload")],
     ),
     Bug(
         "wal: of a copied log only the tail is synced",
@@ -58,7 +45,6 @@ WAL_BUGS = [
         "        let whole = found.mark.is_none_or(|mark| mark.file != id);\n",
         "        let whole = false;\n",
         [("crash", "durable::wal_segments::a_copied_log durable::wal_tiny::a_copied_log")],
-        slow=True,
     ),
     Bug(
         "wal: a log in pieces is cut before its mark is durable",
@@ -66,8 +52,7 @@ WAL_BUGS = [
         SETTLE,
         "    let in_pieces = cut_begun || (cut && !place.single);\n",
         "    let in_pieces = false;\n",
-        CRASH,
-        slow=True,
+        [("wal_regressions", "a_mark_lowered_in_the_cache")],
     ),
     Bug(
         "wal: an index keeps its numbers when a prefix was dropped since",
@@ -75,8 +60,7 @@ WAL_BUGS = [
         "src/log/find_end.rs",
         "            let first = (mark.first + mark.records).checked_sub(extent.records);\n",
         "            let first = Some(0u64);\n",
-        [("wal_truncation", "")],
-        slow=True,
+        [("wal_truncation", "ordinals_agree")],
     ),
     Bug(
         "wal: a missing log is created again below its mark",
@@ -84,11 +68,7 @@ WAL_BUGS = [
         FORMAT,
         "load_mark(options, place)?.0.filter(|mark| mark.end > 0) {\n",
         "load_mark(options, place)?.0.filter(|mark| mark.end == u64::MAX) {\n",
-        [
-            ("log", "sidecar::a_log_removed_under"),
-            ("wal_regressions", "a_single_file_that_is_gone"),
-        ],
-        slow=True,
+        [("log", "sidecar::a_log_removed_under")],
     ),
     Bug(
         "wal: what never was a log is cut as a torn tail",
@@ -96,8 +76,7 @@ WAL_BUGS = [
         INSPECT,
         "    if known || !nothing {\n",
         "    if known || !nothing || *data_end > 0 {\n",
-        [("wal_regressions", "a_file_that_never_was"), ("answers", "findings::a_foreign_file")],
-        slow=True,
+        [("wal_regressions", "a_file_that_never_was")],
     ),
     Bug(
         "wal: segments are cut by a size that nothing proves",
@@ -105,8 +84,7 @@ WAL_BUGS = [
         INSPECT,
         "    if known || !cuts || base == 0 {\n",
         "    if known || !cuts || base < u64::MAX {\n",
-        [("wal_places", "")],
-        slow=True,
+        [("wal_places", "a_segment_size_guessed")],
     ),
     Bug(
         "wal: the head is always taken for 0",
@@ -114,8 +92,7 @@ WAL_BUGS = [
         INSPECT,
         "                    return self.with_head(&indices, head, segment_bytes);\n",
         "                    return self.with_head(&indices, 0, segment_bytes);\n",
-        CUT,
-        slow=True,
+        [("wal_truncation", "ordinals_agree")],
     ),
     Bug(
         "wal: a lost head is not made up for by the mark",
@@ -123,8 +100,7 @@ WAL_BUGS = [
         INSPECT,
         "        if let Some(mark) = self.mark.filter(|mark| mark.start > 0)\n",
         "        if let Some(mark) = self.mark.filter(|mark| mark.start == u64::MAX)\n",
-        [("wal_own", "a_lost_head_marker"), *CRASH],
-        slow=True,
+        [("wal_own", "a_lost_head_marker")],
     ),
     Bug(
         "wal: a lost head that the mark knows is not stored again",
@@ -132,8 +108,7 @@ WAL_BUGS = [
         FORMAT,
         "        if more.head_lost {\n",
         "        if more.head_lost && extent.start == u64::MAX {\n",
-        [("wal_own", "a_lost_head_marker"), ("wal_damage", "a_damaged_head")],
-        slow=True,
+        [("wal_damage", "a_damaged_head")],
     ),
     Bug(
         "wal: the head marker is not synced",
@@ -146,8 +121,7 @@ WAL_BUGS = [
         .create_new(&path, options.file_mode)
         .and_then(|file| crate::storage::write_full(&*file, &encode_head_marker(head), 0))
 """,
-        CRASH,
-        slow=True,
+        [("wal_own", "a_crash_at_any_step_of_any_dropping")],
     ),
     Bug(
         "wal: a segment in the middle of a wrong size is accepted",
@@ -155,8 +129,7 @@ WAL_BUGS = [
         FILES,
         "len > segment_bytes || (len < segment_bytes && from.last() != Some(&index)) {\n",
         "len > segment_bytes {\n",
-        [("wal_damage", "segments_missing"), ("answers", "segments")],
-        slow=True,
+        [("wal_damage", "segments_missing")],
     ),
     Bug(
         "wal: a missing segment is accepted",
@@ -164,8 +137,7 @@ WAL_BUGS = [
         FILES,
         "        if found.gap.is_some() || index != found.extent.next {\n",
         "        if found.gap.is_some() {\n",
-        [("wal_damage", "segments_missing"), ("answers", "segments wrong_files")],
-        slow=True,
+        [("wal_damage", "segments_missing")],
     ),
     Bug(
         "wal: what follows a missing segment is left out",
@@ -173,8 +145,7 @@ WAL_BUGS = [
         FILES,
         "            found.extent.orphans.push(index);\n",
         "",
-        [("answers", "wrong_files::what_follows_a_missing_segment"), ("wal", "salvage_copies")],
-        slow=True,
+        [("answers", "wrong_files::what_follows_a_missing_segment")],
     ),
     Bug(
         "wal: segments that come back below the head are kept",
@@ -190,8 +161,7 @@ WAL_BUGS = [
         INSPECT,
         "frame.crc == intent.first_sum,",
         "true || frame.crc == intent.first_sum,",
-        [("wal_truncation", "")],
-        slow=True,
+        [("wal_truncation", "a_leftover_intent")],
     ),
     Bug(
         "wal: an intent is not ended by the next opening",
@@ -199,8 +169,7 @@ WAL_BUGS = [
         INSPECT,
         "            Left::Intent(intent) if is_ours(",
         "            Left::Intent(intent) if place.is_tail && is_ours(",
-        [("wal_truncation", ""), *CRASH],
-        slow=True,
+        [("wal_truncation", "a_cut_of_all_records")],
     ),
     Bug(
         "wal: another log's intent stays beside this one",
@@ -208,8 +177,7 @@ WAL_BUGS = [
         FORMAT,
         "        if more.cut_begun || more.foreign_cut {\n",
         "        if more.cut_begun {\n",
-        [("wal_truncation", ""), ("wal_own", "")],
-        slow=True,
+        [("wal_truncation", "a_leftover_intent")],
     ),
     Bug(
         "wal: segments are removed before the head is stored",
@@ -219,8 +187,7 @@ WAL_BUGS = [
         """        segments.remove_below(head / bytes).map_err(|e| io("remove segments", e))?;
         let marker = head_marker(&*self.common.storage, &self.place)?;
 """,
-        CRASH,
-        slow=True,
+        [("wal_own", "a_crash_at_any_step_of_any_dropping")],
     ),
     Bug(
         "wal: a prefix is dropped with unsynced records after it",
@@ -228,8 +195,7 @@ WAL_BUGS = [
         TRUNCATE,
         "        self.sync_file(&extent).map_err(broken)?;\n",
         "",
-        CRASH,
-        slow=True,
+        [("wal_own", "records_that_are_not_synced_survive")],
     ),
     Bug(
         "wal: the mark of a new head is not synced",
@@ -237,8 +203,7 @@ WAL_BUGS = [
         TRUNCATE,
         "        self.sync_mark()?;\n        Ok(kept.end)\n",
         "        Ok(kept.end)\n",
-        CRASH,
-        slow=True,
+        [("wal_own", "after_a_dropped_prefix_and_a_power_cut")],
     ),
     Bug(
         "wal: what is not durable is dropped",
@@ -246,8 +211,7 @@ WAL_BUGS = [
         TRUNCATE,
         "        if end <= durable {\n",
         "        if end <= durable || durable < u64::MAX {\n",
-        CRASH,
-        slow=True,
+        [("wal_own", "nothing_is_dropped_up_to_a_record")],
     ),
     Bug(
         "wal: no intent before a cut",
@@ -261,8 +225,7 @@ WAL_BUGS = [
         })?;
 """,
         "        let _ = (intent, Left::Absent);\n",
-        CRASH,
-        slow=True,
+        [("wal_own", "a_cut_end_never_comes_back")],
     ),
     Bug(
         "wal: the mark is not lowered before a cut",
@@ -278,8 +241,7 @@ WAL_BUGS = [
         """        let _ = mark;
         let lowered = MarkFile::open(&*self.common.storage, &self.place.sidecar);
 """,
-        CRASH,
-        slow=True,
+        [("wal_own", "a_cut_end_never_comes_back")],
     ),
     Bug(
         "wal: a cut is not synced before its intent goes",
@@ -287,8 +249,8 @@ WAL_BUGS = [
         TRUNCATE,
         "        self.sync_file(&kept).map_err(broken)?;\n        Intent::clear",
         "        Intent::clear",
-        CRASH,
-        slow=True,
+        # That the enumerator of crashes can fail.
+        [("crash", "wal_tiny::every_short")],
     ),
     Bug(
         "wal: a truncation does not cut the index",
@@ -312,8 +274,7 @@ WAL_BUGS = [
         TRUNCATE,
         "        self.lower_consumers(kept.end).map_err(&refuse)?;\n",
         "",
-        KEEP,
-        slow=True,
+        [("wal_keep", "a_consumer_above_a_cut")],
     ),
     Bug(
         "wal: a consumer stays above the end that a crash left",
@@ -321,8 +282,7 @@ WAL_BUGS = [
         FORMAT,
         "        match wal.shared.lower_consumers(end) {\n",
         "        match wal.shared.lower_consumers(end.max(u64::MAX)) {\n",
-        [("wal_keep", "a_consumer_above_what_a_crash"), *KEEP],
-        slow=True,
+        [("wal_keep", "a_consumer_above_what_a_crash")],
     ),
     Bug(
         "wal: consumers lowered for a cut that was refused stay lowered",
@@ -331,7 +291,6 @@ WAL_BUGS = [
         "match self.put_back_consumers(&consumers, kept.end) {\n",
         "match self.put_back_consumers(&consumers, u64::MAX) {\n",
         [("wal_truncation", "a_refused_cut")],
-        slow=True,
     ),
     Bug(
         "wal: a forced truncation leaves consumers below the head",
@@ -340,7 +299,6 @@ WAL_BUGS = [
         "        if heed_consumers { Ok(()) } else { shared.raise_consumers(lsn) }\n",
         "        Ok(())\n",
         [("answers", "edges::a_prefix_dropped_with_force")],
-        slow=True,
     ),
     Bug(
         "wal: a consumer is set without the lock",
@@ -357,6 +315,5 @@ WAL_BUGS = [
         "            Some((name, needs)) if *needs < lsn => {\n",
         "            Some((name, needs)) if *needs < lsn && lsn.0 == u64::MAX => {\n",
         [("wal_keep", "truncation_never_passes")],
-        slow=True,
     ),
 ]

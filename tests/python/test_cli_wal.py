@@ -185,7 +185,7 @@ def test_an_unclear_path_is_one_line(path: Path, tmp_path: Path) -> None:
         "other.log": "not named book.log",
         "link": "not a regular file",
         "fifo": "not a regular file",
-        f"{'both'}/{0:020d}.wal": "name its directory",
+        f"{'both'}/{0:020d}.wal": "name the log's directory",
     }
     for name, words in said.items():
         for command in ("info", "cat", "verify", "repair"):

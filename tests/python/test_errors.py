@@ -196,7 +196,7 @@ def test_contiguity(path: Path) -> None:
     with Book.create(path) as book:
         error = caught(ContiguityError, lambda: book.append_batch([b"x"], event=7))
     assert (error.kind, error.durable) == ("contiguity", "no")
-    assert "event 7, the log goes on with 1" in str(error)
+    assert "event 7 is not the next: the log goes on with 1" in str(error)
 
 
 def test_too_large(path: Path) -> None:

@@ -132,7 +132,7 @@ def test_a_start_that_was_dropped_is_an_error(spark: Any, tmp_path: Path) -> Non
     assert load(spark, path, start=lsns[600]).count() == 400
     assert load(spark, path, start=lsns[600], end=lsns[601]).head().payload == b"600"
     assert load(spark, path, start=end).count() == 0
-    with pytest.raises(Exception, match=f"lsn {end + 5000}, the log ends at {end}"):
+    with pytest.raises(Exception, match=f"lsn {end + 5000}, the log ends at byte {end}"):
         load(spark, path, start=end + 5000).count()
 
 

@@ -193,6 +193,8 @@ class WalMachine(RuleBasedStateMachine):
         with self.raises(*errors if self.segment_bytes else [deedbook.UnsupportedError]):
             self.wal.truncate_before(lsn, force=force)
             self.dropped_before(lsn)
+            # With force, what a consumer still needed is gone.
+            self.consumers = {name: max(at, lsn) for name, at in self.consumers.items()}
 
     @rule(data=st.data(), keep=st.booleans())
     def truncate_the_end(self, data: st.DataObject, keep: bool) -> None:

@@ -59,10 +59,10 @@ impl Format for ToyFormat {
         Ok(salvage::<Toy>(&at.path, &options, target, |_| (), |_, _| Ok(()))?.into())
     }
 
-    fn repair(&self, at: &At, how: How) -> Result<Repaired> {
+    fn repair_as(&self, at: &At, how: How, may: Repair) -> Result<Repaired> {
         let options = options(at, how);
         let cutting = Common { recovery: Recovery::Spec, ..options.clone() };
-        Ok(repair::<Toy>(&at.path, &options, cutting, Repair::default())?.into())
+        Ok(repair::<Toy>(&at.path, &options, cutting, may)?.into())
     }
 
     fn first_file(&self, path: &Path) -> PathBuf {
@@ -154,9 +154,9 @@ impl Log for ToyLog {
         self.forward(None, None, skip)
     }
 
-    fn follow(&self) -> Walk {
+    fn follow_for(&self, wait: Duration) -> Walk {
         match follow(&self.0) {
-            Ok(mut follow) => walk(|| Ok(follow.next(Duration::ZERO)?.map(record))),
+            Ok(mut follow) => walk(|| Ok(follow.next(wait)?.map(record))),
             Err(error) => Walk::failed(error),
         }
     }

@@ -5,6 +5,7 @@ use std::path::Path;
 use deedbook::storage::Storage;
 use deedbook::storage::sim::Sim;
 use deedbook::wal::{Lsn, Wal, segment_name};
+use deedbook::{Durable, ErrorKind};
 
 use crate::harness::files::bytes_of;
 use crate::harness::wal::{SEGMENTS, SINGLE, TINY, WalSubject, read_all, segments_in};
@@ -56,6 +57,73 @@ fn a_crash_at_any_step_of_any_dropping_of_a_prefix_leaves_the_old_or_the_new_log
             old_or_new(subject, &disk, &wal, || wal.truncate_before(to).unwrap());
             assert_eq!(wal.head().unwrap(), to);
         }
+    }
+}
+
+/// Records after the new head that nobody synced: the truncation does, before any mark vouches for
+/// them. A crash leaves the old or the new log, without some of these at most, and in the end none is
+/// missing.
+#[test]
+fn records_that_are_not_synced_survive_the_dropping_of_a_prefix() {
+    for subject in [&SEGMENTS, &TINY] {
+        let disk = Sim::new();
+        let wal = subject.wal(&disk, MANUAL).unwrap();
+        let synced: Vec<_> = (0..4).map(|n| wal.append(&[n; 200]).unwrap()).collect();
+        wal.sync().unwrap();
+        (4..7).for_each(|n| assert!(wal.append(&[n; 200]).is_ok()));
+        let all = read_all(&wal).unwrap();
+        disk.record();
+        wal.truncate_before(synced[2]).unwrap();
+        for (call, moment) in disk.recorded().iter().enumerate() {
+            for after in states(moment, 60).into_iter().chain([moment.kill()]) {
+                let got = read_all(&subject.wal(&after, MANUAL).unwrap()).unwrap();
+                let old = judge(&got, &all, 4, false);
+                let new = judge(&got, &all[2..], 2, false);
+                assert!(old.is_ok() || new.is_ok(), "{} call {call}: {got:?}", subject.name);
+            }
+        }
+        for after in states(&disk, 60) {
+            assert_eq!(read_all(&subject.wal(&after, MANUAL).unwrap()).unwrap(), all[2..]);
+        }
+    }
+}
+
+/// The mark of a new head is on the disk when the truncation returns: else the next opening reads
+/// every record from the head to the end of an older mark.
+#[test]
+fn after_a_dropped_prefix_and_a_power_cut_opening_reads_no_record() {
+    for subject in [&SEGMENTS, &TINY] {
+        let disk = Sim::new();
+        let wal = subject.wal(&disk, MANUAL).unwrap();
+        let lsns: Vec<_> = (0..9).map(|n| wal.append(&[n; 100]).unwrap()).collect();
+        wal.sync().unwrap();
+        wal.truncate_before(lsns[3]).unwrap();
+        for after in states(&disk, 40) {
+            let wal = subject.wal(&after, MANUAL).unwrap();
+            assert_eq!((wal.len().unwrap(), wal.recovery().scanned_records), (6, 0));
+        }
+    }
+}
+
+/// What a power cut may take is nothing to drop other records for: the log would end before its head,
+/// or before the record that was to be its last.
+#[test]
+fn nothing_is_dropped_up_to_a_record_that_is_not_durable() {
+    for subject in [&SEGMENTS, &TINY] {
+        let disk = Sim::new();
+        let wal = subject.wal(&disk, MANUAL).unwrap();
+        let lsns: Vec<_> = (0..6).map(|n| wal.append(&[n; 100]).unwrap()).collect();
+        let written = read_all(&wal).unwrap();
+        for truncate in [Wal::truncate_before, Wal::truncate_after, Wal::truncate_from] {
+            let error = truncate(&wal, lsns[3]).unwrap_err();
+            let refused = (error.kind(), error.durable());
+            assert_eq!(refused, (ErrorKind::InvalidArgument, Some(Durable::No)), "{error}");
+            assert_eq!(read_all(&wal).unwrap(), written, "{}", subject.name);
+        }
+        wal.sync().unwrap();
+        wal.truncate_before(lsns[3]).unwrap();
+        wal.truncate_after(lsns[4]).unwrap();
+        assert_eq!(read_all(&wal).unwrap(), written[3..5], "{}", subject.name);
     }
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -30,6 +31,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     _keep_standard_descriptors()
     out = Output()
     wants_json = False
+    logger = logging.getLogger("deedbook")
+    logger.addFilter(_is_news)
     try:
         with Termination():
             argv = sys.argv[1:] if argv is None else argv
@@ -45,6 +48,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             return code
     except BaseException as error:  # a panic of the core is not an Exception
         return _fail(error, out, wants_json)
+    finally:
+        logger.removeFilter(_is_news)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Whether a line of the log says what the command does not: it reports damage itself."""
+    return not record.getMessage().startswith(("damage met: ", "damage passed over: "))
 
 
 def _fail(error: BaseException, out: Output, wants_json: bool) -> int:

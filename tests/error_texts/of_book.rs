@@ -1,0 +1,208 @@
+//! What only a Book refuses: headers, epochs, event numbers, metadata.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use deedbook::book::{Batch, Batches, Book, Column, META_NAME, Mode, OnCorrupt, Options};
+use deedbook::book::{repair, verify};
+use deedbook::storage::Storage;
+use deedbook::storage::sim::Sim;
+use deedbook::{Durability, Result};
+
+use crate::common::{crc32, deed, event_of, header, log, read_file, write_file};
+use crate::texts::{Situation, Texts};
+
+const FILE: &str = "/log/book.log";
+
+fn options(disk: &Sim) -> Options {
+    let storage = Arc::new(disk.clone());
+    Options { durability: Durability::Manual, storage, ..Options::default() }
+}
+
+fn holding(bytes: &[u8]) -> Sim {
+    let disk = Sim::new();
+    disk.create_dir(Path::new("/log")).unwrap();
+    write_file(&disk, Path::new(FILE), bytes);
+    disk
+}
+
+/// A book with four deeds, closed.
+fn written() -> Sim {
+    let disk = Sim::new();
+    let book = options(&disk).open("/log", Mode::Create).unwrap();
+    (1..5).for_each(|n| assert!(book.append(n, &[n as u8; 40]).is_ok()));
+    book.close().unwrap();
+    disk
+}
+
+pub fn all(texts: &mut Texts) {
+    headers(texts);
+    layouts(texts);
+    marks(texts);
+    epochs(texts);
+    numbers(texts);
+    metadata(texts);
+    tails(texts);
+}
+
+fn all_deeds(book: &Book) -> Result<()> {
+    book.iter(0, None)?.try_for_each(|deed| deed.map(drop))
+}
+
+fn tried(here: &mut Situation<'_>, disk: &Sim) {
+    let options = options(disk);
+    match options.open("/log", Mode::Read) {
+        Ok(book) => {
+            here.tried("iter", all_deeds(&book));
+            here.tried("bounds, read", book.bounds());
+            here.tried("bounds, read", book.read(1));
+        }
+        Err(error) => drop(here.error("open", &error)),
+    }
+    match verify("/log", &options, |_, _| Ok(())) {
+        Ok(report) => here.damages("verify", &report.damages),
+        Err(error) => here.error("verify", &error),
+    };
+    here.tried("repair", repair("/log", &options, deedbook::Repair::default()));
+    match options.open("/log", Mode::Append) {
+        Ok(book) => here.damages("append to, in its report", &book.recovery().damage),
+        Err(error) => here.error("append to", &error),
+    };
+}
+
+fn headers(texts: &mut Texts) {
+    let four: Vec<_> = (1..5).map(|n| event_of(n, 40)).collect();
+    let with = |at: usize, byte: u8, mut bytes: Vec<u8>| {
+        bytes[at] = byte;
+        bytes
+    };
+    let cases = [
+        ("15 bytes", header(1)[..15].to_vec()),
+        ("another magic", with(2, b'X', header(1))),
+        ("another version", with(4, 2, header(1))),
+        ("another magic before intact deeds", with(2, b'X', log(1, &four))),
+        ("another version before intact deeds", with(4, 2, log(1, &four))),
+        ("no first event before intact deeds", log(0, &four)),
+        ("numbers beyond 2^64", log(u64::MAX - 2, &four)),
+        ("rubbish after the header", [header(1), vec![0xa5; 60]].concat()),
+    ];
+    for (what, bytes) in cases {
+        tried(&mut texts.situation(format!("book: {what}")), &holding(&bytes));
+    }
+}
+
+fn layouts(texts: &mut Texts) {
+    let (head, jam) = ([&44u64.to_le_bytes()[..], &7u32.to_le_bytes()].concat(), vec![9; 40]);
+    let sum = crc32(&[&head[..], &jam].concat()).to_le_bytes();
+    let tail = [&sum[..], &[0; 4], &44u64.to_le_bytes()].concat();
+    let padded = [&header(1)[..], &head, &[0; 4], &jam, &tail].concat();
+    let mut slot = [&b"KOOB\x01\0\0\0"[..], &[0; 36]].concat();
+    slot.extend(crc32(&slot).to_le_bytes());
+    slot.resize(8192, 0);
+    for (what, bytes) in [("padded", padded), ("slots", slot)] {
+        tried(&mut texts.situation(format!("book: of the layout {what}")), &holding(&bytes));
+    }
+}
+
+fn marks(texts: &mut Texts) {
+    let disk = written();
+    let whole = read_file(&disk, Path::new(FILE));
+    write_file(&disk, Path::new(FILE), &whole[..3]);
+    tried(&mut texts.situation("book: 3 bytes are left of an acknowledged log"), &disk);
+    let disk = written();
+    let mut other = whole.clone();
+    other[8] = 7;
+    write_file(&disk, Path::new(FILE), &other);
+    tried(&mut texts.situation("book: header and mark number it differently"), &disk);
+    // The header's sector of the first save did not reach the disk.
+    let disk = Sim::new();
+    let book = options(&disk).open("/log", Mode::Create).unwrap();
+    book.append(1, &[1; 40]).unwrap();
+    let disk = disk.kill();
+    let torn = [header(0), deed(1, &[1; 40])].concat();
+    write_file(&disk, Path::new(FILE), &torn);
+    tried(&mut texts.situation("book: the first save has no header"), &disk);
+}
+
+fn epochs(texts: &mut Texts) {
+    let disk = written();
+    let with_epoch = |epoch| Options { epoch: Some(epoch), ..options(&disk) };
+    let mut other = texts.situation("book: another epoch than the log's");
+    other.refused("append to", with_epoch(3).open("/log", Mode::Append));
+    let book = options(&disk).open("/log", Mode::Append).unwrap();
+    let mut batch = Batch::new(1000);
+    batch.push(1, b"x").unwrap();
+    other.refused("append_batch", book.append_batch(&batch, None, Some(3)));
+    let mut named = texts.situation("book: in a directory named 0i5");
+    named.refused("create with epoch 3", with_epoch(3).open("/0i5", Mode::Create));
+    let five = options(&disk).open("/0i5", Mode::Create).unwrap();
+    named.refused("append_batch with epoch 3", five.append_batch(&batch, None, Some(3)));
+    disk.create_dir(Path::new("/0i9")).unwrap();
+    write_file(&disk, Path::new("/0i9/book.log"), &log(1, &[event_of(1, 40)]));
+    let mut wrong = texts.situation("book: in a directory named 0i9, with event 1");
+    wrong.refused("append to", options(&disk).open("/0i9", Mode::Append));
+    let reader = options(&disk).open("/0i9", Mode::Read).unwrap();
+    wrong.refused("iter", all_deeds(&reader));
+}
+
+fn numbers(texts: &mut Texts) {
+    let disk = written();
+    let book = options(&disk).open("/log", Mode::Append).unwrap();
+    let mut batch = Batch::new(1000);
+    batch.push(1, b"x").unwrap();
+    let mut numbers = texts.situation("book: a number that is not the next one, or none");
+    numbers.refused("append_batch of event 9", book.append_batch(&batch, Some(9), None));
+    numbers.refused("wait_durable", book.wait_durable(9));
+    let empty = options(&disk).open("/empty", Mode::Create).unwrap();
+    numbers.refused("append_batch after the last", empty.append_batch(&batch, None, Some(!0)));
+    numbers.refused("wait_durable in an empty one", empty.wait_durable(1));
+    let last = Options { epoch: Some(u64::MAX - 1), ..options(&disk) };
+    let last = last.open("/last", Mode::Create).unwrap();
+    numbers.refused("append after the last number", last.append(1, b"x"));
+    batch.push(1, b"y").unwrap();
+    numbers.refused("append_batch after the last number", last.append_batch(&batch, None, None));
+    let high = Options { epoch: Some(1 << 63), ..options(&disk) };
+    let high = high.open("/high", Mode::Create).unwrap();
+    high.append(1, b"x").unwrap();
+    let cursor = high.cursor(0, None, OnCorrupt::Raise).unwrap();
+    let mut batches = Batches::new(cursor, vec![Column::Event], 10, 1 << 20);
+    numbers.tried("in Arrow", batches.next());
+}
+
+fn metadata(texts: &mut Texts) {
+    let disk = written();
+    let reader = options(&disk).open("/log", Mode::Read).unwrap();
+    let mut meta = texts.situation("book: metadata");
+    meta.refused("save_meta of a reader", reader.save_meta(&deedbook::book::Meta::default()));
+    meta.refused("read_meta of a key that is none", reader.read_meta("love"));
+    let note = Path::new("/log/.deedbook/loss");
+    write_file(&disk, note, b"records 7\n");
+    let mut loss = texts.situation("book: the note of a loss is damaged");
+    loss.refused("open", options(&disk).open("/log", Mode::Read));
+    loss.refused("verify", verify("/log", &options(&disk), |_, _| Ok(())));
+    disk.remove(note).unwrap();
+    let mut meta = texts.situation("book: metadata of another size");
+    write_file(&disk, &Path::new("/log").join(META_NAME), &[0; 255]);
+    meta.refused("meta of 255 bytes", reader.meta());
+}
+
+fn tails(texts: &mut Texts) {
+    let disk = written();
+    let tail = "/log/book.log.cut-80";
+    write_file(&disk, Path::new(tail), &read_file(&disk, Path::new(FILE))[80..]);
+    let mut here = texts.situation("book: a saved tail");
+    here.refused("append to", options(&disk).open(tail, Mode::Append));
+    let wal = deedbook::wal::Options {
+        storage: Arc::new(disk.clone()),
+        ..deedbook::wal::Options::default()
+    };
+    let mut other = texts.situation("book: where one of another format is");
+    other.refused("wal: open", wal.open("/log", Mode::Read));
+    other.refused("wal: append to", wal.open("/log", Mode::Append));
+    wal.open("/wal", Mode::Create).unwrap().append(b"x").unwrap();
+    other.refused("open", options(&disk).open("/wal", Mode::Read));
+    other.refused("append to", options(&disk).open("/wal", Mode::Append));
+    let mut lone = texts.situation("wal: a saved tail");
+    write_file(&disk, Path::new("/log/log.cut-80"), b"a tail");
+    lone.refused("append to", wal.open("/log/log.cut-80", Mode::Append));
+}

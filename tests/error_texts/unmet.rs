@@ -1,0 +1,24 @@
+//! Texts that no situation of these tests meets, and why.
+
+/// The text as the source has it, and the reason.
+pub const UNMET: &[(&str, &str)] = &[
+    ("payload of {len} bytes, Arrow binary holds 2^31 - 1", "takes 2 GiB"),
+    ("arrow: {e}", "Arrow refuses none of the columns that we make"),
+    (
+        "opened before a fork, by the parent; open it again in this process",
+        "a test process has threads, and must not fork: tests/python/test_wal.py",
+    ),
+    ("start the sync thread", "needs a system without room for a thread"),
+    ("{} is not where the index says", "needs an index and a mark that are wrong alike"),
+    (", saved to {}", "a part of a log line"),
+    (", by finishing a truncation that a crash interrupted", "a part of a log line"),
+    ("records {records}\nfirst {first}\noffset {offset}\n", "what a file holds"),
+    ("the file was cut, or its disk failed, under the map", "only through the map, on Linux"),
+    ("another process cut the file to {len} bytes, it had {}", "only through the map, on Linux"),
+    ("an earlier sync failed: {why}", "the log is poisoned before its segments are asked again"),
+    ("part of {} bytes, or {count} parts, beyond 2^32", "takes 4 GiB"),
+    (
+        "lsn {lsn}: not {records} records from {start} to {end}",
+        "needs an index and a mark that are wrong alike",
+    ),
+];
