@@ -41,12 +41,14 @@ class _WalInfo(FormatInfo[Wal]):
     def hint(self, place: Place) -> str | None:
         """The head marker; or any file: whether its bytes are a log, opening it reports.
 
-        Not an empty one without a sidecar, which the writer of a new log makes first.
+        Not an empty one without a sidecar, which the writer of a new log makes first; but one with
+        a segment's name, for which opening says that its directory is the log.
         """
         if place.names is None:
             path = place.path
             is_empty = os.path.isfile(path) and os.path.getsize(path) == 0
-            return None if is_empty and not os.path.isdir(_sidecar_of(path)) else place.name
+            known = _SEGMENT.fullmatch(place.name) or os.path.isdir(_sidecar_of(path))
+            return None if is_empty and not known else place.name
         return _HEAD if _HEAD in place.names else None
 
     def is_there(self, path: str) -> bool:
