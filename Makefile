@@ -22,7 +22,7 @@ export SPARK_LOCAL_IP        ?= 127.0.0.1
 export PYO3_PYTHON           := $(abspath $(PY))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench trust models interop cargo-mutants fuzz power docs lock clean
+.PHONY: help demo test spark check bench trust models interop cargo-mutants fuzz power docs lock clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -39,6 +39,11 @@ test: ## all tests of Rust and Python, the latter with the wheel installed
 	cargo test --workspace --exclude deedbook-python --all-features --locked
 	$(PY) -m pytest
 	@echo "make test: all Rust and Python tests passed"
+
+spark: ## the Spark tests on the lowest PySpark that is promised, and on the newest
+	@scripts/need.sh rust python java
+	@scripts/env.sh test
+	@scripts/spark.sh $(ARGS)
 
 check: ## format, lints, types, stubs, documentation, licences
 	@scripts/need.sh rust python

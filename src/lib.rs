@@ -69,6 +69,7 @@ pub use log::arrow::{Batches, Columns};
 pub use log::batch::Batch;
 pub use log::cursor::{Cursor, Iter};
 pub use log::follow::Follow;
+pub use log::identity::Identity;
 pub use log::report::{
     RecoveryReport, Repair, RepairReport, SalvageReport, SalvageRun, VerifyReport,
 };

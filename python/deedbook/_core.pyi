@@ -749,8 +749,12 @@ class Split:
         end: int,
         unacknowledged_from: int | None = None,
         known_end: int | None = None,
+        identity: str | None = None,
     ) -> Self:
-        """Name the records in bytes ``offset..end`` of the log at ``path``."""
+        """Name the records in bytes ``offset..end`` of the log at ``path``.
+
+        Raises `InvalidArgumentError` for an ``identity`` that is none.
+        """
     @property
     def format(self) -> Literal["book", "wal"]:
         """The log's format."""
@@ -775,6 +779,13 @@ class Split:
     @property
     def known_end(self) -> int | None:
         """A byte known to lie between records: readers of damage need no mark to find it."""
+    @property
+    def identity(self) -> str | None:
+        """Which log it is a part of, by two of its records; None of a log without records.
+
+        ``"BYTE:CHECKSUM BYTE:CHECKSUM"`` of the first and the last one when it was cut. It is the
+        same for a copy of the log, and after appending.
+        """
     def batches(
         self,
         *,
@@ -793,7 +804,8 @@ class Split:
         request ``payload`` (the same as ``jam``), ``offset`` int64 (byte of the deed), ``length``
         int64 (bytes of the deed with framing). Of a write-ahead log: ``lsn`` int64, ``payload``
         binary; on request ``length``.
-        Raises `CorruptError` at damage, or with ``on_corrupt="skip"`` notes it in ``damages``.
+        Raises `CorruptError` at damage, or with ``on_corrupt="skip"`` notes it in ``damages``;
+        `NotALogError` where another log lies at the path than the one of ``identity``.
         ``verify="none"`` checks lengths but no checksums. ``record_bytes_max``: limit of a record,
         as ``deed_bytes_max`` or ``record_bytes_max`` of the log's class.
         """
@@ -801,7 +813,7 @@ class Split:
         """The values by their names."""
     def __getnewargs__(
         self,
-    ) -> tuple[str, str, int | None, int | None, int, int, int | None, int | None]: ...
+    ) -> tuple[str, str, int | None, int | None, int, int, int | None, int | None, str | None]: ...
     def __eq__(self, other: object, /) -> bool: ...
 
 @final

@@ -143,3 +143,8 @@ class InvalidArgumentError(Error, ValueError):
     """An argument outside its domain."""
 
     kind = "invalid_argument"
+
+
+for _name in __all__:
+    # Shown, and pickled, by the name that users import; and so in Spark's errors.
+    globals()[_name].__module__ = "deedbook"

@@ -14,8 +14,17 @@ use crate::batches::{BatchStream, checks, columns, on_corrupt};
 use crate::errors::OrRaise;
 use crate::log::Format;
 
-const FIELDS: [&str; 8] =
-    ["format", "path", "ordinal", "records", "offset", "end", "unacknowledged_from", "known_end"];
+const FIELDS: [&str; 9] = [
+    "format",
+    "path",
+    "ordinal",
+    "records",
+    "offset",
+    "end",
+    "unacknowledged_from",
+    "known_end",
+    "identity",
+];
 
 #[pyclass(frozen, eq, name = "Split", module = "deedbook")]
 #[derive(PartialEq)]
@@ -28,7 +37,7 @@ pub struct PySplit {
 impl PySplit {
     #[new]
     #[pyo3(signature = (format, path, ordinal, records, offset, end, unacknowledged_from=None,
-                        known_end=None))]
+                        known_end=None, identity=None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -40,9 +49,12 @@ impl PySplit {
         #[pyo3(from_py_with = numbers::end)] end: u64,
         #[pyo3(from_py_with = numbers::unacknowledged_from)] unacknowledged_from: Option<u64>,
         #[pyo3(from_py_with = numbers::known_end)] known_end: Option<u64>,
+        identity: Option<&str>,
     ) -> PyResult<Self> {
         let format = Format::by_name(py, format)?;
-        let split = Split { path, ordinal, records, offset, end, unacknowledged_from, known_end };
+        let identity = identity.map(str::parse).transpose().or_raise(py)?;
+        let begin = Split { ordinal, records, ..Split::new(path, offset, end) };
+        let split = Split { unacknowledged_from, known_end, identity, ..begin };
         Ok(Self { format, split })
     }
 
@@ -54,8 +66,8 @@ impl PySplit {
     fn __getnewargs__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let Split { ordinal, records, offset, end, unacknowledged_from, known_end, .. } =
             self.split;
-        let (format, path) = (self.format(), self.path());
-        (format, path, ordinal, records, offset, end, unacknowledged_from, known_end)
+        let (format, path, identity) = (self.format(), self.path(), self.identity());
+        (format, path, ordinal, records, offset, end, unacknowledged_from, known_end, identity)
             .into_pyobject(py)
     }
 
@@ -105,6 +117,11 @@ impl PySplit {
     #[getter]
     fn known_end(&self) -> Option<u64> {
         self.split.known_end
+    }
+
+    #[getter]
+    fn identity(&self) -> Option<String> {
+        self.split.identity.map(|identity| identity.to_string())
     }
 
     #[pyo3(signature = (*, start=None, stop=None, columns=None, batch_rows=65536,

@@ -269,7 +269,10 @@ impl<F: Format> Cursor<F> {
     fn pass_over(&mut self, offset: u64, why: &Stop) -> Result<()> {
         let end = self.scanner.end();
         let name = F::name_of(self.ordinal, offset);
-        let found = self.resync(offset, why, &name).map_err(|e| self.read_error(e))?;
+        let mut found = self.resync(offset, why, &name).map_err(|e| self.read_error(e))?;
+        if found.next.is_none() {
+            found.damage = found.damage.map(|damage| self.counted(damage));
+        }
         if self.on_corrupt == OnCorrupt::Raise {
             self.finished = true;
             let damage = found.damage.unwrap_or_else(|| Damage {
@@ -320,7 +323,8 @@ impl<F: Format> Cursor<F> {
             let touches = |seen: &Damage| (seen.offset..=seen.end).contains(&damage.offset);
             self.damages.iter().any(touches)
         };
-        match self.trailing.take().filter(|damage| !shown(damage)) {
+        let trailing = self.trailing.clone().filter(|damage| !shown(damage));
+        match trailing.map(|damage| self.counted(damage)) {
             None => Ok(None),
             Some(damage) if self.on_corrupt == OnCorrupt::Raise => Err(self.corrupt(&damage)),
             Some(damage) => {
@@ -328,6 +332,23 @@ impl<F: Format> Cursor<F> {
                 self.log_passed_over();
                 Ok(None)
             }
+        }
+    }
+
+    /// Damage at the end of the range: where that is missing, and the number of the record there is
+    /// known, it says how many records are lost from here to there.
+    fn counted(&self, damage: Damage) -> Damage {
+        let Some(missing) = self.trailing.as_ref() else { return damage };
+        let end = self.source.evidence.known_end_after(missing.end.saturating_sub(1));
+        let end = end.filter(|end| end.offset == missing.end).and_then(|end| end.ordinal);
+        let lost = end.zip(self.ordinal).and_then(|(end, at)| end.checked_sub(at));
+        let (Some(lost), None) = (lost, damage.records_lost) else { return damage };
+        let plural = if lost == 1 { " is" } else { "s are" };
+        Damage {
+            first_lost: self.ordinal.filter(|_| F::NUMBERED),
+            records_lost: Some(lost),
+            reason: format!("{}; {lost} acknowledged {}{plural} lost", damage.reason, F::NOUN),
+            ..damage
         }
     }
 

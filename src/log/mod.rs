@@ -7,7 +7,7 @@
 //! bytes      framing  extent  evidence  resync          pure, or reading a file only
 //! opening    inspect (format)  find_end  settle  open   find; decide; write; assemble
 //! appending  batch  append  durable  stats  index
-//! reading    cursor  reverse  read  refresh  follow  split  arrow  notice
+//! reading    cursor  reverse  read  refresh  follow  split  identity  arrow  notice
 //! checking   verify  salvage  repair  report
 //! ```
 
@@ -23,6 +23,7 @@ pub(crate) mod find_end;
 pub(crate) mod follow;
 pub mod format;
 pub mod framing;
+pub(crate) mod identity;
 pub(crate) mod index;
 pub(crate) mod notice;
 pub(crate) mod open;

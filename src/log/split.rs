@@ -8,6 +8,7 @@ use crate::log::evidence::{Border, Evidence};
 use crate::log::extent::Extent;
 use crate::log::format::{Format, Inspected};
 use crate::log::framing::Framing;
+use crate::log::identity::Identity;
 use crate::log::index::index_of;
 use crate::log::open::{inspect_patiently, place_of};
 use crate::log::read::Snapshot;
@@ -32,19 +33,22 @@ pub struct Split {
     pub unacknowledged_from: Option<u64>,
     /// A byte known to lie between records: the end of what the mark vouches for.
     pub known_end: Option<u64>,
+    /// Which log it is a part of: another one at the path is refused.
+    pub identity: Option<Identity>,
 }
 
 impl Split {
     /// A part from its numbers, for readers that got only these.
     pub fn new(path: PathBuf, offset: u64, end: u64) -> Self {
-        let (ordinal, records, unacknowledged_from, known_end) = (None, None, None, None);
-        Self { path, ordinal, records, offset, end, unacknowledged_from, known_end }
+        let (ordinal, records, identity) = (None, None, None);
+        let (unacknowledged_from, known_end) = (None, None);
+        Self { path, ordinal, records, offset, end, unacknowledged_from, known_end, identity }
     }
 }
 
 impl<F: Format> Log<F> {
-    /// Cut the bytes `from..to`, which lie between records, into parts of about `split_bytes` bytes.
-    /// With `beyond`, a log that is damaged after its valid prefix gets one more part for what lies
+    /// Cut the bytes `from..to`, which lie between records, into parts of about `split_bytes` bytes,
+    /// which are at most `(to - from) / split_bytes + 1`. With `beyond`, a log that is damaged after its valid prefix gets one more part for what lies
     /// there.
     pub(crate) fn splits_over(
         &self,
@@ -65,13 +69,14 @@ impl<F: Format> Log<F> {
             end,
             unacknowledged_from: snapshot.evidence().unacknowledged_from(),
             known_end: snapshot.evidence().known_end_after(offset).map(|border| border.offset),
+            identity: Identity::of(&extent),
         };
         if from < to {
             shared.catch_up(extent);
             let (mut offset, mut ordinal) = (from, shared.locate_offset(extent, from)?);
             let last = shared.locate_offset(extent, to)?;
             while offset < to {
-                let (next, after) = shared.border(offset, to, split_bytes.max(1), last);
+                let (next, after) = shared.border(offset, to, split_bytes, last);
                 splits.push(split(offset, next, Some(ordinal), after.checked_sub(ordinal)));
                 (offset, ordinal) = (next, after);
             }
@@ -89,7 +94,11 @@ impl<F: Format> Log<F> {
                 splits.push(Split { known_end: Some(next), ..part });
                 (offset, ordinal) = (next, Some(number));
             }
-            splits.push(split(offset, end, ordinal, None));
+            // What the mark counts there, if the log has not even so many bytes.
+            let known = snapshot.evidence().known_end_after(offset);
+            let counted = known.filter(|known| known.offset == end).and_then(|end| end.ordinal);
+            let records = counted.zip(ordinal).and_then(|(end, first)| end.checked_sub(first));
+            splits.push(split(offset, end, ordinal, records.filter(|_| there < end)));
         }
         Ok(splits)
     }
@@ -111,6 +120,10 @@ impl<F: Format> Log<F> {
             .len()
             .map_err(|e| Error::io("look at the log", &place.log, e).of(F::NAME))?
             .max(if space.beyond.is_some() { there } else { 0 });
+        if let Some(identity) = split.identity {
+            let is_log = identity.check((&**file, format.framing()), (head, there), &place.log);
+            is_log.map_err(|error| error.of(F::NAME))?;
+        }
         let missing = (there < split.end || split.offset < head).then(|| Damage {
             offset: there.max(split.offset),
             end: split.end,
@@ -152,34 +165,20 @@ impl<F: Format> Log<F> {
 }
 
 impl<F: Format> Shared<F> {
-    /// The last known border within reach of a part that begins at `from`, else the next one.
+    /// The first known border before `stop` at which a part that begins at `from` has all its bytes.
+    /// Not the last one with fewer: blocks just over half as long as a part would make twice as many
+    /// parts.
     fn known_border(&self, from: u64, stop: u64, split_bytes: u64) -> Option<(u64, u64)> {
-        let index = self.index();
-        let target = from.saturating_add(split_bytes);
-        let within = index.last_where(|entry| entry.offset <= target).map(|(_, entry)| entry);
-        let entry = within.filter(|entry| entry.offset > from);
-        let entry = entry.or_else(|| index.first_from(from + 1));
-        entry.filter(|entry| entry.offset < stop).map(|entry| (entry.offset, entry.ordinal))
+        let target = from.saturating_add(split_bytes.max(1));
+        let entry = self.index().first_from(target).filter(|entry| entry.offset < stop);
+        entry.map(|entry| (entry.offset, entry.ordinal))
     }
 
-    /// Where a part that begins at `from` ends, and the number of the record there: the last known
-    /// border within reach, else the next one.
+    /// Where a part that begins at `from` ends, and the number of the record there.
     fn border(&self, from: u64, stop: u64, split_bytes: u64, last: u64) -> (u64, u64) {
-        let target = from.saturating_add(split_bytes);
-        if target >= stop {
-            return (stop, last);
-        }
-        let index = self.index();
-        let border = match index.last_where(|entry| entry.offset <= target) {
-            Some((_, entry)) if entry.offset > from => Some(entry),
-            // Not one whole block within the target: the next block's end.
-            _ => index.first_from(from + 1).filter(|entry| entry.offset < stop),
-        };
+        let border = self.known_border(from, stop, split_bytes);
         // A remnant much shorter than a part is not worth one of its own.
-        match border.filter(|entry| stop - entry.offset >= split_bytes / 8) {
-            Some(entry) => (entry.offset, entry.ordinal),
-            None => (stop, last),
-        }
+        border.filter(|(offset, _)| stop - offset >= split_bytes / 8).unwrap_or((stop, last))
     }
 }
 

@@ -219,6 +219,45 @@ proptest! {
         }
     }
 
+    /// A part ended at the last border within reach of `split_bytes`, so that blocks just over half
+    /// as long made nearly twice as many parts as were asked for; and where a border was known at or
+    /// after the wanted end, what was left became a part for every block: 214 instead of 1.
+    #[test]
+    fn any_range_is_cut_into_no_more_parts_than_its_bytes_ask_for(
+        format in prop::sample::select(&LARGE[..]),
+        (count, longest) in prop_oneof![
+            (1usize..1500, 0u64..1200),
+            (1usize..60, 1_000u64..150_000),
+        ],
+        same in any::<bool>(),
+        closed in any::<bool>(),
+        ranges in vec((0usize..1600, 0usize..1600), 1..4),
+        split_bytes in prop_oneof![
+            Just(64 << 10), 1u64..2_000, 60_000u64..140_000, 1u64..3_000_000, Just(u64::MAX),
+        ],
+    ) {
+        let (memory, at) = in_memory(format);
+        let event = |i: u64| if same { (1, vec![7; longest as usize]) } else { event_of(i, longest) };
+        let model: Vec<_> = (0..count as u64).map(event).collect();
+        perform(format, &at, Durability::Manual, &[Step::Batch(model.clone())]);
+        if !closed {
+            let _ = memory.remove(&format.sidecar(&at.path).join("mark"));
+        }
+        let (log, all) = (format.read(&at).unwrap(), numbered(format, &model));
+        let place = |i: usize| match all.get(i) {
+            Some(record) => record.offset,
+            None => log.end().unwrap(),
+        };
+        for (from, to) in std::iter::once((0, all.len())).chain(ranges) {
+            let (from, to) = (from.min(all.len()), to.min(all.len()));
+            let bytes = place(to).saturating_sub(place(from));
+            let (first, stop) = (ordinal(format, &all, from), ordinal(format, &all, to));
+            let parts = log.splits(split_bytes, Some(first), Some(stop), false).unwrap().len() as u64;
+            let most = bytes / split_bytes + 2;
+            prop_assert!(parts <= most, "{parts} parts of {bytes} bytes by {split_bytes}");
+        }
+    }
+
     /// Nothing panics.
     #[test]
     fn any_damage_is_survived(

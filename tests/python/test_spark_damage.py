@@ -74,7 +74,7 @@ def test_permissive_adds_a_row_for_the_damage(spark: Any, flipped: Path, split: 
     assert [(row.event, row.jam) for row in good] == [(event, JAMS[event - 1]) for event in INTACT]
     (bad,) = (row for row in rows if row._corrupt_record is not None)
     start, end = OFFSETS[BAD - 1], OFFSETS[BAD - 1] + LENGTH
-    assert (bad.event, bad.jam) == (None, None)
+    assert (bad.event, bad.jam) == (BAD, None)
     assert (bad.path, bad.offset, bad.length) == (f"{flipped}/book.log", start, LENGTH)
     assert bad._corrupt_record.startswith(f"{flipped}/book.log: bytes {start} to {end}: ")
     assert "checksum" in bad._corrupt_record and str(BAD) in bad._corrupt_record

@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 from deedbook import Book, InvalidArgumentError, MissingError, UnsupportedError, Wal
 from deedbook.spark import _doc
 from deedbook.spark._book import BOOK
-from deedbook.spark._format import Damaged
+from deedbook.spark._format import Damaged, read_piece
 from deedbook.spark._options import OPTIONS, ReadOptions, parse
 from deedbook.spark._paths import find_logs, input_paths
 from deedbook.spark._reader import DeedbookReader, default_schema, make_reader
@@ -63,6 +63,7 @@ def test_options_parse_in_any_case() -> None:
             "end": "9",
             "columns": "jam, event",
             "splitsize": "64K",
+            "minPartitions": "12",
             "batchRows": "7",
             "batchBytes": "3 mb",
             "verify": "NONE",
@@ -77,6 +78,7 @@ def test_options_parse_in_any_case() -> None:
         end=9,
         columns=("jam", "event"),
         split_size=65536,
+        min_partitions=12,
         batch_rows=7,
         batch_bytes=3 << 20,
         verify="none",
@@ -96,6 +98,7 @@ def test_options_parse_in_any_case() -> None:
         ("splitSize", "0"),
         ("splitSize", "64x"),
         ("splitSize", "1025g"),
+        ("minPartitions", "0"),
         ("batchRows", "0"),
         ("batchRows", "1000001"),
         ("batchBytes", "2g"),
@@ -289,11 +292,11 @@ def test_an_executor_needs_no_mark(tmp_path: Path, log: Any, plain: Any) -> None
     data[acknowledged - (14 if plain is Book else 1)] ^= 1  # damage below the mark
     file.write_bytes(data)
     options = ReadOptions(mode="PERMISSIVE")
-    partitions = log.plan(tmp_path / "killed", options)
+    pieces = log.plan(tmp_path / "killed", options, options.split_size).pieces
     shutil.rmtree(tmp_path / "killed" / ".deedbook")
     payloads, damages = [], []
-    for partition in pickle.loads(pickle.dumps(partitions)):
-        for item in log.read(partition, ["payload"], options):
+    for piece in pickle.loads(pickle.dumps(pieces)):
+        for item in read_piece(log, piece, ["payload"], options):
             if isinstance(item, Damaged):
                 damages.append(item)
             else:

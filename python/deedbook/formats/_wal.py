@@ -39,9 +39,16 @@ class _WalInfo(FormatInfo[Wal]):
         return next(filter(_SEGMENT.fullmatch, place.names or ()), None)
 
     def hint(self, place: Place) -> str | None:
-        """The head marker; or any file: whether its bytes are a log, opening it reports."""
+        """The head marker; or any file: whether its bytes are a log, opening it reports.
+
+        Not an empty one without a sidecar, which the writer of a new log makes first; but one with
+        a segment's name, for which opening says that its directory is the log.
+        """
         if place.names is None:
-            return place.name
+            path = place.path
+            is_empty = os.path.isfile(path) and os.path.getsize(path) == 0
+            known = _SEGMENT.fullmatch(place.name) or os.path.isdir(_sidecar_of(path))
+            return None if is_empty and not known else place.name
         return _HEAD if _HEAD in place.names else None
 
     def is_there(self, path: str) -> bool:
@@ -49,8 +56,7 @@ class _WalInfo(FormatInfo[Wal]):
             with os.scandir(path) as files:
                 return any(_SEGMENT.fullmatch(file.name) for file in files)
         except NotADirectoryError:
-            directory, name = os.path.split(os.path.abspath(path))
-            return os.path.exists(os.path.join(directory, SIDECAR, name, "mark"))
+            return os.path.exists(os.path.join(_sidecar_of(path), "mark"))
         except OSError:
             return False
 
@@ -71,8 +77,7 @@ class _WalInfo(FormatInfo[Wal]):
         """Several single files may lie in a directory; each has a sidecar of its own."""
         if log.segment_bytes is not None:
             return super().sidecar(log)
-        directory, name = os.path.split(log.path)
-        return os.path.join(directory, SIDECAR, name)
+        return _sidecar_of(log.path)
 
     def size_bytes(self, log: Wal) -> int:
         return log.end - log.head
@@ -114,6 +119,12 @@ class _WalInfo(FormatInfo[Wal]):
             for run in moved
         ]
         return lines if moved else []
+
+
+def _sidecar_of(file: str) -> str:
+    """The sidecar of a log that is a single file."""
+    directory, name = os.path.split(os.path.abspath(file))
+    return os.path.join(directory, SIDECAR, name)
 
 
 class _Records:

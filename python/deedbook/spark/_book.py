@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType
 
-from deedbook import Book, CorruptError, Damage, UnsupportedError
-from deedbook.spark._format import Damaged, SplitPartition, batches_and_damage
+from deedbook import Book, ContiguityError, Damage, UnsupportedError
+from deedbook.spark._format import Damaged, Planned
 from deedbook.spark._options import ReadOptions
+from deedbook.spark._parts import Loss, Piece
 from deedbook.spark._paths import natural_key
 from deedbook.spark._schema import Column, on_request
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = ["BOOK", "BookFormat"]
 
@@ -26,27 +24,17 @@ _HEADER_BYTES = 16
 _LMDB = "data.mdb"
 
 
-class LossPartition(InputPartition):
-    """Damage found while planning where nothing can be read: a header, deeds cut off."""
-
-    def __init__(self, path: str, offset: int, end: int, reason: str) -> None:
-        super().__init__((path, offset, end, reason))
-
-    def damaged(self) -> Damaged:
-        """The damage."""
-        _, offset, end, reason = self.value
-        return Damaged(offset, end, reason)
-
-
 class BookFormat:
     """Urbit's Book: a directory with ``book.log``."""
 
     name = "book"
+    position = "event"
     columns: Sequence[Column] = (
         Column(
             "event",
             LongType(),
-            "Event number. Null where damage hid how many events it swallowed.",
+            "Event number; in a row for damage the first one that it hides. Null where damage hid"
+            " how many events it swallowed.",
             never_null=("FAILFAST",),
         ),
         Column("mug", IntegerType(), "The 32 bits of the mug, as stored."),
@@ -86,7 +74,7 @@ class BookFormat:
                 raise _lmdb(child)
         return [child for child in children if os.path.lexists(child / _LOG)]
 
-    def plan(self, log: Path, options: ReadOptions) -> list[InputPartition]:
+    def plan(self, log: Path, options: ReadOptions, split_size: int) -> Planned:
         """Cut the book between deeds, leaving out what lies before ``start`` or from ``end`` on.
 
         What lies after damage is a part of its own, so a read never ends there as if that were
@@ -94,50 +82,50 @@ class BookFormat:
         """
         with Book.open(log) as book:
             report, path = book.recovery, book.path
-            splits = book.splits(options.split_size, options.start, options.end)
-        parts: list[InputPartition] = [
-            SplitPartition(split)
-            for split in splits
-            if _meets(split.ordinal, split.records, options)
+            splits = book.splits(split_size, options.start, options.end)
+            corrupt = report.verdict == "corrupt"
+            bounds = None if corrupt else (book.epoch + 1, book.last + 1)
+        pieces: list[Piece] = [
+            split for split in splits if _meets(split.ordinal, split.records, options)
         ]
-        damage = report.damage if report.verdict == "corrupt" else None
+        damage = report.damage if corrupt else None
         if damage is not None and damage.offset < _HEADER_BYTES:
-            parts.append(LossPartition(path, damage.offset, damage.end, _reason(damage)))
-        return parts
+            file = os.path.join(path, _LOG)
+            pieces.append(Loss(file, damage.offset, damage.end, _reason(damage)))
+        return Planned(str(log), pieces, bounds)
 
-    def file(self, partition: InputPartition) -> str:
-        """Path of the partition's ``book.log``."""
-        if isinstance(partition, LossPartition):
-            return os.path.join(partition.value[0], _LOG)
-        assert isinstance(partition, SplitPartition)
-        return partition.split().path
+    def check(self, logs: Sequence[Planned], options: ReadOptions) -> None:
+        """Refuse epochs that leave a gap or overlap, with both numbers.
 
-    def read(
-        self, partition: InputPartition, columns: Sequence[str], options: ReadOptions
-    ) -> Iterator[pa.RecordBatch | Damaged]:
-        """Read the deeds of a partition; see `LogFormat.read`."""
-        if isinstance(partition, LossPartition):
-            if options.mode == "FAILFAST":
-                raise _corrupt(self.file(partition), partition.damaged())
-            yield partition.damaged()
-            return
-        assert isinstance(partition, SplitPartition)
-        stream = partition.split().batches(
-            start=options.start,
-            stop=options.end,
-            columns=columns or ("event",),
-            batch_rows=options.batch_rows,
-            batch_bytes=options.batch_bytes,
-            on_corrupt="raise" if options.mode == "FAILFAST" else "skip",
-            verify=options.verify,
-        )
+        Raises `deedbook.ContiguityError`, in every mode: what is missing is no damage that lies
+        anywhere, and what is there twice cannot be told apart. An epoch whose end is damaged or
+        not known says so itself.
+        """
+        for before, after in pairwise(log for log in logs if _is_epoch(log.path)):
+            if before.bounds is None or after.bounds is None:
+                continue
+            (_, wanted), (first, _) = before.bounds, after.bounds
+            missing = first > wanted
+            low, high = (wanted, first) if missing else (first, wanted)
+            if low < high and _meets(low, high - low, options):
+                what = "are missing" if missing else "are in both"
+                error = ContiguityError(
+                    f"{after.path} begins with event {first}, but {before.path} ends with event"
+                    f" {wanted - 1}: events {low} to {high - 1} {what}; name the epochs to read"
+                    " them as they are"
+                )
+                error.format, error.path = "book", after.path
+                raise error
 
-        def describe(damage: Damage) -> Damaged | None:
-            if not _meets(damage.first_lost, damage.records_lost, options):
-                return None
-            return Damaged(damage.offset, damage.end, _reason(damage))
+    def describe(self, damage: Damage, options: ReadOptions) -> Damaged | None:
+        """Damage of events in the range that the options ask for."""
+        if not _meets(damage.first_lost, damage.records_lost, options):
+            return None
+        return Damaged(damage.offset, damage.end, _reason(damage), damage.first_lost)
 
-        yield from batches_and_damage(stream, describe)
+
+def _is_epoch(path: str) -> bool:
+    return re.fullmatch(r"0i(0|[1-9][0-9]*)", os.path.basename(path)) is not None
 
 
 def _meets(first_event: int | None, events: int | None, options: ReadOptions) -> bool:
@@ -154,13 +142,6 @@ def _reason(damage: Damage) -> str:
     if first is None or lost is None:
         return f"{damage.reason} (unknown how many events are lost)"
     return damage.reason if lost <= 1 else f"{damage.reason} (events {first} to {first + lost - 1})"
-
-
-def _corrupt(file: str, damaged: Damaged) -> CorruptError:
-    error = CorruptError(damaged.reason)
-    error.format, error.path = "book", file
-    error.offset, error.reason = damaged.offset, damaged.reason
-    return error
 
 
 def _lmdb(path: Path) -> UnsupportedError:

@@ -10,15 +10,25 @@ from typing import Any, Literal
 
 from deedbook import InvalidArgumentError
 
-__all__ = ["OPTIONS", "Mode", "Option", "ReadOptions", "parse"]
+__all__ = ["NO_TABLE", "OPTIONS", "Mode", "Option", "ReadOptions", "parse"]
 
 Mode = Literal["FAILFAST", "DROPMALFORMED", "PERMISSIVE"]
 Verify = Literal["crc", "none"]
+
+NO_TABLE = (
+    "cannot work: Spark keeps neither path nor options of such a table when it reads it; use"
+    " CREATE TEMPORARY VIEW name USING deedbook OPTIONS (path '...')"
+)
+"""Why a table in Spark's catalog cannot be read, and what can."""
 
 _POSITION_MAX = 2**63 - 1
 _KIB = 1024
 _UNITS = {"": 1, "k": _KIB, "m": _KIB**2, "g": _KIB**3}
 _PATH_OPTIONS = ("path", "paths")
+_SPARKS_OWN = ("checkpointlocation", "queryname")
+"""What Spark adds to the options of a stream's sink."""
+_OF_A_TABLE = ("provider", "owner")
+"""What Spark puts in the place of the options of a table in its catalog."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +54,7 @@ class ReadOptions:
     end: int | None = None
     columns: tuple[str, ...] | None = None
     split_size: int = 64 * _KIB**2
+    min_partitions: int | None = None
     batch_rows: int = 16384
     batch_bytes: int = 16 * _KIB**2
     verify: Verify = "crc"
@@ -57,14 +68,17 @@ class ReadOptions:
 
 
 def parse(options: Mapping[str, str]) -> ReadOptions:
-    """Parse the options of a read; names in any case, the path options left aside.
+    """Parse the options of a read; names in any case, path options and Spark's own left aside.
 
-    Raises `InvalidArgumentError`, which names the option and what is allowed.
+    Raises `InvalidArgumentError`, which names the option and what is allowed, or says that a table
+    in Spark's catalog cannot be read.
     """
+    if any(name.lower() in _OF_A_TABLE for name in options):
+        raise InvalidArgumentError(f"CREATE TABLE ... USING deedbook {NO_TABLE}")
     known = {option.name.lower(): option for option in OPTIONS}
     values: dict[str, Any] = {}
     for name, text in options.items():
-        if name.lower() in _PATH_OPTIONS:
+        if name.lower() in (*_PATH_OPTIONS, *_SPARKS_OWN):
             continue
         option = known.get(name.lower())
         if option is None:
@@ -106,10 +120,13 @@ def _position(text: str) -> int:
     return int(text)
 
 
-def _rows(text: str) -> int:
-    if not re.fullmatch(r"[0-9]{1,7}", text) or not 1 <= int(text) <= 1_000_000:
-        raise ValueError
-    return int(text)
+def _count(count_max: int) -> Callable[[str], int]:
+    def parse_count(text: str) -> int:
+        if not re.fullmatch(r"[0-9]{1,7}", text) or not 1 <= int(text) <= count_max:
+            raise ValueError
+        return int(text)
+
+    return parse_count
 
 
 def _size(size_max: int) -> Callable[[str], int]:
@@ -173,15 +190,24 @@ OPTIONS: tuple[Option, ...] = (
         "splitSize",
         "`64m`",
         "bytes, or a number with `k`, `m` or `g` (powers of 1024), up to `1024g`",
-        "About how many bytes of a log one partition reads; at least a block of the index, 64 KiB.",
+        "About how many bytes one partition reads: of one log, across its segments, or of several"
+        " short ones. Logs are cut at blocks of their index, at least 64 KiB.",
         _size(1024 * _KIB**3),
+    ),
+    Option(
+        "minPartitions",
+        "none",
+        "1 to 100000",
+        "At least so many partitions, for short logs on many cores: `splitSize` is made smaller"
+        " for it, down to a block of the index.",
+        _count(100_000),
     ),
     Option(
         "batchRows",
         "`16384`",
         "1 to 1000000",
         "Most rows of an Arrow batch on its way to the JVM.",
-        _rows,
+        _count(1_000_000),
     ),
     Option(
         "batchBytes",

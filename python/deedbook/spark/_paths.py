@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from deedbook import InvalidArgumentError
 from deedbook.formats import missing
+from deedbook.spark._options import NO_TABLE
 
 __all__ = ["find_logs", "input_paths", "natural_key"]
 
@@ -43,7 +44,7 @@ def input_paths(options: Mapping[str, str]) -> list[str]:
     if not paths:
         raise InvalidArgumentError(
             "option path is missing; allowed: a log, a directory of logs, or a glob of them,"
-            " as in .load(path)"
+            f" as in .load(path). CREATE TABLE ... USING deedbook {NO_TABLE}"
         )
     return paths
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +11,14 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from deedbook import CorruptError, InvalidArgumentError
-from deedbook.spark._format import Damaged, LogFormat
+from deedbook.spark._format import Damaged, LogFormat, read_piece
 from deedbook.spark._formats import formats
 from deedbook.spark._options import ReadOptions, parse
+from deedbook.spark._parts import LogPartition, Piece
 from deedbook.spark._paths import find_logs, input_paths
+from deedbook.spark._plan import Series, plan
 from deedbook.spark._schema import CORRUPT_RECORD, bind, resolve
+from deedbook.spark._worker import settle
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,49 +36,55 @@ def default_schema(options: Mapping[str, str]) -> StructType:
 def make_reader(options: Mapping[str, str], schema: StructType) -> DeedbookReader:
     """A reader of ``schema``, which is the user's or the one that `default_schema` gave."""
     parsed = parse(options)
-    log, paths = _detect(options, parsed)
+    log, series = _detect(options, parsed)
     if parsed.columns is not None and schema.names != resolve(log.columns, parsed).names:
         raise InvalidArgumentError(
             f"option columns: {','.join(parsed.columns)!r} is not allowed beside the schema"
             f" {schema.simpleString()}; give one of the two"
         )
-    return DeedbookReader(log.name, [str(path) for path in paths], parsed, schema)
+    return DeedbookReader(log.name, series, parsed, schema)
 
 
 class DeedbookReader(DataSourceReader):
-    """Reads logs of one format. Pickled to every task, so it holds names and numbers only.
+    """Reads logs of one format. Pickled to every task, so without the list of the logs.
 
-    It has no ``pushFilters``: Spark (4.3.0) keeps the partitions of the last filtered query for
-    all queries of a DataFrame, so that after ``df.where("event < 5").count()`` also
-    ``df.count()`` sees four events.
+    It has no ``pushFilters``: Spark (4.3.0) keeps the filters of one query for others on the same
+    DataFrame, so that the union of ``df.where("event < 7")`` and ``df`` has 14 rows.
     """
 
     def __init__(
-        self, log: str, paths: list[str], options: ReadOptions, schema: StructType
+        self, log: str, series: Sequence[Series], options: ReadOptions, schema: StructType
     ) -> None:
         self._log = log
-        self._paths = paths
+        self._series = tuple(series)
         self._options = options
         self._schema = schema
         self._bound = bind(self._format().columns, schema, options)
 
-    def partitions(self) -> list[InputPartition]:
+    def __getstate__(self) -> dict[str, Any]:
+        """What a task needs."""
+        return {**self.__dict__, "_series": ()}
+
+    def partitions(self) -> list[LogPartition]:
         """Parts of the logs, in order. A snapshot: what is appended later is not read."""
         if self._options.empty:
             return []
-        log = self._format()
-        return [part for path in self._paths for part in log.plan(Path(path), self._options)]
+        return plan(self._format(), self._series, self._options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Batches that have the schema exactly, which Spark checks in the first one only."""
-        log = self._format()
-        if partition.value is None:  # what Spark makes of an empty list of partitions
+        if not isinstance(partition, LogPartition):  # what Spark makes of an empty list of them
             return
         schema = to_arrow_schema(self._schema, timezone="UTC")
-        file = log.file(partition)
+        settle()
+        for piece in partition.pieces:
+            yield from self._read_piece(piece, schema)
+
+    def _read_piece(self, piece: Piece, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         stored = [name for name in self._bound if name not in (CORRUPT_RECORD, "path")]
+        file = piece.path
         try:
-            for item in log.read(partition, stored, self._options):
+            for item in read_piece(self._format(), piece, stored, self._options):
                 if isinstance(item, Damaged):
                     if self._options.mode == "PERMISSIVE":
                         yield self._damage_row(item, file, schema)
@@ -104,8 +113,11 @@ class DeedbookReader(DataSourceReader):
     def _damage_row(self, damaged: Damaged, file: str, schema: pa.Schema) -> pa.RecordBatch:
         import pyarrow as pa
 
+        where = f"bytes {damaged.offset} to {damaged.end}: " if damaged.end > damaged.offset else ""
         known = {
-            CORRUPT_RECORD: f"{file}: bytes {damaged.offset} to {damaged.end}: {damaged.reason}",
+            CORRUPT_RECORD: f"{file}: {where}{damaged.reason}",
+            # Where nothing else tells the row from an event, it has no number.
+            "event": damaged.event if CORRUPT_RECORD in self._bound else None,
             "path": file,
             "offset": damaged.offset,
             "lsn": damaged.offset,
@@ -118,22 +130,23 @@ class DeedbookReader(DataSourceReader):
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _detect(options: Mapping[str, str], parsed: ReadOptions) -> tuple[LogFormat, list[Path]]:
+def _detect(options: Mapping[str, str], parsed: ReadOptions) -> tuple[LogFormat, list[Series]]:
     """The format and the logs at the paths; `InvalidArgumentError` where they are of several."""
     candidates = [log for log in formats() if parsed.log in (None, log.name)]
 
-    def expand(path: Path) -> list[tuple[LogFormat, Path]]:
-        return [(log, found) for log in candidates for found in log.expand(path)]
+    def expand(path: Path) -> list[tuple[LogFormat, Series]]:
+        found = [(log, tuple(map(str, log.expand(path)))) for log in candidates]
+        return [(log, Series(logs)) for log, logs in found if logs]
 
     found = find_logs(input_paths(options), expand)
     log, first = found[0]
-    for other, path in found:
+    for other, series in found:
         if other is not log:
             raise InvalidArgumentError(
-                f"option log: there are logs of several formats, {log.name} at {first} and"
-                f" {other.name} at {path}; say which to read"
+                f"option log: there are logs of several formats, {log.name} at {first.logs[0]} and"
+                f" {other.name} at {series.logs[0]}; say which to read"
             )
-    return log, [path for _, path in found]
+    return log, [series for _, series in found]
 
 
 def _failfast(error: CorruptError, file: str) -> CorruptError:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import BinaryType, LongType, StringType
 
-from deedbook import Damage, NotALogError, OutOfRangeError, Split, Wal
+from deedbook import Damage, Error, NotALogError, OutOfRangeError, Split, Wal
 from deedbook.formats import detect
-from deedbook.spark._format import Damaged, SplitPartition, batches_and_damage
+from deedbook.spark._format import Damaged, Planned
 from deedbook.spark._options import ReadOptions
 from deedbook.spark._paths import natural_key
 from deedbook.spark._schema import Column, on_request
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = ["WAL", "WalFormat"]
 
@@ -26,6 +21,7 @@ class WalFormat:
     """A write-ahead log: a directory of segments, or one file."""
 
     name = "wal"
+    position = "lsn"
     columns: Sequence[Column] = (
         Column(
             "lsn",
@@ -60,10 +56,12 @@ class WalFormat:
             Wal.open(path).close()
         except NotALogError:
             return False
+        except Error:
+            return True  # a log, and planning reports why it does not open
         return True
 
-    def plan(self, log: Path, options: ReadOptions) -> list[InputPartition]:
-        """Cut the log between records; what lies after damage is a part of its own.
+    def plan(self, log: Path, options: ReadOptions, split_size: int) -> Planned:
+        """Cut the log between records, across its segments; what lies after damage is apart.
 
         Raises `deedbook.OutOfRangeError` for a ``start`` or ``end`` inside of a record, and for a
         ``start`` that was dropped: what the reader counts on is not there any more.
@@ -75,39 +73,21 @@ class WalFormat:
                 )
                 error.format, error.path = "wal", str(log)
                 raise error
-            splits = wal.splits(options.split_size, options.start, options.end)
-        return [SplitPartition(split) for split in splits if _meets(split, options)]
+            splits = wal.splits(split_size, options.start, options.end)
+        return Planned(str(log), [split for split in splits if _meets(split, options)])
 
-    def file(self, partition: InputPartition) -> str:
-        """Path of the log."""
-        assert isinstance(partition, SplitPartition)
-        return partition.split().path
+    def check(self, logs: Sequence[Planned], options: ReadOptions) -> None:
+        """Nothing: no log goes on where another ends."""
 
-    def read(
-        self, partition: InputPartition, columns: Sequence[str], options: ReadOptions
-    ) -> Iterator[pa.RecordBatch | Damaged]:
-        """Read the records of a partition; see `LogFormat.read`."""
-        assert isinstance(partition, SplitPartition)
-        stream = partition.split().batches(
-            start=options.start,
-            stop=options.end,
-            columns=columns or ("lsn",),
-            batch_rows=options.batch_rows,
-            batch_bytes=options.batch_bytes,
-            on_corrupt="raise" if options.mode == "FAILFAST" else "skip",
-            verify=options.verify,
-        )
-        yield from batches_and_damage(stream, _describe)
+    def describe(self, damage: Damage, options: ReadOptions) -> Damaged | None:
+        """Damage, wherever the read met it."""
+        return Damaged(damage.offset, damage.end, damage.reason)
 
 
 def _meets(split: Split, options: ReadOptions) -> bool:
     """Whether records of a part may lie in the range that the options ask for."""
     start, end = options.start or 0, options.end
     return split.end > start and (end is None or split.offset < end)
-
-
-def _describe(damage: Damage) -> Damaged:
-    return Damaged(damage.offset, damage.end, damage.reason)
 
 
 WAL = WalFormat()

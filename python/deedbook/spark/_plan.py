@@ -1,0 +1,76 @@
+"""Planning on the driver: from logs to Spark partitions."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from deedbook import Error, OutOfRangeError
+from deedbook.spark._format import LogFormat, Planned
+from deedbook.spark._options import ReadOptions
+from deedbook.spark._parts import LogPartition, Loss, Piece, pack
+
+__all__ = ["Series", "plan"]
+
+_BLOCK_BYTES = 64 << 10
+"""The index knows about one place between records in so many bytes; logs are cut at these."""
+_PIECES = 4
+"""For ``minPartitions``: so many pieces of a partition's size, which then fit it well."""
+
+_log = logging.getLogger("deedbook")
+
+
+class Series(NamedTuple):
+    """The logs that one path led to, in reading order."""
+
+    logs: tuple[str, ...]
+
+
+def plan(log: LogFormat, series: Sequence[Series], options: ReadOptions) -> list[LogPartition]:
+    """Cut and pack the logs into partitions of about ``splitSize``, a snapshot of them now.
+
+    At least ``minPartitions`` of them if there is one, as far as the logs can be cut.
+
+    In mode FAILFAST it raises what opening a log raises; in the others such a log is a `Loss`, or
+    is passed over with a warning. Raises `deedbook.ContiguityError` as `LogFormat.check` does.
+    """
+    pieces = _pieces(log, series, options, options.split_size)
+    packed = pack(pieces, options.split_size)
+    least = options.min_partitions or 0
+    if len(packed) >= least or not pieces:
+        return packed
+    size = max(1, sum(piece.end - piece.offset for piece in pieces) // least)
+    finer = _pieces(log, series, options, max(_BLOCK_BYTES, size // _PIECES))
+    return pack(finer, size, log_cost=0)
+
+
+def _pieces(
+    log: LogFormat, series: Sequence[Series], options: ReadOptions, split_size: int
+) -> list[Piece]:
+    pieces: list[Piece] = []
+    for one in series:
+        planned = list(_open_all(log, one, options, split_size))
+        log.check(planned, options)
+        pieces += [piece for opened in planned for piece in opened.pieces]
+    return pieces
+
+
+def _open_all(
+    log: LogFormat, series: Series, options: ReadOptions, split_size: int
+) -> Iterator[Planned]:
+    for path in series.logs:
+        try:
+            yield log.plan(Path(path), options, split_size)
+        except OutOfRangeError:
+            raise  # of the option start or end
+        except Error as error:
+            if options.mode == "FAILFAST":
+                raise
+            if options.mode == "DROPMALFORMED":
+                _log.warning("passed over %s, which does not open: %s", path, error)
+                continue
+            at = error.offset or 0
+            loss = Loss(error.path or path, at, at, f"the log does not open: {error}")
+            yield Planned(path, (loss,))

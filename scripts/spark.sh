@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Runs the Spark tests on the lowest PySpark and PyArrow that pyproject.toml promises and on the
+# newest, each pair in an environment of its own: target/spark/lowest, target/spark/newest.
+# Needs the wheel of scripts/env.sh test. Usage: scripts/spark.sh [lowest|newest] [pytest option...]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+python=${PYTHON:-python3}
+export PIP_DISABLE_PIP_VERSION_CHECK=1
+unset PYSPARK_PYTHON PYSPARK_DRIVER_PYTHON # the tests take the Python that runs them
+
+# What the extra `spark` promises of a package: `pyspark>=4.2,<5`.
+promise=$(sed -n 's/^spark = \[\(.*\)\]$/\1/p' pyproject.toml | tr -d '",')
+from() { echo "$promise" | sed -n "s/.*\b$1>=\([0-9.]*\).*/\1/p"; }
+pyspark=$(from pyspark)
+pyarrow=$(from pyarrow)
+
+requirements() {
+    case $1 in
+    lowest) echo "pyspark==$pyspark.0 pyarrow==$pyarrow.*" ;;
+    newest) echo "pyspark>=$pyspark,<5 pyarrow>=$pyarrow" ;;
+    *) echo "scripts/spark.sh: $1 is not lowest or newest" >&2 && exit 2 ;;
+    esac
+}
+
+run() {
+    local venv=target/spark/$1 which=$1
+    shift
+    [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
+    # shellcheck disable=SC2046  # two requirements
+    "$venv/bin/python" -m pip install --quiet --upgrade --upgrade-strategy eager pytest \
+        $(requirements "$which")
+    "$venv/bin/python" -m pip install --quiet --force-reinstall --no-deps --no-index \
+        "${CARGO_TARGET_DIR:-target}"/wheels/make/deedbook-*.whl
+    "$venv/bin/python" -c 'import pyarrow, pyspark, sys
+print(f"== PySpark {pyspark.__version__}, PyArrow {pyarrow.__version__}, Python", sys.version.split()[0])'
+    "$venv/bin/python" -m pytest -m spark tests/python/test_spark_*.py "$@"
+}
+
+case ${1-} in
+lowest | newest) run "$@" ;;
+*)
+    run lowest "$@"
+    run newest "$@"
+    ;;
+esac

@@ -1,0 +1,112 @@
+//! Which log it is, for those who are to read what another process found in it.
+//!
+//! Two of its records, by byte and checksum: the first and the last of what was found. Not the file's
+//! number nor a time, which a copy of the log on another node does not have; and not the first record
+//! alone, because logs often begin alike. Appending changes neither of the two.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::str::FromStr;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::log::extent::Extent;
+use crate::log::framing::{Frame, Framing};
+use crate::scan::{Scanned, Scanner};
+use crate::storage::{File, read_full};
+
+/// Which log it is: its text is `BYTE:CHECKSUM BYTE:CHECKSUM`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity([Anchor; 2]);
+
+/// A record by its byte and its stored checksum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Anchor {
+    offset: u64,
+    sum: u32,
+}
+
+impl Identity {
+    /// Of a log with this valid prefix; `None` of an empty one.
+    pub(crate) fn of(extent: &Extent) -> Option<Self> {
+        let first = Anchor { offset: extent.start, sum: extent.first_sum };
+        let last = Anchor { offset: extent.last_offset, sum: extent.last_sum };
+        (extent.records > 0).then_some(Self([first, last]))
+    }
+
+    /// Refuse another log, which has bytes `head..end` now. Only an intact record with another
+    /// checksum proves that it is one: what is damaged, cut off or was dropped says nothing.
+    pub(crate) fn check<C: Framing>(
+        &self,
+        (file, framing): (&dyn File, C),
+        (head, end): (u64, u64),
+        path: &Path,
+    ) -> Result<()> {
+        let mut found = self.0;
+        for anchor in &mut found {
+            if (head..end).contains(&anchor.offset) {
+                let now = anchor.now(file, framing, end);
+                *anchor = now.map_err(|e| Error::io("read the log", path, e))?;
+            }
+        }
+        if found == self.0 {
+            return Ok(());
+        }
+        let message = format!(
+            "another log than the one that was cut into parts: it has {}, that one had {self} \
+             (records by byte and checksum); cut this one",
+            Self(found)
+        );
+        Err(Error::new(ErrorKind::NotALog, message).at(path))
+    }
+}
+
+impl Anchor {
+    /// The intact record that begins there now; this one if there is none.
+    fn now<C: Framing>(self, file: &dyn File, framing: C, end: u64) -> io::Result<Self> {
+        if self.stands(file, framing, end)? {
+            return Ok(self);
+        }
+        let mut scanner = Scanner::new(framing, self.offset, end);
+        Ok(match scanner.next(file)? {
+            Scanned::Record { frame, .. } => Self { sum: frame.sum(), ..self },
+            _ => self,
+        })
+    }
+
+    /// Whether the checksum stands where it should: a look at few bytes, however long the record.
+    fn stands<C: Framing>(self, file: &dyn File, framing: C, end: u64) -> io::Result<bool> {
+        let (mut head, mut sum) = (vec![0; C::HEAD_BYTES], [0; 4]);
+        let read = read_full(file, &mut head, self.offset)?;
+        let len = framing.claimed_len(&head).filter(|_| read == head.len());
+        let within = |len: &u64| (C::RECORD_BYTES_MIN..=end - self.offset).contains(len);
+        let Some(len) = len.filter(within) else { return Ok(false) };
+        let read = read_full(file, &mut sum, self.offset + C::sum_at(len))?;
+        Ok(read == sum.len() && u32::from_le_bytes(sum) == self.sum)
+    }
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [first, last] = &self.0;
+        write!(f, "{}:{:08x} {}:{:08x}", first.offset, first.sum, last.offset, last.sum)
+    }
+}
+
+impl FromStr for Identity {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let anchor = |text: &str| {
+            let (offset, sum) = text.split_once(':')?;
+            let sum = u32::from_str_radix(sum, 16).ok()?;
+            Some(Anchor { offset: offset.parse().ok()?, sum })
+        };
+        let both = text.split_once(' ');
+        let both = both.and_then(|(first, last)| Some([anchor(first)?, anchor(last)?]));
+        both.map(Self).ok_or_else(|| {
+            let message = format!("identity {text:?}, must be BYTE:CHECKSUM BYTE:CHECKSUM");
+            Error::new(ErrorKind::InvalidArgument, message)
+        })
+    }
+}
