@@ -11,6 +11,7 @@ use crate::log::format::{Format, Stepped};
 use crate::log::framing::Framing;
 use crate::log::notice;
 use crate::log::resync::{After, Resync, Stretch, next_inside, resync};
+use crate::log::trailers::Trailers;
 use crate::scan::{Damage, OnCorrupt, Scanned, Scanner, Step, Stop};
 use crate::storage::File;
 
@@ -60,6 +61,8 @@ pub struct Cursor<F: Format> {
     proved: bool,
     /// Where to go on after the damaged record that a rescue reads inside.
     resume: Option<After>,
+    /// What the damage met so far has made known.
+    trailers: Trailers,
     /// Damage that no record of the range shows, to be reported at its end.
     trailing: Option<Damage>,
     finished: bool,
@@ -82,6 +85,7 @@ impl<F: Format> Cursor<F> {
             logged: 0,
             proved: true,
             resume: None,
+            trailers: Trailers::default(),
             trailing: None,
             finished: false,
             log: None,
@@ -342,6 +346,7 @@ impl<F: Format> Cursor<F> {
         let end = self.source.evidence.known_end_after(missing.end.saturating_sub(1));
         let end = end.filter(|end| end.offset == missing.end).and_then(|end| end.ordinal);
         let lost = end.zip(self.ordinal).and_then(|(end, at)| end.checked_sub(at));
+        let lost = lost.filter(|&lost| lost > 0);
         let (Some(lost), None) = (lost, damage.records_lost) else { return damage };
         let plural = if lost == 1 { " is" } else { "s are" };
         Damage {
@@ -352,7 +357,7 @@ impl<F: Format> Cursor<F> {
         }
     }
 
-    fn resync(&self, at: u64, why: &Stop, name: &str) -> std::io::Result<Resync> {
+    fn resync(&mut self, at: u64, why: &Stop, name: &str) -> std::io::Result<Resync> {
         let Source { file, format, framing, evidence, .. } = &self.source;
         let (file, end) = (&**file, self.resume.map_or(self.scanner.end(), |after| after.place.0));
         let beyond_limit = format.is_beyond_limit(file, at, Some(why), end)?;
@@ -360,7 +365,7 @@ impl<F: Format> Cursor<F> {
         let stretch = Stretch { file, framing, at, end, ordinal, rescue };
         let mut found = match self.resume {
             Some(_) => next_inside(stretch, why, name)?,
-            None => resync(stretch, why, name, evidence, beyond_limit)?,
+            None => resync(stretch, why, name, evidence, beyond_limit, &mut self.trailers)?,
         };
         if let Some(damage) = found.damage.as_mut().filter(|_| !F::NUMBERED) {
             damage.first_lost = None;

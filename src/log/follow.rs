@@ -11,6 +11,7 @@ use crate::log::format::Format;
 use crate::log::framing::Frame;
 use crate::log::notice;
 use crate::log::resync::{Stretch, resync};
+use crate::log::trailers::Trailers;
 use crate::mode::Mode;
 use crate::scan::{OnCorrupt, Scanned, Scanner};
 
@@ -178,7 +179,8 @@ impl<F: Format> Follow<F> {
         };
         let name = F::name_of(ordinal, end);
         let evidence = snapshot.evidence();
-        let found = resync(stretch, &why, &name, evidence, false).map_err(fail)?;
+        let found = resync(stretch, &why, &name, evidence, false, &mut Trailers::default())
+            .map_err(fail)?;
         match found.damage.filter(|damage| damage.next_intact.is_some() && damage.next_proved) {
             None => Ok(()),
             Some(damage) => {

@@ -4,7 +4,7 @@
 //! theirs.
 //!
 //! ```text
-//! bytes      framing  extent  evidence  resync          pure, or reading a file only
+//! bytes      framing  extent  evidence  trailers  resync   pure, or reading a file only
 //! opening    inspect (format)  find_end  settle  open   find; decide; write; assemble
 //! appending  batch  append  durable  stats  index
 //! reading    cursor  reverse  read  refresh  follow  split  identity  arrow  notice
@@ -39,6 +39,7 @@ pub(crate) mod settle;
 pub(crate) mod space;
 pub(crate) mod split;
 pub(crate) mod stats;
+pub(crate) mod trailers;
 pub(crate) mod verify;
 
 use std::path::Path;

@@ -18,13 +18,13 @@ use std::io;
 
 use crate::log::evidence::{Border, Evidence};
 use crate::log::framing::Framing;
+use crate::log::trailers::Trailers;
 use crate::scan::{Bad, Damage, Scanned, Scanner, Stop, end_of_data, find_intact};
-use crate::slice::{part, part_mut};
+use crate::slice::part;
 use crate::storage::{File, read_full};
 
 /// How far a length that leads back to the damage is looked for.
 const TRAILER_SEARCH_BYTES: u64 = 64 << 20;
-const SEARCH_BLOCK_BYTES: usize = 256 << 10;
 
 /// Where the search takes place.
 #[derive(Clone, Copy, Debug)]
@@ -80,13 +80,15 @@ impl Next {
     }
 }
 
-/// Find the next record after the damage; `name` is the damaged record's.
+/// Find the next record after the damage; `name` is the damaged record's. `trailers` are those of the
+/// same walk.
 pub fn resync<F: Framing>(
     stretch: Stretch<'_, F>,
     why: &Stop,
     name: &str,
     evidence: &Evidence,
     is_beyond_limit: bool,
+    trailers: &mut Trailers,
 ) -> io::Result<Resync> {
     let Stretch { file, at, end, ordinal, .. } = stretch;
     let data_end = end_of_data(file, at, end)?;
@@ -95,7 +97,7 @@ pub fn resync<F: Framing>(
     }
     let unacknowledged = evidence.unacknowledged_from();
     let torn = unacknowledged.is_some_and(|from| at >= from) && !is_beyond_limit;
-    let search = Search::new(stretch, data_end, evidence);
+    let mut search = Search::new(stretch, data_end, evidence, trailers);
     let next = match torn {
         true => None,
         false => search.next(why)?,
@@ -159,6 +161,7 @@ fn parses_at<F: Framing>(file: &dyn File, framing: F, offset: u64, end: u64) -> 
 
 struct Search<'a, F> {
     stretch: Stretch<'a, F>,
+    trailers: &'a mut Trailers,
     /// Byte after the last one that is not zero.
     data_end: u64,
     /// Up to where a record can reach.
@@ -178,15 +181,20 @@ struct Chain {
 }
 
 impl<'a, F: Framing> Search<'a, F> {
-    fn new(stretch: Stretch<'a, F>, data_end: u64, evidence: &Evidence) -> Self {
+    fn new(
+        stretch: Stretch<'a, F>,
+        data_end: u64,
+        evidence: &Evidence,
+        trailers: &'a mut Trailers,
+    ) -> Self {
         let reach = data_end.saturating_add(F::TRAILING_ZEROS_MAX).min(stretch.end);
         let acknowledged = evidence.unacknowledged_from().filter(|&from| from > stretch.at);
         let until = acknowledged.map_or(reach, |from| from.min(reach));
         let border = evidence.border_after(stretch.at).filter(|b| b.offset <= stretch.end);
-        Self { stretch, data_end, reach, until, border }
+        Self { stretch, trailers, data_end, reach, until, border }
     }
 
-    fn next(&self, why: &Stop) -> io::Result<Option<Next>> {
+    fn next(&mut self, why: &Stop) -> io::Result<Option<Next>> {
         let at = self.stretch.at;
         // Both lengths agree and only the content is damaged.
         if let Stop::Bad(Bad { framed_len: Some(len), .. }) = why {
@@ -242,7 +250,7 @@ impl<'a, F: Framing> Search<'a, F> {
     }
 
     /// After a record of which only the content is damaged.
-    fn after_framed(&self, end: u64) -> io::Result<Next> {
+    fn after_framed(&mut self, end: u64) -> io::Result<Next> {
         let mut offset = end;
         // A damaged length may meet the equal length of the next record where its trailer should
         // be; then the true end is before that.
@@ -257,7 +265,7 @@ impl<'a, F: Framing> Search<'a, F> {
     }
 
     /// After one damaged record, which ends where a record begins or the data ends.
-    fn after_one(&self, offset: u64) -> io::Result<Next> {
+    fn after_one(&mut self, offset: u64) -> io::Result<Next> {
         let proved = self.is_end(offset) || self.follow(offset)?.proved;
         Ok(Next::one_lost(offset, proved))
     }
@@ -280,31 +288,19 @@ impl<'a, F: Framing> Search<'a, F> {
 
     /// Where the damaged record at `at` ends, by a length that leads back to it, and on to an intact
     /// record, a border or the end of the data.
-    fn end_by_trailer(&self, at: u64) -> io::Result<Option<u64>> {
-        let len = F::TRAILER_BYTES as u64;
-        if len == 0 {
+    fn end_by_trailer(&mut self, at: u64) -> io::Result<Option<u64>> {
+        if F::TRAILER_BYTES == 0 {
             return Ok(None);
         }
         let most = self.border.map_or(self.reach, |border| border.offset.min(self.reach));
         let most = most.min(at.saturating_add(TRAILER_SEARCH_BYTES));
-        let mut from = at + F::RECORD_BYTES_MIN - len;
-        let mut block = vec![0; SEARCH_BLOCK_BYTES];
-        while from + len <= most {
-            let want = (most - from).min(block.len() as u64) as usize;
-            let read = read_full(self.file(), part_mut(&mut block, ..want), from)?;
-            let there = part(&block, ..read);
-            for (i, trailer) in there.windows(len as usize).enumerate() {
-                let end = from + i as u64 + len;
-                if self.stretch.framing.trailed_len(trailer) == Some(end - at)
-                    && (self.is_end(end) || self.parses_at(end)?)
-                {
-                    return Ok(Some(end));
-                }
+        let Stretch { file, framing, .. } = self.stretch;
+        let mut after = at;
+        while let Some(end) = self.trailers.next_end(file, framing, at, after, most)? {
+            if self.is_end(end) || self.parses_at(end)? {
+                return Ok(Some(end));
             }
-            if (read as u64) < len || read < want {
-                break;
-            }
-            from += read as u64 - len + 1;
+            after = end;
         }
         Ok(None)
     }
@@ -320,7 +316,7 @@ impl<'a, F: Framing> Search<'a, F> {
     }
 
     /// Where the damaged record at `at` ends, if one of its lengths leads on.
-    fn own_end(&self, at: u64) -> io::Result<Option<u64>> {
+    fn own_end(&mut self, at: u64) -> io::Result<Option<u64>> {
         if let Some(end) = self.end_by_trailer(at)? {
             return Ok(Some(end));
         }
@@ -358,7 +354,7 @@ impl<'a, F: Framing> Search<'a, F> {
     }
 
     /// Walk from a candidate until it is proved or the chain breaks.
-    fn follow(&self, candidate: u64) -> io::Result<Chain> {
+    fn follow(&mut self, candidate: u64) -> io::Result<Chain> {
         let Stretch { framing, at, .. } = self.stretch;
         let border = self.border.filter(|border| border.offset >= candidate);
         let largest = at.saturating_add(framing.record_bytes_max());

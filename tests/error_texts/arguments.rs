@@ -4,7 +4,7 @@ use std::path::Path;
 
 use deedbook::book::{self, Book};
 use deedbook::wal::{self, Layout, Wal};
-use deedbook::{Durability, Mode, Recovery};
+use deedbook::{Durability, Identity, Mode, Recovery};
 
 use crate::texts::Texts;
 
@@ -12,6 +12,7 @@ pub fn all(texts: &mut Texts) {
     let mut words = texts.situation("words that are not known");
     words.refused("durability", "often".parse::<Durability>());
     words.refused("recovery", "some".parse::<Recovery>());
+    words.refused("identity", "16".parse::<Identity>());
     words.refused("column of a book", "mig".parse::<book::Column>());
     words.refused("column of a wal", "event".parse::<wal::Column>());
 
@@ -33,6 +34,7 @@ pub fn all(texts: &mut Texts) {
     };
     limits.refused("deed_bytes_max of 3", book(|options| options.deed_bytes_max = 3));
     limits.refused("deed_bytes_max of 2^63", book(|options| options.deed_bytes_max = 1 << 63));
+    limits.refused("rotate", book(|options| options.durability = Durability::Rotate));
     limits.refused("the last epoch", book(|options| options.epoch = Some(u64::MAX)));
     limits.refused(
         "record_bytes_max of 2^32",

@@ -43,6 +43,21 @@ pub fn all(texts: &mut Texts) {
     numbers(texts);
     metadata(texts);
     tails(texts);
+    another_log(texts);
+}
+
+/// Parts of a log read after another one took its place.
+fn another_log(texts: &mut Texts) {
+    let mut here = texts.situation("book: parts of a log that another one replaced");
+    let splits =
+        options(&written()).open("/log", Mode::Read).and_then(|book| book.splits(1, 0, None));
+    let other = Sim::new();
+    let book = options(&other).open("/log", Mode::Create).unwrap();
+    (1..5).for_each(|n| assert!(book.append(n, &[b'x'; 40]).is_ok()));
+    book.close().unwrap();
+    let split = &splits.unwrap()[0];
+    let read = Book::read_split(split, &options(&other), 0, None, OnCorrupt::Raise, true);
+    here.refused("read_split", read);
 }
 
 fn all_deeds(book: &Book) -> Result<()> {
