@@ -34,7 +34,6 @@ pub fn all(texts: &mut Texts) {
     };
     limits.refused("deed_bytes_max of 3", book(|options| options.deed_bytes_max = 3));
     limits.refused("deed_bytes_max of 2^63", book(|options| options.deed_bytes_max = 1 << 63));
-    limits.refused("rotate", book(|options| options.durability = Durability::Rotate));
     limits.refused("the last epoch", book(|options| options.epoch = Some(u64::MAX)));
     limits.refused(
         "record_bytes_max of 2^32",

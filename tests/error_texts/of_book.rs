@@ -48,7 +48,8 @@ pub fn all(texts: &mut Texts) {
 
 /// Parts of a log read after another one took its place.
 fn another_log(texts: &mut Texts) {
-    let mut here = texts.situation("book: parts of a log that another one replaced");
+    let mut here = texts
+        .situation("book: parts of a log that another one replaced, and what only a ledger has");
     let splits =
         options(&written()).open("/log", Mode::Read).and_then(|book| book.splits(1, 0, None));
     let other = Sim::new();
@@ -58,6 +59,8 @@ fn another_log(texts: &mut Texts) {
     let split = &splits.unwrap()[0];
     let read = Book::read_split(split, &options(&other), 0, None, OnCorrupt::Raise, true);
     here.refused("read_split", read);
+    let rotate = Options { durability: Durability::Rotate, ..options(&Sim::new()) };
+    here.refused("open with a ledger's durability", rotate.open("/log", Mode::Create));
 }
 
 fn all_deeds(book: &Book) -> Result<()> {
