@@ -47,9 +47,9 @@ impl Split {
 }
 
 impl<F: Format> Log<F> {
-    /// Cut the bytes `from..to`, which lie between records, into parts of about `split_bytes` bytes,
-    /// which are at most `(to - from) / split_bytes + 1`. With `beyond`, a log that is damaged after its valid prefix gets one more part for what lies
-    /// there.
+    /// Cut the bytes `from..to`, which lie between records, into parts of about `split_bytes` bytes:
+    /// `(to - from) / split_bytes + 1` at most. With `beyond`, a log that is damaged after its valid
+    /// prefix gets one more part for what lies there.
     pub(crate) fn splits_over(
         &self,
         split_bytes: u64,
