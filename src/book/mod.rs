@@ -7,7 +7,7 @@ mod format;
 mod header;
 mod meta;
 mod options;
-mod packed;
+pub(crate) mod packed;
 
 use std::ops::RangeInclusive;
 use std::path::Path;

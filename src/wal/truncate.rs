@@ -48,11 +48,6 @@ impl Wal {
             shared.check_consumers(lsn).map_err(|e| e.with_durable(Durable::No))?;
         }
         shared.archive_before(lsn).map_err(|e| e.with_durable(Durable::No))?;
-        // What is there is synced while others append; under the lock, only what comes meanwhile.
-        let end = shared.state().extent.end;
-        if lsn.0 <= shared.commits.durable() {
-            shared.sync_to(end)?;
-        }
         shared.exclusively(|state| shared.drop_before(state, lsn))?;
         // The caller dropped it although consumers needed it.
         if heed_consumers { Ok(()) } else { shared.raise_consumers(lsn) }
