@@ -307,5 +307,8 @@ fn a_file_is_locked_as_long_as_its_writer_lives() {
     kill(writer, 0);
     let fetched = ledger.fetch(None, None).unwrap().unwrap();
     let indexes: Vec<_> = fetched.removable.unwrap().iter().map(|r| r.index()).collect();
-    assert!(active.iter().all(|index| indexes.contains(index)), "{active:?}, {indexes:?}");
+    // Stopped before its first record, it leaves a blank file, of which a fetch gives nothing.
+    let blank = |index: &u32| all.iter().any(|file| file.index == *index && file.bytes == 0);
+    let held = |index: &u32| blank(index) || indexes.contains(index);
+    assert!(active.iter().all(held), "{active:?}, {indexes:?}");
 }
