@@ -7,7 +7,8 @@
 //! | Ledger | a spool of events that are kept until they were sent, file by file | [`ledger::LedgerStore`] |
 //!
 //! Book and WAL are a [`Log`]: one engine opens, appends, reads and checks them, with one answer on
-//! damage. A finished file of a ledger is a log that nobody appends to, and the same engine judges it.
+//! damage. A finished file of a ledger is a log that gets no more records, and the same engine judges
+//! it.
 //!
 //! ```
 //! use deedbook::book::Book;

@@ -44,7 +44,7 @@ pub struct Directory {
 #[derive(Debug)]
 pub struct Gate(#[allow(dead_code)] Box<dyn LockGuard>);
 
-/// A file that nobody writes.
+/// A file that no store writes.
 #[derive(Debug)]
 pub struct Finished {
     pub index: u32,
@@ -215,7 +215,7 @@ impl Directory {
         Ok(())
     }
 
-    /// Remove a file of which nobody has seen the index.
+    /// Remove a file whose index no store has seen.
     pub fn remove_unseen(&self, _gate: &Gate, path: &Path, id: FileId) -> Result<()> {
         let fail = |e| Error::io("remove the file", path, e);
         let found =

@@ -125,7 +125,7 @@ impl Shared {
         }
     }
 
-    /// Sync each finished file there is, whoever wrote it, and their names.
+    /// Sync each finished file there is, whichever store wrote it, and their names.
     fn sync_all_files(&self) -> Result<()> {
         for index in self.directory.indexes()? {
             let found = self.directory.finished(&self.directory.gate()?, index)?;

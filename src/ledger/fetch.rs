@@ -147,7 +147,7 @@ impl Shared {
         }
     }
 
-    /// A file that has nothing to be sent is in nobody's way.
+    /// Take a file that has nothing to be sent out of the way.
     fn set_aside(&self, found: &Finished, seen: &Seen) -> Result<()> {
         let away = if seen.blank { Away::Removed } else { Away::Quarantined };
         let gate = self.directory.gate()?;

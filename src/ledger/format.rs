@@ -1,4 +1,4 @@
-//! A finished file as a log that nobody appends to, so that the engine reads, checks and splits it
+//! A finished file as a log that gets no more records, so that the engine reads, checks and splits it
 //! like any other.
 
 use std::io;

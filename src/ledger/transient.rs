@@ -1,4 +1,4 @@
-//! Data that is kept until it was sent: one interface, a store in memory and the ledger behind it.
+//! Data that is kept until it was sent: one interface, with a store in memory and the ledger below it.
 
 use std::collections::VecDeque;
 use std::fmt::Display;

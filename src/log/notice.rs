@@ -1,4 +1,4 @@
-//! Damage that readers meet, told to the `log` facade. Once per damage and cursor, and nothing of it
+//! Damage that readers meet goes to the `log` facade. Once per damage and cursor, and nothing of it
 //! to those whose report lists it anyway: `verify`, `salvage` and `repair`.
 //!
 //! Called while no lock is held, because a handler of log lines may use the log.

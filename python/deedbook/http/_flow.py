@@ -73,7 +73,7 @@ class Flow(Pace):
         return self.ask_drain()
 
     def open(self, patient: bool) -> None:
-        """Let workers begin, also anew after `close` or `stop`, when none is left."""
+        """Let workers begin, also again after `close` or `stop`, when none is left."""
         self.patient = patient
         self._opened += 1
         self._closing = False

@@ -122,7 +122,7 @@ class BatchBody(Body):
             return 0
         if self._reached != self._position:
             self._rewind()
-        self._reached = -1  # if a record cannot be read, the next read begins anew
+        self._reached = -1  # if a record cannot be read, the next read begins again
         filled = 0
         while filled < len(view):
             if not self._rest:
