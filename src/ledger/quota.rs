@@ -65,8 +65,8 @@ impl Shared {
         Ok(Held { bytes, at: Instant::now() })
     }
 
-    /// Remove the oldest files that no store writes until so many bytes are free, at last the one that
-    /// this store writes; returns how many there were.
+    /// Remove the oldest files that no store writes until so many bytes are free, at last the one
+    /// that this store writes; returns how many there were.
     fn drop_oldest(&self, state: &mut State, over: u64) -> Result<u64> {
         let (gate, looking) = (self.directory.gate()?, self.looking()?);
         let mut freed = 0;
