@@ -124,6 +124,26 @@ fn a_log_under_a_wrong_name_is_refused_unchanged() {
     assert_eq!(common::check(Path::new("/0i9"), &options).verdict, deedbook::Verdict::Corrupt);
 }
 
+/// The fuzzer's: a header whose first event had rotted to almost 2^64 numbered the first deed, and
+/// salvage, which also copies what lies in a damaged deed, added beyond 2^64.
+#[test]
+fn salvage_numbers_anew_what_the_header_would_number_beyond_the_last_number() {
+    let (storage, options) = memory();
+    let inner = [common::deed(2, b"two"), common::deed(3, b"three")].concat();
+    let outer = [&[7; 9], &inner[..], &[7; 9]].concat();
+    let mut bytes = common::log(u64::MAX - 1, &[(1, b"one".to_vec()), (9, outer)]);
+    bytes[16 + 27 + 8] ^= 1;
+    storage.create_dir(Path::new("/book")).unwrap();
+    common::write_file(&storage, Path::new("/book/book.log"), &bytes);
+    let report = common::rescue(Path::new("/book"), Path::new("/copy"), &options);
+    let runs: Vec<_> = report.runs.iter().map(|run| (run.ordinal, run.records)).collect();
+    assert_eq!((report.records, runs), (3, vec![(1, 1), (2, 2)]));
+    let copy = options.open("/copy", Mode::Read).unwrap();
+    let copied = common::contents(&common::read_past_damage(&copy));
+    let jams: Vec<_> = copied.iter().map(|(_, jam)| &jam[..]).collect();
+    assert_eq!(jams, [&b"one"[..], b"two", b"three"]);
+}
+
 #[test]
 fn a_reader_refuses_to_write_and_a_closed_handle_everything() {
     let (_, options) = memory();

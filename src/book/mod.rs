@@ -359,7 +359,10 @@ pub fn salvage(
     progress: impl FnMut(u64, u64) -> Result<()>,
 ) -> Result<SalvageReport> {
     let create = |found: &Inspected<BookFormat>| {
-        let first = found.findings.first().unwrap_or(1);
+        // A first event so high that the file's deeds would pass 2^64 is not theirs.
+        let bytes = found.findings.file_end;
+        let first = found.findings.first().filter(|first| first.checked_add(bytes).is_some());
+        let first = first.unwrap_or(1);
         let copying = Options {
             durability: Durability::Manual,
             epoch: Some(first.saturating_sub(1)),
