@@ -46,6 +46,7 @@ mod durability;
 pub mod engine;
 mod error;
 pub mod ledger;
+mod lines;
 mod locks;
 mod log;
 mod mend;

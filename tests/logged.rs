@@ -25,8 +25,9 @@ mod wal;
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, Once};
+use std::sync::{Arc, Mutex, Once};
 
+use deedbook::ledger;
 use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::storage::{Access, Storage};
 use deedbook::wal::{Layout, segment_name};
@@ -35,8 +36,16 @@ use log::Level;
 use subject::{At, Format, MANUAL, Walk};
 
 const FORMATS: [&dyn Format; 3] = [&book::BookFormat, &wal::SINGLE, &wal::TINY];
+const LARGE: wal::WalFormat =
+    wal::WalFormat { name: "wal-large", layout: Layout::Segmented { segment_bytes: 1 << 20 } };
+/// With segments that hold more than one block of an index.
+const LARGE_FORMATS: [&dyn Format; 3] = [&book::BookFormat, &wal::SINGLE, &LARGE];
 
 static LOGGED: Mutex<Vec<(Level, String)>> = Mutex::new(Vec::new());
+static HANDLERS: Mutex<Vec<Handler>> = Mutex::new(Vec::new());
+
+/// What is done with a line, besides keeping it.
+type Handler = Arc<dyn Fn(&str) + Send + Sync>;
 
 struct Logger;
 
@@ -46,7 +55,10 @@ impl log::Log for Logger {
     }
     fn log(&self, record: &log::Record<'_>) {
         assert_eq!(record.target(), "deedbook");
-        LOGGED.lock().unwrap().push((record.level(), record.args().to_string()));
+        let line = record.args().to_string();
+        LOGGED.lock().unwrap().push((record.level(), line.clone()));
+        let handlers = HANDLERS.lock().unwrap().clone();
+        handlers.iter().for_each(|handler| handler(&line));
     }
     fn flush(&self) {}
 }
@@ -61,7 +73,7 @@ fn place(format: &dyn Format, test: &str) -> (Sim, At) {
     let disk = Sim::new();
     let dir = PathBuf::from(format!("/{}-{test}", format.name()));
     disk.create_dir(&dir).unwrap();
-    (disk.clone(), At { storage: std::sync::Arc::new(disk), path: format.path_in(&dir) })
+    (disk.clone(), At { storage: Arc::new(disk), path: format.path_in(&dir) })
 }
 
 /// The lines about a log since the last call.
@@ -213,7 +225,7 @@ fn a_recovery_that_was_not_clean_is_logged() {
             Some(size) => (at.path.join(segment_name(end / size)), end % size),
         };
         killed.open(&path, Access::Write).unwrap().set_len(end - 3).unwrap();
-        let at = At { storage: std::sync::Arc::new(killed.clone()), path: at.path };
+        let at = At { storage: Arc::new(killed.clone()), path: at.path };
         let log = format.open(&at, Mode::Append, MANUAL).unwrap();
         let logged = lines(&at);
         assert_eq!(logged.len(), 1, "{logged:?}");
@@ -246,7 +258,7 @@ fn a_truncation_finished_on_opening_is_logged() {
         let killed = disk.kill();
         drop(writer);
         lines(&at);
-        let at = At { storage: std::sync::Arc::new(killed), path: at.path };
+        let at = At { storage: Arc::new(killed), path: at.path };
         let writer = format.options(&at, MANUAL).open(&at.path, Mode::Append).unwrap();
         assert!(writer.recovery().finished_truncation, "{}", format.name);
         let logged = lines(&at);
@@ -257,11 +269,8 @@ fn a_truncation_finished_on_opening_is_logged() {
 
 #[test]
 fn a_mark_or_an_index_that_cannot_be_stored_is_logged() {
-    for format in FORMATS {
+    for format in LARGE_FORMATS {
         let (disk, at) = place(format, "sidecar");
-        let layout = Layout::Segmented { segment_bytes: 1 << 20 };
-        let large = wal::WalFormat { name: "wal-large", layout };
-        let format: &dyn Format = if format.segment_bytes().is_some() { &large } else { format };
         let log = format.open(&at, Mode::Create, MANUAL).unwrap();
         // An index block is 64 KiB.
         (0..4).for_each(|_| assert!(log.append(1, &[7; 40_000]).is_ok()));
@@ -281,4 +290,61 @@ fn a_mark_or_an_index_that_cannot_be_stored_is_logged() {
         let line = |what: &str| format!("cannot store the {what}: injected (");
         assert!(logged.iter().any(|(_, said)| said.starts_with(&line("mark"))), "{logged:?}");
     }
+}
+
+/// Such lines were told while the log was locked: a handler that kept them in that very log waited
+/// for itself.
+#[test]
+fn a_handler_may_commit_to_the_log_that_a_line_is_about() {
+    common::quickly(|| {
+        for format in LARGE_FORMATS {
+            let (disk, at) = place(format, "handler");
+            let log: Arc<dyn subject::Log> = format.open(&at, Mode::Create, MANUAL).unwrap().into();
+            let (about, keeper) = (format.sidecar(&at.path), log.clone());
+            let keep = move |line: &str| {
+                if line.contains(about.to_str().unwrap()) {
+                    keeper.commit(2, line.as_bytes()).unwrap();
+                }
+            };
+            HANDLERS.lock().unwrap().push(Arc::new(keep));
+            (0..4).for_each(|_| assert!(log.append(1, &[7; 40_000]).is_ok()));
+            disk.inject(Fault::ever(1, What::Error(io::ErrorKind::Other)).of(Call::Create));
+            log.sync().unwrap();
+            disk.heal();
+            let kept = lines(&at);
+            assert!(!kept.is_empty(), "{}", format.name());
+            let read: Vec<_> = log.forward(None, None, false).events().split_off(4);
+            let read = read.into_iter().map(|(_, line)| String::from_utf8(line).unwrap());
+            assert!(read.eq(kept.into_iter().map(|(_, line)| line)), "{}", format.name());
+            log.close().unwrap();
+        }
+    });
+}
+
+/// The same of the events that a full ledger drops.
+#[test]
+fn a_handler_may_append_to_the_ledger_that_a_line_is_about() {
+    common::quickly(|| {
+        let (_, at) = place(FORMATS[0], "full");
+        let config = ledger::LedgerConfig::lines(at.path.join("spool"), "events");
+        let options = ledger::Options {
+            storage: at.storage.clone(),
+            bytes_total_max: Some(2000),
+            when_full: ledger::WhenFull::DropOldest,
+            ..ledger::Options::new()
+        };
+        let store =
+            Arc::new(options.open(ledger::LedgerConfig { max_file_size: 500, ..config }).unwrap());
+        let keeper = store.clone();
+        let keep = move |line: &str| {
+            if line.contains("/spool/") {
+                keeper.append(line.as_bytes()).unwrap();
+            }
+        };
+        HANDLERS.lock().unwrap().push(Arc::new(keep));
+        (0..20).for_each(|_| store.append(&[b'x'; 200]).unwrap());
+        assert!(lines(&at).iter().all(|(_, line)| line.starts_with("the ledger is full: dropped")));
+        assert!(store.stats().dropped_records > 5);
+        store.close().unwrap();
+    });
 }

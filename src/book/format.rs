@@ -25,6 +25,8 @@ use crate::sidecar::{LoadedMark, Mark, MarkFile, MarkUse, Settings, refuse_other
 use crate::slice::part;
 use crate::storage::{Access, File, read_full, replace};
 
+const GONE: &str = "the log is missing or empty";
+
 /// The layout `packed` of one log.
 #[derive(Clone, Copy, Debug)]
 pub struct BookFormat {
@@ -141,7 +143,7 @@ impl Format for BookFormat {
     /// Only if no mark says that there was one.
     fn create(options: &Options, place: &Place) -> Result<()> {
         if let Some(mark) = load_mark(options, place)?.0.filter(|mark| mark.records > 0) {
-            return Err(lost_file(&place.log, "the log is missing or empty", &mark));
+            return Err(lost_file(&place.log, GONE, &mark));
         }
         replace(&*options.storage, &place.log, &encode_file_header(0), options.file_mode)
             .map_err(|e| Error::io("create the log", &place.log, e))
@@ -158,7 +160,8 @@ impl Format for BookFormat {
         let file: Arc<dyn File> = match open_file(options, log, access) {
             Err(e) if e.kind() == ErrorKind::Missing && !place.is_tail => {
                 refuse_other_format(&*options.storage, &place.dir, FORMAT)?;
-                return Err(e);
+                let mark = load_mark(options, place)?.0.filter(|mark| mark.records > 0);
+                return Err(mark.map_or(e, |mark| lost_file(log, GONE, &mark)));
             }
             opened => Arc::from(opened?),
         };

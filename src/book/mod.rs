@@ -3,7 +3,7 @@
 #[cfg(feature = "arrow")]
 mod columns;
 mod epoch;
-mod format;
+pub(crate) mod format;
 mod header;
 mod meta;
 mod options;

@@ -14,6 +14,7 @@ use super::record::{FORMAT, HEADER_BYTES};
 use super::{Batch, LedgerStore, Shared};
 use crate::durability::Durability;
 use crate::error::{Durable, Error, Result};
+use crate::lines;
 use crate::log::framing::Framing;
 use crate::slice::{part, u32_at};
 use crate::storage::{File, FileId, LockGuard};
@@ -219,7 +220,7 @@ impl Shared {
             .and_then(|gate| self.directory.remove_unseen(&gate, &active.path, active.id));
         if let Err(error) = removed {
             // Whoever fetches next removes it.
-            log::warn!(target: "deedbook", "an empty file remains: {error}");
+            lines::warn(format_args!("an empty file remains: {error}"));
         }
     }
 }

@@ -10,6 +10,7 @@ use std::path::Path;
 
 use crate::checksum::crc32;
 use crate::error::{Error, Result};
+use crate::lines;
 use crate::sidecar::is_absence;
 use crate::slice::part;
 use crate::storage::{Access, Storage, read_full, replace};
@@ -43,7 +44,7 @@ pub fn load(storage: &dyn Storage, sidecar: &Path, base: &str) -> Result<u64> {
     let read = read.map_err(|e| Error::io("read the next index", &path, e))?;
     let next = std::str::from_utf8(part(&bytes, ..read)).ok().and_then(decode);
     if next.is_none() {
-        log::warn!(target: "deedbook", "the next index is damaged ({})", path.display());
+        lines::warn(format_args!("the next index is damaged ({})", path.display()));
     }
     Ok(next.unwrap_or(0))
 }

@@ -14,6 +14,7 @@ use super::counter;
 use super::options::{Options, check_base};
 use super::record::{FORMAT, RECORD_BYTES_MAX, file_index, file_name};
 use crate::error::{Error, ErrorKind, Result};
+use crate::lines::{self, Held};
 use crate::locks::atomic::{AtomicBool, Ordering};
 use crate::mend::{make_dir, sync_above, sync_names};
 use crate::sidecar::{Settings, refuse_other_format, sidecar_dir};
@@ -42,7 +43,10 @@ pub struct Directory {
 
 /// The directory's lock. Released when dropped.
 #[derive(Debug)]
-pub struct Gate(#[allow(dead_code)] Box<dyn LockGuard>);
+pub struct Gate {
+    _guard: Box<dyn LockGuard>,
+    _held: Held,
+}
 
 /// A file that no store writes.
 #[derive(Debug)]
@@ -118,7 +122,9 @@ impl Directory {
         let (begun, mut pause) = (Instant::now(), Duration::from_micros(50));
         loop {
             match self.storage.lock(&self.path, false) {
-                Ok(LockAttempt::Held(guard)) => return Ok(Gate(guard)),
+                Ok(LockAttempt::Held(guard)) => {
+                    return Ok(Gate { _guard: guard, _held: lines::hold() });
+                }
                 Ok(LockAttempt::Busy(_)) if begun.elapsed() < GATE_WAIT => {}
                 Ok(LockAttempt::Busy(holder)) => {
                     let message = format!("the directory was locked for {GATE_WAIT:?}");
@@ -236,7 +242,7 @@ impl Directory {
             Err(e) => return Err(Error::io("open the file", &path, e)),
         };
         if found != id {
-            log::warn!(target: "deedbook", "not removed: another file by now ({})", path.display());
+            lines::warn(format_args!("not removed: another file by now ({})", path.display()));
             return Ok(false);
         }
         self.claim(gate, index)?;
@@ -266,7 +272,7 @@ impl Directory {
             .sync_dir(&dir)
             .and_then(|()| self.storage.sync_dir(&self.path))
             .map_err(fail)?;
-        log::warn!(target: "deedbook", "a damaged file went to {}", to.display());
+        lines::warn(format_args!("a damaged file went to {}", to.display()));
         Ok(())
     }
 

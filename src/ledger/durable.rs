@@ -9,6 +9,7 @@ use super::record::FORMAT;
 use super::{LedgerStore, Shared};
 use crate::durability::Durability;
 use crate::error::{Durable, Error, Result};
+use crate::lines;
 use crate::locks::atomic::Ordering;
 use crate::storage::File;
 
@@ -74,8 +75,8 @@ impl Shared {
     /// Make everything up to `target` durable, together with all others that wait: the finished
     /// files, and with `active` the one being written.
     pub(super) fn sync_to(&self, target: u64, active: bool) -> Result<()> {
+        let _held = lines::hold();
         let result = self.commits.commit(target, || self.sync_files(active));
-        self.counters.log_slow_sync(self.options.slow_sync, &self.directory.path);
         result.map_err(|e| e.of(FORMAT).at(&self.directory.path))
     }
 
@@ -105,7 +106,7 @@ impl Shared {
             self.directory.sync()?;
         }
         self.commits.check_rollback()?;
-        self.counters.synced(begun.elapsed(), self.options.slow_sync);
+        self.counters.synced(begun.elapsed(), self.options.slow_sync, &self.directory.path);
         Ok(end)
     }
 
@@ -141,6 +142,7 @@ impl Shared {
         if self.is_forked() || self.closed.load(Ordering::Acquire) {
             return Ok(());
         }
+        let _held = lines::hold();
         let result = self.commits.exclusive(|| {
             let mut state = self.state();
             if self.closed.swap(true, Ordering::AcqRel) {
@@ -161,7 +163,6 @@ impl Shared {
         if let Some(thread) = self.background.get() {
             thread.unpark();
         }
-        self.counters.log_slow_sync(self.options.slow_sync, &self.directory.path);
         result.map_err(|e| e.of(FORMAT).at(&self.directory.path).with_durable(Durable::Unknown))
     }
 }
@@ -191,7 +192,7 @@ fn run_syncs(weak: &Weak<Shared>, interval: Duration) {
             && let Err(error) = shared.sync_to(end, true)
         {
             // The store is poisoned: the next append fails.
-            log::warn!(target: "deedbook", "the sync in the background failed: {error}");
+            lines::warn(format_args!("the sync in the background failed: {error}"));
             return;
         }
     }

@@ -9,6 +9,7 @@ use super::transient::DataResult;
 use super::{LedgerStore, Shared};
 use crate::durability::Durability;
 use crate::error::Result;
+use crate::lines;
 use crate::storage::FileId;
 
 /// A fetch gives no more files at once: each of them is open, and a process may open 1,024.
@@ -123,7 +124,7 @@ impl Shared {
             (None, Some(error)) => return Err(error),
             (None, None) => return Ok(None),
             (Some(_), Some(error)) => {
-                log::warn!(target: "deedbook", "a file was left out: {error}");
+                lines::warn(format_args!("a file was left out: {error}"));
             }
             (Some(_), None) => {}
         }

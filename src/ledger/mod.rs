@@ -25,8 +25,9 @@ use std::thread::Thread;
 use crate::commit::GroupCommit;
 use crate::durability::Durability;
 use crate::error::{Durable, Error, ErrorKind, Result};
+use crate::lines::{self, Locked, locked};
+use crate::locks::Mutex;
 use crate::locks::atomic::{AtomicBool, Ordering};
-use crate::locks::{Mutex, MutexGuard, lock};
 use crate::log::Log;
 use crate::log::stats::Counters;
 use crate::storage::fork_generation;
@@ -255,8 +256,8 @@ impl LedgerStore {
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
+    fn state(&self) -> Locked<'_, State> {
+        locked(&self.state)
     }
 
     fn check_open(&self) -> Result<()> {
@@ -301,7 +302,7 @@ impl Drop for Owner {
     fn drop(&mut self) {
         if let Err(error) = self.0.finish() {
             // What was acknowledged is as durable as it was.
-            log::warn!(target: "deedbook", "closing a dropped handle failed: {error}");
+            lines::warn(format_args!("closing a dropped handle failed: {error}"));
         }
     }
 }

@@ -10,6 +10,7 @@ use super::look::look;
 use super::options::WhenFull;
 use super::record::FORMAT;
 use crate::error::{Durable, Error, ErrorKind, Result};
+use crate::lines;
 use crate::storage::{Access, FileId};
 
 /// A count is taken again when it is older: other stores append, and send, too.
@@ -100,10 +101,10 @@ impl Shared {
         }
         let path = self.directory.path_of(index);
         self.tally.dropped(records, bytes);
-        log::warn!(
-            target: "deedbook",
-            "the ledger is full: dropped {records} records, {bytes} bytes ({})", path.display(),
-        );
+        lines::warn(format_args!(
+            "the ledger is full: dropped {records} records, {bytes} bytes ({})",
+            path.display()
+        ));
         Ok(bytes)
     }
 }

@@ -6,6 +6,7 @@
 use std::io;
 
 use crate::error::{Durable, Error, ErrorKind, Result};
+use crate::lines;
 use crate::locks::atomic::Ordering;
 use crate::log::batch::Batch;
 use crate::log::format::Format;
@@ -313,7 +314,7 @@ impl<F: Format> Shared<F> {
     }
 
     pub(crate) fn warn(&self, what: &str, error: &dyn std::fmt::Display) {
-        log::warn!(target: "deedbook", "{what}: {error} ({})", self.place.log.display());
+        lines::warn(format_args!("{what}: {error} ({})", self.place.log.display()));
     }
 
     /// Write some bytes.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::durability::Durability;
 use crate::error::{Durable, ErrorKind, Result};
+use crate::lines;
 use crate::locks::atomic::Ordering;
 use crate::locks::lock;
 use crate::log::extent::Extent;
@@ -80,6 +81,7 @@ impl<F: Format> Shared<F> {
 
     /// Make everything up to `target` durable, together with all others that wait.
     pub(crate) fn sync_to(&self, target: u64) -> Result<()> {
+        let _held = lines::hold();
         let result = self.commits.commit(target, || {
             // Before the sync: what is appended during it may not be covered.
             let (extent, file_id) = {
@@ -92,7 +94,6 @@ impl<F: Format> Shared<F> {
             self.durable_records.store(extent.records, Ordering::Release);
             Ok(extent.end)
         });
-        self.counters.log_slow_sync(self.common.slow_sync, &self.place.log);
         result.map_err(|e| e.of(F::NAME).at(&self.place.log))
     }
 
@@ -104,7 +105,7 @@ impl<F: Format> Shared<F> {
             .and_then(|()| self.check_still_there(extent))
             .map_err(|e| self.fail("sync", e))?;
         self.commits.check_rollback()?;
-        self.counters.synced(begun.elapsed(), self.common.slow_sync);
+        self.counters.synced(begun.elapsed(), self.common.slow_sync, &self.place.log);
         Ok(())
     }
 
@@ -138,6 +139,7 @@ impl<F: Format> Shared<F> {
     /// Sync, cut the space reserved ahead, and mark the log as closed. Once only; a second call waits
     /// for the first, and fails if that failed.
     pub(crate) fn finish(&self) -> Result<()> {
+        let _held = lines::hold();
         let mut result = Ok(());
         if self.mode != Mode::Read && !self.is_forked() {
             // While no other thread syncs: a sync that began before would put its older mark after
@@ -150,7 +152,6 @@ impl<F: Format> Shared<F> {
         if let Some(thread) = self.background.get() {
             thread.unpark();
         }
-        self.counters.log_slow_sync(self.common.slow_sync, &self.place.log);
         result.map_err(|e| e.of(F::NAME).at(&self.place.log))
     }
 

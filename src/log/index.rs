@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::lines;
 use crate::locks::Mutex;
 use crate::log::extent::Extent;
 use crate::log::find_end::blocks_by_lengths;
@@ -93,7 +94,68 @@ pub fn catch_up<F: Format>(
             }
         }
         Err(e) => {
-            log::warn!(target: "deedbook", "cannot fill the index: {e} ({})", index.path().display());
+            lines::warn(format_args!("cannot fill the index: {e} ({})", index.path().display()));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::path::Path;
+
+    use super::*;
+    use crate::book::format::BookFormat;
+    use crate::book::packed::Packed;
+    use crate::log::framing::Framing;
+    use crate::storage::{Memory, Storage as _};
+
+    const START: u64 = 16;
+
+    fn entries(index: &Index) -> Vec<Entry> {
+        (0..index.len()).map(|i| index.entry(i).unwrap()).collect()
+    }
+
+    /// The end of a block of the log below, whose records are numbered from 7 on.
+    fn block(records: u64, len: u64) -> Entry {
+        Entry { ordinal: 7 + records, offset: START + records * len, sum: 0 }
+    }
+
+    #[test]
+    fn an_index_is_filled_from_where_it_ends() {
+        let framing = Packed::new(1 << 20);
+        let (mut space, mut records) = (vec![0; START as usize], 0);
+        while space.len() < 6 << 20 {
+            framing.encode(&mut space, 1, &[3; 5000]);
+            records += 1;
+        }
+        let end = space.len() as u64;
+        let len = (end - START) / records;
+        let memory = Memory::new();
+        let file = memory.create_new(Path::new("/log"), 0o600).unwrap();
+        file.write_at(&space, 0).unwrap();
+        let extent = Extent { records, end, ..Extent::empty(7, START) };
+        let filled = |known: &[Entry]| {
+            let mut index = Index::empty(Path::new("/sidecar"));
+            known.iter().for_each(|entry| index.push(*entry));
+            catch_up::<BookFormat>(&mut index, &*file, framing, extent);
+            entries(&index)
+        };
+        let blocks: Vec<_> = (1..=records / 14).map(|i| block(14 * i, len)).collect();
+        assert!(blocks.len() > 80);
+        assert_eq!(filled(&[]), blocks);
+        assert_eq!(filled(blocks.get(..9).unwrap()), blocks);
+        assert_eq!(filled(blocks.get(..1).unwrap()), blocks);
+        // Blocks need not be alike: a batch may end one.
+        let odd = block(20, len);
+        let after: Vec<_> = (1..=(records - 20) / 14).map(|i| block(20 + 14 * i, len)).collect();
+        assert_eq!(filled(&[odd]), [&[odd], &*after].concat());
+        // So near to the end that finding a record means no long walk.
+        let near = [block(records - 800, len)];
+        assert_eq!(filled(&near), near);
+        // An entry of what was dropped in front.
+        let gone = Entry { ordinal: 3, offset: START - 8, sum: 0 };
+        assert_eq!(filled(&[gone]), [&[gone], &*blocks].concat());
     }
 }

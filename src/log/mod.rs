@@ -48,8 +48,9 @@ use std::thread::Thread;
 
 use crate::commit::GroupCommit;
 use crate::error::{Error, ErrorKind, Result};
+use crate::lines::{self, Locked, locked};
+use crate::locks::Mutex;
 use crate::locks::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::locks::{Mutex, MutexGuard, lock};
 use crate::log::evidence::{Border, Evidence};
 use crate::log::extent::Extent;
 use crate::log::format::Format;
@@ -140,12 +141,12 @@ pub(crate) struct State {
 }
 
 impl<F: Format> Shared<F> {
-    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
+    pub(crate) fn state(&self) -> Locked<'_, State> {
+        locked(&self.state)
     }
 
-    pub(crate) fn index(&self) -> MutexGuard<'_, Index> {
-        lock(&self.index)
+    pub(crate) fn index(&self) -> Locked<'_, Index> {
+        locked(&self.index)
     }
 
     fn is_forked(&self) -> bool {
@@ -183,7 +184,7 @@ impl<F: Format> Drop for Owner<F> {
     fn drop(&mut self) {
         if let Err(error) = self.0.finish() {
             // What was acknowledged is durable already.
-            log::warn!(target: "deedbook", "closing a dropped handle failed: {error}");
+            lines::warn(format_args!("closing a dropped handle failed: {error}"));
         }
     }
 }

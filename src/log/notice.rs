@@ -1,11 +1,10 @@
 //! Damage that readers meet goes to the `log` facade. Once per damage and cursor, and nothing of it
 //! to those whose report lists it anyway: `verify`, `salvage` and `repair`.
-//!
-//! Called while no lock is held, because a handler of log lines may use the log.
 
 use std::path::Path;
 
 use crate::error::{Error, ErrorKind};
+use crate::lines;
 use crate::log::cursor::corrupt;
 use crate::log::format::Format;
 use crate::scan::Damage;
@@ -13,12 +12,12 @@ use crate::scan::Damage;
 /// Tell of the error, if damage is its reason.
 pub fn raised(error: &Error) {
     if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::LostRecords) {
-        log::warn!(target: "deedbook", "damage met: {error}");
+        lines::warn(format_args!("damage met: {error}"));
     }
 }
 
 /// Tell of damage after which the reader went on.
 pub fn passed_over<F: Format>(log: &Path, damage: &Damage) {
     let error = corrupt::<F>(log, damage, ErrorKind::Corrupt);
-    log::warn!(target: "deedbook", "damage passed over: {error}");
+    lines::warn(format_args!("damage passed over: {error}"));
 }

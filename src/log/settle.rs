@@ -9,6 +9,7 @@ use std::io;
 use std::path::Path;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::lines;
 use crate::log::cursor::corrupt;
 use crate::log::extent::Extent;
 use crate::log::find_end::Findings;
@@ -151,11 +152,11 @@ fn log_recovery<F: Format>(report: &RecoveryReport, log: &Path) {
     let RecoveryReport { verdict, cut_bytes, valid_end, torn_bytes, .. } = report;
     if report.mark == MarkUse::Damaged {
         let scanned = report.scanned_bytes;
-        log::warn!(
-            target: "deedbook",
+        lines::warn(format_args!(
             "{} recovered: its mark is damaged, the end was found by a scan of {scanned} bytes ({})",
-            F::NAME, log.display(),
-        );
+            F::NAME,
+            log.display()
+        ));
     }
     let clean = matches!(verdict, Verdict::Clean | Verdict::Open) && report.cut_records == 0;
     if clean && !report.finished_truncation {
@@ -166,10 +167,12 @@ fn log_recovery<F: Format>(report: &RecoveryReport, log: &Path) {
         true => ", by finishing a truncation that a crash interrupted",
         false => "",
     };
-    log::warn!(
-        target: "deedbook",
+    lines::warn(format_args!(
         "{} recovered: {}, {cut_bytes} bytes cut after byte {valid_end}{finished}, {torn_bytes} of \
          them written{} ({})",
-        F::NAME, verdict.name(), saved.unwrap_or_default(), log.display(),
-    );
+        F::NAME,
+        verdict.name(),
+        saved.unwrap_or_default(),
+        log.display()
+    ));
 }

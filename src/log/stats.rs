@@ -1,8 +1,10 @@
 //! What a handle did, and how long its syncs took.
 
+use std::path::Path;
 use std::time::Duration;
 
 use crate::error::Result;
+use crate::lines;
 use crate::locks::atomic::{AtomicU64, Ordering};
 use crate::log::Log;
 use crate::log::format::Format;
@@ -18,7 +20,6 @@ pub struct Counters {
     bytes: AtomicU64,
     slow_syncs: AtomicU64,
     /// Nanoseconds of the longest slow sync that was not logged yet.
-    unlogged: AtomicU64,
     nanos_total: AtomicU64,
     nanos_max: AtomicU64,
     latency: Vec<AtomicU64>,
@@ -69,7 +70,6 @@ impl Default for Counters {
             records: zero(),
             bytes: zero(),
             slow_syncs: zero(),
-            unlogged: zero(),
             nanos_total: zero(),
             nanos_max: zero(),
             latency: std::iter::repeat_with(zero).take(BUCKETS).collect(),
@@ -89,7 +89,7 @@ impl Counters {
     }
 
     /// Count a sync.
-    pub fn synced(&self, took: Duration, slow: Duration) {
+    pub fn synced(&self, took: Duration, slow: Duration, log: &Path) {
         let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         let bucket = (nanos / 1000).checked_ilog2().unwrap_or(0) as usize;
         if let Some(bucket) = self.latency.get(bucket.min(BUCKETS - 1)) {
@@ -99,17 +99,11 @@ impl Counters {
         self.nanos_max.fetch_max(nanos, Ordering::Relaxed);
         if took > slow {
             self.slow_syncs.fetch_add(1, Ordering::Relaxed);
-            self.unlogged.fetch_max(nanos, Ordering::Relaxed);
-        }
-    }
-
-    /// Log a slow sync: a disk that takes long is what users ask about first. Not while a sync is
-    /// led or a lock is held, because a handler of log lines may use the log.
-    pub fn log_slow_sync(&self, slow: Duration, log: &std::path::Path) {
-        let nanos = self.unlogged.swap(0, Ordering::Relaxed);
-        if nanos > 0 {
-            let took = Duration::from_nanos(nanos);
-            log::warn!(target: "deedbook", "slow sync: {took:.1?}, limit {slow:.1?} ({})", log.display());
+            // A disk that takes long is what users ask about first.
+            lines::warn(format_args!(
+                "slow sync: {took:.1?}, limit {slow:.1?} ({})",
+                log.display()
+            ));
         }
     }
 
@@ -147,7 +141,11 @@ mod tests {
     fn latencies_fall_into_their_buckets() {
         let counters = Counters::default();
         for micros in [0, 1, 2, 3, 4, 1000, 1500] {
-            counters.synced(Duration::from_micros(micros), Duration::from_micros(1200));
+            counters.synced(
+                Duration::from_micros(micros),
+                Duration::from_micros(1200),
+                Path::new("log"),
+            );
         }
         let stats = counters.read();
         let filled: Vec<_> = stats.sync_latency.iter().filter(|(_, n)| *n > 0).copied().collect();

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::checksum::{crc32, crc32_more};
+use crate::lines;
 use crate::storage::{Access, File, Storage, read_full, write_full};
 
 const INDEX_NAME: &str = "index";
@@ -154,7 +155,7 @@ impl Index {
     /// Make the entries in the file durable. Advisory: a failure costs time only.
     pub fn sync(&self) {
         if let Some(Err(e)) = self.file.as_ref().map(|file| file.sync_data()) {
-            log::warn!(target: "deedbook", "cannot sync the index: {e} ({})", self.path.display());
+            lines::warn(format_args!("cannot sync the index: {e} ({})", self.path.display()));
         }
     }
 
@@ -194,7 +195,7 @@ impl Index {
         match self.try_flush(storage, mode) {
             Ok(()) => self.failed = false,
             Err(e) if !std::mem::replace(&mut self.failed, true) => {
-                log::warn!(target: "deedbook", "cannot store the index: {e} ({})", self.path.display());
+                lines::warn(format_args!("cannot store the index: {e} ({})", self.path.display()));
             }
             Err(_) => {}
         }

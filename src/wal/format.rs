@@ -13,6 +13,7 @@ use super::record::{Codec, FORMAT, Frame, HEADER_BYTES, Lsn, RECORD_BYTES_MAX, s
 use super::{Record, RecordRef};
 use crate::checksum::crc32c_more;
 use crate::error::{Error, ErrorKind, Result};
+use crate::lines;
 use crate::log::extent::Extent;
 use crate::log::format::{Format, Inspected};
 use crate::log::framing::Frame as _;
@@ -316,11 +317,12 @@ impl Format for WalFormat {
             let path = place.dir.join(segment_name(*index));
             remove(storage, &path).map_err(|e| Error::io("remove the segment", &path, e))?;
         }
-        log::warn!(
-            target: "deedbook",
+        lines::warn(format_args!(
             "removed {} segments below the head, byte {} ({})",
-            more.stale.len(), extent.start, place.log.display(),
-        );
+            more.stale.len(),
+            extent.start,
+            place.log.display()
+        ));
         sync()
     }
 

@@ -14,8 +14,9 @@ use super::intent::{Intent, Left};
 use super::record::{Codec, FORMAT, HEADER_BYTES, Lsn, segment_name};
 use super::{Shared, State, Wal};
 use crate::error::{Durable, Error, ErrorKind, Result};
+use crate::lines;
 use crate::locks::atomic::Ordering;
-use crate::locks::{MutexGuard, lock};
+use crate::locks::lock;
 use crate::log::extent::Extent;
 use crate::log::framing::Framing;
 use crate::scan::{Scanned, Scanner};
@@ -98,11 +99,12 @@ impl Shared<WalFormat> {
         &self,
         change: impl FnOnce(&mut State) -> std::result::Result<u64, Failure>,
     ) -> Result<()> {
+        let _held = lines::hold();
         let mut refused = None;
         let segments = || self.format.segments().map(|segments| segments.range());
         let before = segments();
         let led = self.commits.exclusive(|| {
-            let mut state: MutexGuard<'_, State> = self.state();
+            let mut state = self.state();
             self.check_open()?;
             let before = self.commits.durable();
             match change(&mut state) {
@@ -118,7 +120,6 @@ impl Shared<WalFormat> {
                 Err(Failure::Broken(error)) => Err(error),
             }
         });
-        self.counters.log_slow_sync(self.common.slow_sync, &self.place.log);
         if let (Some(before), Some(after)) = (before, segments()) {
             self.log_dropped(before.start..after.start.min(before.end));
             self.log_dropped(after.end.max(before.start)..before.end);
@@ -133,10 +134,10 @@ impl Shared<WalFormat> {
     fn log_dropped(&self, segments: std::ops::Range<u64>) {
         if !segments.is_empty() {
             let (first, count) = (segment_name(segments.start), segments.end - segments.start);
-            log::info!(
-                target: "deedbook",
-                "segments dropped: {count}, from {first} on ({})", self.place.log.display(),
-            );
+            lines::info(format_args!(
+                "segments dropped: {count}, from {first} on ({})",
+                self.place.log.display()
+            ));
         }
     }
 

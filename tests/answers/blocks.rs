@@ -78,3 +78,28 @@ fn damage_in_a_log_with_an_index_has_one_answer() {
     }
     all_passed();
 }
+
+/// A log that is damaged near its beginning, or not at all, and lost its end, is still read by many
+/// at once: it is cut into parts at the borders that the index knows.
+#[test]
+fn a_damaged_log_is_cut_into_parts_at_the_borders_of_its_index() {
+    for (format, damaged) in
+        LARGE.into_iter().flat_map(|format| [(format, &[1, 12][..]), (format, &[])])
+    {
+        let (specimen, _, at) =
+            broken(format, &plain(24, 19_000), Beside::Closed(24), |specimen, space| {
+                for i in damaged {
+                    space[specimen.edges[*i]..][..512].fill(0);
+                }
+                space.truncate(specimen.edges[22] + 700);
+            });
+        let what = || format!("{}, damaged: {damaged:?}", format.name());
+        let log = format.read(&at).unwrap();
+        let parts = log.splits(1, None, None, true).unwrap();
+        let many = parts.iter().filter(|part| !part.records.is_empty()).count();
+        assert!(many > 5, "{}: {many} parts of 24 records of 19,000 bytes", what());
+        let given = parts.iter().flat_map(|part| part.records.iter().map(|r| r.offset as usize));
+        let expected = all_but(22, damaged).into_iter().map(|i| specimen.edges[i]);
+        assert!(given.eq(expected), "{}", what());
+    }
+}

@@ -113,6 +113,32 @@ fn lost_records_say_what_to_do_after_a_restored_backup() {
     }
 }
 
+/// A Book whose file was gone, but not its mark, was "missing" to readers and `verify`, as if it had
+/// never been there; its writers, and all of a write-ahead log, said that records were lost.
+#[test]
+fn a_log_whose_files_are_gone_under_its_mark_has_lost_records() {
+    for format in FORMATS {
+        let mut specimen = Specimen::new(format, &plain(6, 30), Beside::Closed(6));
+        let sidecar = format.sidecar(&specimen.path());
+        specimen.files.bytes.retain(|path, _| path.starts_with(&sidecar));
+        let memory = specimen.files.restore();
+        memory.create_dir(Path::new(DIR)).unwrap();
+        let at = At::memory(&memory, specimen.path());
+        let errors = [
+            format.open(&at, Mode::Read, MANUAL).err(),
+            format.open(&at, Mode::Append, MANUAL).err(),
+            format.verify(&at, MANUAL).err(),
+            format.repair(&at, MANUAL).err(),
+            format.salvage(&at, &format.path_in(Path::new("/to")), MANUAL).err(),
+        ];
+        for error in errors {
+            let error = error.expect("six records are gone");
+            assert_eq!(error.kind(), ErrorKind::LostRecords, "{}: {error}", format.name());
+            assert!(error.message().contains(" 6 "), "{error}");
+        }
+    }
+}
+
 /// A log that was cut below its mark, at a record's edge or within one, was given backwards as if
 /// nothing were missing.
 #[test]

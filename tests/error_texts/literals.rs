@@ -85,8 +85,7 @@ fn literals(source: &str) -> Vec<Literal> {
             let (text, len) = literal(rest);
             let before = code[..at].trim_end();
             let statement = &before[before.rfind([';', '{', '}']).map_or(0, |end| end + 1)..];
-            let logged =
-                ["log::warn!(", "log::info!(", "warn("].iter().any(|log| statement.contains(log));
+            let logged = ["lines::info(", "warn("].iter().any(|log| statement.contains(log));
             let doing = DOING.iter().any(|call| before.ends_with(call));
             if !logged && (doing || text.contains(' ')) {
                 found.push(Literal { line: code[..at].matches('\n').count() + 1, text, doing });
@@ -134,7 +133,7 @@ fn character(source: &str) -> usize {
 fn literals_are_found_where_errors_are_made() {
     let source = "//! \"not in a comment\"\nfn f<'a>() { let c = ['\"', '\\''];\n\
                   let m = format!(\"the log {x} has \\\n    two lines\");\n\
-                  io(\"sync\", e); log::warn!(target: \"t\", \"not in the log\"); g(\"word\") }\n\
+                  io(\"sync\", e); lines::warn(format_args!(\"not in the log\")); g(\"word\") }\n\
                   #[cfg(test)]\nmod tests { \"not in a test\" }";
     let found: Vec<_> = literals(source).into_iter().map(|literal| literal.text).collect();
     assert_eq!(found, ["the log {x} has two lines", "sync"]);

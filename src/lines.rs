@@ -1,0 +1,99 @@
+//! Lines for the `log` facade. What is met while a lock is held waits until the thread holds none: a
+//! handler of log lines may use the very log that a line is about.
+
+use std::cell::{Cell, RefCell};
+use std::fmt::Display;
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+
+use log::Level;
+
+use crate::locks::{Mutex, MutexGuard, lock};
+
+thread_local! {
+    static HOLDS: Cell<u32> = const { Cell::new(0) };
+    static WAITS: Cell<bool> = const { Cell::new(false) };
+    static WAITING: RefCell<Vec<(Level, String)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Something of which a user should know.
+pub fn warn(line: impl Display) {
+    tell(Level::Warn, &line);
+}
+
+/// Something that an operator may want to follow.
+pub fn info(line: impl Display) {
+    tell(Level::Info, &line);
+}
+
+fn tell(level: Level, line: &dyn Display) {
+    if HOLDS.get() == 0 {
+        log::log!(target: "deedbook", level, "{line}");
+        return;
+    }
+    // A thread that ends has no list any more, and nobody to wait for.
+    let waits = WAITING.try_with(|waiting| waiting.borrow_mut().push((level, line.to_string())));
+    WAITS.set(waits.is_ok());
+}
+
+/// While one lives, the lines of this thread wait. It is made before a lock is taken, so that it is
+/// dropped after it.
+#[derive(Debug)]
+pub struct Held(PhantomData<*const ()>);
+
+/// Have the lines of this thread wait.
+#[inline]
+pub fn hold() -> Held {
+    HOLDS.set(HOLDS.get() + 1);
+    Held(PhantomData)
+}
+
+impl Drop for Held {
+    #[inline]
+    fn drop(&mut self) {
+        let left = HOLDS.get() - 1;
+        HOLDS.set(left);
+        if left == 0 && WAITS.get() {
+            tell_all();
+        }
+    }
+}
+
+#[cold]
+fn tell_all() {
+    WAITS.set(false);
+    let lines = WAITING.try_with(RefCell::take).unwrap_or_default();
+    for (level, line) in lines {
+        log::log!(target: "deedbook", level, "{line}");
+    }
+}
+
+/// A lock, while which is held lines wait. Its fields are dropped in this order.
+#[derive(Debug)]
+pub struct Locked<'a, T> {
+    guard: MutexGuard<'a, T>,
+    _held: Held,
+}
+
+/// Take a lock.
+#[inline]
+pub fn locked<T>(mutex: &Mutex<T>) -> Locked<'_, T> {
+    let held = hold();
+    Locked { guard: lock(mutex), _held: held }
+}
+
+impl<T> Deref for Locked<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.guard
+    }
+}
+
+impl<T> DerefMut for Locked<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.guard
+    }
+}
