@@ -13,7 +13,7 @@ use crate::oracle::{Known, Run, options, recover};
 use crate::report;
 use crate::support::{DIR, event, mix, small};
 
-const STEPS: &str = "abmsfxrz";
+const STEPS: &str = "abmsfxrzw";
 const DURABILITIES: [&str; 5] = ["none", "rotate", "always", "bytes:300", "manual"];
 
 #[derive(Default)]
@@ -49,18 +49,14 @@ fn crash(history: &str, durability: Durability, states: u64, counts: &mut Counts
             run.disk.record();
         }
         run.apply(op).unwrap();
+        if op == 'f' {
+            run.judge_fetched().unwrap();
+        }
         if at < last {
             continue;
         }
-        // While the step goes on, what it appends may be there, and what it removes may not.
-        let during = Known {
-            written: before.written.clone(),
-            durable: before.durable.clone(),
-            removed: before.removed.clone(),
-            shown: before.shown,
-            ..run.known.clone()
-        };
         let after = run.known.clone();
+        let during = Known::during(&before, &after);
         let mut moments: Vec<_> = run.disk.recorded().into_iter().map(|d| (d, &during)).collect();
         moments.push((run.disk.kill(), &after));
         for (number, (disk, known)) in moments.iter().enumerate() {
@@ -158,7 +154,7 @@ fn an_interval_makes_durable_without_another_call() {
         }
         std::thread::sleep(Duration::from_millis(5));
     }
-    run.ledger.take().unwrap().close().unwrap();
+    run.store().ledger.take().unwrap().close().unwrap();
 }
 
 fn worst(disk: &Sim) -> Sim {
