@@ -4,8 +4,9 @@
 # What was tried goes to target/trust/fuzz.json.
 #
 #   FUZZ_RUNS                so many inputs instead of a time, and without fuzz/corpus: the same
-#                            commit, seed and compiler try the same inputs on any machine.
-#                            A list like "200000 mark=9000" gives some targets numbers of their own
+#                            sources and seed try the same inputs however quick the machine is (on
+#                            Linux, with cc and setarch). A list like "20000 mark=9000" gives some
+#                            targets numbers of their own
 #   FUZZ_SANITIZER=address   with AddressSanitizer; by default none, which is quicker
 #   FUZZ_SEED                of libFuzzer (0: another one every time; with FUZZ_RUNS 1)
 #
@@ -47,6 +48,19 @@ runs_of() {
     echo "$number"
 }
 
+# Where nothing depends on time or on addresses: libFuzzer keeps compared values by the place of the
+# comparison.
+still=()
+if [ -n "$runs" ]; then
+    cargo fuzz build --sanitizer "$sanitizer"
+    built=${CARGO_TARGET_DIR:-fuzz/target}/$(rustc -vV | sed -n 's/^host: //p')/release
+    if cc -shared -fPIC -O1 -o "$scratch/clock.so" scripts/fuzz/clock.c && setarch -R true; then
+        still=("LD_PRELOAD=$scratch/clock.so" setarch -R)
+    else
+        echo "fuzz: another run may try other inputs" >&2
+    fi
+fi
+
 results=()
 for target in "${targets[@]}"; do
     echo "== $target"
@@ -56,18 +70,17 @@ for target in "${targets[@]}"; do
     options+=(-artifact_prefix="$crashers/")
     if [ -n "$runs" ]; then
         # No directory of seeds, because libFuzzer takes its files in the order of the file system.
-        corpus=$scratch/$target
-        mkdir "$corpus"
         printf '%s\n' "$seeds"/* | LC_ALL=C sort | paste -sd, >"$scratch/seeds"
-        dirs=("$corpus")
-        options+=(-runs="$(runs_of "$target")" -seed_inputs="@$scratch/seeds")
+        mkdir "$scratch/$target"
+        options+=(-runs="$(runs_of "$target")" -seed_inputs="@$scratch/seeds" -reload=0)
+        options+=("$scratch/$target")
+        command=(env "${still[@]}" "$built/$target" "${options[@]}")
     else
         mkdir -p "$corpus"
-        dirs=("$corpus" "$seeds")
         options+=(-max_total_time="$seconds")
+        command=(cargo fuzz run --sanitizer "$sanitizer" "$target" "$corpus" "$seeds" -- "${options[@]}")
     fi
-    cargo fuzz run --sanitizer "$sanitizer" "$target" "${dirs[@]}" -- "${options[@]}" \
-        >"$log" 2>&1 || {
+    "${command[@]}" >"$log" 2>&1 || {
         grep -aE "panicked|left:|right:|ERROR|Test unit|^error|fuzz/src|deedbook::" -A 1 "$log" |
             cut -c 1-300 | head -n 40 || true
         echo "fuzz: $target failed; what it found lies in $crashers" >&2
