@@ -22,6 +22,9 @@ pub mod wal_operations;
 #[path = "../../tests/ledger/judge.rs"]
 #[allow(dead_code)]
 mod judge;
+#[path = "../../tests/ledger/known.rs"]
+#[allow(dead_code)]
+mod known;
 #[path = "../../tests/ledger/oracle.rs"]
 #[allow(dead_code)]
 mod oracle;
