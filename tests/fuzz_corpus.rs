@@ -62,3 +62,13 @@ fn histories_of_a_write_ahead_log_end_well() {
 fn no_sidecar_changes_what_is_read() {
     replay("mark");
 }
+
+#[test]
+fn a_ledger_of_any_bytes_stands_all_saved_inputs() {
+    replay("ledger_open");
+}
+
+#[test]
+fn histories_of_two_stores_with_crashes_lose_no_event() {
+    replay("ledger_operations");
+}

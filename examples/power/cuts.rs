@@ -11,8 +11,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use crate::account::{Account, Must};
 use crate::kind::{Kind, segments};
-use crate::ledger::{Ledger, Must};
 use crate::mounts::{FileSystem, run as command, scratch};
 use crate::syscalls::compile;
 use crate::{Random, Report, number};
@@ -39,16 +39,16 @@ pub fn run(report: &mut Report, kind: Kind, seed: u64) {
         }
         let cycles = number("DEEDBOOK_POWER_CYCLES", 100);
         let mut random = Random(seed ^ mib);
-        let mut ledger = Ledger::of(kind);
+        let mut account = Account::of(kind);
         for cycle in 0..cycles {
             let dir = fs.at.join(format!("log-{}", cycle / STRIKES));
             if cycle % STRIKES == 0 {
-                ledger = Ledger::of(kind);
+                account = Account::of(kind);
                 if let Some(old) = (cycle / STRIKES).checked_sub(1) {
                     std::fs::remove_dir_all(fs.at.join(format!("log-{old}"))).unwrap();
                 }
             }
-            let struck = strike(report, &part, &mut fs, &dir, &mut ledger, &mut random, None);
+            let struck = strike(report, &part, &mut fs, &dir, &mut account, &mut random, None);
             if let Err(what) = struck {
                 report.fail(format!("{part}, seed {seed}, cycle {cycle}: {what}"));
                 return;
@@ -73,8 +73,8 @@ fn prove(
     };
     let mut unproved = Report::default();
     for i in 0..20 {
-        let (dir, mut ledger) = (fs.at.join(format!("lie-{i}")), Ledger::of(kind));
-        let lied = strike(&mut unproved, part, fs, &dir, &mut ledger, random, Some(&library));
+        let (dir, mut account) = (fs.at.join(format!("lie-{i}")), Account::of(kind));
+        let lied = strike(&mut unproved, part, fs, &dir, &mut account, random, Some(&library));
         if let Err(what) = lied {
             println!("{part}, fdatasync that lies: {}", what.split(';').next().unwrap_or_default());
             return report.count(part, "lies of fdatasync caught", 1);
@@ -104,11 +104,11 @@ fn strike(
     part: &str,
     fs: &mut FileSystem,
     dir: &Path,
-    ledger: &mut Ledger,
+    account: &mut Account,
     random: &mut Random,
     lie: Option<&Path>,
 ) -> Result<(), String> {
-    let kind = ledger.kind();
+    let kind = account.kind();
     let durability =
         ["always", "manual", "interval:5", "bytes:100000", "none"][random.below(5) as usize];
     let writer_seed = random.draw().to_string();
@@ -151,9 +151,9 @@ fn strike(
     ear.join().unwrap();
     let said = said_by_now(&heard);
     let sure = if stopped { said.len() } else { before.rfind('\n').map_or(0, |end| end + 1) };
-    let truncations = ledger.truncations;
-    ledger.hear(&said[..sure]);
-    ledger.hear_in_doubt(&said[sure..]);
+    let truncations = account.truncations;
+    account.hear(&said[..sure]);
+    account.hear_in_doubt(&said[sure..]);
     fs.unmount()?;
     fs.mount()?;
 
@@ -176,7 +176,7 @@ fn strike(
     }
 
     let segments = segments(dir);
-    let checked = ledger.check(dir, Must::Durable).map_err(|what| {
+    let checked = account.check(dir, Must::Durable).map_err(|what| {
         let told = |line: &&str| !line.contains("cannot lock");
         let lines: Vec<_> = said.lines().rev().filter(told).take(14).collect();
         format!(
@@ -194,7 +194,7 @@ fn strike(
     report.count(part, "synced during the shutdown, lost", checked.claimed_lost);
     report.count(part, &format!("unacknowledged {records} lost"), checked.appended_lost);
     if kind.cuts_ends() {
-        report.count(part, "truncations", ledger.truncations - truncations);
+        report.count(part, "truncations", account.truncations - truncations);
         report.count(part, "cuts in a truncation", u64::from(checked.truncated.is_some()));
         report.count(part, "of them, truncated", u64::from(checked.truncated == Some(true)));
     }

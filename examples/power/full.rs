@@ -5,8 +5,8 @@ use std::path::Path;
 
 use deedbook::{Durability, Durable, Error, ErrorKind};
 
+use crate::account::{Account, Must, record_of};
 use crate::kind::{Kind, Log, Mode};
-use crate::ledger::{Ledger, Must, record_of};
 use crate::mounts::{FileSystem, scratch};
 use crate::{Random, Report};
 
@@ -30,7 +30,7 @@ pub fn fill(report: &mut Report, kind: Kind, seed: u64) {
 }
 
 /// Take all the space there is but for `spare` bytes.
-fn ballast(path: &Path, spare: u64) -> Result<(), String> {
+pub fn ballast(path: &Path, spare: u64) -> Result<(), String> {
     use std::io::Write;
     let mut file = std::fs::File::create(path).map_err(|e| e.to_string())?;
     let block = vec![0xAA; 64 << 10];
@@ -54,17 +54,17 @@ fn is_full(error: &Error) -> bool {
 }
 
 /// Say what a writer would say.
-fn hear(ledger: &mut Ledger, line: &str) {
-    ledger.hear(&format!("{line}\n"));
+fn hear(account: &mut Account, line: &str) {
+    account.hear(&format!("{line}\n"));
 }
 
-fn append(log: &Log, ledger: &mut Ledger, seed: u64) -> Result<(), Error> {
-    let (kind, at) = (ledger.kind(), log.end()?);
-    hear(ledger, &format!("w {at} 1 {seed}"));
+fn append(log: &Log, account: &mut Account, seed: u64) -> Result<(), Error> {
+    let (kind, at) = (account.kind(), log.end()?);
+    hear(account, &format!("w {at} 1 {seed}"));
     let done = log.append(&record_of(kind, at, seed));
     match &done {
-        Ok(()) => hear(ledger, &format!("a {}", log.end()?)),
-        Err(error) if error.durable() == Some(Durable::No) => hear(ledger, &format!("x {at}")),
+        Ok(()) => hear(account, &format!("a {}", log.end()?)),
+        Err(error) if error.durable() == Some(Durable::No) => hear(account, &format!("x {at}")),
         Err(_) => {}
     }
     done
@@ -84,23 +84,23 @@ fn filled(
         _ => Durability::Bytes(10_000),
     };
     let text = |error: Error| format!("{durability}: {error:?}");
-    let mut ledger = Ledger::of(kind);
+    let mut account = Account::of(kind);
     let mut log = kind.open(&dir, Mode::Create, durability).map_err(text)?;
     // A log with some records and space reserved, and then no space for more.
     for _ in 0..random.below(30) {
-        append(&log, &mut ledger, random.draw()).map_err(text)?;
+        append(&log, &mut account, random.draw()).map_err(text)?;
     }
     ballast(&weight, random.below(300_000))?;
     let mut refusals = 0;
     for _ in 0..3000 {
-        match append(&log, &mut ledger, random.draw()) {
+        match append(&log, &mut account, random.draw()) {
             Ok(_) => {}
             Err(error) if is_full(&error) && error.durable() == Some(Durable::No) => {
                 // Refused, nothing changed, and the handle goes on.
                 refusals += 1;
                 report.count(part, "appends refused", 1);
                 log.sync().map_err(text)?;
-                hear(&mut ledger, &format!("d {}", log.end().map_err(text)?));
+                hear(&mut account, &format!("d {}", log.end().map_err(text)?));
             }
             Err(error) if is_full(&error) || error.kind() == ErrorKind::Poisoned => {
                 // The cut itself needed space, or the sync did: poisoned, reopened once there is.
@@ -108,7 +108,7 @@ fn filled(
                 refusals += 1;
                 std::fs::remove_file(&weight).map_err(|e| e.to_string())?;
                 drop(log);
-                ledger.check(&dir, Must::Durable)?;
+                account.check(&dir, Must::Durable)?;
                 log = kind.open(&dir, Mode::Append, durability).map_err(text)?;
                 break;
             }
@@ -123,12 +123,12 @@ fn filled(
     }
     if kind.cuts_ends() && weight.exists() {
         let prefix = kind.drops_prefixes() && random.below(2) == 0;
-        let told = truncate(&log, &mut ledger, prefix).map_err(text)?;
+        let told = truncate(&log, &mut account, prefix).map_err(text)?;
         report.count(part, told, 1);
         if told == "truncations broken" {
             std::fs::remove_file(&weight).map_err(|e| e.to_string())?;
             drop(log);
-            ledger.check(&dir, Must::Appended)?;
+            account.check(&dir, Must::Appended)?;
             log = kind.open(&dir, Mode::Append, durability).map_err(text)?;
         }
     }
@@ -148,10 +148,10 @@ fn filled(
     again.close().map_err(text)?;
     // With space again everything goes on, with the same handle.
     for _ in 0..10 {
-        append(&log, &mut ledger, random.draw()).map_err(text)?;
+        append(&log, &mut account, random.draw()).map_err(text)?;
     }
     log.close().map_err(text)?;
-    let checked = ledger.check(&dir, Must::Appended)?;
+    let checked = account.check(&dir, Must::Appended)?;
     report.count(part, "rounds", 1);
     report.count(part, kind.records(), checked.acknowledged);
     std::fs::remove_dir_all(&dir).map_err(|e| e.to_string())?;
@@ -159,18 +159,18 @@ fn filled(
 }
 
 /// Drop half of a log whose records are all durable; what came of it, for the report.
-fn truncate(log: &Log, ledger: &mut Ledger, prefix: bool) -> Result<&'static str, Error> {
+fn truncate(log: &Log, account: &mut Account, prefix: bool) -> Result<&'static str, Error> {
     let records = log.records()?;
     let Some(&(at, _)) = records.get(records.len() / 2) else { return Ok("nothing to truncate") };
-    hear(ledger, &format!("{} {at}", if prefix { "b" } else { "c" }));
+    hear(account, &format!("{} {at}", if prefix { "b" } else { "c" }));
     match if prefix { log.truncate_before(at) } else { log.truncate_from(at) } {
         Ok(()) => {
-            hear(ledger, "t");
+            hear(account, "t");
             Ok("truncations")
         }
         Err(error) if !is_full(&error) => Err(error),
         Err(error) if error.durable() == Some(Durable::No) => {
-            hear(ledger, "u");
+            hear(account, "u");
             Ok("truncations refused")
         }
         Err(_) => Ok("truncations broken"),
@@ -200,10 +200,10 @@ fn only_read(fs: &FileSystem, kind: Kind, shape: &str, seed: u64) -> Result<(), 
     let dir = fs.at.join(shape.replace(' ', "-"));
     let text = |error: Error| format!("{error:?}");
     let manual = Durability::Manual;
-    let mut ledger = Ledger::of(kind);
+    let mut account = Account::of(kind);
     let log = kind.open(&dir, Mode::Create, manual).map_err(text)?;
     for _ in 0..50 {
-        append(&log, &mut ledger, seed).map_err(text)?;
+        append(&log, &mut account, seed).map_err(text)?;
     }
     let end = log.end().map_err(text)?;
     log.close().map_err(text)?;
@@ -233,5 +233,5 @@ fn only_read(fs: &FileSystem, kind: Kind, shape: &str, seed: u64) -> Result<(), 
         }
     }
     fs.remount("rw")?;
-    ledger.check(&dir, Must::Appended).map(drop)
+    account.check(&dir, Must::Appended).map(drop)
 }

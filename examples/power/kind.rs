@@ -39,18 +39,6 @@ pub struct Verified {
 }
 
 impl Kind {
-    /// Those that `DEEDBOOK_POWER_FORMAT` names.
-    pub fn wanted() -> Vec<Self> {
-        let formats = std::env::var("DEEDBOOK_POWER_FORMAT").unwrap_or_default();
-        let formats = if formats.is_empty() { "book,wal" } else { &formats };
-        let kinds = |format| match format {
-            "book" => vec![Self::Book],
-            "wal" => vec![Self::WalFile, Self::WalSegments],
-            _ => panic!("DEEDBOOK_POWER_FORMAT={format}, known are book, wal"),
-        };
-        formats.split(',').flat_map(kinds).collect()
-    }
-
     pub fn name(self) -> &'static str {
         match self {
             Self::Book => "book",

@@ -6,9 +6,10 @@
 //! ```text
 //! power                drive everything
 //! power write ...      the writer that is struck, a process of its own
+//! power spool ...      the same, of a ledger
 //! power open KIND DIR  opens and closes, to be struck while it recovers
 //!
-//! DEEDBOOK_POWER_FORMAT   book, wal: what is struck, with commas (default both)
+//! DEEDBOOK_POWER_FORMAT   book, wal, ledger: what is struck, with commas (default all)
 //! DEEDBOOK_POWER_CYCLES   power cuts per file system and layout (default 100)
 //! DEEDBOOK_POWER_SEED     seed of all choices (default 1)
 //! DEEDBOOK_POWER_ONLY     cuts, full, readonly, shim, strace: parts to run, with commas
@@ -17,18 +18,26 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 #![allow(clippy::print_stdout, clippy::print_stderr, missing_docs)]
 
+mod account;
 mod cuts;
 mod full;
 mod kind;
-mod ledger;
+#[path = "../../tests/ledger/known.rs"]
+#[allow(dead_code)]
+mod known;
 mod mounts;
+mod spool;
+#[path = "../../tests/ledger/support.rs"]
+#[allow(dead_code)]
+mod support;
 mod syscalls;
+mod victim;
 mod writer;
 
 use std::path::PathBuf;
 use std::time::Instant;
 
-use kind::Kind;
+use victim::Victim;
 
 /// Numbers that look random and are the same every time.
 pub struct Random(pub u64);
@@ -86,9 +95,8 @@ impl Report {
         self.failures.push(what);
     }
 
-    fn json(&self, kinds: &[Kind], seed: u64, seconds: f64) -> String {
+    fn json(&self, formats: &str, seed: u64, seconds: f64) -> String {
         let quote = |text: &str| format!("{text:?}");
-        let kinds: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
         let mut parts = Vec::new();
         for (name, counts) in &self.parts {
             let counts: Vec<_> =
@@ -104,7 +112,7 @@ impl Report {
         format!(
             "{{\n  \"format\": {},\n  \"seed\": {seed},\n  \"seconds\": {seconds:.1},\n  \
              \"parts\": {{\n{}\n  }},\n  \"skipped\": {{\n{}\n  }},\n  \"failures\": [{}]\n}}\n",
-            quote(&kinds.join(", ")),
+            quote(formats),
             parts.join(",\n"),
             skipped.join(",\n"),
             failures.join(", ")
@@ -116,6 +124,7 @@ fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.first().map(String::as_str) {
         Some("write") => writer::write(&args[1..]),
+        Some("spool") => spool::write(&args[1..]),
         Some("open") => writer::open(&args[1], &args[2]),
         None => drive(),
         Some(other) => panic!("unknown: {other}"),
@@ -123,30 +132,31 @@ fn main() {
 }
 
 /// Counts into the report, with the seed of its choices.
-type Part = fn(&mut Report, Kind, u64);
+type Part = fn(&mut Report, Victim, u64);
 
 fn drive() {
     let began = Instant::now();
     let seed = number("DEEDBOOK_POWER_SEED", 1);
     let only = std::env::var("DEEDBOOK_POWER_ONLY").unwrap_or_default();
     let wanted = |part: &str| only.is_empty() || only.split(',').any(|name| name == part);
-    let kinds = Kind::wanted();
+    let victims = Victim::wanted();
     let mut report = Report::default();
     let parts: [(&str, Part); 5] = [
-        ("cuts", cuts::run),
-        ("full", full::fill),
-        ("readonly", full::read_only),
+        ("cuts", cut),
+        ("full", fill),
+        ("readonly", read_only),
         ("shim", syscalls::shim),
         ("strace", syscalls::strace),
     ];
     for (name, part) in parts {
         if wanted(name) {
             let began = Instant::now();
-            kinds.iter().for_each(|&kind| part(&mut report, kind, seed));
+            victims.iter().for_each(|&victim| part(&mut report, victim, seed));
             println!("{name}: {:.1} s", began.elapsed().as_secs_f64());
         }
     }
-    let json = report.json(&kinds, seed, began.elapsed().as_secs_f64());
+    let names: Vec<_> = victims.iter().map(|victim| victim.name()).collect();
+    let json = report.json(&names.join(", "), seed, began.elapsed().as_secs_f64());
     print!("{json}");
     let dir = std::env::var_os("DEEDBOOK_TRUST_DIR").map_or("target/trust".into(), PathBuf::from);
     std::fs::create_dir_all(&dir).expect("the result directory can be made");
@@ -154,5 +164,26 @@ fn drive() {
     if !report.failures.is_empty() {
         eprintln!("{} failures", report.failures.len());
         std::process::exit(1);
+    }
+}
+
+fn cut(report: &mut Report, victim: Victim, seed: u64) {
+    match victim {
+        Victim::Log(kind) => cuts::run(report, kind, seed),
+        Victim::Ledger => spool::cut(report),
+    }
+}
+
+fn fill(report: &mut Report, victim: Victim, seed: u64) {
+    match victim {
+        Victim::Log(kind) => full::fill(report, kind, seed),
+        Victim::Ledger => spool::fill(report, seed),
+    }
+}
+
+fn read_only(report: &mut Report, victim: Victim, seed: u64) {
+    match victim {
+        Victim::Log(kind) => full::read_only(report, kind, seed),
+        Victim::Ledger => spool::read_only(report),
     }
 }

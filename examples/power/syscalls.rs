@@ -3,27 +3,32 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::kind::Kind;
-use crate::ledger::{Ledger, Must};
 use crate::mounts::{run as command, scratch};
+use crate::victim::{Settled, Victim};
 use crate::{Random, Report};
 
 /// The source is part of this program, so that it runs from anywhere.
 const SHIM: &str = include_str!("../../scripts/power/shim.c");
-const STEPS: &str = "60";
-const BYTES: &str = "1500000";
 /// No history makes more calls of one kind.
 const CALLS_MAX: u64 = 400;
 
-/// A writer struck by what `prepare` adds to its command: what it said, and what it left.
+/// A writer struck by what `prepare` adds to its command: what it complained of, and what it left.
 struct Struck {
-    ledger: Ledger,
+    settled: Settled,
     complaint: String,
     died: bool,
 }
 
+impl Struck {
+    fn result(&self) -> Result<(), String> {
+        let last_words = self.settled.errors.last().cloned().unwrap_or_default();
+        let told = |what: String| format!("{what}; the writer's last error: {last_words}");
+        self.settled.result.clone().map_err(told)
+    }
+}
+
 fn strike(
-    kind: Kind,
+    victim: Victim,
     dir: &Path,
     durability: &str,
     seed: u64,
@@ -31,20 +36,11 @@ fn strike(
 ) -> Struck {
     let program = std::env::current_exe().unwrap();
     let mut child = wrap(&program);
-    child.args(["write", kind.name(), dir.to_str().unwrap(), durability]);
-    child.args([&seed.to_string(), STEPS, BYTES]);
+    child.args(victim.arguments(dir, durability, seed));
     let output = child.stdin(Stdio::null()).output().unwrap();
-    let mut ledger = Ledger::of(kind);
-    ledger.hear(&String::from_utf8_lossy(&output.stdout));
+    let settled = victim.settle(dir, &String::from_utf8_lossy(&output.stdout));
     let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
-    Struck { ledger, complaint, died: !output.status.success() }
-}
-
-/// Everything appended is there when a process ends, however it ends.
-fn settle(struck: &mut Struck, dir: &Path) -> Result<(), String> {
-    let last_words = struck.ledger.errors.last().cloned().unwrap_or_default();
-    let checked = struck.ledger.check(dir, Must::Appended);
-    checked.map(drop).map_err(|what| format!("{what}; the writer's last error: {last_words}"))
+    Struck { settled, complaint, died: !output.status.success() }
 }
 
 pub fn compile(scratch: &Path) -> Result<PathBuf, String> {
@@ -55,11 +51,11 @@ pub fn compile(scratch: &Path) -> Result<PathBuf, String> {
     Ok(library)
 }
 
-pub fn shim(report: &mut Report, kind: Kind, seed: u64) {
+pub fn shim(report: &mut Report, victim: Victim, seed: u64) {
     let scratch = scratch();
     let library = match compile(scratch.path()) {
         Ok(library) => library,
-        Err(why) => return report.skip(&kind.part("shim"), &why),
+        Err(why) => return report.skip(&victim.part("shim"), &why),
     };
     let errors = |call: &str| match call {
         "pwrite64" => &["short", "zero", "EINTR", "EIO", "ENOSPC", "EDQUOT", "EFBIG"][..],
@@ -68,9 +64,9 @@ pub fn shim(report: &mut Report, kind: Kind, seed: u64) {
     };
     let mut calls =
         vec!["pwrite64", "fdatasync", "fsync", "fallocate64", "ftruncate64", "rename", "open64"];
-    calls.extend(kind.cuts_ends().then_some("unlink"));
+    calls.extend(victim.removes().then_some("unlink"));
     for call in calls {
-        let part = kind.part(&format!("shim, {call}"));
+        let part = victim.part(&format!("shim, {call}"));
         for error in errors(call) {
             for times in ["1", "1000000"] {
                 if *error == "EINTR" && times != "1" {
@@ -80,7 +76,7 @@ pub fn shim(report: &mut Report, kind: Kind, seed: u64) {
                 loop {
                     let durability = ["always", "manual", "bytes:50000"][at as usize % 3];
                     let dir = scratch.path().join("log");
-                    let mut struck = strike(kind, &dir, durability, seed ^ at, |program| {
+                    let struck = strike(victim, &dir, durability, seed ^ at, |program| {
                         let mut child = Command::new(program);
                         child.env("LD_PRELOAD", &library).env("SHIM_CALL", call);
                         child.env("SHIM_ERROR", error).env("SHIM_TIMES", times);
@@ -88,7 +84,7 @@ pub fn shim(report: &mut Report, kind: Kind, seed: u64) {
                         child
                     });
                     let fired = struck.complaint.contains("shim: fired");
-                    let mut result = settle(&mut struck, &dir);
+                    let mut result = struck.result();
                     if struck.died {
                         result = Err(format!("the writer died: {}", struck.complaint));
                     }
@@ -102,7 +98,7 @@ pub fn shim(report: &mut Report, kind: Kind, seed: u64) {
                         break;
                     }
                     report.count(&part, error, 1);
-                    report.count(&part, "errors told", struck.ledger.errors.len() as u64);
+                    report.count(&part, "errors told", struck.settled.errors.len() as u64);
                     // Every one at first, then fewer and fewer.
                     at += 1 + at / 12;
                     if at > CALLS_MAX {
@@ -114,17 +110,17 @@ pub fn shim(report: &mut Report, kind: Kind, seed: u64) {
     }
 }
 
-pub fn strace(report: &mut Report, kind: Kind, seed: u64) {
+pub fn strace(report: &mut Report, victim: Victim, seed: u64) {
     if let Err(why) = command("strace", &["-f", "-o", "/dev/null", "-e", "trace=none", "true"]) {
-        return report.skip(&kind.part("strace"), &why);
+        return report.skip(&victim.part("strace"), &why);
     }
     let scratch = scratch();
     let mut random = Random(seed);
     let mut calls =
         vec!["pwrite64", "fdatasync", "fallocate", "ftruncate", "rename", "openat", "mmap"];
-    calls.extend(kind.cuts_ends().then_some("unlink"));
+    calls.extend(victim.removes().then_some("unlink"));
     for call in calls {
-        let part = kind.part(&format!("strace, {call}"));
+        let part = victim.part(&format!("strace, {call}"));
         for what in ["signal=SIGKILL", "error=EIO", "error=ENOSPC"] {
             if call == "mmap" && what != "signal=SIGKILL" {
                 continue; // the loader needs it
@@ -134,20 +130,20 @@ pub fn strace(report: &mut Report, kind: Kind, seed: u64) {
                 let durability = ["always", "manual", "interval:1"][random.below(3) as usize];
                 let dir = scratch.path().join("log");
                 let inject = format!("inject={call}:{what}:when={at}");
-                let mut struck = strike(kind, &dir, durability, seed ^ at, |program| {
+                let struck = strike(victim, &dir, durability, seed ^ at, |program| {
                     let mut child = Command::new("strace");
                     child.args(["-f", "-qq", "-o", "/dev/null", "-e"]);
                     child.args([&format!("trace={call}"), "-e", &inject]).arg(program);
                     child
                 });
-                let result = settle(&mut struck, &dir);
+                let result = struck.result();
                 let _ = std::fs::remove_dir_all(&dir);
                 if let Err(problem) = result {
                     report.fail(format!("{part} {inject}, seed {seed}: {problem}"));
                     break;
                 }
                 report.count(&part, what.split('=').next_back().unwrap_or_default(), 1);
-                if what == "signal=SIGKILL" && struck.ledger.finished {
+                if what == "signal=SIGKILL" && struck.settled.finished {
                     break; // it makes no more calls than that
                 }
                 at += 1 + random.below(at / 2 + 2);

@@ -6,8 +6,8 @@ use std::path::Path;
 use deedbook::{Durability, Durable, Error, ErrorKind};
 
 use crate::Random;
+use crate::account::record_of;
 use crate::kind::{Kind, Log, Mode};
-use crate::ledger::record_of;
 
 /// Whoever reads is told at once; a line is one write.
 fn say(line: &str) {

@@ -207,72 +207,97 @@ pub fn image(input: &mut Input) -> Vec<u8> {
     log
 }
 
+/// How records lie in the bytes of a format.
+pub struct Records {
+    /// An intact one; the number is ignored where a record has none.
+    pub encode: fn(u32, &[u8]) -> Vec<u8>,
+    /// A byte of a field, chosen by a number, in a record of so many bytes.
+    pub field: fn(u8, usize) -> usize,
+    /// Longer images get no more.
+    pub bytes_max: usize,
+}
+
+const DEEDS: Records = Records {
+    encode: deed,
+    field: |field, end| match field % 5 {
+        0 => usize::from(field >> 3) % 8,
+        1 => 8,
+        2 => 12 + usize::from(field >> 3) % 8,
+        3 => end - 12,
+        _ => end - 8 + usize::from(field >> 3) % 8,
+    },
+    bytes_max: IMAGE_MAX,
+};
+
 /// Write deeds and damage behind a log, until the input says 0.
 pub fn pieces(input: &mut Input, log: &mut Vec<u8>) {
-    while !input.is_empty() && log.len() < IMAGE_MAX {
-        let piece = input.u8();
-        let seed = piece >> 4;
-        match piece & 15 {
-            0 => return,
-            1..=3 => {
-                let len = usize::from(input.u8());
-                let (mug, jam) = (input.u32(), input.bytes(len));
-                log.extend(deed(mug, jam));
-            }
-            4 => {
-                let len = usize::from(input.u16());
-                log.extend(deed(7, &filler(len >> if seed < 14 { 5 } else { 0 }, seed)));
-            }
-            5 => (0..input.u8()).for_each(|i| log.extend(deed(i.into(), &[i]))),
-            6 => {
-                let len = usize::from(input.u8());
-                log.extend_from_slice(input.bytes(len));
-            }
-            7 => log.resize(log.len() + usize::from(input.u16() & 0x3fff), 0),
-            // A deed whose payload holds whole deeds.
-            8 => {
-                let inner: Vec<u8> = (0..seed).flat_map(|i| deed(i.into(), &[i, 1, 2])).collect();
-                log.extend(deed(1, &inner));
-            }
-            // The same, torn or damaged.
-            9 => {
-                let inner: Vec<u8> = (0..=seed).flat_map(|i| deed(i.into(), &[i, 1, 2])).collect();
-                let mut outer = deed(1, &inner);
-                let cut = 1 + input.below(outer.len());
-                outer.truncate(cut);
-                log.extend(outer);
-            }
-            // One field altered: length, mug, payload, checksum, trailer.
-            10 | 11 => {
-                let mut bytes = deed(3, &filler(8 + usize::from(seed), seed));
-                let end = bytes.len();
-                let (field, with) = (input.u8(), input.u8() | 1);
-                let at = match field % 5 {
-                    0 => usize::from(field >> 3) % 8,
-                    1 => 8,
-                    2 => 12 + usize::from(field >> 3) % 8,
-                    3 => end - 12,
-                    _ => end - 8 + usize::from(field >> 3) % 8,
-                };
-                bytes[at] ^= with;
-                log.extend(bytes);
-            }
-            // A length with nothing behind it.
-            12 => log.extend(input.edge().to_le_bytes()),
-            // Bytes of the log so far once more: duplicated, out of place.
-            13 => {
-                let from = input.below(log.len());
-                let to = (from + usize::from(input.u16())).min(log.len());
-                log.extend_from_within(from..to);
-            }
-            14 => {
-                let to = log.len().saturating_sub(usize::from(input.u8()));
-                log.truncate(to);
-            }
-            _ => {
-                let at = input.below(log.len());
-                if let Some(byte) = log.get_mut(at) {
-                    *byte ^= input.u8() | 1;
+    DEEDS.pieces(input, log);
+}
+
+impl Records {
+    /// Write records and damage behind a log, until the input says 0.
+    pub fn pieces(&self, input: &mut Input, log: &mut Vec<u8>) {
+        let record = self.encode;
+        while !input.is_empty() && log.len() < self.bytes_max {
+            let piece = input.u8();
+            let seed = piece >> 4;
+            match piece & 15 {
+                0 => return,
+                1..=3 => {
+                    let len = usize::from(input.u8());
+                    let (mug, jam) = (input.u32(), input.bytes(len));
+                    log.extend(record(mug, jam));
+                }
+                4 => {
+                    let len = usize::from(input.u16());
+                    log.extend(record(7, &filler(len >> if seed < 14 { 5 } else { 0 }, seed)));
+                }
+                5 => (0..input.u8()).for_each(|i| log.extend(record(i.into(), &[i]))),
+                6 => {
+                    let len = usize::from(input.u8());
+                    log.extend_from_slice(input.bytes(len));
+                }
+                7 => log.resize(log.len() + usize::from(input.u16() & 0x3fff), 0),
+                // A record whose payload holds whole records.
+                8 => {
+                    let inner: Vec<u8> =
+                        (0..seed).flat_map(|i| record(i.into(), &[i, 1, 2])).collect();
+                    log.extend(record(1, &inner));
+                }
+                // The same, torn or damaged.
+                9 => {
+                    let inner: Vec<u8> =
+                        (0..=seed).flat_map(|i| record(i.into(), &[i, 1, 2])).collect();
+                    let mut outer = record(1, &inner);
+                    let cut = 1 + input.below(outer.len());
+                    outer.truncate(cut);
+                    log.extend(outer);
+                }
+                // One field altered: length, mug, payload, checksum, trailer.
+                10 | 11 => {
+                    let mut bytes = record(3, &filler(8 + usize::from(seed), seed));
+                    let end = bytes.len();
+                    let (field, with) = (input.u8(), input.u8() | 1);
+                    bytes[(self.field)(field, end)] ^= with;
+                    log.extend(bytes);
+                }
+                // A length with nothing behind it.
+                12 => log.extend(input.edge().to_le_bytes()),
+                // Bytes of the log so far once more: duplicated, out of place.
+                13 => {
+                    let from = input.below(log.len());
+                    let to = (from + usize::from(input.u16())).min(log.len());
+                    log.extend_from_within(from..to);
+                }
+                14 => {
+                    let to = log.len().saturating_sub(usize::from(input.u8()));
+                    log.truncate(to);
+                }
+                _ => {
+                    let at = input.below(log.len());
+                    if let Some(byte) = log.get_mut(at) {
+                        *byte ^= input.u8() | 1;
+                    }
                 }
             }
         }

@@ -8,6 +8,8 @@
 #![allow(clippy::panic, clippy::print_stdout)]
 
 pub mod kit;
+pub mod ledger_open;
+pub mod ledger_operations;
 pub mod mark;
 pub mod open_on_bytes;
 pub mod operations;
@@ -16,15 +18,31 @@ pub mod views;
 pub mod wal_open;
 pub mod wal_operations;
 
+// What the tests of ledgers go by: the layout written down once more, and what is known of events.
+#[path = "../../tests/ledger/judge.rs"]
+#[allow(dead_code)]
+mod judge;
+#[path = "../../tests/ledger/known.rs"]
+#[allow(dead_code)]
+mod known;
+#[path = "../../tests/ledger/oracle.rs"]
+#[allow(dead_code)]
+mod oracle;
+#[path = "../../tests/ledger/support.rs"]
+#[allow(dead_code)]
+mod support;
+
 /// A target's body: panics if it finds something.
 pub type Body = fn(&[u8]);
 
 /// Every target by name.
-pub const TARGETS: [(&str, Body); 6] = [
+pub const TARGETS: [(&str, Body); 8] = [
     ("parse", parse::run),
     ("open_on_bytes", open_on_bytes::run),
     ("operations", operations::run),
     ("mark", mark::run),
     ("wal_open", wal_open::run),
     ("wal_operations", wal_operations::run),
+    ("ledger_open", ledger_open::run),
+    ("ledger_operations", ledger_operations::run),
 ];

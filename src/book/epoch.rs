@@ -8,7 +8,7 @@ use super::packed::{FIRST_AT, FORMAT};
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::extent::Extent;
 use crate::log::find_end::Findings;
-use crate::scan::Damage;
+use crate::scan::{Damage, Verdict};
 use crate::sidecar::Mark;
 
 /// The N of a directory named `0iN`.
@@ -44,10 +44,12 @@ pub fn check_epoch(options: &Options, findings: &Findings) -> Result<()> {
     }
 }
 
-/// A first number in the header that contradicts the name of the directory.
+/// A first number in the header that contradicts the name of the directory. Also where no deed is left
+/// before the damage: what is appended after a cut would be numbered by that header.
 pub fn contradicts_name(dir: &Path, findings: &Findings) -> Option<Damage> {
     let Extent { first, records, .. } = findings.extent;
-    let named = epoch_in_name(dir).filter(|_| records > 0)?;
+    let numbered = records > 0 || (findings.verdict == Verdict::Corrupt && findings.numbered);
+    let named = epoch_in_name(dir).filter(|_| numbered)?;
     let reason = format!("the first event is {first}, but the directory's name says epoch {named}");
     (named.checked_add(1) != Some(first)).then(|| in_header(FIRST_AT, reason))
 }

@@ -225,13 +225,18 @@ impl Shared {
     }
 }
 
-/// One write. What falls short is not gone on with, so that a file has at most one torn record, the
-/// last.
+/// One write. What falls short is cut off again, so that a file has at most one torn record, the last.
 fn write_once(file: &dyn File, bytes: &[u8], at: u64) -> io::Result<()> {
     loop {
         match file.write_at(bytes, at) {
             Ok(written) if written == bytes.len() => return Ok(()),
             Ok(written) => {
+                // Why, a second one says: most often the disk is full.
+                if let Err(e) = file.write_at(part(bytes, written..), at + written as u64)
+                    && e.kind() != io::ErrorKind::Interrupted
+                {
+                    return Err(e);
+                }
                 let message = format!("{written} of {} bytes were written", bytes.len());
                 return Err(io::Error::new(io::ErrorKind::WriteZero, message));
             }

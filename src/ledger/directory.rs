@@ -11,8 +11,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::counter;
+use super::format::kept_limit;
 use super::options::{Options, check_base};
-use super::record::{FORMAT, RECORD_BYTES_MAX, file_index, file_name};
+use super::record::{FORMAT, file_index, file_name};
 use crate::error::{Error, ErrorKind, Result};
 use crate::lines::{self, Held};
 use crate::locks::atomic::{AtomicBool, Ordering};
@@ -278,8 +279,7 @@ impl Directory {
 
     /// The limit of a payload that stores of this ledger were opened with, if it was above the usual.
     pub fn kept_limit(&self) -> Result<u64> {
-        let kept = Settings::load(&*self.storage, &self.sidecar(), FORMAT)?;
-        Ok(kept.map_or(RECORD_BYTES_MAX, |kept| kept.record_bytes_max.max(RECORD_BYTES_MAX)))
+        kept_limit(&*self.storage, &self.sidecar())
     }
 
     /// Have other stores read records as long as this limit allows.

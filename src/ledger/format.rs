@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::options::Options;
-use super::record::{Codec, FORMAT, Frame, HEADER_BYTES, RECORD_BYTES_MAX};
+use super::record::{Codec, FORMAT, Frame, HEADER_BYTES, RECORD_BYTES_LIMIT, RECORD_BYTES_MAX};
 use super::{Record, RecordRef};
 use crate::checksum::crc32_more;
 use crate::error::{Error, ErrorKind, Result};
@@ -20,7 +20,7 @@ use crate::mode::{Depth, Recovery};
 use crate::scan::{Bad, Stop};
 use crate::sidecar::{Settings, sidecar_dir};
 use crate::slice::{part, part_mut};
-use crate::storage::{Access, File, read_full};
+use crate::storage::{Access, File, Storage, read_full};
 
 /// The codec of one file.
 #[derive(Clone, Copy, Debug)]
@@ -122,9 +122,8 @@ impl Format for LedgerFormat {
         _depth: Depth,
     ) -> Result<Inspected<Self>> {
         let (storage, log) = (&*options.storage, &*place.log);
-        let kept = Settings::load(storage, &sidecar_dir(&place.dir), FORMAT)?;
-        let limit = kept.map_or(RECORD_BYTES_MAX, |kept| kept.record_bytes_max);
-        let format = Self::new(limit.max(RECORD_BYTES_MAX).max(options.record_bytes_max));
+        let limit = kept_limit(storage, &sidecar_dir(&place.dir))?;
+        let format = Self::new(limit.max(options.record_bytes_max));
         let file: Arc<dyn File> = match storage.open(log, Access::Read) {
             Ok(file) => Arc::from(file),
             Err(e) if e.kind() == io::ErrorKind::InvalidInput => {
@@ -167,6 +166,14 @@ impl Format for LedgerFormat {
         }
         Ok(stored == crc.to_le_bytes())
     }
+}
+
+/// The limit of a payload that stores of a ledger were opened with, if it was above the usual. One
+/// that no store takes is a forgery.
+pub fn kept_limit(storage: &dyn Storage, sidecar: &Path) -> Result<u64> {
+    let kept = Settings::load(storage, sidecar, FORMAT)?.map(|kept| kept.record_bytes_max);
+    let possible = kept.filter(|limit| (RECORD_BYTES_MAX..=RECORD_BYTES_LIMIT).contains(limit));
+    Ok(possible.unwrap_or(RECORD_BYTES_MAX))
 }
 
 fn read_only(path: &Path) -> Error {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::LedgerStore;
-use super::record::{FORMAT, HEADER_BYTES, RECORD_BYTES_MAX};
+use super::record::{FORMAT, RECORD_BYTES_LIMIT, RECORD_BYTES_MAX};
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 use crate::storage::{Disk, Storage};
@@ -198,7 +198,7 @@ impl Options {
         let refused = |message: String| {
             Err(Error::new(ErrorKind::InvalidArgument, message).of(FORMAT).at(location))
         };
-        let limit = u64::from(u32::MAX) - HEADER_BYTES;
+        let limit = RECORD_BYTES_LIMIT;
         if !(1..=limit).contains(&self.record_bytes_max) {
             let asked = self.record_bytes_max;
             return refused(format!("record limit {asked} bytes, must be in 1..={limit}"));

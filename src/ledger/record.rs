@@ -26,6 +26,8 @@ const CRC_AT: usize = 4;
 pub const HEADER_BYTES: u64 = 8;
 /// The default limit of a payload.
 pub const RECORD_BYTES_MAX: u64 = 1 << 20;
+/// The highest limit of a payload: a whole record's size is below 2^32, too.
+pub const RECORD_BYTES_LIMIT: u64 = u32::MAX as u64 - HEADER_BYTES;
 
 const _: () = assert!(HEADER_BYTES == CRC_AT as u64 + 4);
 

@@ -114,10 +114,11 @@ pub fn find_end<F: Format>(format: &F, space: &Space, known: Known) -> io::Resul
         return walk.after_mark(Extent::empty(mark.first + mark.records, space.start), &mark);
     }
     if anchored {
+        // An empty log takes the number of its first record from the file.
+        let by_file = first.filter(|_| mark.records == 0 && mark.start == space.start);
         if mark.start == space.start && depth == Depth::Quick {
             let extent = Extent::of_mark(&mark);
-            // An empty log takes the number of its first record from the file.
-            let first = first.filter(|_| mark.records == 0).unwrap_or(extent.first);
+            let first = by_file.unwrap_or(extent.first);
             return walk.after_mark(Extent { first, ..extent }, &mark);
         }
         // A prefix was dropped since, or every record is to be checked.
@@ -125,7 +126,7 @@ pub fn find_end<F: Format>(format: &F, space: &Space, known: Known) -> io::Resul
         if extent.end == mark.end {
             // Numbered so that the record at the mark's end keeps its ordinal: the index has those,
             // and the next mark vouches for it again.
-            let first = (mark.first + mark.records).checked_sub(extent.records);
+            let first = by_file.or((mark.first + mark.records).checked_sub(extent.records));
             let extent = Extent { first: first.unwrap_or(0), ..extent };
             let shift = extent.first.wrapping_sub(start.first);
             for (ordinal, _) in &mut walk.blocks {

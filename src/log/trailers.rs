@@ -12,6 +12,8 @@ use crate::storage::{File, read_full};
 const BLOCK_BYTES: usize = 256 << 10;
 /// What is known takes no more memory than some 50 MiB; beyond that, bytes are looked at again.
 const SPANS_MAX: usize = 1 << 20;
+/// A beginning further ahead than this begins anew.
+const AHEAD_BYTES_MAX: u64 = 4 << 20;
 
 /// What lies between a byte and a length that leads back to it, as far as it was looked for.
 #[derive(Debug, Default)]
@@ -38,7 +40,9 @@ impl Trailers {
             return Ok(None);
         }
         let first = at + F::RECORD_BYTES_MIN - 1;
-        if at < self.from || first > self.scanned {
+        // Little ahead, the bytes in between are looked at as well: whoever follows a chain of records
+        // comes back, and would find all forgotten.
+        if at < self.from || first > self.scanned.saturating_add(AHEAD_BYTES_MAX) {
             *self = Self { from: at, scanned: first, spans: BTreeSet::new() };
         }
         loop {
@@ -168,6 +172,22 @@ mod tests {
             assert_eq!(end, Some(edge[1]));
             // Hardly another length leads back, so that all bytes are asked for.
             trailers.next_end(&file, framing, edge[0], edge[1], most).unwrap();
+        }
+        let read = file.read.load(Ordering::Relaxed);
+        assert!(read < most + most / 100, "{read} bytes read of {most}");
+    }
+
+    /// The same log, once more slow: a chain of records was followed ahead between two beginnings, and
+    /// what was known of the bytes between was forgotten.
+    #[test]
+    fn a_look_ahead_forgets_nothing() {
+        let (file, framing, edges) = records(20_000);
+        let most = *edges.last().unwrap();
+        let mut trailers = Trailers::default();
+        for (near, far) in edges.iter().zip(&edges[10_000..]) {
+            for at in [*near, *far] {
+                trailers.next_end(&file, framing, at, at, most).unwrap();
+            }
         }
         let read = file.read.load(Ordering::Relaxed);
         assert!(read < most + most / 100, "{read} bytes read of {most}");

@@ -13,7 +13,7 @@ use crate::oracle::{Known, Run, options, recover};
 use crate::report;
 use crate::support::{DIR, event, mix, small};
 
-const STEPS: &str = "abmsfxrz";
+const STEPS: &str = "abmsfxrzw";
 const DURABILITIES: [&str; 5] = ["none", "rotate", "always", "bytes:300", "manual"];
 
 #[derive(Default)]
@@ -49,42 +49,43 @@ fn crash(history: &str, durability: Durability, states: u64, counts: &mut Counts
             run.disk.record();
         }
         run.apply(op).unwrap();
+        if op == 'f' {
+            run.judge_fetched().unwrap();
+        }
         if at < last {
             continue;
         }
-        // While the step goes on, what it appends may be there, and what it removes may not.
-        let during = Known {
-            written: before.written.clone(),
-            durable: before.durable.clone(),
-            removed: before.removed.clone(),
-            shown: before.shown,
-            ..run.known.clone()
-        };
         let after = run.known.clone();
+        let during = Known::during(&before, &after);
         let mut moments: Vec<_> = run.disk.recorded().into_iter().map(|d| (d, &during)).collect();
         moments.push((run.disk.kill(), &after));
-        for (number, (disk, known)) in moments.iter().enumerate() {
-            counts.moments += 1;
-            let there = format!("{durability} {history:?}, call {number}");
-            counts.kills += 1;
-            recover(&disk.kill(), known, false).unwrap_or_else(|e| panic!("{there}, killed: {e}"));
-            let crashes = disk.crashes();
-            for index in 0..states.min(crashes.count()) {
-                let choice = match index < crashes.count().min(4) {
-                    true => crashes.nth(index),
-                    false => crashes.sample(mix(index)),
-                };
-                counts.states += 1;
-                let image = crashes.build(&choice);
-                recover(&image, known, true).unwrap_or_else(|e| panic!("{there}, {choice:?}: {e}"));
-                if index == 1 {
-                    second(&crashes.build(&choice), known, counts)
-                        .unwrap_or_else(|e| panic!("{there}, {choice:?}, second crash: {e}"));
-                }
+        judge_moments(&format!("{durability} {history:?}"), &moments, states, counts);
+    }
+    counts.histories += 1;
+}
+
+/// Kill the process, and cut the power, at each of these moments.
+fn judge_moments(what: &str, moments: &[(Sim, &Known)], states: u64, counts: &mut Counts) {
+    for (number, (disk, known)) in moments.iter().enumerate() {
+        counts.moments += 1;
+        let there = format!("{what}, call {number}");
+        counts.kills += 1;
+        recover(&disk.kill(), known, false).unwrap_or_else(|e| panic!("{there}, killed: {e}"));
+        let crashes = disk.crashes();
+        for index in 0..states.min(crashes.count()) {
+            let choice = match index < crashes.count().min(4) {
+                true => crashes.nth(index),
+                false => crashes.sample(mix(index)),
+            };
+            counts.states += 1;
+            let image = crashes.build(&choice);
+            recover(&image, known, true).unwrap_or_else(|e| panic!("{there}, {choice:?}: {e}"));
+            if index == 1 {
+                second(&crashes.build(&choice), known, counts)
+                    .unwrap_or_else(|e| panic!("{there}, {choice:?}, second crash: {e}"));
             }
         }
     }
-    counts.histories += 1;
 }
 
 /// Crash the fetch that follows a crash, at each of its calls.
@@ -139,26 +140,39 @@ fn every_short_history_survives_every_crash() {
     assert!(failures.is_empty(), "{failures:?}");
 }
 
-/// The background syncs within the interval, also if nothing is appended any more.
+/// The background syncs within the interval, also if nothing is appended any more; a crash at any of
+/// its calls takes nothing that was durable before.
 #[test]
-fn an_interval_makes_durable_without_another_call() {
-    let durability = Durability::Interval(Duration::from_millis(5));
-    let mut run = Run::new(durability);
-    run.open().unwrap();
-    for op in "abm".chars() {
-        run.apply(op).unwrap();
-    }
-    let known = Known { durable: run.known.written.clone(), ..run.known.clone() };
-    let begun = Instant::now();
-    loop {
-        let crashes = run.disk.crashes();
-        match recover(&crashes.build(&crashes.nth(0)), &known, true) {
-            Ok(_) => break,
-            Err(what) => assert!(begun.elapsed() < Duration::from_secs(20), "{what}"),
+fn an_interval_makes_durable_without_another_call_and_survives_crashes() {
+    let mut counts = Counts::default();
+    for history in histories(2) {
+        let mut run = Run::new(Durability::Interval(Duration::from_millis(2)));
+        run.open().unwrap();
+        let last = history.chars().count().saturating_sub(1);
+        for (at, op) in history.chars().enumerate() {
+            let before = run.known.clone();
+            run.disk.record();
+            run.apply(op).unwrap();
+            let during = Known::during(&before, &run.known);
+            run.known.durable = run.known.written.clone();
+            wait_until_durable(&run);
+            let moments = run.disk.recorded().into_iter().map(|disk| (disk, &during));
+            if at == last {
+                let moments: Vec<_> = moments.collect();
+                judge_moments(&format!("interval {history:?}"), &moments, 8, &mut counts);
+            }
         }
-        std::thread::sleep(Duration::from_millis(5));
+        counts.histories += 1;
     }
-    run.ledger.take().unwrap().close().unwrap();
+    assert!(counts.histories > 80 && counts.states > 1000, "{} states", counts.states);
+}
+
+fn wait_until_durable(run: &Run) {
+    let begun = Instant::now();
+    while let Err(what) = recover(&worst(&run.disk), &run.known, true) {
+        assert!(begun.elapsed() < Duration::from_secs(20), "{what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 fn worst(disk: &Sim) -> Sim {

@@ -4,86 +4,11 @@
 use std::path::Path;
 
 use deedbook::Verdict;
-use deedbook::ledger::{LedgerStore, OnCorrupt, Options, salvage, verify};
-use deedbook::storage::Memory;
+use deedbook::ledger::OnCorrupt;
 
+use crate::judge::{judge, opened};
 use crate::report;
-use crate::support::{
-    BASE, DIR, event, events, file_of, listing, memory, mix, number_of, on, parse, prefix, put,
-    shown, small,
-};
-
-/// What the layout says of some bytes.
-struct Expected {
-    prefix: Vec<Vec<u8>>,
-    valid_end: usize,
-    verdict: Verdict,
-}
-
-fn expect(bytes: &[u8]) -> Expected {
-    let (prefix, valid_end) = prefix(bytes);
-    let rest = &bytes[valid_end..];
-    let verdict = match rest {
-        [] => Verdict::Clean,
-        _ if (valid_end + 1..bytes.len()).any(|at| parse(bytes, at).is_some()) => Verdict::Corrupt,
-        _ if rest.iter().all(|&byte| byte == 0) => Verdict::Open,
-        _ => Verdict::Torn,
-    };
-    Expected { prefix, valid_end, verdict }
-}
-
-fn opened(bytes: &[u8], on_corrupt: OnCorrupt) -> (Memory, LedgerStore) {
-    let (memory, options) = memory();
-    put(&memory, 0, bytes);
-    let ledger = Options { on_corrupt, ..options }.open(small(DIR, 1000)).unwrap();
-    (memory, ledger)
-}
-
-/// What is sent, checked against the oracle: the payloads, and the payloads with `skip`.
-fn judge(bytes: &[u8], what: &str) -> Vec<Vec<u8>> {
-    let expected = expect(bytes);
-    let reports = verify(DIR, BASE, &on(opened(bytes, OnCorrupt::Stop).0), |_, _| Ok(())).unwrap();
-    let report = &reports[0].report;
-    assert_eq!(report.verdict, expected.verdict, "{what}");
-    assert_eq!(report.valid_end, expected.valid_end as u64, "{what}");
-    let options = on(opened(bytes, OnCorrupt::Skip).0);
-    let rescued = salvage(DIR, BASE, "/rescued", &options, |_, _| Ok(())).unwrap();
-    let rescued = rescued[0].report.records;
-    let mut skipped = Vec::new();
-    for on_corrupt in [OnCorrupt::Quarantine, OnCorrupt::Skip, OnCorrupt::Stop] {
-        let what = format!("{what}, {on_corrupt:?}");
-        let (memory, ledger) = opened(bytes, on_corrupt);
-        let sent = match ledger.fetch(None, None).unwrap() {
-            None => Vec::new(),
-            Some(fetched) => {
-                let files = shown(&fetched);
-                assert_eq!(fetched.data.unwrap()[0].verdict(), expected.verdict, "{what}");
-                ledger.remove(&fetched.removable.unwrap()).unwrap();
-                files.into_iter().next().unwrap().1
-            }
-        };
-        match on_corrupt {
-            OnCorrupt::Skip => {
-                assert!(sent.starts_with(&expected.prefix), "{what}");
-                assert_eq!(sent.len() as u64, report.records, "{what}: verify counts others");
-                skipped.clone_from(&sent);
-            }
-            _ => assert_eq!(sent, expected.prefix, "{what}"),
-        }
-        // Whatever was found, the file is in nobody's way, and nothing but damage was lost.
-        assert!(!ledger.has_data().unwrap(), "{what}");
-        let quarantined = listing(&memory, Path::new("/spool/.deedbook/quarantine"));
-        let kept = match expected.verdict {
-            Verdict::Corrupt if on_corrupt == OnCorrupt::Quarantine => true,
-            Verdict::Corrupt if on_corrupt == OnCorrupt::Skip => rescued > sent.len() as u64,
-            Verdict::Corrupt | Verdict::Torn => sent.is_empty(),
-            _ => false,
-        };
-        assert_eq!(quarantined.get("0-events").map(Vec::as_slice), kept.then_some(bytes), "{what}");
-    }
-    assert!(rescued >= skipped.len() as u64, "{what}: a rescue gives less");
-    skipped
-}
+use crate::support::{event, events, file_of, listing, mix, number_of, shown};
 
 #[test]
 fn a_file_cut_at_every_byte_sends_the_records_before_the_cut() {
@@ -108,7 +33,7 @@ fn every_single_bit_flipped_costs_one_record() {
         let mut flipped = bytes.clone();
         flipped[bit / 8] ^= 1 << (bit % 8);
         let hit = edges.partition_point(|&edge| edge <= bit / 8) - 1;
-        let skipped = judge(&flipped, &format!("bit {bit}, record {hit}"));
+        let skipped = judge(&flipped, &format!("bit {bit}, record {hit}")).sent;
         let left: Vec<_> = all.iter().enumerate().filter(|(i, _)| *i != hit).collect();
         let left: Vec<_> = left.into_iter().map(|(_, payload)| payload.clone()).collect();
         // A damaged length may lead to the end of the next record, as if that lay in the payload. Then
@@ -146,7 +71,7 @@ fn sectors_that_are_lost_or_repeated_never_make_a_record() {
                 _ => damaged[at] ^= 1 << ((draw >> 60) % 8),
             }
         }
-        let skipped = judge(&damaged, &format!("seed {seed}, round {round}"));
+        let skipped = judge(&damaged, &format!("seed {seed}, round {round}")).sent;
         let numbers: Vec<_> = skipped.iter().map(|payload| number_of(payload)).collect();
         assert!(numbers.is_sorted(), "seed {seed}, round {round}: out of order");
         for (number, payload) in numbers.iter().zip(&skipped) {
@@ -178,7 +103,7 @@ fn lengths_that_lie_are_damage() {
     for length in [0, 1, 23, 26, 4096, (1 << 20) + 1, u32::MAX - 8, u32::MAX] {
         let mut bytes = file_of(&events(0..5, 0));
         bytes[64..68].copy_from_slice(&length.to_le_bytes());
-        let skipped = judge(&bytes, &format!("length {length}"));
+        let skipped = judge(&bytes, &format!("length {length}")).sent;
         assert_eq!(skipped, [events(0..2, 0), events(3..5, 0)].concat(), "length {length}");
     }
 }

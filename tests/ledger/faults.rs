@@ -35,7 +35,7 @@ fn run(script: &str, durability: Durability, fault: Fault, met: &mut Met) -> Res
         }
     }
     for op in script.chars() {
-        if run.ledger.is_none() {
+        if run.store().ledger.is_none() {
             break;
         }
         let Err(error) = run.apply(op) else { continue };
@@ -45,9 +45,9 @@ fn run(script: &str, durability: Durability, fault: Fault, met: &mut Met) -> Res
             (_, Some(Durable::No)) => met.no += 1,
             _ => met.unknown += 1,
         }
-        if error.kind() == ErrorKind::Poisoned || run.ledger.is_none() {
+        if error.kind() == ErrorKind::Poisoned || run.store().ledger.is_none() {
             // Given up and opened again, as a user would.
-            run.ledger = None;
+            run.store().ledger = None;
             if let Err(error) = run.open() {
                 expect_typed(&error)?;
                 break;

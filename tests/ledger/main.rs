@@ -21,7 +21,11 @@ mod damage;
 mod faults;
 mod golden;
 mod handles;
+mod judge;
+#[allow(dead_code)] // the fuzz target goes on after crashes
+mod known;
 mod limits;
+#[allow(dead_code)] // the fuzz target goes on after crashes
 mod oracle;
 mod processes;
 mod properties;

@@ -1,4 +1,4 @@
-//! A store on a simulated disk, and what is known of its events: which must be there, which may, and
+//! Stores on a simulated disk, and what is known of their events: which must be there, which may, and
 //! which must not.
 
 use std::collections::BTreeSet;
@@ -8,66 +8,42 @@ use deedbook::ledger::{LedgerStore, Options, Removable};
 use deedbook::storage::sim::Sim;
 use deedbook::{Durability, Durable, Error, ErrorKind, Result};
 
-use crate::support::{BASE, DIR, event, listing, number_of, on, shown, small};
+pub use super::known::Known;
+use super::known::SECOND_FROM;
+use super::support::{BASE, DIR, event, listing, number_of, on, shown, small};
 
 /// Records in a file: with two, nearly every history rotates.
 pub const FILE_RECORDS: u64 = 2;
 
-/// What is known of the events.
-#[derive(Clone, Debug, Default)]
-pub struct Known {
-    /// Their append returned, or failed without saying that they are absent.
-    pub tried: BTreeSet<u64>,
-    /// Their append returned: the death of the process does not take them.
-    pub written: BTreeSet<u64>,
-    /// A power cut does not take them either.
-    pub durable: BTreeSet<u64>,
-    /// Their removal was begun.
-    pub leaving: BTreeSet<u64>,
-    /// Their removal returned.
-    pub removed: BTreeSet<u64>,
-    /// The highest index that a fetch gave.
-    pub shown: Option<u32>,
-    /// Whether what is removed stays so.
-    pub removal_is_durable: bool,
+/// A store, and what it did since it was opened.
+#[derive(Default)]
+pub struct Store {
+    pub ledger: Option<LedgerStore>,
+    next: u64,
+    /// Its events.
+    written: BTreeSet<u64>,
+    /// Those of the file being written.
+    in_file: BTreeSet<u64>,
+    /// Bytes written since the last sync, for a durability that counts them.
+    unsynced_bytes: u64,
+    fetched: Vec<(Removable, Vec<u64>)>,
 }
 
-impl Known {
-    /// Whether a ledger may hold these events, after the death of the process or a power cut.
-    pub fn judge(&self, got: &[u64], power: bool) -> Result<(), String> {
-        let there: BTreeSet<u64> = got.iter().copied().collect();
-        if there.len() != got.len() || !got.is_sorted() {
-            return Err(format!("twice, or out of order: {got:?}"));
-        }
-        if let Some(stranger) = got.iter().find(|number| !self.tried.contains(number)) {
-            return Err(format!("event {stranger} was never appended: {got:?}"));
-        }
-        let must = if power { &self.durable } else { &self.written };
-        let gone = |number: &&u64| !there.contains(number) && !self.leaving.contains(number);
-        if let Some(lost) = must.iter().find(gone) {
-            return Err(format!("event {lost} is lost: {got:?}"));
-        }
-        if (!power || self.removal_is_durable)
-            && let Some(back) = got.iter().find(|number| self.removed.contains(number))
-        {
-            return Err(format!("event {back} was removed: {got:?}"));
-        }
-        Ok(())
+impl Store {
+    /// The process is gone, or the store is closed.
+    fn forget(&mut self) {
+        *self = Self { next: self.next, ..Self::default() };
     }
 }
 
-/// A history in the making.
+/// A history in the making: two stores on one directory, of which one acts at a time. A history need
+/// not open the second.
 pub struct Run {
     pub disk: Sim,
     pub options: Options,
     pub known: Known,
-    pub ledger: Option<LedgerStore>,
-    next: u64,
-    /// Events in the file being written.
-    in_file: u64,
-    /// Bytes written since the last sync, for a durability that counts them.
-    unsynced_bytes: u64,
-    fetched: Vec<(Removable, Vec<u64>)>,
+    stores: [Store; 2],
+    acting: usize,
 }
 
 pub fn options(disk: &Sim, durability: Durability) -> Options {
@@ -78,29 +54,46 @@ impl Run {
     pub fn new(durability: Durability) -> Self {
         let disk = Sim::new();
         let removal_is_durable = durability != Durability::None;
+        let second = Store { next: SECOND_FROM, ..Store::default() };
         Self {
             options: options(&disk, durability),
             disk,
             known: Known { removal_is_durable, ..Known::default() },
-            ledger: None,
-            next: 0,
-            in_file: 0,
-            unsynced_bytes: 0,
-            fetched: Vec::new(),
+            stores: [Store::default(), second],
+            acting: 0,
         }
     }
 
+    /// The store that acts.
+    pub fn store(&mut self) -> &mut Store {
+        &mut self.stores[self.acting]
+    }
+
     fn ledger(&self) -> LedgerStore {
-        self.ledger.clone().expect("the ledger is open")
+        self.stores[self.acting].ledger.clone().expect("the ledger is open")
+    }
+
+    /// Events in the file that the other store is writing.
+    fn beside(&self) -> &BTreeSet<u64> {
+        &self.stores[1 - self.acting].in_file
     }
 
     pub fn open(&mut self) -> Result<()> {
-        self.ledger = Some(self.options.open(small(DIR, 100_000))?);
+        self.store().ledger = Some(self.options.open(small(DIR, 100_000))?);
         Ok(())
     }
 
+    /// The processes died, and left this disk, of which that is known. New ones go on.
+    pub fn crashed(&mut self, disk: Sim, known: Known) -> Result<()> {
+        self.stores.iter_mut().for_each(Store::forget);
+        self.options = options(&disk, self.options.durability);
+        (self.disk, self.known) = (disk, known);
+        self.open()
+    }
+
     /// Do one step: a short event, one longer than a sector, a batch over three files, a sync, a
-    /// fetch, a removal of what was fetched last, another life, a reset.
+    /// fetch, a removal of what was fetched last, another life, a reset; or have the other store act
+    /// from now on.
     pub fn apply(&mut self, op: char) -> Result<()> {
         let ledger = self.ledger();
         match op {
@@ -110,6 +103,12 @@ impl Run {
             's' => {
                 ledger.sync()?;
                 self.all_durable();
+                // Nothing is noted, so that every file is synced, whoever finished it.
+                if self.options.durability == Durability::None {
+                    let there = self.known.written.difference(self.beside()).copied();
+                    let there: Vec<u64> = there.collect();
+                    self.known.durable.extend(there);
+                }
                 Ok(())
             }
             'f' => self.fetch(&ledger),
@@ -117,67 +116,79 @@ impl Run {
             'r' => {
                 let closed = ledger.close();
                 drop(ledger);
-                self.ledger = None;
+                self.store().ledger = None;
                 closed?;
-                self.in_file = 0;
                 if self.options.durability != Durability::None {
                     self.all_durable();
                 }
+                self.store().forget();
                 self.open()
             }
             'z' => {
-                self.known.leaving.extend(&self.known.written);
+                let there: Vec<_> = self.known.tried.difference(self.beside()).copied().collect();
+                self.known.leaving.extend(&there);
                 ledger.reset()?;
-                self.known.removed.extend(&self.known.written);
-                self.in_file = 0;
-                self.fetched.clear();
+                self.known.removed.extend(&there);
+                let store = self.store();
+                store.in_file.clear();
+                store.fetched.clear();
                 Ok(())
+            }
+            'w' => {
+                self.acting = 1 - self.acting;
+                if self.store().ledger.is_none() { self.open() } else { Ok(()) }
             }
             op => panic!("no step {op}"),
         }
     }
 
     fn append(&mut self, count: u64, longest: u64) -> Result<()> {
-        let numbers: Vec<u64> = (self.next..self.next + count).collect();
-        self.next += count;
+        let (ledger, store) = (self.ledger(), &mut self.stores[self.acting]);
+        let numbers: Vec<u64> = (store.next..store.next + count).collect();
+        store.next += count;
         self.known.tried.extend(&numbers);
         let payloads: Vec<_> = numbers.iter().map(|&number| event(number, longest)).collect();
         let appended = match &payloads[..] {
-            [payload] => self.ledger().append(payload),
-            _ => self.ledger().append_many(&payloads),
+            [payload] => ledger.append(payload),
+            _ => ledger.append_many(&payloads),
         };
         if let Err(error) = &appended {
             if error.durable() == Some(Durable::No) {
                 self.known.tried.retain(|number| !numbers.contains(number));
             }
             // The file was closed: which events are in the next one is not known any more.
-            self.in_file = 0;
+            store.in_file.clear();
             return appended;
         }
         for (number, payload) in numbers.into_iter().zip(&payloads) {
             self.known.written.insert(number);
-            self.in_file += 1;
-            self.unsynced_bytes += payload.len() as u64 + 8;
-            if self.in_file == FILE_RECORDS {
+            let store = self.store();
+            store.written.insert(number);
+            store.in_file.insert(number);
+            store.unsynced_bytes += payload.len() as u64 + 8;
+            if store.in_file.len() as u64 == FILE_RECORDS {
                 self.finished();
             }
         }
+        let unsynced_bytes = self.store().unsynced_bytes;
         match self.options.durability {
             Durability::Always => self.all_durable(),
-            Durability::Bytes(bytes) if self.unsynced_bytes >= bytes => self.all_durable(),
+            Durability::Bytes(bytes) if unsynced_bytes >= bytes => self.all_durable(),
             _ => {}
         }
         Ok(())
     }
 
+    /// What the acting store wrote.
     fn all_durable(&mut self) {
-        self.known.durable.extend(&self.known.written);
-        self.unsynced_bytes = 0;
+        let store = &mut self.stores[self.acting];
+        self.known.durable.extend(&store.written);
+        store.unsynced_bytes = 0;
     }
 
     /// The file being written is finished.
     fn finished(&mut self) {
-        self.in_file = 0;
+        self.store().in_file.clear();
         if matches!(self.options.durability, Durability::Rotate | Durability::Manual) {
             self.all_durable();
         }
@@ -186,29 +197,40 @@ impl Run {
     fn fetch(&mut self, ledger: &LedgerStore) -> Result<()> {
         let fetched = ledger.fetch(None, None)?;
         self.finished();
-        let Some(fetched) = fetched else {
-            self.fetched.clear();
-            return Ok(());
-        };
-        let indexes = fetched.removable.iter().flatten().map(Removable::index);
-        self.known.shown = indexes.chain(self.known.shown).max();
         let mut sent = Vec::new();
-        for reader in fetched.data.iter().flatten() {
+        for reader in fetched.iter().flat_map(|fetched| fetched.data.iter().flatten()) {
             let (mut walk, mut numbers) = (reader.payloads(), Vec::new());
             while let Some(payload) = walk.next()? {
                 numbers.push(number_of(payload));
             }
             sent.push(numbers);
         }
-        self.fetched = fetched.removable.unwrap().into_iter().zip(sent).collect();
+        let removable = fetched.and_then(|fetched| fetched.removable).unwrap_or_default();
+        let shown = removable.iter().map(Removable::index);
+        self.known.shown = shown.chain(self.known.shown).max();
+        self.store().fetched = removable.into_iter().zip(sent).collect();
         Ok(())
+    }
+
+    /// Whether the last fetch gave what it had to: all that was appended and not removed, but for the
+    /// file that the other store is writing.
+    pub fn judge_fetched(&self) -> Result<(), String> {
+        let fetched = &self.stores[self.acting].fetched;
+        let got: Vec<u64> = fetched.iter().flat_map(|(_, numbers)| numbers.clone()).collect();
+        if let Some(early) = got.iter().find(|number| self.beside().contains(number)) {
+            return Err(format!("event {early} is in a file that is still written: {got:?}"));
+        }
+        let without = |known: &BTreeSet<u64>| known.difference(self.beside()).copied().collect();
+        let finished = Known { written: without(&self.known.written), ..self.known.clone() };
+        finished.judge(&got, false)
     }
 
     /// All but the first file that was fetched, or that one alone.
     fn remove(&mut self, ledger: &LedgerStore) -> Result<()> {
-        let sent = match self.fetched.len() {
-            0 | 1 => std::mem::take(&mut self.fetched),
-            _ => self.fetched.split_off(1),
+        let fetched = &mut self.store().fetched;
+        let sent = match fetched.len() {
+            0 | 1 => std::mem::take(fetched),
+            _ => fetched.split_off(1),
         };
         let numbers: Vec<u64> = sent.iter().flat_map(|(_, numbers)| numbers.clone()).collect();
         self.known.leaving.extend(&numbers);

@@ -7,24 +7,13 @@ use deedbook::ledger::{LedgerConfig, LedgerReader, OnCorrupt, Options};
 use deedbook::storage::{Access, Memory, Storage};
 use proptest::prelude::*;
 
-use crate::support::{BASE, DIR, body, events, file_of, memory, mix, on, payloads, put, small};
-
-fn config(header: &'static [u8], footer: &'static [u8], separator: &[u8]) -> LedgerConfig {
-    LedgerConfig {
-        header: Box::new(|| header.to_vec()),
-        footer: Box::new(|| footer.to_vec()),
-        separator: separator.to_vec(),
-        ..LedgerConfig::lines(DIR, BASE)
-    }
-}
+use crate::support::{
+    DIR, around, body, body_of, events, file_of, memory, mix, on, payloads, put, small,
+};
 
 fn only(options: &Options, config: LedgerConfig) -> LedgerReader {
     let fetched = options.open(config).unwrap().fetch(None, None).unwrap().unwrap();
     fetched.data.unwrap().pop().unwrap()
-}
-
-fn expected(header: &[u8], payloads: &[Vec<u8>], separator: &[u8], footer: &[u8]) -> Vec<u8> {
-    [header, &payloads.join(separator), footer].concat()
 }
 
 fn file(memory: &Memory) -> Box<dyn deedbook::storage::File> {
@@ -44,8 +33,8 @@ fn a_body_has_its_parts_and_its_length() {
             let (memory, options) = memory();
             let all = events(0..count, 3000);
             put(&memory, 0, &file_of(&all));
-            let mut reader = only(&options, config(header, footer, separator));
-            let wanted = expected(header, &all, separator, footer);
+            let mut reader = only(&options, around(header, footer, separator));
+            let wanted = body_of(header, &all, separator, footer);
             assert_eq!(body(&mut reader), wanted);
             assert_eq!(reader.read(&mut [0; 10]).unwrap(), 0);
             reader.rewind().unwrap();
@@ -73,10 +62,10 @@ proptest! {
             header: { let header = header.to_vec(); Box::new(move || header.clone()) },
             footer: { let footer = footer.to_vec(); Box::new(move || footer.clone()) },
             separator: separator.to_vec(),
-            ..LedgerConfig::lines(DIR, BASE)
+            ..LedgerConfig::lines(DIR, crate::support::BASE)
         };
         let mut reader = only(&options, config);
-        let bytes = expected(header, &all, separator, footer);
+        let bytes = body_of(header, &all, separator, footer);
         prop_assert_eq!(reader.content_length(), bytes.len() as u64);
         let mut model = std::io::Cursor::new(bytes);
         for (from, by, len) in moves {
@@ -113,7 +102,7 @@ proptest! {
         }
         put(&memory, 0, &bytes);
         let options = Options { on_corrupt: OnCorrupt::Skip, ..options };
-        let mut reader = only(&options, config(b"[", b"]", b","));
+        let mut reader = only(&options, around(b"[", b"]", b","));
         prop_assert_eq!(payloads(&reader), left.clone());
         let mut beginning = [0; 7];
         reader.read_exact(&mut beginning).unwrap();
@@ -122,7 +111,7 @@ proptest! {
             None => prop_assert!(from >= to),
             Some(mut part) => {
                 let wanted = &left[from as usize..to as usize];
-                prop_assert_eq!(body(&mut part), expected(b"[", wanted, b",", b"]"));
+                prop_assert_eq!(body(&mut part), body_of(b"[", wanted, b",", b"]"));
                 prop_assert_eq!(part.index(), reader.index());
                 let half = part.records() / 2;
                 if let Some(first) = part.part(0..half).unwrap() {
@@ -132,7 +121,7 @@ proptest! {
         }
         let mut rest = Vec::new();
         reader.read_to_end(&mut rest).unwrap();
-        prop_assert_eq!([&beginning[..], &rest].concat(), expected(b"[", &left, b",", b"]"));
+        prop_assert_eq!([&beginning[..], &rest].concat(), body_of(b"[", &left, b",", b"]"));
     }
 }
 
@@ -176,7 +165,7 @@ fn a_file_that_changes_under_its_reader_is_an_error_and_never_a_shorter_body() {
     for (name, change) in changes {
         let (memory, options) = memory();
         put(&memory, 0, &bytes);
-        let mut reader = only(&options, config(b"[", b"]", b","));
+        let mut reader = only(&options, around(b"[", b"]", b","));
         let mut sent = vec![0; 10_000];
         reader.read_exact(&mut sent).unwrap();
         change(&memory);
@@ -184,7 +173,7 @@ fn a_file_that_changes_under_its_reader_is_an_error_and_never_a_shorter_body() {
         assert_eq!(error.kind(), ErrorKind::InvalidData, "{name}: {error}");
         let again = reader.read(&mut [0; 100]).unwrap_err();
         assert_eq!(again.kind(), ErrorKind::InvalidData, "{name}: {again}");
-        assert!(expected(b"[", &all, b",", b"]").starts_with(&sent), "{name}");
+        assert!(body_of(b"[", &all, b",", b"]").starts_with(&sent), "{name}");
         let mut walk = reader.payloads();
         let error = loop {
             match walk.next() {
@@ -217,7 +206,7 @@ fn seeking_reads_nothing() {
     let sim = deedbook::storage::sim::Sim::new();
     let options = on(sim.clone());
     put(&sim, 0, &file_of(&events(0..500, 500)));
-    let mut reader = only(&options, config(b"[", b"]", b","));
+    let mut reader = only(&options, around(b"[", b"]", b","));
     let calls = sim.calls();
     for number in 0..100 {
         assert_eq!(reader.seek(SeekFrom::End(0)).unwrap(), reader.content_length());

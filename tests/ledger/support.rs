@@ -13,13 +13,23 @@ use deedbook::{ErrorKind, Result};
 pub const DIR: &str = "/spool";
 pub const BASE: &str = "events";
 
+static CRC: [u32; 256] = {
+    let (mut table, mut byte) = ([0; 256], 0);
+    while byte < 256 {
+        let (mut crc, mut bit) = (byte as u32, 0);
+        while bit < 8 {
+            crc = (crc >> 1) ^ (0xEDB8_8320 & (crc & 1).wrapping_neg());
+            bit += 1;
+        }
+        table[byte] = crc;
+        byte += 1;
+    }
+    table
+};
+
 /// CRC-32 as of zlib.
 pub fn crc32(bytes: &[u8]) -> u32 {
-    let step = |crc: u32, byte: &u8| {
-        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
-            (crc >> 1) ^ (0xEDB8_8320 & (crc & 1).wrapping_neg())
-        })
-    };
+    let step = |crc: u32, byte: &u8| (crc >> 8) ^ CRC[usize::from(crc as u8 ^ byte)];
     !bytes.iter().fold(!0, step)
 }
 
@@ -79,6 +89,21 @@ pub fn number_of(event: &[u8]) -> u64 {
 /// A ledger of lines with small files.
 pub fn small(dir: impl Into<PathBuf>, max_file_size: usize) -> LedgerConfig {
     LedgerConfig { max_file_size, ..LedgerConfig::lines(dir, BASE) }
+}
+
+/// A ledger with these bytes around its records.
+pub fn around(header: &'static [u8], footer: &'static [u8], separator: &[u8]) -> LedgerConfig {
+    LedgerConfig {
+        header: Box::new(|| header.to_vec()),
+        footer: Box::new(|| footer.to_vec()),
+        separator: separator.to_vec(),
+        ..LedgerConfig::lines(DIR, BASE)
+    }
+}
+
+/// What is sent of these payloads.
+pub fn body_of(header: &[u8], payloads: &[Vec<u8>], separator: &[u8], footer: &[u8]) -> Vec<u8> {
+    [header, &payloads.join(separator), footer].concat()
 }
 
 /// Options on a file system in memory.

@@ -146,7 +146,7 @@ pub struct Checked {
 }
 
 /// The books of one writer after another on one log.
-pub struct Ledger {
+pub struct Account {
     kind: Kind,
     /// The last one is the newest; more than one while a truncation is not acknowledged.
     states: Vec<State>,
@@ -158,7 +158,7 @@ pub struct Ledger {
     fault: Option<String>,
 }
 
-impl Ledger {
+impl Account {
     pub fn of(kind: Kind) -> Self {
         let states = vec![State::at(kind.first())];
         Self { kind, states, truncations: 0, errors: Vec::new(), finished: false, fault: None }

@@ -1,0 +1,344 @@
+//! Ledgers on real file systems: full disks, limits of all files, file systems that may only be read,
+//! and the writer that is struck.
+//!
+//! ```text
+//! w FIRST COUNT   about to append so many events
+//! a FIRST COUNT   the append returned
+//! x FIRST COUNT   it failed, and said that nothing of it is in the ledger
+//! g FIRST COUNT   about to remove these
+//! t FIRST COUNT   they are removed
+//! e KIND TEXT     an error
+//! .               closed, and done
+//! ```
+
+use std::io::{ErrorKind as Io, Write};
+use std::path::Path;
+
+use deedbook::ledger::{LedgerStore, Options, WhenFull, verify};
+use deedbook::{Durability, Durable, Error, ErrorKind};
+
+use crate::full::ballast;
+use crate::known::Known;
+use crate::mounts::{FileSystem, run as command, scratch};
+use crate::support::{BASE, event, number_of, shown, small};
+use crate::{Random, Report};
+
+/// The longest event, about, so that some lie in several pages.
+const EVENT_BYTES: u64 = 6000;
+const FILE_BYTES: usize = 20_000;
+/// Appended by whoever checks.
+const LAST: u64 = 99_999_999;
+
+/// The books of one writer after another on one ledger.
+#[derive(Default)]
+pub struct Spool {
+    known: Known,
+    next: u64,
+    pub finished: bool,
+    pub errors: Vec<String>,
+}
+
+fn numbers(first: u64, count: u64) -> std::ops::Range<u64> {
+    first..first + count
+}
+
+fn options(durability: Durability) -> Options {
+    Options { durability, ..Options::default() }
+}
+
+fn text(error: Error) -> String {
+    format!("{error:?}")
+}
+
+/// The disk, or the limit of all files, is full: with its number and the file's name.
+fn is_full(error: &Error) -> bool {
+    let source = error.io_source().map(std::io::Error::kind);
+    let full = matches!(source, Some(Io::StorageFull | Io::QuotaExceeded));
+    error.kind() == ErrorKind::Io && full && error.path().is_some()
+}
+
+impl Spool {
+    /// Take in what a writer said; a last line without an end was not said.
+    pub fn hear(&mut self, said: &str) {
+        for line in said.rfind('\n').map_or("", |end| &said[..end]).lines() {
+            let words: Vec<&str> = line.split(' ').collect();
+            let number = |at: usize| words.get(at).and_then(|word| word.parse().ok());
+            let range = number(1).zip(number(2)).map(|(first, count)| numbers(first, count));
+            match (words[0], range) {
+                ("w", Some(range)) => self.known.tried.extend(range),
+                ("a", Some(range)) => self.known.written.extend(range),
+                ("x", Some(range)) => self.known.tried.retain(|number| !range.contains(number)),
+                ("g", Some(range)) => self.known.leaving.extend(range),
+                ("t", Some(range)) => self.known.removed.extend(range),
+                ("e", _) => self.errors.push(line.into()),
+                (".", _) => self.finished = true,
+                _ => panic!("the writer said {line:?}"),
+            }
+        }
+    }
+
+    fn append(&mut self, ledger: &LedgerStore, count: u64) -> Result<(), Error> {
+        let range = numbers(self.next, count);
+        self.next += count;
+        self.known.tried.extend(range.clone());
+        let payloads: Vec<_> = range.clone().map(|number| event(number, EVENT_BYTES)).collect();
+        let appended = ledger.append_many(&payloads);
+        match &appended {
+            Ok(()) => self.known.written.extend(range),
+            Err(e) if e.durable() == Some(Durable::No) => {
+                self.known.tried.retain(|number| !range.contains(number));
+            }
+            Err(_) => {}
+        }
+        appended
+    }
+
+    /// Fetch all that there is, compare it, and append to it; how many events there were.
+    pub fn check(&self, dir: &Path, power: bool) -> Result<u64, String> {
+        let ledger = options(Durability::Always).open(small(dir, FILE_BYTES)).map_err(text)?;
+        let reports = verify(dir, BASE, ledger.options(), |_, _| Ok(())).map_err(text)?;
+        let fetched = ledger.fetch(None, None).map_err(text)?;
+        let files = fetched.as_ref().map(shown).unwrap_or_default();
+        let events: Vec<_> = files.iter().flat_map(|(_, events)| events).collect();
+        let got: Vec<u64> = events.iter().map(|event| number_of(event)).collect();
+        let changed =
+            |(event_, number): &(&&Vec<u8>, &u64)| ***event_ != event(**number, EVENT_BYTES);
+        if let Some((_, number)) = events.iter().zip(&got).find(changed) {
+            return Err(format!("event {number} differs"));
+        }
+        let counted: u64 = reports.iter().map(|file| file.report.records).sum();
+        if counted != got.len() as u64 {
+            return Err(format!("verify counts {counted} events, {} are sent", got.len()));
+        }
+        self.known.judge(&got, power)?;
+        let last = event(LAST, 0);
+        ledger.append(&last).map_err(text)?;
+        let again = ledger.fetch(None, None).map_err(text)?.ok_or("nothing is there")?;
+        match shown(&again).last().is_some_and(|(_, events)| events.last() == Some(&last)) {
+            true => Ok(got.len() as u64),
+            false => Err("the last event is not there".into()),
+        }
+    }
+}
+
+pub fn fill(report: &mut Report, seed: u64) {
+    let scratch = scratch();
+    for (system, mib) in [("tmpfs", 4), ("ext4", 16), ("xfs", 320)] {
+        let part = format!("full disk, {system}, ledger");
+        match FileSystem::make(system, scratch.path(), mib) {
+            Err(why) => report.skip(&part, &why),
+            Ok(fs) => {
+                for round in 0..if system == "xfs" { 3 } else { 20 } {
+                    let mut random = Random(seed ^ round << 32 ^ mib);
+                    if let Err(what) = filled(report, &part, &fs.at, &mut random) {
+                        report.fail(format!("{part}, seed {seed}, round {round}: {what}"));
+                        break;
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn filled(report: &mut Report, part: &str, at: &Path, random: &mut Random) -> Result<(), String> {
+    let (dir, weight) = (at.join("spool"), at.join("ballast"));
+    let durability = ["none", "rotate", "always", "manual"][random.below(4) as usize];
+    let durability: Durability = durability.parse().map_err(text)?;
+    // Half of them beyond the space there is, so that the disk is full before.
+    let limit = Some(if random.below(2) == 0 { 60_000 } else { 1 << 30 });
+    let when_full = if random.below(2) == 0 { WhenFull::Reject } else { WhenFull::DropOldest };
+    let limited = Options { bytes_total_max: limit, when_full, ..options(durability) };
+    let what = |error: Error| format!("{durability}, {when_full:?} at {limit:?}: {error:?}");
+    let mut spool = Spool::default();
+    let ledger = limited.open(small(&dir, FILE_BYTES)).map_err(what)?;
+    for _ in 0..random.below(5) {
+        spool.append(&ledger, 1).map_err(what)?;
+    }
+    ballast(&weight, random.below(300_000))?;
+    let (mut refusals, mut dropped) = (0, false);
+    for _ in 0..600 {
+        match spool.append(&ledger, 1 + random.below(3)) {
+            Ok(()) => {}
+            Err(error) if is_full(&error) && error.durable() == Some(Durable::No) => {
+                report.count(part, "appends refused", 1);
+                refusals += 1;
+            }
+            Err(error) if is_full(&error) || error.kind() == ErrorKind::Poisoned => {
+                report.count(part, "appends of which a part is there", 1);
+                refusals += 1;
+            }
+            Err(error) => return Err(what(error)),
+        }
+        dropped = ledger.stats().dropped_records > 0;
+        if refusals > 8 {
+            break;
+        }
+    }
+    if refusals == 0 && !dropped {
+        return Err("the disk never was full".into());
+    }
+    let stats = ledger.stats();
+    report.count(part, "events dropped", stats.dropped_records);
+    // What is there can be sent all the same, and what was sent makes room.
+    match ledger.fetch(Some(1), None) {
+        Ok(_) => report.count(part, "fetches on a full disk", 1),
+        Err(error) if is_full(&error) => report.count(part, "fetches refused", 1),
+        Err(error) => return Err(what(error)),
+    }
+    std::fs::remove_file(&weight).map_err(|e| e.to_string())?;
+    if let Some(fetched) = ledger.fetch(None, None).map_err(what)? {
+        // All but the oldest file are sent.
+        let sent = shown(&fetched).split_off(1);
+        let sent = sent.iter().flat_map(|(_, events)| events).map(|event| number_of(event));
+        spool.known.leaving.extend(sent);
+        ledger.remove(&fetched.removable.unwrap_or_default()[1..]).map_err(what)?;
+    }
+    // With space again everything goes on, with the same handle unless a sync failed.
+    let ledger = match spool.append(&ledger, 1) {
+        Err(error) if error.kind() == ErrorKind::Poisoned => {
+            report.count(part, "opened again", 1);
+            limited.open(small(&dir, FILE_BYTES)).map_err(what)?
+        }
+        Err(error) => return Err(what(error)),
+        Ok(()) => ledger,
+    };
+    for _ in 0..3 {
+        spool.append(&ledger, 1).map_err(what)?;
+    }
+    ledger.close().map_err(what)?;
+    // The oldest are gone, as counted, and no other; of a batch that failed a part may be among them.
+    let unsure = spool.known.tried.len() - spool.known.written.len();
+    let gone = stats.dropped_records as usize;
+    let oldest: Vec<_> = spool.known.tried.iter().take(gone + unsure).copied().collect();
+    spool.known.leaving.extend(oldest);
+    let found = spool.check(&dir, false)?;
+    report.count(part, "rounds", 1);
+    report.count(part, "events", found);
+    std::fs::remove_dir_all(&dir).map_err(|e| e.to_string())
+}
+
+pub fn read_only(report: &mut Report) {
+    let scratch = scratch();
+    for (system, mib) in [("tmpfs", 16), ("ext4", 32), ("xfs", 320)] {
+        let part = format!("read-only, {system}, ledger");
+        match FileSystem::make(system, scratch.path(), mib) {
+            Err(why) => report.skip(&part, &why),
+            Ok(fs) => {
+                if let Err(what) = only_read(&fs) {
+                    report.fail(format!("{part}: {what}"));
+                }
+                let _ = fs.remount("rw");
+                report.count(&part, "ledgers", 1);
+            }
+        }
+    }
+}
+
+fn only_read(fs: &FileSystem) -> Result<(), String> {
+    let dir = fs.at.join("spool");
+    let mut spool = Spool::default();
+    let ledger = options(Durability::Always).open(small(&dir, FILE_BYTES)).map_err(text)?;
+    for _ in 0..20 {
+        spool.append(&ledger, 2).map_err(text)?;
+    }
+    ledger.close().map_err(text)?;
+    drop(ledger); // a closed handle keeps its descriptor, and the file system busy
+    fs.remount("ro")?;
+    let reports = verify(&dir, BASE, &options(Durability::None), |_, _| Ok(())).map_err(text)?;
+    let counted: u64 = reports.iter().map(|file| file.report.records).sum();
+    if counted != 40 {
+        return Err(format!("{counted} events are seen of 40"));
+    }
+    let told = |done: Result<(), Error>| match done {
+        Err(e) if e.io_source().map(std::io::Error::kind) == Some(Io::ReadOnlyFilesystem) => {
+            e.path().is_some().then_some(()).ok_or(format!("no path: {e:?}"))
+        }
+        done => Err(format!("on a file system that may only be read: {done:?}")),
+    };
+    let ledger = options(Durability::Always).open(small(&dir, FILE_BYTES)).map_err(text)?;
+    told(spool.append(&ledger, 1))?;
+    drop(ledger);
+    fs.remount("rw")?;
+    spool.check(&dir, false).map(drop)
+}
+
+/// Power cuts need a file system that can be shut down, and one to be made.
+pub fn cut(report: &mut Report) {
+    for system in ["ext4", "xfs"] {
+        let part = format!("power cuts, {system}, ledger");
+        let why = match command("xfs_io", &["-V"]) {
+            Err(why) => why,
+            Ok(()) => "the ledger is cut on the simulated disk only".into(),
+        };
+        report.skip(&part, &why);
+    }
+}
+
+/// Whoever reads is told at once; a line is one write.
+fn say(line: &str) {
+    let _ = std::io::stdout().write_all(format!("{line}\n").as_bytes());
+}
+
+/// `spool DIR DURABILITY SEED STEPS`: append, fetch and remove until struck, or for so many steps.
+pub fn write(args: &[String]) {
+    let [dir, durability, seed, steps] = args else { panic!("{args:?}") };
+    let mut random = Random(seed.parse().unwrap());
+    let mut left: u64 = steps.parse().unwrap();
+    let mut next = 0;
+    for _ in 0..8 {
+        let opened = options(durability.parse().unwrap()).open(small(dir, FILE_BYTES));
+        let ledger = match opened {
+            Ok(ledger) => ledger,
+            Err(error) => {
+                say(&format!("e {error}").replace('\n', " "));
+                continue;
+            }
+        };
+        while left > 0 {
+            left -= 1;
+            let Err(error) = step(&ledger, &mut random, &mut next) else { continue };
+            say(&format!("e {error}").replace('\n', " "));
+            if error.kind() == ErrorKind::Poisoned || random.below(8) == 0 {
+                break;
+            }
+        }
+        if let Err(error) = ledger.close() {
+            say(&format!("e {error}").replace('\n', " "));
+        }
+    }
+    say(".");
+}
+
+fn step(ledger: &LedgerStore, random: &mut Random, next: &mut u64) -> Result<(), Error> {
+    match random.below(12) {
+        0 => ledger.sync(),
+        1 | 2 => {
+            let Some(fetched) = ledger.fetch(Some(3), None)? else { return Ok(()) };
+            let first = shown(&fetched).swap_remove(0).1;
+            let (from, last) = (number_of(&first[0]), number_of(&first[first.len() - 1]));
+            let count = last + 1 - from;
+            say(&format!("g {from} {count}"));
+            ledger.remove(&fetched.removable.unwrap_or_default()[..1])?;
+            say(&format!("t {from} {count}"));
+            Ok(())
+        }
+        what => {
+            let count = if what < 5 { 1 + random.below(8) } else { 1 };
+            let events: Vec<_> =
+                numbers(*next, count).map(|number| event(number, EVENT_BYTES)).collect();
+            let range = format!("{next} {count}");
+            *next += count;
+            say(&format!("w {range}"));
+            let appended = match &events[..] {
+                [one] => ledger.append(one),
+                many => ledger.append_many(many),
+            };
+            match &appended {
+                Ok(()) => say(&format!("a {range}")),
+                Err(e) if e.durable() == Some(Durable::No) => say(&format!("x {range}")),
+                Err(_) => {}
+            }
+            appended
+        }
+    }
+}

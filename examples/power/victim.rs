@@ -1,0 +1,91 @@
+//! What is struck: a log of one of the kinds, or a ledger.
+
+use std::path::Path;
+
+use crate::account::{Account, Must};
+use crate::kind::Kind;
+use crate::spool::Spool;
+
+const STEPS: &str = "60";
+const BYTES: &str = "1500000";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Victim {
+    Log(Kind),
+    Ledger,
+}
+
+impl Victim {
+    /// Those that `DEEDBOOK_POWER_FORMAT` names.
+    pub fn wanted() -> Vec<Self> {
+        let formats = std::env::var("DEEDBOOK_POWER_FORMAT").unwrap_or_default();
+        let formats = if formats.is_empty() { "book,wal,ledger" } else { &formats };
+        let victims = |format| match format {
+            "book" => vec![Self::Log(Kind::Book)],
+            "wal" => vec![Self::Log(Kind::WalFile), Self::Log(Kind::WalSegments)],
+            "ledger" => vec![Self::Ledger],
+            _ => panic!("DEEDBOOK_POWER_FORMAT={format}, known are book, wal, ledger"),
+        };
+        formats.split(',').flat_map(victims).collect()
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Log(kind) => kind.name(),
+            Self::Ledger => "ledger",
+        }
+    }
+
+    /// What a part of the report is called.
+    pub fn part(self, part: &str) -> String {
+        match self {
+            Self::Log(kind) => kind.part(part),
+            Self::Ledger => format!("{part}, ledger"),
+        }
+    }
+
+    /// Whether its writer removes files.
+    pub fn removes(self) -> bool {
+        match self {
+            Self::Log(kind) => kind.cuts_ends(),
+            Self::Ledger => true,
+        }
+    }
+
+    /// What the writer is started with, a process of this program.
+    pub fn arguments(self, dir: &Path, durability: &str, seed: u64) -> Vec<String> {
+        let (dir, seed) = (dir.to_str().unwrap(), seed.to_string());
+        let arguments = match self {
+            Self::Log(kind) => vec!["write", kind.name(), dir, durability, &seed, STEPS, BYTES],
+            Self::Ledger => vec!["spool", dir, durability, &seed, STEPS],
+        };
+        arguments.into_iter().map(String::from).collect()
+    }
+
+    /// Hold what a writer left against what it said.
+    pub fn settle(self, dir: &Path, said: &str) -> Settled {
+        match self {
+            Self::Log(kind) => {
+                let mut account = Account::of(kind);
+                account.hear(said);
+                let result = account.check(dir, Must::Appended).map(drop);
+                Settled { result, finished: account.finished, errors: account.errors }
+            }
+            Self::Ledger => {
+                let mut spool = Spool::default();
+                spool.hear(said);
+                let result = spool.check(dir, false).map(drop);
+                Settled { result, finished: spool.finished, errors: spool.errors }
+            }
+        }
+    }
+}
+
+/// What a writer left. Everything appended is there when a process ends, however it ends.
+pub struct Settled {
+    pub result: Result<(), String>,
+    /// Whether the writer came to its end.
+    pub finished: bool,
+    /// What it was told.
+    pub errors: Vec<String>,
+}
