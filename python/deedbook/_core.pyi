@@ -522,6 +522,12 @@ class LedgerStats:
     def dropped_bytes(self) -> int:
         """Bytes in them."""
     @property
+    def rejected_events(self) -> int:
+        """Events refused because the ledger was full, or would not even hold these."""
+    @property
+    def rejected_bytes(self) -> int:
+        """Bytes that they would have taken."""
+    @property
     def quarantined_files(self) -> int:
         """Damaged files moved to ``.deedbook/quarantine``."""
     def to_dict(self) -> dict[str, Any]:
@@ -533,15 +539,37 @@ class LedgerStats:
 class Removable:
     """A file that was fetched, to be removed once it was sent: that very file.
 
-    Whatever has its name by then is not touched. Equal and hashed by the file.
+    Whatever has its name by then is not touched, also if another process removes it: a removable
+    can be pickled. It is equal and hashed by its values.
     """
 
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, index: int, device: int, inode: int, born_ns: int, quarantine: bool) -> Self:
+        """Name a file again, as `Ledger.fetch` named it.
+
+        Raises `UnsupportedError` without a birth, and so does pickling: an inode is used again, and
+        then only the birth tells a file from a later one.
+        """
     @property
     def index(self) -> int:
         """The file's number."""
     @property
+    def device(self) -> int:
+        """The device that the file is on."""
+    @property
+    def inode(self) -> int:
+        """The file's inode."""
+    @property
+    def born_ns(self) -> int:
+        """Nanoseconds from 1970 to the file's creation; 0 where the file system notes none."""
+    @property
     def quarantine(self) -> bool:
         """Whether removing moves it to ``.deedbook/quarantine``: records lie after damage."""
+    def to_dict(self) -> dict[str, Any]:
+        """The values by their names."""
+    def __getnewargs__(self) -> tuple[int, int, int, int, bool]: ...
+    def __copy__(self) -> Self: ...
+    def __deepcopy__(self, _memo: object, /) -> Self: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
@@ -643,8 +671,23 @@ class Ledger:
         Raises `TooLargeError`, `InvalidArgumentError` for an empty one, `IoError` (``durable`` says
         ``"no"`` or ``"unknown"``), `PoisonedError`, `ClosedError`, `ForkedError`.
         """
+    def append_unsynced(self, data: Buffer) -> None:
+        """As `append`, but with ``durability="always"`` the sync is left to the caller."""
+    def try_append(self, data: Buffer) -> bool:
+        """Append one event if that takes one write to the open file and nothing else.
+
+        False if nothing was appended, and `append` is to do it: with a sync, another file, a look
+        at the files, or a wait for another thread. For event loops; with ``durability="always"``
+        the sync is left to the caller. Errors as `append`.
+        """
     def append_many(self, data: Iterable[Buffer] | object) -> None:
         """Append what an iterable or an Arrow object gives; what came before an error stays."""
+    def append_batch(self, data: Iterable[Buffer]) -> None:
+        """Append what an iterable gives, with one write for each file that it takes.
+
+        Nothing is appended if one of them cannot be. An `IoError` that leaves a part in the ledger
+        says so.
+        """
     def fetch(self, count: int | None = None, max_bytes: int | None = None) -> DataResult | None:
         """Finish the file being written, and give the oldest finished files; None without any.
 

@@ -12,11 +12,12 @@ use pyo3::prelude::*;
 
 use crate::arguments::{self, numbers, seconds};
 use crate::errors::OrRaise;
-use crate::handle::{Held, Owner};
+use crate::handle::{Held, Owner, left};
 use crate::input;
 use crate::ledger_file::PyLedgerFile;
-use crate::payload::{Limit, bytes_of};
+use crate::payload::{Limit, bytes_of, each};
 use crate::progress::Progress;
+use crate::removable::PyRemovable;
 use crate::reports::{PyLedgerFileInfo, PyLedgerFileReport, PyLedgerFileSalvage, PyLedgerStats};
 
 // The signatures below show this number, because `help()` and the stub cannot show names.
@@ -47,29 +48,6 @@ fn envelope(given: &Bound<'_, PyAny>, name: &'static str) -> PyResult<Envelope> 
     }))
 }
 
-/// A file that was fetched, to be removed once it was sent.
-#[pyclass(frozen, eq, hash, name = "Removable", module = "deedbook")]
-#[derive(PartialEq, Eq, Hash)]
-pub struct PyRemovable(ledger::Removable);
-
-#[pymethods]
-impl PyRemovable {
-    #[getter]
-    fn index(&self) -> u32 {
-        self.0.index()
-    }
-
-    #[getter]
-    fn quarantine(&self) -> bool {
-        self.0.is_quarantined()
-    }
-
-    fn __repr__(&self) -> String {
-        let quarantine = if self.0.is_quarantined() { "True" } else { "False" };
-        format!("<deedbook.Removable index={}, quarantine={quarantine}>", self.0.index())
-    }
-}
-
 #[pyclass(frozen, name = "Ledger", module = "deedbook")]
 pub struct PyLedger {
     ledger: Held<LedgerStore>,
@@ -82,6 +60,10 @@ impl PyLedger {
     fn limit(&self) -> Limit {
         let bytes_max = self.ledger.options().record_bytes_max;
         Limit { format: "ledger", noun: "record", bytes_max }
+    }
+
+    fn batch(&self) -> ledger::Batch {
+        ledger::Batch::new(self.ledger.options().record_bytes_max)
     }
 
     /// A name that no other file ever gets: by the birth of its inode. Where the file system notes
@@ -161,8 +143,30 @@ impl PyLedger {
         py.detach(|| self.ledger.append(data)).or_raise(py)
     }
 
+    fn append_unsynced(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<()> {
+        let mut batch = self.batch();
+        batch.push(bytes_of(data, self.limit())?.as_ref()).or_raise(py)?;
+        py.detach(|| self.ledger.append_unsynced(&batch)).or_raise(py)
+    }
+
+    fn try_append(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let data = bytes_of(data, self.limit())?;
+        let data = data.as_ref();
+        py.detach(|| self.ledger.try_append(data)).or_raise(py)
+    }
+
     fn append_many(&self, data: &Bound<'_, PyAny>) -> PyResult<()> {
         input::append_events(&self.ledger, self.limit(), data)
+    }
+
+    fn append_batch(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<()> {
+        let mut batch = self.batch();
+        each(data, |event| {
+            let event = bytes_of(event, self.limit())?;
+            batch.push(event.as_ref()).or_raise(py)?;
+            Ok(event.as_ref().len())
+        })?;
+        py.detach(|| self.ledger.append_batch(&batch)).or_raise(py)
     }
 
     #[pyo3(signature = (count=None, max_bytes=None))]
@@ -237,11 +241,7 @@ impl PyLedger {
         _exc_value: &Bound<'_, PyAny>,
         _traceback: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        match self.close(py) {
-            // What is being raised tells more than what follows from it.
-            Err(_) if !exc_type.is_none() => Ok(()),
-            closed => closed,
-        }
+        left(exc_type, self.close(py))
     }
 
     fn __bool__(&self) -> bool {

@@ -225,5 +225,7 @@ report!(PyLedgerStats, "LedgerStats", LedgerStats, {
     dropped_files: u64 = |stats| stats.dropped_files,
     dropped_events: u64 = |stats| stats.dropped_records,
     dropped_bytes: u64 = |stats| stats.dropped_bytes,
+    rejected_events: u64 = |stats| stats.rejected_records,
+    rejected_bytes: u64 = |stats| stats.rejected_bytes,
     quarantined_files: u64 = |stats| stats.quarantined_files,
 });
