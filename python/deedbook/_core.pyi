@@ -18,6 +18,7 @@ __all__ = [
     "Ledger",
     "LedgerFile",
     "LedgerFileInfo",
+    "LedgerFileMigration",
     "LedgerFileReport",
     "LedgerFileSalvage",
     "LedgerStats",
@@ -504,6 +505,44 @@ class LedgerFileSalvage:
     def __eq__(self, other: object, /) -> bool: ...
 
 @final
+class LedgerFileMigration:
+    """What became of one file of a DirectoryStore: see `Ledger.migrate_directory_store`."""
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
+    @property
+    def path(self) -> str:
+        """The file."""
+    @property
+    def bytes(self) -> int:
+        """Its size in bytes."""
+    @property
+    def active(self) -> bool:
+        """Whether it was being written, and never finished."""
+    @property
+    def events(self) -> int:
+        """Events that went to the ledger, or would go."""
+    @property
+    def skipped(self) -> int:
+        """Events that had gone there before."""
+    @property
+    def rest_from(self) -> int | None:
+        """The bytes from here on are no event; None if the file is intact."""
+    @property
+    def rest_reason(self) -> str | None:
+        """Which byte is wrong, what was expected there, and what was found."""
+    @property
+    def set_aside(self) -> str | None:
+        """Where the rest was copied to; None if nothing was, or the rest is all zeros."""
+    @property
+    def removed(self) -> bool:
+        """Whether the file was removed."""
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
 class LedgerStats:
     """What a ledger did since it was opened."""
 
@@ -747,6 +786,36 @@ class Ledger:
 
         The source may be a quarantine, ``.deedbook/quarantine``. Raises `AlreadyExistsError` if the
         target has files of that base.
+        """
+    @staticmethod
+    def migrate_directory_store(
+        source: _Path,
+        path: _Path,
+        base: str = "events",
+        *,
+        old_base: str = "events",
+        keep: bool = False,
+        dry_run: bool = False,
+        batch_bytes: int = 475_000,
+        record_bytes_max: int = 1_048_576,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> list[LedgerFileMigration]:
+        """Append the events of a DirectoryStore's files to the ledger at ``path``, oldest first.
+
+        The program that wrote them (crate ``transientdb``) must have ended. Each file of
+        ``source``, finished or not, is removed when its events are on stable storage; with ``keep``
+        it stays, and is noted, so that it is not migrated again. Of a torn or damaged file, the
+        events before the damage are migrated, and what is no event is copied to
+        ``.deedbook/quarantine`` of the ledger. A file that does not begin as a DirectoryStore's
+        stays (``rest_from`` 0). ``dry_run`` only looks.
+
+        It can be ended at any moment, and done again. Events come twice only if the process was
+        killed: at most those of the file it was at.
+
+        ``progress`` is called with bytes done and bytes in all; what it raises ends the migration.
+        Raises `MissingError`, `LockedError` (a second migration, or a file that grows),
+        `TooLargeError` for an event over ``record_bytes_max``, `InvalidArgumentError` if both are
+        one directory, `IoError`.
         """
     def __enter__(self) -> Self: ...
     def __exit__(

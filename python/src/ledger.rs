@@ -6,7 +6,9 @@ use std::ffi::OsString;
 use std::hash::BuildHasher;
 use std::path::PathBuf;
 
-use deedbook::ledger::{self, Envelope, LedgerConfig, LedgerReader, LedgerStore, Options};
+use deedbook::ledger::{
+    self, Envelope, LedgerConfig, LedgerReader, LedgerStore, Migration, Options,
+};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
@@ -18,7 +20,9 @@ use crate::ledger_file::PyLedgerFile;
 use crate::payload::{Limit, bytes_of, each};
 use crate::progress::Progress;
 use crate::removable::PyRemovable;
-use crate::reports::{PyLedgerFileInfo, PyLedgerFileReport, PyLedgerFileSalvage, PyLedgerStats};
+use crate::reports::{
+    PyLedgerFileInfo, PyLedgerFileMigration, PyLedgerFileReport, PyLedgerFileSalvage, PyLedgerStats,
+};
 
 // The signatures below show this number, because `help()` and the stub cannot show names.
 const _: () = assert!(ledger::RECORD_BYTES_MAX == 1_048_576);
@@ -317,5 +321,35 @@ impl PyLedger {
             ledger::salvage(&source, base, &target, &Options::default(), step)
         })?;
         Ok(copied.iter().map(PyLedgerFileSalvage::from).collect())
+    }
+    #[staticmethod]
+    #[pyo3(signature = (source, path, base="events", *, old_base="events", keep=false,
+                        dry_run=false, batch_bytes=475_000, record_bytes_max=1_048_576,
+                        progress=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn migrate_directory_store(
+        py: Python<'_>,
+        #[pyo3(from_py_with = arguments::path)] source: PathBuf,
+        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
+        base: &str,
+        old_base: &str,
+        keep: bool,
+        dry_run: bool,
+        #[pyo3(from_py_with = numbers::batch_bytes)] batch_bytes: usize,
+        #[pyo3(from_py_with = numbers::record_bytes_max)] record_bytes_max: u64,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Vec<PyLedgerFileMigration>> {
+        let migration = Migration { keep, ..Migration::new(source, old_base) };
+        let options = Options { record_bytes_max, ..Options::default() };
+        let config = LedgerConfig::lines(path, base);
+        let config = LedgerConfig { max_file_size: batch_bytes, ..config };
+        let files = Progress::run(py, progress, |progress| {
+            let step = |done, total| progress.call(done, total);
+            match dry_run {
+                true => ledger::inspect_migration(&migration, &options, step),
+                false => ledger::migrate(&migration, config, &options, step),
+            }
+        })?;
+        Ok(files.iter().map(PyLedgerFileMigration::from).collect())
     }
 }

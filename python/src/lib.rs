@@ -48,8 +48,9 @@ mod _core {
     use super::removable::PyRemovable;
     #[pymodule_export]
     use super::reports::{
-        PyDamage, PyLedgerFileInfo, PyLedgerFileReport, PyLedgerFileSalvage, PyLedgerStats, PyLoss,
-        PyRecoveryReport, PyRepairReport, PySalvageReport, PySalvageRun, PyStats, PyVerifyReport,
+        PyDamage, PyLedgerFileInfo, PyLedgerFileMigration, PyLedgerFileReport, PyLedgerFileSalvage,
+        PyLedgerStats, PyLoss, PyRecoveryReport, PyRepairReport, PySalvageReport, PySalvageRun,
+        PyStats, PyVerifyReport,
     };
     #[pymodule_export]
     use super::split::PySplit;

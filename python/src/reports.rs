@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use deedbook::ledger::{FileInfo, FileReport, FileSalvage, LedgerStats};
+use deedbook::ledger::{FileInfo, FileMigration, FileReport, FileSalvage, LedgerStats};
 use deedbook::{
     Damage, Loss, RecoveryReport, RepairReport, SalvageReport, SalvageRun, Stats, VerifyReport,
 };
@@ -218,6 +218,18 @@ report!(PyLedgerFileSalvage, "LedgerFileSalvage", FileSalvage, {
     file: PyLedgerFileInfo = |copied| (&copied.file).into(),
     copy: Option<OsString> = |copied| text(&copied.copy),
     report: PySalvageReport = |copied| (&copied.report).into(),
+});
+
+report!(PyLedgerFileMigration, "LedgerFileMigration", FileMigration, {
+    path: OsString = |file| file.path.clone().into_os_string(),
+    bytes: u64 = |file| file.bytes,
+    active: bool = |file| file.active,
+    events: u64 = |file| file.events,
+    skipped: u64 = |file| file.skipped,
+    rest_from: Option<u64> = |file| file.rest_from,
+    rest_reason: Option<String> = |file| file.rest_reason.clone(),
+    set_aside: Option<OsString> = |file| text(&file.set_aside),
+    removed: bool = |file| file.removed,
 });
 
 report!(PyLedgerStats, "LedgerStats", LedgerStats, {

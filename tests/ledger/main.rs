@@ -22,6 +22,7 @@ mod faults;
 mod golden;
 mod handles;
 mod limits;
+mod migrate;
 mod oracle;
 mod processes;
 mod properties;
