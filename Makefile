@@ -68,7 +68,7 @@ models: ## group commit and segments under a model checker, SHUTTLE_SCHEDULES (1
 	RUSTFLAGS="--cfg shuttle" cargo test --package deedbook --features sim --locked \
 		--test models --target-dir target/models
 
-interop: ## write-ahead logs beside the real wal-db crate, each reading what the other wrote
+interop: ## beside the real crates: logs of wal-db, each reading the other's; files of transientdb
 	@scripts/need.sh rust
 	cargo test --manifest-path tests/interop/Cargo.toml --target-dir target/interop --locked
 

@@ -8,7 +8,7 @@ use std::ops::{Deref, DerefMut};
 
 use log::Level;
 
-use crate::locks::{Mutex, MutexGuard, lock};
+use crate::locks::{Mutex, MutexGuard, lock, try_lock};
 
 thread_local! {
     static HOLDS: Cell<u32> = const { Cell::new(0) };
@@ -80,6 +80,12 @@ pub struct Locked<'a, T> {
 pub fn locked<T>(mutex: &Mutex<T>) -> Locked<'_, T> {
     let held = hold();
     Locked { guard: lock(mutex), _held: held }
+}
+
+/// Take a lock if that takes no waiting.
+pub fn try_locked<T>(mutex: &Mutex<T>) -> Option<Locked<'_, T>> {
+    let held = hold();
+    try_lock(mutex).map(|guard| Locked { guard, _held: held })
 }
 
 impl<T> Deref for Locked<'_, T> {

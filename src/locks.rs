@@ -9,7 +9,7 @@ use std::time::Duration;
 use std::time::Instant;
 
 #[cfg(not(shuttle))]
-pub use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+pub use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 #[cfg(not(shuttle))]
 pub use std::thread::yield_now;
 
@@ -18,7 +18,7 @@ pub use shuttle::sync::{Condvar, Mutex, MutexGuard};
 #[cfg(shuttle)]
 pub use shuttle::thread::yield_now;
 #[cfg(shuttle)]
-pub use std::sync::PoisonError;
+pub use std::sync::{PoisonError, TryLockError};
 
 /// Atomics, as above.
 pub mod atomic {
@@ -81,4 +81,13 @@ impl Patience {
 /// step, or poisons its log by itself.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Lock if no other thread holds the lock.
+pub fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
 }

@@ -18,6 +18,7 @@ __all__ = [
     "Ledger",
     "LedgerFile",
     "LedgerFileInfo",
+    "LedgerFileMigration",
     "LedgerFileReport",
     "LedgerFileSalvage",
     "LedgerStats",
@@ -504,6 +505,44 @@ class LedgerFileSalvage:
     def __eq__(self, other: object, /) -> bool: ...
 
 @final
+class LedgerFileMigration:
+    """What became of one file of a DirectoryStore: see `Ledger.migrate_directory_store`."""
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
+    @property
+    def path(self) -> str:
+        """The file."""
+    @property
+    def bytes(self) -> int:
+        """Its size in bytes."""
+    @property
+    def active(self) -> bool:
+        """Whether it was being written, and never finished."""
+    @property
+    def events(self) -> int:
+        """Events that went to the ledger, or would go."""
+    @property
+    def skipped(self) -> int:
+        """Events that had gone there before."""
+    @property
+    def rest_from(self) -> int | None:
+        """The bytes from here on are no event; None if the file is intact."""
+    @property
+    def rest_reason(self) -> str | None:
+        """Which byte is wrong, what was expected there, and what was found."""
+    @property
+    def set_aside(self) -> str | None:
+        """Where the rest was copied to; None if nothing was, or the rest is all zeros."""
+    @property
+    def removed(self) -> bool:
+        """Whether the file was removed."""
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
 class LedgerStats:
     """What a ledger did since it was opened."""
 
@@ -522,6 +561,12 @@ class LedgerStats:
     def dropped_bytes(self) -> int:
         """Bytes in them."""
     @property
+    def rejected_events(self) -> int:
+        """Events refused because the ledger was full, or would not even hold these."""
+    @property
+    def rejected_bytes(self) -> int:
+        """Bytes that they would have taken."""
+    @property
     def quarantined_files(self) -> int:
         """Damaged files moved to ``.deedbook/quarantine``."""
     def to_dict(self) -> dict[str, Any]:
@@ -533,15 +578,37 @@ class LedgerStats:
 class Removable:
     """A file that was fetched, to be removed once it was sent: that very file.
 
-    Whatever has its name by then is not touched. Equal and hashed by the file.
+    Whatever has its name by then is not touched, also if another process removes it: a removable
+    can be pickled. It is equal and hashed by its values.
     """
 
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, index: int, device: int, inode: int, born_ns: int, quarantine: bool) -> Self:
+        """Name a file again, as `Ledger.fetch` named it.
+
+        Raises `UnsupportedError` without a birth, and so does pickling: an inode is used again, and
+        then only the birth tells a file from a later one.
+        """
     @property
     def index(self) -> int:
         """The file's number."""
     @property
+    def device(self) -> int:
+        """The device that the file is on."""
+    @property
+    def inode(self) -> int:
+        """The file's inode."""
+    @property
+    def born_ns(self) -> int:
+        """Nanoseconds from 1970 to the file's creation; 0 where the file system notes none."""
+    @property
     def quarantine(self) -> bool:
         """Whether removing moves it to ``.deedbook/quarantine``: records lie after damage."""
+    def to_dict(self) -> dict[str, Any]:
+        """The values by their names."""
+    def __getnewargs__(self) -> tuple[int, int, int, int, bool]: ...
+    def __copy__(self) -> Self: ...
+    def __deepcopy__(self, _memo: object, /) -> Self: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
@@ -643,8 +710,23 @@ class Ledger:
         Raises `TooLargeError`, `InvalidArgumentError` for an empty one, `IoError` (``durable`` says
         ``"no"`` or ``"unknown"``), `PoisonedError`, `ClosedError`, `ForkedError`.
         """
+    def append_unsynced(self, data: Buffer) -> None:
+        """As `append`, but with ``durability="always"`` the sync is left to the caller."""
+    def try_append(self, data: Buffer) -> bool:
+        """Append one event if that takes one write to the open file and nothing else.
+
+        False if nothing was appended, and `append` is to do it: with a sync, another file, a look
+        at the files, or a wait for another thread. For event loops; with ``durability="always"``
+        the sync is left to the caller. Errors as `append`.
+        """
     def append_many(self, data: Iterable[Buffer] | object) -> None:
         """Append what an iterable or an Arrow object gives; what came before an error stays."""
+    def append_batch(self, data: Iterable[Buffer]) -> None:
+        """Append what an iterable gives, with one write for each file that it takes.
+
+        Nothing is appended if one of them cannot be. An `IoError` that leaves a part in the ledger
+        says so.
+        """
     def fetch(self, count: int | None = None, max_bytes: int | None = None) -> DataResult | None:
         """Finish the file being written, and give the oldest finished files; None without any.
 
@@ -704,6 +786,36 @@ class Ledger:
 
         The source may be a quarantine, ``.deedbook/quarantine``. Raises `AlreadyExistsError` if the
         target has files of that base.
+        """
+    @staticmethod
+    def migrate_directory_store(
+        source: _Path,
+        path: _Path,
+        base: str = "events",
+        *,
+        old_base: str = "events",
+        keep: bool = False,
+        dry_run: bool = False,
+        batch_bytes: int = 475_000,
+        record_bytes_max: int = 1_048_576,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> list[LedgerFileMigration]:
+        """Append the events of a DirectoryStore's files to the ledger at ``path``, oldest first.
+
+        The program that wrote them (crate ``transientdb``) must have ended. Each file of
+        ``source``, finished or not, is removed when its events are on stable storage; with ``keep``
+        it stays, and is noted, so that it is not migrated again. Of a torn or damaged file, the
+        events before the damage are migrated, and what is no event is copied to
+        ``.deedbook/quarantine`` of the ledger. A file that does not begin as a DirectoryStore's
+        stays (``rest_from`` 0). ``dry_run`` only looks.
+
+        It can be ended at any moment, and done again. Events come twice only if the process was
+        killed: at most those of the file it was at.
+
+        ``progress`` is called with bytes done and bytes in all; what it raises ends the migration.
+        Raises `MissingError`, `LockedError` (a second migration, or a file that grows),
+        `TooLargeError` for an event over ``record_bytes_max``, `InvalidArgumentError` if both are
+        one directory, `IoError`.
         """
     def __enter__(self) -> Self: ...
     def __exit__(

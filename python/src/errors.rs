@@ -113,3 +113,8 @@ impl<T> OrRaise<T> for deedbook::Result<T> {
 pub fn invalid(py: Python<'_>, message: String) -> PyErr {
     to_py(py, &Error::new(ErrorKind::InvalidArgument, message))
 }
+
+/// An exception about what the system cannot do.
+pub fn unsupported(py: Python<'_>, message: &str) -> PyErr {
+    to_py(py, &Error::new(ErrorKind::Unsupported, message))
+}

@@ -90,6 +90,12 @@ impl<T: Send> Drop for Held<T> {
     }
 }
 
+/// What the end of a `with` block gives: the error of closing, unless the block raises. What it
+/// raises tells more than what follows from it.
+pub fn left(raised: &Bound<'_, PyAny>, closed: PyResult<()>) -> PyResult<()> {
+    if raised.is_none() { closed } else { Ok(()) }
+}
+
 /// Refuse a path that holds a log of another format, and say what is there.
 pub fn check_format(py: Python<'_>, path: &Path, format: &str) -> PyResult<()> {
     py.import("deedbook.formats")?.call_method1("check", (path.as_os_str(), format)).map(drop)

@@ -220,7 +220,7 @@ impl Sink for Spooler<'_> {
 
     fn flush(&mut self) -> deedbook::Result<()> {
         if !self.batch.is_empty() {
-            self.ledger.append_batch(&self.batch)?;
+            self.ledger.append_unsynced(&self.batch)?;
             self.batch.clear();
         }
         Ok(())
@@ -245,7 +245,13 @@ pub fn append_events(
         true => feed_arrow(&mut spooler, events),
         false => feed_iterable(&mut spooler, limit, events, None),
     };
-    let finished = py.detach(|| spooler.flush());
+    let finished = py.detach(|| {
+        spooler.flush()?;
+        if ledger.options().durability == Durability::Always {
+            ledger.sync()?;
+        }
+        Ok(())
+    });
     fed?;
     finished.or_raise(py)
 }

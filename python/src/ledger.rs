@@ -6,18 +6,23 @@ use std::ffi::OsString;
 use std::hash::BuildHasher;
 use std::path::PathBuf;
 
-use deedbook::ledger::{self, Envelope, LedgerConfig, LedgerReader, LedgerStore, Options};
+use deedbook::ledger::{
+    self, Envelope, LedgerConfig, LedgerReader, LedgerStore, Migration, Options,
+};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 use crate::arguments::{self, numbers, seconds};
 use crate::errors::OrRaise;
-use crate::handle::{Held, Owner};
+use crate::handle::{Held, Owner, left};
 use crate::input;
 use crate::ledger_file::PyLedgerFile;
-use crate::payload::{Limit, bytes_of};
+use crate::payload::{Limit, bytes_of, each};
 use crate::progress::Progress;
-use crate::reports::{PyLedgerFileInfo, PyLedgerFileReport, PyLedgerFileSalvage, PyLedgerStats};
+use crate::removable::PyRemovable;
+use crate::reports::{
+    PyLedgerFileInfo, PyLedgerFileMigration, PyLedgerFileReport, PyLedgerFileSalvage, PyLedgerStats,
+};
 
 // The signatures below show this number, because `help()` and the stub cannot show names.
 const _: () = assert!(ledger::RECORD_BYTES_MAX == 1_048_576);
@@ -47,29 +52,6 @@ fn envelope(given: &Bound<'_, PyAny>, name: &'static str) -> PyResult<Envelope> 
     }))
 }
 
-/// A file that was fetched, to be removed once it was sent.
-#[pyclass(frozen, eq, hash, name = "Removable", module = "deedbook")]
-#[derive(PartialEq, Eq, Hash)]
-pub struct PyRemovable(ledger::Removable);
-
-#[pymethods]
-impl PyRemovable {
-    #[getter]
-    fn index(&self) -> u32 {
-        self.0.index()
-    }
-
-    #[getter]
-    fn quarantine(&self) -> bool {
-        self.0.is_quarantined()
-    }
-
-    fn __repr__(&self) -> String {
-        let quarantine = if self.0.is_quarantined() { "True" } else { "False" };
-        format!("<deedbook.Removable index={}, quarantine={quarantine}>", self.0.index())
-    }
-}
-
 #[pyclass(frozen, name = "Ledger", module = "deedbook")]
 pub struct PyLedger {
     ledger: Held<LedgerStore>,
@@ -82,6 +64,10 @@ impl PyLedger {
     fn limit(&self) -> Limit {
         let bytes_max = self.ledger.options().record_bytes_max;
         Limit { format: "ledger", noun: "record", bytes_max }
+    }
+
+    fn batch(&self) -> ledger::Batch {
+        ledger::Batch::new(self.ledger.options().record_bytes_max)
     }
 
     /// A name that no other file ever gets: by the birth of its inode. Where the file system notes
@@ -161,8 +147,30 @@ impl PyLedger {
         py.detach(|| self.ledger.append(data)).or_raise(py)
     }
 
+    fn append_unsynced(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<()> {
+        let mut batch = self.batch();
+        batch.push(bytes_of(data, self.limit())?.as_ref()).or_raise(py)?;
+        py.detach(|| self.ledger.append_unsynced(&batch)).or_raise(py)
+    }
+
+    fn try_append(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let data = bytes_of(data, self.limit())?;
+        let data = data.as_ref();
+        py.detach(|| self.ledger.try_append(data)).or_raise(py)
+    }
+
     fn append_many(&self, data: &Bound<'_, PyAny>) -> PyResult<()> {
         input::append_events(&self.ledger, self.limit(), data)
+    }
+
+    fn append_batch(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<()> {
+        let mut batch = self.batch();
+        each(data, |event| {
+            let event = bytes_of(event, self.limit())?;
+            batch.push(event.as_ref()).or_raise(py)?;
+            Ok(event.as_ref().len())
+        })?;
+        py.detach(|| self.ledger.append_batch(&batch)).or_raise(py)
     }
 
     #[pyo3(signature = (count=None, max_bytes=None))]
@@ -237,11 +245,7 @@ impl PyLedger {
         _exc_value: &Bound<'_, PyAny>,
         _traceback: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        match self.close(py) {
-            // What is being raised tells more than what follows from it.
-            Err(_) if !exc_type.is_none() => Ok(()),
-            closed => closed,
-        }
+        left(exc_type, self.close(py))
     }
 
     fn __bool__(&self) -> bool {
@@ -317,5 +321,35 @@ impl PyLedger {
             ledger::salvage(&source, base, &target, &Options::default(), step)
         })?;
         Ok(copied.iter().map(PyLedgerFileSalvage::from).collect())
+    }
+    #[staticmethod]
+    #[pyo3(signature = (source, path, base="events", *, old_base="events", keep=false,
+                        dry_run=false, batch_bytes=475_000, record_bytes_max=1_048_576,
+                        progress=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn migrate_directory_store(
+        py: Python<'_>,
+        #[pyo3(from_py_with = arguments::path)] source: PathBuf,
+        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
+        base: &str,
+        old_base: &str,
+        keep: bool,
+        dry_run: bool,
+        #[pyo3(from_py_with = numbers::batch_bytes)] batch_bytes: usize,
+        #[pyo3(from_py_with = numbers::record_bytes_max)] record_bytes_max: u64,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Vec<PyLedgerFileMigration>> {
+        let migration = Migration { keep, ..Migration::new(source, old_base) };
+        let options = Options { record_bytes_max, ..Options::default() };
+        let config = LedgerConfig::lines(path, base);
+        let config = LedgerConfig { max_file_size: batch_bytes, ..config };
+        let files = Progress::run(py, progress, |progress| {
+            let step = |done, total| progress.call(done, total);
+            match dry_run {
+                true => ledger::inspect_migration(&migration, &options, step),
+                false => ledger::migrate(&migration, config, &options, step),
+            }
+        })?;
+        Ok(files.iter().map(PyLedgerFileMigration::from).collect())
     }
 }

@@ -19,6 +19,7 @@ mod payload;
 mod progress;
 mod range;
 mod record;
+mod removable;
 mod reports;
 mod split;
 mod wal;
@@ -34,7 +35,7 @@ mod _core {
     #[pymodule_export]
     use super::iterators::RecordIterator;
     #[pymodule_export]
-    use super::ledger::{PyLedger, PyRemovable};
+    use super::ledger::PyLedger;
     #[pymodule_export]
     use super::ledger_file::PyLedgerFile;
     #[pymodule_export]
@@ -44,9 +45,12 @@ mod _core {
     #[pymodule_export]
     use super::record::{PyDeed, PyMeta, PyRecord};
     #[pymodule_export]
+    use super::removable::PyRemovable;
+    #[pymodule_export]
     use super::reports::{
-        PyDamage, PyLedgerFileInfo, PyLedgerFileReport, PyLedgerFileSalvage, PyLedgerStats, PyLoss,
-        PyRecoveryReport, PyRepairReport, PySalvageReport, PySalvageRun, PyStats, PyVerifyReport,
+        PyDamage, PyLedgerFileInfo, PyLedgerFileMigration, PyLedgerFileReport, PyLedgerFileSalvage,
+        PyLedgerStats, PyLoss, PyRecoveryReport, PyRepairReport, PySalvageReport, PySalvageRun,
+        PyStats, PyVerifyReport,
     };
     #[pymodule_export]
     use super::split::PySplit;

@@ -16,7 +16,7 @@ use crate::batches::{
     stream_of,
 };
 use crate::errors::{OrRaise, invalid};
-use crate::handle::{Held, Owner};
+use crate::handle::{Held, Owner, left};
 use crate::iterators::{FollowIterator, PayloadIterator, RecordIterator, Wait, Walk};
 use crate::reports::{PyRecoveryReport, PyStats};
 use crate::split::PySplit;
@@ -329,11 +329,7 @@ impl PyLog {
         _exc_value: &Bound<'_, PyAny>,
         _traceback: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        match self.close(py) {
-            // What is being raised tells more than what follows from it.
-            Err(_) if !exc_type.is_none() => Ok(()),
-            closed => closed,
-        }
+        left(exc_type, self.close(py))
     }
 
     fn __bool__(&self) -> bool {

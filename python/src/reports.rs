@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use deedbook::ledger::{FileInfo, FileReport, FileSalvage, LedgerStats};
+use deedbook::ledger::{FileInfo, FileMigration, FileReport, FileSalvage, LedgerStats};
 use deedbook::{
     Damage, Loss, RecoveryReport, RepairReport, SalvageReport, SalvageRun, Stats, VerifyReport,
 };
@@ -220,10 +220,24 @@ report!(PyLedgerFileSalvage, "LedgerFileSalvage", FileSalvage, {
     report: PySalvageReport = |copied| (&copied.report).into(),
 });
 
+report!(PyLedgerFileMigration, "LedgerFileMigration", FileMigration, {
+    path: OsString = |file| file.path.clone().into_os_string(),
+    bytes: u64 = |file| file.bytes,
+    active: bool = |file| file.active,
+    events: u64 = |file| file.events,
+    skipped: u64 = |file| file.skipped,
+    rest_from: Option<u64> = |file| file.rest_from,
+    rest_reason: Option<String> = |file| file.rest_reason.clone(),
+    set_aside: Option<OsString> = |file| text(&file.set_aside),
+    removed: bool = |file| file.removed,
+});
+
 report!(PyLedgerStats, "LedgerStats", LedgerStats, {
     log: PyStats = |stats| (&stats.log).into(),
     dropped_files: u64 = |stats| stats.dropped_files,
     dropped_events: u64 = |stats| stats.dropped_records,
     dropped_bytes: u64 = |stats| stats.dropped_bytes,
+    rejected_events: u64 = |stats| stats.rejected_records,
+    rejected_bytes: u64 = |stats| stats.rejected_bytes,
     quarantined_files: u64 = |stats| stats.quarantined_files,
 });

@@ -14,7 +14,7 @@ use super::record::{FORMAT, HEADER_BYTES};
 use super::{Batch, LedgerStore, Shared};
 use crate::durability::Durability;
 use crate::error::{Durable, Error, Result};
-use crate::lines;
+use crate::lines::{self, try_locked};
 use crate::log::framing::Framing;
 use crate::slice::{part, u32_at};
 use crate::storage::{File, FileId, LockGuard};
@@ -77,10 +77,34 @@ impl LedgerStore {
     /// in the ledger says so; then it is unknown, too, what a crash takes.
     pub fn append_batch(&self, batch: &Batch) -> Result<()> {
         let shared = self.writable()?;
+        shared.after_append(shared.append_encoded(batch)?)
+    }
+
+    /// Append a batch, but with [`Durability::Always`] leave the sync to the caller: for a long
+    /// series of batches that is acknowledged at its end.
+    pub fn append_unsynced(&self, batch: &Batch) -> Result<()> {
+        let shared = self.writable()?;
+        let appended = shared.append_encoded(batch)?;
+        match shared.options.durability {
+            Durability::Always => Ok(()),
+            _ => shared.after_append(appended),
+        }
+    }
+
+    /// Append one record if that takes one write to the file being written and nothing else: no
+    /// sync, no other file, no wait for another thread. `false` if nothing was appended, and
+    /// [`LedgerStore::append`] is to do it. For event loops: with [`Durability::Always`] the sync is
+    /// left to the caller.
+    pub fn try_append(&self, payload: &[u8]) -> Result<bool> {
+        let shared = self.writable()?;
         let at = |e: Error| e.at(&shared.directory.path);
-        shared.codec.check_len(batch.payload_len_max.max(1)).map_err(at)?;
-        let appended = shared.append_encoded(batch).map_err(|e| e.of(FORMAT))?;
-        shared.after_append(appended)
+        shared.codec.check_len(payload.len()).map_err(at)?;
+        let Some(mut state) = try_locked(&shared.state) else { return Ok(false) };
+        if !shared.takes_one_write(&state, payload.len() as u64 + HEADER_BYTES) {
+            return Ok(false);
+        }
+        shared.append_under(&mut state, payload).map_err(|e| e.of(FORMAT))?;
+        Ok(true)
     }
 
     /// Append several records as [`LedgerStore::append_batch`] does.
@@ -94,24 +118,39 @@ impl LedgerStore {
 }
 
 impl Shared {
-    /// The checksum is that of the copy, whatever becomes of the caller's bytes meanwhile.
     fn append_one(&self, payload: &[u8]) -> Result<Appended> {
-        let mut state = self.state();
+        self.append_under(&mut self.state(), payload)
+    }
+
+    /// The checksum is that of the copy, whatever becomes of the caller's bytes meanwhile.
+    fn append_under(&self, state: &mut State, payload: &[u8]) -> Result<Appended> {
         self.check_writable()?;
         let mut record = std::mem::take(&mut state.scratch);
         record.clear();
         self.codec.encode(&mut record, (), payload);
-        let written = self.write(&mut state, &record, 1);
+        let written = self.write(state, &record, 1);
         state.scratch = record;
         let appended = written?;
         self.counters.appended(1, payload.len() as u64 + HEADER_BYTES);
         Ok(appended)
     }
 
+    /// Whether a record of so many bytes goes to the file being written, which stays open, without a
+    /// sync and without a look at the other files.
+    fn takes_one_write(&self, state: &State, bytes: u64) -> bool {
+        let fits = |active: &Active| !self.would_be_full(active, bytes, 1);
+        let unsynced = (state.written + bytes).saturating_sub(self.commits.durable());
+        let syncs = matches!(self.options.durability, Durability::Bytes(max) if unsynced >= max);
+        state.active.as_ref().is_some_and(fits) && !syncs && self.has_room(state, bytes)
+    }
+
     fn append_encoded(&self, batch: &Batch) -> Result<Appended> {
+        let at = |e: Error| e.at(&self.directory.path);
+        self.codec.check_len(batch.payload_len_max.max(1)).map_err(at)?;
         let mut state = self.state();
         self.check_writable()?;
-        let appended = self.write(&mut state, &batch.bytes, batch.records)?;
+        let written = self.write(&mut state, &batch.bytes, batch.records);
+        let appended = written.map_err(|e| e.of(FORMAT))?;
         self.counters.appended(batch.records, batch.bytes.len() as u64);
         Ok(appended)
     }
@@ -122,7 +161,7 @@ impl Shared {
         if bytes.is_empty() {
             return Ok(appended);
         }
-        self.make_room(state, bytes.len() as u64)?;
+        self.make_room(state, records, bytes.len() as u64)?;
         let (mut at, mut done) = (0, 0);
         while at < bytes.len() {
             let written = self.write_part(state, part(bytes, at..));

@@ -256,13 +256,19 @@ impl Directory {
         Ok(true)
     }
 
-    /// Durably: it is the only copy of what lies after the damage.
-    fn quarantine(&self, index: u32, path: &Path) -> Result<()> {
-        let fail = |e| Error::io("move the file to the quarantine", path, e);
+    /// The directory of what is kept aside, durably there.
+    pub fn make_quarantine(&self) -> Result<PathBuf> {
         self.make_sidecar()?;
         let dir = self.sidecar().join(QUARANTINE_NAME);
         make_dir(&*self.storage, &dir)?;
         sync_names(&*self.storage, &self.sidecar(), &self.path)?;
+        Ok(dir)
+    }
+
+    /// Durably: it is the only copy of what lies after the damage.
+    fn quarantine(&self, index: u32, path: &Path) -> Result<()> {
+        let fail = |e| Error::io("move the file to the quarantine", path, e);
+        let dir = self.make_quarantine()?;
         let taken = self.storage.list(&dir).map_err(fail)?;
         let name = file_name(index, &self.base);
         let names = std::iter::once(name.clone()).chain((2..).map(|n| format!("{name}.{n}")));
@@ -300,6 +306,14 @@ impl Directory {
             self.settled.store(true, Ordering::Release);
         }
         Ok(())
+    }
+
+    /// `.deedbook`, durably there.
+    pub fn make_sidecar_durably(&self) -> Result<PathBuf> {
+        self.make_sidecar()?;
+        let sidecar = self.sidecar();
+        sync_names(&*self.storage, &sidecar, &self.path)?;
+        Ok(sidecar)
     }
 
     fn make_sidecar(&self) -> Result<()> {

@@ -26,6 +26,14 @@ pub struct Removable {
 }
 
 impl Removable {
+    /// Name a file again, as [`LedgerStore::fetch`] named it, maybe in another process.
+    ///
+    /// Where the file system notes no birth of files (`created_ns` is 0), an inode alone cannot tell
+    /// a file from a later one: such a name holds only as long as the file's reader.
+    pub fn new(index: u32, file: FileId, quarantine: bool) -> Self {
+        Self { index, file, quarantine }
+    }
+
     /// The file's number. No other file of the ledger ever gets it.
     pub fn index(&self) -> u32 {
         self.index

@@ -10,6 +10,7 @@ mod durable;
 mod fetch;
 mod format;
 mod look;
+mod migrate;
 mod options;
 mod quota;
 mod reader;
@@ -41,6 +42,7 @@ pub use check::{FileInfo, FileReport, FileSalvage, files, open_file, salvage, ve
 #[cfg(feature = "arrow")]
 pub use columns::Column;
 pub use fetch::{Fetched, Removable};
+pub use migrate::{FileMigration, Migration, inspect as inspect_migration, migrate};
 pub use options::{Envelope, LedgerConfig, OnCorrupt, Options, WhenFull};
 pub use reader::LedgerReader;
 pub use record::{RECORD_BYTES_MAX, file_name};

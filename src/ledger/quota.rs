@@ -24,17 +24,24 @@ pub struct Held {
     at: Instant,
 }
 
+/// The last count, if it still holds.
+fn counted(state: &State) -> Option<Held> {
+    state.held.filter(|held| held.at.elapsed() < COUNT_AGE_MAX)
+}
+
 impl Shared {
-    /// Have room for so many bytes more under the limit of all files, or fail.
-    pub(super) fn make_room(&self, state: &mut State, bytes: u64) -> Result<()> {
+    /// Have room for so many records and bytes more under the limit of all files, or fail, and count
+    /// them as rejected.
+    pub(super) fn make_room(&self, state: &mut State, records: u64, bytes: u64) -> Result<()> {
         let Some(limit) = self.options.bytes_total_max else { return Ok(()) };
         let fits = |held: u64| held.saturating_add(bytes) <= limit;
         if !fits(0) {
+            self.tally.rejected(records, bytes);
             let message = format!("{bytes} bytes at once, limit of all files {limit}");
             let error = Error::new(ErrorKind::TooLarge, message).with_durable(Durable::No);
             return Err(error.of(FORMAT).at(&self.directory.path));
         }
-        let mut held = match state.held.filter(|held| held.at.elapsed() < COUNT_AGE_MAX) {
+        let mut held = match counted(state) {
             Some(held) => held,
             None => self.count()?,
         };
@@ -46,12 +53,19 @@ impl Shared {
         match fits(held.bytes) {
             true => Ok(()),
             false => {
+                self.tally.rejected(records, bytes);
                 let message = format!("{bytes} bytes more after {}, limit {limit}", held.bytes);
                 let full = io::Error::new(io::ErrorKind::QuotaExceeded, message);
                 let error = Error::io("append", &self.directory.path, full);
                 Err(error.of(FORMAT).with_durable(Durable::No))
             }
         }
+    }
+
+    /// Whether there is room without a new count, and without dropping anything.
+    pub(super) fn has_room(&self, state: &State, bytes: u64) -> bool {
+        let fits = |limit| counted(state).is_some_and(|held| held.bytes + bytes <= limit);
+        self.options.bytes_total_max.is_none_or(fits)
     }
 
     fn count(&self) -> Result<Held> {

@@ -3,12 +3,14 @@
 use crate::locks::atomic::{AtomicU64, Ordering};
 use crate::log::stats::{Counters, Stats};
 
-/// What a store dropped or moved away, so far.
+/// What a store dropped, refused or moved away, so far.
 #[derive(Debug)]
 pub struct Tally {
     dropped_files: AtomicU64,
     dropped_records: AtomicU64,
     dropped_bytes: AtomicU64,
+    rejected_records: AtomicU64,
+    rejected_bytes: AtomicU64,
     quarantined_files: AtomicU64,
 }
 
@@ -24,6 +26,10 @@ pub struct LedgerStats {
     pub dropped_records: u64,
     /// Bytes in them.
     pub dropped_bytes: u64,
+    /// Records that were refused because the ledger was full, or would not even hold these.
+    pub rejected_records: u64,
+    /// Bytes that they would have taken.
+    pub rejected_bytes: u64,
     /// Damaged files moved to `.deedbook/quarantine/`.
     pub quarantined_files: u64,
 }
@@ -35,6 +41,8 @@ impl Default for Tally {
             dropped_files: zero(),
             dropped_records: zero(),
             dropped_bytes: zero(),
+            rejected_records: zero(),
+            rejected_bytes: zero(),
             quarantined_files: zero(),
         }
     }
@@ -46,6 +54,12 @@ impl Tally {
         self.dropped_files.fetch_add(1, Ordering::Relaxed);
         self.dropped_records.fetch_add(records, Ordering::Relaxed);
         self.dropped_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Count records that were refused for want of room.
+    pub fn rejected(&self, records: u64, bytes: u64) {
+        self.rejected_records.fetch_add(records, Ordering::Relaxed);
+        self.rejected_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Count a file that was moved away.
@@ -61,6 +75,8 @@ impl Tally {
             dropped_files: read(&self.dropped_files),
             dropped_records: read(&self.dropped_records),
             dropped_bytes: read(&self.dropped_bytes),
+            rejected_records: read(&self.rejected_records),
+            rejected_bytes: read(&self.rejected_bytes),
             quarantined_files: read(&self.quarantined_files),
         }
     }

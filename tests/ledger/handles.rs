@@ -197,3 +197,85 @@ fn a_file_that_was_sent_while_it_was_synced_is_no_loss() {
     assert_eq!(fetch_all(&ledger), [(1, events(1..2, 0))]);
     storage.unwatch();
 }
+
+/// An event loop makes this call.
+#[test]
+fn an_append_that_must_not_wait_writes_once_or_not_at_all() {
+    let durabilities = ["none", "rotate", "manual", "always", "bytes:200", "interval:3600000"];
+    for (durability, limit) in durabilities.iter().flat_map(|d| [(d, None), (d, Some(1 << 20))]) {
+        let (storage, calls) = (Hooked::default(), Arc::new(Mutex::new(Vec::new())));
+        let (durability, noted) = (durability.parse().unwrap(), calls.clone());
+        let options = Options { durability, bytes_total_max: limit, ..on(storage.clone()) };
+        let ledger = options.open(small(DIR, 300)).unwrap();
+        storage.watch(move |event| {
+            noted.lock().unwrap().push(event);
+            false
+        });
+        let mut at_once = 0;
+        for number in 0..100 {
+            let (payload, files) = (event(number, 60), fetch_count(&storage));
+            calls.lock().unwrap().clear();
+            let done = ledger.try_append(&payload).unwrap();
+            let expected = [Event::Write(payload.len() + 8)];
+            let seen = std::mem::take(&mut *calls.lock().unwrap());
+            assert_eq!(seen, if done { &expected[..] } else { &[] }, "{durability}, {number}");
+            assert_eq!(fetch_count(&storage), files, "{durability}: a file came or went");
+            match done {
+                true => at_once += 1,
+                false => ledger.append(&payload).unwrap(),
+            }
+        }
+        assert_eq!(drain(&ledger), events(0..100, 60), "{durability}");
+        assert!((30..=80).contains(&at_once), "{durability}: {at_once}");
+    }
+}
+
+fn fetch_count(storage: &dyn Storage) -> usize {
+    storage.list(Path::new(DIR)).unwrap().len()
+}
+
+#[test]
+fn an_append_that_must_not_wait_does_not_wait_for_another_thread() {
+    let (storage, turn) = (Hooked::default(), Arc::new(std::sync::Barrier::new(2)));
+    let ledger = on(storage.clone()).open(small(DIR, 1000)).unwrap();
+    ledger.append(&event(0, 0)).unwrap();
+    let reached = turn.clone();
+    storage.watch(move |event| {
+        if matches!(event, Event::Write(_)) {
+            reached.wait();
+            reached.wait();
+        }
+        false
+    });
+    std::thread::scope(|scope| {
+        let appending = scope.spawn(|| ledger.append(&event(1, 0)));
+        turn.wait();
+        assert!(!ledger.try_append(&event(2, 0)).unwrap());
+        storage.unwatch();
+        turn.wait();
+        appending.join().unwrap().unwrap();
+    });
+    assert_eq!(drain(&ledger), events(0..2, 0));
+}
+
+#[test]
+fn a_batch_appended_unsynced_waits_for_the_sync_of_its_caller() {
+    let (storage, syncs) = (Hooked::default(), Arc::new(Mutex::new(0)));
+    let options = Options { durability: Durability::Always, ..on(storage.clone()) };
+    let ledger = options.open(small(DIR, 10_000)).unwrap();
+    let counted = syncs.clone();
+    storage.watch(move |event| {
+        *counted.lock().unwrap() += u64::from(event == Event::Sync);
+        false
+    });
+    let mut batch = deedbook::ledger::Batch::new(1000);
+    for number in 0..5 {
+        batch.clear();
+        batch.push(&event(number, 0)).unwrap();
+        ledger.append_unsynced(&batch).unwrap();
+    }
+    assert_eq!(*syncs.lock().unwrap(), 0);
+    ledger.sync().unwrap();
+    assert_eq!(*syncs.lock().unwrap(), 1);
+    assert_eq!(drain(&ledger), events(0..5, 0));
+}

@@ -38,7 +38,13 @@ fn a_full_ledger_rejects_and_keeps_what_it_has() {
     }
     refused(ledger.append_many(events(31..33, 0)), ErrorKind::Io);
     assert_eq!((held(&memory), drain(&ledger)), (992, fitting));
-    assert_eq!(ledger.stats().dropped_files, 0);
+    let stats = ledger.stats();
+    assert_eq!(
+        (stats.rejected_records, stats.rejected_bytes),
+        (5, 160),
+        "three alone, two at once"
+    );
+    assert_eq!(stats.dropped_files, 0);
     // A file is sent: there is room again.
     let fetched = ledger.fetch(Some(1), None).unwrap().unwrap();
     ledger.remove(&fetched.removable.unwrap()).unwrap();
@@ -64,7 +70,7 @@ fn a_full_ledger_drops_the_oldest_and_counts_them() {
     let stats = ledger.stats();
     assert_eq!(stats.dropped_records, first, "every event that is missing was counted");
     assert_eq!((stats.dropped_bytes, stats.dropped_files), (32 * first, first / 4));
-    assert_eq!(stats.log.records, 500);
+    assert_eq!((stats.log.records, stats.rejected_records), (500, 0));
     // Indexes go on.
     assert_eq!(u64::from(fetch_all(&ledger)[0].0), first / 4);
 }
@@ -104,6 +110,8 @@ fn more_than_the_limit_at_once_is_too_large() {
         let error = refused(ledger.append_many(events(1..40, 0)), ErrorKind::TooLarge);
         assert!(error.message().contains("1248") && error.message().contains("1000"), "{error}");
         refused(ledger.append(&[b'x'; 1000]), ErrorKind::TooLarge);
+        let stats = ledger.stats();
+        assert_eq!((stats.rejected_records, stats.rejected_bytes), (40, 1248 + 1008));
         assert_eq!(drain(&ledger), events(0..1, 0));
     }
 }

@@ -25,6 +25,7 @@ mod judge;
 #[allow(dead_code)] // the fuzz target goes on after crashes
 mod known;
 mod limits;
+mod migrate;
 #[allow(dead_code)] // the fuzz target goes on after crashes
 mod oracle;
 mod processes;

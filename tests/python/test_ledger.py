@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import errno
 import gc
 import json
@@ -357,3 +358,144 @@ def test_all_events_arrive_though_server_and_senders_fail(tmp_path: Path) -> Non
     with Ledger.open(spool) as ledger:
         assert not ledger.has_data()
     assert not (tmp_path / "dead").exists() or not list((tmp_path / "dead").iterdir())
+
+
+# -- values and manners ---------------------------------------------------------------------------
+
+
+def test_a_removable_is_a_value(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "s", batch_records=1) as ledger:
+        ledger.append_many([b"1", b"2"])
+        one, two = ledger.fetch().removable
+        assert one == one and one != two and len({one, two, ledger.fetch().removable[0]}) == 2
+        status = os.stat(tmp_path / "s" / "0-events")
+        assert (one.index, one.inode, one.device) == (0, status.st_ino, status.st_dev)
+        if one.born_ns == 0:
+            with pytest.raises(deedbook.UnsupportedError, match="birth"):
+                pickle.dumps(one)
+            assert copy.copy(one) == copy.deepcopy(one) == one
+            return
+        for same in (pickle.loads(pickle.dumps(one)), copy.copy(one), copy.deepcopy(one)):
+            assert same == one and hash(same) == hash(one) and repr(same) == repr(one)
+        assert deedbook.Removable(**one.to_dict()) == one
+        assert eval(repr(one), {"Removable": deedbook.Removable}) == one
+        assert tuple(one.to_dict()) == deedbook.Removable.__match_args__
+        with pytest.raises(deedbook.UnsupportedError, match="birth"):
+            deedbook.Removable(**{**one.to_dict(), "born_ns": 0})
+        with pytest.raises(OverflowError, match="inode must not be negative"):
+            deedbook.Removable(**{**one.to_dict(), "inode": -1})
+        for field in ("index", "device", "inode", "born_ns"):
+            values = one.to_dict()
+            ledger.remove([deedbook.Removable(**{**values, field: values[field] + 1})])
+        assert payloads(ledger) == [b"1", b"2"]
+        ledger.remove([deedbook.Removable(**one.to_dict())])
+        assert payloads(ledger) == [b"2"]
+
+
+REMOVER = """
+import pickle, sys
+from deedbook import Ledger
+spool, pickled = sys.argv[1:]
+with Ledger.open(spool) as ledger:
+    ledger.remove(pickle.loads(bytes.fromhex(pickled)))
+"""
+
+
+def test_another_process_removes_what_this_one_fetched_and_nothing_else(tmp_path: Path) -> None:
+    """The same name, at first with the file that was fetched, then with others: of this ledger, of
+    one that was made again in its place, and of another directory.
+    """
+    spool, other = tmp_path / "spool", tmp_path / "other"
+
+    def remove(pickled: bytes, path: Path) -> None:
+        command = [sys.executable, "-c", REMOVER, str(path), pickled.hex()]
+        subprocess.run(command, check=True, timeout=60)
+
+    def fetched(path: Path, event: bytes) -> bytes:
+        with Ledger.open(path) as ledger:
+            ledger.append(event)
+            return pickle.dumps(ledger.fetch().removable)
+
+    try:
+        old = fetched(spool, b"first")
+    except deedbook.UnsupportedError:
+        pytest.skip("the file system notes no birth of files")
+    remove(old, spool)
+    assert Ledger.files(spool) == []
+    fetched(spool, b"first")
+    remove(old, spool)
+    assert [file.index for file in Ledger.files(spool)] == [1]
+    for _ in range(20):
+        # Inodes are used again at once on most file systems; the name is 0-events each time.
+        shutil.rmtree(spool)
+        fetched(spool, b"first")
+        remove(old, spool)
+        assert [file.index for file in Ledger.files(spool)] == [0]
+    fetched(other, b"first")
+    remove(old, other)
+    assert len(Ledger.files(other)) == 1
+
+
+def test_processes_that_share_the_work_by_pickles_send_each_event_once(tmp_path: Path) -> None:
+    """One process fetches, four remove what it names, while others append."""
+    spool = tmp_path / "spool"
+    seen: list[bytes] = []
+    with Ledger.open(spool, batch_records=10) as ledger:
+        for start in range(0, 400, 100):
+            ledger.append_many(b"%d" % n for n in range(start, start + 100))
+            result = ledger.fetch()
+            seen += [event for batch in result.data for event in batch.records()]
+            shares = [result.removable[share::4] for share in range(4)]
+            try:
+                pickled = [pickle.dumps(share).hex() for share in shares]
+            except deedbook.UnsupportedError:
+                pytest.skip("the file system notes no birth of files")
+            ledger.append(b"%d" % (1000 + start))
+            children = [
+                subprocess.Popen([sys.executable, "-c", REMOVER, str(spool), share])
+                for share in pickled
+            ]
+            assert [child.wait(60) for child in children] == [0] * 4
+        seen += payloads(ledger)
+    assert sorted(map(int, seen)) == sorted([*range(400), *range(1000, 1400, 100)])
+
+
+def test_events_refused_for_want_of_room_are_counted(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "s", batch_bytes=200, max_bytes=1000) as ledger:
+        ledger.append_many([b"x" * 92] * 10)
+        for refused in (lambda: ledger.append(b"12"), lambda: ledger.append_batch([b"1"] * 3)):
+            with pytest.raises(deedbook.IoError):
+                refused()
+        stats = ledger.stats()
+        assert (stats.rejected_events, stats.rejected_bytes) == (4, 10 + 27)
+        assert stats.dropped_events == 0 and stats.to_dict()["rejected_events"] == 4
+
+
+def test_a_batch_is_appended_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "s", batch_records=4, durability="always") as ledger:
+        for wrong in ([b"1", b""], [b"1", "text"], [b"1", b"x" * (1 << 20) + b"x"]):
+            with pytest.raises((TypeError, deedbook.Error)):
+                ledger.append_batch(wrong)  # type: ignore[arg-type]
+        ledger.append_batch(b"%d" % n for n in range(10))
+        assert payloads(ledger) == [b"%d" % n for n in range(10)]
+        assert ledger.stats().log.appends == 1
+        syncs = ledger.stats().log.syncs
+        ledger.append_many(b"x" * 1000 for _ in range(2000))
+        assert ledger.stats().log.syncs == syncs + 1, "one sync for all parts"
+        ledger.append_unsynced(b"y")
+        assert ledger.stats().log.syncs == syncs + 1
+
+
+def test_a_ledger_is_no_container_but_true_while_it_is_open(tmp_path: Path) -> None:
+    """As with a log, what has no meaning is a TypeError and not False."""
+    with Ledger.open(tmp_path / "s") as ledger:
+        assert bool(ledger) and "closed" not in repr(ledger)
+        for what in (b"first", 0, None, "0-events"):
+            with pytest.raises(TypeError):
+                what in ledger  # type: ignore[operator]  # noqa: B015
+        for call in (len, iter, reversed, list):
+            with pytest.raises(TypeError):
+                call(ledger)
+    assert not ledger and "closed" in repr(ledger)
+    with pytest.raises(ClosedError), ledger:
+        raise AssertionError("entered")

@@ -1,4 +1,4 @@
-"""Logs for asyncio: tasks that commit at once share one sync, and followers hold no thread.
+"""Logs and ledgers for asyncio: tasks that commit at once share one sync, followers hold no thread.
 
 >>> import asyncio, tempfile
 >>> from deedbook.aio import AsyncBook
@@ -11,6 +11,7 @@
 """
 
 from deedbook.aio._follow import Follower
+from deedbook.aio._ledger import AsyncLedger
 from deedbook.aio._log import AsyncBook, AsyncLog, AsyncWal
 
-__all__ = ["AsyncBook", "AsyncLog", "AsyncWal", "Follower"]
+__all__ = ["AsyncBook", "AsyncLedger", "AsyncLog", "AsyncWal", "Follower"]

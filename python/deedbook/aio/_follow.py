@@ -11,7 +11,8 @@ from weakref import WeakValueDictionary
 
 from deedbook._core import Book, Deed, Record, Wal
 from deedbook._errors import ClosedError, Error
-from deedbook.aio._threads import Rounds, Worker, settled
+from deedbook.aio._handle import Side
+from deedbook.aio._threads import Worker, settled
 
 if TYPE_CHECKING:
     import concurrent.futures
@@ -42,16 +43,15 @@ _BATCH_BYTES = 1 << 20
 _LOOP_BYTES = 64 << 10
 
 
-class Side:
+class LogSide(Side):
     """What a log has in one event loop: its syncs, and its followers that wait."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, log: Book | Wal, syncs: Worker) -> None:
-        self.loop = loop
+        super().__init__(loop, log, syncs)
         self.log = log
         self.writes = log.mode != "r"
         # The end that the last refresh found, for a log that others write.
         self.found = 0 if log.closed else log.end
-        self.rounds = Rounds(loop, syncs, log.sync)
         self.waiting: set[Follower[Deed] | Follower[Record]] = set()
 
     def end(self) -> int:
@@ -91,7 +91,7 @@ class Watcher:
         self._loop = loop
         self._readers = Worker("deedbook-follow", _THREADS)
         self._used = 0.0
-        self._sides: set[Side] = set()
+        self._sides: set[LogSide] = set()
         self._delay = _DELAY_FIRST
         self._ticking = False
         self._refreshing = False
@@ -108,7 +108,7 @@ class Watcher:
         self._used = self._loop.time()
         return self._readers.submit(job, *args)
 
-    def watch(self, side: Side) -> None:
+    def watch(self, side: LogSide) -> None:
         """Look at this log as long as followers wait for it."""
         self._sides.add(side)
         self._delay = _DELAY_FIRST
@@ -133,7 +133,7 @@ class Watcher:
         if now - self._used > _UNUSED:
             self._readers.release()
 
-    def _refreshed(self, sides: list[Side], took: float, ends: list[int | None]) -> None:
+    def _refreshed(self, sides: list[LogSide], took: float, ends: list[int | None]) -> None:
         self._refreshing = False
         now = self._loop.time()
         self._refresh_at = now + took / _SHARE
@@ -171,7 +171,7 @@ class Follower(Generic[RecordT]):
         self,
         log: Book | Wal,
         follow: Callable[[], Iterator[RecordT]],
-        side: Callable[[], Side],
+        side: Callable[[], LogSide],
         at_end: bool,
     ) -> None:
         self._log = log
@@ -245,7 +245,7 @@ class Follower(Generic[RecordT]):
         await settled(self._reading)
         self._reading = None
 
-    async def _wait(self, side: Side, watcher: Watcher) -> None:
+    async def _wait(self, side: LogSide, watcher: Watcher) -> None:
         loop = asyncio.get_running_loop()
         self._wakeup = loop.create_future()
         self._since = loop.time()

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import math
 from collections.abc import Callable, Iterable
 from functools import partial
 from os import PathLike
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
 from deedbook._core import Book, Deed, Record, Wal
-from deedbook.aio._follow import Follower, RecordT, Side
-from deedbook.aio._threads import Worker, settled
+from deedbook.aio._follow import Follower, LogSide, RecordT
+from deedbook.aio._handle import AsyncHandle
+from deedbook.aio._threads import settled
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer, Self
 
-LogT = TypeVar("LogT", Book, Wal)
+LogT = TypeVar("LogT", bound=Book | Wal)
 
 # A log syncs a segment by itself when 16 others were written since. Well before that, appends go to
 # a thread until a sync has come.
@@ -27,7 +26,7 @@ _SEGMENTS_UNSYNCED = 8
 _FRAMING = 32
 
 
-class AsyncLog(Generic[LogT, RecordT]):
+class AsyncLog(AsyncHandle[LogT, LogSide], Generic[LogT, RecordT]):
     """A log for the tasks of one event loop, one loop at a time.
 
     Appends happen at once, in the loop's thread: they only store into the page cache. Syncs happen
@@ -41,16 +40,12 @@ class AsyncLog(Generic[LogT, RecordT]):
     _room_at_first: ClassVar[float] = math.inf
 
     def __init__(self, log: LogT) -> None:
-        self._log: LogT = log
-        self._always = log.durability == "always"
+        super().__init__(log)
         # Only `always` leaves the sync to the caller: with `bytes:N` any append may sync.
         self._may_sync = log.durability.startswith("bytes:")
         # Bytes that can be appended here before an append may sync, as far as that is known.
         self._room: float = -1 if self._may_sync else self._room_at_first
         self._append_one: Callable[..., int] = log.append_unsynced if self._always else log.append
-        self._syncs = Worker("deedbook-sync")
-        self._appends = Worker("deedbook-append")
-        self._side: Side | None = None
 
     @classmethod
     def open(cls, path: str | PathLike[str], mode: str = "a", **options: Any) -> Self:
@@ -68,59 +63,23 @@ class AsyncLog(Generic[LogT, RecordT]):
     @property
     def log(self) -> LogT:
         """The log itself, for everything that does not wait."""
-        return self._log
-
-    async def sync(self) -> None:
-        """Wait until every record appended so far is on stable storage."""
-        await self._here().rounds.join()
+        return self._handle
 
     async def wait_durable(self, position: int) -> None:
         """Wait until the record at a position is on stable storage; syncs if nothing else does."""
         self._here()
-        await settled(self._syncs.submit(self._log.wait_durable, position))
+        await settled(self._syncs.submit(self._handle.wait_durable, position))
 
     def follow(self, start: int | None = None) -> Follower[RecordT]:
         """The records from ``start`` (default: the first) on, waiting for more until the close.
 
         A follower that waits holds no thread. `ClosedError` if the log is closed already.
         """
-        follow = cast(Any, partial(self._log.follow, start, timeout=0.0))
-        return Follower(self._log, follow, self._here, self._at_end(start))
+        follow = cast(Any, partial(self._handle.follow, start, timeout=0.0))
+        return Follower(self._handle, follow, self._here, self._at_end(start))
 
-    async def close(self) -> None:
-        """Wait for the syncs that tasks wait for, then close the log; its followers end."""
-        side = self._here()
-        try:
-            if side.rounds.busy:
-                with contextlib.suppress(Exception):  # those that wait get it
-                    await side.rounds.join()
-        finally:
-            closing = self._syncs.submit(self._log.close)
-        try:
-            await settled(closing)
-        finally:
-            side.wake()
-            await self._syncs.stop()
-            await self._appends.stop()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        try:
-            await self.close()
-        except Exception:
-            # What is being raised says more than what follows from it.
-            if exc_type is None:
-                raise
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self._log!r}>"
+    def _new_side(self, loop: asyncio.AbstractEventLoop) -> LogSide:
+        return LogSide(loop, self._handle, self._syncs)
 
     def _at_end(self, start: int | None) -> bool:
         """Whether a follower from there on has nothing to read yet, as far as this handle knows."""
@@ -129,15 +88,6 @@ class AsyncLog(Generic[LogT, RecordT]):
     def _room_after(self, size: int) -> float:
         """Bytes to append after these before an append may sync; below 0 if these may."""
         return self._room
-
-    def _here(self) -> Side:
-        """What the log has in the running loop."""
-        loop, side = asyncio.get_running_loop(), self._side
-        if side is None or side.loop is not loop:
-            if side is not None and side.loop.is_running():
-                raise RuntimeError(f"{self!r} is used by an event loop in another thread")
-            side = self._side = Side(loop, self._log, self._syncs)
-        return side
 
     async def _append(self, durable: bool, payload: Buffer, *tag: int) -> int:
         """Append, and with `durable` wait for a sync that began afterwards."""
@@ -159,7 +109,7 @@ class AsyncLog(Generic[LogT, RecordT]):
     async def _append_all(self, *args: Any) -> Any:
         """Append many, in a thread."""
         side = self._here()
-        appended = await settled(self._appends.submit(self._log.append_many, *args))
+        appended = await settled(self._appends.submit(self._handle.append_many, *args))
         side.wake()
         return appended
 
@@ -172,7 +122,7 @@ class AsyncBook(AsyncLog[Book, Deed]):
     @property
     def book(self) -> Book:
         """The book itself, for everything that does not wait."""
-        return self._log
+        return self._handle
 
     async def append(self, jam: Buffer, mug: int = 0) -> int:
         """Append one deed and return its event number.
@@ -194,8 +144,8 @@ class AsyncBook(AsyncLog[Book, Deed]):
         return await self._append(True, jam, mug)
 
     def _at_end(self, start: int | None) -> bool:
-        last = self._log.last
-        return self._log.bounds is None or (start is not None and start > last)
+        last = self._handle.last
+        return self._handle.bounds is None or (start is not None and start > last)
 
 
 class AsyncWal(AsyncLog[Wal, Record]):
@@ -207,7 +157,7 @@ class AsyncWal(AsyncLog[Wal, Record]):
     @property
     def wal(self) -> Wal:
         """The log itself, for everything that does not wait."""
-        return self._log
+        return self._handle
 
     async def append(self, payload: Buffer) -> int:
         """Append one record and return its LSN.
@@ -227,12 +177,12 @@ class AsyncWal(AsyncLog[Wal, Record]):
         return await self._append(True, payload)
 
     def _at_end(self, start: int | None) -> bool:
-        return (self._log.head if start is None else start) == self._log.end
+        return (self._handle.head if start is None else start) == self._handle.end
 
     def _room_after(self, size: int) -> float:
-        segment_bytes = self._log.segment_bytes
+        segment_bytes = self._handle.segment_bytes
         if self._may_sync or segment_bytes is None:
             return -1 if self._may_sync else math.inf
-        unsynced = self._log.end - (self._log.durable_end or 0) + size
+        unsynced = self._handle.end - (self._handle.durable_end or 0) + size
         # Others append, too, so this is asked again for each segment.
         return min(_SEGMENTS_UNSYNCED * segment_bytes - unsynced, segment_bytes)

@@ -6,7 +6,7 @@ import argparse
 import math
 from typing import TYPE_CHECKING, Any
 
-from deedbook.cli import spool_ledger
+from deedbook.cli import spool_ledger, spool_migrate
 from deedbook.cli.failure import EXIT_OK, CliError
 from deedbook.cli.output import Output
 
@@ -32,6 +32,7 @@ def add_arguments(commands: Any) -> None:
         dest="spool_command", metavar="COMMAND", required=True, title="commands"
     )
     spool_ledger.add_arguments(spool)
+    spool_migrate.add_arguments(spool)
     _add_endpoint(spool)
 
 

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from deedbook._errors import ClosedError
+from deedbook.aio._ledger import AsyncLedger
 from deedbook.aio._threads import Worker as Threads
 from deedbook.aio._threads import settled
 from deedbook.http._aiohttp import AsyncTransport
@@ -29,18 +30,19 @@ class AsyncSender:
 
     ``async with AsyncSender(store, url) as sender:`` sends in the background, by tasks. Requests
     are made in the loop; the store, the dead letters and compression have a thread of the sender,
-    so that no disk blocks the loop.
+    so that no disk blocks the loop. The store may be a :class:`deedbook.aio.AsyncLedger`, too.
     """
 
     def __init__(
         self,
-        store: DataStore,
+        store: DataStore | AsyncLedger,
         url: str | None = None,
         *,
         preset: Preset | None = None,
         **options: Unpack[Options],
     ) -> None:
-        self._settings = settings(store, url, preset, options)
+        plain = store.ledger if isinstance(store, AsyncLedger) else store
+        self._settings = settings(plain, url, preset, options)
         self._flow = Flow(self._settings)
         self._flow.tell = self._tell
         self._blocking = Threads("deedbook-http")

@@ -1,0 +1,107 @@
+"""What every handle has for the tasks of one event loop, whatever it is a handle of."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from types import TracebackType
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from deedbook.aio._threads import Rounds, Worker, settled
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Plain(Protocol):
+    """A handle that blocks."""
+
+    @property
+    def durability(self) -> str: ...
+    def sync(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class Side:
+    """What a handle has in one event loop: its syncs."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, handle: Plain, syncs: Worker) -> None:
+        self.loop = loop
+        self.rounds = Rounds(loop, syncs, handle.sync)
+
+    def wake(self) -> None:
+        """Tell whatever waits that something was appended, or that the handle is closed."""
+
+
+HandleT = TypeVar("HandleT", bound=Plain)
+SideT = TypeVar("SideT", bound=Side)
+
+
+class AsyncHandle(Generic[HandleT, SideT]):
+    """A handle for the tasks of one event loop, one loop at a time."""
+
+    def __init__(self, handle: HandleT) -> None:
+        self._handle: HandleT = handle
+        self._always = handle.durability == "always"
+        self._syncs = Worker("deedbook-sync")
+        self._appends = Worker("deedbook-append")
+        self._side: SideT | None = None
+
+    async def sync(self) -> None:
+        """Wait until everything appended so far is on stable storage."""
+        await self._here().rounds.join()
+
+    async def close(self) -> None:
+        """Wait for what tasks wait for, then close the handle."""
+        side = self._here()
+        try:
+            await self._settle(side)
+        finally:
+            closing = self._syncs.submit(self._handle.close)
+        try:
+            await settled(closing)
+        finally:
+            side.wake()
+            for worker in self._workers():
+                await worker.stop()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            await self.close()
+        except Exception:
+            # What is being raised says more than what follows from it.
+            if exc_type is None:
+                raise
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._handle!r}>"
+
+    def _new_side(self, loop: asyncio.AbstractEventLoop) -> SideT:
+        raise NotImplementedError
+
+    def _workers(self) -> tuple[Worker, ...]:
+        """The threads that end with the handle."""
+        return self._syncs, self._appends
+
+    async def _settle(self, side: SideT) -> None:
+        """Wait for the syncs that tasks wait for; they get the errors."""
+        if side.rounds.busy:
+            with contextlib.suppress(Exception):
+                await side.rounds.join()
+
+    def _here(self) -> SideT:
+        """What the handle has in the running loop."""
+        loop, side = asyncio.get_running_loop(), self._side
+        if side is None or side.loop is not loop:
+            if side is not None and side.loop.is_running():
+                raise RuntimeError(f"{self!r} is used by an event loop in another thread")
+            side = self._side = self._new_side(loop)
+        return side

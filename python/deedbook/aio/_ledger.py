@@ -1,0 +1,127 @@
+"""A ledger for the tasks of one event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+from collections.abc import Callable, Iterable
+from os import PathLike
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from deedbook._core import Ledger
+from deedbook.aio._handle import AsyncHandle, Side
+from deedbook.aio._threads import Worker, settled
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer, Self
+
+    from deedbook._core import Removable
+    from deedbook.transient import DataResult
+
+T = TypeVar("T")
+
+
+class AsyncLedger(AsyncHandle[Ledger, Side]):
+    """A :class:`deedbook.Ledger` for the tasks of one event loop, one loop at a time.
+
+    An append happens at once, in the loop's thread, if it takes one write into the page cache. One
+    that needs another file, a sync, or a look at the files happens in a thread of the ledger; so do
+    all other calls, which read files in a second one. Events get into the ledger in the order of
+    the calls of `append`. Syncs happen one at a time; each serves every task that appended before
+    it began. If one fails, every task that waits for it gets the error, and all later appends fail
+    (`PoisonedError`). A task cancelled while it waits leaves its event appended, and the others
+    undisturbed.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        super().__init__(ledger)
+        # What reads files must not hold up appends.
+        self._calls = Worker("deedbook-ledger")
+        self._append_one: Callable[[Buffer], None] = (
+            ledger.append_unsynced if self._always else ledger.append
+        )
+        # The append that was given to the thread last: later ones do not overtake it.
+        self._latest: concurrent.futures.Future[None] | None = None
+
+    @classmethod
+    def open(cls, path: str | PathLike[str], base: str = "events", **options: Any) -> Self:
+        """Open a ledger with the options of :meth:`deedbook.Ledger.open`.
+
+        This happens at once, in the calling thread.
+        """
+        return cls(Ledger.open(path, base, **options))
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger itself, for everything that does not wait."""
+        return self._handle
+
+    async def append(self, data: Buffer) -> None:
+        """Append one event, at least one byte.
+
+        It survives the death of the process; with durability ``"always"`` this returns once it is
+        on stable storage.
+        """
+        side = self._here()
+        if self._is_behind() or not self._handle.try_append(data):
+            await self._in_order(self._append_one, data)
+        if self._always:
+            await side.rounds.join()
+
+    async def append_many(self, data: Iterable[Buffer] | object) -> None:
+        """As :meth:`deedbook.Ledger.append_many`, in a thread of the ledger, which iterates."""
+        self._here()
+        await settled(self._appends.submit(self._handle.append_many, data))
+
+    async def append_batch(self, data: Iterable[Buffer]) -> None:
+        """As :meth:`deedbook.Ledger.append_batch`, in a thread of the ledger, which iterates."""
+        self._here()
+        await self._in_order(self._handle.append_batch, data)
+
+    async def fetch(
+        self, count: int | None = None, max_bytes: int | None = None
+    ) -> DataResult | None:
+        """As :meth:`deedbook.Ledger.fetch`, in a thread of the ledger, which reads the files.
+
+        The functions for header and footer are called in that thread, too. Reading a body reads
+        its file: in a loop, give HTTP clients ``body.stream()``.
+        """
+        return await self._call(self._handle.fetch, count, max_bytes)
+
+    async def remove(self, items: Iterable[Removable]) -> None:
+        """Remove files that were sent; one that is gone already is no error."""
+        await self._call(self._handle.remove, items)
+
+    async def has_data(self) -> bool:
+        """Whether anything is to be sent, also in a file that another process writes."""
+        return await self._call(self._handle.has_data)
+
+    async def reset(self) -> None:
+        """Remove every file but those that others write; numbers go on."""
+        await self._call(self._handle.reset)
+
+    def _new_side(self, loop: asyncio.AbstractEventLoop) -> Side:
+        return Side(loop, self._handle, self._syncs)
+
+    def _workers(self) -> tuple[Worker, ...]:
+        return *super()._workers(), self._calls
+
+    async def _settle(self, side: Side) -> None:
+        """Also wait for the appends that tasks wait for."""
+        while self._latest is not None and not self._latest.done():
+            with contextlib.suppress(Exception):
+                await settled(self._latest)
+        await super()._settle(side)
+
+    def _is_behind(self) -> bool:
+        return self._latest is not None and not self._latest.done()
+
+    async def _in_order(self, append: Callable[..., None], data: object) -> None:
+        """Append in a thread, after what was given to it before."""
+        self._latest = self._appends.submit(append, data)
+        await settled(self._latest)
+
+    async def _call(self, call: Callable[..., T], *args: object) -> T:
+        self._here()
+        return await settled(self._calls.submit(call, *args))

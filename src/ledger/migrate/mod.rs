@@ -1,0 +1,346 @@
+//! Migrating the files of a DirectoryStore: their events go to a ledger, as they are.
+
+mod json;
+mod notes;
+mod old;
+
+use std::path::{Path, PathBuf};
+
+use super::directory::Directory;
+use super::options::{LedgerConfig, Options};
+use super::record::FORMAT;
+use super::{Batch, LedgerStore};
+use crate::durability::Durability;
+use crate::error::{Durable, Error, ErrorKind, Result};
+use crate::mend::save_tail;
+use crate::storage::{Access, File, FileId, LockAttempt, Storage, located};
+use json::{Fault, Scanner};
+use notes::Notes;
+use old::{Events, Next, OldFile, old_files, unreadable};
+
+const BATCH_BYTES: u64 = 256 << 10;
+
+/// What to migrate, and what becomes of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Migration {
+    /// Directory of the DirectoryStore.
+    pub source: PathBuf,
+    /// What its files' names end with.
+    pub base_filename: String,
+    /// Leave the files where they are, and note how far they were migrated.
+    pub keep: bool,
+}
+
+impl Migration {
+    /// Of files that are removed, once their events are on stable storage.
+    pub fn new(source: impl Into<PathBuf>, base_filename: impl Into<String>) -> Self {
+        Self { source: source.into(), base_filename: base_filename.into(), keep: false }
+    }
+}
+
+/// What became of one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FileMigration {
+    /// The file.
+    pub path: PathBuf,
+    /// Its size.
+    pub bytes: u64,
+    /// Whether it was being written, and never finished.
+    pub active: bool,
+    /// Events that went to the ledger, or would go.
+    pub events: u64,
+    /// Events that had gone there before.
+    pub skipped: u64,
+    /// The bytes from here on are no event; `None` if the file is intact.
+    pub rest_from: Option<u64>,
+    /// What stands there, and what was expected.
+    pub rest_reason: Option<String>,
+    /// Where the rest was copied to, before the file was removed. What is all zeros is not.
+    pub set_aside: Option<PathBuf>,
+    /// Whether the file was removed.
+    pub removed: bool,
+}
+
+/// Append all events of a DirectoryStore's files to a ledger, and remove the files, the oldest first.
+/// `progress` is called with bytes done and bytes in all; what it fails with ends the migration.
+///
+/// The program that wrote the files must have ended. A file is removed when its events are on stable
+/// storage. Of a torn or damaged one, the events before the damage are migrated, and the rest is set
+/// aside in `.deedbook/quarantine/` of the ledger. A file that does not begin as a DirectoryStore's
+/// stays where it is.
+///
+/// Ended at any moment, it can be done again. Of the one file at which it was killed, events may come
+/// twice; an error notes how far it came. Kept files are noted when they are done, and not migrated
+/// again, unless the file system notes no birth of files.
+pub fn migrate(
+    migration: &Migration,
+    config: LedgerConfig,
+    options: &Options,
+    mut progress: impl FnMut(u64, u64) -> Result<()>,
+) -> Result<Vec<FileMigration>> {
+    let storage = &*options.storage;
+    let source = source_of(storage, migration, Some(&config.storage_location))?;
+    let _lock = lock(storage, &source)?;
+    let options = Options { durability: Durability::Rotate, ..options.clone() };
+    let ledger = options.open(config)?;
+    let directory = &ledger.usable()?.directory;
+    let sidecar = directory.make_sidecar_durably().map_err(|e| e.of(FORMAT))?;
+    let mut run = Run {
+        storage,
+        source: &source,
+        keep: migration.keep,
+        notes: Notes::load(storage, &sidecar).map_err(|e| e.of(FORMAT))?,
+        ledger: &ledger,
+        directory,
+    };
+    let files = sized(storage, old_files(storage, &source, &migration.base_filename)?)?;
+    let all = files.iter().map(|(_, bytes)| bytes).sum();
+    let (mut reports, mut done) = (Vec::new(), 0);
+    for (old, bytes) in files {
+        reports.push(run.migrate(&old, |at: u64| progress((done + at).min(all), all))?);
+        done += bytes;
+    }
+    ledger.close()?;
+    Ok(reports)
+}
+
+/// What [`migrate`] would do with files that nobody migrated before; nothing is changed.
+pub fn inspect(
+    migration: &Migration,
+    options: &Options,
+    mut progress: impl FnMut(u64, u64) -> Result<()>,
+) -> Result<Vec<FileMigration>> {
+    let storage = &*options.storage;
+    let source = source_of(storage, migration, None)?;
+    let files = sized(storage, old_files(storage, &source, &migration.base_filename)?)?;
+    let all = files.iter().map(|(_, bytes)| bytes).sum();
+    let (mut reports, mut done) = (Vec::new(), 0);
+    for (old, bytes) in files {
+        let file = storage.open(&old.path, Access::Read).map_err(|e| unreadable(&old.path, e))?;
+        let mut report = FileMigration::of(&old, bytes);
+        let limit = options.record_bytes_max;
+        let step = |at: u64| progress((done + at).min(all), all);
+        report.read(&*file, limit, 0, step, |_, _| Ok(()))?;
+        done += bytes;
+        reports.push(report);
+    }
+    Ok(reports)
+}
+
+fn source_of(storage: &dyn Storage, migration: &Migration, to: Option<&Path>) -> Result<PathBuf> {
+    let given = &migration.source;
+    let source = located(storage, given).map_err(|e| e.of(FORMAT))?;
+    if !storage.is_dir(&source) {
+        let error = Error::new(ErrorKind::Missing, "no directory of a DirectoryStore is there");
+        return Err(error.of(FORMAT).at(&source));
+    }
+    let to = to.map(|to| located(storage, to)).transpose().map_err(|e| e.of(FORMAT))?;
+    if to.as_ref() == Some(&source) {
+        let message = "the ledger lies in the same directory; their files may have the same names";
+        return Err(Error::new(ErrorKind::InvalidArgument, message).of(FORMAT).at(&source));
+    }
+    Ok(source)
+}
+
+/// Against a second migration at the same time.
+fn lock(storage: &dyn Storage, source: &Path) -> Result<Box<dyn crate::storage::LockGuard>> {
+    match storage.lock(source, false) {
+        Ok(LockAttempt::Held(guard)) => Ok(guard),
+        Ok(LockAttempt::Busy(holder)) => {
+            let error = Error::new(ErrorKind::Locked, "the directory is being migrated");
+            Err(error.of(FORMAT).at(source).with_holder(holder))
+        }
+        Err(e) => Err(Error::io("lock the directory", source, e).of(FORMAT)),
+    }
+}
+
+fn sized(storage: &dyn Storage, files: Vec<OldFile>) -> Result<Vec<(OldFile, u64)>> {
+    let sized = files.into_iter().map(|old| {
+        let len = storage.open(&old.path, Access::Read).and_then(|file| file.len());
+        len.map(|len| (old.clone(), len)).map_err(|e| unreadable(&old.path, e))
+    });
+    sized.collect()
+}
+
+struct Run<'a> {
+    storage: &'a dyn Storage,
+    source: &'a Path,
+    keep: bool,
+    notes: Notes,
+    ledger: &'a LedgerStore,
+    directory: &'a Directory,
+}
+
+impl Run<'_> {
+    fn migrate(
+        &mut self,
+        old: &OldFile,
+        progress: impl FnMut(u64) -> Result<()>,
+    ) -> Result<FileMigration> {
+        let fail = |e| unreadable(&old.path, e);
+        let file = self.storage.open(&old.path, Access::Read).map_err(fail)?;
+        let (id, len) = (file.id().map_err(fail)?, file.len().map_err(fail)?);
+        let before = self.notes.end_of(&*file, id, &old.path)?;
+        let mut report = FileMigration::of(old, len);
+        let mut appended = before;
+        let read = self.append(&mut report, &*file, before, &mut appended, progress);
+        let done = read.and_then(|()| self.check_unchanged(old, id, len));
+        if let Err(error) = done {
+            // The next attempt goes on here.
+            let noted = self.ledger.sync().and_then(|()| self.note(&*file, id, appended, old));
+            if let Err(failed) = noted {
+                log::warn!(target: "deedbook", "events may be migrated twice: {failed}");
+            }
+            return Err(error);
+        }
+        self.ledger.sync()?;
+        match self.keep || report.is_foreign() {
+            true => self.note(&*file, id, appended, old)?,
+            false => self.remove(old, &*file, id, &mut report)?,
+        }
+        Ok(report)
+    }
+
+    fn append(
+        &self,
+        report: &mut FileMigration,
+        file: &dyn File,
+        before: u64,
+        appended: &mut u64,
+        progress: impl FnMut(u64) -> Result<()>,
+    ) -> Result<()> {
+        let limit = self.ledger.options().record_bytes_max;
+        let batch_bytes = BATCH_BYTES.min(self.ledger.max_file_size());
+        let (mut batch, mut batch_end) = (Batch::new(limit), before);
+        let read = report.read(file, limit, before, progress, |event, end| {
+            batch.push(event)?;
+            batch_end = end;
+            if batch.bytes_len() as u64 >= batch_bytes {
+                self.ledger.append_batch(&batch)?;
+                *appended = end;
+                batch.clear();
+            }
+            Ok(())
+        });
+        if read.is_ok() && !batch.is_empty() {
+            self.ledger.append_batch(&batch)?;
+            *appended = batch_end;
+        }
+        read
+    }
+
+    fn check_unchanged(&self, old: &OldFile, id: FileId, len: u64) -> Result<()> {
+        let fail = |e| unreadable(&old.path, e);
+        let now = self.storage.open(&old.path, Access::Read).map_err(fail)?;
+        match (now.id().map_err(fail)?, now.len().map_err(fail)?) == (id, len) {
+            true => Ok(()),
+            false => {
+                let message = "the file was changed while it was read; end the program that writes";
+                let error = Error::new(ErrorKind::Locked, message).with_durable(Durable::Unknown);
+                Err(error.of(FORMAT).at(&old.path))
+            }
+        }
+    }
+
+    fn note(&mut self, file: &dyn File, id: FileId, end: u64, old: &OldFile) -> Result<()> {
+        match end {
+            0 => Ok(()),
+            _ => self.notes.keep(self.storage, file, id, end, &old.path).map_err(|e| e.of(FORMAT)),
+        }
+    }
+
+    /// Remove the file, after a copy of what is no event.
+    fn remove(
+        &mut self,
+        old: &OldFile,
+        file: &dyn File,
+        id: FileId,
+        report: &mut FileMigration,
+    ) -> Result<()> {
+        let mut remove = || {
+            if let Some(from) = report.rest_from {
+                let name = old.path.file_name().unwrap_or_default();
+                let beside = self.directory.make_quarantine()?.join(name);
+                let mode = self.ledger.options().file_mode;
+                report.set_aside = save_tail(self.storage, file, &beside, mode, from)?;
+            }
+            let fail = |e| Error::io("remove the file", &old.path, e);
+            self.storage.remove(&old.path).map_err(fail)?;
+            self.storage.sync_dir(self.source).map_err(fail)?;
+            self.notes.forget(self.storage, id)
+        };
+        remove().map_err(|e| e.of(FORMAT))?;
+        report.removed = true;
+        Ok(())
+    }
+}
+
+impl FileMigration {
+    fn of(old: &OldFile, bytes: u64) -> Self {
+        Self {
+            path: old.path.clone(),
+            bytes,
+            active: old.active,
+            events: 0,
+            skipped: 0,
+            rest_from: None,
+            rest_reason: None,
+            set_aside: None,
+            removed: false,
+        }
+    }
+
+    /// Whether the file does not begin as a DirectoryStore's: it stays.
+    pub fn is_foreign(&self) -> bool {
+        self.rest_from == Some(0)
+    }
+
+    /// Read the events from byte `before` on, up to what is no event.
+    fn read(
+        &mut self,
+        file: &dyn File,
+        limit: u64,
+        before: u64,
+        mut progress: impl FnMut(u64) -> Result<()>,
+        mut take: impl FnMut(&[u8], u64) -> Result<()>,
+    ) -> Result<()> {
+        let mut events = Events::new(Scanner::new(file, limit));
+        let mut told = 0;
+        loop {
+            let (from, why) =
+                match events.next().map_err(|fault| self.unreadable(fault, &events))? {
+                    Next::Event { end, .. } if end <= before => {
+                        self.skipped += 1;
+                        continue;
+                    }
+                    Next::Event { end, .. } => {
+                        take(events.event(), end)?;
+                        self.events += 1;
+                        if end >= told + BATCH_BYTES {
+                            told = end;
+                            progress(end)?;
+                        }
+                        continue;
+                    }
+                    Next::End => return progress(self.bytes),
+                    Next::Rest { from, why } => (from, why),
+                    Next::Foreign(why) => (0, why),
+                };
+            (self.rest_from, self.rest_reason) = (Some(from), Some(why.to_string()));
+            return progress(self.bytes);
+        }
+    }
+
+    fn unreadable(&self, fault: Fault, events: &Events<'_>) -> Error {
+        let error = match fault {
+            Fault::Io(e) => return unreadable(&self.path, e),
+            Fault::TooLong(bytes) => {
+                let message = format!("event of {bytes} bytes, more than the ledger's limit");
+                Error::new(ErrorKind::TooLarge, message)
+            }
+            Fault::Unexpected(why) => Error::new(ErrorKind::Corrupt, why.to_string()),
+        };
+        error.of(FORMAT).at(&self.path).offset_at(events.at())
+    }
+}

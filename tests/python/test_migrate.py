@@ -1,0 +1,208 @@
+"""Files of a DirectoryStore come to a ledger: from Python, from the shell, and after kill -9."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import deedbook
+from deedbook import Ledger
+from deedbook.cli import main
+
+VECTORS = Path(__file__).parents[1] / "data" / "directory_store"
+FOOTER = '],"sentAt":"2026-01-02T03:04:05.678Z","writeKey":"key"}'
+
+
+def events(path: Path) -> list[bytes]:
+    found = []
+    with Ledger.open(path) as ledger:
+        while (result := ledger.fetch()) is not None:
+            found += [event for batch in result.data for event in batch.records()]
+            ledger.remove(result.removable)
+    return found
+
+
+def old(path: Path, items: list[str], end: str = FOOTER) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text('{ "batch": [' + ",".join(items) + end)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """Files that the real store wrote."""
+    shutil.copytree(VECTORS, tmp_path / "old")
+    return tmp_path / "old"
+
+
+def test_the_files_of_the_real_store_come_over_and_go(source: Path, tmp_path: Path) -> None:
+    names = sorted(path.name for path in source.iterdir())
+    expected = []
+    for name in names:
+        text = (source / name).read_text()
+        expected += json.loads(text if name.endswith(".temp") else text + "]}")["batch"]
+    told: list[tuple[int, int]] = []
+    looked = Ledger.migrate_directory_store(source, tmp_path / "s", dry_run=True)
+    assert not (tmp_path / "s").exists() and len(list(source.iterdir())) == len(names)
+    files = Ledger.migrate_directory_store(
+        source, tmp_path / "s", progress=lambda done, total: told.append((done, total))
+    )
+    assert [file.events for file in files] == [file.events for file in looked]
+    assert [Path(file.path).name for file in files] == names and files[-1].active
+    assert all(file.removed and file.rest_from is None for file in files)
+    assert told == sorted(told) and told[-1][0] == told[-1][1] == sum(file.bytes for file in files)
+    assert not list(source.iterdir())
+    for file in files:
+        assert pickle.loads(pickle.dumps(file)) == file and file.to_dict()["removed"] is True
+    assert [json.loads(event) for event in events(tmp_path / "s")] == expected
+    assert len(expected) == 9
+
+
+def test_a_torn_file_gives_its_events_and_the_rest_is_kept_aside(tmp_path: Path) -> None:
+    old(tmp_path / "old" / "3-events", ["{}", '{"a":[1,2]}', '{"b":"torn'], end="")
+    old(tmp_path / "old" / "4-events", [], end="")
+    (tmp_path / "old" / "5-events").write_bytes(b"PK\3\4")
+    (tmp_path / "old" / "notes.txt").write_text("mine")
+    torn, empty, foreign = Ledger.migrate_directory_store(tmp_path / "old", tmp_path / "s")
+    assert (torn.events, torn.rest_from, torn.removed) == (2, 27, True)
+    assert torn.rest_reason == "byte 37: the rest of a string expected, the file ends"
+    assert torn.set_aside is not None
+    assert Path(torn.set_aside).read_text() == '{"b":"torn'
+    assert Path(torn.set_aside).parent == tmp_path / "s" / ".deedbook" / "quarantine"
+    assert (empty.events, empty.removed) == (0, True)
+    assert (foreign.rest_from, foreign.removed) == (0, False)
+    assert sorted(path.name for path in (tmp_path / "old").iterdir()) == ["5-events", "notes.txt"]
+    assert events(tmp_path / "s") == [b"{}", b'{"a":[1,2]}']
+
+
+def test_what_cannot_be_migrated_is_an_error_of_its_kind(tmp_path: Path) -> None:
+    with pytest.raises(deedbook.MissingError):
+        Ledger.migrate_directory_store(tmp_path / "old", tmp_path / "s")
+    old(tmp_path / "old" / "1-events", ['"%s"' % ("x" * 2_000_000)])
+    with pytest.raises(deedbook.InvalidArgumentError, match="same directory"):
+        Ledger.migrate_directory_store(tmp_path / "old", tmp_path / "old")
+    with pytest.raises(deedbook.TooLargeError, match="2000002 bytes") as raised:
+        Ledger.migrate_directory_store(tmp_path / "old", tmp_path / "s")
+    assert raised.value.path == str(tmp_path / "old" / "1-events")
+
+    def stop(done: int, total: int) -> None:
+        raise LookupError("enough")
+
+    with pytest.raises(LookupError, match="enough"):
+        Ledger.migrate_directory_store(
+            tmp_path / "old", tmp_path / "s", record_bytes_max=1 << 22, progress=stop
+        )
+    Ledger.migrate_directory_store(tmp_path / "old", tmp_path / "s", record_bytes_max=1 << 22)
+    with Ledger.open(tmp_path / "s") as ledger:
+        result = ledger.fetch()
+        assert result is not None and [batch.count for batch in result.data] == [1]
+
+
+MIGRATOR = """
+import sys
+from deedbook import Ledger
+source, spool, mode = sys.argv[1:]
+Ledger.migrate_directory_store(source, spool, batch_bytes=5000, keep=mode == "keep")
+"""
+
+
+@pytest.mark.parametrize("mode", ["remove", "keep"])
+def test_a_migration_killed_at_any_moment_goes_on(tmp_path: Path, mode: str) -> None:
+    """Each event comes over; those that come twice are of the one file that each kill hit."""
+    files, each = 60, 40
+    items = [[f'{{"n":{n}}}' for n in range(f * each, (f + 1) * each)] for f in range(files)]
+    for number, some in enumerate(items):
+        old(tmp_path / "old" / f"{number}-events{'.temp' if number % 7 else ''}", some)
+    command = [sys.executable, "-c", MIGRATOR, str(tmp_path / "old"), str(tmp_path / "s"), mode]
+    kills = 0
+    for attempt in range(200):
+        migrator = subprocess.Popen(command)
+        spool = tmp_path / "s"
+        before = len(list(spool.glob("*-events"))) if spool.exists() else 0
+        give_up = time.monotonic() + 30
+        while migrator.poll() is None and time.monotonic() < give_up:
+            if len(list(spool.glob("*-events"))) > before + attempt % 4:
+                time.sleep((attempt % 5) * 0.001)
+                break
+        migrator.kill()
+        if migrator.wait() == 0:
+            break
+        assert migrator.returncode == -signal.SIGKILL
+        kills += 1
+    assert kills >= 3, "too quick to be killed"
+    counts = Counter(events(tmp_path / "s"))
+    assert set(counts) == {event.encode() for some in items for event in some}
+    twice = {
+        number for number, some in enumerate(items) if any(counts[e.encode()] > 1 for e in some)
+    }
+    if mode == "remove" or _notes_birth(tmp_path):
+        assert len(twice) <= kills and max(counts.values()) <= 1 + kills
+    left = len(list((tmp_path / "old").iterdir()))
+    assert left == (files if mode == "keep" else 0)
+
+
+def _notes_birth(path: Path) -> bool:
+    with Ledger.open(path / "probe") as ledger:
+        ledger.append(b"x")
+        result = ledger.fetch()
+        assert result is not None
+        return bool(result.removable[0].born_ns)
+
+
+# -- from the shell -------------------------------------------------------------------------------
+
+
+def shell(capfd: Any, *args: object) -> tuple[int, str, str]:
+    code = main([*map(str, args)])
+    out, err = capfd.readouterr()
+    return code, out, err
+
+
+def test_the_shell_migrates_and_tells(source: Path, tmp_path: Path, capfd: Any) -> None:
+    spool = tmp_path / "s"
+    files = len(list(source.iterdir()))
+    code, out, _ = shell(capfd, "spool", "migrate", source, spool, "--dry-run")
+    assert (code, out) == (0, f"{spool}: would move 9 events of {files} files\n")
+    assert not spool.exists()
+    code, out, _ = shell(capfd, "spool", "migrate", source, spool, "--keep", "--json")
+    told = json.loads(out)
+    assert code == 0 and told["ok"] and (told["events"], told["skipped"]) == (9, 0)
+    assert len(told["files"]) == files == len(list(source.iterdir()))
+    if _notes_birth(tmp_path):
+        code, out, _ = shell(capfd, "spool", "migrate", source, spool)
+        assert (code, out) == (
+            0,
+            f"{spool}: moved 0 events of {files} files, 9 were moved before\n",
+        )
+        assert not list(source.iterdir()) and len(events(spool)) == 9
+
+
+def test_the_shell_names_what_is_left_over(tmp_path: Path, capfd: Any) -> None:
+    source, spool = tmp_path / "old", tmp_path / "s"
+    old(source / "1-events", ["{}", '{"torn'], end="")
+    old(source / "2-events", ["{}", "\0\0"], end="\0")
+    (source / "3-events").write_text("?")
+    why = "byte 21: the rest of a string expected, the file ends"
+    code, out, _ = shell(capfd, "spool", "migrate", source, spool, "--dry-run")
+    assert code == 1 and f"{source}/1-events: {why}; 6 bytes from byte 15 on would be left" in out
+    code, out, _ = shell(capfd, "spool", "migrate", source, spool)
+    aside = f"{spool}/.deedbook/quarantine/1-events.cut-15"
+    assert (
+        code == 1 and f"{source}/1-events: {why}; 6 bytes from byte 15 on are in {aside}\n" in out
+    )
+    assert (
+        "2-events: byte 15: a value expected, byte 0x00 found; 3 bytes from byte 15 on were" in out
+    )
+    assert "3-events: byte 0: { \"batch\": [ expected, '?' found; not a file of a Dir" in out
+    assert out.endswith(f"{spool}: moved 2 events of 3 files\n")
+    code, _, err = shell(capfd, "spool", "migrate", tmp_path / "none", spool)
+    assert code == 2 and err.count("\n") == 1 and "Traceback" not in err
