@@ -20,7 +20,7 @@ use crate::mode::{Depth, Recovery};
 use crate::scan::{Bad, Stop};
 use crate::sidecar::{Settings, sidecar_dir};
 use crate::slice::{part, part_mut};
-use crate::storage::{Access, File, read_full};
+use crate::storage::{Access, File, Storage, read_full};
 
 /// The codec of one file.
 #[derive(Clone, Copy, Debug)]
@@ -35,10 +35,21 @@ impl LedgerFormat {
         Self { codec: Codec::new(record_bytes_max) }
     }
 
+    /// The limit of a payload in a file: the usual one, or a higher one that its ledger keeps.
+    pub(super) fn limit_at(storage: &dyn Storage, place: &Place) -> Result<u64> {
+        let kept = Settings::load(storage, &sidecar_dir(&place.dir), FORMAT)?;
+        Ok(kept.map_or(0, |kept| kept.record_bytes_max).max(RECORD_BYTES_MAX))
+    }
+
     /// What an open file holds, by itself: there is no mark.
-    pub(super) fn inspect_file(self, file: Arc<dyn File>, len: u64) -> io::Result<Inspected<Self>> {
+    pub(super) fn inspect_file(
+        self,
+        file: Arc<dyn File>,
+        len: u64,
+        depth: Depth,
+    ) -> io::Result<Inspected<Self>> {
         let space = Space::new(file, 0, len);
-        let known = Known { mark: None, damaged_mark: false, first: Some(0), depth: Depth::Full };
+        let known = Known { mark: None, damaged_mark: false, first: Some(0), depth };
         Ok(Inspected {
             findings: find_end(&self, &space, known)?,
             format: self,
@@ -119,12 +130,11 @@ impl Format for LedgerFormat {
         options: &Options,
         place: &Place,
         _access: Access,
-        _depth: Depth,
+        depth: Depth,
     ) -> Result<Inspected<Self>> {
         let (storage, log) = (&*options.storage, &*place.log);
-        let kept = Settings::load(storage, &sidecar_dir(&place.dir), FORMAT)?;
-        let limit = kept.map_or(RECORD_BYTES_MAX, |kept| kept.record_bytes_max);
-        let format = Self::new(limit.max(RECORD_BYTES_MAX).max(options.record_bytes_max));
+        let limit = Self::limit_at(storage, place)?;
+        let format = Self::new(limit.max(options.record_bytes_max));
         let file: Arc<dyn File> = match storage.open(log, Access::Read) {
             Ok(file) => Arc::from(file),
             Err(e) if e.kind() == io::ErrorKind::InvalidInput => {
@@ -134,7 +144,7 @@ impl Format for LedgerFormat {
         };
         let fail = |e| Error::io("read the file", log, e);
         let len = file.len().map_err(fail)?;
-        format.inspect_file(file, len).map_err(fail)
+        format.inspect_file(file, len, depth).map_err(fail)
     }
 
     /// By its checksum.
