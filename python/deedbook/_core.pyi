@@ -777,7 +777,10 @@ class LedgerSnapshot:
         """What the files' names end with."""
     @property
     def files(self) -> list[LedgerFileInfo]:
-        """The files, the oldest first; also those that are being written."""
+        """The files, the oldest first; also those that are being written.
+
+        One that cannot be opened has 0 bytes, and reading it says why.
+        """
     @property
     def closed(self) -> bool:
         """Whether `close` was called."""
@@ -908,7 +911,7 @@ class Split:
         request ``payload`` (the same as ``jam``), ``offset`` int64 (byte of the deed), ``length``
         int64 (bytes of the deed with framing). Of a write-ahead log: ``lsn`` int64, ``payload``
         binary; on request ``length``. Of a ledger's file, which takes no ``start`` and ``stop``:
-        ``number`` int64 (in the file, from 0 on), ``payload`` binary; on request ``offset``,
+        ``record`` int64 (in the file, from 0 on), ``payload`` binary; on request ``offset``,
         ``length``.
         Raises `CorruptError` at damage, or with ``on_corrupt="skip"`` notes it in ``damages``;
         `NotALogError` where another log lies at the path than the one of ``identity``.

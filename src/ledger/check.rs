@@ -63,7 +63,17 @@ pub fn files(
     base_filename: &str,
     options: &Options,
 ) -> Result<Vec<FileInfo>> {
-    let directory = Directory::at(options, location.as_ref(), base_filename)?;
+    list(location.as_ref(), base_filename, options, Err)
+}
+
+/// As [`files`]; `unreadable` is asked about a file that cannot be opened, which has 0 bytes then.
+pub(super) fn list(
+    location: &Path,
+    base_filename: &str,
+    options: &Options,
+    unreadable: impl Fn(Error) -> Result<()>,
+) -> Result<Vec<FileInfo>> {
+    let directory = Directory::at(options, location, base_filename)?;
     if !directory.storage.is_dir(&directory.path) {
         return Ok(Vec::new());
     }
@@ -77,7 +87,11 @@ pub fn files(
             Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidInput) => {
                 continue;
             }
-            Err(e) => return Err(Error::io("open the file", &path, e).of(FORMAT)),
+            Err(e) => {
+                unreadable(Error::io("open the file", &path, e).of(FORMAT))?;
+                found.push(FileInfo { index, path, bytes: 0, active: false });
+                continue;
+            }
         };
         let finished = directory.gate().and_then(|gate| directory.finished(&gate, index));
         let active = finished.map_err(|e| e.of(FORMAT))?.is_none();

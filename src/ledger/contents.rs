@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::check::{FileInfo, files};
+use super::check::{FileInfo, list};
 use super::counter;
 use super::format::LedgerFormat;
 use super::options::Options;
@@ -31,7 +31,8 @@ pub struct Contents {
     pub path: PathBuf,
     /// What the files' names end with.
     pub base: String,
-    /// The files, the oldest first, also those that stores are writing.
+    /// The files, the oldest first, also those that stores are writing. One that cannot be opened has
+    /// 0 bytes here, and reading it says why.
     pub files: Vec<FileInfo>,
 }
 
@@ -45,7 +46,7 @@ pub fn contents(path: impl AsRef<Path>, base: Option<&str>, options: &Options) -
             Some(base) => base.into(),
             None => only_base(&path, options)?,
         };
-        let files = files(&path, &base, options)?;
+        let files = list(&path, &base, options, |_| Ok(()))?;
         return Ok(Contents { path, base, files });
     }
     let refused = |kind, message: String| Err(Error::new(kind, message).of(FORMAT).at(&path));
@@ -60,7 +61,7 @@ pub fn contents(path: impl AsRef<Path>, base: Option<&str>, options: &Options) -
     if base.is_some_and(|base| base != found) {
         return refused(ErrorKind::InvalidArgument, format!("a file of the base {found:?}"));
     }
-    let mut files = files(path.parent().unwrap_or(&path), found, options)?;
+    let mut files = list(path.parent().unwrap_or(&path), found, options, |_| Ok(()))?;
     files.retain(|file| file.index == index);
     Ok(Contents { base: found.into(), files, path: path.clone() })
 }

@@ -390,6 +390,8 @@ def test_a_file_that_cannot_be_read_is_named(spool: Path) -> None:
     for name in ("info", "verify", "cat"):
         said = refused(name, spool)
         assert "Permission denied" in said and "5-events" in said
+    done = subprocess.run(command("cat", spool), capture_output=True, preexec_fn=obey_permissions)
+    assert len(done.stdout.splitlines()) == 3  # what comes before it
     assert "Permission denied" in refused("salvage", spool, spool.with_name("copy"))
     for index in (2, 9, 10):
         (spool / f"{index}-events").unlink()

@@ -19,6 +19,7 @@ from deedbook.formats._wal import WAL
 
 __all__ = [
     "FORMATS",
+    "LOOKED_FOR",
     "Found",
     "by_name",
     "check",
