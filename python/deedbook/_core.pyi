@@ -21,6 +21,8 @@ __all__ = [
     "LedgerFileMigration",
     "LedgerFileReport",
     "LedgerFileSalvage",
+    "LedgerRecord",
+    "LedgerSnapshot",
     "LedgerStats",
     "Log",
     "Loss",
@@ -45,7 +47,7 @@ _Path = str | PathLike[str]
 _Mode = Literal["r", "a", "x"]
 _Verdict = Literal["clean", "open", "torn", "corrupt"]
 _OnCorrupt = Literal["raise", "skip"]
-_R = TypeVar("_R", Deed, Record)
+_R = TypeVar("_R", Deed, Record, LedgerRecord)
 
 @final
 class Deed:
@@ -108,6 +110,31 @@ class Record:
     def __hash__(self) -> int: ...
     def __iter__(self) -> Iterator[Any]:
         """LSN and payload, so that ``lsn, payload = record`` works."""
+
+@final
+class LedgerRecord:
+    """One event of a ledger's file."""
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, file: int, record: int | None, payload: bytes) -> Self: ...
+    @property
+    def file(self) -> int:
+        """Index of the file."""
+    @property
+    def record(self) -> int | None:
+        """Number of the record in its file, from 0 on; None after damage that hid the count."""
+    @property
+    def payload(self) -> bytes:
+        """The payload, at least 1 byte."""
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by their names."""
+    def __getnewargs__(self) -> tuple[int, int | None, bytes]: ...
+    def __len__(self) -> int:
+        """Number of bytes of the payload."""
+    def __iter__(self) -> Iterator[Any]:
+        """The fields in order: ``file, record, payload = event``."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
 
 @final
 class Meta:
@@ -828,6 +855,86 @@ class Ledger:
         """Whether the ledger is open."""
 
 @final
+class LedgerSnapshot:
+    """The files of a ledger as they were when it was opened, for reading; nothing is removed.
+
+    The finished files are read, in the order in which they are sent, and never one that is being
+    written, unless its path was given. A file that was sent meanwhile is passed over. It holds no
+    file open; it is a context manager and an iterable of `LedgerRecord`.
+    """
+
+    @staticmethod
+    def open(path: _Path, base: str | None = None) -> LedgerSnapshot:
+        """Look at the ledger in directory ``path``, or at one of its files.
+
+        ``base``, what the files' names end with, may be left out where the directory holds one
+        ledger. Raises: `MissingError`, `InvalidArgumentError` where there are several and no
+        ``base``, `NotALogError` for a file with another name than ``N-BASE``, `IoError`.
+        """
+    @staticmethod
+    def bases(path: _Path) -> list[str]:
+        """The bases of the ledgers in a directory, sorted; empty if there are none.
+
+        A name is no proof: a ledger has a counter in ``.deedbook``, or one of its first files
+        holds an intact record. `IoError` if a file cannot be read, and no ledger is found.
+        """
+    @staticmethod
+    def is_file(path: _Path) -> bool:
+        """Whether a file is named ``N-BASE`` and holds an intact record. Raises `IoError`."""
+    @property
+    def path(self) -> str:
+        """The directory, or the file, absolute."""
+    @property
+    def base(self) -> str:
+        """What the files' names end with."""
+    @property
+    def files(self) -> list[LedgerFileInfo]:
+        """The files, the oldest first; also those that are being written.
+
+        One that cannot be opened has 0 bytes, and reading it says why.
+        """
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+    def iter(
+        self, file: int | None = None, *, on_corrupt: _OnCorrupt = "raise"
+    ) -> RecordIterator[LedgerRecord]:
+        """The records of all files, or of the one with index ``file``.
+
+        Raises `CorruptError` at damage, or with ``on_corrupt="skip"`` goes on after it and notes it
+        in ``damages``; `OutOfRangeError` if there is no such finished file.
+        """
+    def payloads(self, file: int | None = None) -> Iterator[bytes]:
+        """As `iter`, the payloads alone."""
+    def splits(self, file: int, split_bytes: int = 67_108_864) -> list[Split]:
+        """Cut a file between records into parts of about ``split_bytes`` bytes, to be read apart.
+
+        Reads the file. What lies after damage is a part of its own. No parts if the file was sent
+        meanwhile.
+        """
+    def verify(
+        self, *, progress: Callable[[int, int], object] | None = None
+    ) -> list[LedgerFileReport]:
+        """As `Ledger.verify`."""
+    def salvage(
+        self, target: _Path, *, progress: Callable[[int, int], object] | None = None
+    ) -> list[LedgerFileSalvage]:
+        """As `Ledger.salvage`."""
+    def close(self) -> None:
+        """Refuse further reading. Twice is fine."""
+    def __iter__(self) -> RecordIterator[LedgerRecord]:
+        """The records of all files; `CorruptError` at damage."""
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+    def __bool__(self) -> bool:
+        """Whether it is open."""
+
+@final
 class BatchStream:
     """Deeds as Arrow record batches, once; also an iterator of Arrow arrays.
 
@@ -853,7 +960,7 @@ class Split:
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(
         cls,
-        format: Literal["book", "wal"],
+        format: Literal["book", "wal", "ledger"],
         path: _Path,
         ordinal: int | None,
         records: int | None,
@@ -868,11 +975,11 @@ class Split:
         Raises `InvalidArgumentError` for an ``identity`` that is none.
         """
     @property
-    def format(self) -> Literal["book", "wal"]:
+    def format(self) -> Literal["book", "wal", "ledger"]:
         """The log's format."""
     @property
     def path(self) -> str:
-        """The log: ``book.log``, the directory of the segments, or the single file."""
+        """The log: ``book.log``, the directory of the segments, or a file."""
     @property
     def ordinal(self) -> int | None:
         """Number of the first record, where it is known: of a book, the event."""
@@ -915,7 +1022,9 @@ class Split:
         Columns of a book: ``event`` int64, ``mug`` int32 (bits as stored), ``jam`` binary; on
         request ``payload`` (the same as ``jam``), ``offset`` int64 (byte of the deed), ``length``
         int64 (bytes of the deed with framing). Of a write-ahead log: ``lsn`` int64, ``payload``
-        binary; on request ``length``.
+        binary; on request ``length``. Of a ledger's file, which takes no ``start`` and ``stop``:
+        ``record`` int64 (in the file, from 0 on), ``payload`` binary; on request ``offset``,
+        ``length``.
         Raises `CorruptError` at damage, or with ``on_corrupt="skip"`` notes it in ``damages``;
         `NotALogError` where another log lies at the path than the one of ``identity``.
         ``verify="none"`` checks lengths but no checksums. ``record_bytes_max``: limit of a record,

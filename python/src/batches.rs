@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::{ArrayRef, RecordBatch, StructArray};
 use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
-use deedbook::{Columns, Damage, OnCorrupt, book, wal};
+use deedbook::{Columns, Damage, OnCorrupt, book, ledger, wal};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use pyo3_arrow::PyRecordBatch;
@@ -42,7 +42,7 @@ pub fn on_corrupt(py: Python<'_>, word: &str) -> PyResult<OnCorrupt> {
     }
 }
 
-/// Batches of either format, with what they passed over.
+/// Batches of any format, with what they passed over.
 pub trait Batches: Iterator<Item = deedbook::Result<RecordBatch>> + Send {
     fn schema(&self) -> SchemaRef;
     fn damages(&self) -> &[Damage];
@@ -59,6 +59,16 @@ impl Batches for book::Batches {
 }
 
 impl Batches for wal::Batches {
+    fn schema(&self) -> SchemaRef {
+        self.schema()
+    }
+
+    fn damages(&self) -> &[Damage] {
+        self.damages()
+    }
+}
+
+impl Batches for ledger::Batches {
     fn schema(&self) -> SchemaRef {
         self.schema()
     }

@@ -57,7 +57,7 @@ pub trait Walk: Send {
     fn payload<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>>;
 
     /// The damaged stretches passed over so far.
-    fn damages(&self) -> &[Damage];
+    fn damages(&self) -> Vec<Damage>;
 }
 
 /// Waits for the records of a log of any format.
@@ -95,8 +95,8 @@ macro_rules! walks {
                 Ok(record.or_raise(py)?.map(|record| PyBytes::new(py, ToPython::payload(&record))))
             }
 
-            fn damages(&self) -> &[Damage] {
-                $damages(self)
+            fn damages(&self) -> Vec<Damage> {
+                $damages(self).to_vec()
             }
         }
     )*};
@@ -105,8 +105,8 @@ macro_rules! walks {
 walks! {
     book::Cursor: book::Cursor::ready, book::Cursor::damages;
     wal::Cursor: wal::Cursor::ready, wal::Cursor::damages;
-    book::Reverse: |_: &Self| false, |_| &[];
-    wal::Reverse: |_: &Self| false, |_| &[];
+    book::Reverse: |_: &Self| false, |_| [];
+    wal::Reverse: |_: &Self| false, |_| [];
 }
 
 macro_rules! waits {
@@ -148,7 +148,7 @@ impl RecordIterator {
 
     #[getter]
     fn damages(&self, py: Python<'_>) -> Vec<PyDamage> {
-        damages(locked(py, &self.0).damages())
+        damages(&locked(py, &self.0).damages())
     }
 
     #[classmethod]

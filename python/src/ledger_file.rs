@@ -173,7 +173,7 @@ impl Walk for Option<Payloads> {
         Ok(payload.map(|payload| PyBytes::new(py, payload)))
     }
 
-    fn damages(&self) -> &[Damage] {
-        &[]
+    fn damages(&self) -> Vec<Damage> {
+        Vec::new()
     }
 }

@@ -13,6 +13,7 @@ mod input;
 mod iterators;
 mod ledger;
 mod ledger_file;
+mod ledger_snapshot;
 mod log;
 mod logging;
 mod payload;
@@ -39,11 +40,13 @@ mod _core {
     #[pymodule_export]
     use super::ledger_file::PyLedgerFile;
     #[pymodule_export]
+    use super::ledger_snapshot::PyLedgerSnapshot;
+    #[pymodule_export]
     use super::log::PyLog;
     #[pymodule_export]
     use super::range::DeedRange;
     #[pymodule_export]
-    use super::record::{PyDeed, PyMeta, PyRecord};
+    use super::record::{PyDeed, PyLedgerRecord, PyMeta, PyRecord};
     #[pymodule_export]
     use super::removable::PyRemovable;
     #[pymodule_export]

@@ -29,6 +29,7 @@ const _: () = assert!(BATCH_ROWS == 65_536 && BATCH_BYTES == 2_097_152);
 pub enum Format {
     Book,
     Wal,
+    Ledger,
 }
 
 impl Format {
@@ -36,6 +37,7 @@ impl Format {
         match self {
             Self::Book => "book",
             Self::Wal => "wal",
+            Self::Ledger => "ledger",
         }
     }
 
@@ -43,12 +45,15 @@ impl Format {
         match self {
             Self::Book => "Book",
             Self::Wal => "Wal",
+            Self::Ledger => "LedgerSnapshot",
         }
     }
 
     pub fn by_name(py: Python<'_>, name: &str) -> PyResult<Self> {
-        let known = [Self::Book, Self::Wal].into_iter().find(|format| format.name() == name);
-        known.ok_or_else(|| invalid(py, format!("format {name:?}, known are \"book\", \"wal\"")))
+        let known = [Self::Book, Self::Wal, Self::Ledger];
+        let named = known.into_iter().find(|format| format.name() == name);
+        let names = "\"book\", \"wal\", \"ledger\"";
+        named.ok_or_else(|| invalid(py, format!("format {name:?}, known are {names}")))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Values: a deed of a book, a record of a write-ahead log, a book's metadata.
+//! Values: a deed of a book, a record of a write-ahead log or of a ledger, a book's metadata.
 
 use deedbook::book::Meta;
 use deedbook::wal::{self, Parts};
@@ -180,6 +180,79 @@ impl PyRecord {
 
     fn __repr__(&self, py: Python<'_>) -> String {
         format!("Record(lsn={}, payload={})", self.lsn, shown(self.payload.as_bytes(py)))
+    }
+}
+
+#[pyclass(frozen, name = "LedgerRecord", module = "deedbook")]
+pub struct PyLedgerRecord {
+    #[pyo3(get)]
+    file: u32,
+    #[pyo3(get)]
+    record: Option<u64>,
+    #[pyo3(get)]
+    payload: Py<PyBytes>,
+}
+
+impl PyLedgerRecord {
+    pub fn build(py: Python<'_>, file: u32, record: Option<u64>, payload: &[u8]) -> Self {
+        Self { file, record, payload: PyBytes::new(py, payload).unbind() }
+    }
+}
+
+#[pymethods]
+impl PyLedgerRecord {
+    #[new]
+    fn new(
+        #[pyo3(from_py_with = numbers::file)] file: u32,
+        #[pyo3(from_py_with = numbers::record)] record: Option<u64>,
+        payload: Py<PyBytes>,
+    ) -> Self {
+        Self { file, record, payload }
+    }
+
+    #[classattr]
+    fn __match_args__() -> (&'static str, &'static str, &'static str) {
+        ("file", "record", "payload")
+    }
+
+    fn __getnewargs__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        (self.file, self.record, self.payload.clone_ref(py)).into_pyobject(py)
+    }
+
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let fields = PyDict::new(py);
+        fields.set_item("file", self.file)?;
+        fields.set_item("record", self.record)?;
+        fields.set_item("payload", &self.payload)?;
+        Ok(fields)
+    }
+
+    fn __len__(&self, py: Python<'_>) -> usize {
+        self.payload.as_bytes(py).len()
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(self.__getnewargs__(py)?.into_any().try_iter()?.into_any())
+    }
+
+    fn __richcmp__(&self, other: &Bound<'_, PyAny>, op: CompareOp) -> PyResult<Py<PyAny>> {
+        let py = other.py();
+        let other = other.cast::<Self>().ok().map(Bound::get);
+        let equal = other.map(|other| {
+            let same = (self.file, self.record) == (other.file, other.record);
+            same && self.payload.as_bytes(py) == other.payload.as_bytes(py)
+        });
+        compared(py, op, equal)
+    }
+
+    fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
+        self.__getnewargs__(py)?.hash()
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let record = self.record.map_or("None".into(), |record| record.to_string());
+        let payload = shown(self.payload.as_bytes(py));
+        format!("LedgerRecord(file={}, record={record}, payload={payload})", self.file)
     }
 }
 

@@ -5,13 +5,14 @@ use std::path::PathBuf;
 
 use deedbook::Split;
 use deedbook::book::{self, Book};
+use deedbook::ledger::{self, LedgerFile};
 use deedbook::wal::{self, Wal};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::arguments::{self, numbers};
 use crate::batches::{BatchStream, checks, columns, on_corrupt};
-use crate::errors::OrRaise;
+use crate::errors::{OrRaise, invalid};
 use crate::log::Format;
 
 const FIELDS: [&str; 9] = [
@@ -162,6 +163,20 @@ impl PySplit {
                     .detach(|| Wal::read_split(&split, &options, on_corrupt, check))
                     .or_raise(py)?;
                 let batches = wal::Batches::new(cursor, columns, batch_rows, batch_bytes);
+                Ok(BatchStream::new(Box::new(batches)))
+            }
+            Format::Ledger if (start, stop) != (None, None) => {
+                let message = "start and stop: a part of a ledger's file is read as a whole";
+                Err(invalid(py, message.into()))
+            }
+            Format::Ledger => {
+                let columns = self::columns(py, columns, &ledger::Column::DEFAULT)?;
+                let mut options = ledger::Options::default();
+                options.record_bytes_max = record_bytes_max.unwrap_or(options.record_bytes_max);
+                let cursor = py
+                    .detach(|| LedgerFile::read_split(&self.split, &options, on_corrupt, check))
+                    .or_raise(py)?;
+                let batches = ledger::Batches::new(cursor, columns, batch_rows, batch_bytes);
                 Ok(BatchStream::new(Box::new(batches)))
             }
         }

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::contents::Contents;
 use super::directory::Directory;
 use super::format::LedgerFormat;
 use super::options::Options;
@@ -62,7 +63,17 @@ pub fn files(
     base_filename: &str,
     options: &Options,
 ) -> Result<Vec<FileInfo>> {
-    let directory = Directory::at(options, location.as_ref(), base_filename)?;
+    list(location.as_ref(), base_filename, options, Err)
+}
+
+/// As [`files`]; `unreadable` is asked about a file that cannot be opened, which has 0 bytes then.
+pub(super) fn list(
+    location: &Path,
+    base_filename: &str,
+    options: &Options,
+    unreadable: impl Fn(Error) -> Result<()>,
+) -> Result<Vec<FileInfo>> {
+    let directory = Directory::at(options, location, base_filename)?;
     if !directory.storage.is_dir(&directory.path) {
         return Ok(Vec::new());
     }
@@ -76,7 +87,11 @@ pub fn files(
             Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidInput) => {
                 continue;
             }
-            Err(e) => return Err(Error::io("open the file", &path, e).of(FORMAT)),
+            Err(e) => {
+                unreadable(Error::io("open the file", &path, e).of(FORMAT))?;
+                found.push(FileInfo { index, path, bytes: 0, active: false });
+                continue;
+            }
         };
         let finished = directory.gate().and_then(|gate| directory.finished(&gate, index));
         let active = finished.map_err(|e| e.of(FORMAT))?.is_none();
@@ -96,9 +111,51 @@ pub fn verify(
     location: impl AsRef<Path>,
     base_filename: &str,
     options: &Options,
+    progress: impl FnMut(u64, u64) -> Result<()>,
+) -> Result<Vec<FileReport>> {
+    verify_files(files(location, base_filename, options)?, options, progress)
+}
+
+/// Copy every intact record to a new ledger, whose directory must have no files of that base: each
+/// file to one of its own. The quarantine, `.deedbook/quarantine`, can be copied in the same way.
+/// `progress` is called with bytes done and bytes in all, and what it fails with ends the copying.
+pub fn salvage(
+    location: impl AsRef<Path>,
+    base_filename: &str,
+    target: impl AsRef<Path>,
+    options: &Options,
+    progress: impl FnMut(u64, u64) -> Result<()>,
+) -> Result<Vec<FileSalvage>> {
+    let found = files(location, base_filename, options)?;
+    salvage_files(found, base_filename, target.as_ref(), options, progress)
+}
+
+impl Contents {
+    /// As [`verify`], of these files.
+    pub fn verify(
+        &self,
+        options: &Options,
+        progress: impl FnMut(u64, u64) -> Result<()>,
+    ) -> Result<Vec<FileReport>> {
+        verify_files(self.files.clone(), options, progress)
+    }
+
+    /// As [`salvage`], of these files.
+    pub fn salvage(
+        &self,
+        target: impl AsRef<Path>,
+        options: &Options,
+        progress: impl FnMut(u64, u64) -> Result<()>,
+    ) -> Result<Vec<FileSalvage>> {
+        salvage_files(self.files.clone(), &self.base, target.as_ref(), options, progress)
+    }
+}
+
+fn verify_files(
+    found: Vec<FileInfo>,
+    options: &Options,
     mut progress: impl FnMut(u64, u64) -> Result<()>,
 ) -> Result<Vec<FileReport>> {
-    let found = files(location, base_filename, options)?;
     let all = found.iter().map(|file| file.bytes).sum();
     let (mut reports, mut done) = (Vec::new(), 0);
     for file in found {
@@ -116,18 +173,13 @@ pub fn verify(
     Ok(reports)
 }
 
-/// Copy every intact record to a new ledger, whose directory must have no files of that base: each
-/// file to one of its own. The quarantine, `.deedbook/quarantine`, can be copied in the same way.
-/// `progress` is called with bytes done and bytes in all, and what it fails with ends the copying.
-pub fn salvage(
-    location: impl AsRef<Path>,
+fn salvage_files(
+    found: Vec<FileInfo>,
     base_filename: &str,
-    target: impl AsRef<Path>,
+    target: &Path,
     options: &Options,
     mut progress: impl FnMut(u64, u64) -> Result<()>,
 ) -> Result<Vec<FileSalvage>> {
-    let found = files(location, base_filename, options)?;
-    let target = target.as_ref();
     if !files(target, base_filename, options)?.is_empty() {
         let exists = Error::io("create the ledger", target, io::ErrorKind::AlreadyExists.into());
         return Err(exists.of(FORMAT));

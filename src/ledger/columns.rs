@@ -29,7 +29,7 @@ impl Column {
 impl Columns for Column {
     fn field(self) -> Field {
         match self {
-            Self::Number => Field::new("number", DataType::Int64, true),
+            Self::Number => Field::new("record", DataType::Int64, true),
             Self::Offset => Field::new("offset", DataType::Int64, false),
             Self::Payload => Field::new("payload", DataType::Binary, false),
             Self::Length => Field::new("length", DataType::Int64, false),
@@ -51,12 +51,12 @@ impl FromStr for Column {
 
     fn from_str(name: &str) -> Result<Self> {
         match name {
-            "number" => Ok(Self::Number),
+            "record" => Ok(Self::Number),
             "offset" => Ok(Self::Offset),
             "payload" => Ok(Self::Payload),
             "length" => Ok(Self::Length),
             _ => {
-                let message = format!("column {name:?}, known are number, offset, payload, length");
+                let message = format!("column {name:?}, known are record, offset, payload, length");
                 Err(Error::new(ErrorKind::InvalidArgument, message).of(FORMAT))
             }
         }

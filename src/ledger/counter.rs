@@ -12,7 +12,6 @@ use crate::checksum::crc32;
 use crate::error::{Error, Result};
 use crate::lines;
 use crate::sidecar::is_absence;
-use crate::slice::part;
 use crate::storage::{Access, Storage, read_full, replace};
 
 const BYTES_MAX: usize = 256;
@@ -35,18 +34,30 @@ fn decode(text: &str) -> Option<u64> {
 /// Read it; 0 if there is none. A damaged one is as good as none: numbering goes by the files.
 pub fn load(storage: &dyn Storage, sidecar: &Path, base: &str) -> Result<u64> {
     let path = sidecar.join(name(base));
-    let mut bytes = [0; BYTES_MAX];
-    let read = match storage.open(&path, Access::Read) {
-        Ok(file) => read_full(&*file, &mut bytes, 0),
-        Err(e) if is_absence(&e) => return Ok(0),
-        Err(e) => Err(e),
-    };
-    let read = read.map_err(|e| Error::io("read the next index", &path, e))?;
-    let next = std::str::from_utf8(part(&bytes, ..read)).ok().and_then(decode);
+    let Some(bytes) = read(storage, &path)? else { return Ok(0) };
+    let next = std::str::from_utf8(&bytes).ok().and_then(decode);
     if next.is_none() {
         lines::warn(format_args!("the next index is damaged ({})", path.display()));
     }
     Ok(next.unwrap_or(0))
+}
+
+/// Whether there is one, intact: then a store wrote files with that base here.
+pub fn is_there(storage: &dyn Storage, sidecar: &Path, base: &str) -> bool {
+    let bytes = read(storage, &sidecar.join(name(base))).ok().flatten();
+    bytes.is_some_and(|bytes| std::str::from_utf8(&bytes).ok().and_then(decode).is_some())
+}
+
+fn read(storage: &dyn Storage, path: &Path) -> Result<Option<Vec<u8>>> {
+    let mut bytes = vec![0; BYTES_MAX];
+    let read = match storage.open(path, Access::Read) {
+        Ok(file) => read_full(&*file, &mut bytes, 0),
+        Err(e) if is_absence(&e) => return Ok(None),
+        Err(e) => Err(e),
+    };
+    let read = read.map_err(|e| Error::io("read the next index", path, e))?;
+    bytes.truncate(read);
+    Ok(Some(bytes))
 }
 
 /// Write it, durably.

@@ -36,9 +36,14 @@ impl LedgerFormat {
     }
 
     /// What an open file holds, by itself: there is no mark.
-    pub(super) fn inspect_file(self, file: Arc<dyn File>, len: u64) -> io::Result<Inspected<Self>> {
+    pub(super) fn inspect_file(
+        self,
+        file: Arc<dyn File>,
+        len: u64,
+        depth: Depth,
+    ) -> io::Result<Inspected<Self>> {
         let space = Space::new(file, 0, len);
-        let known = Known { mark: None, damaged_mark: false, first: Some(0), depth: Depth::Full };
+        let known = Known { mark: None, damaged_mark: false, first: Some(0), depth };
         Ok(Inspected {
             findings: find_end(&self, &space, known)?,
             format: self,
@@ -119,7 +124,7 @@ impl Format for LedgerFormat {
         options: &Options,
         place: &Place,
         _access: Access,
-        _depth: Depth,
+        depth: Depth,
     ) -> Result<Inspected<Self>> {
         let (storage, log) = (&*options.storage, &*place.log);
         let limit = kept_limit(storage, &sidecar_dir(&place.dir))?;
@@ -133,7 +138,7 @@ impl Format for LedgerFormat {
         };
         let fail = |e| Error::io("read the file", log, e);
         let len = file.len().map_err(fail)?;
-        format.inspect_file(file, len).map_err(fail)
+        format.inspect_file(file, len, depth).map_err(fail)
     }
 
     /// By its checksum.

@@ -14,6 +14,7 @@ use crate::log::evidence::Evidence;
 use crate::log::format::Format;
 use crate::log::framing::Frame;
 use crate::log::verify::verdict;
+use crate::mode::Depth;
 use crate::scan::{Damage, Verdict};
 use crate::sidecar::Index;
 
@@ -97,7 +98,7 @@ pub fn look(looking: &Looking, found: &Finished) -> Result<Seen> {
     if valid_end < *len {
         // How it ends is for the engine to say, as it does for `verify`.
         let fail = |e| Error::io("read the file", path, e).of(FORMAT);
-        let again = format.inspect_file(file.clone(), *len).map_err(fail)?;
+        let again = format.inspect_file(file.clone(), *len, Depth::Full).map_err(fail)?;
         seen.verdict = verdict(&again, &seen.damages, valid_end, false);
         seen.blank = again.findings.data_end == 0;
         seen.withheld = match (seen.verdict, looking.on_corrupt) {

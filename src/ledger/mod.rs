@@ -4,6 +4,7 @@ mod append;
 mod check;
 #[cfg(feature = "arrow")]
 mod columns;
+mod contents;
 mod counter;
 mod directory;
 mod durable;
@@ -30,6 +31,7 @@ use crate::lines::{self, Locked, locked};
 use crate::locks::Mutex;
 use crate::locks::atomic::{AtomicBool, Ordering};
 use crate::log::Log;
+use crate::log::split::Split;
 use crate::log::stats::Counters;
 use crate::storage::fork_generation;
 use append::State;
@@ -41,6 +43,7 @@ use tally::Tally;
 pub use check::{FileInfo, FileReport, FileSalvage, files, open_file, salvage, verify};
 #[cfg(feature = "arrow")]
 pub use columns::Column;
+pub use contents::{Contents, bases, contents, is_ledger_file};
 pub use fetch::{Fetched, Removable};
 pub use migrate::{FileMigration, Migration, inspect as inspect_migration, migrate};
 pub use options::{Envelope, LedgerConfig, OnCorrupt, Options, WhenFull};
@@ -112,6 +115,23 @@ impl LedgerFile {
     /// Walk the records; damage is raised, or passed over as far as the file goes.
     pub fn cursor(&self, on_corrupt: crate::OnCorrupt) -> Result<Cursor> {
         self.cursor_by_ordinal(0, None, on_corrupt)
+    }
+
+    /// Cut the records into parts of about `split_bytes` bytes. A file that is damaged after its
+    /// valid prefix gets one more part for what lies there.
+    pub fn splits(&self, split_bytes: u64) -> Result<Vec<Split>> {
+        let extent = self.usable()?.snapshot().extent;
+        self.splits_over(split_bytes, extent.start, extent.end, true)
+    }
+
+    /// Walk the records of a part.
+    pub fn read_split(
+        split: &Split,
+        options: &Options,
+        on_corrupt: crate::OnCorrupt,
+        check: bool,
+    ) -> Result<Cursor> {
+        Self::cursor_of_split(split, options, on_corrupt, check, None)
     }
 }
 

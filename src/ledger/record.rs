@@ -38,10 +38,16 @@ pub fn file_name(index: u32, base: &str) -> String {
 
 /// The index in a file's name; anything else in the directory is not ours to look at.
 pub fn file_index(name: &OsStr, base: &str) -> Option<u32> {
-    let digits = name.to_str()?.strip_suffix(base)?.strip_suffix('-')?;
+    file_parts(name).filter(|(_, found)| *found == base).map(|(index, _)| index)
+}
+
+/// Index and base of a file by its name.
+pub fn file_parts(name: &OsStr) -> Option<(u32, &str)> {
+    let (digits, base) = name.to_str()?.split_once('-')?;
     let canonical = digits == "0" || !digits.starts_with('0');
     let all = canonical && digits.bytes().all(|byte| byte.is_ascii_digit());
-    digits.parse().ok().filter(|_| all)
+    let index = digits.parse().ok().filter(|_| all)?;
+    (!base.is_empty()).then_some((index, base))
 }
 
 /// What is known of an intact record.

@@ -16,6 +16,7 @@ mod hooked;
 #[allow(dead_code)]
 mod report;
 
+mod contents;
 mod crash;
 mod damage;
 mod faults;

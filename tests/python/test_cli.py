@@ -749,11 +749,12 @@ def test_a_place_that_cannot_be_written_is_2(tmp_path: Path) -> None:
 
 
 def obey_permissions() -> None:
-    """In the child: also root may not write where the permissions forbid it (Linux)."""
+    """In the child: also root may not write or read where the permissions forbid it (Linux)."""
     default_signals()
     if os.geteuid() == 0:
-        pr_capbset_drop, cap_dac_override = 24, 1
-        ctypes.CDLL(None).prctl(pr_capbset_drop, cap_dac_override, 0, 0, 0)
+        pr_capbset_drop, cap_dac_override, cap_dac_read_search = 24, 1, 2
+        for capability in (cap_dac_override, cap_dac_read_search):
+            ctypes.CDLL(None).prctl(pr_capbset_drop, capability, 0, 0, 0)
 
 
 @pytest.mark.skipif(

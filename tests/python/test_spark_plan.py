@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import pickle
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from deedbook import (
     Split,
     Wal,
 )
+from deedbook.spark._options import ReadOptions
 from deedbook.spark._paths import find_logs
 from deedbook.spark._reader import DeedbookReader, default_schema, make_reader
 from deedbook.spark._wal import WAL
@@ -242,7 +244,9 @@ def test_an_empty_file_is_no_log(tmp_path: Path) -> None:
             reader_of(tmp_path / "_SUCCESS", log=log)
     with Wal.create(tmp_path / "new.wal", single_file=True):
         assert (tmp_path / "new.wal").stat().st_size == 0
-        assert find_logs([str(tmp_path / "*")], WAL.expand) == [tmp_path / "new.wal"]
+        assert find_logs([str(tmp_path / "*")], partial(WAL.expand, options=ReadOptions())) == [
+            tmp_path / "new.wal"
+        ]
         assert rows_of(reader_of(tmp_path / "new.wal")) == []
 
 

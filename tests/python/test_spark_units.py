@@ -7,6 +7,7 @@ import pickle
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -187,11 +188,14 @@ def test_columns_beside_another_schema_are_refused(tmp_path: Path) -> None:
         make_reader({"path": str(book), "columns": "event"}, _schema("jam binary"))
 
 
+books_at = partial(BOOK.expand, options=ReadOptions())
+
+
 def test_path_is_required_and_local() -> None:
     with pytest.raises(InvalidArgumentError, match="option path is missing"):
         input_paths({})
     with pytest.raises(InvalidArgumentError, match="option path: 's3://bucket/log' is not"):
-        find_logs(["s3://bucket/log"], BOOK.expand)
+        find_logs(["s3://bucket/log"], books_at)
     assert input_paths({"paths": '["a","b"]'}) == ["a", "b"]
 
 
@@ -208,18 +212,18 @@ def test_paths_lead_to_books_in_the_order_of_their_numbers(tmp_path: Path) -> No
         [str(book / "book.log") for book in ordered],
         [os.path.relpath(log)],
     ):
-        assert find_logs(given, BOOK.expand) == ordered, given
+        assert find_logs(given, books_at) == ordered, given
 
 
 def test_pier_leads_to_its_epochs(tmp_path: Path) -> None:
     book = write_book(tmp_path / "zod" / ".urb" / "log" / "0i0", [b"x"])
-    assert find_logs([str(tmp_path / "zod")], BOOK.expand) == [book]
+    assert find_logs([str(tmp_path / "zod")], books_at) == [book]
 
 
 def test_name_with_glob_characters_is_taken_literally(tmp_path: Path) -> None:
     book = write_book(tmp_path / "a[1]", [b"x"])
     write_book(tmp_path / "a1", [b"x"])
-    assert find_logs([str(book)], BOOK.expand) == [book]
+    assert find_logs([str(book)], books_at) == [book]
 
 
 def test_paths_without_a_log_are_named(tmp_path: Path) -> None:
@@ -230,7 +234,7 @@ def test_paths_without_a_log_are_named(tmp_path: Path) -> None:
         (tmp_path / "none*", "the glob matches nothing"),
     ):
         with pytest.raises(MissingError) as caught:
-            find_logs([str(given)], BOOK.expand)
+            find_logs([str(given)], books_at)
         assert reason in str(caught.value) and str(given) in str(caught.value)
         assert caught.value.path == str(given)
 
@@ -240,7 +244,7 @@ def test_epoch_in_lmdb_is_refused_not_passed_over(tmp_path: Path) -> None:
     (tmp_path / "0i0").mkdir()
     (tmp_path / "0i0" / "data.mdb").write_bytes(b"")
     with pytest.raises(UnsupportedError, match="LMDB"):
-        find_logs([str(tmp_path)], BOOK.expand)
+        find_logs([str(tmp_path)], books_at)
 
 
 def test_pickles_are_small(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from deedbook.cli.lines import Batch, LineSource, why_not_json
 from deedbook.cli.output import Output
 from deedbook.cli.progress import Progress
 from deedbook.cli.signals import Stop
-from deedbook.formats import FORMATS, by_name, find
-from deedbook.formats._info import FormatInfo, Present
+from deedbook.formats import by_name, find, logs
+from deedbook.formats._log import LogInfo, Present
 
 RESUME_CHECK_DEEDS: Final = 1000
 """``--resume`` compares this many deeds at the end of the log with their lines."""
@@ -54,10 +54,13 @@ def run(args: argparse.Namespace, out: Output) -> int:
     return 128 + stop.number if stop.requested else EXIT_OK
 
 
-def _format(args: argparse.Namespace) -> FormatInfo[Any]:
+def _format(args: argparse.Namespace) -> LogInfo[Any]:
     """The format of what is there, else the one asked for. Checks the options against it."""
     found = find(args.path)
     asked = None if args.format is None else by_name(args.format)
+    if found is not None and not isinstance(found.format, LogInfo):
+        title, instead = found.format.title, found.format.instead["append"]
+        raise CliError(f"append: {args.path} holds a {title}; {instead}", path=args.path)
     if found is not None and found.saved:
         title = found.format.title
         raise CliError(
@@ -70,27 +73,28 @@ def _format(args: argparse.Namespace) -> FormatInfo[Any]:
             f"append: {args.path} holds a {found.format.title}, --format says {asked.name}",
             path=args.path,
         )
-    info = found.format if found is not None else asked or FORMATS[0]
-    for other in FORMATS:
+    info = found.format if found is not None else asked or logs()[0]
+    assert isinstance(info, LogInfo)  # --format offers no other
+    for other in logs():
         for option in other.create_options + other.append_options:
             if other is not info and getattr(args, option) not in (None, False):
                 flag = option.replace("_", "-")
-                instead = info.instead.get(option)
+                why = info.instead.get(option)
                 raise CliError(
                     f"append: --{flag} is for {other.title}s (--format {other.name})"
-                    + (f"; {instead}" if instead else "")
+                    + (f"; {why}" if why else "")
                 )
     return info
 
 
-def _open(args: argparse.Namespace, info: FormatInfo[Any]) -> Any:
+def _open(args: argparse.Namespace, info: LogInfo[Any]) -> Any:
     options = {name: getattr(args, name) for name in info.create_options}
     return info.log.open(
         args.path, "a", durability=args.durability, recovery=args.recovery, **options
     )
 
 
-def _tell_opening(info: FormatInfo[Any], log: Any, source: LineSource, out: Output) -> None:
+def _tell_opening(info: LogInfo[Any], log: Any, source: LineSource, out: Output) -> None:
     """Say what opening cut, and that a terminal is read."""
     recovery = log.recovery
     cut_records = recovery.cut_records
@@ -137,7 +141,7 @@ class _Job:
         self,
         args: argparse.Namespace,
         out: Output,
-        info: FormatInfo[Any],
+        info: LogInfo[Any],
         log: Any,
         source: LineSource,
     ) -> None:
@@ -241,7 +245,7 @@ class _Compared:
     """The records that are there already, and how many lines were found to be them."""
 
     def __init__(
-        self, info: FormatInfo[Any], present: Present, path: str, args: argparse.Namespace
+        self, info: LogInfo[Any], present: Present, path: str, args: argparse.Namespace
     ) -> None:
         self._info = info
         self._first = present.first

@@ -6,12 +6,13 @@ import argparse
 import base64
 import time
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Any, Final, cast
 
+from deedbook.cli.check import asked_for
 from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, CliError, printable
 from deedbook.cli.output import Output, to_json
-from deedbook.formats import require
-from deedbook.formats._info import Entry, Skipping, View
+from deedbook.formats._info import Entry, FormatInfo, Skipping, View
+from deedbook.formats._log import LogView
 
 EVENT_MAX: Final = 2**64 - 1
 _PATIENCE: Final = 0.5
@@ -27,41 +28,53 @@ def run(args: argparse.Namespace, out: Output) -> int:
     before it is on standard output.
     """
     start, stop = _selection(args)
-    info = require(args.path).format
+    found, options = asked_for(args, args.path)
+    info = found.format
+    for option in ("reverse", "follow"):
+        if getattr(args, option) and (instead := info.instead.get(option)):
+            raise CliError(f"cat: --{option}: {args.path} is a {info.title}; {instead}")
     first = info.position_min
     if any(position is not None and position < first for position in (start, stop)):
         raise CliError(f"cat: {info.position}s are numbers from {first} to 2**64-1")
-    with info.log.open(args.path) as log:
-        return _Cat(info.view(log), info.entry, args, out).run(start, stop)
+    with info.read(args.path, **options) as log:
+        if log.left_out is not None:
+            out.talk(f"{args.path}: {log.left_out}")
+        return _Cat(info, log, args, out).run(start, stop)
 
 
 class _Cat:
     """One run of ``cat``."""
 
-    def __init__(
-        self, log: View, entry: Callable[[Any], Entry], args: argparse.Namespace, out: Output
-    ) -> None:
-        self._log = log
-        self._entry = entry
+    def __init__(self, info: FormatInfo, log: View, args: argparse.Namespace, out: Output) -> None:
+        self._info = info
+        self._view = log
+        self._entry = info.entry
         self._args = args
         self._encode = _encoder(args)
         self._out = out
 
     def run(self, start: int | None, stop: int | None) -> int:
-        args, log = self._args, self._log
-        if args.event is not None:
-            self._out.data(self._encode(self._entry(log.read(args.event))))
+        args, log = self._args, self._view
+        if args.event is not None and self._info.is_position_of_one:
+            self._out.data(self._encode(self._entry(self._log.read(args.event))))
             self._out.flush()
         elif args.follow:
             self._follow(start, stop)
+        elif args.reverse:
+            self._print_records(self._log.reversed(start, stop))
         elif args.skip_corrupt:
             return self._skip_corrupt(log.skipping(start, stop))
-        elif args.raw and not args.reverse:
+        elif args.raw:
             end = b"\0" if args.null else b"\n"
             self._print(log.payloads(start, stop), lambda payload: payload + end)
         else:
-            self._print_records(log.iter(start, stop, reverse=args.reverse))
+            self._print_records(log.records(start, stop))
         return EXIT_OK
+
+    @property
+    def _log(self) -> LogView:
+        """For what only logs can, which was refused of anything else."""
+        return cast("LogView", self._view)
 
     def _print_records(self, records: Iterable[Any]) -> None:
         entry, encode = self._entry, self._encode
@@ -103,7 +116,7 @@ class _Cat:
         following = log.first if start is None else start
         present_stop = log.end if stop is None else min(stop, log.end)
         if following < present_stop:
-            self._print_records(log.iter(following, present_stop, reverse=False))
+            self._print_records(log.records(following, present_stop))
             following = present_stop
         if stop is not None and following >= stop:
             return
@@ -150,7 +163,8 @@ def as_json(entry: Entry) -> dict[str, Any]:
 def as_text(entry: Entry) -> str:
     """A record on one line: position, tab, payload with everything unprintable escaped."""
     text = printable(entry.payload.decode("utf-8", "backslashreplace"))
-    return f"{'?' if entry.position is None else entry.position}\t{text}"
+    label = entry.label or ("?" if entry.position is None else entry.position)
+    return f"{label}\t{text}"
 
 
 def event_range(text: str) -> tuple[int | None, int | None, bool]:

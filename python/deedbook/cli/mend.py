@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from deedbook import Error
 from deedbook._text import count, damage_text
-from deedbook.cli.check import loss_text
+from deedbook.cli.check import asked_for
 from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, CliError
 from deedbook.cli.output import Output
 from deedbook.cli.progress import Progress
 from deedbook.formats import require
-from deedbook.formats._info import FormatInfo
+from deedbook.formats._log import LogInfo, loss_text
 
 
 def run_repair(args: argparse.Namespace, out: Output) -> int:
@@ -22,6 +21,9 @@ def run_repair(args: argparse.Namespace, out: Output) -> int:
     """
     found = require(args.path)
     info = found.format
+    if not isinstance(info, LogInfo):
+        instead = info.instead["repair"]
+        raise CliError(f"repair: {args.path} holds a {info.title}; {instead}", path=args.path)
     if found.saved:
         raise CliError(
             f"repair: {args.path} is what was cut off a {info.title} and saved; salvage copies it"
@@ -40,7 +42,7 @@ def run_repair(args: argparse.Namespace, out: Output) -> int:
     return EXIT_OK if usable else EXIT_DAMAGE
 
 
-def _repair_lines(info: FormatInfo[Any], report: Any, dry_run: bool) -> list[str]:
+def _repair_lines(info: LogInfo[Any], report: Any, dry_run: bool) -> list[str]:
     lines = []
     if report.cut_bytes:
         cut = "would cut" if dry_run else "cut"
@@ -61,48 +63,20 @@ def _repair_lines(info: FormatInfo[Any], report: Any, dry_run: bool) -> list[str
 
 
 def run_salvage(args: argparse.Namespace, out: Output) -> int:
-    """Copy everything intact in ``args.source`` to a new log of its format at ``args.target``.
+    """Copy everything intact in ``args.source`` to ``args.target``, in its format.
 
     Nothing copied although there are bytes is a failure, with `EXIT_DAMAGE`. Raises
     `deedbook.Error`; the source is never changed.
     """
-    info = require(args.source).format
-    lost = _lost_at_end(info, args.source)
+    found, options = asked_for(args, args.source)
     with Progress(f"salvage {args.source}", enabled=not args.quiet) as progress:
         # The callback is given even if nothing is drawn: Ctrl-C is raised from it.
-        report = info.log.salvage(args.source, args.target, progress=progress.update)
-    nothing = report.records == 0 and (bool(report.damages) or lost is not None)
+        outcome = found.format.salvage(args.source, args.target, progress.update, **options)
     if args.json:
-        result = {"source": args.source, "target": args.target, "format": info.name}
-        out.emit({"ok": not nothing, **result, **report.to_dict(), "lost_at_end": lost})
+        result = {"source": args.source, "target": args.target, "format": found.format.name}
+        out.emit({"ok": outcome.ok, **result, **outcome.facts})
     else:
-        for line in _salvage_lines(args.target, info, report, lost):
+        for line in outcome.lines:
             out.line(line)
         out.flush()
-    return EXIT_DAMAGE if nothing else EXIT_OK
-
-
-def _lost_at_end(info: FormatInfo[Any], source: str) -> dict[str, int] | None:
-    """The acknowledged bytes that are missing at the end of the log; None if none are."""
-    try:
-        with info.log.open(source) as log:
-            recovery = log.recovery
-    except (Error, OSError):
-        return None  # salvage reports what is wrong
-    durable = recovery.durable_end
-    if durable is None or recovery.file_end >= durable:
-        return None
-    return {"intact_end": recovery.valid_end, "durable_end": durable}
-
-
-def _salvage_lines(
-    target: str, info: FormatInfo[Any], report: Any, lost: dict[str, int] | None
-) -> list[str]:
-    left_out = [f"  left out {damage_text(damage, info.noun)}" for damage in report.damages]
-    lines = [f"{target}: copied {count(report.records, info.noun)}", *left_out]
-    if lost is not None:
-        lines.append(
-            f"  acknowledged {info.noun}s are lost at the end: durable to byte"
-            f" {lost['durable_end']:,}, there to byte {lost['intact_end']:,}"
-        )
-    return lines + info.moved_lines(report)
+    return EXIT_OK if outcome.ok else EXIT_DAMAGE

@@ -13,7 +13,7 @@ from deedbook import __version__
 from deedbook.cli import append, cat, check, mend, spool, wal
 from deedbook.cli.failure import CliError
 from deedbook.cli.output import Output
-from deedbook.formats import FORMATS
+from deedbook.formats import logs
 
 _Commands = Any  # argparse keeps the type of add_subparsers() private
 
@@ -120,9 +120,13 @@ def _add_info(commands: _Commands) -> None:
         "the last record), bytes, end, file_end, durable_end, recovery, writer; a book also\n"
         "epoch, durable_event, meta; a WAL head, segment_bytes, segments, record_bytes_max,\n"
         "consumers; a saved end of a log saved_from, the byte at which it was cut off.\n\n"
+        "Of a ledger every file is read: it has path, format, records, bytes, finished_files,\n"
+        "active_files, quarantined_files, dead_letters, and for each base in ledgers the same,\n"
+        "verdicts and files.\n\n"
         "Exits with 1 if the log is corrupt. A torn tail is what a crash leaves: not damage.",
     )
     _add_path(parser)
+    _add_base(parser)
     _add_json(parser)
     parser.set_defaults(run=check.run_info)
 
@@ -144,10 +148,14 @@ def _add_cat(commands: _Commands) -> None:
         'JSON lines: {"event":1,"mug":0,"jam":"text"}; a payload that is not UTF-8 is\n'
         '"jam_base64"; the event is null where damage hid its number. Of a WAL:\n'
         '{"lsn":0,"payload":"text"}, and ranges are of LSNs: events.wal 4096:8192.\n'
+        "Of a ledger: the finished files, in the order in which they are sent, as FILE/RECORD or\n"
+        '{"file":0,"record":0,"payload":"text"}; ranges are of files: spool 3:5, and spool 3 is\n'
+        "all of file 3.\n"
         "At damage, everything before it is printed and the exit code is 1; also with\n"
         "--skip-corrupt, which prints what is intact after it too.",
     )
     _add_path(parser)
+    _add_base(parser)
     parser.add_argument(
         "range",
         metavar="RANGE",
@@ -266,14 +274,14 @@ def _add_append(commands: _Commands) -> None:
     )
     parser.add_argument(
         "--format",
-        choices=[info.name for info in FORMATS],
-        help=f"format of a new log (default: what is there, or {FORMATS[0].name})",
+        choices=[info.name for info in logs()],
+        help=f"format of a new log (default: what is there, or {logs()[0].name})",
     )
     # Its name before; goes with the next version.
     parser.add_argument(
         "--log",
         dest="format",
-        choices=[info.name for info in FORMATS],
+        choices=[info.name for info in logs()],
         default=argparse.SUPPRESS,
         help=argparse.SUPPRESS,
     )
@@ -302,7 +310,8 @@ def _add_verify(commands: _Commands) -> None:
         "With --json, one object for each log. Exits with 1 if a log is damaged, torn or has\n"
         "lost what it acknowledged, and with 2 if one cannot be opened.",
     )
-    parser.add_argument("paths", metavar="PATH", nargs="+", help="a log")
+    parser.add_argument("paths", metavar="PATH", nargs="+", help="a log, or a ledger")
+    _add_base(parser)
     _add_json(parser)
     _add_quiet(parser)
     parser.set_defaults(run=check.run_verify)
@@ -355,6 +364,7 @@ def _add_salvage(commands: _Commands) -> None:
         help="the damaged log, or the file in which a repair saved what it cut",
     )
     parser.add_argument("target", metavar="DST", help="the new log")
+    _add_base(parser)
     _add_json(parser)
     _add_quiet(parser)
     parser.set_defaults(run=mend.run_salvage)
@@ -494,6 +504,14 @@ def _run_demo(args: argparse.Namespace, out: Output) -> int:
 
 def _add_path(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", metavar="PATH", help="directory of the log, or its file")
+
+
+def _add_base(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--base",
+        metavar="BASE",
+        help="of a ledger: what its files' names end with, where several share a directory",
+    )
 
 
 def _add_json(parser: argparse.ArgumentParser, text: str = "one JSON object as the result") -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deedbook import Ledger
-from deedbook._text import count, damage_text, size
+from deedbook._text import count, size
+from deedbook.cli import check
 from deedbook.cli.append import positive
 from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, CliError
 from deedbook.cli.lines import LineSource, why_not_json
@@ -15,6 +16,7 @@ from deedbook.cli.output import Output
 from deedbook.cli.progress import Progress
 from deedbook.cli.signals import Stop
 from deedbook.formats import missing
+from deedbook.formats._ledger_summary import dead_letters_of, quarantined
 
 if TYPE_CHECKING:
     from deedbook.http import DeadLetters
@@ -94,7 +96,7 @@ def _add_verify(commands: Any) -> None:
     parser = _add(
         commands,
         "verify",
-        "check every record of every file of a ledger",
+        "check every record of every file of a ledger, as 'deedbook verify' does",
         "examples:\n  deedbook spool verify spool\n\nExits with 1 for damage.",
     )
     parser.set_defaults(run=run_verify)
@@ -215,10 +217,10 @@ def run_status(args: argparse.Namespace, out: Output) -> int:
     """Print what waits; return the exit code."""
     found = Ledger.files(_existing(args), args.base)
     waiting, held = len(found), sum(file.bytes for file in found)
-    letters, aside = len(_dead_letters(args)), _quarantined(args)
+    letters, aside = len(_dead_letters(args)), quarantined(args.path, args.base)
     if args.json:
         facts = {"ok": True, "path": args.path, "files": waiting, "bytes": held}
-        out.emit({**facts, "dead_letters": letters, "quarantined_files": aside})
+        out.emit({**facts, "dead_letters": letters, "quarantined_files": len(aside)})
         return EXIT_OK
     active = sum(file.active for file in found)
     written = f", {active} of them being written" if active else ""
@@ -226,28 +228,16 @@ def run_status(args: argparse.Namespace, out: Output) -> int:
     if letters:
         out.line(f"{count(letters, 'dead letter')}: deedbook spool dead-letters {args.path}")
     if aside:
-        out.line(f"{count(aside, 'damaged file')} in {_quarantine(args)}")
+        where = Path(aside[0]).parent
+        out.line(f"{count(len(aside), 'damaged file')} in {where}")
     out.flush()
     return EXIT_OK
 
 
 def run_verify(args: argparse.Namespace, out: Output) -> int:
-    """Check all files; return 1 if one is damaged."""
-    with Progress(f"verify {args.path}", enabled=not args.quiet) as progress:
-        reports = Ledger.verify(_existing(args), args.base, progress=progress.update)
-    bad = [checked for checked in reports if checked.report.verdict == "corrupt"]
-    records = sum(checked.report.records for checked in reports)
-    if args.json:
-        files = [checked.to_dict() for checked in reports]
-        out.emit({"ok": not bad, "path": args.path, "records": records, "files": files})
-    else:
-        for checked in bad:
-            for damage in checked.report.damages:
-                out.line(f"{checked.file.path}: {damage_text(damage, 'record')}")
-        ok = "ok" if not bad else f"{count(len(bad), 'damaged file')}"
-        out.line(f"{args.path}: {ok}, {count(len(reports), 'file')}, {count(records, 'record')}")
-        out.flush()
-    return EXIT_DAMAGE if bad else EXIT_OK
+    """As ``deedbook verify`` of a ledger."""
+    args.paths = [_existing(args)]
+    return check.run_verify(args, out)
 
 
 def run_send(args: argparse.Namespace, out: Output) -> int:
@@ -304,18 +294,7 @@ def _existing(args: argparse.Namespace) -> str:
 
 
 def _dead_letters(args: argparse.Namespace) -> DeadLetters:
-    from deedbook.http import DeadLetters
-
-    return DeadLetters(Path(_existing(args)) / ".deedbook" / "dead-letters")
-
-
-def _quarantine(args: argparse.Namespace) -> Path:
-    return Path(args.path) / ".deedbook" / "quarantine"
-
-
-def _quarantined(args: argparse.Namespace) -> int:
-    folder = _quarantine(args)
-    return sum(1 for _ in folder.iterdir()) if folder.is_dir() else 0
+    return dead_letters_of(_existing(args))
 
 
 def _header(text: str) -> tuple[str, str]:

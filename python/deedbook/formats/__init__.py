@@ -1,4 +1,4 @@
-"""The log formats: what each says of itself, and which one a path holds.
+"""The formats: what each says of itself, and which one a path holds.
 
 `FORMATS` is the registry. The command line, `deedbook.open` and Spark ask it, and nothing else.
 """
@@ -7,31 +7,38 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import Any, Literal, NamedTuple, overload
+from typing import Any, Literal, overload
 
-from deedbook._core import Book, Wal
+from deedbook._core import Book, Ledger, LedgerSnapshot, Wal
 from deedbook._errors import InvalidArgumentError, MissingError, NotALogError
 from deedbook.formats._book import BOOK
-from deedbook.formats._info import SIDECAR, FormatInfo, Place, first_setting
+from deedbook.formats._info import SIDECAR, FormatInfo, Found, Place, first_setting
+from deedbook.formats._ledger import LEDGER
+from deedbook.formats._log import LogInfo
 from deedbook.formats._wal import WAL
 
-__all__ = ["FORMATS", "Found", "by_name", "check", "detect", "find", "missing", "open", "require"]
+__all__ = [
+    "FORMATS",
+    "LOOKED_FOR",
+    "Found",
+    "by_name",
+    "check",
+    "detect",
+    "find",
+    "logs",
+    "missing",
+    "open",
+    "require",
+]
 
-Format = Literal["book", "wal"]
+Format = Literal["book", "wal", "ledger"]
 _Mode = Literal["r", "a", "x"]
 
-FORMATS: tuple[FormatInfo[Any], ...] = (BOOK, WAL)
+FORMATS: tuple[FormatInfo, ...] = (BOOK, WAL, LEDGER)
 """All formats, in the order in which detection tries them."""
 
-
-class Found(NamedTuple):
-    """The log at a path."""
-
-    format: FormatInfo[Any]
-    saved: bool = False
-    """Whether it is the end of a log, saved in a file of its own before it was cut."""
-    saved_offset: int | None = None
-    """Byte of that log at which it began, where its name says so."""
+LOOKED_FOR = "book.log, WAL segments and files N-BASE of a ledger"
+"""For an error that says that nothing was found."""
 
 
 @overload
@@ -43,24 +50,50 @@ def open(
     path: str | os.PathLike[str], mode: _Mode = "r", *, format: Literal["wal"], **options: Any
 ) -> Wal: ...
 @overload
-def open(path: str | os.PathLike[str], mode: _Mode = "r", **options: Any) -> Book | Wal: ...
+def open(
+    path: str | os.PathLike[str],
+    mode: Literal["r"] = "r",
+    *,
+    format: Literal["ledger"],
+    **options: Any,
+) -> LedgerSnapshot: ...
+@overload
+def open(
+    path: str | os.PathLike[str],
+    mode: Literal["a", "x"],
+    *,
+    format: Literal["ledger"],
+    **options: Any,
+) -> Ledger: ...
+@overload
+def open(
+    path: str | os.PathLike[str], mode: Literal["r"] = "r", **options: Any
+) -> Book | Wal | LedgerSnapshot: ...
+@overload
+def open(
+    path: str | os.PathLike[str], mode: Literal["a", "x"], **options: Any
+) -> Book | Wal | Ledger: ...
 def open(
     path: str | os.PathLike[str],
     mode: _Mode = "r",
     *,
     format: Format | None = None,
     **options: Any,
-) -> Book | Wal:
-    """Open the log at a path, whatever its format.
+) -> Book | Wal | Ledger | LedgerSnapshot:
+    """Open what lies at a path, whatever its format.
 
-    ``mode`` and ``options`` are those of `Book.open` or `Wal.open`. ``format`` (``"book"`` or
-    ``"wal"``) is needed only to create a log.
+    ``mode`` and ``options`` are those of `Book.open` or `Wal.open`. A ledger is opened for reading
+    as a `LedgerSnapshot`, which has the option ``base``, and for appending as a `Ledger`, with the
+    options of `Ledger.open`. ``base`` may be left out where the directory holds one ledger; a new
+    one has the base ``"events"``. ``format`` (``"book"``, ``"wal"`` or ``"ledger"``) is needed only
+    to create something.
 
     Raises as they do; `InvalidArgumentError` if there is nothing to append to and no format is
-    given, `NotALogError` if the log there is of another format than the one given.
+    given, or several ledgers and no ``base``; `NotALogError` if what is there is of another format
+    than the one given.
     """
     asked = None if format is None else by_name(format)
-    found = find(path)
+    found = find(path, **options)
     if asked is None and found is None:
         if mode == "r":
             require(path)
@@ -73,11 +106,16 @@ def open(
         asked = found.format
     elif found is not None and found.format is not asked and found.format.is_there(os.fspath(path)):
         raise _holds(path, found.format)
-    log: Book | Wal = asked.log.open(path, mode, **options)
-    return log
+    opened: Book | Wal | Ledger | LedgerSnapshot = asked.open(os.fspath(path), mode, **options)
+    return opened
 
 
-def by_name(name: str) -> FormatInfo[Any]:
+def logs() -> tuple[LogInfo[Any], ...]:
+    """The formats whose paths are logs, which `deedbook append` makes and mends."""
+    return tuple(info for info in FORMATS if isinstance(info, LogInfo))
+
+
+def by_name(name: str) -> FormatInfo:
     """The format of that name. Raises `InvalidArgumentError`."""
     for info in FORMATS:
         if info.name == name:
@@ -86,16 +124,18 @@ def by_name(name: str) -> FormatInfo[Any]:
     raise InvalidArgumentError(f'format "{name}", known are {known}')
 
 
-def find(path: str | os.PathLike[str]) -> Found | None:
-    """The format of the log at a path; None if there is no log.
+def find(path: str | os.PathLike[str], **options: Any) -> Found | None:
+    """The format of what lies at a path; None if there is nothing of any format.
 
     A book is a directory with ``book.log``, or that file. A WAL is a directory with segments
     ``%020d.wal`` or a ``head``, or any other file: whether its bytes are a log, opening it reports.
-    A log that is gone is known by what lies beside it, so that opening it says what was lost. What
-    a repair or an opening saved before it cut it is known by its name.
+    A ledger is a directory with files ``N-BASE`` of which one holds an intact record, or that has
+    ``.deedbook/next-BASE``; or such a file. A log that is gone is known by what lies beside it, so
+    that opening it says what was lost. What a repair or an opening saved before it cut it is known
+    by its name. ``options`` may say what is meant: the ``base`` of a ledger.
 
     Raises OSError, `NotALogError` for a book's log under another name, and `InvalidArgumentError`
-    for a directory that holds both formats.
+    for a directory that holds several formats.
     """
     path = os.fspath(path)
     try:
@@ -107,12 +147,15 @@ def find(path: str | os.PathLike[str]) -> Found | None:
         place = Place(path, None)
     shown = [(info, file) for info in FORMATS if (file := info.evidence(place)) is not None]
     if len(shown) > 1:
-        both = " and ".join(f"a {info.title} ({file})" for info, file in shown)
+        all_of_them = " and ".join(f"a {info.title} ({file})" for info, file in shown)
         raise InvalidArgumentError(
-            f"{path} holds both {both}: move one of them to a directory of its own"
+            f"{path} holds both {all_of_them}: move one of them to a directory of its own"
         )
     if shown:
         return Found(shown[0][0])
+    for info in FORMATS:
+        if info.is_meant(place, options):
+            return Found(info)
     if place.names is None and (saved := _saved(path)) is not None:
         return saved
     for info in FORMATS:
@@ -127,12 +170,16 @@ def detect(path: str | os.PathLike[str]) -> str | None:
     return None if found is None else found.format.name
 
 
-def require(path: str | os.PathLike[str]) -> Found:
-    """As `find`, but `MissingError` if there is no log."""
-    found = find(path)
+def require(path: str | os.PathLike[str], **options: Any) -> Found:
+    """As `find`, but `MissingError` if there is nothing."""
+    found = find(path, **options)
     if found is None:
         there = os.path.lexists(path)
-        reason = "no log there (looked for book.log and WAL segments)" if there else None
+        if os.path.isdir(path):
+            place = Place(os.fspath(path), sorted(os.listdir(path)))
+            for info in FORMATS:
+                info.look_again(place)
+        reason = f"no log there (looked for {LOOKED_FOR})" if there else None
         raise missing(reason or os.strerror(errno.ENOENT), path)
     return found
 
@@ -144,9 +191,10 @@ def check(path: str | os.PathLike[str], format: str) -> None:
     """
     path = os.fspath(path)
     asked = by_name(format)
-    for other in FORMATS:
-        if other is not asked and other.is_there(path) and not asked.is_there(path):
-            raise _holds(path, other)
+    if not asked.is_there(path):
+        for other in FORMATS:
+            if other is not asked and other.is_there(path):
+                raise _holds(path, other)
     saved = _saved(path)
     if saved is not None and saved.format is not asked and os.path.isfile(path):
         raise _not_a_log(path, f"{path} is what was cut off a {saved.format.title} and saved")
@@ -159,7 +207,7 @@ def missing(reason: str, path: str | os.PathLike[str]) -> MissingError:
     return error
 
 
-def _holds(path: str | os.PathLike[str], info: FormatInfo[Any]) -> NotALogError:
+def _holds(path: str | os.PathLike[str], info: FormatInfo) -> NotALogError:
     how = f"open it with {info.log.__name__}.open or deedbook.open"
     return _not_a_log(path, f"{os.fspath(path)} holds a {info.title}; {how}")
 
@@ -172,7 +220,8 @@ def _not_a_log(path: str | os.PathLike[str], message: str) -> NotALogError:
 
 def _saved(path: str) -> Found | None:
     for info in FORMATS:
-        if match := info.saved_name.fullmatch(os.path.basename(path)):
+        name = os.path.basename(path)
+        if info.saved_name is not None and (match := info.saved_name.fullmatch(name)):
             offset = match.groupdict().get("offset")
             return Found(info, True, None if offset is None else int(offset))
     return None

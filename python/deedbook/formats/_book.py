@@ -11,7 +11,8 @@ from typing import Any
 from deedbook._core import Book, Deed, Loss, Meta, SalvageReport
 from deedbook._errors import NotALogError
 from deedbook._text import count, exact_size
-from deedbook.formats._info import Appender, Entry, FormatInfo, Place, Present, Skipping, View
+from deedbook.formats._info import Entry, Place, Skipping
+from deedbook.formats._log import Appender, LogInfo, LogView, Present
 
 __all__ = ["BOOK"]
 
@@ -19,7 +20,7 @@ _LOG = "book.log"
 _MAGIC = bytes.fromhex("4b4f4f42")
 
 
-class _BookInfo(FormatInfo[Book]):
+class _BookInfo(LogInfo[Book]):
     """Urbit's Book."""
 
     name = "book"
@@ -56,7 +57,7 @@ class _BookInfo(FormatInfo[Book]):
             return True
         return os.path.lexists(os.path.join(path, _LOG))
 
-    def view(self, log: Book) -> View:
+    def view(self, log: Book) -> LogView:
         return _Deeds(log)
 
     def entry(self, record: Deed) -> Entry:
@@ -119,6 +120,8 @@ class _BookInfo(FormatInfo[Book]):
 class _Deeds:
     """A book as ``cat`` reads it."""
 
+    left_out = None
+
     def __init__(self, book: Book) -> None:
         self._book = book
         self.read = book.read
@@ -132,8 +135,11 @@ class _Deeds:
     def end(self) -> int:
         return self._book.last + 1
 
-    def iter(self, start: int | None, stop: int | None, *, reverse: bool) -> Iterable[Deed]:
-        return self._book.iter(start, stop, reverse=reverse)
+    def records(self, start: int | None, stop: int | None) -> Iterable[Deed]:
+        return self._book.iter(start, stop)
+
+    def reversed(self, start: int | None, stop: int | None) -> Iterable[Deed]:
+        return self._book.iter(start, stop, reverse=True)
 
     def skipping(self, start: int | None, stop: int | None) -> Skipping:
         return self._book.iter(start, stop, on_corrupt="skip")

@@ -5,12 +5,9 @@ from __future__ import annotations
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
-
-from deedbook._core import Book, Damage, Loss, SalvageReport, Wal
-
-LogT = TypeVar("LogT", Book, Wal)
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 SIDECAR = ".deedbook"
 
@@ -37,31 +34,40 @@ def first_setting(sidecar: str) -> bytes | None:
         return None
 
 
+class Passed(Protocol):
+    """A damaged stretch."""
+
+    @property
+    def offset(self) -> int:
+        """Its first byte."""
+
+    @property
+    def end(self) -> int:
+        """The byte after it."""
+
+    @property
+    def reason(self) -> str:
+        """What is wrong."""
+
+
 class Skipping(Protocol):
     """Records around damage."""
 
     @property
-    def damages(self) -> list[Damage]:
+    def damages(self) -> Sequence[Passed]:
         """The stretches passed over so far."""
 
     def __iter__(self) -> Iterator[Any]: ...
 
 
 class View(Protocol):
-    """A log as ``cat`` reads it. Positions are event numbers, or LSNs."""
+    """Records as ``cat`` reads them. Positions are event numbers, LSNs, or indexes of files."""
 
     @property
-    def first(self) -> int:
-        """Position of the first record."""
+    def left_out(self) -> str | None:
+        """What is there and is not read, in words."""
 
-    @property
-    def end(self) -> int:
-        """Position after the last record."""
-
-    def read(self, at: int, /) -> Any:
-        """The record at a position."""
-
-    def iter(self, start: int | None, stop: int | None, *, reverse: bool) -> Iterable[Any]:
+    def records(self, start: int | None, stop: int | None) -> Iterable[Any]:
         """The records of a range, which may reach beyond the end."""
 
     def skipping(self, start: int | None, stop: int | None) -> Skipping:
@@ -69,9 +75,6 @@ class View(Protocol):
 
     def payloads(self, start: int | None, stop: int | None, /) -> Iterable[bytes]:
         """The payloads of a range."""
-
-    def follow(self, start: int, timeout_seconds: float | None) -> Iterable[Any]:
-        """The records from a position on, waiting for more."""
 
 
 class Entry(NamedTuple):
@@ -84,50 +87,53 @@ class Entry(NamedTuple):
     facts: dict[str, Any]
     """What JSON shows before the payload."""
     payload_name: str
+    label: str | None = None
+    """What stands before the payload in text, where that is not the position."""
 
 
-class Appender(ABC):
-    """Lines on their way into a log: what was appended, and up to where it is durable."""
+class Description(NamedTuple):
+    """What ``info`` shows."""
 
-    @abstractmethod
-    def commit(self, lines: list[bytes]) -> None:
-        """Append lines as one batch: all of them, or an error."""
-
-    @abstractmethod
-    def durable(self) -> int | None:
-        """What ``--acks`` reports: up to where the log is durable."""
-
-    @abstractmethod
-    def positions(self) -> dict[str, Any]:
-        """For JSON: where the lines are."""
-
-    @abstractmethod
-    def where(self, appended: int) -> str:
-        """For the summary: where the lines are."""
-
-    @abstractmethod
-    def how_durable(self) -> str:
-        """For the summary: what is durable."""
-
-    def present(self) -> Present | None:
-        """What the log already holds, for ``--resume``; None if its records have no numbers."""
-        return None
+    facts: dict[str, Any]
+    """For JSON."""
+    rows: list[tuple[str, str]]
+    """Names and values."""
+    corrupt: bool
 
 
-class Present(NamedTuple):
-    """The records that a log held before, to be compared with the first lines of an input."""
+class Outcome(NamedTuple):
+    """What ``verify`` or ``salvage`` found."""
 
-    first: int
-    """Position of the first one."""
-    length: int
-    payloads: Callable[[int, int], Iterable[bytes]]
-    """The payloads of a range of positions."""
+    ok: bool
+    facts: dict[str, Any]
+    """For JSON, beside the paths and the format."""
+    lines: list[str]
+    """The same in words."""
 
 
-class FormatInfo(ABC, Generic[LogT]):
-    """One log format: how its logs are recognised, opened, read, appended to, mended, described.
+class Progress(Protocol):
+    """Called with bytes done and bytes in all; what it raises ends the call."""
 
-    A further format is one more subclass, and its instance in `deedbook.formats.FORMATS`.
+    def __call__(self, done: int, total: int, /) -> object: ...
+
+
+class Found(NamedTuple):
+    """What lies at a path."""
+
+    format: FormatInfo
+    saved: bool = False
+    """Whether it is the end of a log, saved in a file of its own before it was cut."""
+    saved_offset: int | None = None
+    """Byte of that log at which it began, where its name says so."""
+
+
+class FormatInfo(ABC):
+    """One format: how what lies at a path is recognised, opened, read, checked and described.
+
+    A further format is one more subclass, and its instance in `deedbook.formats.FORMATS`. For a
+    format whose paths are logs, `deedbook.formats._log.LogInfo` does most of it.
+
+    ``options`` are those that `read_options` names; one that was not given is left out.
     """
 
     name: ClassVar[str]
@@ -137,91 +143,78 @@ class FormatInfo(ABC, Generic[LogT]):
     noun: ClassVar[str]
     """One record."""
     position: ClassVar[str]
-    """What a record is found by."""
+    """What a range of ``cat`` counts."""
     position_min: ClassVar[int] = 0
-    log: type[LogT]
-    """The class of a handle."""
-    saved_name: ClassVar[re.Pattern[str]]
+    is_position_of_one: ClassVar[bool] = True
+    """Whether a position is that of one record; else several may share it."""
+    log: type[Any]
+    """The class of a handle that appends."""
+    saved_name: ClassVar[re.Pattern[str] | None] = None
     """Names of files in which the end of a log was saved before it was cut; ``offset`` says where
     that was."""
-    create_options: ClassVar[tuple[str, ...]] = ()
-    """Options of ``append`` for a new log that only this format has."""
-    append_options: ClassVar[tuple[str, ...]] = ()
-    """Further options of ``append`` that only this format has."""
+    read_options: ClassVar[tuple[str, ...]] = ()
+    """Options that say which of several things at a path is meant."""
     instead: ClassVar[Mapping[str, str]] = {}
-    """What to do instead of an option that this format does not have."""
+    """What to do instead of a command or an option that this format does not have."""
 
     # -- what is there
 
     @abstractmethod
     def evidence(self, place: Place) -> str | None:
-        """The name of a file that only a log of this format has; None if there is none."""
+        """The name of a file that only this format has; None if there is none."""
 
     def hint(self, place: Place) -> str | None:
         """As `evidence`, for what may be of another format as well."""
         return None
 
+    def look_again(self, place: Place) -> None:  # noqa: B027
+        """Where nothing was found: raise what kept this format from being looked for."""
+
+    def is_meant(self, place: Place, options: Mapping[str, Any]) -> bool:
+        """Whether ``options`` say that what has no evidence is of this format."""
+        return False
+
     @abstractmethod
     def is_there(self, path: str) -> bool:
-        """Whether such a log certainly lies at a path, by a quick look."""
+        """Whether this format certainly lies at a path, by a quick look."""
 
-    # -- a log
+    # -- what can be done with it
 
     @abstractmethod
-    def view(self, log: LogT) -> View:
-        """The log as ``cat`` reads it."""
+    def open(self, path: str, mode: str, **options: Any) -> Any:
+        """What `deedbook.open` gives."""
+
+    @abstractmethod
+    def read(self, path: str, **options: Any) -> AbstractContextManager[View]:
+        """What ``cat`` reads."""
 
     @abstractmethod
     def entry(self, record: Any) -> Entry:
-        """A record of the log in the terms that all formats share."""
+        """A record in the terms that all formats share."""
 
     @abstractmethod
-    def appender(self, log: LogT) -> Appender:
-        """The log as ``append`` writes it."""
+    def describe(self, path: str, found: Found, **options: Any) -> Description:
+        """What ``info`` shows."""
 
     @abstractmethod
-    def files(self, log: LogT) -> Sequence[str]:
-        """The files that hold the log's records."""
-
-    def sidecar(self, log: LogT) -> str:
-        """The log's directory of mark, index and lock."""
-        return os.path.join(log.path, SIDECAR)
-
-    # -- in words and in JSON
+    def verify(self, path: str, progress: Progress, **options: Any) -> Outcome:
+        """Check every record; change nothing."""
 
     @abstractmethod
-    def size_bytes(self, log: LogT) -> int:
-        """Bytes that the log takes."""
-
-    @abstractmethod
-    def facts(self, log: LogT) -> dict[str, Any]:
-        """What ``info --json`` shows beside the keys that all formats share."""
-
-    @abstractmethod
-    def rows(self, log: LogT) -> list[tuple[str, str]]:
-        """What ``info`` shows of layout, records, size and durability."""
-
-    @abstractmethod
-    def extent_text(self, bounds: tuple[int, int] | None) -> str:
-        """The bounds of a verify report: ``, events 1..5``; empty if there is nothing to say."""
-
-    @abstractmethod
-    def loss_at(self, loss: Loss) -> str:
-        """Where acknowledged records are missing: ``event 812``, ``lsn 4,096``."""
-
-    @abstractmethod
-    def moved_lines(self, report: SalvageReport) -> list[str]:
-        """Which records have another position after a salvage than before."""
+    def salvage(self, source: str, target: str, progress: Progress, **options: Any) -> Outcome:
+        """Copy everything intact; the source is not changed."""
 
 
 __all__ = [
     "SIDECAR",
-    "Appender",
+    "Description",
     "Entry",
     "FormatInfo",
-    "LogT",
+    "Found",
+    "Outcome",
+    "Passed",
     "Place",
-    "Present",
+    "Progress",
     "Skipping",
     "View",
     "first_setting",

@@ -9,7 +9,8 @@ from typing import Any
 
 from deedbook._core import Loss, Record, SalvageReport, Wal
 from deedbook._text import count, exact_size, size
-from deedbook.formats._info import SIDECAR, Appender, Entry, FormatInfo, Place, Skipping, View
+from deedbook.formats._info import SIDECAR, Entry, Place, Skipping
+from deedbook.formats._log import Appender, LogInfo, LogView
 
 __all__ = ["WAL"]
 
@@ -17,7 +18,7 @@ _SEGMENT = re.compile(r"[0-9]{20}\.wal")
 _HEAD = "head"
 
 
-class _WalInfo(FormatInfo[Wal]):
+class _WalInfo(LogInfo[Wal]):
     """The write-ahead log of wal-db."""
 
     name = "wal"
@@ -60,7 +61,7 @@ class _WalInfo(FormatInfo[Wal]):
         except OSError:
             return False
 
-    def view(self, log: Wal) -> View:
+    def view(self, log: Wal) -> LogView:
         return _Records(log)
 
     def entry(self, record: Record) -> Entry:
@@ -130,6 +131,8 @@ def _sidecar_of(file: str) -> str:
 class _Records:
     """A WAL as ``cat`` reads it. A range may reach beyond its end, as that of a book may."""
 
+    left_out = None
+
     def __init__(self, wal: Wal) -> None:
         self._wal = wal
         self.first, self.end = wal.head, wal.end
@@ -139,8 +142,11 @@ class _Records:
     def read(self, at: int) -> Record:
         return self._wal.read(at)
 
-    def iter(self, start: int | None, stop: int | None, *, reverse: bool) -> Iterable[Record]:
-        return self._wal.iter(*self._within(start, stop), reverse=reverse)
+    def records(self, start: int | None, stop: int | None) -> Iterable[Record]:
+        return self._wal.iter(*self._within(start, stop))
+
+    def reversed(self, start: int | None, stop: int | None) -> Iterable[Record]:
+        return self._wal.iter(*self._within(start, stop), reverse=True)
 
     def skipping(self, start: int | None, stop: int | None) -> Skipping:
         return self._wal.iter(*self._within(start, stop), on_corrupt="skip")

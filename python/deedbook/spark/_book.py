@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType
 
-from deedbook import Book, ContiguityError, Damage, UnsupportedError
-from deedbook.spark._format import Damaged, Planned
+from deedbook import Book, ContiguityError, Damage, MissingError, UnsupportedError
+from deedbook.spark._format import Damaged, Planned, refuse_of_ledgers
 from deedbook.spark._options import ReadOptions
 from deedbook.spark._parts import Loss, Piece
 from deedbook.spark._paths import natural_key
@@ -52,7 +52,11 @@ class BookFormat:
         ),
     )
 
-    def expand(self, path: Path) -> list[Path]:
+    def refuse(self, options: ReadOptions) -> None:
+        """Options of ledgers."""
+        refuse_of_ledgers(self, options)
+
+    def expand(self, path: Path, options: ReadOptions) -> list[Path]:
         """The books at a path: a book, its ``book.log``, a pier, or a directory of books.
 
         A directory of books is read in the order of their names, numbers by value, so the epochs
@@ -67,7 +71,7 @@ class BookFormat:
             return [path]
         pier = path / ".urb" / "log"
         if pier.is_dir():
-            return self.expand(pier)
+            return self.expand(pier, options)
         children = sorted((child for child in path.iterdir() if child.is_dir()), key=natural_key)
         for child in children:
             if not os.path.lexists(child / _LOG) and (child / _LMDB).exists():
@@ -122,6 +126,18 @@ class BookFormat:
         if not _meets(damage.first_lost, damage.records_lost, options):
             return None
         return Damaged(damage.offset, damage.end, _reason(damage), damage.first_lost)
+
+    def constants(self, piece: Piece) -> Mapping[str, object]:
+        """The path."""
+        return {"path": piece.path}
+
+    def limits(self, options: ReadOptions) -> tuple[int | None, int | None]:
+        """Both: a position is that of one record."""
+        return options.start, options.end
+
+    def is_gone(self, error: MissingError, piece: Piece, options: ReadOptions) -> MissingError:
+        """The error itself: a log does not go while it is in use."""
+        return error
 
 
 def _is_epoch(path: str) -> bool:

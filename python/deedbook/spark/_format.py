@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from deedbook import BatchStream, CorruptError, Damage
+from deedbook import (
+    BatchStream,
+    CorruptError,
+    Damage,
+    Error,
+    InvalidArgumentError,
+    MissingError,
+)
 from deedbook.spark._options import ReadOptions
 from deedbook.spark._parts import Loss, Piece
 from deedbook.spark._schema import Column
@@ -15,7 +23,9 @@ from deedbook.spark._schema import Column
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Damaged", "LogFormat", "Planned", "read_piece"]
+__all__ = ["Damaged", "LogFormat", "Planned", "not_opened", "read_piece", "refuse_of_ledgers"]
+
+_log = logging.getLogger("deedbook")
 
 
 @dataclass(frozen=True)
@@ -48,13 +58,16 @@ class LogFormat(Protocol):
 
     @property
     def columns(self) -> Sequence[Column]:
-        """All columns; ``path``, ``offset``, ``lsn``, ``length`` are known for damage as well."""
+        """All columns; ``offset``, ``lsn``, ``length``, constant ones are known for damage, too."""
 
     @property
     def position(self) -> str:
         """The column of a record's position: it counts the rows where no column is asked for."""
 
-    def expand(self, path: Path) -> list[Path]:
+    def refuse(self, options: ReadOptions) -> None:
+        """Raise `InvalidArgumentError` for an option that this format does not have."""
+
+    def expand(self, path: Path, options: ReadOptions) -> list[Path]:
         """The logs of this format at an existing path, in reading order; none if none."""
 
     def plan(self, log: Path, options: ReadOptions, split_size: int) -> Planned:
@@ -66,17 +79,50 @@ class LogFormat(Protocol):
     def describe(self, damage: Damage, options: ReadOptions) -> Damaged | None:
         """Damage in words; None for damage that the read did not ask for."""
 
+    def constants(self, piece: Piece) -> Mapping[str, object]:
+        """The columns that have the same value in all rows of a piece."""
+
+    def limits(self, options: ReadOptions) -> tuple[int | None, int | None]:
+        """What ``start`` and ``end`` leave out within a piece."""
+
+    def is_gone(
+        self, error: MissingError, piece: Piece, options: ReadOptions
+    ) -> MissingError | None:
+        """The error of a piece that is not there any more; None to pass over it."""
+
+
+def refuse_of_ledgers(log: LogFormat, options: ReadOptions) -> None:
+    """Refuse the options that only ledgers have."""
+    given = {"base": options.base is not None, "ignoreMissingFiles": options.ignore_missing_files}
+    for name, is_given in given.items():
+        if is_given:
+            raise InvalidArgumentError(f"option {name}: is for ledgers, there is a {log.name}")
+
+
+def not_opened(path: str, error: Error, options: ReadOptions) -> tuple[Piece, ...]:
+    """What is read instead of a log, or a file, that does not open.
+
+    Raises the error in mode FAILFAST; it is a `Loss` in PERMISSIVE, and else nothing but a warning.
+    """
+    if options.mode == "FAILFAST":
+        raise error
+    if options.mode == "DROPMALFORMED":
+        _log.warning("passed over %s, which does not open: %s", path, error)
+        return ()
+    at = error.offset or 0
+    return (Loss(error.path or path, at, at, f"the log does not open: {error}"),)
+
 
 def read_piece(
     log: LogFormat, piece: Piece, columns: Sequence[str], options: ReadOptions
 ) -> Iterator[pa.RecordBatch | Damaged]:
     """On an executor: record batches that have ``columns``, and damage passed over.
 
-    ``columns`` names what the format stores, so not ``path``, and may be empty: then batches
-    need the right number of rows only.
+    ``columns`` names what the format stores, so none of the constant ones, and may be empty: then
+    batches need the right number of rows only.
 
-    Raises `deedbook.CorruptError` at damage with FAILFAST, and `deedbook.NotALogError` for another
-    log than the one that was planned, whatever the mode.
+    Raises `deedbook.CorruptError` at damage with FAILFAST, `deedbook.NotALogError` for another log
+    than the one that was planned, and `deedbook.MissingError` for none, whatever the mode.
     """
     if isinstance(piece, Loss):
         if options.mode == "FAILFAST":
@@ -86,15 +132,23 @@ def read_piece(
             raise error
         yield Damaged(piece.offset, piece.end, piece.reason)
         return
-    stream = piece.batches(
-        start=options.start,
-        stop=options.end,
-        columns=columns or (log.position,),
-        batch_rows=options.batch_rows,
-        batch_bytes=options.batch_bytes,
-        on_corrupt="raise" if options.mode == "FAILFAST" else "skip",
-        verify=options.verify,
-    )
+    start, stop = log.limits(options)
+    try:
+        stream = piece.batches(
+            start=start,
+            stop=stop,
+            columns=columns or (log.position,),
+            batch_rows=options.batch_rows,
+            batch_bytes=options.batch_bytes,
+            on_corrupt="raise" if options.mode == "FAILFAST" else "skip",
+            verify=options.verify,
+        )
+    except MissingError as error:
+        gone = log.is_gone(error, piece, options)
+        if gone is not None:
+            raise gone from error
+        _log.warning("passed over %s, which was removed since the read was planned", piece.path)
+        return
     yield from _batches_and_damage(stream, lambda damage: log.describe(damage, options))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from deedbook.spark._book import BOOK
 from deedbook.spark._format import LogFormat
+from deedbook.spark._ledger import LEDGER
 from deedbook.spark._wal import WAL
 
 __all__ = ["formats"]
@@ -11,4 +12,4 @@ __all__ = ["formats"]
 
 def formats() -> tuple[LogFormat, ...]:
     """All formats, in the order in which detection tries them."""
-    return (BOOK, WAL)
+    return (BOOK, WAL, LEDGER)

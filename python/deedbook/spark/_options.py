@@ -60,6 +60,8 @@ class ReadOptions:
     verify: Verify = "crc"
     mode: Mode = "FAILFAST"
     column_name_of_corrupt_record: str = "_corrupt_record"
+    base: str | None = None
+    ignore_missing_files: bool = False
 
     @property
     def empty(self) -> bool:
@@ -153,29 +155,36 @@ def _name(text: str) -> str:
     return text
 
 
+def _flag(text: str) -> bool:
+    flags = {"true": True, "false": False}
+    if text.lower() not in flags:
+        raise ValueError
+    return flags[text.lower()]
+
+
 OPTIONS: tuple[Option, ...] = (
     Option(
         "log",
         "detected",
-        "`book`, `wal`",
-        "Format of the logs, if there are logs of both at the paths.",
-        _choice("book", "wal"),
+        "`book`, `wal`, `ledger`",
+        "Format of the logs, if there are logs of several at the paths.",
+        _choice("book", "wal", "ledger"),
     ),
     Option(
         "start",
         "the first event or record",
-        "an event number or an LSN, 0 to 2^63 - 1",
+        "an event number, an LSN or a file's index, 0 to 2^63 - 1",
         "First event to read, **inclusive**; of a WAL the LSN of the first record, which must be"
-        " there.",
+        " there; of a ledger the index of the first file.",
         _position,
     ),
     Option(
         "end",
         "after the last event or record",
-        "an event number or an LSN, 0 to 2^63 - 1",
+        "an event number, an LSN or a file's index, 0 to 2^63 - 1",
         "Event before which reading stops, **exclusive**: `start=10`, `end=20` reads events"
         " 10 to 19. `end` not above `start` gives an empty DataFrame. Of a WAL an LSN, as `start`:"
-        " both must lie between records.",
+        " both must lie between records. Of a ledger the index of a file.",
         _position,
     ),
     Option(
@@ -238,5 +247,20 @@ OPTIONS: tuple[Option, ...] = (
         "a name",
         "With `PERMISSIVE`, the string column that says what is damaged.",
         _name,
+    ),
+    Option(
+        "base",
+        "that of the only ledger there",
+        "what the files' names end with",
+        "Of ledgers: which one, where several lie in one directory.",
+        _name,
+    ),
+    Option(
+        "ignoreMissingFiles",
+        "`false`",
+        "`true`, `false`",
+        "Of ledgers: whether a file that was sent, and so removed, after the query was planned is"
+        " passed over; else the query fails, whatever the mode.",
+        _flag,
     ),
 )

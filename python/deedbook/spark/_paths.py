@@ -15,7 +15,7 @@ from typing import TypeVar
 from urllib.parse import unquote, urlsplit
 
 from deedbook import InvalidArgumentError
-from deedbook.formats import missing
+from deedbook.formats import LOOKED_FOR, missing
 from deedbook.spark._options import NO_TABLE
 
 __all__ = ["find_logs", "input_paths", "natural_key"]
@@ -70,7 +70,7 @@ def find_logs(paths: list[str], expand: Callable[[Path], list[Log]]) -> list[Log
         found = [log for match in matches for log in expand(match)]
         if not found:
             raise missing(
-                "no log there (looked for book.log and WAL segments, also one directory below)",
+                f"no log there (looked for {LOOKED_FOR}, also one directory below)",
                 path,
             )
         logs.extend(found)

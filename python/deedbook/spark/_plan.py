@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from deedbook import Error, OutOfRangeError
-from deedbook.spark._format import LogFormat, Planned
+from deedbook.spark._format import LogFormat, Planned, not_opened
 from deedbook.spark._options import ReadOptions
-from deedbook.spark._parts import LogPartition, Loss, Piece, pack
+from deedbook.spark._parts import LogPartition, Piece, pack
 
 __all__ = ["Series", "plan"]
 
@@ -18,8 +17,6 @@ _BLOCK_BYTES = 64 << 10
 """The index knows about one place between records in so many bytes; logs are cut at these."""
 _PIECES = 4
 """For ``minPartitions``: so many pieces of a partition's size, which then fit it well."""
-
-_log = logging.getLogger("deedbook")
 
 
 class Series(NamedTuple):
@@ -66,11 +63,4 @@ def _open_all(
         except OutOfRangeError:
             raise  # of the option start or end
         except Error as error:
-            if options.mode == "FAILFAST":
-                raise
-            if options.mode == "DROPMALFORMED":
-                _log.warning("passed over %s, which does not open: %s", path, error)
-                continue
-            at = error.offset or 0
-            loss = Loss(error.path or path, at, at, f"the log does not open: {error}")
-            yield Planned(path, (loss,))
+            yield Planned(path, not_opened(path, error, options))

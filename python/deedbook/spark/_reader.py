@@ -81,36 +81,41 @@ class DeedbookReader(DataSourceReader):
             yield from self._read_piece(piece, schema)
 
     def _read_piece(self, piece: Piece, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        stored = [name for name in self._bound if name not in (CORRUPT_RECORD, "path")]
-        file = piece.path
+        log = self._format()
+        constants = log.constants(piece)
+        stored = [name for name in self._bound if name not in (CORRUPT_RECORD, *constants)]
         try:
-            for item in read_piece(self._format(), piece, stored, self._options):
+            for item in read_piece(log, piece, stored, self._options):
                 if isinstance(item, Damaged):
                     if self._options.mode == "PERMISSIVE":
-                        yield self._damage_row(item, file, schema)
+                        yield self._damage_row(item, piece.path, constants, schema)
                 elif item.num_rows > 0:
-                    yield self._batch(item, file, schema)
+                    yield self._batch(item, constants, schema)
         except CorruptError as error:
-            raise _failfast(error, file) from error
+            raise _failfast(error, piece.path) from error
 
     def _format(self) -> LogFormat:
         return next(log for log in formats() if log.name == self._log)
 
-    def _batch(self, batch: pa.RecordBatch, file: str, schema: pa.Schema) -> pa.RecordBatch:
+    def _batch(
+        self, batch: pa.RecordBatch, constants: Mapping[str, object], schema: pa.Schema
+    ) -> pa.RecordBatch:
         import pyarrow as pa
 
         arrays: list[Any] = []
         for name, field in zip(self._bound, schema, strict=True):
             if name == CORRUPT_RECORD:
                 arrays.append(pa.nulls(batch.num_rows, field.type))
-            elif name == "path":
-                arrays.append(pa.repeat(pa.scalar(file, field.type), batch.num_rows))
+            elif name in constants:
+                arrays.append(pa.repeat(pa.scalar(constants[name], field.type), batch.num_rows))
             else:
                 array = batch.column(name)
                 arrays.append(array if array.type == field.type else array.cast(field.type))
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
-    def _damage_row(self, damaged: Damaged, file: str, schema: pa.Schema) -> pa.RecordBatch:
+    def _damage_row(
+        self, damaged: Damaged, file: str, constants: Mapping[str, object], schema: pa.Schema
+    ) -> pa.RecordBatch:
         import pyarrow as pa
 
         where = f"bytes {damaged.offset} to {damaged.end}: " if damaged.end > damaged.offset else ""
@@ -118,7 +123,7 @@ class DeedbookReader(DataSourceReader):
             CORRUPT_RECORD: f"{file}: {where}{damaged.reason}",
             # Where nothing else tells the row from an event, it has no number.
             "event": damaged.event if CORRUPT_RECORD in self._bound else None,
-            "path": file,
+            **constants,
             "offset": damaged.offset,
             "lsn": damaged.offset,
             "length": damaged.end - damaged.offset,
@@ -135,7 +140,7 @@ def _detect(options: Mapping[str, str], parsed: ReadOptions) -> tuple[LogFormat,
     candidates = [log for log in formats() if parsed.log in (None, log.name)]
 
     def expand(path: Path) -> list[tuple[LogFormat, Series]]:
-        found = [(log, tuple(map(str, log.expand(path)))) for log in candidates]
+        found = [(log, tuple(map(str, log.expand(path, parsed)))) for log in candidates]
         return [(log, Series(logs)) for log, logs in found if logs]
 
     found = find_logs(input_paths(options), expand)
@@ -146,6 +151,7 @@ def _detect(options: Mapping[str, str], parsed: ReadOptions) -> tuple[LogFormat,
                 f"option log: there are logs of several formats, {log.name} at {first.logs[0]} and"
                 f" {other.name} at {series.logs[0]}; say which to read"
             )
+    log.refuse(parsed)
     return log, [series for _, series in found]
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pyspark.sql.types import BinaryType, LongType, StringType
 
-from deedbook import Damage, Error, NotALogError, OutOfRangeError, Split, Wal
+from deedbook import Damage, Error, MissingError, NotALogError, OutOfRangeError, Split, Wal
 from deedbook.formats import detect
-from deedbook.spark._format import Damaged, Planned
+from deedbook.spark._format import Damaged, Planned, refuse_of_ledgers
 from deedbook.spark._options import ReadOptions
+from deedbook.spark._parts import Piece
 from deedbook.spark._paths import natural_key
 from deedbook.spark._schema import Column, on_request
 
@@ -39,7 +40,11 @@ class WalFormat:
         ),
     )
 
-    def expand(self, path: Path) -> list[Path]:
+    def refuse(self, options: ReadOptions) -> None:
+        """Options of ledgers."""
+        refuse_of_ledgers(self, options)
+
+    def expand(self, path: Path, options: ReadOptions) -> list[Path]:
         """The logs at a path: a directory of segments, a file, or a directory of directories."""
         if not path.is_dir():
             return [path] if self._is_single(path) else []
@@ -82,6 +87,18 @@ class WalFormat:
     def describe(self, damage: Damage, options: ReadOptions) -> Damaged | None:
         """Damage, wherever the read met it."""
         return Damaged(damage.offset, damage.end, damage.reason)
+
+    def constants(self, piece: Piece) -> Mapping[str, object]:
+        """The path."""
+        return {"path": piece.path}
+
+    def limits(self, options: ReadOptions) -> tuple[int | None, int | None]:
+        """Both: a position is that of one record."""
+        return options.start, options.end
+
+    def is_gone(self, error: MissingError, piece: Piece, options: ReadOptions) -> MissingError:
+        """The error itself: a log does not go while it is in use."""
+        return error
 
 
 def _meets(split: Split, options: ReadOptions) -> bool:

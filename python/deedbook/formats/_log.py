@@ -1,0 +1,274 @@
+"""A format whose paths are logs: what the commands show of one, whatever its format."""
+
+from __future__ import annotations
+
+import os
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
+
+from deedbook._core import Book, Loss, SalvageReport, Wal
+from deedbook._errors import Error
+from deedbook._text import count, damage_text, size
+from deedbook.formats._info import (
+    SIDECAR,
+    Description,
+    FormatInfo,
+    Found,
+    Outcome,
+    Progress,
+    View,
+)
+from deedbook.formats._writer import Writer, writer_of, writer_text
+
+__all__ = ["Appender", "LogInfo", "LogT", "LogView", "Present", "loss_text"]
+
+LogT = TypeVar("LogT", Book, Wal)
+
+
+class LogView(View, Protocol):
+    """A log as ``cat`` reads it."""
+
+    @property
+    def first(self) -> int:
+        """Position of the first record."""
+
+    @property
+    def end(self) -> int:
+        """Position after the last record."""
+
+    def read(self, at: int, /) -> Any:
+        """The record at a position."""
+
+    def reversed(self, start: int | None, stop: int | None) -> Iterable[Any]:
+        """The records of a range, the newest first."""
+
+    def follow(self, start: int, timeout_seconds: float | None) -> Iterable[Any]:
+        """The records from a position on, waiting for more."""
+
+
+class Appender(ABC):
+    """Lines on their way into a log: what was appended, and up to where it is durable."""
+
+    @abstractmethod
+    def commit(self, lines: list[bytes]) -> None:
+        """Append lines as one batch: all of them, or an error."""
+
+    @abstractmethod
+    def durable(self) -> int | None:
+        """What ``--acks`` reports: up to where the log is durable."""
+
+    @abstractmethod
+    def positions(self) -> dict[str, Any]:
+        """For JSON: where the lines are."""
+
+    @abstractmethod
+    def where(self, appended: int) -> str:
+        """For the summary: where the lines are."""
+
+    @abstractmethod
+    def how_durable(self) -> str:
+        """For the summary: what is durable."""
+
+    def present(self) -> Present | None:
+        """What the log already holds, for ``--resume``; None if its records have no numbers."""
+        return None
+
+
+class Present(NamedTuple):
+    """The records that a log held before, to be compared with the first lines of an input."""
+
+    first: int
+    """Position of the first one."""
+    length: int
+    payloads: Callable[[int, int], Iterable[bytes]]
+    """The payloads of a range of positions."""
+
+
+class LogInfo(FormatInfo, Generic[LogT]):
+    """A format whose paths are logs: one thing with a beginning and an end, which can be mended."""
+
+    log: type[LogT]
+    saved_name: ClassVar[re.Pattern[str]]
+    create_options: ClassVar[tuple[str, ...]] = ()
+    """Options of ``append`` for a new log that only this format has."""
+    append_options: ClassVar[tuple[str, ...]] = ()
+    """Further options of ``append`` that only this format has."""
+
+    # -- a log
+
+    @abstractmethod
+    def view(self, log: LogT) -> LogView:
+        """The log as ``cat`` reads it."""
+
+    @abstractmethod
+    def appender(self, log: LogT) -> Appender:
+        """The log as ``append`` writes it."""
+
+    @abstractmethod
+    def files(self, log: LogT) -> Sequence[str]:
+        """The files that hold the log's records."""
+
+    def sidecar(self, log: LogT) -> str:
+        """The log's directory of mark, index and lock."""
+        return os.path.join(log.path, SIDECAR)
+
+    # -- in words and in JSON
+
+    @abstractmethod
+    def size_bytes(self, log: LogT) -> int:
+        """Bytes that the log takes."""
+
+    @abstractmethod
+    def facts(self, log: LogT) -> dict[str, Any]:
+        """What ``info --json`` shows beside the keys that all formats share."""
+
+    @abstractmethod
+    def rows(self, log: LogT) -> list[tuple[str, str]]:
+        """What ``info`` shows of layout, records, size and durability."""
+
+    @abstractmethod
+    def extent_text(self, bounds: tuple[int, int] | None) -> str:
+        """The bounds of a verify report: ``, events 1..5``; empty if there is nothing to say."""
+
+    @abstractmethod
+    def loss_at(self, loss: Loss) -> str:
+        """Where acknowledged records are missing: ``event 812``, ``lsn 4,096``."""
+
+    @abstractmethod
+    def moved_lines(self, report: SalvageReport) -> list[str]:
+        """Which records have another position after a salvage than before."""
+
+    # -- what follows from these
+
+    def open(self, path: str, mode: str, **options: Any) -> LogT:
+        """As the log's class."""
+        log: LogT = self.log.open(path, mode, **options)  # type: ignore[arg-type]
+        return log
+
+    @contextmanager
+    def read(self, path: str, **options: Any) -> Iterator[LogView]:
+        """The log, opened for reading."""
+        with self.log.open(path) as log:
+            yield self.view(log)
+
+    def describe(self, path: str, found: Found, **options: Any) -> Description:
+        """What opening the log for reading tells."""
+        with self.log.open(path) as log:
+            writer = writer_of(self.sidecar(log))
+            facts, rows = _facts(found, self, log, writer), _rows(found, self, log, writer)
+        return Description(facts, rows, facts["recovery"]["verdict"] == "corrupt")
+
+    def verify(self, path: str, progress: Progress, **options: Any) -> Outcome:
+        """Check the log."""
+        report = self.log.verify(path, progress=progress)
+        return Outcome(report.ok, report.to_dict(), _verify_lines(path, self, report))
+
+    def salvage(self, source: str, target: str, progress: Progress, **options: Any) -> Outcome:
+        """Copy the log. Nothing copied although there are bytes is a failure."""
+        lost = _lost_at_end(self, source)
+        report = self.log.salvage(source, target, progress=progress)
+        nothing = report.records == 0 and (bool(report.damages) or lost is not None)
+        facts = {**report.to_dict(), "lost_at_end": lost}
+        return Outcome(not nothing, facts, _salvage_lines(target, self, report, lost))
+
+
+def loss_text(info: LogInfo[Any], report: Any) -> str | None:
+    """The acknowledged records that a report misses; None if it misses none."""
+    loss = report.loss
+    if loss is None:
+        return None
+    lost = count(loss.records, f"acknowledged {info.noun}")
+    return f"lost: {lost} from {info.loss_at(loss)} on (byte {loss.offset:,})"
+
+
+def _facts(found: Found, info: LogInfo[Any], log: Any, writer: Writer) -> dict[str, Any]:
+    """What all logs have, under the same keys, and what only this format has."""
+    facts = {
+        "path": log.path,
+        "format": info.name,
+        "layout": log.layout,
+        "records": len(log),
+        "bounds": log.bounds,
+        "bytes": info.size_bytes(log),
+        "end": log.end,
+        "file_end": log.recovery.file_end,
+        "durable_end": log.durable_end,
+        "recovery": log.recovery.to_dict(),
+        "writer": writer._asdict(),
+        **info.facts(log),
+    }
+    if found.saved:
+        facts["saved_from"] = found.saved_offset
+    return facts
+
+
+def _rows(found: Found, info: LogInfo[Any], log: Any, writer: Writer) -> list[tuple[str, str]]:
+    recovery = log.recovery
+    rows = [("path", log.path), ("format", info.title), *info.rows(log)]
+    if found.saved:
+        where = "" if found.saved_offset is None else f" at byte {found.saved_offset:,}"
+        rows.append(("saved", f"this is what was cut off a log{where}; bytes count from there"))
+    rows += [("writer", writer_text(writer)), ("recovery", _recovery_text(recovery))]
+    if recovery.damage is not None and not _is_only_unwritten(recovery):
+        rows.append(("damage", damage_text(recovery.damage, info.noun)))
+    if (loss := loss_text(info, recovery)) is not None:
+        rows.append(("loss", loss))
+    return rows
+
+
+def _recovery_text(recovery: Any) -> str:
+    how = "by the mark" if recovery.source == "mark" else "by a scan"
+    verdict = "unwritten tail" if _is_only_unwritten(recovery) else recovery.verdict
+    text = f"{verdict} ({how}, {size(recovery.scanned_bytes)} read"
+    text += ")" if recovery.mark == "used" else f", mark {recovery.mark})"
+    if recovery.torn_bytes:
+        text += f"; torn tail of {count(recovery.torn_bytes, 'byte')}"
+    return text
+
+
+def _is_only_unwritten(recovery: Any) -> bool:
+    """Whether only zeros follow: space that a writer, alive or killed, took beforehand."""
+    return bool(recovery.verdict == "open")
+
+
+def _verify_lines(path: str, info: LogInfo[Any], report: Any) -> list[str]:
+    found = f"{count(report.records, info.noun)}, {size(report.bytes)}"
+    found += info.extent_text(report.bounds)
+    lines = [f"{path}: {'ok' if report.ok else report.verdict}, {found}"]
+    if report.lost_acknowledged:
+        lines.append(
+            f"  acknowledged {info.noun}s are lost: durable to byte {report.durable_end or 0:,}, "
+            f"intact to byte {report.valid_end:,}"
+        )
+    if (loss := loss_text(info, report)) is not None:
+        lines.append(f"  {loss}")
+    return lines + [f"  {damage_text(damage, info.noun)}" for damage in report.damages]
+
+
+def _lost_at_end(info: LogInfo[Any], source: str) -> dict[str, int] | None:
+    """The acknowledged bytes that are missing at the end of the log; None if none are."""
+    try:
+        with info.log.open(source) as log:
+            recovery = log.recovery
+    except (Error, OSError):
+        return None  # salvage reports what is wrong
+    durable = recovery.durable_end
+    if durable is None or recovery.file_end >= durable:
+        return None
+    return {"intact_end": recovery.valid_end, "durable_end": durable}
+
+
+def _salvage_lines(
+    target: str, info: LogInfo[Any], report: Any, lost: dict[str, int] | None
+) -> list[str]:
+    left_out = [f"  left out {damage_text(damage, info.noun)}" for damage in report.damages]
+    lines = [f"{target}: copied {count(report.records, info.noun)}", *left_out]
+    if lost is not None:
+        lines.append(
+            f"  acknowledged {info.noun}s are lost at the end: durable to byte"
+            f" {lost['durable_end']:,}, there to byte {lost['intact_end']:,}"
+        )
+    return lines + info.moved_lines(report)

@@ -1,0 +1,57 @@
+"""Who writes a log, as far as a reader can tell."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+__all__ = ["Writer", "writer_of", "writer_text"]
+
+
+class Writer(NamedTuple):
+    """Whether a writer holds a log's lock, as far as this machine can tell."""
+
+    held: bool | None
+    """None: not known."""
+    pid: int | None
+    """Process that signed the lock last, if it did not release it."""
+
+
+def writer_of(sidecar: str) -> Writer:
+    """Look who holds the lock in ``sidecar``, a log's ``.deedbook``, without touching the lock.
+
+    A try-lock would be simpler, but a writer that opens at that moment would be refused.
+    """
+    path = os.path.join(sidecar, "lock")
+    try:
+        with open(path, "rb") as file:
+            text = file.read(32).strip()
+            inode = os.fstat(file.fileno()).st_ino
+    except FileNotFoundError:
+        return Writer(False, None)
+    except OSError:
+        return Writer(None, None)
+    if not text.isdigit():
+        return Writer(False if not text else None, None)
+    pid = int(text)
+    try:
+        with open("/proc/locks", encoding="ascii", errors="replace") as locks:
+            held = any(_is_lock_of(line, pid, inode) for line in locks)
+    except OSError:
+        return Writer(None, pid)
+    return Writer(held, pid)
+
+
+def _is_lock_of(line: str, pid: int, inode: int) -> bool:
+    """Whether a line like ``3: FLOCK  ADVISORY  WRITE 812 08:01:4711 0 EOF`` is that lock."""
+    words = line.split()
+    return len(words) > 5 and words[4] == str(pid) and words[5].rpartition(":")[2] == str(inode)
+
+
+def writer_text(writer: Writer) -> str:
+    """The writer in words."""
+    if writer.held:
+        return f"process {writer.pid}"
+    if writer.held is None:
+        return "not known" + (f" (signed by process {writer.pid})" if writer.pid else "")
+    return "none" + (f" (process {writer.pid} left without closing)" if writer.pid else "")

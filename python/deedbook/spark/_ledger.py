@@ -1,0 +1,146 @@
+"""Ledger as a Spark source: partitions are lists of finished files, rows are their records."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType
+
+from deedbook import Damage, Error, InvalidArgumentError, LedgerSnapshot, MissingError
+from deedbook.spark._format import Damaged, Planned, not_opened
+from deedbook.spark._options import ReadOptions
+from deedbook.spark._parts import Piece
+from deedbook.spark._paths import natural_key
+from deedbook.spark._schema import Column, on_request
+
+__all__ = ["LEDGER", "LedgerFormat"]
+
+
+class LedgerFormat:
+    """A ledger: a directory of files that are finished, sent and removed; or one such file."""
+
+    name = "ledger"
+    position = "record"
+    columns: Sequence[Column] = (
+        Column(
+            "file",
+            LongType(),
+            "Index of the file, also in a row for damage.",
+            never_null=("FAILFAST", "DROPMALFORMED", "PERMISSIVE"),
+        ),
+        Column(
+            "record",
+            IntegerType(),
+            "Number of the record in its file, from 0 on. Null after damage that hid how many"
+            " records it swallowed, and in a row for damage.",
+            never_null=("FAILFAST",),
+        ),
+        Column("payload", BinaryType(), "The payload."),
+        on_request("path", StringType(), "The file."),
+        on_request(
+            "offset",
+            LongType(),
+            "First byte of the record in the file; in a row for damage, of the damage.",
+        ),
+        on_request(
+            "length",
+            LongType(),
+            "Bytes of the record with its header; in a row for damage, of the damage.",
+        ),
+    )
+
+    def refuse(self, options: ReadOptions) -> None:
+        """Nothing: a ledger has every option."""
+
+    def expand(self, path: Path, options: ReadOptions) -> list[Path]:
+        """The ledgers at a path: a directory, a file, or a directory of directories.
+
+        Raises `InvalidArgumentError` for several in one directory without the option ``base``.
+        """
+        if not path.is_dir():
+            return [path] if self._is_file(path, options) else []
+        if self._is_ledger(path, options):
+            return [path]
+        children = sorted((child for child in path.iterdir() if child.is_dir()), key=natural_key)
+        return [child for child in children if self._is_ledger(child, options)]
+
+    def _is_file(self, path: Path, options: ReadOptions) -> bool:
+        try:
+            return LedgerSnapshot.is_file(path) and (
+                options.base is None or path.name.partition("-")[2] == options.base
+            )
+        except Error:
+            return options.log == self.name
+
+    def _is_ledger(self, path: Path, options: ReadOptions) -> bool:
+        try:
+            bases = LedgerSnapshot.bases(path)
+        except Error:
+            if options.log == self.name:
+                raise
+            return False  # of another format, or of none: then that is said
+        if options.base is not None:
+            return options.base in bases
+        if len(bases) > 1:
+            raise InvalidArgumentError(
+                f"option base: there are several ledgers at {path}, {', '.join(bases)}; say which"
+                " to read"
+            )
+        return bool(bases)
+
+    def plan(self, log: Path, options: ReadOptions, split_size: int) -> Planned:
+        """Cut each finished file between records; what lies after damage is a part of its own.
+
+        A file that is being written is left out, also where the path names it: what is read stays
+        as it is.
+        """
+        pieces: list[Piece] = []
+        with LedgerSnapshot.open(log, options.base) as snapshot:
+            for file in snapshot.files:
+                if file.active or not _is_within(file.index, options):
+                    continue
+                try:
+                    pieces += snapshot.splits(file.index, split_size)
+                except Error as error:
+                    pieces += not_opened(file.path, error, options)
+        return Planned(str(log), pieces)
+
+    def check(self, logs: Sequence[Planned], options: ReadOptions) -> None:
+        """Nothing: files that were sent leave gaps."""
+
+    def describe(self, damage: Damage, options: ReadOptions) -> Damaged | None:
+        """Damage, wherever the read met it."""
+        return Damaged(damage.offset, damage.end, damage.reason)
+
+    def constants(self, piece: Piece) -> Mapping[str, object]:
+        """The path and the file's index, which its name begins with."""
+        return {"path": piece.path, "file": int(os.path.basename(piece.path).partition("-")[0])}
+
+    def limits(self, options: ReadOptions) -> tuple[int | None, int | None]:
+        """None: ``start`` and ``end`` are indexes of files, and planning goes by them."""
+        return None, None
+
+    def is_gone(
+        self, error: MissingError, piece: Piece, options: ReadOptions
+    ) -> MissingError | None:
+        """Which file it was; None with ``ignoreMissingFiles``."""
+        if options.ignore_missing_files:
+            return None
+        gone = MissingError(
+            error.errno,
+            "the file was removed since the query was planned, as files of a ledger are once they"
+            " were sent; read a copy, or while nothing is sent, or pass over such files with the"
+            " option ignoreMissingFiles",
+            piece.path,
+        )
+        gone.format, gone.path = self.name, piece.path
+        return gone
+
+
+def _is_within(index: int, options: ReadOptions) -> bool:
+    return index >= (options.start or 0) and (options.end is None or index < options.end)
+
+
+LEDGER = LedgerFormat()

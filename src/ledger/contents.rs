@@ -1,0 +1,165 @@
+//! Which ledgers lie at a path, for readers that were only given the path: by the names of the files,
+//! and by what they hold, because names alone may be anybody's.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::check::{FileInfo, list};
+use super::counter;
+use super::format::{LedgerFormat, kept_limit};
+use super::options::Options;
+use super::record::{FORMAT, file_parts};
+use crate::error::{Error, ErrorKind, Result};
+use crate::log::space::Place;
+use crate::mode::Depth;
+use crate::sidecar::sidecar_dir;
+use crate::storage::{Access, File, Storage, located};
+
+/// So many files of a base are looked into, the oldest ones, for a record.
+const FILES_LOOKED_INTO: usize = 16;
+/// And so many bytes of each: a file is seldom longer than its cap and one record.
+const BYTES_LOOKED_INTO: u64 = 4 << 20;
+const COUNTER_PREFIX: &str = "next-";
+
+/// The files of a ledger, or one of them, as they were when they were looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Contents {
+    /// The directory, or the file, absolute.
+    pub path: PathBuf,
+    /// What the files' names end with.
+    pub base: String,
+    /// The files, the oldest first, also those that stores are writing. One that cannot be opened has
+    /// 0 bytes here, and reading it says why.
+    pub files: Vec<FileInfo>,
+}
+
+/// The ledger at a path: a directory, or one of its files. Of a directory, `base` says which ledger;
+/// without it there must be just one.
+pub fn contents(path: impl AsRef<Path>, base: Option<&str>, options: &Options) -> Result<Contents> {
+    let storage = &*options.storage;
+    let path = located(storage, path.as_ref())?;
+    if storage.is_dir(&path) {
+        let base = match base {
+            Some(base) => base.into(),
+            None => only_base(&path, options)?,
+        };
+        let files = list(&path, &base, options, |_| Ok(()))?;
+        return Ok(Contents { path, base, files });
+    }
+    let refused = |kind, message: String| Err(Error::new(kind, message).of(FORMAT).at(&path));
+    if let Err(e) = storage.open(&path, Access::Read)
+        && e.kind() != io::ErrorKind::InvalidInput
+    {
+        return Err(Error::io("open the file", &path, e).of(FORMAT));
+    }
+    let Some((index, found)) = path.file_name().and_then(file_parts) else {
+        return refused(ErrorKind::NotALog, "no file of a ledger: its name is not N-BASE".into());
+    };
+    if base.is_some_and(|base| base != found) {
+        return refused(ErrorKind::InvalidArgument, format!("a file of the base {found:?}"));
+    }
+    let mut files = list(path.parent().unwrap_or(&path), found, options, |_| Ok(()))?;
+    files.retain(|file| file.index == index);
+    Ok(Contents { base: found.into(), files, path: path.clone() })
+}
+
+fn only_base(path: &Path, options: &Options) -> Result<String> {
+    let mut found = bases(path, options)?;
+    let refused = |kind, message| Err(Error::new(kind, message).of(FORMAT).at(path));
+    match (found.pop(), found.is_empty()) {
+        (Some(base), true) => Ok(base),
+        (Some(base), false) => {
+            found.push(base);
+            let message = format!("several ledgers, by the bases {}: say which", found.join(", "));
+            refused(ErrorKind::InvalidArgument, message)
+        }
+        (None, _) => refused(ErrorKind::Missing, "no ledger: no file N-BASE holds a record".into()),
+    }
+}
+
+/// The bases of the ledgers in a directory, in order; none if there is no such directory.
+///
+/// A file's name is no proof, and a file has no header. A ledger is what has a counter in
+/// `.deedbook/`, or a file with an intact record. A file that cannot be read is an error only if no
+/// ledger is found.
+pub fn bases(location: impl AsRef<Path>, options: &Options) -> Result<Vec<String>> {
+    let storage = &*options.storage;
+    let path = located(storage, location.as_ref())?;
+    let fail = |e| Error::io("list the files", &path, e).of(FORMAT);
+    let names = match storage.list(&path) {
+        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(Vec::new());
+        }
+        names => names.map_err(fail)?,
+    };
+    let mut named: BTreeMap<&str, Vec<(u32, PathBuf)>> = BTreeMap::new();
+    for name in &names {
+        if let Some((index, base)) = file_parts(name) {
+            named.entry(base).or_default().push((index, path.join(name)));
+        }
+    }
+    let sidecar = sidecar_dir(&path);
+    let beside = storage.list(&sidecar).unwrap_or_default();
+    let counted = beside.iter().filter_map(|name| name.to_str()?.strip_prefix(COUNTER_PREFIX));
+    for base in counted {
+        named.entry(base).or_default();
+    }
+    let (mut found, mut unreadable) = (Vec::new(), None);
+    for (base, mut files) in named {
+        files.sort_unstable();
+        if counter::is_there(storage, &sidecar, base)
+            || any_holds_records(storage, &files, &mut unreadable)
+        {
+            found.push(base.to_owned());
+        }
+    }
+    match unreadable {
+        Some(error) if found.is_empty() => Err(error),
+        _ => Ok(found),
+    }
+}
+
+/// Whether a file has the name of a ledger's file, and holds an intact record.
+pub fn is_ledger_file(path: impl AsRef<Path>, options: &Options) -> Result<bool> {
+    let path = path.as_ref();
+    let named = path.file_name().and_then(file_parts).is_some();
+    match named {
+        true => holds_records(&*options.storage, path),
+        false => Ok(false),
+    }
+}
+
+fn any_holds_records(
+    storage: &dyn Storage,
+    files: &[(u32, PathBuf)],
+    unreadable: &mut Option<Error>,
+) -> bool {
+    files.iter().take(FILES_LOOKED_INTO).any(|(_, path)| match holds_records(storage, path) {
+        Ok(holds) => holds,
+        Err(e) => {
+            unreadable.get_or_insert(e);
+            false
+        }
+    })
+}
+
+/// Whether an intact record is in the beginning of a file, before or after damage.
+fn holds_records(storage: &dyn Storage, path: &Path) -> Result<bool> {
+    let fail = |e| Error::io("read the file", path, e).of(FORMAT);
+    let file: Arc<dyn File> = match storage.open(path, Access::Read) {
+        Ok(file) => Arc::from(file),
+        // Sent meanwhile, or no regular file.
+        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidInput) => {
+            return Ok(false);
+        }
+        Err(e) => return Err(Error::io("open the file", path, e).of(FORMAT)),
+    };
+    let len = file.len().map_err(fail)?.min(BYTES_LOOKED_INTO);
+    let limit = kept_limit(storage, &sidecar_dir(&Place::file(path).dir))?;
+    let found = LedgerFormat::new(limit).inspect_file(file, len, Depth::Full).map_err(fail)?;
+    let after = found.findings.damage.as_ref().and_then(|damage| damage.next_intact);
+    Ok(found.findings.extent.records > 0 || after.is_some())
+}

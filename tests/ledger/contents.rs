@@ -1,0 +1,154 @@
+//! Which ledgers lie at a path: what proves one, and what does not.
+
+use std::path::Path;
+
+use deedbook::ledger::{LedgerFile, bases, contents, is_ledger_file, open_file};
+use deedbook::storage::{Access, File, Memory, Storage};
+use deedbook::{ErrorKind, OnCorrupt, Split};
+
+use crate::support::{DIR, events, file_of, memory, record, small};
+
+fn put(memory: &Memory, name: &str, bytes: &[u8]) {
+    let file = memory.create_new(&Path::new(DIR).join(name), 0o600).unwrap();
+    write(&*file, bytes, 0);
+}
+
+fn write(file: &dyn File, bytes: &[u8], at: u64) {
+    if !bytes.is_empty() {
+        assert_eq!(file.write_at(bytes, at).unwrap(), bytes.len());
+    }
+}
+
+/// The bases found where these files lie.
+fn found(files: &[(&str, &[u8])]) -> Vec<String> {
+    let (memory, options) = memory();
+    memory.create_dir(Path::new(DIR)).unwrap();
+    for (name, bytes) in files {
+        put(&memory, name, bytes);
+    }
+    let found = bases(DIR, &options).unwrap();
+    let single =
+        files.iter().any(|(name, _)| is_ledger_file(Path::new(DIR).join(name), &options).unwrap());
+    assert_eq!(single, !found.is_empty(), "{files:?}");
+    found
+}
+
+#[test]
+fn an_intact_record_proves_a_ledger_and_a_name_does_not() {
+    let whole = file_of(&events(0..3, 40));
+    assert_eq!(found(&[("0-events", &whole)]), ["events"]);
+    assert_eq!(found(&[("4-a-b", &whole), ("0-events", &whole)]), ["a-b", "events"]);
+    assert_eq!(found(&[("0-events", b""), ("1-events", &whole)]), ["events"]);
+    let nothing: [&[(&str, &[u8])]; 7] = [
+        &[],
+        &[("0-events", b"")],
+        &[("0-events", &[0; 4096])],
+        &[("2024-report.txt", &b"up and down\n".repeat(99))],
+        &[("07-events", &whole), ("-events", &whole), ("4294967296-events", &whole)],
+        &[("events", &whole), ("0-", &whole)],
+        &[("0-events", &whole[..11])],
+    ];
+    for files in nothing {
+        assert_eq!(found(files), [""; 0], "{files:?}");
+    }
+}
+
+/// Damage in the first record must not make a ledger something else.
+#[test]
+fn a_record_after_damage_proves_it_as_well() {
+    let whole = file_of(&events(0..3, 40));
+    for at in 0..whole.len() {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 0x10;
+        assert_eq!(found(&[("0-events", &damaged)]), ["events"], "byte {at}");
+    }
+}
+
+#[test]
+fn a_counter_proves_a_ledger_whose_files_were_all_sent() {
+    let (memory, options) = memory();
+    let ledger = options.clone().open(small(DIR, 1000)).unwrap();
+    ledger.append(b"1").unwrap();
+    assert_eq!(bases(DIR, &options).unwrap(), ["events"]);
+    let fetched = ledger.fetch(None, None).unwrap().unwrap();
+    ledger.remove(&fetched.removable.unwrap()).unwrap();
+    let found = contents(DIR, None, &options).unwrap();
+    assert_eq!((&*found.base, found.files.len()), ("events", 0));
+    let counter = Path::new(DIR).join(".deedbook/next-events");
+    memory.remove(&counter).unwrap();
+    put(&memory, ".deedbook/next-events", b"next 1\ncrc 00000000\n");
+    assert!(bases(DIR, &options).unwrap().is_empty());
+    assert_eq!(contents(DIR, None, &options).unwrap_err().kind(), ErrorKind::Missing);
+}
+
+#[test]
+fn a_path_names_a_directory_or_one_file() {
+    let (memory, options) = memory();
+    memory.create_dir(Path::new(DIR)).unwrap();
+    for index in [10, 9, 2] {
+        put(&memory, &format!("{index}-events"), &file_of(&events(0..3, 40)));
+    }
+    put(&memory, "0-clicks", &record(b"1"));
+    put(&memory, "notes", b"");
+    let kind = |path: &str, base| contents(path, base, &options).map_err(|e| e.kind());
+    let indexes = |path: &str, base| -> Vec<u32> {
+        kind(path, base).unwrap().files.iter().map(|file| file.index).collect()
+    };
+    assert_eq!(indexes(DIR, Some("events")), [2, 9, 10]);
+    assert!(indexes(DIR, Some("nothing")).is_empty());
+    assert_eq!(indexes("/spool/9-events", None), [9]);
+    assert_eq!(indexes("/spool/9-events", Some("events")), [9]);
+    let several = contents(DIR, None, &options).unwrap_err();
+    assert_eq!(several.kind(), ErrorKind::InvalidArgument);
+    assert!(several.to_string().contains("clicks, events: say which"), "{several}");
+    let refused = |path: &str, base| kind(path, base).unwrap_err();
+    assert_eq!(refused("/spool/9-events", Some("clicks")), ErrorKind::InvalidArgument);
+    assert_eq!(refused("/spool/notes", None), ErrorKind::NotALog);
+    assert_eq!(refused("/spool/3-events", None), ErrorKind::Missing);
+    assert_eq!(refused("/none", None), ErrorKind::Missing);
+    // Checked and copied as a directory is.
+    let one = contents("/spool/9-events", None, &options).unwrap();
+    let reports = one.verify(&options, |_, _| Ok(())).unwrap();
+    assert_eq!((reports.len(), reports[0].report.records), (1, 3));
+    let copied = one.salvage("/copy", &options, |_, _| Ok(())).unwrap();
+    assert_eq!((copied.len(), copied[0].report.records), (1, 3));
+}
+
+/// A file is cut between records, and each part read by itself.
+#[test]
+fn parts_of_a_file_are_its_records() {
+    let (memory, options) = memory();
+    memory.create_dir(Path::new(DIR)).unwrap();
+    let payloads = events(0..5000, 400);
+    let whole = file_of(&payloads);
+    put(&memory, "0-events", &whole);
+    let read = |splits: Vec<Split>, on_corrupt| -> Vec<Vec<u8>> {
+        let mut found = Vec::new();
+        for split in splits {
+            let cursor = LedgerFile::read_split(&split, &options, on_corrupt, true);
+            let mut cursor = cursor.unwrap();
+            while let Some(record) = cursor.next().unwrap() {
+                found.push(record.payload.to_vec());
+            }
+        }
+        found
+    };
+    let cut = || open_file("/spool/0-events", &options).unwrap().splits(100_000).unwrap();
+    assert!((4..20).contains(&cut().len()), "{}", cut().len());
+    assert_eq!(read(cut(), OnCorrupt::Raise), payloads);
+    let before = cut();
+    // A torn end is no part of it; what lies after damage is.
+    memory
+        .open(Path::new("/spool/0-events"), Access::Write)
+        .unwrap()
+        .set_len(whole.len() as u64 - 3)
+        .unwrap();
+    assert_eq!(read(cut(), OnCorrupt::Raise), payloads[..4999]);
+    let file = memory.open(Path::new("/spool/0-events"), Access::Write).unwrap();
+    write(&*file, b"!", 12);
+    assert_eq!(read(cut(), OnCorrupt::Skip), payloads[1..4999]);
+    // Another file under that name is refused.
+    write(&*file, &record(&events(7..8, 400)[0]), 0);
+    let other = LedgerFile::read_split(&before[0], &options, OnCorrupt::Raise, true);
+    assert_eq!(other.unwrap_err().kind(), ErrorKind::NotALog);
+}
