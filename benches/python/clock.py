@@ -49,11 +49,15 @@ class Figure:
     def median(self) -> float | None:
         return statistics.median(self.wall) if self.wall else None
 
+    @property
+    def median_by_cpu(self) -> float | None:
+        return statistics.median(self.cpu) if self.cpu else None
+
     def to_json(self) -> dict[str, Any]:
         shown: dict[str, Any] = {"unit": self.unit, "median": rounded(self.median)}
         shown["runs"] = [rounded(value) for value in self.wall]
         if self.cpu:
-            shown["median_by_cpu_time"] = rounded(statistics.median(self.cpu))
+            shown["median_by_cpu_time"] = rounded(self.median_by_cpu)
         if self.failed:
             shown["failed"] = self.failed
         return shown
