@@ -155,12 +155,13 @@ def draw(seen: Story, path: Path) -> None:
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+
     from deedbook.demo.picture import COLOURS, INK, STYLE
 
     blue, _, red, _, green, *_ = COLOURS
     # Without them the file would be another one each time.
-    fixed = {"svg.hashsalt": "deedbook"}
-    with plt.rc_context({**STYLE, **fixed}):
+    style: dict[Any, Any] = {**STYLE, "svg.hashsalt": "deedbook"}
+    with plt.rc_context(style):
         figure, (upper, middle, lower) = plt.subplots(
             3, 1, figsize=(11, 7.5), height_ratios=(3, 3, 1.6), sharex=True, layout="constrained"
         )
@@ -202,8 +203,9 @@ def draw(seen: Story, path: Path) -> None:
 
 def shade(axes: Axes, seen: Story) -> None:
     """Mark the times in which the server failed."""
-    from deedbook.demo.picture import COLOURS
     from matplotlib.ticker import StrMethodFormatter
+
+    from deedbook.demo.picture import COLOURS
 
     for start, end, _ in seen.outages:
         axes.axvspan(start, end, color=COLOURS[2], alpha=0.12, linewidth=0)

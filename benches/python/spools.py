@@ -61,7 +61,7 @@ class LedgerSpool(Spool):
     checks = "CRC-32 of every record, at the fetch and again while it is read"
     batch_mode = f"append_many of {PART}"
     each_mode = "append, durability none, the default"
-    read_mode = "fetch(1), readinto a buffer of 64 KiB"
+    read_mode: ClassVar[str | None] = "fetch(1), readinto a buffer of 64 KiB"
     durability: ClassVar[str] = "none"
 
     @classmethod
@@ -135,7 +135,7 @@ class Lines(Spool):
     name = "JSON-lines file"
     batch_mode = f"one write and flush per {PART} lines"
     each_mode = "write and flush each line (without the flush, kill -9 loses events)"
-    read_mode = "the file read, split, and joined as a JSON array"
+    read_mode: ClassVar[str | None] = "the file read, split, and joined as a JSON array"
 
     def open(self, durable: bool = False) -> None:
         self.file = open(self.path, "ab")  # noqa: SIM115 (closed by close)
@@ -223,6 +223,7 @@ class PersistQueue(Spool):
     batches = False
     syncs = False
     options: ClassVar[dict[str, Any]] = {}
+    queue: Any
 
     def open(self, durable: bool = False) -> None:
         import persistqueue
@@ -324,7 +325,7 @@ class SqliteSpool(Sqlite, Spool):
     name = "sqlite3, WAL"
     each_mode = "a transaction each, synchronous=OFF"
     batch_mode = f"executemany, a transaction per {PART}, synchronous=OFF"
-    read_mode = "SELECT, joined as a JSON array"
+    read_mode: ClassVar[str | None] = "SELECT, joined as a JSON array"
 
     def append_batch(self, first: int, jams: Jams) -> None:
         for part in parts(jams):
