@@ -16,7 +16,7 @@ def say(text: str) -> None:
 
 def human(value: float) -> str:
     """A count in three digits."""
-    for unit, size in (("M", 1e6), ("k", 1e3)):
+    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if value >= size:
             return f"{value / size:.3g} {unit}"
     return f"{value:.3g}"

@@ -179,7 +179,7 @@ def markdown(figures: Figures, about: dict[str, Any]) -> str:
         lines += ["", f"Not installed, so not measured: {missing}."]
     lines += ["", "## The ledger alone", "", "| what | median | by processor time |"]
     lines += ["|---|---|---|"]
-    for measure in (spooling.TAKE, spooling.SEND):
+    for measure in (spooling.TAKE, spooling.SEND, spooling.FILL):
         of = "B" if measure == spooling.TAKE else " events"
         for store, figure in figures.by.get(measure, {}).items():
             suffix = "" if store == LEDGER else f": {store}"

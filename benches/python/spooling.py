@@ -29,6 +29,7 @@ HEADER_BYTES = 8
 BATCH = f"append in batches of {PART}, surviving kill -9"
 READ = "read a batch of 475 KB as a request's body, again and again"
 TAKE = "fetch, read and remove batches of 475 KB"
+FILL = "append to a backlog that grows to"
 SEND = "send batches of 475 KB on loopback"
 BEGUN = "before it began"
 """What the same process took before, the interpreter and the modules."""
@@ -179,6 +180,7 @@ def take(figures: Figures, place: Path, event: bytes, batches: int) -> None:
 
     path, total = place / "take", 0
     fill_ledger(path, event, batches * BATCH_BYTES)
+    os.sync()
     buffer = bytearray(BLOCK_BYTES)
     with Ledger.open(path) as ledger:
         watch = Watch()
@@ -201,6 +203,7 @@ def send(figures: Figures, place: Path, event: bytes, batches: int, urls: dict[s
         for sender_class in (Sender, AsyncSender):
             path = place / "send"
             count = fill_ledger(path, event, batches * BATCH_BYTES)
+            os.sync()
             with Ledger.open(path) as ledger:
                 watch = Watch()
                 if sender_class is Sender:
@@ -231,8 +234,9 @@ def measure_memory(
         if shutil.disk_usage(place).free < total * 5 // 4:
             say(f"skipped: a backlog of {total // MIB} MiB needs more disk")
             continue
-        say(f"  writing a backlog of {total // MIB} MiB")
-        fill_ledger(path, event, total)
+        watch = Watch()
+        count = fill_ledger(path, event, total)
+        figures.rate(FILL, f"{total // MIB} MiB", count, watch)
         peak(figures, drained(f"{total // MIB} MiB"), "drain", path, url)
     fill_ledger(path, event, single, batch_bytes=2 * single)
     peak(figures, streamed(single), "stream", path)
