@@ -5,7 +5,7 @@ use crate::rows::{
     APPEND, APPEND_8, BATCHES, COMMIT, COMMIT_16, GROWING, OPEN, OPEN_LARGE, PEER, PEER_SEGMENTED,
     PLAIN, SCAN, SCAN_SMALL, SEGMENTED, SINGLE,
 };
-use crate::spools::{self, DIRECTORY, LEDGER, LINES};
+use crate::spools::{self, DIRECTORY, LEDGER};
 
 const fn times(row: &'static str, store: &'static str, factor: f64, peer: &'static str) -> Promise {
     Promise { row, store, against: Against::Times(factor, row, peer) }
@@ -59,11 +59,9 @@ pub const LEDGERS: Page = Page {
     peers: "Rust, transientdb 0.2.5",
     python: "ledger.md",
     promises: &[
-        times(spools::EACH, LEDGER, 1.0, LINES),
         times(spools::EACH, LEDGER, 1.0, DIRECTORY),
         times(spools::BATCHES, LEDGER, 1.0, DIRECTORY),
         Promise { row: spools::FETCH, store: LEDGER, against: Against::Rate(1e9) },
-        times(spools::FETCH, LEDGER, 0.5, DIRECTORY),
     ],
     notes: "Appends survive kill -9 when they return. DirectoryStore takes JSON values and writes \
             them as text, and syncs nothing; it has no batches, so it is given the values one by \
