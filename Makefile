@@ -57,6 +57,7 @@ bench: ## measure against the peers: benches/results
 	cargo run --release --locked --manifest-path benches/peers/Cargo.toml --target-dir target/peers -- \
 		$(filter --quick,$(ARGS))
 	$(PY) benches/python/run.py $(ARGS)
+	$(PY) benches/python/ledger.py $(filter --quick,$(ARGS))
 
 trust: ## every proof again: crash states, faults, kills, power cuts, fuzzing, seeded bugs
 	@scripts/need.sh rust python

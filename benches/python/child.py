@@ -1,6 +1,7 @@
 """What has to happen in a process of its own: to be killed, or to have its memory measured.
 
 Usage: child.py fill STORE PATH RECORDS BYTES SEED | child.py memory iterate|arrow|verify PATH
+       child.py drain PATH URL | child.py stream PATH
 """
 
 from __future__ import annotations
@@ -16,11 +17,16 @@ EACH = 1000
 
 def fill(name: str, path: Path, records: int, size: int, seed: int) -> None:
     """Append, say so, and wait to be killed."""
+    from spools import SPOOLS, Spool, events
     from stores import STORES, make_keys
 
+    kind = next(store for store in (*STORES, *SPOOLS) if store.name == name)
     random = Random(seed)
-    jams = [random.randbytes(size) for _ in range(records)]
-    store = next(store for store in STORES if store.name == name)(path, make_keys(records))
+    if issubclass(kind, Spool):
+        jams = events(records, size, seed)
+    else:
+        jams = [random.randbytes(size) for _ in range(records)]
+    store = kind(path, make_keys(records))
     store.open()
     if store.name != "mcap":  # which begins a file with chunks or without
         store.append_batch(1, jams[:-EACH])
@@ -59,11 +65,42 @@ def memory(what: str, path: str) -> None:
     print(status("VmHWM") - before)
 
 
+def drain(path: str, url: str) -> None:
+    """Send all of a ledger; print the peak of resident memory, and what it was before."""
+    from deedbook import Ledger
+    from deedbook.http import Sender
+
+    before = status("VmRSS")
+    with Ledger.open(path) as ledger, Sender(ledger, url) as sender:
+        assert sender.drain() and not ledger.has_data()
+    print(status("VmHWM"), before)
+
+
+def stream(path: str) -> None:
+    """Read a ledger's only file as a body; print as `drain` does."""
+    from deedbook import Ledger
+
+    before = status("VmRSS")
+    with Ledger.open(path) as ledger:
+        result = ledger.fetch()
+        assert result is not None
+        (body,) = result.data
+        buffer, total = bytearray(1 << 16), 0
+        while read := body.readinto(buffer):
+            total += read
+        assert total == len(body)
+    print(status("VmHWM"), before)
+
+
 if __name__ == "__main__":
     match sys.argv[1:]:
         case ["fill", name, path, records, size, seed]:
             fill(name, Path(path), int(records), int(size), int(seed))
         case ["memory", what, path]:
             memory(what, path)
+        case ["drain", path, url]:
+            drain(path, url)
+        case ["stream", path]:
+            stream(path)
         case _:
             sys.exit(__doc__)

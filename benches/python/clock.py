@@ -16,7 +16,7 @@ def say(text: str) -> None:
 
 def human(value: float) -> str:
     """A count in three digits."""
-    for unit, size in (("M", 1e6), ("k", 1e3)):
+    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if value >= size:
             return f"{value / size:.3g} {unit}"
     return f"{value:.3g}"
@@ -49,11 +49,15 @@ class Figure:
     def median(self) -> float | None:
         return statistics.median(self.wall) if self.wall else None
 
+    @property
+    def median_by_cpu(self) -> float | None:
+        return statistics.median(self.cpu) if self.cpu else None
+
     def to_json(self) -> dict[str, Any]:
         shown: dict[str, Any] = {"unit": self.unit, "median": rounded(self.median)}
         shown["runs"] = [rounded(value) for value in self.wall]
         if self.cpu:
-            shown["median_by_cpu_time"] = rounded(statistics.median(self.cpu))
+            shown["median_by_cpu_time"] = rounded(self.median_by_cpu)
         if self.failed:
             shown["failed"] = self.failed
         return shown

@@ -11,9 +11,10 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 from clock import Figures, say
 from facts import IN_MEMORY, facts, filesystem, load
@@ -23,6 +24,8 @@ from scale import FRAMING, measure_floors, measure_memory, open_large
 from stores import OURS, STORES, Store, make_keys
 
 GIB = 1 << 30
+
+StoreT = TypeVar("StoreT", bound=Store)
 
 
 def arguments() -> argparse.Namespace:
@@ -68,17 +71,19 @@ def data_dir(given: Path | None) -> Path:
     sys.exit("benches: no directory on a disk found, name one with --dir")
 
 
-def installed(wanted: list[str] | None) -> tuple[list[type[Store]], dict[str, str], list[str]]:
+def installed(
+    wanted: list[str] | None, known: Sequence[type[StoreT]], own: str
+) -> tuple[list[type[StoreT]], dict[str, str], list[str]]:
     """The stores that can be measured, their versions, and the names of those that cannot."""
     stores, versions, missing = [], {}, []
-    for store in STORES:
+    for store in known:
         if wanted and not any(store.name.startswith(name) for name in wanted):
             continue
         try:
             versions[store.name] = store.version()
             stores.append(store)
         except ImportError as error:
-            if store.name == OURS:
+            if store.name == own:
                 sys.exit(f"benches: the module deedbook is missing ({error}); run: make bench")
             missing.append(store.name)
     return stores, versions, missing
@@ -105,17 +110,20 @@ def measure(given: argparse.Namespace, place: Path, stores: list[type[Store]]) -
     return figures
 
 
-def command(options: list[str]) -> str:
-    """How to repeat the run; directories do not matter."""
+def command(options: list[str], alone: str | None = None) -> str:
+    """How to repeat the run; directories do not matter. `alone` is the program by itself, if
+    `make bench` does not give it all options."""
     places = {"--dir", "--results"}
     pairs = zip(["", *options], options, strict=False)
     shown = [word for before, word in pairs if word not in places and before not in places]
+    if alone is not None and shown not in ([], ["--quick"]):
+        return " ".join([alone, *shown])
     return f"make bench ARGS='{' '.join(shown)}'" if shown else "make bench"
 
 
 def main() -> None:
     given = arguments()
-    stores, versions, missing = installed(given.stores)
+    stores, versions, missing = installed(given.stores, STORES, OURS)
     place = data_dir(given.dir)
     begun = time.monotonic()
     machine = facts(place)

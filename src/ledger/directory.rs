@@ -118,6 +118,11 @@ impl Directory {
         Ok(found)
     }
 
+    /// The index after those of the files there are.
+    fn after_last(&self) -> Result<u64> {
+        Ok(self.indexes()?.last().map_or(0, |&last| u64::from(last) + 1))
+    }
+
     /// The directory for this thread alone. Others hold it for a few system calls, so this waits.
     pub fn gate(&self) -> Result<Gate> {
         let (begun, mut pause) = (Instant::now(), Duration::from_micros(50));
@@ -140,10 +145,13 @@ impl Directory {
     }
 
     /// Create and lock the file after all that there are and all that there were; `next` is the
-    /// lowest index that it may get.
+    /// lowest index that it may get: the one after this store's last file, 0 if it had none.
     pub fn create(&self, _gate: &Gate, next: u64) -> Result<Created> {
+        // A list takes longer the more files wait, so a store lists once. Its own file was the last
+        // one then; whoever created one since took the next name, and whoever removed that counted it.
+        let mut listed = next == 0;
         // First the names, then the counter: what was removed in between had been counted before.
-        let highest = self.indexes()?.last().map_or(0, |&last| u64::from(last) + 1);
+        let highest = if listed { self.after_last()? } else { 0 };
         let counted = counter::load(&*self.storage, &self.sidecar(), &self.base)?;
         let mut next = next.max(highest).max(counted);
         for _ in 0..CREATE_TRIES {
@@ -164,6 +172,12 @@ impl Directory {
                         return Err(error);
                     }
                 },
+                // Another store's.
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists && !listed => {
+                    listed = true;
+                    next = next.max(self.after_last()?);
+                    continue;
+                }
                 // Another program's, which does not ask for the gate.
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(e) => return Err(Error::io("create the file", &path, e)),

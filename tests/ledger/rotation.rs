@@ -207,6 +207,30 @@ fn other_logs_do_not_rotate() {
     assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
 }
 
+/// A store lists the files once, before its first one; then it takes the next name, and lists again
+/// only if another store has it.
+#[test]
+fn a_store_goes_on_after_the_files_that_others_created_since() {
+    let (memory, options) = memory();
+    let (one, two) =
+        (options.open(small(DIR, 100)).unwrap(), options.open(small(DIR, 100)).unwrap());
+    let path_of = |index| Path::new(DIR).join(format!("{index}-{BASE}"));
+    let full = vec![b'x'; 200];
+    one.append(&full).unwrap();
+    // More than the names that are tried one after the other.
+    for _ in 1..=1100 {
+        two.append(&full).unwrap();
+    }
+    for index in [1101, 1102] {
+        one.append(&full).unwrap();
+        assert!(memory.open(&path_of(index), Access::Read).is_ok(), "{index}");
+    }
+    two.append(&full).unwrap();
+    one.append(&full).unwrap();
+    assert!(memory.open(&path_of(1104), Access::Read).is_ok());
+    assert_eq!(sizes(&memory).len(), 1105);
+}
+
 #[test]
 fn the_highest_index_is_the_last() {
     let (memory, options) = memory();

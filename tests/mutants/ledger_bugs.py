@@ -113,6 +113,14 @@ LEDGER_BUGS = [
         [("ledger", "removal::indexes_never_repeat")],
     ),
     Bug(
+        "ledger: a store does not look for the files of others when its next name is taken",
+        WRITER,
+        DIRECTORY,
+        "                    next = next.max(self.after_last()?);\n",
+        "                    next += 1;\n",
+        [("ledger", "rotation::a_store_goes_on_after")],
+    ),
+    Bug(
         "ledger: whatever has the name is removed",
         REPLACED,
         DIRECTORY,

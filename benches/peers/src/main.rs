@@ -1,12 +1,15 @@
-//! `deedbook::wal` beside the crates wal-db and okaywal and beside plain writes, all in one run.
+//! `deedbook::wal` beside the crates wal-db and okaywal, `deedbook::ledger` beside transientdb, both
+//! beside plain writes, all in one run.
 //!
 //! `cargo run --release --manifest-path benches/peers/Cargo.toml`: medians of five repetitions into
-//! `benches/results/wal.json` and `wal.md`. Options: `--quick`, `--only ROW`, `--dir DIR` (on a
+//! `wal.json`, `wal.md`, `ledger-rust.json` and `ledger-rust.md` of `benches/results`. Options: `--quick`, `--only ROW`, `--dir DIR` (on a
 //! disk; by default the repository's `target`), `--results DIR`.
 
 mod harness;
+mod pages;
 mod report;
 mod rows;
+mod spools;
 
 use std::process::ExitCode;
 
@@ -25,26 +28,36 @@ fn main() -> ExitCode {
     };
     let (machine, before) = (machine(&given.dir), load());
     let data = rows::Data::new(&given);
-    let mut bench = Bench::default();
-    rows::appending(&mut bench, &data);
-    rows::committing(&mut bench, &data);
-    rows::opening(&mut bench, &data);
-    let figures = bench.run(&given, data.bytes());
-    let about = report::About {
-        quick: given.quick,
-        repetitions: given.repetitions(),
-        records: data.records,
-        commits: data.commits,
-        machine,
-        load: (before, load()),
-    };
-    let text = report::markdown(&figures, &about);
-    println!("{text}");
-    if let Some(dir) = &given.results {
-        std::fs::create_dir_all(dir).unwrap();
-        std::fs::write(dir.join("wal.md"), text).unwrap();
-        std::fs::write(dir.join("wal.json"), report::json(&figures, &about)).unwrap();
-        eprintln!("written: wal.json, wal.md in the directory of the results");
+    let events = spools::Events::new(&given);
+    let mut wal = Bench::default();
+    rows::appending(&mut wal, &data);
+    rows::committing(&mut wal, &data);
+    rows::opening(&mut wal, &data);
+    let mut ledger = Bench::default();
+    spools::appending(&mut ledger, &events);
+    spools::fetching(&mut ledger, &events);
+    for (page, bench) in [(pages::WAL, wal), (pages::LEDGERS, ledger)] {
+        let figures = bench.run(&given, data.bytes());
+        if figures.is_empty() {
+            continue;
+        }
+        let about = report::About {
+            quick: given.quick,
+            repetitions: given.repetitions(),
+            records: data.records,
+            commits: data.commits,
+            machine: machine.clone(),
+            load: (before, load()),
+        };
+        let text = report::markdown(&page, &figures, &about);
+        println!("{text}");
+        if let Some(dir) = &given.results {
+            let file = |kind| dir.join(format!("{}.{kind}", page.file));
+            std::fs::create_dir_all(dir).unwrap();
+            std::fs::write(file("md"), text).unwrap();
+            std::fs::write(file("json"), report::json(&figures, &about)).unwrap();
+            eprintln!("written: {0}.json, {0}.md in the directory of the results", page.file);
+        }
     }
     ExitCode::SUCCESS
 }

@@ -3,11 +3,6 @@
 use std::fmt::Write;
 
 use crate::harness::Figure;
-use crate::rows::{
-    APPEND, APPEND_8, BATCHES, COMMIT, COMMIT_16, GROWING, OPEN, OPEN_LARGE, PEER, PEER_SEGMENTED,
-    PLAIN, SCAN, SCAN_SMALL, SEGMENTED, SINGLE,
-};
-
 /// What has to be known to read the figures.
 pub struct About {
     pub quick: bool,
@@ -18,54 +13,34 @@ pub struct About {
     pub load: (f64, f64),
 }
 
+/// What is measured for one page of results.
+pub struct Page {
+    /// Name of the files of the results.
+    pub file: &'static str,
+    pub title: &'static str,
+    /// The peers, with their versions.
+    pub peers: &'static str,
+    /// The page of the same in Python.
+    pub python: &'static str,
+    pub promises: &'static [Promise],
+    /// What has to be known of the rows.
+    pub notes: &'static str,
+}
+
 /// What ours is held against.
-enum Against {
+pub enum Against {
     /// So many times the rate of a row's store.
     Times(f64, &'static str, &'static str),
     /// So many per second.
     Rate(f64),
 }
 
-struct Promise {
-    row: &'static str,
-    store: &'static str,
-    against: Against,
+/// A row of the Speed table.
+pub struct Promise {
+    pub row: &'static str,
+    pub store: &'static str,
+    pub against: Against,
 }
-
-const fn times(row: &'static str, store: &'static str, factor: f64, peer: &'static str) -> Promise {
-    Promise { row, store, against: Against::Times(factor, row, peer) }
-}
-
-const fn rate(row: &'static str, rate: f64) -> Promise {
-    Promise { row, store: SINGLE, against: Against::Rate(rate) }
-}
-
-const fn group(store: &'static str) -> Promise {
-    Promise { row: COMMIT_16, store, against: Against::Times(10.0, COMMIT, store) }
-}
-
-/// The Speed table of the WAL's issue, and opening.
-const PROMISES: [Promise; 19] = [
-    times(APPEND, SINGLE, 5.0, PEER),
-    times(APPEND, SEGMENTED, 5.0, PEER_SEGMENTED),
-    times(APPEND_8, SINGLE, 8.0, PEER),
-    times(APPEND_8, SEGMENTED, 8.0, PEER_SEGMENTED),
-    times(BATCHES, SINGLE, 0.9, PLAIN),
-    times(BATCHES, SEGMENTED, 0.9, PLAIN),
-    times(COMMIT, SINGLE, 1.2, GROWING),
-    times(COMMIT, SEGMENTED, 1.2, GROWING),
-    group(SINGLE),
-    group(SEGMENTED),
-    times(COMMIT_16, SINGLE, 1.0, PEER),
-    times(COMMIT_16, SEGMENTED, 1.0, PEER_SEGMENTED),
-    rate(SCAN, 15e6),
-    rate(SCAN_SMALL, 15e6),
-    rate(OPEN, 200.0),
-    rate(OPEN_LARGE, 200.0),
-    Promise { row: OPEN_LARGE, store: SINGLE, against: Against::Times(0.5, OPEN, SINGLE) },
-    times(OPEN, SINGLE, 1.0, PEER),
-    times(OPEN_LARGE, SINGLE, 1.0, PEER),
-];
 
 fn find<'a>(figures: &'a [Figure], row: &str, store: &str) -> Option<&'a Figure> {
     figures.iter().find(|figure| figure.row == row && figure.store == store)
@@ -74,6 +49,7 @@ fn find<'a>(figures: &'a [Figure], row: &str, store: &str) -> Option<&'a Figure>
 /// A rate in three digits.
 fn per_second(rate: f64) -> String {
     match rate {
+        rate if rate >= 1e9 => format!("{:.3} G/s", rate / 1e9),
         rate if rate >= 1e6 => format!("{:.3} M/s", rate / 1e6),
         rate if rate >= 1e3 => format!("{:.2} k/s", rate / 1e3),
         rate => format!("{rate:.2} /s"),
@@ -113,17 +89,17 @@ fn promise(figures: &[Figure], promise: &Promise) -> Option<String> {
 }
 
 /// The tables.
-pub fn markdown(figures: &[Figure], about: &About) -> String {
+pub fn markdown(page: &Page, figures: &[Figure], about: &About) -> String {
+    let Page { file, title, peers, python, notes, .. } = page;
     let About { repetitions, records, commits, machine, load, .. } = about;
     let mut text = String::new();
     let _ = writeln!(
         text,
-        "# Speed of the write-ahead log beside its peers\n\n\
-         Made by `make bench`: {records} records of 256 bytes, {commits} commits a thread, medians \
+        "# {title}\n\n\
+         Made by `make bench`: {records} records of 256 bytes (durable: {commits} a thread), medians \
          of {repetitions} repetitions in which the stores of a row take turns. {machine}; load {} \
          before and {} after. Absolute figures move between machines; compare within the tables. \
-         Rust, wal-db 1.1.0, okaywal 0.3.1. All runs: [wal.json](wal.json); Python: \
-         [python.md](python.md).\n",
+         {peers}. All runs: [{file}.json]({file}.json); Python: [{python}]({python}).\n",
         load.0, load.1,
     );
     if about.quick {
@@ -135,14 +111,13 @@ pub fn markdown(figures: &[Figure], about: &About) -> String {
     text.push_str(
         "| what | which | ours | peer | ratio | by CPU time | required | met |\n|---|---|---|---|---|---|---|---|\n",
     );
-    for line in PROMISES.iter().filter_map(|kept| promise(figures, kept)) {
+    for line in page.promises.iter().filter_map(|kept| promise(figures, kept)) {
         let _ = writeln!(text, "{line}");
     }
-    text.push_str(
-        "\nAppends survive kill -9 when they return; commits a power cut. `append_batch` is given \
-         encoded batches, as the plain write is; with encoding see below. A scan opens for reading \
-         without the sidecar, warm; records are checksummed. okaywal syncs every entry, so it has \
-         commits only.\n\n## Everything\n\n| what | who | per second | each | each by CPU time | slowest run | quickest run |\n|---|---|---|---|---|---|---|\n",
+    let _ = write!(
+        text,
+        "\n{notes}\n\n## Everything\n\n| what | who | per second | each | each by CPU time | \
+         slowest run | quickest run |\n|---|---|---|---|---|---|---|\n",
     );
     for figure in figures {
         let rate = figure.median();

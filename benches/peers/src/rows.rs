@@ -21,7 +21,7 @@ const PAYLOAD_BYTES: usize = 256;
 const FRAME_BYTES: usize = PAYLOAD_BYTES + HEADER_BYTES;
 /// Payloads of the logs that are opened.
 const SMALL_BYTES: usize = 64;
-const BATCH: usize = 1000;
+pub const BATCH: usize = 1000;
 /// Records that a dying process appended, the last ones unsynced.
 const ORPHANS: usize = 200_000;
 const OPENS: usize = 20;
