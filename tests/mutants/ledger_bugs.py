@@ -8,6 +8,7 @@ from rows import (
     FSYNC,
     FULL,
     HEAD,
+    KILL,
     LENGTH,
     PLACE,
     POWER,
@@ -24,6 +25,8 @@ DIRECTORY = "src/ledger/directory.rs"
 DURABLE = "src/ledger/durable.rs"
 FETCH = "src/ledger/fetch.rs"
 LOOK = "src/ledger/look.rs"
+MIGRATE = "src/ledger/migrate/mod.rs"
+OLD = "src/ledger/migrate/old.rs"
 QUOTA = "src/ledger/quota.rs"
 READ = "src/ledger/reader.rs"
 RECORD = "src/ledger/record.rs"
@@ -321,5 +324,86 @@ LEDGER_BUGS = [
         "        if self.storage.is_link(&sidecar) {\n",
         "        if false && self.storage.is_link(&sidecar) {\n",
         [("ledger", "handles::what_is_no_regular")],
+    ),
+    Bug(
+        "ledger: an append in an event loop syncs or finishes a file",
+        FSYNC,
+        APPEND,
+        "state.active.as_ref().is_some_and(fits) && !syncs",
+        "state.active.as_ref().is_some_and(|file| file.len > 0 || fits(file) || syncs)",
+        [("ledger", "handles::an_append_that_must_not_wait_writes")],
+    ),
+    Bug(
+        "ledger: an append in an event loop waits for a thread",
+        READER,
+        APPEND,
+        "        let Some(mut state) = try_lock(&shared.state) else { return Ok(false) };\n",
+        "        let _ = try_lock(&shared.state);\n        let mut state = shared.state();\n",
+        [("ledger", "handles::an_append_that_must_not_wait_does")],
+        hangs=True,
+    ),
+    Bug(
+        "ledger: events refused for want of room are not counted",
+        FULL,
+        QUOTA,
+        "                self.tally.rejected(records, bytes);\n                let message",
+        "                let message",
+        [("ledger", "limits::a_full_ledger_rejects")],
+    ),
+    Bug(
+        "migration: a file is removed before its events are synced",
+        POWER,
+        MIGRATE,
+        "        self.ledger.sync()?;\n        match self.keep",
+        "        match self.keep",
+        [("ledger", "migrate::a_migration_cut_off")],
+    ),
+    Bug(
+        "migration: what is no event goes with the file",
+        KILL,
+        MIGRATE,
+        "            if let Some(from) = report.rest_from {\n",
+        "            if let Some(from) = report.rest_from.filter(|_| false) {\n",
+        [("ledger", "migrate::damage_at_any_byte"), ("ledger", "migrate::a_migration_cut_off")],
+    ),
+    Bug(
+        "migration: an error does not note how far it came",
+        TRUNCATION,
+        MIGRATE,
+        "                *appended = end;\n",
+        "",
+        [("ledger", "migrate::an_error_in_the_middle")],
+    ),
+    Bug(
+        "migration: notes go by the inode alone",
+        REPLACED,
+        "src/ledger/migrate/notes.rs",
+        "        (self.inode, self.born_ns) == (id.inode, id.created_ns)\n",
+        "        self.inode == id.inode\n",
+        [("ledger", "migrate::kept_files")],
+    ),
+    Bug(
+        "migration: an event that a footer closed is taken",
+        FLIP,
+        OLD,
+        "let torn = more_digits || self.holds_footer(end)?;",
+        "let torn = more_digits;",
+        [("ledger", "migrate::a_torn_event")],
+    ),
+    Bug(
+        "migration: a number at the end is complete",
+        LENGTH,
+        OLD,
+        "let torn = more_digits || self",
+        "let torn = more_digits && false || self",
+        [("ledger", "migrate::a_torn_event")],
+    ),
+    Bug(
+        "migration: events after a torn comma are read on",
+        FLIP,
+        OLD,
+        "            (Place::After, Some(byte)) => {\n",
+        "            (Place::After, Some(byte)) if byte != b'x' && false => {\n",
+        [("ledger", "migrate::what_is_json"), ("ledger", "migrate::what_is_wrong")],
     ),
 ]

@@ -45,7 +45,7 @@ def test_the_examples_run(
             names["db"].append(b"[4]")  # type: ignore[attr-defined]
         line = TEXT.count("\n", 0, match.start()) + 1
         exec(compile("\n" * line + match[1], str(PAGE), "exec"), names)
-    assert len(endpoint.events) == 6
+    assert len(endpoint.events) == 1006
     assert endpoint.events[0] == b'{"event":"page_view","user":1}'
     assert not names["db"].has_data()  # type: ignore[attr-defined]
 

@@ -27,7 +27,7 @@ def add_arguments(commands: Any) -> None:
         "  deedbook spool migrate old-dir spool --dry-run   says what is there\n"
         "  deedbook spool migrate old-dir spool             each file is removed when it is over\n"
         "  deedbook spool migrate old-dir spool --keep      copies; a second run copies no more\n\n"
-        "Ended at any moment, it can be run again; after a kill, one file's events may come twice.\n"
+        "Ended at any moment, it can be run again; after a kill, one file may come twice.\n"
         "Of a torn or damaged file the events before the damage are moved, and the rest is copied\n"
         "to SPOOL/.deedbook/quarantine. Exits with 1 if there was such a file, or one that is no\n"
         "DirectoryStore's, which stays.",
