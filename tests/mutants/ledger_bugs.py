@@ -20,10 +20,13 @@ from rows import (
 )
 
 APPEND = "src/ledger/append.rs"
+CONTENTS = "src/ledger/contents.rs"
+COUNTER = "src/ledger/counter.rs"
 DIRECTORY = "src/ledger/directory.rs"
 DURABLE = "src/ledger/durable.rs"
 FETCH = "src/ledger/fetch.rs"
 LOOK = "src/ledger/look.rs"
+MOD = "src/ledger/mod.rs"
 QUOTA = "src/ledger/quota.rs"
 READ = "src/ledger/reader.rs"
 RECORD = "src/ledger/record.rs"
@@ -313,5 +316,37 @@ LEDGER_BUGS = [
         "        if self.storage.is_link(&sidecar) {\n",
         "        if false && self.storage.is_link(&sidecar) {\n",
         [("ledger", "handles::what_is_no_regular")],
+    ),
+    Bug(
+        "ledger: a file's name proves one",
+        PLACE,
+        CONTENTS,
+        "    Ok(found.findings.extent.records > 0 || after.is_some())\n",
+        "    Ok(found.findings.extent.records > 0 || after.is_some() || true)\n",
+        [("ledger", "contents::an_intact_record_proves_a_ledger_and_a_name_does_not")],
+    ),
+    Bug(
+        "ledger: a record after damage proves none",
+        PLACE,
+        CONTENTS,
+        "    Ok(found.findings.extent.records > 0 || after.is_some())\n",
+        "    Ok(found.findings.extent.records > 0 && (after.is_none() || after.is_some()))\n",
+        [("ledger", "contents::a_record_after_damage_proves_it_as_well")],
+    ),
+    Bug(
+        "ledger: a damaged counter proves one",
+        PLACE,
+        COUNTER,
+        "is_some_and(|bytes| std::str::from_utf8(&bytes).ok().and_then(decode).is_some())\n",
+        "is_some()\n",
+        [("ledger", "contents::a_counter_proves_a_ledger_whose_files_were_all_sent")],
+    ),
+    Bug(
+        "ledger: a part beyond the damage is not cut",
+        FLIP,
+        MOD,
+        "        self.splits_over(split_bytes, extent.start, extent.end, true)\n",
+        "        self.splits_over(split_bytes, extent.start, extent.end, false)\n",
+        [("ledger", "contents::parts_of_a_file_are_its_records")],
     ),
 ]
