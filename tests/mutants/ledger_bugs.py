@@ -21,12 +21,15 @@ from rows import (
 )
 
 APPEND = "src/ledger/append.rs"
+CONTENTS = "src/ledger/contents.rs"
+COUNTER = "src/ledger/counter.rs"
 DIRECTORY = "src/ledger/directory.rs"
 DURABLE = "src/ledger/durable.rs"
 FETCH = "src/ledger/fetch.rs"
 LOOK = "src/ledger/look.rs"
 MIGRATE = "src/ledger/migrate/mod.rs"
 OLD = "src/ledger/migrate/old.rs"
+MOD = "src/ledger/mod.rs"
 QUOTA = "src/ledger/quota.rs"
 READ = "src/ledger/reader.rs"
 RECORD = "src/ledger/record.rs"
@@ -337,8 +340,8 @@ LEDGER_BUGS = [
         "ledger: an append in an event loop waits for a thread",
         READER,
         APPEND,
-        "        let Some(mut state) = try_lock(&shared.state) else { return Ok(false) };\n",
-        "        let _ = try_lock(&shared.state);\n        let mut state = shared.state();\n",
+        "        let Some(mut state) = try_locked(&shared.state) else { return Ok(false) };\n",
+        "        let _ = try_locked(&shared.state);\n        let mut state = shared.state();\n",
         [("ledger", "handles::an_append_that_must_not_wait_does")],
         hangs=True,
     ),
@@ -405,5 +408,37 @@ LEDGER_BUGS = [
         "            (Place::After, Some(byte)) => {\n",
         "            (Place::After, Some(byte)) if byte != b'x' && false => {\n",
         [("ledger", "migrate::what_is_json"), ("ledger", "migrate::what_is_wrong")],
+    ),
+    Bug(
+        "ledger: a file's name proves one",
+        PLACE,
+        CONTENTS,
+        "    Ok(found.findings.extent.records > 0 || after.is_some())\n",
+        "    Ok(found.findings.extent.records > 0 || after.is_some() || true)\n",
+        [("ledger", "contents::an_intact_record_proves_a_ledger_and_a_name_does_not")],
+    ),
+    Bug(
+        "ledger: a record after damage proves none",
+        PLACE,
+        CONTENTS,
+        "    Ok(found.findings.extent.records > 0 || after.is_some())\n",
+        "    Ok(found.findings.extent.records > 0 && (after.is_none() || after.is_some()))\n",
+        [("ledger", "contents::a_record_after_damage_proves_it_as_well")],
+    ),
+    Bug(
+        "ledger: a damaged counter proves one",
+        PLACE,
+        COUNTER,
+        "is_some_and(|bytes| std::str::from_utf8(&bytes).ok().and_then(decode).is_some())\n",
+        "is_some()\n",
+        [("ledger", "contents::a_counter_proves_a_ledger_whose_files_were_all_sent")],
+    ),
+    Bug(
+        "ledger: a part beyond the damage is not cut",
+        FLIP,
+        MOD,
+        "        self.splits_over(split_bytes, extent.start, extent.end, true)\n",
+        "        self.splits_over(split_bytes, extent.start, extent.end, false)\n",
+        [("ledger", "contents::parts_of_a_file_are_its_records")],
     ),
 ]
