@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bug import Bug
 from rows import (
+    ADVICE,
     FLIP,
     FSYNC,
     FULL,
@@ -23,6 +24,7 @@ APPEND = "src/ledger/append.rs"
 DIRECTORY = "src/ledger/directory.rs"
 DURABLE = "src/ledger/durable.rs"
 FETCH = "src/ledger/fetch.rs"
+FORMAT = "src/ledger/format.rs"
 LOOK = "src/ledger/look.rs"
 QUOTA = "src/ledger/quota.rs"
 READ = "src/ledger/reader.rs"
@@ -313,5 +315,33 @@ LEDGER_BUGS = [
         "        if self.storage.is_link(&sidecar) {\n",
         "        if false && self.storage.is_link(&sidecar) {\n",
         [("ledger", "handles::what_is_no_regular")],
+    ),
+    Bug(
+        "ledger: a limit that no store takes is believed",
+        ADVICE,
+        FORMAT,
+        "(RECORD_BYTES_MAX..=RECORD_BYTES_LIMIT).contains(limit)",
+        "*limit >= RECORD_BYTES_MAX",
+        [("fuzz_corpus", "a_ledger_of_any_bytes")],
+    ),
+    Bug(
+        "ledger: a short write does not say why",
+        FULL,
+        APPEND,
+        "                if let Err(e) = file.write_at(part(bytes, written..), "
+        "at + written as u64)\n",
+        "                if false\n"
+        "                    && let Err(e) = file.write_at(part(bytes, written..), "
+        "at + written as u64)\n",
+        [("ledger", "faults::a_short_write_on_a_full_disk")],
+    ),
+    Bug(
+        "ledger: the background syncs only after a second append",
+        POWER,
+        DURABLE,
+        "        if end > shared.commits.durable()\n",
+        "        if shared.commits.durable() > 0\n            && end > shared.commits.durable()\n",
+        [("ledger", "crash::an_interval")],
+        hangs=True,
     ),
 ]
