@@ -84,7 +84,7 @@ fn prove(
 }
 
 /// Start this program anew as a writer or opener.
-fn start(args: &[&str], lie: Option<&Path>) -> Result<Child, String> {
+pub fn start(args: &[&str], lie: Option<&Path>) -> Result<Child, String> {
     let program = std::env::current_exe().map_err(|e| e.to_string())?;
     let mut child = Command::new(program);
     child.args(args).stdin(Stdio::null()).stdout(Stdio::piped());
@@ -95,7 +95,7 @@ fn start(args: &[&str], lie: Option<&Path>) -> Result<Child, String> {
     child.spawn().map_err(|e| e.to_string())
 }
 
-fn signal(child: &Child, name: &str) -> Result<(), String> {
+pub fn signal(child: &Child, name: &str) -> Result<(), String> {
     command("kill", &[name, &child.id().to_string()])
 }
 

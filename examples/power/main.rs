@@ -27,6 +27,7 @@ mod kind;
 mod known;
 mod mounts;
 mod spool;
+mod spool_writer;
 #[path = "../../tests/ledger/support.rs"]
 #[allow(dead_code)]
 mod support;
@@ -124,7 +125,7 @@ fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.first().map(String::as_str) {
         Some("write") => writer::write(&args[1..]),
-        Some("spool") => spool::write(&args[1..]),
+        Some("spool") => spool_writer::write(&args[1..]),
         Some("open") => writer::open(&args[1], &args[2]),
         None => drive(),
         Some(other) => panic!("unknown: {other}"),
@@ -170,7 +171,7 @@ fn drive() {
 fn cut(report: &mut Report, victim: Victim, seed: u64) {
     match victim {
         Victim::Log(kind) => cuts::run(report, kind, seed),
-        Victim::Ledger => spool::cut(report),
+        Victim::Ledger => spool::cut(report, seed),
     }
 }
 

@@ -1,5 +1,5 @@
-//! Ledgers on real file systems: full disks, limits of all files, file systems that may only be read,
-//! and the writer that is struck.
+//! Ledgers on real file systems: power cuts, full disks, limits of all files, file systems that may only
+//! be read. What a writer of a ledger said, and what must therefore be found.
 //!
 //! ```text
 //! w FIRST COUNT   about to append so many events
@@ -11,21 +11,23 @@
 //! .               closed, and done
 //! ```
 
-use std::io::{ErrorKind as Io, Write};
+use std::io::{ErrorKind as Io, Read};
 use std::path::Path;
+use std::time::Duration;
 
 use deedbook::ledger::{LedgerStore, Options, WhenFull, verify};
 use deedbook::{Durability, Durable, Error, ErrorKind};
 
+use crate::cuts::{signal, start};
 use crate::full::ballast;
 use crate::known::Known;
 use crate::mounts::{FileSystem, run as command, scratch};
 use crate::support::{BASE, event, number_of, shown, small};
-use crate::{Random, Report};
+use crate::{Random, Report, number};
 
 /// The longest event, about, so that some lie in several pages.
-const EVENT_BYTES: u64 = 6000;
-const FILE_BYTES: usize = 20_000;
+pub const EVENT_BYTES: u64 = 6000;
+pub const FILE_BYTES: usize = 20_000;
 /// Appended by whoever checks.
 const LAST: u64 = 99_999_999;
 
@@ -38,11 +40,11 @@ pub struct Spool {
     pub errors: Vec<String>,
 }
 
-fn numbers(first: u64, count: u64) -> std::ops::Range<u64> {
+pub fn numbers(first: u64, count: u64) -> std::ops::Range<u64> {
     first..first + count
 }
 
-fn options(durability: Durability) -> Options {
+pub fn options(durability: Durability) -> Options {
     Options { durability, ..Options::default() }
 }
 
@@ -262,83 +264,55 @@ fn only_read(fs: &FileSystem) -> Result<(), String> {
     spool.check(&dir, false).map(drop)
 }
 
-/// Power cuts need a file system that can be shut down, and one to be made.
-pub fn cut(report: &mut Report) {
-    for system in ["ext4", "xfs"] {
+pub fn cut(report: &mut Report, seed: u64) {
+    let scratch = scratch();
+    for (system, mib) in [("ext4", 96), ("xfs", 320)] {
         let part = format!("power cuts, {system}, ledger");
-        let why = match command("xfs_io", &["-V"]) {
-            Err(why) => why,
-            Ok(()) => "the ledger is cut on the simulated disk only".into(),
-        };
-        report.skip(&part, &why);
-    }
-}
-
-/// Whoever reads is told at once; a line is one write.
-fn say(line: &str) {
-    let _ = std::io::stdout().write_all(format!("{line}\n").as_bytes());
-}
-
-/// `spool DIR DURABILITY SEED STEPS`: append, fetch and remove until struck, or for so many steps.
-pub fn write(args: &[String]) {
-    let [dir, durability, seed, steps] = args else { panic!("{args:?}") };
-    let mut random = Random(seed.parse().unwrap());
-    let mut left: u64 = steps.parse().unwrap();
-    let mut next = 0;
-    for _ in 0..8 {
-        let opened = options(durability.parse().unwrap()).open(small(dir, FILE_BYTES));
-        let ledger = match opened {
-            Ok(ledger) => ledger,
-            Err(error) => {
-                say(&format!("e {error}").replace('\n', " "));
+        let mut fs = match FileSystem::make(system, scratch.path(), mib) {
+            Ok(fs) => fs,
+            Err(why) => {
+                report.skip(&part, &why);
                 continue;
             }
         };
-        while left > 0 {
-            left -= 1;
-            let Err(error) = step(&ledger, &mut random, &mut next) else { continue };
-            say(&format!("e {error}").replace('\n', " "));
-            if error.kind() == ErrorKind::Poisoned || random.below(8) == 0 {
-                break;
-            }
+        if let Err(why) = command("xfs_io", &["-V"]) {
+            report.skip(&part, &why);
+            continue;
         }
-        if let Err(error) = ledger.close() {
-            say(&format!("e {error}").replace('\n', " "));
+        let mut random = Random(seed ^ mib);
+        for cycle in 0..number("DEEDBOOK_POWER_CYCLES", 100) {
+            if let Err(what) = cut_once(&mut fs, &mut random) {
+                report.fail(format!("{part}, seed {seed}, cycle {cycle}: {what}"));
+                return;
+            }
+            report.count(&part, "cycles", 1);
         }
     }
-    say(".");
 }
 
-fn step(ledger: &LedgerStore, random: &mut Random, next: &mut u64) -> Result<(), Error> {
-    match random.below(12) {
-        0 => ledger.sync(),
-        1 | 2 => {
-            let Some(fetched) = ledger.fetch(Some(3), None)? else { return Ok(()) };
-            let first = shown(&fetched).swap_remove(0).1;
-            let (from, last) = (number_of(&first[0]), number_of(&first[first.len() - 1]));
-            let count = last + 1 - from;
-            say(&format!("g {from} {count}"));
-            ledger.remove(&fetched.removable.unwrap_or_default()[..1])?;
-            say(&format!("t {from} {count}"));
-            Ok(())
-        }
-        what => {
-            let count = if what < 5 { 1 + random.below(8) } else { 1 };
-            let events: Vec<_> =
-                numbers(*next, count).map(|number| event(number, EVENT_BYTES)).collect();
-            let range = format!("{next} {count}");
-            *next += count;
-            say(&format!("w {range}"));
-            let appended = match &events[..] {
-                [one] => ledger.append(one),
-                many => ledger.append_many(many),
-            };
-            match &appended {
-                Ok(()) => say(&format!("a {range}")),
-                Err(e) if e.durable() == Some(Durable::No) => say(&format!("x {range}")),
-                Err(_) => {}
-            }
-            appended
-        }
-    }
+/// Stop a writer whose every append is durable, and then the device.
+fn cut_once(fs: &mut FileSystem, random: &mut Random) -> Result<(), String> {
+    let dir = fs.at.join("spool");
+    let writer_seed = random.draw().to_string();
+    let mut child =
+        start(&["spool", dir.to_str().unwrap(), "always", &writer_seed, "1000000"], None)?;
+    let mut pipe = child.stdout.take().unwrap();
+    let ear = std::thread::spawn(move || {
+        let mut said = String::new();
+        pipe.read_to_string(&mut said).map(|_| said)
+    });
+    std::thread::sleep(Duration::from_micros(random.below(60_000)));
+    signal(&child, "-STOP")?;
+    fs.cut(random.below(2) == 0)?;
+    child.kill().map_err(|e| e.to_string())?;
+    child.wait().map_err(|e| e.to_string())?;
+    let said = ear.join().unwrap().map_err(|e| e.to_string())?;
+    fs.unmount()?;
+    fs.mount()?;
+    let mut spool = Spool::default();
+    spool.hear(&said);
+    spool.known.durable = spool.known.written.clone();
+    spool.known.removal_is_durable = true;
+    spool.check(&dir, true)?;
+    std::fs::remove_dir_all(&dir).map_err(|e| e.to_string())
 }

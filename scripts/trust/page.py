@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from ledger_rows import LEDGER_ROWS
 from rows import ROWS, Row
 from wal_rows import WAL_ROWS
 
@@ -15,7 +16,13 @@ BEGIN, END = "<!-- begin trust -->", "<!-- end trust -->"
 DOCUMENT = "docs/trust.md"
 DATA = "docs/trust.json"
 # What the parts of scripts/power.sh are called in power.json.
-POWER = {"cuts": "power cuts", "full": "full disk", "readonly": "read-only", "shim": "shim"}
+POWER = {
+    "cuts": "power cuts",
+    "full": "full disk",
+    "readonly": "read-only",
+    "shim": "shim",
+    "strace": "strace",
+}
 
 
 def publish(root: Path, results: dict[str, Any]) -> None:
@@ -46,10 +53,21 @@ def figures(results: dict[str, Any]) -> list[tuple[str, str, str]]:
         faults = [part for name, part in results.items() if is_faults_of(name, format_name)]
         if faults:
             found.append(failed(of, faults))
+    if "ledger-crash" in results:
+        crash = results["ledger-crash"]
+        found += [
+            ("Ledger: histories of operations", count(crash["histories"]), "ledger"),
+            ("Ledger: crash states opened and judged", count(crash["power_cuts"]), "ledger"),
+            ("Ledger: crashes again in a fetch", count(crash["second_power_cuts"]), "ledger"),
+        ]
     if "damage-cuts" in results:
         found.append(("logs cut at one byte more", count(results["damage-cuts"]["cuts"]), "damage"))
     if "damage-flips" in results:
         found.append(("single bits flipped", count(results["damage-flips"]["flips"]), "damage"))
+    if "ledger-flips" in results:
+        found.append(
+            ("Ledger: single bits flipped", count(results["ledger-flips"]["flips"]), "ledger")
+        )
     if "kill" in results:
         found.append(("writers killed with SIGKILL", count(results["kill"]["cycles"]), "kill"))
     for name, one in results.get("power", {}).get("parts", {}).items():
@@ -150,6 +168,7 @@ def document(results: dict[str, Any]) -> str:
         *columns,
         *(promise(row, skipped) for row in WAL_ROWS),
         "",
+        *ledger_promises(results, columns, skipped),
         "## Seeded bugs",
         "",
         "A test that cannot fail proves nothing. `python tests/mutants/run.py` puts each of these",
@@ -164,6 +183,16 @@ def document(results: dict[str, Any]) -> str:
         "",
     ]
     return "\n".join(parts)
+
+
+def ledger_promises(
+    results: dict[str, Any], columns: list[str], skipped: dict[str, str]
+) -> list[str]:
+    """The promises of the ledger, unless the run was one without its tests."""
+    if "ledger" not in results.get("run", {}).get("parts", {}):
+        return []
+    rows = (promise(row, skipped) for row in LEDGER_ROWS)
+    return ["## Promises of the ledger", "", *columns, *rows, ""]
 
 
 def skips(results: dict[str, Any]) -> dict[str, str]:
@@ -195,24 +224,27 @@ def promise(row: Row, skipped: dict[str, str]) -> str:
     return f"| {row.fault} | {row.outcome} | {tests}{notes} |"
 
 
+def all_rows() -> list[Row]:
+    """The promises of all formats."""
+    return [*ROWS, *WAL_ROWS, *LEDGER_ROWS]
+
+
 def targets() -> list[str]:
     """The test targets of cargo that the tables name."""
-    named = [
-        test.split("::")[0] for row in [*ROWS, *WAL_ROWS] for test in row.tests if "::" in test
-    ]
+    named = [test.split("::")[0] for row in all_rows() for test in row.tests if "::" in test]
     return sorted(set(named))
 
 
 def python_files() -> list[str]:
     """The files of Python tests that the tables name."""
-    named = [test for row in [*ROWS, *WAL_ROWS] for test in row.tests if test.startswith("py:")]
+    named = [test for row in all_rows() for test in row.tests if test.startswith("py:")]
     return sorted({test.removeprefix("py:") for test in named})
 
 
 def missing_tests(root: Path) -> list[str]:
     """Tests that the table names and that are not there."""
     missing = []
-    for test in (test for row in [*ROWS, *WAL_ROWS] for test in row.tests):
+    for test in (test for row in all_rows() for test in row.tests):
         kind, _, name = test.partition(":")
         if kind == "py":
             there = (root / "tests" / "python" / name).exists()

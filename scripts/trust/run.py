@@ -38,6 +38,7 @@ TARGETS = {
     "faults": ["faults", "allocation"],
     "damage": ["answers", "log", "recovery"],
     "wal": ["wal_own", "wal_regressions"],
+    "ledger": ["ledger"],
     "kill": ["processes"],
 }
 

@@ -171,6 +171,20 @@ fn a_failed_sync_refuses_every_later_append_and_what_is_there_can_be_sent() {
     }
 }
 
+/// The error was a write that fell short, without the number that tells a full disk.
+#[test]
+fn a_short_write_on_a_full_disk_has_its_number() {
+    let run = Run::new(Durability::None);
+    let ledger = run.options.open(small(DIR, 100_000)).unwrap();
+    run.disk.inject(Fault::once(1, What::Short).of(Call::Write));
+    run.disk.inject(Fault::once(2, What::Error(Io::StorageFull)).of(Call::Write));
+    let error = refused(ledger.append(&event(0, 900)), ErrorKind::Io);
+    assert_eq!(error.io_source().unwrap().kind(), Io::StorageFull, "{error}");
+    assert_eq!(error.durable(), Some(Durable::No));
+    ledger.append(&event(1, 0)).unwrap();
+    assert_eq!(drain(&ledger), events(1..2, 0));
+}
+
 /// A batch that goes on in another file and fails there is in the ledger in part.
 #[test]
 fn a_batch_that_is_there_in_part_says_so() {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bug import Bug
 from rows import (
+    ADVICE,
     FLIP,
     FSYNC,
     FULL,
@@ -26,6 +27,7 @@ COUNTER = "src/ledger/counter.rs"
 DIRECTORY = "src/ledger/directory.rs"
 DURABLE = "src/ledger/durable.rs"
 FETCH = "src/ledger/fetch.rs"
+FORMAT = "src/ledger/format.rs"
 LOOK = "src/ledger/look.rs"
 MIGRATE = "src/ledger/migrate/mod.rs"
 OLD = "src/ledger/migrate/old.rs"
@@ -440,5 +442,33 @@ LEDGER_BUGS = [
         "        self.splits_over(split_bytes, extent.start, extent.end, true)\n",
         "        self.splits_over(split_bytes, extent.start, extent.end, false)\n",
         [("ledger", "contents::parts_of_a_file_are_its_records")],
+    ),
+    Bug(
+        "ledger: a limit that no store takes is believed",
+        ADVICE,
+        FORMAT,
+        "(RECORD_BYTES_MAX..=RECORD_BYTES_LIMIT).contains(limit)",
+        "*limit >= RECORD_BYTES_MAX",
+        [("fuzz_corpus", "a_ledger_of_any_bytes")],
+    ),
+    Bug(
+        "ledger: a short write does not say why",
+        FULL,
+        APPEND,
+        "                if let Err(e) = file.write_at(part(bytes, written..), "
+        "at + written as u64)\n",
+        "                if false\n"
+        "                    && let Err(e) = file.write_at(part(bytes, written..), "
+        "at + written as u64)\n",
+        [("ledger", "faults::a_short_write_on_a_full_disk")],
+    ),
+    Bug(
+        "ledger: the background syncs only after a second append",
+        POWER,
+        DURABLE,
+        "        if end > shared.commits.durable()\n",
+        "        if shared.commits.durable() > 0\n            && end > shared.commits.durable()\n",
+        [("ledger", "crash::an_interval")],
+        hangs=True,
     ),
 ]

@@ -12,9 +12,18 @@ READ = "src/log/read.rs"
 REFRESH = "src/log/refresh.rs"
 REPAIRING = "src/log/repair.rs"
 RESYNC = "src/log/resync.rs"
+TRAILERS = "src/log/trailers.rs"
 VERIFY = "src/log/verify.rs"
 
 FIND_END_BUGS = [
+    Bug(
+        "a full check of an empty log counts by its mark, not by its header",
+        ADVICE,
+        FIND_END,
+        "by_file.or((mark.first + mark.records).checked_sub(extent.records))",
+        "(mark.first + mark.records).checked_sub(extent.records)",
+        [("fuzz_corpus", "opening_stands")],
+    ),
     Bug(
         "interior damage is cut off like a torn tail",
         FLIP,
@@ -92,6 +101,22 @@ FIND_END_BUGS = [
 ]
 
 RESYNC_BUGS = [
+    Bug(
+        "what lengths lead back to is looked for again for each beginning",
+        LENGTH,
+        TRAILERS,
+        "        if at < self.from || first > self.scanned.saturating_add(AHEAD_BYTES_MAX) {\n",
+        "        if at != self.from || first > self.scanned.saturating_add(AHEAD_BYTES_MAX) {\n",
+        [("lib", "trailers::tests::each_byte")],
+    ),
+    Bug(
+        "a look ahead forgets what lengths lead back to",
+        LENGTH,
+        TRAILERS,
+        "first > self.scanned.saturating_add(AHEAD_BYTES_MAX)",
+        "first > self.scanned",
+        [("lib", "trailers::tests::a_look_ahead")],
+    ),
     Bug(
         "records inside a torn record surface above the mark",
         NESTED,

@@ -58,8 +58,9 @@ WAL_BUGS = [
         "wal: an index keeps its numbers when a prefix was dropped since",
         TRUNCATION,
         "src/log/find_end.rs",
-        "by_file.or((mark.first + mark.records).checked_sub(extent.records));\n",
-        "by_file.or(Some(0u64));\n",
+        "            let first = by_file.or((mark.first + mark.records)"
+        ".checked_sub(extent.records));\n",
+        "            let first = Some(0u64);\n",
         [("wal_truncation", "ordinals_agree")],
     ),
     Bug(
