@@ -108,6 +108,8 @@ RESYNC_BUGS = [
         "        if at < self.from || first > self.scanned.saturating_add(AHEAD_BYTES_MAX) {\n",
         "        if at != self.from || first > self.scanned.saturating_add(AHEAD_BYTES_MAX) {\n",
         [("lib", "trailers::tests::each_byte")],
+        hangs=True,
+        slow=True,
     ),
     Bug(
         "a look ahead forgets what lengths lead back to",
@@ -116,6 +118,7 @@ RESYNC_BUGS = [
         "first > self.scanned.saturating_add(AHEAD_BYTES_MAX)",
         "first > self.scanned",
         [("lib", "trailers::tests::a_look_ahead")],
+        slow=True,
     ),
     Bug(
         "records inside a torn record surface above the mark",
