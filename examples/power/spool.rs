@@ -182,10 +182,12 @@ fn filled(report: &mut Report, part: &str, at: &Path, random: &mut Random) -> Re
     let stats = ledger.stats();
     report.count(part, "events dropped", stats.dropped_records);
     // What is there can be sent all the same, and what was sent makes room.
-    match ledger.fetch(Some(1), None) {
-        Ok(_) => report.count(part, "fetches on a full disk", 1),
-        Err(error) if is_full(&error) => report.count(part, "fetches refused", 1),
-        Err(error) => return Err(what(error)),
+    if let Some(fetched) = ledger.fetch(Some(1), None).map_err(what)? {
+        let sent = shown(&fetched);
+        let sent = sent.iter().flat_map(|(_, events)| events).map(|event| number_of(event));
+        spool.known.leaving.extend(sent);
+        ledger.remove(&fetched.removable.unwrap_or_default()).map_err(what)?;
+        report.count(part, "files sent from a full disk", 1);
     }
     std::fs::remove_file(&weight).map_err(|e| e.to_string())?;
     if let Some(fetched) = ledger.fetch(None, None).map_err(what)? {

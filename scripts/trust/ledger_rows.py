@@ -88,9 +88,9 @@ LEDGER_ROWS = [
             "ledger::a_full_disk_gets_no_files_and_appends_go_on_once_there_is_room",
             "ledger::a_full_ledger_rejects_and_keeps_what_it_has",
             "ledger::a_full_ledger_drops_the_oldest_and_counts_them",
+            "ledger::what_a_full_disk_holds_is_sent_and_makes_room",
             "power:full",
         ),
-        "without a byte left, a fetch may fail as well, because the next index cannot be stored",
     ),
     Row(
         "fsync fails once, then works",

@@ -236,6 +236,33 @@ impl Directory {
         Ok(())
     }
 
+    /// The same for a file that stays. On a full disk its name will do, once that is durable: indexes
+    /// go on after the highest one there is. Else nothing could be sent, and no room be made.
+    pub fn show(&self, gate: &Gate, last: u32) -> Result<()> {
+        match self.claim(gate, last) {
+            Err(e) if is_full(&e) => {
+                lines::warn(format_args!("the next index waits for room on the disk: {e}"));
+                self.sync()
+            }
+            claimed => claimed,
+        }
+    }
+
+    /// The same for a file that goes. On a full disk its bytes go first, to make room, and its name
+    /// last.
+    fn claim_to_remove(&self, gate: &Gate, index: u32, path: &Path) -> Result<()> {
+        match self.claim(gate, index) {
+            Err(e) if is_full(&e) => {
+                self.storage
+                    .open(path, Access::Write)
+                    .and_then(|file| file.set_len(0))
+                    .map_err(|e| Error::io("empty the file", path, e))?;
+                self.claim(gate, index)
+            }
+            claimed => claimed,
+        }
+    }
+
     /// Remove a file whose index no store has seen.
     pub fn remove_unseen(&self, _gate: &Gate, path: &Path, id: FileId) -> Result<()> {
         let fail = |e| Error::io("remove the file", path, e);
@@ -260,12 +287,15 @@ impl Directory {
             lines::warn(format_args!("not removed: another file by now ({})", path.display()));
             return Ok(false);
         }
-        self.claim(gate, index)?;
         match away {
             Away::Removed => {
+                self.claim_to_remove(gate, index, &path)?;
                 self.storage.remove(&path).map_err(|e| Error::io("remove the file", &path, e))?;
             }
-            Away::Quarantined => self.quarantine(index, &path)?,
+            Away::Quarantined => {
+                self.claim(gate, index)?;
+                self.quarantine(index, &path)?;
+            }
         }
         Ok(true)
     }
@@ -347,4 +377,9 @@ impl Directory {
 /// Whether there is no file of the ledger by that name.
 fn is_no_file(e: &io::Error) -> bool {
     matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidInput)
+}
+
+fn is_full(error: &Error) -> bool {
+    let kind = error.io_source().map(io::Error::kind);
+    matches!(kind, Some(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))
 }

@@ -138,7 +138,7 @@ impl Shared {
         }
         if let Some(last) = removable.last() {
             // The caller may name what it sends by the index.
-            self.directory.claim(&self.directory.gate()?, last.index)?;
+            self.directory.show(&self.directory.gate()?, last.index)?;
         }
         Ok(Some(DataResult { data: Some(readers), removable: Some(removable) }))
     }

@@ -8,8 +8,8 @@ use deedbook::storage::Storage;
 use deedbook::storage::sim::{Call, Fault, What};
 use deedbook::{Durability, Durable, ErrorKind};
 
-use crate::oracle::{Run, expect_typed, recover};
-use crate::support::{DIR, drain, event, events, listing, mix, refused, small};
+use crate::oracle::{Run, expect_typed, options, recover};
+use crate::support::{DIR, drain, event, events, listing, mix, refused, shown, small};
 
 const SCRIPTS: [&str; 3] = ["abasmafaxmbsz", "mmfxabrfxaas", "bbbsbfxbrz"];
 const STATES: u64 = 6;
@@ -183,6 +183,44 @@ fn a_short_write_on_a_full_disk_has_its_number() {
     assert_eq!(error.durable(), Some(Durable::No));
     ledger.append(&event(1, 0)).unwrap();
     assert_eq!(drain(&ledger), events(1..2, 0));
+}
+
+/// A fetch failed on a full disk, where the next index cannot be stored: nothing could be sent, and
+/// so no room was made.
+#[test]
+fn what_a_full_disk_holds_is_sent_and_makes_room() {
+    for durability in [Durability::None, Durability::Always] {
+        let run = Run::new(durability);
+        let ledger = run.options.open(small(DIR, 100_000)).unwrap();
+        ledger.append(&event(0, 0)).unwrap();
+        ledger.remove(&ledger.fetch(None, None).unwrap().unwrap().removable.unwrap()).unwrap();
+        ledger.append(&event(1, 0)).unwrap();
+        run.disk.inject(Fault::ever(1, What::Error(Io::StorageFull)).of(Call::Create));
+        let fetched = ledger.fetch(None, None).unwrap().unwrap();
+        let shown_last = shown(&fetched).last().unwrap().0;
+        // The index was shown, and so it comes never again, not even after a power cut.
+        let crashes = run.disk.crashes();
+        assert!(crashes.count() < 1000);
+        for index in 0..crashes.count() {
+            let disk = crashes.build(&crashes.nth(index));
+            let again = options(&disk, Durability::Always).open(small(DIR, 100_000)).unwrap();
+            again.append(&event(7, 0)).unwrap();
+            let next = shown(&again.fetch(None, None).unwrap().unwrap()).last().unwrap().0;
+            assert!(next > shown_last, "{durability:?}: {next} after {shown_last}");
+        }
+        // The bytes of what was sent are the room for the index.
+        let sent = fetched.removable.unwrap();
+        let error = refused(ledger.remove(&sent), ErrorKind::Io);
+        assert_eq!(error.io_source().unwrap().kind(), Io::StorageFull);
+        let sizes: Vec<_> = listing(&run.disk, Path::new(DIR)).values().map(Vec::len).collect();
+        assert_eq!(sizes, [0], "{durability:?}");
+        run.disk.heal();
+        ledger.remove(&sent).unwrap();
+        assert!(listing(&run.disk, Path::new(DIR)).is_empty(), "{durability:?}");
+        ledger.append(&event(8, 0)).unwrap();
+        let next = shown(&ledger.fetch(None, None).unwrap().unwrap()).last().unwrap().0;
+        assert!(next > shown_last);
+    }
 }
 
 /// A batch that goes on in another file and fails there is in the ledger in part.

@@ -471,4 +471,20 @@ LEDGER_BUGS = [
         [("ledger", "crash::an_interval")],
         hangs=True,
     ),
+    Bug(
+        "ledger: a full disk keeps its events",
+        FULL,
+        FETCH,
+        "self.directory.show(&self.directory.gate()?, last.index)?",
+        "self.directory.claim(&self.directory.gate()?, last.index)?",
+        [("ledger", "faults::what_a_full_disk_holds")],
+    ),
+    Bug(
+        "ledger: an index shown on a full disk comes again",
+        FULL,
+        DIRECTORY,
+        'for room on the disk: {e}"));\n                self.sync()\n',
+        'for room on the disk: {e}"));\n                Ok(())\n',
+        [("ledger", "faults::what_a_full_disk_holds")],
+    ),
 ]
