@@ -108,7 +108,7 @@ LEDGER_BUGS = [
         "ledger: an index is shown before the next one is stored",
         POWER,
         FETCH,
-        "            self.directory.claim(&self.directory.gate()?, last.index)?;\n",
+        "            self.directory.show(&self.directory.gate()?, last.index)?;\n",
         "            let _ = last;\n",
         [CRASH],
     ),
