@@ -214,6 +214,7 @@ impl PyLedgerSnapshot {
         let Contents { path, base, files, .. } = &self.contents;
         let state = match self.closed() {
             true => "closed".into(),
+            false if files.len() == 1 => "1 file".into(),
             false => format!("{} files", files.len()),
         };
         format!("<deedbook.LedgerSnapshot {path:?}, base {base:?}, {state}>")

@@ -16,7 +16,7 @@ use super::options::{Options, check_base};
 use super::record::{FORMAT, file_index, file_name};
 use crate::error::{Error, ErrorKind, Result};
 use crate::lines::{self, Held};
-use crate::locks::atomic::{AtomicBool, Ordering};
+use crate::locks::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::mend::{make_dir, sync_above, sync_names};
 use crate::sidecar::{Settings, refuse_other_format, sidecar_dir};
 use crate::storage::{Access, File, FileId, LockAttempt, LockGuard, Storage, located};
@@ -40,6 +40,8 @@ pub struct Directory {
     /// one that died after it had made them may not have.
     settled: AtomicBool,
     sidecar_settled: AtomicBool,
+    /// The highest next index that is durable, as far as this store knows.
+    counted: AtomicU64,
 }
 
 /// The directory's lock. Released when dropped.
@@ -90,6 +92,7 @@ impl Directory {
             file_mode: options.file_mode,
             settled: AtomicBool::new(false),
             sidecar_settled: AtomicBool::new(false),
+            counted: AtomicU64::new(0),
         })
     }
 
@@ -224,11 +227,16 @@ impl Directory {
     /// not even after a power cut.
     pub fn claim(&self, _gate: &Gate, last: u32) -> Result<()> {
         let (sidecar, next) = (self.sidecar(), u64::from(last) + 1);
-        if counter::load(&*self.storage, &sidecar, &self.base)? >= next {
-            return Ok(());
+        let stored = counter::load(&*self.storage, &sidecar, &self.base)?;
+        if stored < next {
+            self.make_sidecar()?;
+            counter::store(&*self.storage, &sidecar, &self.base, next, self.file_mode)?;
+        } else if self.counted.load(Ordering::Acquire) < next {
+            // Who stored it may have died before its name was durable.
+            let synced = self.storage.sync_dir(&sidecar);
+            synced.map_err(|e| Error::io("sync the directory", &sidecar, e))?;
         }
-        self.make_sidecar()?;
-        counter::store(&*self.storage, &sidecar, &self.base, next, self.file_mode)?;
+        self.counted.fetch_max(stored.max(next), Ordering::AcqRel);
         if !self.sidecar_settled.load(Ordering::Acquire) {
             self.sync()?;
             self.sidecar_settled.store(true, Ordering::Release);

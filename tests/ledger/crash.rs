@@ -11,7 +11,7 @@ use deedbook::storage::sim::Sim;
 
 use crate::oracle::{Known, Run, options, recover};
 use crate::report;
-use crate::support::{DIR, event, mix, small};
+use crate::support::{DIR, event, mix, shown, small};
 
 const STEPS: &str = "abmsfxrzw";
 const DURABILITIES: [&str; 5] = ["none", "rotate", "always", "bytes:300", "manual"];
@@ -204,4 +204,33 @@ fn names_that_hold_the_counter_are_synced_as_well() {
     assert_eq!(fetched.removable.unwrap()[0].index(), 0);
     let known = Known { tried: BTreeSet::from([0]), shown: Some(0), ..Known::default() };
     recover(&worst(&disk), &known, true).unwrap();
+}
+
+/// The fuzzer's: a store died between writing the next index and syncing its name, the next one read
+/// it and gave that index, and a power cut took it back: the index was given again.
+#[test]
+fn an_index_is_not_given_by_a_counter_that_a_power_cut_takes_back() {
+    let mut run = Run::new(Durability::Always);
+    run.open().unwrap();
+    for op in "afxaf".chars() {
+        run.apply(op).unwrap();
+    }
+    run.apply('a').unwrap();
+    run.disk.record();
+    run.apply('f').unwrap();
+    let mut given = 0;
+    for moment in run.disk.recorded() {
+        let disk = moment.kill();
+        let next = options(&disk, Durability::Always).open(small(DIR, 100_000)).unwrap();
+        let fetched = next.fetch(None, None).unwrap().unwrap();
+        let last = shown(&fetched).last().unwrap().0;
+        next.remove(&fetched.removable.unwrap()).unwrap();
+        let crashes = disk.crashes();
+        let worst = crashes.build(&crashes.nth(0));
+        let leaving = run.known.tried.clone();
+        let known = Known { shown: Some(last), leaving, ..run.known.clone() };
+        recover(&worst, &known, true).unwrap();
+        given += 1;
+    }
+    assert!(given > 3, "{given} moments");
 }

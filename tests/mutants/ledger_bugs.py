@@ -487,4 +487,12 @@ LEDGER_BUGS = [
         'for room on the disk: {e}"));\n                Ok(())\n',
         [("ledger", "faults::what_a_full_disk_holds")],
     ),
+    Bug(
+        "ledger: a counter is taken for durable because it is there",
+        POWER,
+        DIRECTORY,
+        "        } else if self.counted.load(Ordering::Acquire) < next {\n",
+        "        } else if false && self.counted.load(Ordering::Acquire) < next {\n",
+        [("ledger", "crash::an_index_is_not_given")],
+    ),
 ]
