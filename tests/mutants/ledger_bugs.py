@@ -100,8 +100,8 @@ LEDGER_BUGS = [
         "ledger: the next index is not stored",
         TRUNCATION,
         DIRECTORY,
-        "        if counter::load(&*self.storage, &sidecar, &self.base)? >= next {\n",
-        "        if next > 0 {\n",
+        "        if stored < next {\n",
+        "        if stored > u64::from(u32::MAX) {\n",
         [("ledger", "removal::indexes_never_repeat")],
     ),
     Bug(
