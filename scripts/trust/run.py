@@ -75,7 +75,7 @@ FUZZ_RUNS = {
     "mark": 10_000,
     "open_on_bytes": 2_500,
     "operations": 4_000,
-    "parse": 40_000,
+    "parse": 8_000,
     "wal_open": 12_000,
     "wal_operations": 25_000,
 }
