@@ -385,7 +385,7 @@ LEDGER_BUGS = [
         "src/ledger/migrate/notes.rs",
         "        (self.inode, self.born_ns) == (id.inode, id.created_ns)\n",
         "        self.inode == id.inode\n",
-        [("ledger", "migrate::kept_files")],
+        [("lib", "a_note_is_of_no_later_file")],
     ),
     Bug(
         "migration: an event that a footer closed is taken",

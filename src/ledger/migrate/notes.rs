@@ -152,4 +152,13 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn a_note_is_of_no_later_file_with_the_same_inode() {
+        let note = Note { inode: 7, born_ns: 40, end: 100, crc: 1 };
+        let file = FileId { inode: 7, created_ns: 40, ..FileId::default() };
+        assert!(note.is_of(file));
+        assert!(!note.is_of(FileId { created_ns: 41, ..file }));
+        assert!(!note.is_of(FileId { inode: 8, ..file }));
+    }
 }
