@@ -11,11 +11,10 @@ from typing import Any, Final, NoReturn
 
 from deedbook import __version__
 from deedbook.cli import append, cat, check, mend, spool, wal
+from deedbook.cli.arguments import Commands, add_base, add_json, add_path, add_quiet, size
 from deedbook.cli.failure import CliError
 from deedbook.cli.output import Output
 from deedbook.formats import logs
-
-_Commands = Any  # argparse keeps the type of add_subparsers() private
 
 EXIT_CODES: Final = """\
 exit codes:
@@ -98,16 +97,14 @@ def build(argv: Sequence[str]) -> Parser:
     _add_verify(commands)
     _add_repair(commands)
     _add_salvage(commands)
-    _add_truncate(commands)
-    _add_retain(commands)
-    _add_consumers(commands)
+    wal.add_arguments(commands)
     spool.add_arguments(commands)
     command = next((word for word in argv if not word.startswith("-")), None)
     _add_demo(commands, load=command == "demo")
     return parser
 
 
-def _add_info(commands: _Commands) -> None:
+def _add_info(commands: Commands) -> None:
     parser = commands.add_parser(
         "info",
         help="show what a log holds and how it was left",
@@ -125,13 +122,13 @@ def _add_info(commands: _Commands) -> None:
         "verdicts and files.\n\n"
         "Exits with 1 if the log is corrupt. A torn tail is what a crash leaves: not damage.",
     )
-    _add_path(parser)
-    _add_base(parser)
-    _add_json(parser)
+    add_path(parser)
+    add_base(parser)
+    add_json(parser)
     parser.set_defaults(run=check.run_info)
 
 
-def _add_cat(commands: _Commands) -> None:
+def _add_cat(commands: Commands) -> None:
     parser = commands.add_parser(
         "cat",
         help="print deeds or records",
@@ -154,8 +151,8 @@ def _add_cat(commands: _Commands) -> None:
         "At damage, everything before it is printed and the exit code is 1; also with\n"
         "--skip-corrupt, which prints what is intact after it too.",
     )
-    _add_path(parser)
-    _add_base(parser)
+    add_path(parser)
+    add_base(parser)
     parser.add_argument(
         "range",
         metavar="RANGE",
@@ -191,11 +188,11 @@ def _add_cat(commands: _Commands) -> None:
     parser.add_argument(
         "--skip-corrupt", action="store_true", help="go on after damage, and exit with 1"
     )
-    _add_json(parser, "JSON lines, one entry each")
+    add_json(parser, "JSON lines, one entry each")
     parser.set_defaults(run=cat.run)
 
 
-def _add_append(commands: _Commands) -> None:
+def _add_append(commands: Commands) -> None:
     parser = commands.add_parser(
         "append",
         help="append lines of a file or of standard input",
@@ -215,7 +212,7 @@ def _add_append(commands: _Commands) -> None:
         "Ctrl-C and SIGTERM end at the edge of a commit: no line is half in the log, and\n"
         "lines read but not yet committed are not in it. A second signal ends at once.",
     )
-    _add_path(parser)
+    add_path(parser)
     parser.add_argument(
         "file", metavar="FILE", nargs="?", default="-", help="input; - (default): standard input"
     )
@@ -288,18 +285,18 @@ def _add_append(commands: _Commands) -> None:
     parser.add_argument(
         "--segment-bytes",
         metavar="BYTES",
-        type=_size,
+        type=size,
         help="for a new WAL: size of a segment, with k, m or g (default: 64m)",
     )
     parser.add_argument(
         "--single-file", action="store_true", help="for a new WAL: one file, PATH, no segments"
     )
-    _add_json(parser)
-    _add_quiet(parser)
+    add_json(parser)
+    add_quiet(parser)
     parser.set_defaults(run=append.run)
 
 
-def _add_verify(commands: _Commands) -> None:
+def _add_verify(commands: Commands) -> None:
     parser = commands.add_parser(
         "verify",
         help="check every checksum, without changing anything",
@@ -311,13 +308,13 @@ def _add_verify(commands: _Commands) -> None:
         "lost what it acknowledged, and with 2 if one cannot be opened.",
     )
     parser.add_argument("paths", metavar="PATH", nargs="+", help="a log, or a ledger")
-    _add_base(parser)
-    _add_json(parser)
-    _add_quiet(parser)
+    add_base(parser)
+    add_json(parser)
+    add_quiet(parser)
     parser.set_defaults(run=check.run_verify)
 
 
-def _add_repair(commands: _Commands) -> None:
+def _add_repair(commands: Commands) -> None:
     parser = commands.add_parser(
         "repair",
         help="cut a damaged log after its intact beginning, saving what is cut",
@@ -329,7 +326,7 @@ def _add_repair(commands: _Commands) -> None:
         "  deedbook repair events.book --force         then make the log usable again\n\n"
         "Exits with 0 when the log is usable, whatever had to be cut, and with 1 when it is not.",
     )
-    _add_path(parser)
+    add_path(parser)
     parser.add_argument(
         "--dry-run", action="store_true", help="say what would be cut, and change nothing"
     )
@@ -341,11 +338,11 @@ def _add_repair(commands: _Commands) -> None:
         action="store_true",
         help="go on without acknowledged records that are missing; the loss stays noted",
     )
-    _add_json(parser)
+    add_json(parser)
     parser.set_defaults(run=mend.run_repair)
 
 
-def _add_salvage(commands: _Commands) -> None:
+def _add_salvage(commands: Commands) -> None:
     parser = commands.add_parser(
         "salvage",
         help="copy everything intact to a new log",
@@ -364,120 +361,13 @@ def _add_salvage(commands: _Commands) -> None:
         help="the damaged log, or the file in which a repair saved what it cut",
     )
     parser.add_argument("target", metavar="DST", help="the new log")
-    _add_base(parser)
-    _add_json(parser)
-    _add_quiet(parser)
+    add_base(parser)
+    add_json(parser)
+    add_quiet(parser)
     parser.set_defaults(run=mend.run_salvage)
 
 
-def _add_truncate(commands: _Commands) -> None:
-    parser = commands.add_parser(
-        "truncate",
-        help="drop the beginning or the end of a WAL",
-        description="Drop records of a write-ahead log: before an LSN, after the record at one, "
-        "or from an LSN on. A crash at any moment leaves the log as it was or as asked for.",
-        epilog="examples:\n"
-        "  deedbook truncate events.wal --before 4096\n"
-        "  deedbook truncate events.wal --before end      all records\n"
-        "  deedbook truncate events.wal --after 8192      the record at 8192 is the last one\n"
-        "  deedbook truncate events.wal --from 8192       the record at 8192 goes, too\n\n"
-        "LSNs are those that 'deedbook cat' prints. What a named consumer needs is not dropped\n"
-        "without --force.",
-    )
-    _add_path(parser)
-    parser.add_argument(
-        "--before", metavar="LSN", type=wal.lsn_or_end, help="drop what comes before; or 'end'"
-    )
-    parser.add_argument("--after", metavar="LSN", type=cat.event_number, help="drop what follows")
-    parser.add_argument(
-        "--from", dest="from_", metavar="LSN", type=cat.event_number, help="drop it and the rest"
-    )
-    parser.add_argument(
-        "--force", action="store_true", help="with --before: also what consumers need"
-    )
-    _add_json(parser)
-    parser.set_defaults(run=wal.run_truncate)
-
-
-def _add_retain(commands: _Commands) -> None:
-    parser = commands.add_parser(
-        "retain",
-        help="drop old segments of a WAL by size, age or consumers",
-        description="Drop whole segments from the beginning of a write-ahead log. Each rule allows "
-        "more to go; what a named consumer needs, or is not durable, stays.",
-        epilog="examples:\n"
-        "  deedbook retain events.wal --max-bytes 10g\n"
-        "  deedbook retain events.wal --max-age 7d --consumed",
-    )
-    _add_path(parser)
-    parser.add_argument(
-        "--max-bytes",
-        metavar="BYTES",
-        type=_size,
-        help="keep at least so many bytes, with k, m or g; what is older may go",
-    )
-    parser.add_argument(
-        "--max-age",
-        metavar="AGE",
-        type=_age,
-        help="seconds, or with m, h or d: what is older may go",
-    )
-    parser.add_argument(
-        "--consumed", action="store_true", help="what every named consumer has passed may go"
-    )
-    _add_json(parser)
-    parser.set_defaults(run=wal.run_retain)
-
-
-def _add_consumers(commands: _Commands) -> None:
-    parser = commands.add_parser(
-        "consumers",
-        help="list, set or remove the named consumers of a WAL",
-        description="List the named consumers of a write-ahead log, each with the LSN that it "
-        "needs next. 'truncate --before' and 'retain' keep what the slowest one needs.",
-        epilog="examples:\n"
-        "  deedbook consumers events.wal\n"
-        "  deedbook consumers events.wal --set backup 4096\n"
-        "  deedbook consumers events.wal --set backup end\n"
-        "  deedbook consumers events.wal --remove backup",
-    )
-    _add_path(parser)
-    parser.add_argument(
-        "--set", nargs=2, metavar=("NAME", "LSN"), help="note durably what NAME needs next"
-    )
-    parser.add_argument("--remove", metavar="NAME", help="forget NAME, durably")
-    _add_json(parser)
-    parser.set_defaults(run=wal.run_consumers)
-
-
-# A thousand years, in seconds.
-_AGE_MAX: Final = 1000 * 366 * 86400
-
-
-def _amount(text: str, units: dict[str, int], what: str) -> int:
-    """A number from 1 up, which may end in a unit."""
-    number, unit = (text[:-1], units.get(text[-1:].lower())) if text[-1:].isalpha() else (text, 1)
-    digits = number.isascii() and number.isdigit() and len(number) <= 20
-    if unit is None or not digits or not 0 < int(number) * unit < 2**63:
-        allowed = ", ".join(units)
-        raise argparse.ArgumentTypeError(
-            f"{text[:40]!r} is not {what}: a number, or a number with {allowed}, below 2**63"
-        )
-    return int(number) * unit
-
-
-def _size(text: str) -> int:
-    return _amount(text, {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}, "a size")
-
-
-def _age(text: str) -> int:
-    seconds = _amount(text, {"s": 1, "m": 60, "h": 3600, "d": 86400}, "an age")
-    if seconds > _AGE_MAX:
-        raise argparse.ArgumentTypeError(f"{text!r} is {seconds} s, at most {_AGE_MAX}")
-    return seconds
-
-
-def _add_demo(commands: _Commands, *, load: bool) -> None:
+def _add_demo(commands: Commands, *, load: bool) -> None:
     parser = commands.add_parser(
         "demo",
         help="see it work: write, crash, recover, read",
@@ -500,25 +390,3 @@ def _demo() -> ModuleType:
 def _run_demo(args: argparse.Namespace, out: Output) -> int:
     code = _demo().main(args)
     return int(code or 0)
-
-
-def _add_path(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("path", metavar="PATH", help="directory of the log, or its file")
-
-
-def _add_base(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--base",
-        metavar="BASE",
-        help="of a ledger: what its files' names end with, where several share a directory",
-    )
-
-
-def _add_json(parser: argparse.ArgumentParser, text: str = "one JSON object as the result") -> None:
-    parser.add_argument("--json", action="store_true", help=text)
-
-
-def _add_quiet(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "-q", "--quiet", action="store_true", help="no progress and no summary, only errors"
-    )

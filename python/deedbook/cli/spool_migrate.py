@@ -67,8 +67,14 @@ def run_migrate(args: argparse.Namespace, out: Output) -> int:
     events, skipped = sum(file.events for file in files), sum(file.skipped for file in files)
     if args.json:
         facts = {"ok": not bad, "path": args.path, "source": args.source, "dry_run": args.dry_run}
-        told = [file.to_dict() for file in files]
-        out.emit({**facts, "events": events, "skipped": skipped, "files": told})
+        out.emit(
+            {
+                **facts,
+                "events": events,
+                "skipped": skipped,
+                "files": [file.to_dict() for file in files],
+            }
+        )
         return EXIT_DAMAGE if bad else EXIT_OK
     for file in bad:
         out.line(f"{file.path}: {file.rest_reason}; {_fate(file, args)}")

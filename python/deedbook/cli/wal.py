@@ -6,9 +6,98 @@ import argparse
 
 from deedbook import Wal
 from deedbook._text import count
+from deedbook.cli.arguments import Commands, add_json, add_path, age, size
+from deedbook.cli.cat import event_number
 from deedbook.cli.failure import EXIT_OK, CliError
 from deedbook.cli.output import Output, table
 from deedbook.formats import require
+
+
+def add_arguments(commands: Commands) -> None:
+    """Add the commands that only write-ahead logs have."""
+    _add_truncate(commands)
+    _add_retain(commands)
+    _add_consumers(commands)
+
+
+def _add_truncate(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "truncate",
+        help="drop the beginning or the end of a WAL",
+        description="Drop records of a write-ahead log: before an LSN, after the record at one, "
+        "or from an LSN on. A crash at any moment leaves the log as it was or as asked for.",
+        epilog="examples:\n"
+        "  deedbook truncate events.wal --before 4096\n"
+        "  deedbook truncate events.wal --before end      all records\n"
+        "  deedbook truncate events.wal --after 8192      the record at 8192 is the last one\n"
+        "  deedbook truncate events.wal --from 8192       the record at 8192 goes, too\n\n"
+        "LSNs are those that 'deedbook cat' prints. What a named consumer needs is not dropped\n"
+        "without --force.",
+    )
+    add_path(parser)
+    parser.add_argument(
+        "--before", metavar="LSN", type=lsn_or_end, help="drop what comes before; or 'end'"
+    )
+    parser.add_argument("--after", metavar="LSN", type=event_number, help="drop what follows")
+    parser.add_argument(
+        "--from", dest="from_", metavar="LSN", type=event_number, help="drop it and the rest"
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="with --before: also what consumers need"
+    )
+    add_json(parser)
+    parser.set_defaults(run=run_truncate)
+
+
+def _add_retain(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "retain",
+        help="drop old segments of a WAL by size, age or consumers",
+        description="Drop whole segments from the beginning of a write-ahead log. Each rule allows "
+        "more to go; what a named consumer needs, or is not durable, stays.",
+        epilog="examples:\n"
+        "  deedbook retain events.wal --max-bytes 10g\n"
+        "  deedbook retain events.wal --max-age 7d --consumed",
+    )
+    add_path(parser)
+    parser.add_argument(
+        "--max-bytes",
+        metavar="BYTES",
+        type=size,
+        help="keep at least so many bytes, with k, m or g; what is older may go",
+    )
+    parser.add_argument(
+        "--max-age",
+        metavar="AGE",
+        type=age,
+        help="seconds, or with m, h or d: what is older may go",
+    )
+    parser.add_argument(
+        "--consumed", action="store_true", help="what every named consumer has passed may go"
+    )
+    add_json(parser)
+    parser.set_defaults(run=run_retain)
+
+
+def _add_consumers(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "consumers",
+        help="list, set or remove the named consumers of a WAL",
+        description="List the named consumers of a write-ahead log, each with the LSN that it "
+        "needs next. 'truncate --before' and 'retain' keep what the slowest one needs.",
+        epilog="examples:\n"
+        "  deedbook consumers events.wal\n"
+        "  deedbook consumers events.wal --set backup 4096\n"
+        "  deedbook consumers events.wal --set backup end\n"
+        "  deedbook consumers events.wal --remove backup",
+    )
+    add_path(parser)
+    parser.add_argument(
+        "--set", nargs=2, metavar=("NAME", "LSN"), help="note durably what NAME needs next"
+    )
+    parser.add_argument("--remove", metavar="NAME", help="forget NAME, durably")
+    add_json(parser)
+    parser.set_defaults(run=run_consumers)
 
 
 def run_truncate(args: argparse.Namespace, out: Output) -> int:

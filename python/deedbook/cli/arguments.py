@@ -1,0 +1,62 @@
+"""Arguments that several commands take."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, Final
+
+Commands = Any  # argparse keeps the type of add_subparsers() private
+
+# A thousand years, in seconds.
+_AGE_MAX: Final = 1000 * 366 * 86400
+
+
+def add_path(parser: argparse.ArgumentParser) -> None:
+    """The log."""
+    parser.add_argument("path", metavar="PATH", help="directory of the log, or its file")
+
+
+def add_base(parser: argparse.ArgumentParser) -> None:
+    """Which ledger of a directory."""
+    parser.add_argument(
+        "--base",
+        metavar="BASE",
+        help="of a ledger: what its files' names end with, where several share a directory",
+    )
+
+
+def add_json(parser: argparse.ArgumentParser, text: str = "one JSON object as the result") -> None:
+    """Whether the result is for programs."""
+    parser.add_argument("--json", action="store_true", help=text)
+
+
+def add_quiet(parser: argparse.ArgumentParser) -> None:
+    """Whether only errors are shown."""
+    parser.add_argument(
+        "-q", "--quiet", action="store_true", help="no progress and no summary, only errors"
+    )
+
+
+def _amount(text: str, units: dict[str, int], what: str) -> int:
+    """A number from 1 up, which may end in a unit."""
+    number, unit = (text[:-1], units.get(text[-1:].lower())) if text[-1:].isalpha() else (text, 1)
+    digits = number.isascii() and number.isdigit() and len(number) <= 20
+    if unit is None or not digits or not 0 < int(number) * unit < 2**63:
+        allowed = ", ".join(units)
+        raise argparse.ArgumentTypeError(
+            f"{text[:40]!r} is not {what}: a number, or a number with {allowed}, below 2**63"
+        )
+    return int(number) * unit
+
+
+def size(text: str) -> int:
+    """Bytes, with k, m or g."""
+    return _amount(text, {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}, "a size")
+
+
+def age(text: str) -> int:
+    """Seconds, or with m, h or d."""
+    seconds = _amount(text, {"s": 1, "m": 60, "h": 3600, "d": 86400}, "an age")
+    if seconds > _AGE_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r} is {seconds} s, at most {_AGE_MAX}")
+    return seconds
