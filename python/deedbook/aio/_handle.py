@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
@@ -30,14 +31,14 @@ class Side:
         self.rounds = Rounds(loop, syncs, handle.sync)
 
     def wake(self) -> None:
-        """Tell whatever waits that something was appended, or that the handle is closed."""
+        """Wake the tasks that wait for an append or for the end of the handle."""
 
 
 HandleT = TypeVar("HandleT", bound=Plain)
 SideT = TypeVar("SideT", bound=Side)
 
 
-class AsyncHandle(Generic[HandleT, SideT]):
+class AsyncHandle(ABC, Generic[HandleT, SideT]):
     """A handle for the tasks of one event loop, one loop at a time."""
 
     def __init__(self, handle: HandleT) -> None:
@@ -84,8 +85,9 @@ class AsyncHandle(Generic[HandleT, SideT]):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._handle!r}>"
 
+    @abstractmethod
     def _new_side(self, loop: asyncio.AbstractEventLoop) -> SideT:
-        raise NotImplementedError
+        """What the handle has in a loop that it was not used in before."""
 
     def _workers(self) -> tuple[Worker, ...]:
         """The threads that end with the handle."""

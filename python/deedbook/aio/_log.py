@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from functools import partial
 from os import PathLike
@@ -81,9 +82,9 @@ class AsyncLog(AsyncHandle[LogT, LogSide], Generic[LogT, RecordT]):
     def _new_side(self, loop: asyncio.AbstractEventLoop) -> LogSide:
         return LogSide(loop, self._handle, self._syncs)
 
+    @abstractmethod
     def _at_end(self, start: int | None) -> bool:
         """Whether a follower from there on has nothing to read yet, as far as this handle knows."""
-        raise NotImplementedError
 
     def _room_after(self, size: int) -> float:
         """Bytes to append after these before an append may sync; below 0 if these may."""
