@@ -12,6 +12,7 @@ use super::record::FORMAT;
 use super::{Batch, LedgerStore};
 use crate::durability::Durability;
 use crate::error::{Durable, Error, ErrorKind, Result};
+use crate::lines;
 use crate::mend::save_tail;
 use crate::storage::{Access, File, FileId, LockAttempt, Storage, located};
 use json::{Fault, Scanner};
@@ -190,7 +191,7 @@ impl Run<'_> {
             // The next attempt goes on here.
             let noted = self.ledger.sync().and_then(|()| self.note(&*file, id, appended, old));
             if let Err(failed) = noted {
-                log::warn!(target: "deedbook", "events may be migrated twice: {failed}");
+                lines::warn(format_args!("events may be migrated twice: {failed}"));
             }
             return Err(error);
         }
@@ -306,7 +307,7 @@ impl FileMigration {
         mut take: impl FnMut(&[u8], u64) -> Result<()>,
     ) -> Result<()> {
         let mut events = Events::new(Scanner::new(file, limit));
-        let mut told = 0;
+        let mut reported = 0;
         loop {
             let (from, why) =
                 match events.next().map_err(|fault| self.unreadable(fault, &events))? {
@@ -317,8 +318,8 @@ impl FileMigration {
                     Next::Event { end, .. } => {
                         take(events.event(), end)?;
                         self.events += 1;
-                        if end >= told + BATCH_BYTES {
-                            told = end;
+                        if end >= reported + BATCH_BYTES {
+                            reported = end;
                             progress(end)?;
                         }
                         continue;

@@ -1,4 +1,4 @@
-//! How far files were migrated that are still there: `.deedbook/migrated`, text with a checksum.
+//! How far each file that is still there was migrated: `.deedbook/migrated`, text with a checksum.
 //!
 //! ```text
 //! file INODE BORN END CRC        (CRC-32 of the first END bytes)
@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use super::old::unreadable;
 use crate::checksum::{crc32, crc32_more};
 use crate::error::{Error, Result};
+use crate::lines;
 use crate::sidecar::is_absence;
 use crate::slice::part_mut;
 use crate::storage::{Access, File, FileId, Storage, read_full, replace};
@@ -48,7 +49,7 @@ impl Notes {
         }
         let notes = std::str::from_utf8(&text).ok().and_then(decode);
         if notes.is_none() {
-            log::warn!(target: "deedbook", "what was migrated is damaged ({})", path.display());
+            lines::warn(format_args!("the notes of a migration are damaged ({})", path.display()));
         }
         Ok(Self { path, notes: notes.unwrap_or_default() })
     }

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! The part from `]` on is the footer. A store that starts appends it to every file that was being
-//! written, wherever that ends: also to a torn event, to a file without a header, and behind a torn
-//! footer. So a footer says nothing of the event before it, and there may be several.
+//! written: also to a torn event, to a file without a header, and to a torn footer. So a footer does
+//! not prove that the event before it is complete, and a file may have several footers.
 //!
 //! Source: the crate transientdb 0.2.5, `directory.rs`.
 
