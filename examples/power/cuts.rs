@@ -24,23 +24,10 @@ const STRIKES: u64 = 6;
 
 pub fn run(report: &mut Report, kind: Kind, seed: u64) {
     let scratch = scratch();
-    for (system, mib) in [("ext4", 96), ("xfs", 320)] {
-        let part = kind.part(&format!("power cuts, {system}"));
-        let mut fs = match FileSystem::make(system, scratch.path(), mib) {
-            Ok(fs) => fs,
-            Err(why) => {
-                report.skip(&part, &why);
-                continue;
-            }
-        };
-        if let Err(why) = command("xfs_io", &["-V"]) {
-            report.skip(&part, &why);
-            continue;
-        }
-        let cycles = number("DEEDBOOK_POWER_CYCLES", 100);
-        let mut random = Random(seed ^ mib);
+    let part_of = |system: &str| kind.part(&format!("power cuts, {system}"));
+    each_system(report, scratch.path(), seed, part_of, |report, part, fs, random| {
         let mut account = Account::of(kind);
-        for cycle in 0..cycles {
+        for cycle in 0..number("DEEDBOOK_POWER_CYCLES", 100) {
             let dir = fs.at.join(format!("log-{}", cycle / STRIKES));
             if cycle % STRIKES == 0 {
                 account = Account::of(kind);
@@ -48,13 +35,36 @@ pub fn run(report: &mut Report, kind: Kind, seed: u64) {
                     std::fs::remove_dir_all(fs.at.join(format!("log-{old}"))).unwrap();
                 }
             }
-            let struck = strike(report, &part, &mut fs, &dir, &mut account, &mut random, None);
-            if let Err(what) = struck {
-                report.fail(format!("{part}, seed {seed}, cycle {cycle}: {what}"));
-                return;
-            }
+            strike(report, part, fs, &dir, &mut account, random, None)
+                .map_err(|what| format!("cycle {cycle}: {what}"))?;
         }
-        prove(report, &part, kind, &mut fs, scratch.path(), &mut random);
+        prove(report, part, kind, fs, scratch.path(), random);
+        Ok(())
+    });
+}
+
+/// Cut the power on each file system that can be made here. The first failure ends it.
+pub fn each_system(
+    report: &mut Report,
+    scratch: &Path,
+    seed: u64,
+    part_of: impl Fn(&str) -> String,
+    mut cut: impl FnMut(&mut Report, &str, &mut FileSystem, &mut Random) -> Result<(), String>,
+) {
+    for (system, mib) in [("ext4", 96), ("xfs", 320)] {
+        let part = part_of(system);
+        let made = FileSystem::make(system, scratch, mib)
+            .and_then(|fs| command("xfs_io", &["-V"]).map(|_| fs));
+        let mut fs = match made {
+            Ok(fs) => fs,
+            Err(why) => {
+                report.skip(&part, &why);
+                continue;
+            }
+        };
+        if let Err(what) = cut(report, &part, &mut fs, &mut Random(seed ^ mib)) {
+            return report.fail(format!("{part}, seed {seed}, {what}"));
+        }
     }
 }
 

@@ -18,17 +18,17 @@ use std::time::Duration;
 use deedbook::ledger::{LedgerStore, Options, WhenFull, verify};
 use deedbook::{Durability, Durable, Error, ErrorKind};
 
-use crate::cuts::{signal, start};
+use crate::cuts::{each_system, signal, start};
 use crate::full::ballast;
 use crate::known::Known;
-use crate::mounts::{FileSystem, run as command, scratch};
+use crate::mounts::{FileSystem, scratch};
 use crate::support::{BASE, event, number_of, shown, small};
 use crate::{Random, Report, number};
 
 /// The longest event, about, so that some lie in several pages.
 pub const EVENT_BYTES: u64 = 6000;
 pub const FILE_BYTES: usize = 20_000;
-/// Appended by whoever checks.
+/// The check appends from this number on.
 const LAST: u64 = 99_999_999;
 
 /// The books of one writer after another on one ledger.
@@ -268,28 +268,14 @@ fn only_read(fs: &FileSystem) -> Result<(), String> {
 
 pub fn cut(report: &mut Report, seed: u64) {
     let scratch = scratch();
-    for (system, mib) in [("ext4", 96), ("xfs", 320)] {
-        let part = format!("power cuts, {system}, ledger");
-        let mut fs = match FileSystem::make(system, scratch.path(), mib) {
-            Ok(fs) => fs,
-            Err(why) => {
-                report.skip(&part, &why);
-                continue;
-            }
-        };
-        if let Err(why) = command("xfs_io", &["-V"]) {
-            report.skip(&part, &why);
-            continue;
-        }
-        let mut random = Random(seed ^ mib);
+    let part_of = |system: &str| format!("power cuts, {system}, ledger");
+    each_system(report, scratch.path(), seed, part_of, |report, part, fs, random| {
         for cycle in 0..number("DEEDBOOK_POWER_CYCLES", 100) {
-            if let Err(what) = cut_once(&mut fs, &mut random) {
-                report.fail(format!("{part}, seed {seed}, cycle {cycle}: {what}"));
-                return;
-            }
-            report.count(&part, "cycles", 1);
+            cut_once(fs, random).map_err(|what| format!("cycle {cycle}: {what}"))?;
+            report.count(part, "cycles", 1);
         }
-    }
+        Ok(())
+    });
 }
 
 /// Stop a writer whose every append is durable, and then the device.
