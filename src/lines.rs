@@ -1,5 +1,5 @@
-//! Lines for the `log` facade. What is met while a lock is held waits until the thread holds none: a
-//! handler of log lines may use the very log that a line is about.
+//! Lines for the `log` facade. A line waits until its thread holds no lock of a log: a handler of
+//! log lines may use the log that a line is about.
 
 use std::cell::{Cell, RefCell};
 use std::fmt::Display;
@@ -31,7 +31,7 @@ fn tell(level: Level, line: &dyn Display) {
         log::log!(target: "deedbook", level, "{line}");
         return;
     }
-    // A thread that ends has no list any more, and nobody to wait for.
+    // A thread that is ending has no list any more: its line is dropped.
     let waits = WAITING.try_with(|waiting| waiting.borrow_mut().push((level, line.to_string())));
     WAITS.set(waits.is_ok());
 }

@@ -292,7 +292,7 @@ fn a_mark_or_an_index_that_cannot_be_stored_is_logged() {
     }
 }
 
-/// Such lines were told while the log was locked: a handler that kept them in that very log waited
+/// These lines were logged while the log was locked: a handler that kept them in the same log waited
 /// for itself.
 #[test]
 fn a_handler_may_commit_to_the_log_that_a_line_is_about() {

@@ -124,10 +124,10 @@ fn a_log_under_a_wrong_name_is_refused_unchanged() {
     assert_eq!(common::check(Path::new("/0i9"), &options).verdict, deedbook::Verdict::Corrupt);
 }
 
-/// The fuzzer's: a header whose first event had rotted to almost 2^64 numbered the first deed, and
-/// salvage, which also copies what lies in a damaged deed, added beyond 2^64.
+/// The fuzzer found it: the first event in a header had rotted to almost 2^64. Salvage, which also
+/// copies what lies in a damaged deed, counted beyond 2^64 and panicked.
 #[test]
-fn salvage_numbers_anew_what_the_header_would_number_beyond_the_last_number() {
+fn salvage_numbers_deeds_from_1_if_the_header_leaves_no_room_for_them() {
     let (storage, options) = memory();
     let inner = [common::deed(2, b"two"), common::deed(3, b"three")].concat();
     let outer = [&[7; 9], &inner[..], &[7; 9]].concat();

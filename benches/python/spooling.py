@@ -76,9 +76,9 @@ class Spools(Peers):
     ) -> None:
         """As the peers' turn, but what they wrote is emptied only, and removed after the run.
 
-        ext4 does not give an inode away again for a minute, or for five, after its file was
-        removed, and whoever creates a file passes over each of them: a ledger, which has many
-        files, would pay several times what a file costs for those of the store before it.
+        ext4 does not use an inode again for one to five minutes after its file was removed, and
+        each creation of a file passes over such inodes: a ledger has many files, and would pay
+        for those of the store before it.
         """
         self.turns += 1
 

@@ -9,7 +9,7 @@ use crate::Random;
 use crate::spool::{EVENT_BYTES, FILE_BYTES, numbers, options};
 use crate::support::{event, number_of, shown, small};
 
-/// Whoever reads is told at once; a line is one write.
+/// A line is one write, so that its reader gets it at once.
 fn say(line: &str) {
     let _ = std::io::stdout().write_all(format!("{line}\n").as_bytes());
 }

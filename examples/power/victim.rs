@@ -86,6 +86,6 @@ pub struct Settled {
     pub result: Result<(), String>,
     /// Whether the writer came to its end.
     pub finished: bool,
-    /// What it was told.
+    /// The errors that its calls returned.
     pub errors: Vec<String>,
 }

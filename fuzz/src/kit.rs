@@ -229,13 +229,13 @@ const DEEDS: Records = Records {
     bytes_max: IMAGE_MAX,
 };
 
-/// Write deeds and damage behind a log, until the input says 0.
+/// Write deeds and damage after the end of a log, until the input says 0.
 pub fn pieces(input: &mut Input, log: &mut Vec<u8>) {
     DEEDS.pieces(input, log);
 }
 
 impl Records {
-    /// Write records and damage behind a log, until the input says 0.
+    /// Write records and damage after the end of a log, until the input says 0.
     pub fn pieces(&self, input: &mut Input, log: &mut Vec<u8>) {
         let record = self.encode;
         while !input.is_empty() && log.len() < self.bytes_max {
@@ -281,7 +281,7 @@ impl Records {
                     bytes[(self.field)(field, end)] ^= with;
                     log.extend(bytes);
                 }
-                // A length with nothing behind it.
+                // A length with nothing after it.
                 12 => log.extend(input.edge().to_le_bytes()),
                 // Bytes of the log so far once more: duplicated, out of place.
                 13 => {

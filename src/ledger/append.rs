@@ -258,7 +258,7 @@ impl Shared {
             .gate()
             .and_then(|gate| self.directory.remove_unseen(&gate, &active.path, active.id));
         if let Err(error) = removed {
-            // Whoever fetches next removes it.
+            // The next fetch removes it.
             lines::warn(format_args!("an empty file remains: {error}"));
         }
     }

@@ -150,8 +150,8 @@ impl Directory {
     /// Create and lock the file after all that there are and all that there were; `next` is the
     /// lowest index that it may get: the one after this store's last file, 0 if it had none.
     pub fn create(&self, _gate: &Gate, next: u64) -> Result<Created> {
-        // A list takes longer the more files wait, so a store lists once. Its own file was the last
-        // one then; whoever created one since took the next name, and whoever removed that counted it.
+        // A list takes longer the more files wait, so a store lists once: its own file is the last one
+        // then. A file that another store creates later has the next name, and its removal is counted.
         let mut listed = next == 0;
         // First the names, then the counter: what was removed in between had been counted before.
         let highest = if listed { self.after_last()? } else { 0 };
@@ -232,7 +232,7 @@ impl Directory {
             self.make_sidecar()?;
             counter::store(&*self.storage, &sidecar, &self.base, next, self.file_mode)?;
         } else if self.counted.load(Ordering::Acquire) < next {
-            // Who stored it may have died before its name was durable.
+            // The store that wrote it may have died before its name was durable.
             let synced = self.storage.sync_dir(&sidecar);
             synced.map_err(|e| Error::io("sync the directory", &sidecar, e))?;
         }

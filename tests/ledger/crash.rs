@@ -206,8 +206,8 @@ fn names_that_hold_the_counter_are_synced_as_well() {
     recover(&worst(&disk), &known, true).unwrap();
 }
 
-/// The fuzzer's: a store died between writing the next index and syncing its name, the next one read
-/// it and gave that index, and a power cut took it back: the index was given again.
+/// The fuzzer found it: a store died between writing the next index and syncing its name, another
+/// store read that index and gave it, a power cut took it back, and it was given again.
 #[test]
 fn an_index_is_not_given_by_a_counter_that_a_power_cut_takes_back() {
     let mut run = Run::new(Durability::Always);

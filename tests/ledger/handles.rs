@@ -104,7 +104,7 @@ fn one_handle_keeps_the_order_of_its_appends() {
     assert_eq!(sent, all);
 }
 
-/// Whoever holds the directory does so for a moment: others wait and do not fail.
+/// A store holds the directory for a moment: others wait and do not fail.
 #[test]
 fn a_directory_held_by_another_is_waited_for() {
     let (memory, options) = memory();

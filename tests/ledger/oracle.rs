@@ -103,7 +103,7 @@ impl Run {
             's' => {
                 ledger.sync()?;
                 self.all_durable();
-                // Nothing is noted, so that every file is synced, whoever finished it.
+                // Nothing is noted, so that every file is synced, whichever store finished it.
                 if self.options.durability == Durability::None {
                     let there = self.known.written.difference(self.beside()).copied();
                     let there: Vec<u64> = there.collect();

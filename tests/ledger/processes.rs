@@ -277,7 +277,7 @@ fn a_file_is_locked_as_long_as_its_writer_lives() {
     let signal = |name: &str| {
         let sent = Command::new("kill").arg(name).arg(writer.id().to_string()).status();
         assert!(sent.unwrap().success());
-        // A process that runs on another processor stops a moment after it was told.
+        // A process that runs on another processor stops a moment after the signal.
         let state = format!("/proc/{}/stat", writer.id());
         let stopped = |stat: String| stat.rsplit(')').next().is_some_and(|s| s.starts_with(" T"));
         while name == "-STOP" && !fs::read_to_string(&state).map_or(true, stopped) {

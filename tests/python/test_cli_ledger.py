@@ -184,7 +184,7 @@ def test_damage_hides_no_ledger(spool: Path) -> None:
     (spool / "9-events").unlink()
     (spool / "2-events").write_bytes(b"\xff" * 100)
     assert formats.detect(spool) is None
-    # Who names the base says what it is.
+    # The base says what it is.
     assert b"0 records" in deedbook("verify", spool, "--base", "events").stdout
     assert "no log there" in complaint(deedbook("verify", spool, "--base", "clicks"), 2)
 

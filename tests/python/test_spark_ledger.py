@@ -143,7 +143,7 @@ def test_a_file_under_a_living_writer_is_left_out(spool: Path) -> None:
         assert read(reader(spool / "11-events")) == []
         assert len(read(reader(spool / "*-events"))) == 9
         writer.communicate()
-    assert payloads(read(planned))[-1] == b"being written"  # planned anew, as Spark does
+    assert payloads(read(planned))[-1] == b"being written"  # planned again, as Spark does
 
 
 def test_blank_and_empty_files_have_no_rows(spool: Path) -> None:

@@ -1,4 +1,4 @@
-"""Who writes a log, as far as a reader can tell."""
+"""Which process writes a log, as far as a reader can see."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Writer(NamedTuple):
 
 
 def writer_of(sidecar: str) -> Writer:
-    """Look who holds the lock in ``sidecar``, a log's ``.deedbook``, without touching the lock.
+    """Find the process that holds the lock in ``sidecar``, a log's ``.deedbook``.
 
-    A try-lock would be simpler, but a writer that opens at that moment would be refused.
+    It does not try the lock: a writer that opens at that moment would be refused.
     """
     path = os.path.join(sidecar, "lock")
     try:
