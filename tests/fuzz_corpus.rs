@@ -1,14 +1,22 @@
-//! The fuzz targets' seeds and former crashers, replayed by an ordinary compiler.
+//! The fuzz targets' bodies with an ordinary compiler: seeds, former crashers, and variations of both.
 //!
-//! `make fuzz` runs the targets with libFuzzer; what it finds goes to `fuzz/crashers/TARGET/`.
+//! The variations are the same on every machine and after every change, because coverage does not
+//! steer them: a find is a find of the change. `DEEDBOOK_FUZZ_VARIATIONS` is their number for each
+//! target, `DEEDBOOK_FUZZ_SEED` chooses others. `make fuzz` searches with libFuzzer; what it finds
+//! goes to `fuzz/crashers/TARGET/`.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[allow(dead_code)]
+mod common;
 #[path = "../fuzz/src/lib.rs"]
 mod targets;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use common::Random;
+use targets::Body;
 
 fn inputs(kind: &str, target: &str) -> Vec<PathBuf> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz").join(kind).join(target);
@@ -19,18 +27,74 @@ fn inputs(kind: &str, target: &str) -> Vec<PathBuf> {
     paths
 }
 
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
+}
+
+fn check(body: Body, input: &[u8], what: &str) {
+    let Err(panic) = std::panic::catch_unwind(|| body(input)) else { return };
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("a panic");
+    let hex: String = input.iter().map(|byte| format!("{byte:02x}")).collect();
+    panic!("{what}: {text}\ninput in hexadecimal: {hex}");
+}
+
 fn replay(target: &str) {
     let (_, body) = targets::TARGETS.into_iter().find(|(name, _)| *name == target).unwrap();
     let seeds = inputs("seeds", target);
     assert!(!seeds.is_empty(), "no seeds for {target}");
-    for path in seeds.into_iter().chain(inputs("crashers", target)) {
-        let input = fs::read(&path).unwrap();
-        if let Err(panic) = std::panic::catch_unwind(|| body(&input)) {
-            let text = panic.downcast_ref::<String>().map(String::as_str);
-            let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("a panic");
-            panic!("{}: {text}", path.display());
+    let saved: Vec<PathBuf> = seeds.into_iter().chain(inputs("crashers", target)).collect();
+    let known: Vec<Vec<u8>> = saved.iter().map(|path| fs::read(path).unwrap()).collect();
+    for (path, input) in saved.iter().zip(&known) {
+        check(body, input, &path.display().to_string());
+    }
+    let mut random = Random(number("DEEDBOOK_FUZZ_SEED", 1));
+    for count in 0..number("DEEDBOOK_FUZZ_VARIATIONS", 1000) {
+        let (path, input) = one_of(&mut random, &saved, &known);
+        let mut varied = input.to_vec();
+        for _ in 0..=random.below(4) {
+            vary(&mut varied, &mut random, &known);
+        }
+        check(body, &varied, &format!("variation {count}, of {}", path.display()));
+    }
+}
+
+fn one_of<'a>(
+    random: &mut Random,
+    saved: &'a [PathBuf],
+    known: &'a [Vec<u8>],
+) -> (&'a Path, &'a [u8]) {
+    let at = random.below(known.len() as u64) as usize;
+    (&saved[at], &known[at])
+}
+
+/// Change one thing, as fuzzers do.
+fn vary(input: &mut Vec<u8>, random: &mut Random, known: &[Vec<u8>]) {
+    let place = |random: &mut Random| random.below(input.len() as u64 + 1) as usize;
+    let (a, b) = (place(random), place(random));
+    let (from, to) = (a.min(b), a.max(b));
+    match random.below(8) {
+        0 if a < input.len() => input[a] ^= 1 << random.below(8),
+        1 if a < input.len() => input[a] = random.next() as u8,
+        2 if a < input.len() => input[a] = [0, 1, 0x7F, 0x80, 0xFF][random.below(5) as usize],
+        3 => input.truncate(a),
+        4 => drop(input.drain(from..to.min(from + 16))),
+        5 => {
+            let again = input[from..to.min(from + 64)].to_vec();
+            input.splice(a..a, again);
+        }
+        6 => {
+            let other = &known[random.below(known.len() as u64) as usize];
+            let rest = random.below(other.len() as u64 + 1) as usize;
+            input.truncate(a);
+            input.extend(&other[rest..]);
+        }
+        _ => {
+            let fresh: Vec<u8> = (0..=random.below(8)).map(|_| random.next() as u8).collect();
+            input.splice(a..a, fresh);
         }
     }
+    input.truncate(4096);
 }
 
 #[test]

@@ -32,9 +32,10 @@ pub fn run(data: &[u8]) {
     let cursor =
         |on_corrupt, check| Book::read_split(&split, &world.options, 0, None, on_corrupt, check);
     if let Err(error) = cursor(OnCorrupt::Raise, true) {
-        // Refused is what has no book's header and no deed at byte 16.
+        // Refused is what has no book's whole header and no deed at byte 16.
         assert_eq!(error.kind(), ErrorKind::NotALog, "{error}");
-        assert!(!log.starts_with(b"KOOB\x01\0\0\0") && expected.is_empty(), "{error}");
+        let has_header = log.len() >= HEADER && log.starts_with(b"KOOB\x01\0\0\0");
+        assert!(!has_header && expected.is_empty(), "{error}");
         return;
     }
     let cursor = |on_corrupt, check| cursor(on_corrupt, check).expect("opened before");
