@@ -145,6 +145,8 @@ pub enum Stop {
     Blank,
     /// Not a record.
     Bad(Bad),
+    /// An intact record, which cannot come right after the one before.
+    Unlinked(Bad),
 }
 
 impl Stop {
@@ -155,7 +157,7 @@ impl Stop {
                 format!("incomplete record: {need} bytes needed, {left} there")
             }
             Self::Blank => "unwritten: zeros where a record would begin".into(),
-            Self::Bad(bad) => bad.reason(),
+            Self::Bad(bad) | Self::Unlinked(bad) => bad.reason(),
         }
     }
 }
@@ -169,12 +171,14 @@ const FIRST_READ_BYTES: usize = 16 << 10;
 
 /// Walks the records of a part of a file in blocks; nothing is allocated per record.
 #[derive(Debug)]
-pub struct Scanner<P> {
+pub struct Scanner<P: Framing> {
     parse: P,
     /// Position of the next record.
     pos: u64,
     /// Position and size of the record found last.
     last: (u64, usize),
+    /// Of a format whose records are linked: the byte after the record found last, and that record.
+    before: Option<(u64, P::Frame)>,
     end: u64,
     buf: Vec<u8>,
     /// File offset of `buf[0]`.
@@ -187,7 +191,7 @@ impl<P: Framing> Scanner<P> {
     /// A scanner over `start..end` of a file.
     pub fn new(parse: P, start: u64, end: u64) -> Self {
         let (last, buf, block_bytes) = ((start, 0), Vec::new(), FIRST_READ_BYTES);
-        Self { parse, pos: start, last, end, buf, buf_start: start, block_bytes }
+        Self { parse, pos: start, last, before: None, end, buf, buf_start: start, block_bytes }
     }
 
     /// Position of the next record.
@@ -200,9 +204,10 @@ impl<P: Framing> Scanner<P> {
         self.end
     }
 
-    /// Go on at another offset.
+    /// Go on at another offset, whatever record was found last.
     pub fn seek(&mut self, offset: u64) {
         self.pos = offset;
+        self.before = None;
     }
 
     /// The whole bytes of the record found last.
@@ -248,6 +253,12 @@ impl<P: Framing> Scanner<P> {
             }
             match self.parse.parse(there) {
                 Step::Record { frame, len } => {
+                    if P::LINKED {
+                        if let Some(bad) = self.unlinked(offset, frame) {
+                            return Ok(Scanned::Stop { offset, why: Stop::Unlinked(bad) });
+                        }
+                        self.before = Some((offset + len, frame));
+                    }
                     self.last = (offset, len as usize);
                     self.pos = offset + len;
                     return Ok(Scanned::Record { offset, frame });
@@ -257,6 +268,12 @@ impl<P: Framing> Scanner<P> {
                 Step::Bad(bad) => return Ok(Scanned::Stop { offset, why: Stop::Bad(bad) }),
             }
         }
+    }
+
+    /// Why the record at `offset` cannot come right after the one before.
+    fn unlinked(&self, offset: u64, frame: P::Frame) -> Option<Bad> {
+        let (_, before) = self.before.filter(|&(end, _)| end == offset)?;
+        self.parse.follows(before, frame).err()
     }
 
     /// Have at least `need` bytes from the position on, if the range has them; returns how many

@@ -54,3 +54,24 @@ pub fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 pub fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
+
+/// The big-endian number at a byte, if all of it is there.
+#[cfg(feature = "nostr")]
+#[inline]
+pub fn u16_be_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+/// The big-endian number at a byte, if all of it is there.
+#[cfg(feature = "nostr")]
+#[inline]
+pub fn u32_be_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+/// The big-endian number at a byte, if all of it is there.
+#[cfg(feature = "nostr")]
+#[inline]
+pub fn u64_be_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
+}

@@ -144,7 +144,7 @@ impl<F: Format> Shared<F> {
         payload: &[u8],
     ) -> Result<(u64, u32)> {
         let framing = self.appending;
-        let (head, trailer) = framing.enclose(tag, payload.len(), 0);
+        let (head, trailer) = framing.enclose(tag, payload.len(), Default::default());
         let len = (head.len() + payload.len() + trailer.len()) as u64;
         self.begin(state, len)?;
         let offset = state.extent.end;
@@ -165,7 +165,7 @@ impl<F: Format> Shared<F> {
             self.write(state, &trailer, at)?;
         }
         self.write(state, &head, offset)?;
-        Ok((len, sum))
+        Ok((len, F::Framing::short_sum(sum)))
     }
 
     /// Append a batch. An error means that none of it is acknowledged.

@@ -184,6 +184,11 @@ fn walk_records<C: Framing>(
     blocks: &mut Vec<(u64, u64)>,
 ) -> io::Result<(Extent, Option<Stop>)> {
     let mut scanner = Scanner::new(framing, extent.end, end);
+    if C::LINKED && extent.records > 0 {
+        // What follows is held against the last record, too.
+        scanner.seek(extent.last_offset);
+        scanner.next(file)?;
+    }
     let mut block_end = extent.end.saturating_add(INDEX_BLOCK_BYTES);
     loop {
         match scanner.next(file)? {
@@ -316,8 +321,10 @@ impl<'a, F: Format> Walk<'a, F> {
             return Ok(findings);
         }
         let reach = findings.data_end.saturating_add(F::Framing::TRAILING_ZEROS_MAX).min(*end);
+        // One that does not follow is intact itself.
+        let past = u64::from(!matches!(stop, Some(Stop::Unlinked(_))));
         let next = match findings.data_end > extent.end {
-            true => find_intact(&**file, &self.format.framing(), extent.end + 1, reach)?,
+            true => find_intact(&**file, &self.format.framing(), extent.end + past, reach)?,
             false => None,
         };
         let corrupt =

@@ -28,6 +28,8 @@ pub trait Framing: Copy + Debug + Send + Sync + 'static {
     type Frame: Frame;
     /// What a record has beside its payload.
     type Tag: Copy + Default + Debug + Send + Sync + 'static;
+    /// A checksum that is continued over the parts of a payload.
+    type Sum: Copy + Default;
     /// Size of the shortest record.
     const RECORD_BYTES_MIN: u64;
     /// Bytes at the begin of a record that give its length.
@@ -36,6 +38,8 @@ pub trait Framing: Copy + Debug + Send + Sync + 'static {
     const TRAILER_BYTES: usize = 0;
     /// Zeros at the end of the data that may belong to the last record.
     const TRAILING_ZEROS_MAX: u64 = 0;
+    /// Whether [`Framing::follows`] says anything.
+    const LINKED: bool = false;
 
     /// Parse the start of `bytes`. Asks for more rather than guesses, and never for more than the
     /// format's limit.
@@ -48,6 +52,12 @@ pub trait Framing: Copy + Debug + Send + Sync + 'static {
     /// Whether a record that begins with `head` can end with `trailer`. Keeps a long record from
     /// being read, and memory from being reserved for it, where only its head says so.
     fn fits(&self, _head: &[u8], _trailer: &[u8]) -> std::result::Result<(), Bad> {
+        Ok(())
+    }
+
+    /// Whether an intact record can come right after another one, for records that are numbered in
+    /// their bytes.
+    fn follows(&self, _before: Self::Frame, _next: Self::Frame) -> std::result::Result<(), Bad> {
         Ok(())
     }
 
@@ -72,11 +82,14 @@ pub trait Framing: Copy + Debug + Send + Sync + 'static {
     fn encode(&self, out: &mut Vec<u8>, tag: Self::Tag, payload: &[u8]) -> u32;
 
     /// The checksum of a record before its payload, to be continued by [`Framing::sum_more`].
-    fn sum_begin(&self, tag: Self::Tag, payload_len: usize) -> u32;
+    fn sum_begin(&self, tag: Self::Tag, payload_len: usize) -> Self::Sum;
 
     /// Continue a checksum over a part of the payload.
-    fn sum_more(&self, sum: u32, part: &[u8]) -> u32;
+    fn sum_more(&self, sum: Self::Sum, part: &[u8]) -> Self::Sum;
+
+    /// What [`Frame::sum`] says of a record with this checksum.
+    fn short_sum(sum: Self::Sum) -> u32;
 
     /// What stands before and after a payload with this checksum.
-    fn enclose(&self, tag: Self::Tag, payload_len: usize, sum: u32) -> (Vec<u8>, Vec<u8>);
+    fn enclose(&self, tag: Self::Tag, payload_len: usize, sum: Self::Sum) -> (Vec<u8>, Vec<u8>);
 }

@@ -25,6 +25,8 @@ use crate::storage::{File, read_full};
 
 /// How far a length that leads back to the damage is looked for.
 const TRAILER_SEARCH_BYTES: u64 = 64 << 20;
+/// The longest head of any format.
+const HEAD_BYTES_MAX: usize = 32;
 
 /// Where the search takes place.
 #[derive(Clone, Copy, Debug)]
@@ -97,6 +99,11 @@ pub fn resync<F: Framing>(
     }
     let unacknowledged = evidence.unacknowledged_from();
     let torn = unacknowledged.is_some_and(|from| at >= from) && !is_beyond_limit;
+    if let Stop::Unlinked(bad) = why
+        && !torn
+    {
+        return Ok(at_unlinked(stretch, bad, name));
+    }
     let mut search = Search::new(stretch, data_end, evidence, trailers);
     let next = match torn {
         true => None,
@@ -137,6 +144,23 @@ pub fn resync<F: Framing>(
         return Ok(Resync { damage: Some(damage), next: Some((inner, None)), after });
     }
     Ok(Resync { damage: Some(damage), next: goes_on.map(counted), after: None })
+}
+
+/// Go on with an intact record that does not follow the one before: none of its own bytes is damaged.
+fn at_unlinked<F: Framing>(stretch: Stretch<'_, F>, bad: &Bad, name: &str) -> Resync {
+    let Stretch { at, ordinal, .. } = stretch;
+    let lost = bad.found.checked_sub(bad.expected);
+    let damage = Damage {
+        offset: at,
+        end: at,
+        reason: format!("{name}: {}", bad.reason()),
+        next_intact: Some(at),
+        next_proved: true,
+        first_lost: ordinal,
+        records_lost: lost,
+    };
+    let found = ordinal.zip(lost).and_then(|(ordinal, lost)| ordinal.checked_add(lost));
+    Resync { damage: Some(damage), next: Some((at, found)), after: None }
 }
 
 /// Find the next intact record inside the damaged record that a rescue reads: none is proved there.
@@ -329,7 +353,7 @@ impl<'a, F: Framing> Search<'a, F> {
 
     /// Where the record at `offset` ends by its head.
     fn claimed_end(&self, offset: u64) -> io::Result<Option<u64>> {
-        let mut head = [0; 16];
+        let mut head = [0; HEAD_BYTES_MAX];
         let read = read_full(self.file(), &mut head, offset)?;
         if read < F::HEAD_BYTES {
             return Ok(None);

@@ -133,6 +133,7 @@ impl Codec {
 impl Framing for Codec {
     type Frame = Frame;
     type Tag = ();
+    type Sum = u32;
 
     const RECORD_BYTES_MIN: u64 = HEADER_BYTES;
     const HEAD_BYTES: usize = HEADER_BYTES as usize;
@@ -222,6 +223,10 @@ impl Framing for Codec {
 
     fn sum_more(&self, sum: u32, part: &[u8]) -> u32 {
         crc32c_more(sum, part)
+    }
+
+    fn short_sum(sum: u32) -> u32 {
+        sum
     }
 
     fn enclose(&self, _tag: (), payload_len: usize, sum: u32) -> (Vec<u8>, Vec<u8>) {

@@ -9,10 +9,12 @@ struct Counting;
 
 static NOW: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
+static CALLS: AtomicUsize = AtomicUsize::new(0);
 
 fn count(more: usize) {
     let now = NOW.fetch_add(more, Ordering::Relaxed) + more;
     PEAK.fetch_max(now, Ordering::Relaxed);
+    CALLS.fetch_add(1, Ordering::Relaxed);
 }
 
 // SAFETY: hands everything to the system's allocator and counts sizes.
@@ -52,4 +54,12 @@ pub fn peak_of(work: impl FnOnce()) -> u64 {
     PEAK.store(before, Ordering::Relaxed);
     work();
     (PEAK.load(Ordering::Relaxed) - before) as u64
+}
+
+/// How often `work` asked for memory.
+#[allow(dead_code)] // not in every binary
+pub fn allocations_of(work: impl FnOnce()) -> usize {
+    let before = CALLS.load(Ordering::Relaxed);
+    work();
+    CALLS.load(Ordering::Relaxed) - before
 }
