@@ -1,4 +1,4 @@
-# make help lists the targets. They need Rust 1.89 or newer, Python 3.10 or newer and,
+# make help lists the targets. They need Rust 1.90 or newer, Python 3.10 or newer and,
 # for demo and test, Java 17 or newer; everything else goes into .venv from the lock files.
 #
 #   PYTHON=python3.12 make test           another interpreter (.venv is made anew)

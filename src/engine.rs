@@ -24,6 +24,15 @@ pub use crate::mode::Depth;
 pub use crate::scan::{Bad, Step, Stop};
 pub use crate::sidecar::{LoadedMark, Mark, MarkFile, Settings};
 
+/// The bytes of the event store.
+#[cfg(feature = "nostr")]
+pub mod nostr {
+    pub use crate::nostr::page::{HEADER_BYTES, Header, spread};
+    pub use crate::nostr::record::{encode, encode_stored, parse};
+    pub use crate::nostr::segment::{Found, PageDamage, Record, Segment};
+    pub use crate::nostr::walk::{Forward, Reverse};
+}
+
 use crate::error::Result;
 use crate::log::split::Split;
 use crate::mode::Mode;

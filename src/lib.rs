@@ -5,6 +5,7 @@
 //! | Book | Urbit's event log: numbered deeds with a checksum each | [`book::Book`] |
 //! | WAL | a write-ahead log: records at byte positions, in one file or in segments | [`wal::Wal`] |
 //! | Ledger | a spool of events that are kept until they were sent, file by file | [`ledger::LedgerStore`] |
+//! | Nostr | an event store: pages, a write-ahead log, an index (feature `nostr`) | `nostr::EventStore` |
 //!
 //! Book and WAL are a [`Log`]: one engine opens, appends, reads and checks them, with one answer on
 //! damage. A finished file of a ledger is a log that gets no more records, and the same engine judges
@@ -51,6 +52,8 @@ mod locks;
 mod log;
 mod mend;
 mod mode;
+#[cfg(feature = "nostr")]
+pub mod nostr;
 mod scan;
 mod sidecar;
 mod slice;

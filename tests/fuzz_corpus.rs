@@ -6,8 +6,8 @@
 //! goes to `fuzz/crashers/TARGET/`.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::indexing_slicing)]
 
-#[allow(dead_code)]
 mod common;
 #[path = "../fuzz/src/lib.rs"]
 mod targets;
@@ -135,4 +135,14 @@ fn a_ledger_of_any_bytes_stands_all_saved_inputs() {
 #[test]
 fn histories_of_two_stores_with_crashes_lose_no_event() {
     replay("ledger_operations");
+}
+
+#[test]
+fn segments_of_any_pages_miss_no_intact_record() {
+    replay("nostr_pages");
+}
+
+#[test]
+fn events_of_any_json_are_refused_or_stay_the_same() {
+    replay("nostr_json");
 }

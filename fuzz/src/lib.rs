@@ -11,6 +11,8 @@ pub mod kit;
 pub mod ledger_open;
 pub mod ledger_operations;
 pub mod mark;
+pub mod nostr_json;
+pub mod nostr_pages;
 pub mod open_on_bytes;
 pub mod operations;
 pub mod parse;
@@ -36,7 +38,7 @@ mod support;
 pub type Body = fn(&[u8]);
 
 /// Every target by name.
-pub const TARGETS: [(&str, Body); 8] = [
+pub const TARGETS: [(&str, Body); 10] = [
     ("parse", parse::run),
     ("open_on_bytes", open_on_bytes::run),
     ("operations", operations::run),
@@ -45,4 +47,6 @@ pub const TARGETS: [(&str, Body); 8] = [
     ("wal_operations", wal_operations::run),
     ("ledger_open", ledger_open::run),
     ("ledger_operations", ledger_operations::run),
+    ("nostr_pages", nostr_pages::run),
+    ("nostr_json", nostr_json::run),
 ];

@@ -164,6 +164,7 @@ fn encode_head(mug: u32, jam_len: usize) -> [u8; HEAD_BYTES as usize] {
 impl framing::Framing for Packed {
     type Frame = Frame;
     type Tag = u32;
+    type Sum = u32;
 
     const RECORD_BYTES_MIN: u64 = FRAMING_BYTES + MUG_BYTES;
     const HEAD_BYTES: usize = 8;
@@ -266,6 +267,10 @@ impl framing::Framing for Packed {
 
     fn sum_more(&self, sum: u32, part: &[u8]) -> u32 {
         crc32_more(sum, part)
+    }
+
+    fn short_sum(sum: u32) -> u32 {
+        sum
     }
 
     fn enclose(&self, mug: u32, jam_len: usize, sum: u32) -> (Vec<u8>, Vec<u8>) {

@@ -7,8 +7,18 @@ use std::path::{Path, PathBuf};
 use crate::unmet::UNMET;
 
 const DIRS: [&str; 5] = ["log", "book", "wal", "storage", "sidecar"];
-const FILES: [&str; 6] =
-    ["commit.rs", "mend.rs", "mode.rs", "durability.rs", "error.rs", "scan.rs"];
+const FILES: [&str; 10] = [
+    "commit.rs",
+    "mend.rs",
+    "mode.rs",
+    "durability.rs",
+    "error.rs",
+    "scan.rs",
+    "nostr/entry.rs",
+    "nostr/files.rs",
+    "nostr/replay.rs",
+    "nostr/wal.rs",
+];
 /// After these, one word is a text, too: "cannot sync: ...".
 const DOING: [&str; 3] = ["io(", "fail(", "broken(Error::io("];
 

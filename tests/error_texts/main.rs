@@ -37,6 +37,7 @@ mod faults;
 mod literals;
 mod live;
 mod of_book;
+mod of_nostr_wal;
 mod of_segments;
 mod of_wal;
 mod texts;
@@ -65,6 +66,7 @@ fn all() -> Texts {
     of_book::all(&mut texts);
     of_wal::all(&mut texts);
     of_segments::all(&mut texts);
+    of_nostr_wal::all(&mut texts);
     faults::all(&mut texts);
     texts
 }

@@ -10,6 +10,8 @@ pub const UNMET: &[(&str, &str)] = &[
     ),
     ("start the sync thread", "needs a system without room for a thread"),
     ("{} is not where the index says", "needs an index and a mark that are wrong alike"),
+    ("data length", "no entry whose checksum holds has data of another shape"),
+    ("column {name:?}, the event store's log has none", "nothing makes columns of it"),
     (", saved to {}", "a part of a log line"),
     (", by finishing a truncation that a crash interrupted", "a part of a log line"),
     ("records {records}\nfirst {first}\noffset {offset}\n", "what a file holds"),

@@ -45,6 +45,11 @@ for_every_subject! {
     every_call_fails_in_every_way_once_and_for_ever
 }
 
+for_subject! {
+    #[cfg(feature = "nostr")]
+    nostr_wal_files, harness::nostr::FILES, every_call_fails_in_every_way_once_and_for_ever
+}
+
 fn every_call_fails_in_every_way_once_and_for_ever(subject: &dyn Subject) {
     let stride = report::number("DEEDBOOK_FAULT_STRIDE", 1).max(1);
     let nested = subject.nested();
@@ -52,6 +57,9 @@ fn every_call_fails_in_every_way_once_and_for_ever(subject: &dyn Subject) {
     for kind in HONEST {
         let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
         for (number, config) in CONFIGS.map(Config::named).into_iter().enumerate() {
+            if subject.appends_sync() && config.how.acknowledged {
+                continue;
+            }
             let scripts = subject.steps().scripts;
             for &steps in &scripts[..if number < 2 { scripts.len() } else { 1 }] {
                 let script = Script { subject, config, steps, nested: &nested };

@@ -14,6 +14,8 @@ pub mod files;
 pub mod format;
 pub mod history;
 pub mod limit;
+#[cfg(feature = "nostr")]
+pub mod nostr;
 pub mod oracle;
 pub mod report;
 #[path = "../toy/subject.rs"]
@@ -43,12 +45,14 @@ macro_rules! for_every_subject {
         for_subject! { wal_tiny, harness::wal::TINY, $($tests)* }
         for_subject! { wal_large, harness::wal::LARGE, $($tests)* }
         for_subject! { toy, harness::toy::TOY, $($tests)* }
+        for_subject! { #[cfg(feature = "nostr")] nostr_wal, harness::nostr::ONE_FILE, $($tests)* }
     };
 }
 
 #[allow(unused_macros)]
 macro_rules! for_subject {
-    ($name:ident, $subject:expr, $($(#[$story:meta])* $test:ident),* $(,)?) => {
+    ($(#[$cfg:meta])* $name:ident, $subject:expr, $($(#[$story:meta])* $test:ident),* $(,)?) => {
+        $(#[$cfg])*
         mod $name {
             $(
                 $(#[$story])*
@@ -123,6 +127,10 @@ pub trait Subject: Sync {
     /// Number of the record after one with this number and payload.
     fn ordinal_after(&self, ordinal: u64, _payload_len: usize) -> u64 {
         ordinal + 1
+    }
+    /// Whether an append may sync the records before it, and so acknowledge them.
+    fn appends_sync(&self) -> bool {
+        false
     }
     /// The tag that a record is read back with.
     fn tag(&self, _ordinal: u64, tag: u32) -> u32 {

@@ -27,8 +27,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 from book_bugs import BOOK_BUGS
 from bug import Bug, Tests, stale
+from event_store_bugs import EVENT_STORE_BUGS
 from ledger_bugs import LEDGER_BUGS
 from log_bugs import LOG_BUGS
+from nostr_wal_bugs import NOSTR_WAL_BUGS
 from read_bugs import READ_BUGS
 from segment_bugs import SEGMENTED_BUGS
 from storage_bugs import STORAGE_BUGS
@@ -39,10 +41,12 @@ TABLES = {
     "log": LOG_BUGS,
     "read": READ_BUGS,
     "wal": WAL_BUGS,
+    "nostr_wal": NOSTR_WAL_BUGS,
     "segments": SEGMENTED_BUGS,
     "book": BOOK_BUGS,
     "storage": STORAGE_BUGS,
     "ledger": LEDGER_BUGS,
+    "event-store": EVENT_STORE_BUGS,
 }
 COPIED = ["Cargo.toml", "Cargo.lock", "README.md", "src", "tests", "benches", "examples", "fuzz"]
 COPIED += ["python"]
@@ -58,6 +62,9 @@ FEW = {
     "DEEDBOOK_KILL_CYCLES": "20",
     "DEEDBOOK_LEDGER_STEPS": "2",
     "DEEDBOOK_LEDGER_KILLS": "20",
+    "DEEDBOOK_NOSTR_STEPS": "1",
+    "DEEDBOOK_NOSTR_HISTORIES": "10",
+    "DEEDBOOK_NOSTR_KILLS": "6",
     "CARGO_TERM_COLOR": "never",
     "CARGO_INCREMENTAL": "1",
     "CARGO_PROFILE_TEST_DEBUG": "0",
@@ -104,7 +111,7 @@ class Worker:
         env = {**os.environ, **FEW, "DEEDBOOK_TRUST_DIR": str(self.target / "trust")}
         env["CARGO_TARGET_DIR"] = str(self.target)
         command = ["cargo", "test", "--quiet", "--locked", "--package", "deedbook"]
-        command += ["--features", "sim,arrow", *arguments]
+        command += ["--features", "sim,arrow,nostr", *arguments]
         try:
             done = subprocess.run(
                 command,

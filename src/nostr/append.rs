@@ -1,0 +1,322 @@
+//! Appending: what becomes of an event, and in which order it reaches the files.
+//!
+//! 1. The write-ahead log gets the records, and the flags of the events that they replace or delete.
+//! 2. The last segment gets the same records; the flags are set in place, once the log is synced: a
+//!    flag must not survive an event that is lost.
+//! 3. The index gets what can be found, and loses what cannot.
+//!
+//! All of it is in the page cache when `append` returns. A crash after 1 is made good by the next
+//! opening (`recovery.rs`); an error after 1 stops the handle, because only opening can tell what is
+//! missing.
+
+use std::collections::HashSet;
+
+use super::FORMAT;
+use super::entry::Entry;
+use super::event::{Event, EventRef, Flags, Id, Location};
+use super::hide::Flagged;
+use super::options::History;
+use super::policy::{Address, Class, DELETION, class_of, expires_at};
+use super::record;
+use super::recovery::Tail;
+use super::store::{EventStore, Shared, State, now};
+use super::wal::EventWal;
+use crate::durability::Durability;
+use crate::error::{Durable, Error, ErrorKind, Result};
+
+/// Records are written to the files in parts of about this size.
+const RUN_BYTES: usize = 4 << 20;
+
+/// What became of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// It is stored.
+    Stored(Location),
+    /// It was stored already.
+    Duplicate(Location),
+    /// It is stored, but a newer version counts; it goes with the next compaction.
+    Superseded(Location),
+    /// Its author deleted it: it is not stored.
+    Deleted,
+    /// Its time is over: it is not stored.
+    Expired,
+    /// Events of its kind are not stored.
+    Ephemeral,
+}
+
+impl Outcome {
+    /// Whether this call stored the event.
+    pub fn is_stored(self) -> bool {
+        matches!(self, Self::Stored(_) | Self::Superseded(_))
+    }
+}
+
+/// Events that do not depend on each other.
+#[derive(Default)]
+struct Run {
+    /// Records one after the other.
+    bytes: Vec<u8>,
+    records: Vec<Planned>,
+    ids: HashSet<Id>,
+    addresses: HashSet<Address>,
+    /// Stored events that lose their place.
+    flagged: Flagged,
+    /// Whether it has a deletion request.
+    deletes: bool,
+}
+
+struct Planned {
+    /// Its bytes end here.
+    end: usize,
+    /// Its place among the events of the call.
+    event: usize,
+    flags: Flags,
+}
+
+impl EventStore {
+    /// Append an event whose id is the hash of its content. When this returns, the event survives the
+    /// death of the process; [`Options::durability`](super::Options::durability) says when it survives
+    /// a power cut.
+    pub fn append(&self, event: &Event) -> Result<Outcome> {
+        let outcomes = self.append_many(std::slice::from_ref(event))?;
+        Ok(outcomes.first().copied().unwrap_or(Outcome::Ephemeral))
+    }
+
+    /// Append events in their order, and say what became of each. After an error or a crash, the first
+    /// ones may be stored: append all again, what is there is a duplicate.
+    pub fn append_many(&self, events: &[Event]) -> Result<Vec<Outcome>> {
+        let mut scratch = Vec::new();
+        for event in events {
+            event.check_id(&mut scratch).map_err(|e| e.of(FORMAT).with_durable(Durable::No))?;
+        }
+        self.append_checked(events)
+    }
+
+    /// The same for events whose ids were checked.
+    pub(super) fn append_checked(&self, events: &[Event]) -> Result<Vec<Outcome>> {
+        let (shared, wal) = self.writable()?;
+        let mut state = shared.state();
+        state.check(shared)?;
+        let mut outcomes = Vec::with_capacity(events.len());
+        let done = shared.append_all(wal, &mut state, events, &mut outcomes);
+        drop(state);
+        done.map_err(|error| match outcomes.iter().any(|outcome| outcome.is_stored()) {
+            // Those of the runs before.
+            true => error.with_durable(Durable::Unknown),
+            false => error,
+        })?;
+        if shared.options.durability == Some(Durability::Always) {
+            wal.sync()?;
+        }
+        Ok(outcomes)
+    }
+
+    /// Set the flags of an event: what is deleted or replaced is not found, and goes with the next
+    /// compaction.
+    pub fn set_flags(&self, location: Location, flags: Flags) -> Result<()> {
+        let (shared, wal) = self.writable()?;
+        let mut state = shared.state();
+        state.check(shared)?;
+        state.segments.read(location, &mut Vec::new()).map_err(|e| e.of(FORMAT))?;
+        let mut run = Run { flagged: vec![(location, flags.of_event())], ..Run::default() };
+        shared.store(wal, &mut state, &mut run, &mut [])
+    }
+
+    /// Have the last events of the write-ahead log hide what they replace or delete: a power cut may
+    /// have taken the end of the log, in which the flags stood.
+    pub(super) fn complete(&self, tail: &Tail) -> Result<()> {
+        let (shared, wal) = self.writable()?;
+        let mut state = shared.state();
+        let (mut run, mut buf) = (Run::default(), Vec::new());
+        for &at in &tail.last {
+            let event = state.segments.read(at, &mut buf)?.event;
+            if !event.flags.is_live() {
+                continue;
+            }
+            if let Some(address) = Address::of(&event)
+                && shared.options.history == History::Drop
+            {
+                shared.replace_stored(&mut state, &address, &mut run.flagged)?;
+            }
+            shared.delete(&mut state, &event, &mut run.flagged)?;
+        }
+        let logged: HashSet<Location> = tail.flagged.iter().map(|(at, _)| *at).collect();
+        let mut seen = HashSet::new();
+        run.flagged.retain(|(at, _)| !logged.contains(at) && seen.insert(*at));
+        shared.store(wal, &mut state, &mut run, &mut [])
+    }
+
+    /// Return when everything that was appended is on stable storage.
+    pub fn commit(&self) -> Result<()> {
+        let (_, wal) = self.writable()?;
+        wal.sync()
+    }
+}
+
+impl Run {
+    /// Whether what becomes of an event depends on what this run does.
+    fn concerns(&self, event: &EventRef<'_>) -> bool {
+        event.kind == DELETION && !(self.records.is_empty() && self.flagged.is_empty())
+            || self.deletes
+            || self.ids.contains(&event.id)
+            || Address::of(event).is_some_and(|address| self.addresses.contains(&address))
+    }
+}
+
+impl Shared {
+    fn append_all(
+        &self,
+        wal: &EventWal,
+        state: &mut State,
+        events: &[Event],
+        outcomes: &mut Vec<Outcome>,
+    ) -> Result<()> {
+        let mut run = Run::default();
+        let mut record = Vec::new();
+        let refused = |e: Error| e.of(FORMAT).at(&self.dir).with_durable(Durable::No);
+        for (number, event) in events.iter().enumerate() {
+            self.encode(state, event, &mut record).map_err(refused)?;
+            if run.bytes.len() >= RUN_BYTES || run.concerns(&parsed(&record, self)?) {
+                self.store(wal, state, &mut run, outcomes)?;
+            }
+            let planned = self.plan(state, &mut run, number, &mut record);
+            outcomes.push(planned.map_err(refused)?);
+        }
+        self.store(wal, state, &mut run, outcomes)
+    }
+
+    /// Decide what becomes of an event, of which `record` is the record; nothing is changed but the
+    /// run.
+    fn plan(
+        &self,
+        state: &mut State,
+        run: &mut Run,
+        number: usize,
+        record: &mut [u8],
+    ) -> Result<Outcome> {
+        let event = parsed(record, self)?;
+        if class_of(event.kind) == Class::Ephemeral {
+            return Ok(Outcome::Ephemeral);
+        }
+        if let Some(at) = state.location(&event.id)? {
+            return Ok(Outcome::Duplicate(at));
+        }
+        if expires_at(&event).is_some_and(|at| at <= now()) {
+            return Ok(Outcome::Expired);
+        }
+        let address = Address::of(&event);
+        if state.tombstones()?.cover(&event, address.as_ref()) {
+            return Ok(Outcome::Deleted);
+        }
+        let mut flags = Flags::default();
+        if let Some(address) = address {
+            if self.options.history == History::Drop {
+                flags = self.replace(state, &event, &address, &mut run.flagged)?;
+            }
+            run.addresses.insert(address);
+        }
+        if event.kind == DELETION {
+            self.delete(state, &event, &mut run.flagged)?;
+            run.deletes = true;
+        }
+        run.ids.insert(event.id);
+        record::set_flags(record, flags);
+        run.bytes.extend_from_slice(record);
+        run.records.push(Planned { end: run.bytes.len(), event: number, flags });
+        // Its place follows.
+        Ok(Outcome::Ephemeral)
+    }
+
+    /// The record of an event for the segment that takes appends.
+    fn encode(&self, state: &State, event: &Event, record: &mut Vec<u8>) -> Result<()> {
+        record.clear();
+        let page_bytes = state.page_bytes();
+        record::encode(event, Flags::default(), self.options.checksums, page_bytes, record)?;
+        let limit = self.options.event_bytes_max;
+        if record.len() > limit as usize {
+            let len = record.len();
+            let message = format!("event {}: record of {len} bytes, limit {limit}", event.id);
+            return Err(Error::new(ErrorKind::TooLarge, message));
+        }
+        Ok(())
+    }
+
+    /// Write a run to the files, and begin another.
+    fn store(
+        &self,
+        wal: &EventWal,
+        state: &mut State,
+        run: &mut Run,
+        outcomes: &mut [Outcome],
+    ) -> Result<()> {
+        let Run { bytes, records, flagged, .. } = std::mem::take(run);
+        if records.is_empty() && flagged.is_empty() {
+            return Ok(());
+        }
+        let mut slices = Vec::with_capacity(records.len());
+        let mut from = 0;
+        for planned in &records {
+            slices.push(bytes.get(from..planned.end).unwrap_or_default());
+            from = planned.end;
+        }
+        let room = self.make_room(wal, state, &slices);
+        room.map_err(|error| error.of(FORMAT).with_durable(Durable::No))?;
+        let inserts = slices.iter().map(|&record| Entry::Insert { record });
+        let updates = flagged.iter().map(|&(at, flags)| Entry::UpdateFlags { at, flags: flags.0 });
+        let second = now();
+        let entries: Vec<_> = inserts.chain(updates).map(|entry| (entry, second)).collect();
+        wal.append_many(&entries)?;
+        state.wal_bytes += bytes.len() as u64 + 64 * entries.len() as u64;
+        let stored = self.write(wal, state, &records, &slices, &flagged);
+        let locations = stored.map_err(|error| {
+            state.broken = Some(error.message().to_owned());
+            error.of(FORMAT).with_durable(Durable::Unknown)
+        })?;
+        for (planned, at) in records.iter().zip(locations) {
+            if let Some(outcome) = outcomes.get_mut(planned.event) {
+                let superseded = planned.flags.contains(Flags::REPLACED);
+                *outcome = if superseded { Outcome::Superseded(at) } else { Outcome::Stored(at) };
+            }
+        }
+        Ok(())
+    }
+
+    fn write(
+        &self,
+        wal: &EventWal,
+        state: &mut State,
+        records: &[Planned],
+        slices: &[&[u8]],
+        flagged: &[(Location, Flags)],
+    ) -> Result<Vec<Location>> {
+        let locations = state.segments.append(slices)?;
+        if !flagged.is_empty() {
+            // A power cut may keep a flag and take the log's end: an event would be hidden by one that
+            // is not there.
+            wal.sync()?;
+        }
+        for &(at, flags) in flagged {
+            state.segments.set_flags(at, flags)?;
+        }
+        let mut stored = Vec::with_capacity(records.len());
+        for (&record, &at) in slices.iter().zip(&locations) {
+            let event = parsed(record, self)?;
+            if event.kind == DELETION
+                && let Some(tombstones) = &mut state.tombstones
+            {
+                tombstones.add(&event);
+            }
+            stored.push((event, record, at));
+        }
+        state.index_changes(&stored, flagged)?;
+        Ok(locations)
+    }
+}
+
+/// The event of a record that was encoded.
+fn parsed<'a>(record: &'a [u8], shared: &Shared) -> Result<EventRef<'a>> {
+    record::parse(record).map_err(|bad| {
+        Error::new(ErrorKind::InvalidArgument, bad.reason()).of(FORMAT).at(&shared.dir)
+    })
+}

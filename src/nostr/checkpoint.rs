@@ -1,0 +1,105 @@
+//! Checkpoints, and room for what is appended.
+//!
+//! 1. The write-ahead log is synced: an unclean end of the segments can be made good by it.
+//! 2. The segments are synced: they hold all that the log has.
+//! 3. CHECKPOINT is logged and synced: opening replays what comes after it.
+//! 4. The counters in the segments' headers and the manifest are written: hints.
+//! 5. Files of the log wholly before the checkpoint are deleted.
+
+use super::manifest::Listed;
+use super::store::{EventStore, Shared, State, now};
+use super::wal::EventWal;
+use crate::error::Result;
+
+impl EventStore {
+    /// Have the segments hold durably all that was appended, so that opening replays nothing.
+    pub fn checkpoint(&self) -> Result<()> {
+        let (shared, wal) = self.writable()?;
+        let mut state = shared.state();
+        state.check(shared)?;
+        shared.checkpoint(wal, &mut state)
+    }
+
+    /// After a checkpoint: begin a segment if the last one has pages of another size than wanted. A
+    /// record is made for the pages of the segment that gets it, so it must not meet a later one.
+    pub(super) fn begin_pages(&self) -> Result<()> {
+        let (shared, _) = self.writable()?;
+        let mut state = shared.state();
+        match state.page_bytes() == shared.options.page_bytes {
+            true => Ok(()),
+            false => shared.begin_segment(&mut state),
+        }
+    }
+}
+
+impl Shared {
+    pub(super) fn checkpoint(&self, wal: &EventWal, state: &mut State) -> Result<()> {
+        wal.sync()?;
+        let done = self.settle(wal, state);
+        done.inspect_err(|error| state.broken = Some(error.message().to_owned()))
+    }
+
+    fn settle(&self, wal: &EventWal, state: &mut State) -> Result<()> {
+        let written = state.segments.sync()?;
+        state.index_durable()?;
+        let lsn = wal.checkpoint(now())?;
+        state.wal_bytes = 0;
+        for id in written {
+            state.segments.write_header(id, None)?;
+        }
+        state.manifest.last_checkpoint_lsn = lsn.0;
+        self.store_manifest(state, &[])?;
+        wal.drop_before_checkpoint().map(drop)
+    }
+
+    /// Write the manifest with the segments as they are, without some.
+    pub(super) fn store_manifest(&self, state: &mut State, without: &[u32]) -> Result<()> {
+        let State { manifest, segments, .. } = state;
+        manifest.segments = segments
+            .by_id
+            .iter()
+            .filter(|(id, _)| !without.contains(id))
+            .map(|(_, open)| {
+                let header = open.segment.header();
+                Listed {
+                    id: header.segment,
+                    created_at: header.created_at,
+                    size_bytes: open.segment.end().into(),
+                    record_count: open.records.into(),
+                    is_compacted: header.compacted_at != 0,
+                }
+            })
+            .collect();
+        manifest.store(&self.options, &self.dir)
+    }
+
+    /// Begin another segment if the last one has no room for these records, and empty the write-ahead
+    /// log if it is long.
+    pub(super) fn make_room(
+        &self,
+        wal: &EventWal,
+        state: &mut State,
+        records: &[&[u8]],
+    ) -> Result<()> {
+        let active = state.segments.active()?;
+        let needed: u64 = records.iter().map(|record| active.segment.bytes_for(record.len())).sum();
+        let (end, is_empty) = (u64::from(active.segment.end()), active.records == 0);
+        let is_full = !is_empty && end + needed > self.options.segment_bytes;
+        if is_full || state.wal_bytes >= self.options.checkpoint_bytes {
+            self.checkpoint(wal, state)?;
+        }
+        if is_full {
+            // After the checkpoint: what opening replays belongs to the last segment, always.
+            self.begin_segment(state)?;
+        }
+        Ok(())
+    }
+
+    fn begin_segment(&self, state: &mut State) -> Result<()> {
+        let id = state.manifest.next_segment_id;
+        state.manifest.next_segment_id += 1;
+        state.segments.create(&self.options, id, now())?;
+        state.manifest.page_bytes = self.options.page_bytes;
+        self.store_manifest(state, &[])
+    }
+}

@@ -1,0 +1,280 @@
+//! Compaction: what counts is copied to new segments, and the old ones go.
+//!
+//! 1. A checkpoint empties the write-ahead log: nothing of it speaks of the old segments.
+//! 2. New segments get the events that count. No manifest names them: a crash leaves copies, which
+//!    opening removes.
+//! 3. They are synced, and the manifest names them in place of the old ones, in one step.
+//! 4. The old ones are deleted. A crash before leaves files that no manifest names, whose events that
+//!    count are all in the new ones: opening removes them.
+
+use std::collections::BTreeMap;
+
+use super::event::{EventRef, Flags};
+use super::policy::expires_at;
+use super::record;
+use super::segment::Found;
+use super::segments::{Open, Segments};
+use super::store::{EventStore, Shared, State, now};
+use super::wal::EventWal;
+use crate::error::{Error, ErrorKind, Result};
+
+/// Records are copied in parts of about this size.
+const PART_BYTES: usize = 4 << 20;
+
+/// What compacting does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CompactionReport {
+    /// The old segments.
+    pub segments: Vec<u32>,
+    /// The new segments; none in a dry run.
+    pub written: Vec<u32>,
+    /// Events copied.
+    pub kept: u64,
+    /// Deleted events that go.
+    pub deleted: u64,
+    /// Replaced events that go.
+    pub replaced: u64,
+    /// Events that go because their time is over.
+    pub expired: u64,
+    /// Size of the old segments, bytes.
+    pub bytes_before: u64,
+    /// Size of the new segments, bytes; in a dry run what it would be, about.
+    pub bytes_after: u64,
+}
+
+/// What a segment holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Share {
+    live_bytes: u64,
+    dead_bytes: u64,
+}
+
+impl EventStore {
+    /// Drop deleted, replaced and expired events from the segments in which they take at least this
+    /// part of the bytes; 0 compacts all. Appends wait.
+    ///
+    /// # Errors
+    ///
+    /// A damaged segment is [`ErrorKind::Corrupt`], and nothing changes: what is damaged would be lost.
+    pub fn compact(&self, ratio: f64, dry_run: bool) -> Result<CompactionReport> {
+        if !(0.0..=1.0).contains(&ratio) {
+            let message = format!("compaction ratio {ratio}, may be 0 to 1");
+            return Err(self.shared.refused(ErrorKind::InvalidArgument, &message));
+        }
+        let (shared, wal) = self.writable()?;
+        let mut state = shared.state();
+        state.check(shared)?;
+        shared.compact(wal, &mut state, ratio, dry_run)
+    }
+}
+
+impl Shared {
+    fn compact(
+        &self,
+        wal: &EventWal,
+        state: &mut State,
+        ratio: f64,
+        dry_run: bool,
+    ) -> Result<CompactionReport> {
+        let mut report = CompactionReport::default();
+        let mut shares = BTreeMap::new();
+        for &id in state.segments.by_id.keys() {
+            shares.insert(id, self.share_of(state, id, &mut CompactionReport::default())?);
+        }
+        shares.retain(|_, share: &mut Share| {
+            let all = share.live_bytes + share.dead_bytes;
+            share.dead_bytes > 0 && share.dead_bytes as f64 >= ratio * all as f64
+        });
+        for &id in shares.keys() {
+            let share = self.share_of(state, id, &mut report)?;
+            report.segments.push(id);
+            report.bytes_before += share.live_bytes + share.dead_bytes;
+            report.bytes_after += share.live_bytes;
+        }
+        if dry_run || report.segments.is_empty() {
+            return Ok(report);
+        }
+        self.checkpoint(wal, state)?;
+        let next = state.manifest.next_segment_id;
+        let mut targets = Segments::new(&self.dir, self.options.storage.clone());
+        if let Err(error) = self.copy(state, &mut report, next, &mut targets) {
+            self.give_up(state, targets, next);
+            return Err(error);
+        }
+        // From here on the manifest decides.
+        let done = self.swap(state, &report.segments, targets);
+        done.inspect_err(|error| state.broken = Some(error.message().to_owned()))?;
+        Ok(report)
+    }
+
+    /// Look at every record of a segment.
+    fn share_of(&self, state: &State, id: u32, report: &mut CompactionReport) -> Result<Share> {
+        let mut share = Share::default();
+        let Some(Open { segment, .. }) = state.segments.by_id.get(&id) else {
+            return Ok(share);
+        };
+        let mut scan = segment.scan(0);
+        while let Some(found) = scan.next()? {
+            match found {
+                Found::Record(found) => {
+                    let size = u64::from(found.end - found.offset);
+                    match fate_of(&found.event) {
+                        Fate::Keep => {
+                            report.kept += 1;
+                            share.live_bytes += size;
+                            continue;
+                        }
+                        Fate::Deleted => report.deleted += 1,
+                        Fate::Replaced => report.replaced += 1,
+                        Fate::Expired => report.expired += 1,
+                    }
+                    share.dead_bytes += size;
+                }
+                Found::Damage(damage) => {
+                    let error = Error::new(ErrorKind::Corrupt, damage.reason);
+                    return Err(error.at(segment.path()).offset_at(damage.offset.into()));
+                }
+            }
+        }
+        Ok(share)
+    }
+
+    /// Delete the copies: what they hold may be deleted from now on. Their numbers are used up, since
+    /// the last one may be there in part.
+    fn give_up(&self, state: &mut State, mut targets: Segments, next: u32) {
+        state.manifest.next_segment_id = targets.last().unwrap_or(next).saturating_add(2);
+        let copies: Vec<u32> = targets.by_id.keys().copied().collect();
+        if let Err(error) = targets.remove(&copies) {
+            state.broken = Some(error.message().to_owned());
+        }
+    }
+
+    /// Copy what counts to new segments, and sync them; they get the numbers from `next` on.
+    fn copy(
+        &self,
+        state: &State,
+        report: &mut CompactionReport,
+        next: u32,
+        targets: &mut Segments,
+    ) -> Result<()> {
+        let mut part = Part::default();
+        for &id in &report.segments {
+            let Some(Open { segment, .. }) = state.segments.by_id.get(&id) else { continue };
+            let same_pages = segment.header().page_bytes == self.options.page_bytes;
+            let mut scan = segment.scan(0);
+            while let Some(found) = scan.next()? {
+                let Found::Record(found) = found else { continue };
+                if fate_of(&found.event) != Fate::Keep {
+                    continue;
+                }
+                if same_pages {
+                    part.bytes.extend_from_slice(found.bytes);
+                } else {
+                    let (trailer, pages) = (self.options.checksums, self.options.page_bytes);
+                    record::encode_stored(&found.event, trailer, pages, &mut part.bytes)?;
+                }
+                part.ends.push(part.bytes.len());
+                if part.bytes.len() >= PART_BYTES {
+                    self.write_part(targets, &mut part, next)?;
+                }
+            }
+        }
+        self.write_part(targets, &mut part, next)?;
+        targets.sync()?;
+        report.written = targets.by_id.keys().copied().collect();
+        for &id in &report.written {
+            targets.write_header(id, Some(now()))?;
+        }
+        let ends = targets.by_id.values().map(|open| u64::from(open.segment.end()));
+        report.bytes_after = ends.sum();
+        Ok(())
+    }
+
+    fn write_part(&self, targets: &mut Segments, part: &mut Part, next: u32) -> Result<()> {
+        let mut from = 0;
+        let mut records: Vec<&[u8]> = Vec::with_capacity(part.ends.len());
+        for &end in &part.ends {
+            records.push(part.bytes.get(from..end).unwrap_or_default());
+            from = end;
+        }
+        let mut rest = records.as_slice();
+        while !rest.is_empty() {
+            let fits = match targets.last() {
+                Some(_) => self.fitting(targets, rest)?,
+                None => 0,
+            };
+            if fits == 0 {
+                let id = targets.last().map_or(next, |last| last + 1);
+                targets.create(&self.options, id, now())?;
+            }
+            // One at least: an event may be larger than a segment is meant to be.
+            let fits = self.fitting(targets, rest)?.max(1);
+            let (these, later) = rest.split_at(fits);
+            targets.append(these)?;
+            rest = later;
+        }
+        *part = Part::default();
+        Ok(())
+    }
+
+    /// How many of some records the last segment has room for.
+    fn fitting(&self, targets: &mut Segments, records: &[&[u8]]) -> Result<usize> {
+        let active = &targets.active()?.segment;
+        let mut end = u64::from(active.end());
+        let fits = records.iter().take_while(|record| {
+            end += active.bytes_for(record.len());
+            end <= self.options.segment_bytes
+        });
+        Ok(fits.count())
+    }
+
+    /// Have the manifest name the new segments, and delete the old ones.
+    fn swap(&self, state: &mut State, old: &[u32], targets: Segments) -> Result<()> {
+        let moved: Vec<u32> = targets.by_id.keys().copied().collect();
+        state.segments.by_id.extend(targets.by_id);
+        let next = state.segments.last().map_or(0, |last| last + 1);
+        state.manifest.next_segment_id = next;
+        if state.segments.by_id.keys().all(|id| old.contains(id)) {
+            state.segments.create(&self.options, next, now())?;
+            state.manifest.next_segment_id += 1;
+        }
+        state.manifest.compactions += 1;
+        state.manifest.last_compaction_time = now();
+        self.store_manifest(state, old)?;
+        state.index_moved(old, &moved)?;
+        state.segments.remove(old)?;
+        state.index_durable()
+    }
+}
+
+/// Records to be written.
+#[derive(Default)]
+struct Part {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Keep,
+    Deleted,
+    Replaced,
+    Expired,
+}
+
+/// Whether a compaction keeps an event.
+pub(super) fn is_kept(event: &EventRef<'_>) -> bool {
+    fate_of(event) == Fate::Keep
+}
+
+fn fate_of(event: &EventRef<'_>) -> Fate {
+    if event.flags.contains(Flags::DELETED) {
+        Fate::Deleted
+    } else if event.flags.contains(Flags::REPLACED) {
+        Fate::Replaced
+    } else if expires_at(event).is_some_and(|at| at <= now()) {
+        Fate::Expired
+    } else {
+        Fate::Keep
+    }
+}

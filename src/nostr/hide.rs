@@ -1,0 +1,97 @@
+//! Which stored events lose their place to another: older versions, and what is deleted.
+
+use super::event::{EventRef, Flags, Location};
+use super::filter::Filter;
+use super::policy::{Address, DELETION, is_newer, targets_of};
+use super::store::{Shared, State};
+use crate::error::Result;
+
+/// Stored events, and the flags that they get.
+pub type Flagged = Vec<(Location, Flags)>;
+
+impl Shared {
+    /// Have the older of two versions lose its place; returns the flags of the new one.
+    pub(super) fn replace(
+        &self,
+        state: &State,
+        event: &EventRef<'_>,
+        address: &Address,
+        flagged: &mut Flagged,
+    ) -> Result<Flags> {
+        let Some(at) = state.latest(address)? else { return Ok(Flags::default()) };
+        let mut buf = Vec::new();
+        let other = state.segments.read(at, &mut buf)?.event;
+        if !is_newer(event.created_at, event.id, other.created_at, other.id) {
+            return Ok(Flags::REPLACED);
+        }
+        flagged.push((at, other.flags | Flags::REPLACED));
+        Ok(Flags::default())
+    }
+
+    /// Have all versions but the one that counts lose their place.
+    pub(super) fn replace_stored(
+        &self,
+        state: &mut State,
+        address: &Address,
+        flagged: &mut Flagged,
+    ) -> Result<()> {
+        state.catch_up_index()?;
+        let counts = state.latest(address)?;
+        let mut buf = Vec::new();
+        for at in state.index()?.query(&versions_of(address))? {
+            let at = at?;
+            let event = state.segments.read(at, &mut buf)?.event;
+            if Some(at) != counts && Address::of(&event).as_ref() == Some(address) {
+                flagged.push((at, event.flags | Flags::REPLACED));
+            }
+        }
+        Ok(())
+    }
+
+    /// Delete what a request asks for, as far as it is stored.
+    pub(super) fn delete(
+        &self,
+        state: &mut State,
+        request: &EventRef<'_>,
+        flagged: &mut Flagged,
+    ) -> Result<()> {
+        let targets = targets_of(request);
+        if !targets.addresses.is_empty() {
+            state.catch_up_index()?;
+        }
+        let mut buf = Vec::new();
+        for id in &targets.ids {
+            let Some(at) = state.location(id)? else { continue };
+            let event = state.segments.read(at, &mut buf)?.event;
+            if event.pubkey == request.pubkey
+                && event.kind != DELETION
+                && !event.flags.contains(Flags::DELETED)
+            {
+                flagged.push((at, event.flags | Flags::DELETED));
+            }
+        }
+        for address in &targets.addresses {
+            let versions =
+                Filter { until: Some(request.created_at.into()), ..versions_of(address) };
+            for at in state.index()?.query(&versions)? {
+                let at = at?;
+                let event = state.segments.read(at, &mut buf)?.event;
+                if event.created_at <= request.created_at
+                    && Address::of(&event).as_ref() == Some(address)
+                {
+                    flagged.push((at, event.flags | Flags::DELETED));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// All events of an author and a kind.
+fn versions_of(address: &Address) -> Filter {
+    Filter {
+        authors: Some([address.pubkey].into()),
+        kinds: Some([address.kind].into()),
+        ..Filter::default()
+    }
+}

@@ -1,0 +1,289 @@
+//! Import of events as JSON lines: parsed and checked on all cores, stored in the order of the lines.
+
+use std::io::{BufRead, Write};
+use std::num::NonZero;
+use std::sync::mpsc::sync_channel;
+use std::thread;
+
+use super::append::Outcome;
+use super::event::Event;
+use super::signature;
+use super::store::EventStore;
+use crate::error::{Error, ErrorKind, Result};
+
+/// Lines are handed to a core in parts of about this size.
+const PART_BYTES: usize = 1 << 20;
+/// Bad lines beyond this are counted and written aside only.
+const BAD_LINES_KEPT: usize = 1000;
+
+/// What is checked of an event besides its form.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Check {
+    /// Nothing.
+    None,
+    /// That its id is the hash of its content.
+    #[default]
+    Id,
+    /// Also that its signature is its author's.
+    Signature,
+}
+
+/// How events are imported; see the fields.
+#[derive(Clone, Debug)]
+pub struct ImportOptions {
+    /// What is checked of each event.
+    pub check: Check,
+    /// How many threads parse and check; 0: as many as there are cores.
+    pub threads: usize,
+    /// A longer line is bad, bytes.
+    pub line_bytes_max: usize,
+    /// Whether the first bad line ends the import; else it is reported, and the rest goes on.
+    pub stop_at_bad: bool,
+}
+
+impl Default for ImportOptions {
+    fn default() -> Self {
+        Self { check: Check::Id, threads: 0, line_bytes_max: 128 << 20, stop_at_bad: false }
+    }
+}
+
+/// A line that is no event, or a wrong one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadLine {
+    /// From 1 on.
+    pub line: u64,
+    /// What is wrong.
+    pub reason: String,
+}
+
+/// What an import did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ImportReport {
+    /// Lines read; empty ones count.
+    pub lines: u64,
+    /// Bytes read.
+    pub bytes: u64,
+    /// Events stored.
+    pub stored: u64,
+    /// Of these, events of which a newer version counts.
+    pub superseded: u64,
+    /// Events that were stored before.
+    pub duplicates: u64,
+    /// Events that were not stored because their author deleted them.
+    pub deleted: u64,
+    /// Events that were not stored because their time is over.
+    pub expired: u64,
+    /// Events of kinds that are not stored.
+    pub ephemeral: u64,
+    /// Lines that are no event, or a wrong one.
+    pub bad: u64,
+    /// The first 1,000 of them.
+    pub bad_lines: Vec<BadLine>,
+}
+
+/// Lines, and where they begin.
+struct Part {
+    first_line: u64,
+    text: Vec<u8>,
+}
+
+/// The same, parsed.
+struct Parsed {
+    events: Vec<Event>,
+    bad: Vec<(BadLine, Vec<u8>)>,
+    lines: u64,
+    bytes: u64,
+}
+
+impl EventStore {
+    /// Store the events of JSON lines. What is stored already is passed over, so that an import that
+    /// was interrupted is done again. `aside` gets the bad lines as they were; `progress` is called with
+    /// the bytes read so far.
+    pub fn import(
+        &self,
+        lines: &mut dyn BufRead,
+        options: &ImportOptions,
+        mut aside: Option<&mut dyn Write>,
+        progress: &mut dyn FnMut(&ImportReport) -> Result<()>,
+    ) -> Result<ImportReport> {
+        let threads = match options.threads {
+            0 => thread::available_parallelism().map_or(1, NonZero::get),
+            threads => threads,
+        };
+        let mut report = ImportReport::default();
+        thread::scope(|scope| {
+            // One queue a thread, taken from in turn: the parts keep their order.
+            let mut workers = Vec::with_capacity(threads);
+            for _ in 0..threads {
+                let (give, parts) = sync_channel::<Part>(1);
+                let (done, results) = sync_channel::<Parsed>(1);
+                scope.spawn(move || {
+                    for part in parts {
+                        if done.send(parse(&part, options)).is_err() {
+                            return;
+                        }
+                    }
+                });
+                workers.push((give, results));
+            }
+            let mut reader = Parts { lines, next_line: 1, limit: options.line_bytes_max };
+            let (mut given, mut taken) = (0usize, 0usize);
+            loop {
+                let part = match given - taken < threads {
+                    true => reader.next()?,
+                    false => None,
+                };
+                let at = |count: usize| workers.get(count % threads);
+                match (part, at(given), at(taken)) {
+                    (Some(part), Some((give, _)), _) => {
+                        given += 1;
+                        give.send(part).map_err(|_| gone())?;
+                    }
+                    (None, _, Some((_, results))) if given > taken => {
+                        taken += 1;
+                        let parsed = results.recv().map_err(|_| gone())?;
+                        self.take(parsed, options, &mut aside, &mut report)?;
+                        progress(&report)?;
+                    }
+                    _ => return Ok(report),
+                }
+            }
+        })
+    }
+
+    fn take(
+        &self,
+        parsed: Parsed,
+        options: &ImportOptions,
+        aside: &mut Option<&mut dyn Write>,
+        report: &mut ImportReport,
+    ) -> Result<()> {
+        let outcomes = self.append_checked(&parsed.events)?;
+        for outcome in outcomes {
+            match outcome {
+                Outcome::Stored(_) => report.stored += 1,
+                Outcome::Superseded(_) => {
+                    report.stored += 1;
+                    report.superseded += 1;
+                }
+                Outcome::Duplicate(_) => report.duplicates += 1,
+                Outcome::Deleted => report.deleted += 1,
+                Outcome::Expired => report.expired += 1,
+                Outcome::Ephemeral => report.ephemeral += 1,
+            }
+        }
+        report.lines += parsed.lines;
+        report.bytes += parsed.bytes;
+        for (bad, text) in parsed.bad {
+            if options.stop_at_bad {
+                let message = format!("line {}: {}", bad.line, bad.reason);
+                return Err(self.shared.refused(ErrorKind::InvalidArgument, &message));
+            }
+            report.bad += 1;
+            if let Some(aside) = aside {
+                let written = aside.write_all(&text).and_then(|()| aside.write_all(b"\n"));
+                written.map_err(|e| Error::io("write a bad line aside", self.path(), e))?;
+            }
+            if report.bad_lines.len() < BAD_LINES_KEPT {
+                report.bad_lines.push(bad);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads whole lines in parts.
+struct Parts<'a> {
+    lines: &'a mut dyn BufRead,
+    next_line: u64,
+    limit: usize,
+}
+
+impl Parts<'_> {
+    fn next(&mut self) -> Result<Option<Part>> {
+        let mut text = Vec::with_capacity(PART_BYTES + 4096);
+        let first_line = self.next_line;
+        while text.len() < PART_BYTES {
+            let before = text.len();
+            let limit = self.limit as u64 + 1;
+            let read = std::io::Read::take(&mut *self.lines, limit).read_until(b'\n', &mut text);
+            let read = read.map_err(|e| Error::io("read the events", "events".as_ref(), e))?;
+            if read == 0 {
+                break;
+            }
+            self.next_line += 1;
+            if read > self.limit && text.last() != Some(&b'\n') {
+                // The beginning is kept, so that the line is reported; the rest is passed over.
+                text.truncate(before + self.limit);
+                text.push(b'\n');
+                self.skip_line()?;
+            }
+        }
+        Ok((!text.is_empty()).then_some(Part { first_line, text }))
+    }
+
+    fn skip_line(&mut self) -> Result<()> {
+        let failed = |e| Error::io("read the events", "events".as_ref(), e);
+        loop {
+            let there = self.lines.fill_buf().map_err(failed)?;
+            if there.is_empty() {
+                return Ok(());
+            }
+            match there.iter().position(|&byte| byte == b'\n') {
+                Some(at) => {
+                    self.lines.consume(at + 1);
+                    return Ok(());
+                }
+                None => {
+                    let len = there.len();
+                    self.lines.consume(len);
+                }
+            }
+        }
+    }
+}
+
+fn parse(part: &Part, options: &ImportOptions) -> Parsed {
+    let mut parsed =
+        Parsed { events: Vec::new(), bad: Vec::new(), lines: 0, bytes: part.text.len() as u64 };
+    let mut scratch = Vec::new();
+    for text in part.text.split_inclusive(|&byte| byte == b'\n') {
+        let line = part.first_line + parsed.lines;
+        parsed.lines += 1;
+        let text = text.strip_suffix(b"\n").unwrap_or(text);
+        let text = text.strip_suffix(b"\r").unwrap_or(text);
+        if text.trim_ascii().is_empty() {
+            continue;
+        }
+        let checked = match text.len() >= options.line_bytes_max {
+            true => Err(format!("longer than {} bytes", options.line_bytes_max)),
+            false => check(text, options.check, &mut scratch).map_err(|e| e.message().to_owned()),
+        };
+        match checked {
+            Ok(event) => parsed.events.push(event),
+            Err(reason) => {
+                parsed.bad.push((BadLine { line, reason }, text.to_vec()));
+                if options.stop_at_bad {
+                    break;
+                }
+            }
+        }
+    }
+    parsed
+}
+
+fn check(text: &[u8], check: Check, scratch: &mut Vec<u8>) -> Result<Event> {
+    let event = Event::from_json(text)?;
+    if check != Check::None {
+        event.check_id(scratch)?;
+    }
+    if check == Check::Signature {
+        signature::check(event.id, &event.pubkey, &event.sig)?;
+    }
+    Ok(event)
+}
+
+/// A thread ended before its work was done: it panicked, and the panic goes on when it is joined.
+fn gone() -> Error {
+    Error::new(ErrorKind::Io, "a thread that parses events ended")
+}

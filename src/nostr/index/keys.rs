@@ -1,0 +1,191 @@
+//! The keys of the index: pure, no I/O. Big-endian, so that the order of bytes is that of numbers.
+//!
+//! ```text
+//! id                00 | id 32                                           location 8, created_at 4
+//! author            01 | author 32 | newest 36                           hint 10
+//! kind              02 | kind 2 | newest 36                              hint 10
+//! author and kind   03 | author 32 | kind 2 | newest 36
+//! tag               04 | letter 1 | value 8 | newest 36                  hint 10
+//! time              05 | newest 36                                       hint 10
+//! address           06 | author 32 | kind 2 | d 16 | newest 36           addressable events only
+//! covered           07                                                   a position, as the caller has it
+//!
+//! newest   created_at, all bits inverted 4 | id 32                       newest first, then by id
+//! value    the first 8 bytes of the SHA-256 of the tag's first value
+//! d        the first 16 bytes of the SHA-256 of the value of the `d` tag
+//! hint     kind 2 | the first 8 bytes of the public key
+//! ```
+//!
+//! Hashes keep the keys short and of one length, whatever an event has. Two tags may share a key, so
+//! what a range gives is asked whether it matches. Of the values of `d`, only those of one author are
+//! compared, and 16 bytes of a hash are as good as all.
+
+use sha2::{Digest, Sha256};
+
+use crate::nostr::{EventRef, Id, Location};
+use crate::slice::u32_be_at;
+
+const ID: u8 = 0;
+const AUTHOR: u8 = 1;
+const KIND: u8 = 2;
+const AUTHOR_KIND: u8 = 3;
+const TAG: u8 = 4;
+const TIME: u8 = 5;
+const ADDRESS: u8 = 6;
+/// The key of the position that the index covers.
+pub const COVERED: &[u8] = &[7];
+
+const AUTHOR_BYTES: usize = 32;
+const VALUE_BYTES: usize = 8;
+const D_BYTES: usize = 16;
+const TIME_BYTES: usize = 4;
+const ID_BYTES: usize = 32;
+/// Size of what orders entries: the end of every key but those of ids.
+pub const NEWEST_BYTES: usize = TIME_BYTES + ID_BYTES;
+const HINT_AUTHOR_BYTES: usize = 8;
+/// Size of a hint.
+pub const HINT_BYTES: usize = 2 + HINT_AUTHOR_BYTES;
+const LOCATION_BYTES: usize = 8;
+
+/// Kinds of which the newest event of an author and a `d` tag counts.
+const ADDRESSABLE: std::ops::Range<u16> = 30_000..40_000;
+
+/// The time and id of an event, as bytes whose order is newest first.
+pub type Newest = [u8; NEWEST_BYTES];
+
+/// The kind and the author of an event, enough to skip most that do not match.
+pub type Hint = [u8; HINT_BYTES];
+
+/// Call `put` with each key of an event and its value, but for the key of its id.
+pub fn each(event: &EventRef<'_>, mut put: impl FnMut(&[u8], &[u8])) {
+    let newest = newest(event.created_at, event.id);
+    let hint = hint(event.kind, &event.pubkey);
+    let mut key = Vec::with_capacity(1 + AUTHOR_BYTES + 2 + D_BYTES + NEWEST_BYTES);
+    let mut put = |prefix: &dyn Fn(&mut Vec<u8>), value: &[u8]| {
+        key.clear();
+        prefix(&mut key);
+        key.extend_from_slice(&newest);
+        put(&key, value);
+    };
+    put(&|key| author(&event.pubkey, key), &hint);
+    put(&|key| kind(event.kind, key), &hint);
+    put(&|key| author_kind(&event.pubkey, event.kind, key), &[]);
+    put(&|key| time(key), &hint);
+    for one in event.tags.iter() {
+        if let (Some(letter), Some(value)) = (one.letter(), one.value()) {
+            put(&|key| tag(letter, &value, key), &hint);
+        }
+    }
+    if ADDRESSABLE.contains(&event.kind) {
+        let d = event.tags.iter().find(|one| one.letter() == Some(b'd'));
+        let d = d.and_then(|one| one.value()).unwrap_or_default();
+        put(&|key| address(&event.pubkey, event.kind, &d, key), &[]);
+    }
+}
+
+/// The key of an id.
+pub fn id(id: &Id) -> [u8; 1 + ID_BYTES] {
+    let mut key = [ID; 1 + ID_BYTES];
+    let (_, rest) = key.split_at_mut(1);
+    rest.copy_from_slice(&id.0);
+    key
+}
+
+/// What a range of keys begins with: all events of an author.
+pub fn author(pubkey: &[u8; 32], key: &mut Vec<u8>) {
+    key.push(AUTHOR);
+    key.extend_from_slice(pubkey);
+}
+
+/// All events of a kind.
+pub fn kind(kind: u16, key: &mut Vec<u8>) {
+    key.push(KIND);
+    key.extend_from_slice(&kind.to_be_bytes());
+}
+
+/// All events of an author and a kind.
+pub fn author_kind(pubkey: &[u8; 32], kind: u16, key: &mut Vec<u8>) {
+    key.push(AUTHOR_KIND);
+    key.extend_from_slice(pubkey);
+    key.extend_from_slice(&kind.to_be_bytes());
+}
+
+/// All events with a tag.
+pub fn tag(letter: u8, value: &str, key: &mut Vec<u8>) {
+    key.extend_from_slice(&[TAG, letter]);
+    key.extend(Sha256::digest(value).iter().take(VALUE_BYTES));
+}
+
+/// All events.
+pub fn time(key: &mut Vec<u8>) {
+    key.push(TIME);
+}
+
+/// What finds the newest event of an address, if the kind has any address.
+pub fn versions(pubkey: &[u8; 32], kind: u16, d: &str, key: &mut Vec<u8>) {
+    match ADDRESSABLE.contains(&kind) {
+        true => address(pubkey, kind, d, key),
+        false => author_kind(pubkey, kind, key),
+    }
+}
+
+fn address(pubkey: &[u8; 32], kind: u16, d: &str, key: &mut Vec<u8>) {
+    key.push(ADDRESS);
+    key.extend_from_slice(pubkey);
+    key.extend_from_slice(&kind.to_be_bytes());
+    key.extend(Sha256::digest(d).iter().take(D_BYTES));
+}
+
+/// The first key and the end of a range: the events from `since` to `until`, both included.
+pub fn range(prefix: &[u8], since: u32, until: u32) -> (Vec<u8>, Vec<u8>) {
+    let from = [prefix, &(!until).to_be_bytes()].concat();
+    // Longer than any id, so that it lies after all of the last second.
+    let end = [prefix, &(!since).to_be_bytes(), &[0xFF; ID_BYTES + 1]].concat();
+    (from, end)
+}
+
+/// What orders an event.
+pub fn newest(created_at: u32, id: Id) -> Newest {
+    let mut newest = [0; NEWEST_BYTES];
+    let (time, rest) = newest.split_at_mut(TIME_BYTES);
+    time.copy_from_slice(&(!created_at).to_be_bytes());
+    rest.copy_from_slice(&id.0);
+    newest
+}
+
+/// What orders the entry of a key, if the key is long enough.
+pub fn newest_of(key: &[u8]) -> Option<Newest> {
+    key.last_chunk().copied()
+}
+
+/// The id in what orders an event.
+pub fn id_of(newest: &Newest) -> Id {
+    let mut id = [0; ID_BYTES];
+    id.copy_from_slice(newest.split_at(TIME_BYTES).1);
+    Id(id)
+}
+
+/// The hint of an event.
+pub fn hint(kind: u16, pubkey: &[u8; 32]) -> Hint {
+    let mut hint = [0; HINT_BYTES];
+    let (first, rest) = hint.split_at_mut(2);
+    first.copy_from_slice(&kind.to_be_bytes());
+    rest.copy_from_slice(pubkey.split_at(HINT_AUTHOR_BYTES).0);
+    hint
+}
+
+/// The value of an id.
+pub fn place(location: Location, created_at: u32) -> [u8; LOCATION_BYTES + TIME_BYTES] {
+    let mut value = [0; LOCATION_BYTES + TIME_BYTES];
+    let numbers = [location.segment, location.offset, created_at];
+    for (bytes, number) in value.chunks_exact_mut(4).zip(numbers) {
+        bytes.copy_from_slice(&number.to_be_bytes());
+    }
+    value
+}
+
+/// The location and the time that the value of an id says.
+pub fn place_of(value: &[u8]) -> Option<(Location, u32)> {
+    let location = Location { segment: u32_be_at(value, 0)?, offset: u32_be_at(value, 4)? };
+    u32_be_at(value, LOCATION_BYTES).map(|created_at| (location, created_at))
+}

@@ -1,0 +1,152 @@
+//! The lookup index of events: by id, author, kind, tag, time and address, newest first.
+//!
+//! The index is derived: all that it holds stands in the segments, so it may be deleted and made
+//! again. It lies in an embedded store, fjall, which opens and writes its files itself; they do not
+//! go through [`crate::storage`].
+//!
+//! What a crash leaves: each [`Index::apply`] is there as a whole or not at all, together with the
+//! position that it covers, and no later one without all before it. The death of the process loses
+//! none. A power cut may lose the last ones since [`Index::sync`] (large ones sync themselves), so the
+//! store reads [`Index::covered`] and applies again what came after; to apply twice does no harm.
+//! Damage is [`ErrorKind::Corrupt`](crate::ErrorKind::Corrupt) when the index is opened or read: all
+//! blocks have checksums. Then the directory is deleted and the index made again.
+
+mod keys;
+mod query;
+mod table;
+mod writes;
+
+use std::path::Path;
+
+use super::event::{EventRef, Id, Location};
+use crate::error::Result;
+use crate::storage::fork_generation;
+use table::{Table, damaged};
+use writes::Writes;
+
+pub use query::Query;
+
+/// A change of what can be found.
+#[derive(Clone, Copy, Debug)]
+pub enum Change<'a> {
+    /// The event lies there, and is found in all ways.
+    Insert(&'a EventRef<'a>, Location),
+    /// The event is found by its id only, as one that is replaced or deleted.
+    Hide(&'a EventRef<'a>),
+    /// The event is found no more.
+    Remove(&'a EventRef<'a>),
+    /// The event lies somewhere else now: id, time and the new location.
+    Move(Id, u32, Location),
+}
+
+/// A lookup index. Threads may share it.
+pub struct Index {
+    table: Table,
+    /// At opening.
+    fork_generation: u64,
+}
+
+impl Index {
+    /// Open the index in a directory of its own, or make it.
+    pub fn open(dir: &Path) -> Result<Self> {
+        let table = Table::open(dir)?;
+        // Without its journal fjall forgets which changes views may see, and they see none.
+        if table.get(keys::COVERED)? != table.view().get(keys::COVERED)? {
+            return Err(damaged("its journal is gone").at(dir));
+        }
+        Ok(Self { table, fork_generation: fork_generation() })
+    }
+
+    /// An index that is gone with its handle.
+    pub fn in_memory() -> Self {
+        Self { table: Table::in_memory(), fork_generation: fork_generation() }
+    }
+
+    /// Make changes, and set the position that they bring the index to: all of it or nothing. Of
+    /// changes to one event the later counts. Many at once are much quicker than many calls.
+    pub fn apply(&self, changes: &[Change<'_>], covered: Option<&[u8]>) -> Result<()> {
+        let mut writes = Writes::default();
+        for &change in changes {
+            match change {
+                Change::Insert(event, location) => {
+                    let place = keys::place(location, event.created_at);
+                    writes.put(&keys::id(&event.id), &place);
+                    keys::each(event, |key, value| writes.put(key, value));
+                }
+                Change::Hide(event) => keys::each(event, |key, _| writes.remove(key)),
+                Change::Remove(event) => {
+                    writes.remove(&keys::id(&event.id));
+                    keys::each(event, |key, _| writes.remove(key));
+                }
+                Change::Move(id, created_at, location) => {
+                    writes.put(&keys::id(&id), &keys::place(location, created_at));
+                }
+            }
+        }
+        if let Some(position) = covered {
+            writes.put(keys::COVERED, position);
+        }
+        match writes.len() {
+            0 => Ok(()),
+            _ => self.table.write(&mut writes),
+        }
+    }
+
+    /// What was applied so far is on stable storage when this returns.
+    pub fn sync(&self) -> Result<()> {
+        self.table.sync()
+    }
+
+    /// The position that the last [`Index::apply`] set, as it was given; none in a new index.
+    pub fn covered(&self) -> Result<Option<Vec<u8>>> {
+        Ok(self.table.get(keys::COVERED)?.map(|position| position.to_vec()))
+    }
+
+    /// Where an event lies.
+    pub fn location(&self, id: &Id) -> Result<Option<Location>> {
+        let Some(place) = self.table.get(&keys::id(id))? else { return Ok(None) };
+        let (location, _) = keys::place_of(&place).ok_or_else(|| damaged("location too short"))?;
+        Ok(Some(location))
+    }
+
+    /// Whether there is an event with that id.
+    pub fn contains(&self, id: &Id) -> Result<bool> {
+        Ok(self.location(id)?.is_some())
+    }
+
+    /// Where the version of a replaceable or addressable event lies that counts: the newest, and of
+    /// two of one second the one with the lower id. `d` matters only to addressable kinds.
+    pub fn latest(&self, pubkey: &[u8; 32], kind: u16, d: &str) -> Result<Option<Location>> {
+        Query::versions(self.table.view(), pubkey, kind, d)?.next().transpose()
+    }
+
+    /// Where the events lie that a filter may match, newest first, and of one second by their ids:
+    /// those in the index now, whatever is applied later. All that match are among them. The caller,
+    /// who reads the event for its flags, asks [`Filter::matches`](super::Filter::matches) and counts
+    /// up to the limit.
+    pub fn query(&self, filter: &super::Filter) -> Result<Query> {
+        self.query_any(std::slice::from_ref(filter))
+    }
+
+    /// The same for several filters: each event once.
+    pub fn query_any(&self, filters: &[super::Filter]) -> Result<Query> {
+        Query::new(self.table.view(), filters)
+    }
+}
+
+impl Drop for Index {
+    fn drop(&mut self) {
+        if self.fork_generation != fork_generation() {
+            self.table.leak();
+        }
+    }
+}
+
+impl std::fmt::Debug for Index {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.table {
+            Table::Files { dir, .. } => f.debug_tuple("Index").field(dir).finish(),
+            Table::Memory(_) => f.write_str("Index"),
+        }
+    }
+}

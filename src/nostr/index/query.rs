@@ -1,0 +1,261 @@
+//! From filters to ranges of keys, and their entries newest first.
+//!
+//! Of the ways to find what a filter may match, the one with the fewest entries is chosen: all are
+//! counted in turns until the first is at its end. Ranges are merged by a heap, so that an answer of
+//! 100 events reads about 100 entries, and one of each range.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::keys::{self, HINT_BYTES, Hint, Newest};
+use super::table::{Entries, View, damaged};
+use crate::error::Result;
+use crate::nostr::{Filter, Id, Location};
+
+/// How many entries of each way are counted in a turn, and in all.
+const TURN: usize = 64;
+const COUNT_MAX: usize = 1_024;
+/// Ranges of an author and a kind are asked for up to so many; else those of authors.
+const RANGES_MAX: usize = 1_024;
+
+/// Where events lie, newest first. Ends with the first error.
+pub struct Query {
+    view: View,
+    runs: Vec<Run>,
+    /// The next entry of each run that has one.
+    heads: BinaryHeap<Reverse<(Newest, usize)>>,
+    last: Option<Newest>,
+    failed: bool,
+    read: u64,
+}
+
+impl Query {
+    pub(super) fn new(view: View, filters: &[Filter]) -> Result<Self> {
+        let (runs, heads) = (Vec::new(), BinaryHeap::new());
+        let mut query = Self { view, runs, heads, last: None, failed: false, read: 0 };
+        for filter in filters {
+            query.add(filter)?;
+        }
+        Ok(query)
+    }
+
+    /// How many entries of the index it read so far: what it cost.
+    pub fn entries_read(&self) -> u64 {
+        self.read + self.runs.iter().map(|run| run.read).sum::<u64>()
+    }
+
+    pub(super) fn versions(view: View, pubkey: &[u8; 32], kind: u16, d: &str) -> Result<Self> {
+        let mut query = Self::new(view, &[])?;
+        let mut prefix = Vec::new();
+        keys::versions(pubkey, kind, d, &mut prefix);
+        query.run(&prefix, (0, u32::MAX), &Accept::default())?;
+        Ok(query)
+    }
+
+    fn add(&mut self, filter: &Filter) -> Result<()> {
+        let Some(times) = filter.times() else { return Ok(()) };
+        if let Some(ids) = &filter.ids {
+            return self.add_ids(ids, times);
+        }
+        let prefixes = self.choose(filter, times)?;
+        let accept = Accept::of(filter);
+        for prefix in prefixes {
+            self.run(&prefix, times, &accept)?;
+        }
+        Ok(())
+    }
+
+    fn add_ids<'a>(
+        &mut self,
+        ids: impl IntoIterator<Item = &'a Id>,
+        (since, until): (u32, u32),
+    ) -> Result<()> {
+        let mut found = Vec::new();
+        for id in ids {
+            if let Some(place) = self.view.get(&keys::id(id))? {
+                let (_, created_at) =
+                    keys::place_of(&place).ok_or_else(|| damaged("location too short"))?;
+                if (since..=until).contains(&created_at) {
+                    found.push(keys::newest(created_at, *id));
+                }
+            }
+        }
+        found.sort_unstable();
+        self.start(Run {
+            source: Source::Ids(found.into_iter()),
+            accept: Accept::default(),
+            read: 0,
+        })
+    }
+
+    /// What the ranges begin with that have the fewest entries.
+    fn choose(&mut self, filter: &Filter, times: (u32, u32)) -> Result<Vec<Vec<u8>>> {
+        let mut ways = ways(filter);
+        if ways.len() == 1 {
+            return Ok(ways.swap_remove(0));
+        }
+        let view = &self.view;
+        let range = |prefix: &Vec<u8>| {
+            let (from, end) = keys::range(prefix, times.0, times.1);
+            view.range(from, end)
+        };
+        let mut counted: Vec<_> =
+            ways.iter().map(|prefixes| prefixes.iter().flat_map(range)).collect();
+        for _ in 0..COUNT_MAX / TURN {
+            for (way, entries) in counted.iter_mut().enumerate() {
+                for _ in 0..TURN {
+                    self.read += 1;
+                    match entries.next() {
+                        Some(entry) => drop(entry?),
+                        None => {
+                            drop(counted);
+                            return Ok(ways.swap_remove(way));
+                        }
+                    }
+                }
+            }
+        }
+        drop(counted);
+        Ok(ways.swap_remove(0))
+    }
+
+    fn run(&mut self, prefix: &[u8], (since, until): (u32, u32), accept: &Accept) -> Result<()> {
+        let (from, end) = keys::range(prefix, since, until);
+        let source = Source::Range(Box::new(self.view.range(from, end)));
+        self.start(Run { source, accept: accept.clone(), read: 0 })
+    }
+
+    fn start(&mut self, mut run: Run) -> Result<()> {
+        if let Some(newest) = run.next()? {
+            self.heads.push(Reverse((newest, self.runs.len())));
+            self.runs.push(run);
+        }
+        Ok(())
+    }
+
+    fn step(&mut self) -> Result<Option<Location>> {
+        while let Some(Reverse((newest, number))) = self.heads.pop() {
+            if let Some(next) = self.runs.get_mut(number).map(Run::next).transpose()?.flatten() {
+                self.heads.push(Reverse((next, number)));
+            }
+            if self.last.replace(newest) != Some(newest) {
+                return self.locate(&newest).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    fn locate(&self, newest: &Newest) -> Result<Location> {
+        let id = keys::id_of(newest);
+        let place = self.view.get(&keys::id(&id))?;
+        let place = place.as_deref().and_then(keys::place_of);
+        place.map(|(location, _)| location).ok_or_else(|| damaged(&format!("no location of {id}")))
+    }
+}
+
+impl Iterator for Query {
+    type Item = Result<Location>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.failed {
+            return None;
+        }
+        let next = self.step();
+        self.failed = next.is_err();
+        next.transpose()
+    }
+}
+
+impl std::fmt::Debug for Query {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Query").field("ranges", &self.runs.len()).finish_non_exhaustive()
+    }
+}
+
+/// The ways to find what a filter may match, each the beginnings of some ranges; never none.
+fn ways(filter: &Filter) -> Vec<Vec<Vec<u8>>> {
+    let made = |write: &dyn Fn(&mut Vec<u8>)| {
+        let mut prefix = Vec::new();
+        write(&mut prefix);
+        prefix
+    };
+    let kinds = filter.kinds.iter().flatten().copied();
+    let mut ways = Vec::new();
+    if let Some(authors) = &filter.authors {
+        let kinds_of_each = filter.kinds.as_ref().map_or(0, |kinds| kinds.len());
+        ways.push(match authors.len().saturating_mul(kinds_of_each) {
+            ranges if filter.kinds.is_some() && ranges <= RANGES_MAX => authors
+                .iter()
+                .flat_map(|author| kinds.clone().map(move |kind| (author, kind)))
+                .map(|(author, kind)| made(&|key| keys::author_kind(author, kind, key)))
+                .collect(),
+            _ => authors.iter().map(|author| made(&|key| keys::author(author, key))).collect(),
+        });
+    }
+    for (&letter, values) in &filter.tags {
+        ways.push(values.iter().map(|value| made(&|key| keys::tag(letter, value, key))).collect());
+    }
+    if ways.is_empty() {
+        ways.push(match filter.kinds {
+            Some(_) => kinds.map(|kind| made(&|key| keys::kind(kind, key))).collect(),
+            None => vec![made(&|key| keys::time(key))],
+        });
+    }
+    ways
+}
+
+/// What of a filter can be asked without the event. Each part is sorted, for it is made of a set.
+#[derive(Clone, Default)]
+struct Accept {
+    kinds: Option<Vec<u16>>,
+    authors: Option<Vec<[u8; HINT_BYTES - 2]>>,
+}
+
+impl Accept {
+    fn of(filter: &Filter) -> Self {
+        let part = |author: &[u8; 32]| author.first_chunk().copied().unwrap_or_default();
+        Self {
+            kinds: filter.kinds.as_ref().map(|kinds| kinds.iter().copied().collect()),
+            authors: filter.authors.as_ref().map(|all| all.iter().map(part).collect()),
+        }
+    }
+
+    fn accepts(&self, hint: &Hint) -> bool {
+        let Some((&kind, author)) = hint.split_first_chunk() else { return true };
+        let kind = u16::from_be_bytes(kind);
+        let Some(author) = author.first_chunk() else { return true };
+        self.kinds.as_ref().is_none_or(|kinds| kinds.binary_search(&kind).is_ok())
+            && self.authors.as_ref().is_none_or(|authors| authors.binary_search(author).is_ok())
+    }
+}
+
+/// The entries of one range, or some ids.
+struct Run {
+    source: Source,
+    accept: Accept,
+    read: u64,
+}
+
+enum Source {
+    Range(Box<Entries>),
+    Ids(std::vec::IntoIter<Newest>),
+}
+
+impl Run {
+    fn next(&mut self) -> Result<Option<Newest>> {
+        let entries = match &mut self.source {
+            Source::Ids(ids) => return Ok(ids.next()),
+            Source::Range(entries) => entries,
+        };
+        for entry in entries {
+            self.read += 1;
+            let (key, hint) = entry?;
+            // Ranges whose keys say kind and author have no hints.
+            let accepted = Hint::try_from(&*hint).map_or(true, |hint| self.accept.accepts(&hint));
+            if accepted {
+                return keys::newest_of(&key).ok_or_else(|| damaged("key too short")).map(Some);
+            }
+        }
+        Ok(None)
+    }
+}

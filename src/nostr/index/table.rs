@@ -1,0 +1,236 @@
+//! One sorted table of keys and values, in files of fjall or in memory.
+//!
+//! fjall opens and writes its files itself, so they do not go through [`crate::storage`].
+
+use std::collections::BTreeMap;
+use std::error::Error as _;
+use std::io;
+use std::ops::Bound;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+
+use fjall::{KeyspaceCreateOptions, PersistMode, Readable, Slice};
+
+use super::writes::Writes;
+use crate::error::{Error, ErrorKind, Result};
+use crate::locks::{Mutex, lock};
+use crate::nostr::FORMAT;
+
+/// From so many entries on they become files at once, sorted, without a journal: many times quicker.
+const BULK: usize = 8_192;
+const CACHE_BYTES: u64 = 128 << 20;
+/// What is only in the journal is read again at opening, so it is not much.
+const MEMTABLE_BYTES: u64 = 16 << 20;
+
+pub enum Table {
+    Files { dir: Arc<Path>, db: fjall::Database, table: fjall::Keyspace },
+    Memory(Mutex<Arc<Sorted>>),
+}
+
+type Sorted = BTreeMap<Vec<u8>, Vec<u8>>;
+
+impl Table {
+    /// Open the table in a directory, or make it.
+    pub fn open(dir: &Path) -> Result<Self> {
+        let opened = guarded(dir, || {
+            let db = fjall::Database::builder(dir).cache_size(CACHE_BYTES).open()?;
+            let options = || KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES);
+            let table = db.keyspace("index", options)?;
+            Ok((db, table))
+        });
+        let (db, table) = opened?;
+        Ok(Self::Files { dir: dir.into(), db, table })
+    }
+
+    pub fn in_memory() -> Self {
+        Self::Memory(Mutex::new(Arc::default()))
+    }
+
+    /// Write all of it or nothing.
+    pub fn write(&self, writes: &mut Writes) -> Result<()> {
+        match self {
+            Self::Files { dir, db, table } => guarded(dir, || match writes.len() >= BULK {
+                true => ingest(table, writes),
+                false => journal(db, table, writes),
+            }),
+            Self::Memory(entries) => {
+                let mut entries = lock(entries);
+                let entries = Arc::make_mut(&mut entries);
+                for (key, value) in writes.sorted() {
+                    match value {
+                        Some(value) => drop(entries.insert(key.to_vec(), value.to_vec())),
+                        None => drop(entries.remove(key)),
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// What was written so far is on stable storage when this returns.
+    pub fn sync(&self) -> Result<()> {
+        match self {
+            Self::Files { dir, db, .. } => guarded(dir, || db.persist(PersistMode::SyncAll)),
+            Self::Memory(_) => Ok(()),
+        }
+    }
+
+    /// Have the end of this table close nothing. In a forked process, closing waits for ever for
+    /// threads that only the parent has, and lets go of the parent's lock.
+    pub fn leak(&self) {
+        if let Self::Files { db, table, .. } = self {
+            std::mem::forget((db.clone(), table.clone()));
+        }
+    }
+
+    /// The value of a key, as of now.
+    pub fn get(&self, key: &[u8]) -> Result<Option<Slice>> {
+        match self {
+            Self::Files { dir, table, .. } => guarded(dir, || table.get(key)),
+            Self::Memory(entries) => Ok(lock(entries).get(key).map(Slice::from)),
+        }
+    }
+
+    /// The table as it is now, whatever is written later.
+    pub fn view(&self) -> View {
+        match self {
+            Self::Files { dir, db, table } => View::Files {
+                dir: dir.clone(),
+                snapshot: Box::new(db.snapshot()),
+                table: table.clone(),
+            },
+            Self::Memory(entries) => View::Memory(lock(entries).clone()),
+        }
+    }
+}
+
+fn ingest(table: &fjall::Keyspace, writes: &mut Writes) -> fjall::Result<()> {
+    let mut ingestion = table.start_ingestion()?;
+    for (key, value) in writes.sorted() {
+        match value {
+            Some(value) => ingestion.write(key, value)?,
+            None => ingestion.write_tombstone(key)?,
+        }
+    }
+    ingestion.finish()
+}
+
+fn journal(
+    db: &fjall::Database,
+    table: &fjall::Keyspace,
+    writes: &mut Writes,
+) -> fjall::Result<()> {
+    // In the page cache when this returns, so that it survives the death of the process.
+    let mut batch = db.batch().durability(Some(PersistMode::Buffer));
+    for (key, value) in writes.sorted() {
+        match value {
+            Some(value) => batch.insert(table, key, value),
+            None => batch.remove(table, key),
+        }
+    }
+    batch.commit()
+}
+
+pub enum View {
+    Files { dir: Arc<Path>, snapshot: Box<fjall::Snapshot>, table: fjall::Keyspace },
+    Memory(Arc<Sorted>),
+}
+
+impl View {
+    pub fn get(&self, key: &[u8]) -> Result<Option<Slice>> {
+        match self {
+            Self::Files { dir, snapshot, table } => guarded(dir, || snapshot.get(table, key)),
+            Self::Memory(entries) => Ok(entries.get(key).map(Slice::from)),
+        }
+    }
+
+    /// The entries from a key to before another.
+    pub fn range(&self, from: Vec<u8>, end: Vec<u8>) -> Entries {
+        match self {
+            Self::Files { dir, snapshot, table } => {
+                let range = snapshot.range(table, from..end);
+                Entries::Files { dir: dir.clone(), range }
+            }
+            Self::Memory(entries) => {
+                Entries::Memory { entries: entries.clone(), next: Bound::Included(from), end }
+            }
+        }
+    }
+}
+
+/// Entries of a range. After an error there may be more.
+pub enum Entries {
+    Files { dir: Arc<Path>, range: fjall::Iter },
+    Memory { entries: Arc<Sorted>, next: Bound<Vec<u8>>, end: Vec<u8> },
+}
+
+impl Iterator for Entries {
+    type Item = Result<(Slice, Slice)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::Files { dir, range } => {
+                guarded(dir, || range.next().map(fjall::Guard::into_inner).transpose()).transpose()
+            }
+            Self::Memory { entries, next, end } => {
+                let from = match &*next {
+                    Bound::Included(from) if from >= end => return None,
+                    from => from.as_ref().map(Vec::as_slice),
+                };
+                let (key, value) =
+                    entries.range::<[u8], _>((from, Bound::Excluded(end.as_slice()))).next()?;
+                *next = match key.as_slice() < end.as_slice() {
+                    true => Bound::Excluded(key.clone()),
+                    false => Bound::Included(end.clone()),
+                };
+                Some(Ok((Slice::from(key), Slice::from(value))))
+            }
+        }
+    }
+}
+
+/// Damaged files may make fjall panic, which is an error like those that it gives.
+fn guarded<T>(dir: &Path, call: impl FnOnce() -> fjall::Result<T>) -> Result<T> {
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(done) => done.map_err(|error| named(dir, error)),
+        Err(_) => Err(damaged("a check of its files failed").at(dir)),
+    }
+}
+
+fn named(dir: &Path, error: fjall::Error) -> Error {
+    use fjall::Error::{Locked, Poisoned};
+    match error {
+        Locked => Error::new(ErrorKind::Locked, "the index is open in another place"),
+        Poisoned => Error::new(ErrorKind::Poisoned, "an earlier write of the index failed"),
+        error => match system(error) {
+            Ok(error) => return Error::io("use the index", dir, error).of(FORMAT),
+            Err(error) => damaged(&error.to_string()),
+        },
+    }
+    .of(FORMAT)
+    .at(dir)
+}
+
+/// The error of the operating system, unless it only says that files lack what they had.
+fn system(error: fjall::Error) -> Result<io::Error, fjall::Error> {
+    let found = match &error {
+        fjall::Error::Io(error) => Some(error),
+        other => other.source().and_then(|error| error.source()?.downcast_ref()),
+    };
+    use io::ErrorKind::{AlreadyExists, InvalidData, InvalidInput, NotFound, Other, UnexpectedEof};
+    match found.map(|found| (found.kind(), found.raw_os_error())) {
+        None
+        | Some((
+            AlreadyExists | InvalidData | InvalidInput | NotFound | Other | UnexpectedEof,
+            _,
+        )) => Err(error),
+        Some((_, Some(code))) => Ok(io::Error::from_raw_os_error(code)),
+        Some((kind, None)) => Ok(kind.into()),
+    }
+}
+
+/// What has the store make the index again.
+pub fn damaged(why: &str) -> Error {
+    Error::new(ErrorKind::Corrupt, format!("damaged index: {why}")).of(FORMAT)
+}

@@ -1,0 +1,55 @@
+#![doc = include_str!("FORMAT.md")]
+
+mod append;
+mod check;
+mod checkpoint;
+mod compaction;
+mod entry;
+mod event;
+mod export;
+mod files;
+mod filter;
+mod hex;
+mod hide;
+mod import;
+mod index;
+mod indexing;
+mod json;
+mod manifest;
+mod names;
+mod opening;
+mod options;
+pub(crate) mod page;
+mod policy;
+mod read;
+pub(crate) mod record;
+mod recovery;
+mod replay;
+pub(crate) mod segment;
+mod segments;
+mod signature;
+mod store;
+mod tags;
+mod tombstones;
+pub mod wal;
+pub(crate) mod walk;
+
+pub use append::Outcome;
+pub use check::{Census, Fault, StoreReport};
+pub use compaction::CompactionReport;
+pub use event::{Event, EventRef, Flags, Id, Location};
+pub use filter::{Filter, Wanted};
+pub use import::{BadLine, Check, ImportOptions, ImportReport};
+pub use index::{Change, Index, Query as Places};
+pub use names::{Names, recover};
+pub use opening::is_store;
+pub use options::{History, Options};
+pub use read::{Events, Include, Query, StoredEvent};
+pub use record::RECORD_BYTES_MAX;
+pub use recovery::Opening;
+pub use segment::PageDamage;
+pub use store::EventStore;
+pub use tags::{Elements, Tag, Tags, TagsRef};
+
+/// Name of the format in errors.
+const FORMAT: &str = "nostr";

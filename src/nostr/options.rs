@@ -1,0 +1,150 @@
+//! How an event store is opened, and the ranges of its parameters.
+
+use std::ops::RangeInclusive;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::EventStore;
+use super::FORMAT;
+use super::wal::WalOptions;
+use crate::durability::Durability;
+use crate::error::{Error, ErrorKind, Result};
+use crate::mode::Mode;
+use crate::storage::{Disk, Storage};
+
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+/// Offsets within a segment have 32 bits, and the last page must begin below.
+pub(super) const SEGMENT_BYTES_LIMIT: u64 = 1 << 32;
+
+/// What becomes of events that others replace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum History {
+    /// A replaced event is flagged, is not found any more, and goes with the next compaction.
+    #[default]
+    Drop,
+    /// Every version is found, and stays.
+    Keep,
+}
+
+/// How a store is opened; see the fields.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// When appends are synced: by default within 100 ms, or after 10 MB if that is earlier.
+    pub durability: Option<Durability>,
+    /// Size of a page of a new segment, bytes: 4096, 8192 or 16384. Segments of other sizes are read.
+    pub page_bytes: u32,
+    /// A segment with more bytes gets no more events: 10 MiB to 4 GiB less a page.
+    pub segment_bytes: u64,
+    /// With the default durability: the longest time until a sync, 10 ms to 1 s.
+    pub batch_interval: Duration,
+    /// With the default durability: the most bytes until a sync, 1 to 100 MiB.
+    pub batch_bytes: u64,
+    /// A file of the write-ahead log with more bytes is finished: 10 MiB to 10 GiB.
+    pub wal_segment_bytes: u64,
+    /// The write-ahead log is emptied by a checkpoint when it has more bytes.
+    pub checkpoint_bytes: u64,
+    /// Compaction is due when so much of the stored bytes is of deleted or replaced events: 0.1 to
+    /// 0.5.
+    pub compaction_ratio: f64,
+    /// Whether new records have a checksum of their own.
+    pub checksums: bool,
+    /// Limit of a record, bytes.
+    pub event_bytes_max: u32,
+    /// What becomes of events that others replace.
+    pub history: History,
+    /// Unix permissions of new files, less the umask.
+    pub file_mode: u32,
+    /// A sync that takes longer is logged and counted.
+    pub slow_sync: Duration,
+    /// The file system of all but the index.
+    pub storage: Arc<dyn Storage>,
+    /// Whether the index lies in files; else it is kept in memory and made again at every opening.
+    pub index_on_disk: bool,
+    /// Whether sizes below the ranges are taken: for tests.
+    #[doc(hidden)]
+    pub small: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            durability: None,
+            page_bytes: 4096,
+            segment_bytes: GIB,
+            batch_interval: Duration::from_millis(100),
+            batch_bytes: 10 * MIB,
+            wal_segment_bytes: GIB,
+            checkpoint_bytes: 256 * MIB,
+            compaction_ratio: 0.2,
+            checksums: true,
+            event_bytes_max: 100_000_000,
+            history: History::Drop,
+            file_mode: 0o600,
+            slow_sync: Duration::from_secs(1),
+            storage: Arc::new(Disk),
+            index_on_disk: true,
+            small: false,
+        }
+    }
+}
+
+impl Options {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Open the store in a directory.
+    pub fn open(&self, path: impl AsRef<Path>, mode: Mode) -> Result<EventStore> {
+        EventStore::open_with(path.as_ref(), mode, self.clone())
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        if ![4096, 8192, 16384].contains(&self.page_bytes) {
+            let message = format!("page size {}, may be 4096, 8192 or 16384", self.page_bytes);
+            return Err(refused(message));
+        }
+        let page = u64::from(self.page_bytes);
+        self.within("segment size", self.segment_bytes, 10 * MIB..=SEGMENT_BYTES_LIMIT - page)?;
+        self.within("event limit", self.event_bytes_max.into(), 4096..=100_000_000)?;
+        if !(0.1..=0.5).contains(&self.compaction_ratio) {
+            let asked = self.compaction_ratio;
+            return Err(refused(format!("compaction ratio {asked}, may be 0.1 to 0.5")));
+        }
+        Ok(())
+    }
+
+    /// The options of the write-ahead log, which checks them.
+    pub(super) fn wal(&self) -> WalOptions {
+        WalOptions {
+            durability: match self.durability {
+                // The store syncs itself, so that threads that append share a sync.
+                Some(Durability::Always) => Some(Durability::Manual),
+                other => other,
+            },
+            batch_interval: self.batch_interval,
+            batch_bytes: self.batch_bytes,
+            segment_bytes: self.wal_segment_bytes,
+            data_bytes_max: self.event_bytes_max.into(),
+            file_mode: self.file_mode,
+            slow_sync: self.slow_sync,
+            storage: self.storage.clone(),
+            small: self.small,
+            ..WalOptions::default()
+        }
+    }
+
+    fn within(&self, what: &str, asked: u64, range: RangeInclusive<u64>) -> Result<()> {
+        let (least, most) = (if self.small { 1 } else { *range.start() }, *range.end());
+        if !(least..=most).contains(&asked) {
+            return Err(refused(format!("{what} {asked}, may be {least} to {most}")));
+        }
+        Ok(())
+    }
+}
+
+fn refused(message: String) -> Error {
+    Error::new(ErrorKind::InvalidArgument, message).of(FORMAT)
+}

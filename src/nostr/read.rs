@@ -1,0 +1,261 @@
+//! Reading: one event by its id or place, all of them in either direction, those of a filter.
+
+use std::cmp::Reverse;
+use std::collections::VecDeque;
+
+use super::FORMAT;
+use super::event::{Event, EventRef, Flags, Id, Location};
+use super::filter::{Filter, Wanted};
+use super::segment::{Found, PageDamage, Segment};
+use super::segments::Segments;
+use super::store::EventStore;
+use super::walk::{Forward, Reverse as Backward};
+use crate::error::{Error, ErrorKind, Result};
+use crate::scan::OnCorrupt;
+
+/// Progress is told this often.
+const PROGRESS_EVENTS: u64 = 1024;
+
+/// An event with its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredEvent {
+    /// The event.
+    pub event: Event,
+    /// Its place, which a compaction changes.
+    pub location: Location,
+    /// Whether it is deleted or replaced.
+    pub flags: Flags,
+}
+
+/// Which events a walk gives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Include {
+    /// Those that count.
+    #[default]
+    Live,
+    /// Also those that are deleted or replaced, and still stored.
+    All,
+}
+
+impl EventStore {
+    /// The event with this id, if it is stored and counts.
+    pub fn find(&self, id: &Id) -> Result<Option<StoredEvent>> {
+        let shared = self.usable()?;
+        let state = shared.state();
+        if state.index.is_none() {
+            drop(state);
+            let filter = Filter { ids: Some([*id].into()), ..Filter::default() };
+            return self.query(&[filter])?.next().transpose();
+        }
+        let Some(at) = state.location(id)? else { return Ok(None) };
+        let found = read_at(&state.segments, at)?;
+        Ok(found.flags.is_live().then_some(found))
+    }
+
+    /// The event at a place, whatever its flags.
+    pub fn read(&self, location: Location) -> Result<StoredEvent> {
+        let shared = self.usable()?;
+        read_at(&shared.state().segments, location)
+    }
+
+    /// All events in the order in which they were stored, as they are now.
+    pub fn iter(&self, include: Include, on_corrupt: OnCorrupt) -> Result<Events> {
+        Ok(Events::new(self.snapshot()?.into(), include, on_corrupt, false))
+    }
+
+    /// The same from the last to the first.
+    pub fn iter_reverse(&self, include: Include, on_corrupt: OnCorrupt) -> Result<Events> {
+        let segments = self.snapshot()?.into_iter().rev().collect();
+        Ok(Events::new(segments, include, on_corrupt, true))
+    }
+
+    /// The events that any of these filters wants, the newest first; those of one second by their ids.
+    /// A reader has no index and looks at all events.
+    pub fn query(&self, filters: &[Filter]) -> Result<Query> {
+        self.query_with(filters, &mut || Ok(()))
+    }
+
+    /// The same; `progress` is called now and then while all events are looked at, and an error of it
+    /// ends that.
+    pub fn query_with(
+        &self,
+        filters: &[Filter],
+        progress: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<Query> {
+        let shared = self.usable()?;
+        let mut state = shared.state();
+        if state.index.is_none() {
+            drop(state);
+            return self.query_by_scan(filters, progress);
+        }
+        state.catch_up_index()?;
+        let mut wanted = Wanted::of(filters);
+        let mut events = VecDeque::new();
+        let mut places = state.index()?.query_any(filters)?;
+        let mut buf = Vec::new();
+        while !wanted.is_satisfied() {
+            let Some(location) = places.next().transpose()? else { break };
+            let found = state.segments.read(location, &mut buf).map_err(|e| e.of(FORMAT))?.event;
+            if found.flags.is_live() && wanted.takes(&found) {
+                let event = found.to_event();
+                events.push_back(StoredEvent { event, location, flags: found.flags });
+            }
+        }
+        Ok(Query { events })
+    }
+
+    fn query_by_scan(
+        &self,
+        filters: &[Filter],
+        progress: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<Query> {
+        let (mut places, mut looked_at) = (Vec::new(), 0u64);
+        let mut walk = self.iter(Include::Live, OnCorrupt::Raise)?;
+        let matches = |event: &EventRef<'_>| filters.iter().any(|filter| filter.matches(event));
+        let look = |at, event: &EventRef<'_>| {
+            matches(event).then_some((Reverse(event.created_at), event.id, at))
+        };
+        while let Some(found) = walk.next_with(look)? {
+            places.extend(found);
+            looked_at += 1;
+            if looked_at.is_multiple_of(PROGRESS_EVENTS) {
+                progress()?;
+            }
+        }
+        places.sort();
+        let shared = self.usable()?;
+        let state = shared.state();
+        let mut wanted = Wanted::of(filters);
+        let (mut events, mut buf) = (VecDeque::new(), Vec::new());
+        for (_, _, location) in places {
+            let found = state.segments.read(location, &mut buf).map_err(|e| e.of(FORMAT))?.event;
+            if wanted.takes(&found) {
+                let event = found.to_event();
+                events.push_back(StoredEvent { event, location, flags: found.flags });
+            }
+        }
+        Ok(Query { events })
+    }
+
+    /// The segments as they are now: what is appended later is not in them.
+    pub(super) fn snapshot(&self) -> Result<Vec<Segment>> {
+        let shared = self.usable()?;
+        let state = shared.state();
+        Ok(state.segments.by_id.values().map(|open| open.segment.clone()).collect())
+    }
+}
+
+fn read_at(segments: &Segments, location: Location) -> Result<StoredEvent> {
+    let mut buf = Vec::new();
+    let found = segments.read(location, &mut buf).map_err(|e| e.of(FORMAT))?;
+    Ok(StoredEvent { event: found.event.to_event(), location, flags: found.event.flags })
+}
+
+/// The events of a [query](EventStore::query).
+#[derive(Debug)]
+pub struct Query {
+    events: VecDeque<StoredEvent>,
+}
+
+impl Iterator for Query {
+    type Item = Result<StoredEvent>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.events.pop_front().map(Ok)
+    }
+}
+
+/// A walk over all events. Ends after the first error.
+#[derive(Debug)]
+pub struct Events {
+    segments: VecDeque<Segment>,
+    scan: Option<(Segment, Scan)>,
+    include: Include,
+    on_corrupt: OnCorrupt,
+    reverse: bool,
+    damage: Vec<(u32, PageDamage)>,
+}
+
+#[derive(Debug)]
+enum Scan {
+    Forward(Forward),
+    Backward(Backward),
+}
+
+impl Scan {
+    fn next(&mut self) -> Result<Option<Found<'_>>> {
+        match self {
+            Self::Forward(scan) => scan.next(),
+            Self::Backward(scan) => scan.next(),
+        }
+    }
+}
+
+impl Events {
+    fn new(
+        segments: VecDeque<Segment>,
+        include: Include,
+        on_corrupt: OnCorrupt,
+        reverse: bool,
+    ) -> Self {
+        Self { segments, scan: None, include, on_corrupt, reverse, damage: Vec::new() }
+    }
+
+    /// The next event, borrowed: nothing of it is copied.
+    pub fn next_with<T>(
+        &mut self,
+        take: impl FnOnce(Location, &EventRef<'_>) -> T,
+    ) -> Result<Option<T>> {
+        loop {
+            let Some((segment, scan)) = &mut self.scan else {
+                let Some(segment) = self.segments.pop_front() else { return Ok(None) };
+                let scan = match self.reverse {
+                    true => Scan::Backward(segment.reverse()),
+                    false => Scan::Forward(segment.scan(0)),
+                };
+                self.scan = Some((segment, scan));
+                continue;
+            };
+            let id = segment.header().segment;
+            match scan.next()? {
+                Some(Found::Record(found)) => {
+                    if self.include == Include::All || found.event.flags.is_live() {
+                        let at = Location { segment: id, offset: found.offset };
+                        return Ok(Some(take(at, &found.event)));
+                    }
+                }
+                Some(Found::Damage(damage)) => {
+                    if self.on_corrupt == OnCorrupt::Raise {
+                        let error = Error::new(ErrorKind::Corrupt, damage.reason).of(FORMAT);
+                        return Err(error.at(segment.path()).offset_at(damage.offset.into()));
+                    }
+                    self.damage.push((id, damage));
+                }
+                None => self.scan = None,
+            }
+        }
+    }
+
+    /// The damage that was passed over so far, with the numbers of the segments.
+    pub fn damage(&self) -> &[(u32, PageDamage)] {
+        &self.damage
+    }
+}
+
+impl Iterator for Events {
+    type Item = Result<StoredEvent>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let stored = |location, event: &EventRef<'_>| StoredEvent {
+            event: event.to_event(),
+            location,
+            flags: event.flags,
+        };
+        let found = self.next_with(stored);
+        if found.is_err() {
+            self.segments.clear();
+            self.scan = None;
+        }
+        found.transpose()
+    }
+}

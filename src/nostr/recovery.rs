@@ -1,0 +1,273 @@
+//! What the write-ahead log has and the segments lost is appended again.
+//!
+//! After the last checkpoint, the log has what the last segment got, in the same order. So the two are
+//! walked side by side: where the segment has another record than the log, or damage, it is cut, and
+//! gets the rest of the log. What is cut is saved beside it. What the segment has beyond the log was
+//! never acknowledged, or the log lost it: it stays as far as it is intact.
+//!
+//! What is found in the segments may be in the cache only, if a process died and not the machine. After
+//! a sync that failed, the cache takes it for written, and no further sync writes it. So all that was
+//! not checkpointed is written again.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+use super::entry::Entry;
+use super::event::{Flags, Id, Location};
+use super::manifest::Manifest;
+use super::options::Options;
+use super::record::{self, FLAGS_AT};
+use super::segment::Found;
+use super::segments::Segments;
+use super::wal::EventWal;
+use super::walk::Forward;
+use crate::error::Result;
+use crate::lines;
+use crate::scan::OnCorrupt;
+
+/// What opening a store found and did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Opening {
+    /// Entries of the write-ahead log after the last checkpoint.
+    pub replayed: u64,
+    /// Events among them that the segments had lost.
+    pub appended_again: u64,
+    /// Flags among them that were set again.
+    pub flags_set_again: u64,
+    /// Files in which the cut end of a segment was saved.
+    pub saved: Vec<PathBuf>,
+    /// Files of segments that no manifest names and that hold nothing else: removed.
+    pub removed: Vec<PathBuf>,
+    /// Whether the manifest was made from the segments.
+    pub manifest_rebuilt: bool,
+    /// Events that the index did not have yet.
+    pub indexed: u64,
+}
+
+/// What the log and the segments had after the last checkpoint.
+#[derive(Debug, Default)]
+pub struct Tail {
+    /// The events after which the log may have lost the flags of those that they replace or delete.
+    pub last: Vec<Location>,
+    /// The flags that the log had.
+    pub flagged: Vec<(Location, Flags)>,
+}
+
+/// Bring the segments to what the log says.
+pub fn replay(
+    wal: &EventWal,
+    manifest: &Manifest,
+    segments: &mut Segments,
+    options: &Options,
+    opening: &mut Opening,
+) -> Result<Tail> {
+    let mut tail = Tail::default();
+    let mut group_is_whole = false;
+    let active = &segments.active()?.segment;
+    let (header, end) = (active.header(), active.end());
+    // The manifest is replaced as a whole after a checkpoint; the header may miss the last ones.
+    let noted = manifest.size_of(header.segment).and_then(|size| size.try_into().ok());
+    let noted =
+        noted.filter(|at| at % header.page_bytes == 0 && (header.page_bytes..=end).contains(at));
+    let logged = if noted == Some(header.next_free) { HashSet::new() } else { ids_of(wal)? };
+    let at = noted.unwrap_or(header.page_bytes);
+    let mut walk = Walk {
+        scan: Some(active.scan(at)),
+        segment: header.segment,
+        at,
+        is_noted: noted.is_some(),
+        is_proved: noted == Some(header.next_free),
+        logged,
+        met: false,
+        checks_ids: !options.checksums,
+        file_mode: options.file_mode,
+        scratch: Vec::new(),
+    };
+    let mut entries = wal.replay(OnCorrupt::Raise)?;
+    while let Some(found) = entries.next()? {
+        opening.replayed += 1;
+        match found.entry {
+            Entry::Insert { record } => {
+                if std::mem::take(&mut group_is_whole) {
+                    tail.last.clear();
+                }
+                tail.last.push(walk.expect(segments, record, opening)?);
+            }
+            // The flags come after the records that ask for them.
+            Entry::UpdateFlags { at, flags } => {
+                group_is_whole = true;
+                tail.flagged.push((at, Flags(flags).of_event()));
+            }
+            Entry::IndexUpdate { .. } | Entry::Checkpoint => {}
+        }
+    }
+    walk.finish(segments, &mut tail.last, opening)?;
+    let mut buf = Vec::new();
+    for &(at, flags) in &tail.flagged {
+        if segments.read(at, &mut buf)?.event.flags != flags {
+            opening.flags_set_again += 1;
+        }
+        // Also where they are there: perhaps in the cache only.
+        segments.set_flags(at, flags)?;
+    }
+    Ok(tail)
+}
+
+/// The events of the log after the last checkpoint.
+fn ids_of(wal: &EventWal) -> Result<HashSet<Id>> {
+    let (mut ids, mut entries) = (HashSet::new(), wal.replay(OnCorrupt::Raise)?);
+    while let Some(found) = entries.next()? {
+        if let Entry::Insert { record } = found.entry
+            && let Ok(event) = record::parse(record)
+        {
+            ids.insert(event.id);
+        }
+    }
+    Ok(ids)
+}
+
+/// Where the walk along the last segment is.
+struct Walk {
+    /// `None` once the segment was cut.
+    scan: Option<Forward>,
+    /// The number of the segment.
+    segment: u32,
+    /// The byte after the last record that stays.
+    at: u32,
+    /// Whether it began where a checkpoint ended, as the manifest says.
+    is_noted: bool,
+    /// Whether the header says the same.
+    is_proved: bool,
+    /// The events of the log, if it does not.
+    logged: HashSet<Id>,
+    /// Whether a record of the log was found.
+    met: bool,
+    /// Whether records have no checksum, so that only the id tells a torn one.
+    checks_ids: bool,
+    file_mode: u32,
+    scratch: Vec<u8>,
+}
+
+/// What the segment has next.
+enum Next {
+    /// The record, and where it begins and ends.
+    Same(u32, u32),
+    Other(u32, u32),
+    /// A record of the log, of which those before are not there.
+    Later,
+    /// Pages without a record, and there may be records after them.
+    Damage,
+    End,
+}
+
+impl Walk {
+    /// Have the segment hold this record next; returns where.
+    fn expect(
+        &mut self,
+        segments: &mut Segments,
+        record: &[u8],
+        opening: &mut Opening,
+    ) -> Result<Location> {
+        loop {
+            match self.next(record)? {
+                Next::Same(offset, end) => {
+                    (self.met, self.at) = (true, end);
+                    let at = Location { segment: self.segment, offset };
+                    segments.write_again(at)?;
+                    return Ok(at);
+                }
+                // These stand before the last checkpoint, of which the hints did not know.
+                Next::Other(_, end) if !self.met => self.at = end,
+                Next::Damage if self.may_be_older() => {}
+                // The manifest says too much: it is looked for in the whole segment.
+                Next::Later | Next::End if self.may_begin_earlier() => {
+                    self.is_noted = false;
+                    let active = &segments.active()?.segment;
+                    self.at = active.header().page_bytes;
+                    self.scan = Some(active.scan(self.at));
+                }
+                Next::Other(..) | Next::Later | Next::Damage | Next::End => break,
+            }
+        }
+        self.cut(segments, opening)?;
+        let offset = segments.active()?.segment.end();
+        segments.append(&[record])?;
+        opening.appended_again += 1;
+        Ok(Location { segment: self.segment, offset })
+    }
+
+    /// Whether what comes next may stand before the last checkpoint: then nothing of it is cut.
+    fn may_be_older(&self) -> bool {
+        !self.met && !self.is_noted
+    }
+
+    /// Whether what the manifest says may be too much.
+    fn may_begin_earlier(&self) -> bool {
+        self.scan.is_some() && self.is_noted && !self.is_proved && !self.met
+    }
+
+    fn next(&mut self, record: &[u8]) -> Result<Next> {
+        let Some(scan) = &mut self.scan else { return Ok(Next::End) };
+        let found = match scan.next()? {
+            Some(Found::Record(found)) => found,
+            Some(Found::Damage(_)) => return Ok(Next::Damage),
+            None => return Ok(Next::End),
+        };
+        if is_same(found.bytes, record) {
+            return Ok(Next::Same(found.offset, found.end));
+        }
+        if self.checks_ids && found.event.check_id(&mut self.scratch).is_err() {
+            return Ok(Next::Damage);
+        }
+        match !self.met && self.logged.contains(&found.event.id) {
+            true => Ok(Next::Later),
+            false => Ok(Next::Other(found.offset, found.end)),
+        }
+    }
+
+    /// Keep what is intact after the last record of the log, and say where it is.
+    fn finish(
+        &mut self,
+        segments: &mut Segments,
+        kept: &mut Vec<Location>,
+        opening: &mut Opening,
+    ) -> Result<()> {
+        loop {
+            match self.next(&[])? {
+                Next::Same(offset, end) | Next::Other(offset, end) => {
+                    if !self.may_be_older() {
+                        let at = Location { segment: self.segment, offset };
+                        segments.write_again(at)?;
+                        kept.push(at);
+                    }
+                    self.at = end;
+                }
+                Next::Damage if self.may_be_older() => {}
+                Next::Later | Next::Damage | Next::End => break,
+            }
+        }
+        self.cut(segments, opening)
+    }
+
+    fn cut(&mut self, segments: &mut Segments, opening: &mut Opening) -> Result<()> {
+        if self.scan.take().is_none() {
+            return Ok(());
+        }
+        if let Some(saved) = segments.cut(self.at, self.file_mode)? {
+            lines::warn(format_args!(
+                "a segment goes on otherwise than the write-ahead log: cut at byte {}, the rest is \
+                 saved ({})",
+                self.at,
+                saved.display()
+            ));
+            opening.saved.push(saved);
+        }
+        Ok(())
+    }
+}
+
+/// Whether two records are of one event. Flags change in place.
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    one.get(..FLAGS_AT) == other.get(..FLAGS_AT)
+        && one.get(FLAGS_AT + 1..) == other.get(FLAGS_AT + 1..)
+}

@@ -1,0 +1,329 @@
+//! One segment: a file of pages, read and written.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::{Durable, Error, ErrorKind, Result};
+use crate::scan::end_of_data;
+use crate::slice::part;
+use crate::storage::{Access, File, Storage, read_full, replace, write_full};
+
+use super::event::{EventRef, Flags};
+use super::page::{self, HEADER_BYTES, Header, PAGE_BYTES_WRITTEN};
+use super::record::{FLAGS_AT, RECORD_BYTES_MAX};
+use super::walk::{Forward, READ_BYTES, Reverse, Window};
+
+/// A record as it lies in a segment.
+#[derive(Clone, Copy, Debug)]
+pub struct Record<'a> {
+    /// The first byte of its first page.
+    pub offset: u32,
+    /// The first byte after its last page.
+    pub end: u32,
+    /// Its bytes, without the heads of continuation pages.
+    pub bytes: &'a [u8],
+    /// The event.
+    pub event: EventRef<'a>,
+}
+
+/// What a scan finds.
+#[derive(Clone, Debug)]
+pub enum Found<'a> {
+    /// An intact record.
+    Record(Record<'a>),
+    /// Pages without an intact record.
+    Damage(PageDamage),
+}
+
+/// Pages without an intact record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageDamage {
+    /// The first byte of the first page.
+    pub offset: u32,
+    /// The first byte after the last page.
+    pub end: u32,
+    /// What is wrong with the first page, with both values.
+    pub reason: String,
+}
+
+/// A segment's file. Holds no lock.
+#[derive(Clone, Debug)]
+pub struct Segment {
+    file: Arc<dyn File>,
+    path: PathBuf,
+    header: Header,
+    /// The first free byte, by the pages.
+    end: u32,
+    record_bytes_max: u32,
+    /// Whether a write failed that could not be taken back.
+    poisoned: bool,
+}
+
+impl Segment {
+    /// Create a segment without records; durable when this returns, whole or not at all.
+    pub fn create(
+        storage: &dyn Storage,
+        path: &Path,
+        segment: u32,
+        page_bytes: u32,
+        created_at: u64,
+        file_mode: u32,
+    ) -> Result<Self> {
+        if !PAGE_BYTES_WRITTEN.contains(&page_bytes) {
+            let message = format!("pages of {page_bytes} bytes, written are 4096, 8192 and 16384");
+            return Err(Error::new(ErrorKind::InvalidArgument, message).of(super::FORMAT));
+        }
+        match storage.open(path, Access::Read) {
+            Ok(_) => {
+                let message = format!("segment {segment} exists already");
+                let error = Error::new(ErrorKind::AlreadyExists, message);
+                return Err(error.at(path).of(super::FORMAT));
+            }
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) => return Err(Error::io("look for the segment", path, e).of(super::FORMAT)),
+        }
+        let (records, next_free, compacted_at) = (0, page_bytes, 0);
+        let header = Header { page_bytes, created_at, segment, records, next_free, compacted_at };
+        let mut bytes = header.encode().to_vec();
+        bytes.resize(page_bytes as usize, 0);
+        replace(storage, path, &bytes, file_mode)
+            .map_err(|e| Error::io("create the segment", path, e).of(super::FORMAT))?;
+        Self::open(storage, path, Access::Write)
+    }
+
+    /// Open a segment. The header's counters are hints; where records end, the pages say.
+    pub fn open(storage: &dyn Storage, path: &Path, access: Access) -> Result<Self> {
+        let file = storage
+            .open(path, access)
+            .map_err(|e| Error::io("open the segment", path, e).of(super::FORMAT))?;
+        Self::of(file.into(), path)
+    }
+
+    fn of(file: Arc<dyn File>, path: &Path) -> Result<Self> {
+        let failed = |e| Error::io("read the segment", path, e).of(super::FORMAT);
+        let mut bytes = [0; HEADER_BYTES];
+        let read = read_full(&*file, &mut bytes, 0).map_err(failed)?;
+        let header = Header::parse(part(&bytes, ..read));
+        let header = header.map_err(|e| e.at(path).of(super::FORMAT))?;
+        let (len, limit) = (file.len().map_err(failed)?, limit(header.page_bytes));
+        if len > limit {
+            let message = format!("segment of {len} bytes, limit {limit}");
+            return Err(Error::new(ErrorKind::NotALog, message).at(path).of(super::FORMAT));
+        }
+        // Every page of a record begins with something, so the last byte that is no zero tells.
+        let used = end_of_data(&*file, header.page_bytes.into(), len).map_err(failed)?;
+        let end = page::whole_pages(used.max(header.page_bytes.into()), header.page_bytes) as u32;
+        let record_bytes_max = RECORD_BYTES_MAX;
+        Ok(Self { file, path: path.to_owned(), header, end, record_bytes_max, poisoned: false })
+    }
+
+    /// The same, with another limit of a record.
+    #[must_use]
+    pub fn with_record_bytes_max(self, record_bytes_max: u32) -> Self {
+        Self { record_bytes_max, ..self }
+    }
+
+    /// The header as it was read or written last.
+    pub fn header(&self) -> Header {
+        self.header
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The first free byte, by the pages.
+    pub fn end(&self) -> u32 {
+        self.end
+    }
+
+    /// The bytes of the pages of a record of that size.
+    pub fn bytes_for(&self, record_len: usize) -> u64 {
+        page::bytes_for(record_len as u64, self.header.page_bytes)
+    }
+
+    /// End the segment at a page. `save` is given the file before, if something follows.
+    pub fn cut(
+        &mut self,
+        at: u32,
+        save: impl FnOnce(&dyn File, &Path) -> Result<Option<PathBuf>>,
+    ) -> Result<Option<PathBuf>> {
+        let len = self.file.len().map_err(|e| self.failed(e))?;
+        if len <= at.into() {
+            return Ok(None);
+        }
+        let saved = save(&*self.file, &self.path)?;
+        self.file.set_len(at.into()).map_err(|e| Error::io("cut the segment", &self.path, e))?;
+        self.end = at;
+        Ok(saved)
+    }
+
+    /// Append records, in one write; gives where each begins. They survive the death of the process
+    /// when this returns, and a power cut after [`Segment::sync`].
+    pub fn append(&mut self, records: &[&[u8]]) -> Result<Vec<u32>> {
+        if self.poisoned {
+            let message = "an earlier write failed and could not be taken back: open it again";
+            return Err(self.error(ErrorKind::Poisoned, message).with_durable(Durable::No));
+        }
+        let page_bytes = self.header.page_bytes;
+        let mut pages = Vec::new();
+        let mut offsets = Vec::with_capacity(records.len());
+        for record in records {
+            let head = page::Head::parse(record, page_bytes, u64::MAX, self.record_bytes_max)
+                .ok()
+                .filter(|head| head.record_len as usize == record.len())
+                .ok_or_else(|| {
+                    let message = format!(
+                        "record of {} bytes not made for {page_bytes} bytes a page",
+                        record.len()
+                    );
+                    self.error(ErrorKind::InvalidArgument, &message).with_durable(Durable::No)
+                })?;
+            let offset = u64::from(self.end) + pages.len() as u64;
+            let (need, limit) = (offset + head.pages_bytes(page_bytes), limit(page_bytes));
+            if need > limit {
+                let message = format!("segment of {need} bytes, limit {limit}");
+                return Err(self.error(ErrorKind::TooLarge, &message).with_durable(Durable::No));
+            }
+            offsets.push(offset as u32);
+            page::spread(record, page_bytes, &mut pages);
+        }
+        if let Err(e) = self.write_at_end(&pages) {
+            return Err(Error::io("append to the segment", &self.path, e)
+                .of(super::FORMAT)
+                .with_durable(if self.poisoned { Durable::Unknown } else { Durable::No }));
+        }
+        self.end += pages.len() as u32;
+        Ok(offsets)
+    }
+
+    /// Write after the end, or leave the file as it was.
+    fn write_at_end(&mut self, pages: &[u8]) -> io::Result<()> {
+        let end = u64::from(self.end);
+        let written = write_full(&*self.file, pages, end);
+        if written.is_err() && self.file.set_len(end).is_err() {
+            self.poisoned = true;
+        }
+        written
+    }
+
+    /// The record at an offset, checked but for id and signature.
+    pub fn read<'b>(&self, offset: u32, buf: &'b mut Vec<u8>) -> Result<Record<'b>> {
+        let page_bytes = self.header.page_bytes;
+        if !offset.is_multiple_of(page_bytes) || offset < page_bytes || offset >= self.end {
+            let message =
+                format!("no record at {offset}: pages of {page_bytes} end at {}", self.end);
+            return Err(self.error(ErrorKind::OutOfRange, &message));
+        }
+        let mut window = Window::new(self.file.clone(), self.page_end()?, page_bytes as usize);
+        let head = window.head(offset, page_bytes, self.record_bytes_max);
+        let event = match head.map_err(|e| self.failed(e))? {
+            Ok(head) => {
+                let rest = head.pages_bytes(page_bytes).min(READ_BYTES as u64);
+                window.block_bytes = rest as usize;
+                window.gather(offset, head, page_bytes, buf).map_err(|e| self.failed(e))?
+            }
+            Err(bad) => Err(bad),
+        };
+        match event.and_then(|()| super::record::parse(buf)) {
+            Ok(event) => {
+                let end = offset + self.bytes_for(buf.len()) as u32;
+                Ok(Record { offset, end, bytes: buf, event })
+            }
+            Err(bad) => Err(self.error(ErrorKind::Corrupt, &bad.reason()).offset_at(offset.into())),
+        }
+    }
+
+    /// Write a record again as it is.
+    pub fn write_again(&self, offset: u32) -> Result<()> {
+        let (mut record, mut pages) = (Vec::new(), Vec::new());
+        self.read(offset, &mut record)?;
+        page::spread(&record, self.header.page_bytes, &mut pages);
+        write_full(&*self.file, &pages, offset.into()).map_err(|e| {
+            Error::io("write the record again", &self.path, e)
+                .of(super::FORMAT)
+                .with_durable(Durable::Unknown)
+        })
+    }
+
+    /// Replace the flags of the record at an offset, in place. Whether it has further pages stays.
+    pub fn set_flags(&self, offset: u32, flags: Flags) -> Result<()> {
+        // Only where a record begins: a wrong offset must not change a byte of another one.
+        let mut window = Window::new(self.file.clone(), self.page_end()?, FLAGS_AT + 3);
+        let page_bytes = self.header.page_bytes;
+        let aligned = offset.is_multiple_of(page_bytes) && offset >= page_bytes;
+        let head = window.head(offset, page_bytes, self.record_bytes_max);
+        let head = head.map_err(|e| self.failed(e))?;
+        let Some(head) = head.ok().filter(|_| aligned) else {
+            let message = format!("no record at {offset}: flags {:02x} are not set", flags.0);
+            return Err(self.error(ErrorKind::OutOfRange, &message).with_durable(Durable::No));
+        };
+        let form = if head.continuations > 0 { Flags::CONTINUED } else { Flags::default() };
+        let flags = flags.of_event() | form;
+        write_full(&*self.file, &[flags.0], u64::from(offset) + FLAGS_AT as u64).map_err(|e| {
+            Error::io("set the flags of a record", &self.path, e)
+                .of(super::FORMAT)
+                .with_durable(Durable::Unknown)
+        })
+    }
+
+    /// Walk the records from an offset on, in their order.
+    pub fn scan(&self, from: u32) -> Forward {
+        let page_bytes = self.header.page_bytes;
+        let from = page::whole_pages(from.max(page_bytes).into(), page_bytes) as u32;
+        Forward::new(self.clone(), from)
+    }
+
+    /// Walk the records, the last one first.
+    pub fn reverse(&self) -> Reverse {
+        Reverse::new(self.clone())
+    }
+
+    /// Return when everything written is on stable storage.
+    pub fn sync(&self) -> Result<()> {
+        self.file.sync_data().map_err(|e| {
+            Error::io("sync the segment", &self.path, e)
+                .of(super::FORMAT)
+                .with_durable(Durable::Unknown)
+        })
+    }
+
+    /// Write the header's counters: how many records there are, and where they end by the pages.
+    pub fn write_header(&mut self, records: u32, compacted_at: u64) -> Result<()> {
+        let header = Header { records, next_free: self.end, compacted_at, ..self.header };
+        write_full(&*self.file, &header.encode(), 0)
+            .map_err(|e| Error::io("write the header of the segment", &self.path, e))
+            .map_err(|e| e.of(super::FORMAT).with_durable(Durable::Unknown))?;
+        self.header = header;
+        Ok(())
+    }
+
+    pub(super) fn file(&self) -> &Arc<dyn File> {
+        &self.file
+    }
+
+    pub(super) fn record_bytes_max(&self) -> u32 {
+        self.record_bytes_max
+    }
+
+    /// The end of the pages, or of the file where the last one is not padded.
+    pub(super) fn page_end(&self) -> Result<u64> {
+        let len = self.file.len().map_err(|e| self.failed(e))?;
+        Ok(len.min(self.end.into()))
+    }
+
+    pub(super) fn failed(&self, e: io::Error) -> Error {
+        Error::io("read the segment", &self.path, e).of(super::FORMAT)
+    }
+
+    fn error(&self, kind: ErrorKind, message: &str) -> Error {
+        Error::new(kind, message).at(&self.path).of(super::FORMAT)
+    }
+}
+
+/// The limit of a segment's size: every offset is a u32, the end's included.
+fn limit(page_bytes: u32) -> u64 {
+    (1 << 32) - u64::from(page_bytes)
+}

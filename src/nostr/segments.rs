@@ -1,0 +1,196 @@
+//! The segments of a store: their names, and what is read from and written to them.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::FORMAT;
+use super::event::{Flags, Location};
+use super::options::Options;
+use super::segment::{Record, Segment};
+use crate::error::{Error, ErrorKind, Result};
+use crate::mend::{above, make_dir, save_tail, sync_names};
+use crate::storage::{Access, Storage};
+
+const DATA_NAME: &str = "data";
+const SEGMENTS_NAME: &str = "segments";
+
+/// The segments, by their numbers; the last one takes appends.
+#[derive(Debug)]
+pub struct Segments {
+    /// `data/segments`.
+    pub dir: PathBuf,
+    storage: Arc<dyn Storage>,
+    pub by_id: BTreeMap<u32, Open>,
+}
+
+/// An open segment.
+#[derive(Debug)]
+pub struct Open {
+    pub segment: Segment,
+    /// How many records it has; of one that was not written to, as its header says.
+    pub records: u32,
+    /// Whether it was written to since it was synced.
+    dirty: bool,
+}
+
+impl Segments {
+    pub fn new(store: &Path, storage: Arc<dyn Storage>) -> Self {
+        let dir = store.join(DATA_NAME).join(SEGMENTS_NAME);
+        Self { dir, storage, by_id: BTreeMap::new() }
+    }
+
+    /// Make the directories, durably, and what is in them by name.
+    pub fn make_dirs(&self) -> Result<()> {
+        let data = above(&self.dir);
+        for dir in [data, &self.dir] {
+            make_dir(&*self.storage, dir)?;
+        }
+        sync_names(&*self.storage, &self.dir, data)
+    }
+
+    /// The files that have a segment's name, by their numbers.
+    pub fn list(&self) -> Result<BTreeMap<u32, PathBuf>> {
+        let names = match self.storage.list(&self.dir) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+            names => names.map_err(|e| Error::io("list the segments", &self.dir, e))?,
+        };
+        let mut found = BTreeMap::new();
+        for name in &names {
+            let Some((id, path)) = name.to_str().and_then(|name| self.parse_name(name)) else {
+                continue;
+            };
+            if let Some(twin) = found.insert(id, path.clone()) {
+                let message =
+                    format!("segment {id} has two files, the other one is {}", twin.display());
+                return Err(Error::new(ErrorKind::Corrupt, message).at(&path));
+            }
+        }
+        Ok(found)
+    }
+
+    /// `data.N.seg`, or `data.N` of other programs.
+    fn parse_name(&self, name: &str) -> Option<(u32, PathBuf)> {
+        let rest = name.strip_prefix("data.")?;
+        let digits = rest.strip_suffix(".seg").unwrap_or(rest);
+        let id: u32 = digits.parse().ok()?;
+        (id.to_string() == digits).then(|| (id, self.dir.join(name)))
+    }
+
+    /// Open a file whose name has this number.
+    pub fn open(&mut self, id: u32, path: &Path, access: Access, limit: u32) -> Result<()> {
+        let segment = Segment::open(&*self.storage, path, access)?.with_record_bytes_max(limit);
+        let header = segment.header();
+        if header.segment != id {
+            let message = format!("segment {}, its name says {id}", header.segment);
+            return Err(Error::new(ErrorKind::Corrupt, message).at(path));
+        }
+        self.by_id.insert(id, Open { records: header.records, dirty: false, segment });
+        Ok(())
+    }
+
+    /// Begin a segment, durably.
+    pub fn create(&mut self, options: &Options, id: u32, created_at: u64) -> Result<()> {
+        let path = self.dir.join(format!("data.{id}.seg"));
+        let (page_bytes, mode) = (options.page_bytes, options.file_mode);
+        let segment = Segment::create(&*self.storage, &path, id, page_bytes, created_at, mode)?;
+        let segment = segment.with_record_bytes_max(options.event_bytes_max);
+        self.by_id.insert(id, Open { records: 0, dirty: false, segment });
+        Ok(())
+    }
+
+    /// Delete segments: their events are elsewhere.
+    pub fn remove(&mut self, ids: &[u32]) -> Result<Vec<PathBuf>> {
+        let mut removed = Vec::new();
+        for id in ids {
+            let Some(open) = self.by_id.remove(id) else { continue };
+            let path = open.segment.path().to_path_buf();
+            let gone = self.storage.remove(&path);
+            gone.map_err(|e| Error::io("delete the segment", &path, e))?;
+            removed.push(path);
+        }
+        let synced = self.storage.sync_dir(&self.dir);
+        synced.map_err(|e| Error::io("sync the directory", &self.dir, e))?;
+        Ok(removed)
+    }
+
+    /// The number of the last one, which takes appends.
+    pub fn last(&self) -> Option<u32> {
+        self.by_id.keys().next_back().copied()
+    }
+
+    /// The one that takes appends.
+    pub fn active(&mut self) -> Result<&mut Open> {
+        let last = self.by_id.values_mut().next_back();
+        last.ok_or_else(|| Error::new(ErrorKind::Missing, "no segment").at(&self.dir))
+    }
+
+    /// Write records to the last segment.
+    pub fn append(&mut self, records: &[&[u8]]) -> Result<Vec<Location>> {
+        let active = self.active()?;
+        let segment = active.segment.header().segment;
+        if !records.is_empty() {
+            active.dirty = true;
+        }
+        let offsets = active.segment.append(records)?;
+        active.records += offsets.len() as u32;
+        Ok(offsets.into_iter().map(|offset| Location { segment, offset }).collect())
+    }
+
+    /// Write a record of the last segment again as it is, so that the next sync writes it.
+    pub fn write_again(&mut self, at: Location) -> Result<()> {
+        let open = self.active()?;
+        open.dirty = true;
+        open.segment.write_again(at.offset)
+    }
+
+    /// Replace the flags of a record.
+    pub fn set_flags(&mut self, at: Location, flags: Flags) -> Result<()> {
+        self.get(at)?.segment.set_flags(at.offset, flags)?;
+        if let Some(open) = self.by_id.get_mut(&at.segment) {
+            open.dirty = true;
+        }
+        Ok(())
+    }
+
+    /// The record at a place.
+    pub fn read<'b>(&self, at: Location, buf: &'b mut Vec<u8>) -> Result<Record<'b>> {
+        self.get(at)?.segment.read(at.offset, buf)
+    }
+
+    fn get(&self, at: Location) -> Result<&Open> {
+        self.by_id.get(&at.segment).ok_or_else(|| {
+            let message = format!("no segment {}, asked for the event at {at}", at.segment);
+            Error::new(ErrorKind::OutOfRange, message).of(FORMAT).at(&self.dir)
+        })
+    }
+
+    /// End the last segment at a byte. What was there is saved beside it, if it was more than zeros.
+    pub fn cut(&mut self, at: u32, mode: u32) -> Result<Option<PathBuf>> {
+        let storage = self.storage.clone();
+        let active = self.active()?;
+        active.dirty = true;
+        active.segment.cut(at, |file, path| save_tail(&*storage, file, path, mode, at.into()))
+    }
+
+    /// Return when all that was written is on stable storage; gives the segments concerned.
+    pub fn sync(&mut self) -> Result<Vec<u32>> {
+        let mut written = Vec::new();
+        for (&id, open) in &mut self.by_id {
+            if open.dirty {
+                open.segment.sync()?;
+                open.dirty = false;
+                written.push(id);
+            }
+        }
+        Ok(written)
+    }
+
+    /// Write the counters of a segment to its header: hints.
+    pub fn write_header(&mut self, id: u32, compacted_at: Option<u64>) -> Result<()> {
+        let Some(open) = self.by_id.get_mut(&id) else { return Ok(()) };
+        let compacted_at = compacted_at.unwrap_or(open.segment.header().compacted_at);
+        open.segment.write_header(open.records, compacted_at)
+    }
+}

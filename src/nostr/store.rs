@@ -1,0 +1,237 @@
+//! What an open store holds, and what every call asks first.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::FORMAT;
+use super::filter::Filter;
+use super::index::Index;
+use super::indexing::Pending;
+use super::manifest::Manifest;
+use super::options::Options;
+use super::policy::DELETION;
+use super::recovery::Opening;
+use super::segments::Segments;
+use super::tombstones::Tombstones;
+use super::wal::EventWal;
+use crate::error::{Durable, Error, ErrorKind, Result};
+use crate::lines::{self, Locked, locked};
+use crate::locks::Mutex;
+use crate::locks::atomic::{AtomicBool, Ordering};
+use crate::mode::Mode;
+use crate::sidecar::WriterLock;
+use crate::storage::fork_generation;
+
+/// A store of Nostr events. Handles may be shared by threads; clones are the same handle.
+#[derive(Clone, Debug)]
+pub struct EventStore {
+    pub(super) shared: Arc<Shared>,
+    _owner: Arc<Owner>,
+}
+
+/// Held by every clone of a handle: with the last of them the store is closed.
+#[derive(Debug)]
+struct Owner(Arc<Shared>);
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub dir: PathBuf,
+    pub options: Options,
+    pub mode: Mode,
+    /// None for a reader.
+    pub wal: Option<EventWal>,
+    pub opening: Opening,
+    /// At opening.
+    fork_generation: u64,
+    closed: AtomicBool,
+    state: Mutex<State>,
+    lock: Mutex<Option<WriterLock>>,
+}
+
+/// What appends change.
+#[derive(Debug)]
+pub(super) struct State {
+    pub manifest: Manifest,
+    pub segments: Segments,
+    /// A reader has none.
+    pub index: Option<Index>,
+    pub pending: Pending,
+    /// What was deleted, once an append had to know.
+    pub tombstones: Option<Tombstones>,
+    /// Bytes of the write-ahead log since the last checkpoint.
+    pub wal_bytes: u64,
+    /// Why the segments may not hold what the write-ahead log has: opening again repairs it.
+    pub broken: Option<String>,
+}
+
+impl EventStore {
+    pub(super) fn assemble(
+        dir: PathBuf,
+        mode: Mode,
+        options: Options,
+        opening: Opening,
+        state: State,
+        writer: Option<(EventWal, WriterLock)>,
+    ) -> Self {
+        let (wal, lock) = writer.unzip();
+        let shared = Arc::new(Shared {
+            dir,
+            options,
+            mode,
+            wal,
+            opening,
+            fork_generation: fork_generation(),
+            closed: AtomicBool::new(false),
+            state: Mutex::new(state),
+            lock: Mutex::new(lock),
+        });
+        Self { _owner: Arc::new(Owner(shared.clone())), shared }
+    }
+
+    /// The directory, absolute.
+    pub fn path(&self) -> &Path {
+        &self.shared.dir
+    }
+
+    /// The options it was opened with.
+    pub fn options(&self) -> &Options {
+        &self.shared.options
+    }
+
+    /// How it was opened.
+    pub fn mode(&self) -> Mode {
+        self.shared.mode
+    }
+
+    /// What opening found and did.
+    pub fn opening(&self) -> &Opening {
+        &self.shared.opening
+    }
+
+    /// Whether the handle is closed.
+    pub fn is_closed(&self) -> bool {
+        self.shared.closed.load(Ordering::Acquire)
+    }
+
+    /// Make everything durable, empty the write-ahead log, and close. Further calls do nothing.
+    pub fn close(&self) -> Result<()> {
+        self.shared.close()
+    }
+
+    pub(super) fn usable(&self) -> Result<&Shared> {
+        let shared = &*self.shared;
+        if shared.fork_generation != fork_generation() {
+            let message = "opened before a fork, by the parent; open it again in this process";
+            return Err(shared.refused(ErrorKind::Forked, message));
+        }
+        if self.is_closed() {
+            return Err(shared.refused(ErrorKind::Closed, "the store is closed"));
+        }
+        Ok(shared)
+    }
+
+    pub(super) fn writable(&self) -> Result<(&Shared, &EventWal)> {
+        let shared = self.usable()?;
+        match &shared.wal {
+            Some(wal) => Ok((shared, wal)),
+            None => Err(shared.refused(ErrorKind::ReadOnly, "the store is open for reading")),
+        }
+    }
+}
+
+impl Shared {
+    pub(super) fn state(&self) -> Locked<'_, State> {
+        locked(&self.state)
+    }
+
+    pub(super) fn refused(&self, kind: ErrorKind, message: &str) -> Error {
+        Error::new(kind, message).of(FORMAT).at(&self.dir).with_durable(Durable::No)
+    }
+
+    fn close(&self) -> Result<()> {
+        if self.fork_generation != fork_generation() || self.closed.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let done = match &self.wal {
+            Some(wal) => self.finish(wal),
+            None => Ok(()),
+        };
+        *crate::locks::lock(&self.lock) = None;
+        done.map_err(|error| error.of(FORMAT))
+    }
+
+    fn finish(&self, wal: &EventWal) -> Result<()> {
+        let mut state = self.state();
+        let checkpoint = match &state.broken {
+            Some(_) => Ok(()),
+            None => self.checkpoint(wal, &mut state),
+        };
+        state.index = None;
+        checkpoint.and(wal.close())
+    }
+}
+
+impl State {
+    pub(super) fn new(manifest: Manifest, segments: Segments, index: Option<Index>) -> Self {
+        Self {
+            manifest,
+            segments,
+            index,
+            pending: Pending::default(),
+            tombstones: None,
+            wal_bytes: 0,
+            broken: None,
+        }
+    }
+
+    /// The error of a store whose segments may lack what its write-ahead log has.
+    pub(super) fn check(&self, shared: &Shared) -> Result<()> {
+        match &self.broken {
+            None => Ok(()),
+            Some(why) => {
+                let message = format!("an earlier write failed: {why}; open the store again");
+                Err(shared.refused(ErrorKind::Poisoned, &message))
+            }
+        }
+    }
+
+    pub(super) fn index(&self) -> Result<&Index> {
+        // Only a reader has none, and it changes nothing.
+        self.index.as_ref().ok_or_else(|| Error::new(ErrorKind::ReadOnly, "a reader has no index"))
+    }
+
+    /// The size of the pages that records are made for.
+    pub(super) fn page_bytes(&self) -> u32 {
+        self.manifest.page_bytes
+    }
+
+    /// What deletion requests ask for; read from them the first time.
+    pub(super) fn tombstones(&mut self) -> Result<&Tombstones> {
+        if self.tombstones.is_none() {
+            self.catch_up_index()?;
+            let mut tombstones = Tombstones::default();
+            let requests = Filter { kinds: Some([DELETION].into()), ..Filter::default() };
+            let mut buf = Vec::new();
+            for at in self.index()?.query(&requests)? {
+                tombstones.add(&self.segments.read(at?, &mut buf)?.event);
+            }
+            self.tombstones = Some(tombstones);
+        }
+        Ok(self.tombstones.get_or_insert_default())
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        if let Err(error) = self.0.close() {
+            // What was acknowledged is as durable as it was.
+            lines::warn(format_args!("closing a dropped handle failed: {error}"));
+        }
+    }
+}
+
+/// Seconds from 1970.
+pub(super) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

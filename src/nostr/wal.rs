@@ -1,0 +1,544 @@
+//! The event store's own write-ahead log: numbered entries in files that follow each other.
+//!
+//! A file is finished, synced and closed before the next one is created, so that only the newest can
+//! have a torn tail; damage in any other is no crash. Files wholly before the last checkpoint are
+//! removed, the oldest first; the one with the checkpoint's entry stays, so that the numbers go on
+//! after it whatever else is lost.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::entry::{Codec, FORMAT, FRAMING_BYTES, Tag, file_name};
+pub use super::entry::{Entry, Lsn};
+use super::files::{
+    FileFormat, FileOptions, check_none_lost, numbers, remove_files, store_checkpoint,
+};
+use super::record::RECORD_BYTES_MAX;
+pub use super::replay::{Logged, Replay};
+use super::replay::{Piece, not_following};
+use crate::durability::Durability;
+use crate::error::{Durable, Error, ErrorKind, Result};
+use crate::locks::{Mutex, lock};
+use crate::log::Log;
+use crate::log::append::Wanted;
+use crate::log::batch::Batch;
+use crate::log::cursor::corrupt;
+use crate::log::options::Common;
+use crate::log::report::{RecoveryReport, Repair, RepairReport, VerifyReport};
+use crate::mend::make_dir;
+use crate::mode::{Mode, Recovery};
+use crate::scan::{OnCorrupt, Verdict};
+use crate::sidecar::{WriterLock, sidecar_dir};
+use crate::storage::{Disk, Storage, located};
+
+const MIB: u64 = 1 << 20;
+
+/// How a log is opened; see the fields.
+#[derive(Clone, Debug)]
+pub struct WalOptions {
+    /// When appends are synced: by default within `batch_interval`, or after `batch_bytes` if that is
+    /// earlier.
+    pub durability: Option<Durability>,
+    /// With the default durability: the longest time until a sync, 10 ms to 1 s.
+    pub batch_interval: Duration,
+    /// With the default durability: so many bytes are synced at once, 1 to 100 MiB.
+    pub batch_bytes: u64,
+    /// A file that would have more bytes is finished, and the next one begun: 10 MiB to 10 GiB.
+    pub segment_bytes: u64,
+    /// Limit of an entry's data, bytes.
+    pub data_bytes_max: u64,
+    /// What opening for writing does with a tail that is not clean.
+    pub recovery: Recovery,
+    /// Unix permissions of new files, less the umask.
+    pub file_mode: u32,
+    /// A sync that takes longer is logged and counted.
+    pub slow_sync: Duration,
+    /// The file system.
+    pub storage: Arc<dyn Storage>,
+    /// Whether sizes below the ranges are taken: for tests.
+    #[doc(hidden)]
+    pub small: bool,
+}
+
+impl Default for WalOptions {
+    fn default() -> Self {
+        Self {
+            durability: None,
+            batch_interval: Duration::from_millis(100),
+            batch_bytes: 10 * MIB,
+            segment_bytes: 1024 * MIB,
+            data_bytes_max: u64::from(RECORD_BYTES_MAX),
+            recovery: Recovery::Valid,
+            file_mode: 0o600,
+            slow_sync: Duration::from_secs(1),
+            storage: Arc::new(Disk),
+            small: false,
+        }
+    }
+}
+
+impl WalOptions {
+    /// Open the log in a directory.
+    pub fn open(&self, dir: impl AsRef<Path>, mode: Mode) -> Result<EventWal> {
+        EventWal::open_with(dir.as_ref(), mode, self.clone())
+    }
+
+    fn check(&self) -> Result<()> {
+        let interval = self.batch_interval.as_millis().try_into().unwrap_or(u64::MAX);
+        let limit = u64::from(u32::MAX) - FRAMING_BYTES;
+        for (what, asked, least, most) in [
+            ("batch interval in ms", interval, 10, 1000),
+            ("batch size", self.batch_bytes, MIB, 100 * MIB),
+            ("size of a WAL file", self.segment_bytes, 10 * MIB, 10 * 1024 * MIB),
+            ("limit of an entry", self.data_bytes_max, 1, limit),
+        ] {
+            let least = if self.small { 1 } else { least };
+            if !(least..=most).contains(&asked) {
+                let message = format!("{what} {asked}, may be {least} to {most}");
+                return Err(Error::new(ErrorKind::InvalidArgument, message).of(FORMAT));
+            }
+        }
+        Ok(())
+    }
+
+    fn file(&self, first: Lsn, checkpoint: Lsn) -> FileOptions {
+        let common = Common {
+            durability: self.durability.unwrap_or(Durability::Interval(self.batch_interval)),
+            recovery: self.recovery,
+            file_mode: self.file_mode,
+            slow_sync: self.slow_sync,
+            storage: self.storage.clone(),
+        };
+        FileOptions { common, data_bytes_max: self.data_bytes_max, first, checkpoint }
+    }
+}
+
+/// An open log. Handles may be shared by threads.
+#[derive(Debug)]
+pub struct EventWal {
+    dir: PathBuf,
+    mode: Mode,
+    options: WalOptions,
+    state: Mutex<State>,
+    /// Held until the log is closed.
+    guard: Mutex<Option<WriterLock>>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// The files, the oldest first; all but the last one are finished.
+    files: Vec<Piece>,
+    /// The newest file.
+    current: Log<FileFormat>,
+    /// Whether that is finished, too, and the next one not yet created.
+    finished: bool,
+    /// Whether the handle is closed.
+    closed: bool,
+    /// Why finishing a file failed.
+    failed: Option<String>,
+    /// Number of the next entry.
+    next: Lsn,
+    /// Number of the last checkpoint, 0 without one.
+    checkpoint: Lsn,
+}
+
+impl EventWal {
+    fn open_with(dir: &Path, mode: Mode, options: WalOptions) -> Result<Self> {
+        options.check()?;
+        let dir = located(&*options.storage, dir).map_err(|e| e.of(FORMAT))?;
+        let storage = &*options.storage;
+        let guard = match mode {
+            Mode::Read => None,
+            _ => Some(lock_dir(&options, &dir).map_err(|e| e.of(FORMAT))?),
+        };
+        let found = numbers(storage, &dir)?;
+        check_none_lost(storage, &dir, found.last().copied())?;
+        if mode == Mode::Create && !found.is_empty() {
+            let exists = std::io::ErrorKind::AlreadyExists.into();
+            return Err(Error::io("create the log", &dir.join(file_name(0)), exists).of(FORMAT));
+        }
+        let state = Mutex::new(State::open(&dir, mode, &options, &found)?);
+        let wal = Self { dir, mode, options, state, guard: Mutex::new(guard) };
+        wal.find_checkpoint()?;
+        Ok(wal)
+    }
+
+    /// Append one entry and return its number. When this returns, the entry survives the death of the
+    /// process, and with [`Durability::Always`] a power cut.
+    pub fn append(&self, entry: &Entry<'_>, timestamp: u64) -> Result<Lsn> {
+        let (lsn, log, end) = self.write(|state| {
+            let data = entry.data();
+            self.make_room(state, data.len() as u64 + FRAMING_BYTES)?;
+            let tag = Tag { op: entry.op(), lsn: state.next, timestamp };
+            Ok((state.current.writable()?.append_one(tag, &data)?.end, 1))
+        })?;
+        self.after_append(&log, end)?;
+        Ok(lsn)
+    }
+
+    /// Append entries, each with its time, with one write, and return the number of the first one; an error means that
+    /// none of them is acknowledged. After a crash before the sync, a prefix of them may remain.
+    pub fn append_many(&self, entries: &[(Entry<'_>, u64)]) -> Result<Lsn> {
+        let (lsn, log, end) = self.write(|state| {
+            let mut batch = Batch::with_framing(Codec::new(self.options.data_bytes_max));
+            for ((entry, timestamp), lsn) in entries.iter().zip(state.next.0..) {
+                let tag = Tag { op: entry.op(), lsn: Lsn(lsn), timestamp: *timestamp };
+                batch.push_tagged(tag, &entry.data())?;
+            }
+            self.make_room(state, batch.bytes_len() as u64)?;
+            let log = state.current.writable()?;
+            Ok((log.append_batch_at(&batch, Wanted::default())?.end, batch.len()))
+        })?;
+        self.after_append(&log, end)?;
+        Ok(lsn)
+    }
+
+    /// Append one entry, and return its number when it is on stable storage.
+    pub fn commit(&self, entry: &Entry<'_>, timestamp: u64) -> Result<Lsn> {
+        let lsn = self.append(entry, timestamp)?;
+        self.sync()?;
+        Ok(lsn)
+    }
+
+    /// Return when every entry appended so far is on stable storage. Threads that wait share a sync.
+    pub fn sync(&self) -> Result<()> {
+        let (log, finished) = {
+            let state = lock(&self.state);
+            state.check()?;
+            (state.current.clone(), state.finished)
+        };
+        match finished {
+            true => Ok(()),
+            false => log.sync(),
+        }
+    }
+
+    /// Say that everything up to now is in the segments, durably, and return the entry's number. The
+    /// log is synced, and the header of its newest file names the checkpoint.
+    pub fn checkpoint(&self, timestamp: u64) -> Result<Lsn> {
+        let lsn = self.commit(&Entry::Checkpoint, timestamp)?;
+        let mut state = lock(&self.state);
+        state.checkpoint = state.checkpoint.max(lsn);
+        state.store_checkpoint()?;
+        Ok(lsn)
+    }
+
+    /// Remove the files whose entries all lie before the last checkpoint; returns their paths.
+    pub fn drop_before_checkpoint(&self) -> Result<Vec<PathBuf>> {
+        self.check_writable()?;
+        let mut state = lock(&self.state);
+        let state = &mut *state;
+        let after = state.files.iter().skip(1);
+        let count = after.take_while(|next| next.first <= state.checkpoint).count();
+        let gone: Vec<_> = state.files.iter().take(count).map(|piece| piece.number).collect();
+        if !gone.is_empty() {
+            remove_files(&*self.options.storage, &self.dir, &gone)?;
+            state.files.drain(..count);
+        }
+        Ok(gone.into_iter().map(|number| self.dir.join(file_name(number))).collect())
+    }
+
+    /// The entries after the last checkpoint, as they are now.
+    pub fn replay(&self, on_corrupt: OnCorrupt) -> Result<Replay> {
+        let after = Lsn(lock(&self.state).checkpoint.0 + 1);
+        self.entries(after, on_corrupt)
+    }
+
+    /// The entries from a number on, as they are now; of a number before the first one, all.
+    pub fn entries(&self, from: Lsn, on_corrupt: OnCorrupt) -> Result<Replay> {
+        let state = lock(&self.state);
+        let later = state.files.iter().skip(1).take_while(|next| next.first <= from).count();
+        let mut finished = state.files.get(later..).unwrap_or_default();
+        let mut newest = None;
+        // Once it is finished, it is read like those before it.
+        if let Some((piece, before)) = finished.split_last().filter(|_| !state.finished) {
+            let cursor = state.current.cursor_by_ordinal(from.0, None, on_corrupt)?;
+            (newest, finished) = (Some((piece.number, cursor)), before);
+        }
+        let options = self.options.file(Lsn(0), Lsn(0));
+        Ok(Replay::new(&self.dir, options, finished, newest, from, on_corrupt))
+    }
+
+    /// Check every entry of every file: one report for each, the oldest first.
+    pub fn verify(&self) -> Result<Vec<VerifyReport>> {
+        let state = lock(&self.state);
+        let check = |piece: &Piece| {
+            let options = self.options.file(piece.first, Lsn(0));
+            let path = self.dir.join(file_name(piece.number));
+            crate::log::verify::verify::<FileFormat>(&path, &options, |_, _| Ok(()))
+        };
+        state.files.iter().map(check).collect()
+    }
+
+    /// Number of the next entry.
+    pub fn next_lsn(&self) -> Lsn {
+        lock(&self.state).next
+    }
+
+    /// Number of the first entry that need not be on stable storage; `None` for a reader that cannot
+    /// tell.
+    pub fn durable(&self) -> Result<Option<Lsn>> {
+        let state = lock(&self.state);
+        if state.finished {
+            return Ok(Some(state.next));
+        }
+        let records = state.current.durable_records()?;
+        let first = state.current.extent()?.first;
+        Ok(records.map(|records| Lsn(first.saturating_add(records))))
+    }
+
+    /// Size of all the files, bytes.
+    pub fn bytes(&self) -> u64 {
+        let state = lock(&self.state);
+        let finished = state.files.iter().rev().skip(1).map(|piece| piece.bytes);
+        finished.sum::<u64>() + state.current.shared.state().extent.end
+    }
+
+    /// Number of the last checkpoint, 0 without one.
+    pub fn last_checkpoint(&self) -> Lsn {
+        lock(&self.state).checkpoint
+    }
+
+    /// What opening found and did at the end of the log.
+    pub fn recovery(&self) -> RecoveryReport {
+        lock(&self.state).current.recovery().clone()
+    }
+
+    /// The files, the oldest first.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        let state = lock(&self.state);
+        state.files.iter().map(|piece| self.dir.join(file_name(piece.number))).collect()
+    }
+
+    /// Sync and close the log.
+    pub fn close(&self) -> Result<()> {
+        let mut state = lock(&self.state);
+        state.closed = true;
+        let closed = state.current.close();
+        lock(&self.guard).take();
+        closed
+    }
+
+    /// Find the last checkpoint. A header may name an older one, if a crash came before it was
+    /// written, and may be torn itself; the entry says that the segments were synced before it.
+    fn find_checkpoint(&self) -> Result<()> {
+        let (named, first) = {
+            let state = lock(&self.state);
+            (state.checkpoint, state.files.first().map_or(Lsn(1), |piece| piece.first))
+        };
+        let found = match self.last_checkpoint_from(named.max(first))? {
+            None if named > first => self.last_checkpoint_from(first)?,
+            found => found,
+        };
+        let before = Lsn(first.0.saturating_sub(1));
+        let checkpoint = match found {
+            Some(found) => found,
+            None if named == before || before == Lsn(0) => before,
+            None => {
+                let message = format!(
+                    "the log begins with lsn {first}, and no checkpoint covers what came before"
+                );
+                return Err(Error::new(ErrorKind::LostRecords, message).of(FORMAT).at(&self.dir));
+            }
+        };
+        let mut state = lock(&self.state);
+        state.checkpoint = checkpoint;
+        match self.mode == Mode::Read || checkpoint == named {
+            true => Ok(()),
+            false => state.store_checkpoint(),
+        }
+    }
+
+    fn last_checkpoint_from(&self, from: Lsn) -> Result<Option<Lsn>> {
+        let (mut entries, mut last) = (self.entries(from, OnCorrupt::Skip)?, None);
+        while let Some(logged) = entries.next()? {
+            if logged.entry == Entry::Checkpoint {
+                last = Some(logged.lsn);
+            }
+        }
+        Ok(last)
+    }
+
+    fn check_writable(&self) -> Result<()> {
+        if self.mode == Mode::Read {
+            let message = "the log was opened for reading only";
+            let error = Error::new(ErrorKind::ReadOnly, message).of(FORMAT).at(&self.dir);
+            return Err(error.with_durable(Durable::No));
+        }
+        Ok(())
+    }
+
+    /// Append with `change`, which says where the newest file ends then and how many entries came.
+    fn write(
+        &self,
+        change: impl FnOnce(&mut State) -> Result<(u64, u64)>,
+    ) -> Result<(Lsn, Log<FileFormat>, u64)> {
+        self.check_writable()?;
+        let mut state = lock(&self.state);
+        let lsn = state.next;
+        let (end, count) = change(&mut state)?;
+        state.next = Lsn(lsn.0 + count);
+        Ok((lsn, state.current.clone(), end))
+    }
+
+    /// A sync where the durability asks for one, without the lock: appends go on meanwhile.
+    fn after_append(&self, log: &Log<FileFormat>, end: u64) -> Result<()> {
+        let unsynced = end.saturating_sub(log.shared.commits.durable());
+        match self.options.durability {
+            None if unsynced >= self.options.batch_bytes => log.shared.sync_to(end),
+            None => Ok(()),
+            Some(_) => log.shared.after_append(end),
+        }
+    }
+
+    /// Go on in the next file where this one would get too long: an entry does not span files.
+    fn make_room(&self, state: &mut State, bytes: u64) -> Result<()> {
+        state.check()?;
+        if !state.finished {
+            let extent = state.current.writable()?.state().extent;
+            if extent.records == 0 || extent.end.saturating_add(bytes) <= self.options.segment_bytes
+            {
+                return Ok(());
+            }
+            state.finish()?;
+        }
+        let number = state.files.last().map_or(0, |piece| piece.number + 1);
+        let options = self.options.file(state.next, state.checkpoint);
+        // One that an earlier try left is empty.
+        state.current = Log::open_with(&self.dir.join(file_name(number)), Mode::Append, options)
+            .map_err(|e| e.with_durable(Durable::No))?;
+        state.files.push(Piece { number, first: state.next, bytes: 0 });
+        state.finished = false;
+        Ok(())
+    }
+}
+
+impl State {
+    /// The files with these numbers, which must follow each other.
+    fn open(dir: &Path, mode: Mode, options: &WalOptions, found: &[u64]) -> Result<Self> {
+        let (mut files, mut next, mut checkpoint) = (Vec::<Piece>::new(), Lsn(1), Lsn(0));
+        let mut open = |number, as_mode| {
+            let path = dir.join(file_name(number));
+            let log = Log::<FileFormat>::open_with(&path, as_mode, options.file(next, checkpoint))?;
+            let extent = log.extent()?;
+            let piece = Piece { number, first: Lsn(extent.first), bytes: extent.end };
+            if mode != Mode::Read {
+                check_follows(dir, files.last(), piece, next)?;
+                check_finished(&path, &log)?;
+            }
+            checkpoint = checkpoint.max(log.shared.format.checkpoint);
+            next = Lsn(extent.next());
+            files.push(piece);
+            Ok::<_, Error>(log)
+        };
+        let (newest, finished) = found.split_last().unwrap_or((&0, &[]));
+        for number in finished {
+            open(*number, Mode::Read)?;
+        }
+        let current = open(*newest, mode)?;
+        let (closed, finished, failed) = (false, false, None);
+        Ok(Self { files, current, closed, finished, failed, next, checkpoint })
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.closed {
+            let error = Error::new(ErrorKind::Closed, "the log is closed").of(FORMAT);
+            return Err(error.with_durable(Durable::No));
+        }
+        let Some(why) = &self.failed else { return Ok(()) };
+        let message = format!("an earlier write or sync failed: {why}");
+        Err(Error::new(ErrorKind::Poisoned, message).of(FORMAT).with_durable(Durable::No))
+    }
+
+    /// Make all of the newest file durable, and leave nothing reserved after its end, before there is
+    /// a next one.
+    fn finish(&mut self) -> Result<()> {
+        self.current.sync()?;
+        if let Err(e) = self.current.close() {
+            self.failed = Some(e.to_string());
+            return Err(e);
+        }
+        if let Some(piece) = self.files.last_mut() {
+            piece.bytes = self.current.shared.state().extent.end;
+        }
+        self.finished = true;
+        Ok(())
+    }
+
+    /// Have the header of the newest file name the last checkpoint, durably.
+    fn store_checkpoint(&self) -> Result<()> {
+        if self.finished {
+            // The next file's header will.
+            return Ok(());
+        }
+        let shared = self.current.writable()?;
+        shared.commits.exclusive(|| {
+            let extent = shared.state().extent;
+            store_checkpoint(&*shared.file, self.checkpoint)
+                .map_err(|e| shared.fail("store the checkpoint", e))?;
+            shared.sync_file(&extent)?;
+            Ok(extent.end)
+        })
+    }
+}
+
+/// Cut a log after the valid prefix of its newest file, after saving what is cut beside it. Damage in
+/// a finished file is not cut: what follows it is in other files.
+pub fn repair(dir: impl AsRef<Path>, options: &WalOptions, may: Repair) -> Result<RepairReport> {
+    let dir = located(&*options.storage, dir.as_ref()).map_err(|e| e.of(FORMAT))?;
+    let _guard = lock_dir(options, &dir).map_err(|e| e.of(FORMAT))?;
+    let newest = numbers(&*options.storage, &dir)?.last().copied().unwrap_or(0);
+    let cutting = WalOptions { recovery: Recovery::Spec, ..options.clone() };
+    let file = |options: &WalOptions| options.file(Lsn(1), Lsn(0));
+    let path = dir.join(file_name(newest));
+    crate::log::repair::repair::<FileFormat>(&path, &file(options), file(&cutting), may)
+}
+
+/// One writer for all the files.
+fn lock_dir(options: &WalOptions, dir: &Path) -> Result<WriterLock> {
+    let (storage, sidecar) = (&*options.storage, sidecar_dir(dir));
+    make_dir(storage, dir)?;
+    if storage.is_link(&sidecar) {
+        let message =
+            "this is a symbolic link and must be a directory: nothing is written through it";
+        return Err(Error::new(ErrorKind::NotALog, message).at(&sidecar));
+    }
+    make_dir(storage, &sidecar)?;
+    let mut guard = WriterLock::acquire(storage, &sidecar, options.file_mode)?;
+    // Deleting the sidecar deletes its lock.
+    guard.add_log(storage, dir)?;
+    Ok(guard)
+}
+
+/// Refuse a file that does not go on where the one before ends.
+fn check_follows(dir: &Path, before: Option<&Piece>, piece: Piece, next: Lsn) -> Result<()> {
+    let Some(before) = before else { return Ok(()) };
+    let path = dir.join(file_name(piece.number));
+    if piece.number != before.number + 1 {
+        let missing = file_name(before.number + 1);
+        let message = format!("{missing} is missing, {} is there", file_name(piece.number));
+        return Err(Error::new(ErrorKind::Corrupt, message).of(FORMAT).at(&path));
+    }
+    match piece.first == next {
+        true => Ok(()),
+        false => {
+            let damage = not_following(next, piece.first);
+            Err(corrupt::<FileFormat>(&path, &damage, ErrorKind::Corrupt))
+        }
+    }
+}
+
+/// Refuse damage at the end of a finished file: it was synced before the next one was created.
+fn check_finished(path: &Path, log: &Log<FileFormat>) -> Result<()> {
+    let report = log.recovery();
+    if log.mode() != Mode::Read || matches!(report.verdict, Verdict::Clean | Verdict::Open) {
+        return Ok(());
+    }
+    let message = format!(
+        "{} at byte {}, but another file follows, so this one was whole and synced",
+        report.verdict.name(),
+        report.valid_end
+    );
+    Err(Error::new(ErrorKind::Corrupt, message).of(FORMAT).at(path).offset_at(report.valid_end))
+}

@@ -1,0 +1,279 @@
+//! Walking over the records of a segment in both directions.
+//!
+//! Pages without an intact record are reported, from the first to the last of them, and never passed
+//! over in silence. Both directions find the same records and the same damage.
+
+use std::io;
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::scan::Bad;
+use crate::slice::part;
+use crate::storage::{File, read_full};
+
+use super::page::{self, Head};
+use super::record::{self, LONG_HEAD_BYTES, Layout};
+use super::segment::{Found, PageDamage, Record, Segment};
+
+/// Bytes read at a time: small enough to stay in the processor's cache until they are parsed.
+pub(super) const READ_BYTES: usize = 256 << 10;
+
+/// A part of a file in memory.
+#[derive(Debug)]
+pub(super) struct Window {
+    file: Arc<dyn File>,
+    /// The end of what is read.
+    end: u64,
+    /// Bytes read at a time.
+    pub(super) block_bytes: usize,
+    buf: Vec<u8>,
+    /// File offset of `buf[0]`.
+    start: u64,
+}
+
+impl Window {
+    pub(super) fn new(file: Arc<dyn File>, end: u64, block_bytes: usize) -> Self {
+        Self { file, end, block_bytes, buf: Vec::new(), start: 0 }
+    }
+
+    /// At most `len` bytes from an offset on: fewer only at the end.
+    #[inline]
+    fn at(&mut self, offset: u64, len: usize) -> io::Result<&[u8]> {
+        self.near(offset, offset, len)
+    }
+
+    /// The same, reading from another offset on if these bytes are not in memory.
+    #[inline]
+    fn near(&mut self, from: u64, offset: u64, len: usize) -> io::Result<&[u8]> {
+        let want = (len as u64).min(self.end.saturating_sub(offset));
+        let there = self.start..=self.start + self.buf.len() as u64;
+        if !there.contains(&offset) || !there.contains(&(offset + want)) {
+            let block = (self.block_bytes as u64).max(offset - from + want);
+            self.buf.resize(block.min(self.end.saturating_sub(from)) as usize, 0);
+            self.start = from;
+            let read = read_full(&*self.file, &mut self.buf, from)?;
+            self.buf.truncate(read);
+        }
+        let bytes = self.buf.get((offset - self.start) as usize..).unwrap_or_default();
+        Ok(part(bytes, ..bytes.len().min(want as usize)))
+    }
+
+    /// What the beginning of the page at an offset says.
+    pub(super) fn head(
+        &mut self,
+        offset: u32,
+        page_bytes: u32,
+        record_bytes_max: u32,
+    ) -> io::Result<Result<Head, Bad>> {
+        let left = self.end.saturating_sub(offset.into());
+        let page = self.at(offset.into(), LONG_HEAD_BYTES)?;
+        Ok(Head::parse(page, page_bytes, left, record_bytes_max))
+    }
+
+    /// Put the bytes of a record together.
+    pub(super) fn gather(
+        &mut self,
+        offset: u32,
+        head: Head,
+        page_bytes: u32,
+        out: &mut Vec<u8>,
+    ) -> io::Result<Result<(), Bad>> {
+        out.clear();
+        let first = head.record_len.min(page_bytes) as usize;
+        out.extend_from_slice(self.at(offset.into(), first)?);
+        for number in 0..head.continuations {
+            let at = u64::from(offset) + u64::from(number + 1) * u64::from(page_bytes);
+            let page = self.at(at, page_bytes as usize)?;
+            match page::chunk(page, head.chunk_bytes(number, page_bytes)) {
+                Ok(chunk) => out.extend_from_slice(chunk),
+                Err(bad) => return Ok(Err(bad)),
+            }
+        }
+        Ok(Ok(()))
+    }
+}
+
+/// Looks at one page after the other.
+#[derive(Debug)]
+struct Looker {
+    segment: Segment,
+    window: Window,
+    /// A record of several pages, put together.
+    whole: Vec<u8>,
+    page_bytes: u32,
+}
+
+/// An intact record at a page, which is in memory.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    offset: u32,
+    head: Head,
+    layout: Layout,
+}
+
+impl Looker {
+    fn new(segment: Segment) -> Self {
+        let page_bytes = segment.header().page_bytes;
+        let window = Window::new(segment.file().clone(), 0, READ_BYTES);
+        Self { segment, window, whole: Vec::new(), page_bytes }
+    }
+
+    /// Ask for the file's end, once: the walk does not go beyond it.
+    #[inline]
+    fn begin(&mut self) -> Result<()> {
+        if self.window.end == 0 {
+            self.window.end = self.segment.page_end()?;
+        }
+        Ok(())
+    }
+
+    /// Whether an intact record begins at a page; else why not.
+    fn look(&mut self, offset: u32) -> Result<Result<Seen, Bad>> {
+        self.try_look(offset).map_err(|e| self.segment.failed(e))
+    }
+
+    #[inline]
+    fn try_look(&mut self, offset: u32) -> io::Result<Result<Seen, Bad>> {
+        let limit = self.segment.record_bytes_max();
+        let head = match self.window.head(offset, self.page_bytes, limit)? {
+            Ok(head) => head,
+            Err(bad) => {
+                let page = self.window.at(offset.into(), self.page_bytes as usize)?;
+                return Ok(Err(if page::is_blank(page) { UNWRITTEN } else { bad }));
+            }
+        };
+        let checked = if head.continuations > 0 {
+            let gathered = self.window.gather(offset, head, self.page_bytes, &mut self.whole)?;
+            gathered.and_then(|()| record::check(&self.whole))
+        } else {
+            record::check(self.window.at(offset.into(), head.record_len as usize)?)
+        };
+        Ok(checked.map(|layout| Seen { offset, head, layout }))
+    }
+
+    /// The record that was looked at last.
+    #[inline]
+    fn record(&self, seen: Seen) -> Record<'_> {
+        let bytes = match seen.head.continuations {
+            0 => {
+                let at = (u64::from(seen.offset) - self.window.start) as usize;
+                part(&self.window.buf, at..at + seen.head.record_len as usize)
+            }
+            _ => &self.whole,
+        };
+        let end = self.end_of(seen) as u32;
+        Record { offset: seen.offset, end, bytes, event: seen.layout.event(bytes) }
+    }
+
+    fn end_of(&self, seen: Seen) -> u64 {
+        u64::from(seen.offset) + seen.head.pages_bytes(self.page_bytes)
+    }
+}
+
+const UNWRITTEN: Bad = Bad {
+    what: "unwritten pages",
+    found: 1,
+    against: "expected before the last record",
+    expected: 0,
+    framed_len: None,
+};
+
+/// Walks the records of a segment in their order.
+#[derive(Debug)]
+pub struct Forward {
+    looker: Looker,
+    position: u64,
+}
+
+impl Forward {
+    pub(super) fn new(segment: Segment, from: u32) -> Self {
+        Self { looker: Looker::new(segment), position: from.into() }
+    }
+
+    /// The next record, or the pages up to it that hold none.
+    #[allow(clippy::should_implement_trait)] // borrows
+    pub fn next(&mut self) -> Result<Option<Found<'_>>> {
+        self.looker.begin()?;
+        let mut damage: Option<PageDamage> = None;
+        while self.position < self.looker.window.end {
+            let offset = self.position as u32;
+            match self.looker.look(offset)? {
+                Ok(_) if damage.is_some() => break,
+                Ok(seen) => {
+                    self.position = self.looker.end_of(seen);
+                    return Ok(Some(Found::Record(self.looker.record(seen))));
+                }
+                Err(bad) => {
+                    self.position += u64::from(self.looker.page_bytes);
+                    let end = self.position as u32;
+                    let begin = || PageDamage { offset, end, reason: bad.reason() };
+                    damage.get_or_insert_with(begin).end = end;
+                }
+            }
+        }
+        Ok(damage.map(Found::Damage))
+    }
+}
+
+/// Walks the records of a segment, the last one first.
+#[derive(Debug)]
+pub struct Reverse {
+    looker: Looker,
+    /// What is left ends here.
+    position: u64,
+}
+
+impl Reverse {
+    pub(super) fn new(segment: Segment) -> Self {
+        let position = segment.end().into();
+        Self { looker: Looker::new(segment), position }
+    }
+
+    /// The record before, or the pages after it that hold none.
+    #[allow(clippy::should_implement_trait)] // borrows
+    pub fn next(&mut self) -> Result<Option<Found<'_>>> {
+        self.looker.begin()?;
+        let page_bytes = u64::from(self.looker.page_bytes);
+        let mut damage: Option<PageDamage> = None;
+        while self.position > page_bytes {
+            let offset = self.begin_before(self.position)?;
+            let (offset, bad) = match self.looker.look(offset)? {
+                Err(bad) => (offset, bad),
+                Ok(seen) if self.looker.end_of(seen) < self.position => {
+                    // What follows the record, and does not belong to it.
+                    let after = self.looker.end_of(seen) as u32;
+                    match self.looker.look(after)? {
+                        Err(bad) => (after, bad),
+                        Ok(_) => break,
+                    }
+                }
+                Ok(_) if damage.is_some() => break,
+                Ok(seen) => {
+                    self.position = offset.into();
+                    return Ok(Some(Found::Record(self.looker.record(seen))));
+                }
+            };
+            let end = damage.map_or(self.position as u32, |after| after.end);
+            damage = Some(PageDamage { offset, end, reason: bad.reason() });
+            self.position = offset.into();
+        }
+        Ok(damage.map(Found::Damage))
+    }
+
+    /// The last page before `end` that goes on with no other.
+    fn begin_before(&mut self, end: u64) -> Result<u32> {
+        let page_bytes = u64::from(self.looker.page_bytes);
+        let mut offset = end - page_bytes;
+        loop {
+            // Whole blocks that end here, so that going back reads each once.
+            let from = (offset + page_bytes).saturating_sub(READ_BYTES as u64).max(page_bytes);
+            let window = &mut self.looker.window;
+            let page = window.near(from, offset, page_bytes as usize);
+            let page = page.map_err(|e| self.looker.segment.failed(e))?;
+            if !page::is_continuation(page) || offset <= page_bytes {
+                return Ok(offset as u32);
+            }
+            offset -= page_bytes;
+        }
+    }
+}

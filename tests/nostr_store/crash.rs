@@ -1,0 +1,184 @@
+//! Power cuts and deaths at every storage call of every short history, on the simulated disk.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use deedbook::nostr::Options;
+use deedbook::storage::sim::Sim;
+use deedbook::{Durability, Mode};
+
+use crate::judge::recover;
+use crate::known::Known;
+use crate::report::number;
+use crate::support::mix;
+use crate::world::{DIR, Run};
+
+const STEPS: &str = "amvdfckxr";
+const DURABILITIES: [Durability; 2] = [Durability::Manual, Durability::Always];
+
+#[derive(Default)]
+struct Counts {
+    histories: u64,
+    moments: u64,
+    states: u64,
+    second: u64,
+    failures: Vec<String>,
+}
+
+/// Crash one history at every call of its last step, in many states.
+pub fn crashed(history: &str, durability: Durability, checksums: bool) {
+    let (begun, mut counts) = (Instant::now(), Counts::default());
+    crash(history, durability, checksums, 24, &mut counts);
+    finish(begun, counts);
+}
+
+/// Crash a history at every call of its last step.
+fn crash(history: &str, durability: Durability, checksums: bool, states: u64, counts: &mut Counts) {
+    let mut run = Run::new(durability, checksums);
+    let what = format!("{durability} {history:?}, checksums {checksums}");
+    let last = history.chars().count();
+    // Opening is a step as well.
+    for (at, step) in std::iter::once('o').chain(history.chars()).enumerate() {
+        let before = run.known.clone();
+        if at == last {
+            run.disk.record();
+        }
+        match step {
+            'o' => run.open().unwrap(),
+            step => run.apply(step).unwrap_or_else(|e| panic!("{what}, {step}: {e:?}")),
+        }
+        if at < last {
+            continue;
+        }
+        let during = Known::during(&before, &run.known);
+        let mut moments: Vec<_> = run.disk.recorded().into_iter().map(|d| (d, &during)).collect();
+        moments.push((run.disk.kill(), &run.known));
+        for (call, (disk, known)) in moments.iter().enumerate() {
+            let judged = judge_moment(disk, &run.options, known, states, counts);
+            if let Err(why) = judged {
+                counts.failures.push(format!("{what}, call {call} of {}: {why}", moments.len()));
+                break;
+            }
+        }
+    }
+    counts.histories += 1;
+}
+
+/// Kill the process, and cut the power, at this moment.
+fn judge_moment(
+    disk: &Sim,
+    options: &Options,
+    known: &Known,
+    states: u64,
+    counts: &mut Counts,
+) -> Result<(), String> {
+    counts.moments += 1;
+    recover(&disk.kill(), options, known, false).map_err(|why| format!("killed: {why}"))?;
+    // The next process finds in the cache what the dead one had written, and the power is cut.
+    second(&disk.kill(), options, known, counts).map_err(|why| format!("killed, cut: {why}"))?;
+    let crashes = disk.crashes();
+    let count = states.min(crashes.count());
+    for index in 0..count {
+        let choice = match index {
+            // Nothing kept, all kept, and between them.
+            0 => crashes.nth(0),
+            1 => crashes.nth(crashes.count() - 1),
+            _ if crashes.count() <= states => crashes.nth(index),
+            _ => crashes.sample(mix(index)),
+        };
+        counts.states += 1;
+        recover(&crashes.build(&choice), options, known, true)
+            .map_err(|why| format!("state {index}, {choice:?}: {why}"))?;
+        if index == count - 1 {
+            second(&crashes.build(&choice), options, known, counts)
+                .map_err(|why| format!("state {index}, {choice:?}, second crash: {why}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Crash the opening that follows a crash, at each of its calls.
+fn second(disk: &Sim, options: &Options, known: &Known, counts: &mut Counts) -> Result<(), String> {
+    disk.record();
+    let on = Options { storage: Arc::new(disk.clone()), ..options.clone() };
+    drop(on.open(DIR, Mode::Append).map_err(|e| format!("opening: {e:?}"))?);
+    let moments = disk.recorded();
+    let every = (moments.len() / 5).max(1);
+    for (call, moment) in moments.iter().enumerate().step_by(every) {
+        let crashes = moment.crashes();
+        for choice in [crashes.nth(0), crashes.sample(mix(counts.second))] {
+            counts.second += 1;
+            recover(&crashes.build(&choice), options, known, true)
+                .map_err(|why| format!("call {call}, {choice:?}: {why}"))?;
+        }
+    }
+    Ok(())
+}
+
+fn histories(steps: usize) -> Vec<String> {
+    let (mut all, mut from) = (vec![String::new()], 0);
+    for _ in 0..steps {
+        let to = all.len();
+        for at in from..to {
+            let longer: Vec<_> = STEPS.chars().map(|step| format!("{}{step}", all[at])).collect();
+            all.extend(longer);
+        }
+        from = to;
+    }
+    all
+}
+
+fn finish(begun: Instant, counts: Counts) {
+    let Counts { histories, moments, states, second, failures } = counts;
+    println!(
+        "{histories} histories, {moments} moments, {states} power cuts, {second} second ones, {:.1} s",
+        begun.elapsed().as_secs_f32()
+    );
+    assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
+    assert!(moments > histories && states > moments && second > moments);
+}
+
+#[test]
+fn every_short_history_survives_every_crash() {
+    let states = number("DEEDBOOK_NOSTR_STATES", 4);
+    let steps = number("DEEDBOOK_NOSTR_STEPS", 2) as usize;
+    let (begun, mut counts) = (Instant::now(), Counts::default());
+    for durability in DURABILITIES {
+        for history in histories(steps) {
+            crash(&history, durability, true, states, &mut counts);
+            if counts.failures.len() > 5 {
+                break;
+            }
+        }
+    }
+    finish(begun, counts);
+}
+
+#[test]
+fn a_checkpoint_survives_a_crash_at_every_call() {
+    for history in ["mk", "cmak", "vfvk"] {
+        crashed(history, Durability::Manual, true);
+    }
+}
+
+#[test]
+fn a_compaction_survives_a_crash_at_every_call() {
+    for history in ["afx", "mmfx", "mvfvmdx"] {
+        crashed(history, Durability::Manual, true);
+    }
+}
+
+#[test]
+fn longer_histories_by_chance_survive_every_crash_of_their_last_step() {
+    let states = number("DEEDBOOK_NOSTR_STATES", 8);
+    let seed = number("DEEDBOOK_SEED", 1);
+    let (begun, mut counts) = (Instant::now(), Counts::default());
+    for round in 0..number("DEEDBOOK_NOSTR_HISTORIES", 30) {
+        let draw = |at: u64| mix(seed ^ mix(round) ^ mix(at));
+        let step = |at| STEPS.as_bytes()[(draw(at) % STEPS.len() as u64) as usize] as char;
+        let history: String = (0..3 + draw(99) % 9).map(step).collect();
+        let durability = DURABILITIES[(draw(98) % 2) as usize];
+        crash(&history, durability, draw(97) % 2 == 0, states, &mut counts);
+    }
+    finish(begun, counts);
+}

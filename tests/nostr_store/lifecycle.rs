@@ -1,0 +1,197 @@
+//! A store from its creation on: appended, found, replaced, deleted, compacted, opened again.
+
+use std::path::Path;
+
+use deedbook::nostr::{Event, EventStore, Filter, Flags, ImportOptions, Include, Outcome};
+use deedbook::storage::Storage;
+use deedbook::{ErrorKind, Mode, OnCorrupt};
+
+use super::support::{event, in_memory, note, open};
+
+fn all(store: &EventStore, include: Include) -> Vec<Event> {
+    store.iter(include, OnCorrupt::Raise).unwrap().map(|found| found.unwrap().event).collect()
+}
+
+fn found(store: &EventStore, filter: &str) -> Vec<Event> {
+    let filters = Filter::parse_any(filter).unwrap();
+    store.query(&filters).unwrap().map(|found| found.unwrap().event).collect()
+}
+
+#[test]
+fn what_is_appended_is_found_in_all_ways_and_after_opening_again() {
+    let (_, options) = in_memory();
+    let notes: Vec<Event> = (0..300).map(note).collect();
+    let store = options.open("/events", Mode::Create).unwrap();
+    for part in notes.chunks(7) {
+        let outcomes = store.append_many(part).unwrap();
+        assert!(outcomes.iter().all(|outcome| outcome.is_stored()), "{outcomes:?}");
+    }
+    store.commit().unwrap();
+    for again in 0..2 {
+        let store = if again == 0 { store.clone() } else { open(&options) };
+        assert_eq!(all(&store, Include::Live), notes);
+        let reverse = store.iter_reverse(Include::Live, OnCorrupt::Raise).unwrap();
+        let mut reverse: Vec<Event> = reverse.map(|found| found.unwrap().event).collect();
+        reverse.reverse();
+        assert_eq!(reverse, notes);
+        for note in &notes {
+            let found = store.find(&note.id).unwrap().unwrap();
+            assert_eq!(found.event, *note);
+            assert_eq!(store.read(found.location).unwrap().event, *note);
+        }
+        let newest: Vec<Event> = notes.iter().rev().take(10).cloned().collect();
+        assert_eq!(found(&store, r#"{"limit": 10}"#), newest);
+        let of_author: Vec<Event> =
+            notes.iter().rev().filter(|note| note.pubkey[0] == 3).cloned().collect();
+        let author = "03".repeat(32);
+        assert_eq!(found(&store, &format!(r#"{{"authors": ["{author}"]}}"#)), of_author);
+        let outcomes = store.append_many(&notes).unwrap();
+        assert!(outcomes.iter().all(|outcome| matches!(outcome, Outcome::Duplicate(_))));
+        store.close().unwrap();
+        let reader = options.open("/events", Mode::Read).unwrap();
+        assert_eq!(all(&reader, Include::Live), notes);
+        assert_eq!(found(&reader, r#"{"limit": 10}"#), newest);
+        assert_eq!(reader.find(&notes[5].id).unwrap().unwrap().event, notes[5]);
+        let refused = reader.append(&notes[0]).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::ReadOnly);
+    }
+}
+
+#[test]
+fn the_newest_version_counts_in_whatever_order_they_come() {
+    for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0], [1, 0, 2]] {
+        for at_once in [false, true] {
+            let (_, options) = in_memory();
+            let store = open(&options);
+            let versions = [1, 2, 3].map(|at| event(9, at, 0, &[], &format!("profile {at}")));
+            let order = order.map(|number| versions[number].clone());
+            if at_once {
+                store.append_many(&order).unwrap();
+            } else {
+                for version in &order {
+                    store.append(version).unwrap();
+                }
+            }
+            let counts = vec![versions[2].clone()];
+            assert_eq!(all(&store, Include::Live), counts, "{at_once}");
+            assert_eq!(found(&store, r#"{"kinds": [0]}"#), counts);
+            assert_eq!(store.find(&versions[0].id).unwrap(), None);
+            let report = store.compact(0.0, false).unwrap();
+            assert_eq!((report.kept, report.replaced), (1, 2), "{report:?}");
+            assert_eq!(all(&store, Include::All), counts);
+            assert_eq!(found(&store, r#"{"kinds": [0]}"#), counts);
+            drop(store);
+            assert_eq!(all(&open(&options), Include::All), counts);
+        }
+    }
+}
+
+#[test]
+fn an_author_deletes_own_events_only_and_they_do_not_come_back() {
+    let (_, options) = in_memory();
+    let store = open(&options);
+    let (own, other) = (event(1, 10, 1, &[], "own"), event(2, 10, 1, &[], "other's"));
+    let article = event(1, 10, 30_023, &[&["d", "a"]], "an article");
+    store.append_many(&[own.clone(), other.clone(), article.clone()]).unwrap();
+    let address = format!("30023:{}:a", "01".repeat(32));
+    let tags: &[&[&str]] =
+        &[&["e", &own.id.to_string()], &["e", &other.id.to_string()], &["a", &address]];
+    let request = event(1, 20, 5, tags, "");
+    assert!(store.append(&request).unwrap().is_stored());
+    let left = vec![other, request];
+    assert_eq!(all(&store, Include::Live), left);
+    assert_eq!(store.find(&own.id).unwrap(), None);
+    for compacted in [false, true] {
+        for again in [&own, &article] {
+            assert!(!store.append(again).unwrap().is_stored(), "{compacted}");
+        }
+        assert_eq!(all(&store, Include::Live), left);
+        store.compact(0.0, false).unwrap();
+    }
+    drop(store);
+    let store = open(&options);
+    assert_eq!(store.append(&own).unwrap(), Outcome::Deleted);
+    let newer = event(1, 30, 30_023, &[&["d", "a"]], "written again");
+    assert!(store.append(&newer).unwrap().is_stored());
+}
+
+#[test]
+fn what_is_over_or_ephemeral_is_not_stored() {
+    let (_, options) = in_memory();
+    let store = open(&options);
+    let over = event(1, 10, 1, &[&["expiration", "11"]], "over");
+    assert_eq!(store.append(&over).unwrap(), Outcome::Expired);
+    let later = event(1, 10, 1, &[&["expiration", "99999999999"]], "later");
+    assert!(store.append(&later).unwrap().is_stored());
+    let passing = event(1, 10, 20_001, &[], "typing");
+    assert_eq!(store.append(&passing).unwrap(), Outcome::Ephemeral);
+    assert_eq!(all(&store, Include::All), [later]);
+}
+
+#[test]
+fn an_event_with_a_wrong_id_is_refused_with_both_ids() {
+    let (_, options) = in_memory();
+    let store = open(&options);
+    let mut wrong = note(1);
+    wrong.content.push('!');
+    let error = store.append_many(&[note(0), wrong.clone()]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    let (given, right) = (wrong.id.to_string(), wrong.canonical_id().to_string());
+    assert!(error.message().contains(&given) && error.message().contains(&right), "{error}");
+    assert_eq!(all(&store, Include::All), []);
+}
+
+/// Without its segments and its manifest, a store looked like a new one, and began empty.
+#[test]
+fn a_store_without_its_segments_has_lost_records() {
+    let (memory, options) = in_memory();
+    let store = open(&options);
+    store.append(&note(1)).unwrap();
+    store.close().unwrap();
+    memory.remove(Path::new("/events/manifest.json")).unwrap();
+    memory.remove(Path::new("/events/data/segments/data.0.seg")).unwrap();
+    let error = options.open("/events", Mode::Append).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::LostRecords, "{error}");
+}
+
+#[test]
+fn an_import_reports_bad_lines_or_stops_at_the_first() {
+    let (_, options) = in_memory();
+    let store = open(&options);
+    let mut wrong = note(2);
+    wrong.content.push('!');
+    let lines = [note(1).to_json(), "{}".into(), wrong.to_json(), String::new(), note(3).to_json()];
+    let text = lines.join("\n");
+    let stopping = ImportOptions { stop_at_bad: true, ..ImportOptions::default() };
+    let stopped = store.import(&mut text.as_bytes(), &stopping, None, &mut |_| Ok(())).unwrap_err();
+    assert!(stopped.message().starts_with("line 2: "), "{stopped}");
+    assert_eq!(all(&store, Include::All), [note(1)]);
+    let mut aside = Vec::new();
+    let whole = ImportOptions::default();
+    let report =
+        store.import(&mut text.as_bytes(), &whole, Some(&mut aside), &mut |_| Ok(())).unwrap();
+    assert_eq!((report.lines, report.stored, report.duplicates, report.bad), (5, 1, 1, 2));
+    assert_eq!(report.bad_lines.iter().map(|bad| bad.line).collect::<Vec<_>>(), [2, 3]);
+    assert_eq!(aside, format!("{{}}\n{}\n", wrong.to_json()).into_bytes());
+    let mut out = Vec::new();
+    let count = store.export(&mut out, Include::Live, OnCorrupt::Raise, &mut |_| Ok(())).unwrap();
+    assert_eq!(count, 2);
+    assert_eq!(out, format!("{}\n{}\n", note(1).to_json(), note(3).to_json()).into_bytes());
+}
+
+#[test]
+fn flags_hide_an_event_and_show_it_again() {
+    let (_, options) = in_memory();
+    let store = open(&options);
+    let Outcome::Stored(at) = store.append(&note(3)).unwrap() else { panic!() };
+    store.append(&note(4)).unwrap();
+    store.set_flags(at, Flags::DELETED).unwrap();
+    assert_eq!(all(&store, Include::Live), [note(4)]);
+    assert_eq!(store.find(&note(3).id).unwrap(), None);
+    drop(store);
+    let store = open(&options);
+    assert_eq!(found(&store, "{}"), [note(4)]);
+    assert_eq!(store.read(at).unwrap().flags, Flags::DELETED);
+    store.set_flags(at, Flags::default()).unwrap();
+    assert_eq!(found(&store, "{}"), [note(4), note(3)]);
+}

@@ -1,0 +1,30 @@
+//! The event store as a whole: what is appended is found, survives, and is given back.
+//!
+//! ```text
+//! DEEDBOOK_NOSTR_STEPS      longest history of the crash enumeration (default 2)
+//! DEEDBOOK_NOSTR_HISTORIES  longer ones by chance (default 30)
+//! DEEDBOOK_NOSTR_STATES     states of each moment that a power cut leaves (default 4, 8)
+//! DEEDBOOK_NOSTR_FAULT_STRIDE  each fault strikes every such call (default 9)
+//! DEEDBOOK_NOSTR_KILLS      processes killed (default 12)
+//! DEEDBOOK_SEED             seed of the samples
+//! ```
+
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::indexing_slicing, clippy::print_stdout)]
+
+#[path = "../harness/report.rs"]
+#[allow(dead_code)]
+mod report;
+
+mod crash;
+mod damage;
+mod faults;
+mod judge;
+mod known;
+mod lifecycle;
+mod long_work;
+mod manifest;
+mod processes;
+mod stories;
+mod support;
+mod world;

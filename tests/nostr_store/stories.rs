@@ -1,0 +1,241 @@
+//! What went wrong once, each with its story.
+
+use std::io::ErrorKind as Io;
+
+use deedbook::nostr::{Event, EventStore, Flags, Include, Options, Outcome};
+use deedbook::storage::sim::{Call, Fault, Sim, What};
+use deedbook::{Durability, Durable, ErrorKind, Mode, OnCorrupt};
+
+use crate::crash::crashed;
+use crate::support::{event, note};
+use crate::world::{DIR, options};
+
+fn all(store: &EventStore) -> Vec<Event> {
+    let walk = store.iter(Include::Live, OnCorrupt::Raise).unwrap();
+    walk.map(|found| found.unwrap().event).collect()
+}
+
+/// The flag of a replaced event was in the page cache before the log was synced. A power cut kept the
+/// flag and took the log's end, and with it the event that replaces it: the old one was hidden by one
+/// that was never there.
+#[test]
+fn no_event_is_hidden_by_one_that_a_power_cut_took() {
+    for history in ["vcv", "acd", "aacd", "mcvv"] {
+        crashed(history, Durability::Manual, true);
+    }
+}
+
+/// The log's end was torn between the new version and the flag of the old one: both counted, for ever.
+#[test]
+fn one_version_counts_where_the_flag_of_the_other_was_lost() {
+    for history in ["vv", "vcvv", "cmrmv", "ad"] {
+        crashed(history, Durability::Manual, true);
+    }
+}
+
+/// A process died, and its successor found its events and flags in the cache, took them for durable,
+/// and emptied the log. A power cut took them.
+#[test]
+fn what_a_dead_process_left_in_the_cache_is_synced_by_the_next() {
+    for history in ["aaafxmcmfa", "cxvmmv", "mvmvmvvrf"] {
+        crashed(history, Durability::Manual, true);
+        crashed(history, Durability::Always, true);
+    }
+}
+
+/// A store died after it had made the directory, and before it had synced its name. The next one found
+/// it there, synced its files, and a power cut took all of it.
+#[test]
+fn names_that_a_store_left_unsynced_are_synced_by_the_next() {
+    crashed("", Durability::Always, true);
+}
+
+/// Setting flags returned before they were durable, with a durability that promises it.
+#[test]
+fn flags_are_as_durable_as_appends() {
+    crashed("af", Durability::Always, true);
+}
+
+/// Without checksums, a page of which a power cut kept some sectors was taken for an event.
+#[test]
+fn a_torn_event_without_a_checksum_is_not_taken_for_one() {
+    for history in ["xrm", "m", "mm", "mcm"] {
+        crashed(history, Durability::Manual, false);
+    }
+}
+
+/// A sync of the segment failed, and the handle with it. The next process found the events in the
+/// cache, synced them, which wrote nothing, and emptied the log. A power cut took what was committed.
+#[test]
+fn what_a_failed_sync_left_in_the_cache_is_written_again() {
+    let mut failed = 0;
+    // What reaches the disk of a sync that fails is chance.
+    for (k, seed) in (1..4).flat_map(|k| (0..8).map(move |seed| (k, seed))) {
+        let disk = Sim::new();
+        disk.set_seed(seed);
+        let store = options(&disk, Durability::Manual).open(DIR, Mode::Append).unwrap();
+        let notes: Vec<Event> = (0..2).map(note).collect();
+        store.append_many(&notes).unwrap();
+        store.commit().unwrap();
+        disk.inject(Fault::once(k, What::Error(Io::Other)).of(Call::Sync));
+        let Err(error) = store.checkpoint() else { continue };
+        assert_eq!(error.kind(), ErrorKind::Io, "sync {k}");
+        assert_eq!(store.append(&note(2)).unwrap_err().kind(), ErrorKind::Poisoned, "sync {k}");
+        assert_eq!(all(&store), notes);
+        drop(store);
+        let next = disk.kill();
+        drop(options(&next, Durability::Manual).open(DIR, Mode::Append).unwrap());
+        let crashes = next.crashes();
+        let cut = crashes.build(&crashes.nth(0));
+        let store = options(&cut, Durability::Manual).open(DIR, Mode::Append).unwrap();
+        assert_eq!(all(&store), notes, "sync {k}");
+        failed += 1;
+    }
+    assert!(failed > 8, "{failed} syncs");
+}
+
+/// Another size of pages was asked for: records were made for the pages of the old segment, written to
+/// the log, and refused by the new one; and at every opening again.
+#[test]
+fn another_size_of_pages_begins_with_a_segment() {
+    for (before, after) in [(4096, 16_384), (16_384, 4096)] {
+        let disk = Sim::new();
+        let with = |page_bytes| Options {
+            page_bytes,
+            segment_bytes: 10 * 16_384,
+            ..options(&disk, Durability::Manual)
+        };
+        let notes: Vec<Event> = (0..60).map(note).collect();
+        let store = with(before).open(DIR, Mode::Append).unwrap();
+        notes[..10].iter().for_each(|note| assert!(store.append(note).unwrap().is_stored()));
+        drop(store);
+        let store = with(after).open(DIR, Mode::Append).unwrap();
+        notes[10..].iter().for_each(|note| assert!(store.append(note).unwrap().is_stored()));
+        assert_eq!(all(&store), notes);
+        drop(store);
+        let killed = Options { storage: std::sync::Arc::new(disk.kill()), ..with(after) };
+        assert_eq!(all(&killed.open(DIR, Mode::Append).unwrap()), notes);
+    }
+}
+
+/// An append that failed after a part of its events was stored said that nothing is there.
+#[test]
+fn an_append_that_is_there_in_part_says_so() {
+    let versions: Vec<Event> = (1..5).map(|at| event(9, at, 0, &[], "profile")).collect();
+    let (mut met, mut writes) = ([0, 0], 0);
+    for k in 1..60 {
+        let disk = Sim::new();
+        let store = options(&disk, Durability::Manual).open(DIR, Mode::Append).unwrap();
+        disk.inject(Fault::once(k, What::Error(Io::StorageFull)).of(Call::Write));
+        let Err(error) = store.append_many(&versions) else { break };
+        disk.heal();
+        writes += 1;
+        let store = options(&disk.kill(), Durability::Manual).open(DIR, Mode::Append).unwrap();
+        let there = store.iter(Include::All, OnCorrupt::Raise).unwrap().count();
+        if error.durable() == Some(Durable::No) {
+            assert_eq!(there, 0, "write {k}: {error:?}");
+            met[0] += 1;
+        } else {
+            assert_eq!(error.durable(), Some(Durable::Unknown), "write {k}: {error:?}");
+            met[1] += usize::from(there > 0);
+        }
+    }
+    assert!(writes > 4 && met[0] > 0 && met[1] > 3, "{writes} writes, {met:?}");
+}
+
+/// A compaction failed and left its copies. An event was deleted; at the next opening its copy was an
+/// event of its own, and came back. And no segment could be begun: the number was taken.
+#[test]
+fn a_compaction_that_failed_leaves_nothing_that_comes_back() {
+    let mut failed = 0;
+    for k in 1..40 {
+        for call in [Call::Write, Call::Sync, Call::SyncDir, Call::Rename, Call::Create] {
+            let disk = Sim::new();
+            let on = options(&disk, Durability::Manual);
+            let store = on.open(DIR, Mode::Append).unwrap();
+            let notes: Vec<Event> = (0..9).map(note).collect();
+            let mut places = Vec::new();
+            for note in &notes {
+                let Outcome::Stored(at) = store.append(note).unwrap() else { panic!() };
+                places.push(at);
+            }
+            store.set_flags(places[0], Flags::DELETED).unwrap();
+            store.commit().unwrap();
+            disk.inject(Fault::once(k, What::Error(Io::StorageFull)).of(call));
+            if store.compact(0.0, false).is_ok() {
+                disk.heal();
+                continue;
+            }
+            failed += 1;
+            disk.heal();
+            let mut left = notes[1..].to_vec();
+            // A handle that goes on does all that it did.
+            match store.set_flags(places[1], Flags::DELETED) {
+                Ok(()) => {
+                    left.remove(0);
+                    store.commit().unwrap();
+                    for number in 9..15 {
+                        store.append(&note(number)).unwrap();
+                        left.push(note(number));
+                    }
+                    let again = store.compact(0.0, false).unwrap();
+                    assert_eq!(again.deleted, 2, "{call:?} {k}");
+                }
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::Poisoned, "{call:?} {k}: {error}")
+                }
+            }
+            drop(store);
+            let store = on.open(DIR, Mode::Append).unwrap();
+            let mut found = all(&store);
+            found.sort_by_key(|event| event.created_at);
+            assert_eq!(found, left, "{call:?} {k}");
+        }
+    }
+    assert!(failed > 15, "{failed}");
+}
+
+/// What the index covers says nothing of flags: where a power cut took the last change of the index, an
+/// event whose flag was taken off was never found again.
+#[test]
+fn the_index_learns_flags_that_it_lacks_from_the_log() {
+    let place = tempfile::tempdir().unwrap();
+    let (dir, kept) = (place.path().join("events"), place.path().join("kept"));
+    let on = Options {
+        index_on_disk: true,
+        ..crate::support::options(std::sync::Arc::new(deedbook::storage::Disk))
+    };
+    let store = on.open(&dir, Mode::Append).unwrap();
+    let Outcome::Stored(at) = store.append(&note(0)).unwrap() else { panic!() };
+    store.append(&note(1)).unwrap();
+    store.set_flags(at, Flags::DELETED).unwrap();
+    store.close().unwrap();
+    copy(&dir.join(".deedbook/events"), &kept);
+    let store = on.open(&dir, Mode::Append).unwrap();
+    store.set_flags(at, Flags::default()).unwrap();
+    store.append(&note(2)).unwrap();
+    store.commit().unwrap();
+    // As a power cut leaves it: the log and the segments are durable, the index is as it was.
+    let cut = place.path().join("cut");
+    copy(&dir, &cut);
+    std::fs::remove_dir_all(cut.join(".deedbook/events")).unwrap();
+    copy(&kept, &cut.join(".deedbook/events"));
+    drop(store);
+    let store = on.open(&cut, Mode::Append).unwrap();
+    let found = store.query(&[Default::default()]).unwrap();
+    let found: Vec<Event> = found.map(|found| found.unwrap().event).collect();
+    assert_eq!(found, [note(2), note(1), note(0)]);
+    assert_eq!(store.opening().indexed, 1);
+}
+
+fn copy(from: &std::path::Path, to: &std::path::Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&entry.path(), &target),
+            false => drop(std::fs::copy(entry.path(), target).unwrap()),
+        }
+    }
+}

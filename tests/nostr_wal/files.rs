@@ -1,0 +1,221 @@
+//! Which files there are, and that numbers go on over all of them.
+
+use deedbook::nostr::wal::{Entry, EventWal, Lsn, WalOptions};
+use deedbook::storage::{Access, Memory, Storage};
+use deedbook::{ErrorKind, Mode, OnCorrupt, Result, Verdict};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const DIR: &str = "/wal";
+
+fn on(storage: &Arc<dyn Storage>, mode: Mode) -> Result<EventWal> {
+    let options = WalOptions { segment_bytes: 200, small: true, ..WalOptions::default() };
+    WalOptions { storage: storage.clone(), ..options }.open(DIR, mode)
+}
+
+fn insert(wal: &EventWal, record: &[u8]) -> u64 {
+    wal.append(&Entry::Insert { record }, 7).unwrap().0
+}
+
+fn names(wal: &EventWal) -> Vec<String> {
+    let name = |path: &std::path::PathBuf| path.file_name().unwrap().to_str().unwrap().into();
+    wal.paths().iter().map(name).collect()
+}
+
+fn numbers(wal: &EventWal, from: u64, on_corrupt: OnCorrupt) -> Result<Vec<u64>> {
+    let (mut entries, mut seen) = (wal.entries(Lsn(from), on_corrupt)?, Vec::new());
+    while let Some(logged) = entries.next()? {
+        seen.push(logged.lsn.0);
+    }
+    Ok(seen)
+}
+
+/// Files of at most 200 bytes: 2 entries of 29 + 50 bytes each.
+fn filled(storage: &Arc<dyn Storage>, entries: u64) -> EventWal {
+    let wal = on(storage, Mode::Append).unwrap();
+    let next = wal.next_lsn().0;
+    for lsn in next..next + entries {
+        assert_eq!(insert(&wal, &[lsn as u8; 50]), lsn);
+    }
+    wal
+}
+
+fn memory() -> Arc<dyn Storage> {
+    Arc::new(Memory::new())
+}
+
+#[test]
+fn numbers_go_on_over_files_and_reopening() {
+    let storage = memory();
+    for round in 0..4 {
+        let wal = filled(&storage, 3);
+        assert_eq!(wal.next_lsn(), Lsn(3 * round + 4));
+        assert_eq!(
+            numbers(&wal, 1, OnCorrupt::Raise).unwrap(),
+            (1..=3 * round + 3).collect::<Vec<_>>()
+        );
+        wal.close().unwrap();
+    }
+    let wal = on(&storage, Mode::Read).unwrap();
+    assert_eq!(names(&wal)[..2], ["wal.log", "wal.000001.log"]);
+    assert_eq!(names(&wal).len(), 6);
+    for from in 1..=13 {
+        assert_eq!(numbers(&wal, from, OnCorrupt::Raise).unwrap(), (from..=12).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn a_batch_and_a_long_entry_lie_in_one_file() {
+    let storage = memory();
+    let wal = filled(&storage, 1);
+    let records: Vec<_> = (0..9).map(|time| (Entry::Insert { record: &[9; 30] }, time)).collect();
+    assert_eq!(wal.append_many(&records).unwrap(), Lsn(2));
+    assert_eq!(insert(&wal, &vec![1; 3 << 20]), 11);
+    assert_eq!(insert(&wal, b""), 12);
+    assert_eq!(names(&wal), ["wal.log", "wal.000001.log", "wal.000002.log", "wal.000003.log"]);
+    drop(wal);
+    let wal = on(&storage, Mode::Append).unwrap();
+    assert_eq!(numbers(&wal, 0, OnCorrupt::Raise).unwrap(), (1..=12).collect::<Vec<_>>());
+}
+
+#[test]
+fn files_wholly_before_the_checkpoint_go_and_numbers_go_on() {
+    let storage = memory();
+    let wal = filled(&storage, 5);
+    assert_eq!(wal.drop_before_checkpoint().unwrap().len(), 0);
+    assert_eq!(wal.checkpoint(8).unwrap(), Lsn(6));
+    assert_eq!(wal.drop_before_checkpoint().unwrap().len(), 2);
+    assert_eq!(names(&wal), ["wal.000002.log"]);
+    assert_eq!(numbers(&wal, 1, OnCorrupt::Raise).unwrap(), [5, 6]);
+    drop(wal);
+    let wal = on(&storage, Mode::Append).unwrap();
+    assert_eq!((wal.last_checkpoint(), wal.next_lsn()), (Lsn(6), Lsn(7)));
+    assert_eq!(wal.replay(OnCorrupt::Raise).unwrap().next().unwrap(), None);
+    drop(wal);
+    let wal = filled(&storage, 4);
+    let mut replay = wal.replay(OnCorrupt::Raise).unwrap();
+    for lsn in 7..=10 {
+        assert_eq!(replay.next().unwrap().unwrap().lsn, Lsn(lsn));
+    }
+    assert_eq!(replay.next().unwrap(), None);
+}
+
+#[test]
+fn a_missing_file_is_no_end_of_the_log() {
+    for (gone, kind) in [
+        ("wal.log", ErrorKind::LostRecords),
+        ("wal.000001.log", ErrorKind::Corrupt),
+        ("wal.000002.log", ErrorKind::LostRecords),
+    ] {
+        let storage = memory();
+        filled(&storage, 5).close().unwrap();
+        storage.remove(&Path::new(DIR).join(gone)).unwrap();
+        assert_eq!(on(&storage, Mode::Append).unwrap_err().kind(), kind, "{gone}");
+    }
+}
+
+#[test]
+fn one_writer_holds_the_log() {
+    let storage = memory();
+    let wal = filled(&storage, 3);
+    assert_eq!(on(&storage, Mode::Append).unwrap_err().kind(), ErrorKind::Locked);
+    drop(wal);
+    on(&storage, Mode::Append).unwrap();
+}
+
+/// The bytes of one file of a log that had these numbers: entries of other logs, put together.
+fn spliced(storage: &Arc<dyn Storage>, numbers: &[u64]) {
+    let other = memory();
+    let options = WalOptions { storage: other.clone(), ..WalOptions::default() };
+    let wal = options.open(DIR, Mode::Create).unwrap();
+    let most = numbers.iter().max().copied().unwrap_or(0);
+    (1..=most).for_each(|lsn| assert_eq!(insert(&wal, &[lsn as u8; 50]), lsn));
+    wal.close().unwrap();
+    let file = other.open(&Path::new(DIR).join("wal.log"), Access::Read).unwrap();
+    let mut bytes = vec![0; 24 + 79 * most as usize];
+    assert_eq!(file.read_at(&mut bytes, 0).unwrap(), bytes.len());
+    let mut spliced = bytes[..24].to_vec();
+    for lsn in numbers {
+        let at = 24 + 79 * (*lsn as usize - 1);
+        spliced.extend_from_slice(&bytes[at..at + 79]);
+    }
+    let path = Path::new(DIR).join("wal.log");
+    let file = match storage.open(&path, Access::Write) {
+        Ok(file) => file,
+        Err(_) => {
+            storage.create_dir(Path::new(DIR)).unwrap();
+            storage.create_new(&path, 0o600).unwrap()
+        }
+    };
+    assert_eq!(file.write_at(&spliced, 0).unwrap(), spliced.len());
+}
+
+#[test]
+fn a_gap_and_a_repeat_are_damage_and_every_entry_is_read_past_it() {
+    for (there, reason) in [
+        (&[1, 2, 4, 5][..], "lsn 4, expected 3"),
+        (&[1, 2, 2, 3], "lsn 2, expected 3"),
+        (&[1, 2, 1], "lsn 1, expected 3"),
+        (&[1, 2, 9], "lsn 9, expected 3"),
+    ] {
+        let storage = memory();
+        spliced(&storage, there);
+        let error = on(&storage, Mode::Append).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{there:?}");
+        assert!(error.message().contains(reason), "{error}");
+        assert_eq!((error.offset(), error.next_intact()), (Some(24 + 158), Some(24 + 158)));
+        let wal = on(&storage, Mode::Read).unwrap();
+        assert_eq!(numbers(&wal, 0, OnCorrupt::Raise).unwrap_err().kind(), ErrorKind::Corrupt);
+        assert_eq!(numbers(&wal, 0, OnCorrupt::Skip).unwrap(), there);
+        let report = &wal.verify().unwrap()[0];
+        assert_eq!((report.verdict, report.records), (Verdict::Corrupt, there.len() as u64));
+    }
+}
+
+/// Another program may have appended to a log that was closed.
+#[test]
+fn a_gap_after_the_mark_is_damage_too() {
+    let storage = memory();
+    let options = WalOptions { storage: storage.clone(), ..WalOptions::default() };
+    let wal = options.open(DIR, Mode::Create).unwrap();
+    (1..=2).for_each(|lsn| assert_eq!(insert(&wal, &[lsn; 50]), u64::from(lsn)));
+    wal.close().unwrap();
+    spliced(&storage, &[1, 2, 4]);
+    assert_eq!(options.open(DIR, Mode::Append).unwrap_err().kind(), ErrorKind::Corrupt);
+    let wal = options.open(DIR, Mode::Read).unwrap();
+    assert_eq!(numbers(&wal, 0, OnCorrupt::Skip).unwrap(), [1, 2, 4]);
+}
+
+#[test]
+fn parameters_have_ranges() {
+    for options in [
+        WalOptions { batch_interval: Duration::from_millis(9), ..WalOptions::default() },
+        WalOptions { batch_interval: Duration::from_millis(1001), ..WalOptions::default() },
+        WalOptions { batch_bytes: (1 << 20) - 1, ..WalOptions::default() },
+        WalOptions { batch_bytes: (100 << 20) + 1, ..WalOptions::default() },
+        WalOptions { segment_bytes: (10 << 20) - 1, ..WalOptions::default() },
+        WalOptions { segment_bytes: (10 << 30) + 1, ..WalOptions::default() },
+    ] {
+        let refused = WalOptions { storage: memory(), ..options }.open(DIR, Mode::Create);
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::InvalidArgument);
+    }
+    let options = WalOptions {
+        batch_interval: Duration::from_millis(10),
+        batch_bytes: 1 << 20,
+        segment_bytes: 10 << 20,
+        storage: memory(),
+        ..WalOptions::default()
+    };
+    let wal = options.open(DIR, Mode::Create).unwrap();
+    insert(&wal, &[1; 100]);
+    // Within the interval, without a call of ours.
+    let begun = Instant::now();
+    while wal.durable().unwrap() < Some(Lsn(2)) {
+        assert!(begun.elapsed() < Duration::from_secs(20));
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    // So many bytes are not left unsynced.
+    insert(&wal, &vec![1; 1 << 20]);
+    assert_eq!(wal.durable().unwrap(), Some(Lsn(3)));
+}
