@@ -10,11 +10,22 @@ from typing_extensions import Buffer, Self, disjoint_base
 from deedbook.transient import DataResult, Text
 
 __all__ = [
+    "BadLine",
     "BatchStream",
     "Book",
+    "CompactionReport",
     "Damage",
     "Deed",
     "DeedRange",
+    "Event",
+    "EventCensus",
+    "EventFault",
+    "EventIterator",
+    "EventOutcome",
+    "EventStore",
+    "EventStoreOpening",
+    "EventStoreReport",
+    "ImportReport",
     "Ledger",
     "LedgerFile",
     "LedgerFileInfo",
@@ -933,6 +944,505 @@ class LedgerSnapshot:
     ) -> None: ...
     def __bool__(self) -> bool:
         """Whether it is open."""
+
+@final
+class Event:
+    """A Nostr event (NIP-01). Equal to one with the same fields, wherever each is stored.
+
+    Fields are checked for form and range; `check_id` asks whether the id is that of the content.
+    """
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(
+        cls,
+        id: str,
+        pubkey: str,
+        created_at: int,
+        kind: int,
+        tags: Sequence[Sequence[str]],
+        content: str,
+        sig: str,
+        *,
+        location: tuple[int, int] | None = None,
+        deleted: bool = False,
+        replaced: bool = False,
+    ) -> Self:
+        """Raises `InvalidArgumentError` for a field that no event can have."""
+    @staticmethod
+    def from_json(text: str | Buffer) -> Event:
+        """The event of a JSON object; fields that NIP-01 does not know are passed over.
+
+        Raises `InvalidArgumentError`, which names the field, what is wrong, and the column.
+        """
+    @property
+    def id(self) -> str:
+        """SHA-256 of the canonical form, 64 lower-case hexadecimal digits."""
+    @property
+    def pubkey(self) -> str:
+        """The author's public key, 64 lower-case hexadecimal digits."""
+    @property
+    def created_at(self) -> int:
+        """Seconds since 1970, below 2**32."""
+    @property
+    def kind(self) -> int:
+        """What kind of event it is, 0 to 65,535."""
+    @property
+    def tags(self) -> list[list[str]]:
+        """The tags, each a list of texts of which the first is its name; a new list each time."""
+    @property
+    def content(self) -> str:
+        """The content."""
+    @property
+    def sig(self) -> str:
+        """The signature of the id, 128 lower-case hexadecimal digits."""
+    @property
+    def location(self) -> tuple[int, int] | None:
+        """Segment and byte at which a store holds it; None for one that was not read from a store.
+
+        A compaction changes it.
+        """
+    @property
+    def deleted(self) -> bool:
+        """Whether the store notes it as deleted."""
+    @property
+    def replaced(self) -> bool:
+        """Whether the store notes that a newer version took its place."""
+    def check_id(self) -> None:
+        """Hold the id against the content. Raises `InvalidArgumentError` with both ids."""
+    def to_dict(self) -> dict[str, Any]:
+        """The seven fields of NIP-01 by their names."""
+    def to_json(self) -> str:
+        """The event as a JSON object without white space, as an export writes it."""
+    def __getnewargs_ex__(self) -> tuple[tuple[Any, ...], dict[str, Any]]: ...
+    def __copy__(self) -> Self: ...
+    def __deepcopy__(self, _memo: object, /) -> Self: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class EventOutcome:
+    """What became of an event that was appended."""
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
+    @property
+    def what(
+        self,
+    ) -> Literal["stored", "duplicate", "superseded", "deleted", "expired", "ephemeral"]:
+        """What became of it.
+
+        ``"stored"``; ``"duplicate"``, it was stored already; ``"superseded"``, it is stored, but a
+        newer version counts. Not stored: ``"deleted"`` by its author; ``"expired"``, its time is
+        over; ``"ephemeral"``, events of its kind are not kept.
+        """
+    @property
+    def stored(self) -> bool:
+        """Whether this call stored it."""
+    @property
+    def location(self) -> tuple[int, int] | None:
+        """Where it lies, if it is stored now."""
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class BadLine:
+    """A line of an import that is no event, or a wrong one."""
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
+    @property
+    def line(self) -> int:
+        """Its number, from 1 on."""
+    @property
+    def reason(self) -> str:
+        """What is wrong, with the field and the column or both values."""
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class ImportReport:
+    """What `EventStore.import_json` did."""
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
+    @property
+    def lines(self) -> int:
+        """Lines read, empty ones included."""
+    @property
+    def bytes(self) -> int:
+        """Bytes read, uncompressed."""
+    @property
+    def stored(self) -> int:
+        """Events that were stored."""
+    @property
+    def superseded(self) -> int:
+        """Those of them of which a newer version counts."""
+    @property
+    def duplicates(self) -> int:
+        """Events that were stored before."""
+    @property
+    def deleted(self) -> int:
+        """Events that were not stored because their author deleted them."""
+    @property
+    def expired(self) -> int:
+        """Events that were not stored because their time is over."""
+    @property
+    def ephemeral(self) -> int:
+        """Events of kinds that are not stored."""
+    @property
+    def bad(self) -> int:
+        """Lines that are no event, or a wrong one."""
+    @property
+    def bad_lines(self) -> list[BadLine]:
+        """The first 1,000 of them."""
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class EventFault:
+    """A place in a segment that is damaged, or holds a wrong event."""
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
+    @property
+    def location(self) -> tuple[int, int]:
+        """Segment and first byte."""
+    @property
+    def end(self) -> int:
+        """The byte after it."""
+    @property
+    def reason(self) -> str:
+        """What is wrong, with both values."""
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class EventStoreReport:
+    """What `EventStore.verify` found."""
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+    @property
+    def segments(self) -> int:
+        """Segments read."""
+    @property
+    def bytes(self) -> int:
+        """Their bytes."""
+    @property
+    def live(self) -> int:
+        """Events that count."""
+    @property
+    def deleted(self) -> int:
+        """Deleted events that are still stored."""
+    @property
+    def replaced(self) -> int:
+        """Replaced events that are still stored."""
+    @property
+    def lossy(self) -> int:
+        """Events of which a tag's name was lost by the program that wrote them."""
+    @property
+    def faults(self) -> int:
+        """Damaged places and wrong events."""
+    @property
+    def first_faults(self) -> list[EventFault]:
+        """The first 1,000 of them."""
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class CompactionReport:
+    """What `EventStore.compact` did, or in a dry run would do."""
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
+    @property
+    def segments(self) -> list[int]:
+        """The old segments."""
+    @property
+    def written(self) -> list[int]:
+        """The new segments; none in a dry run."""
+    @property
+    def kept(self) -> int:
+        """Events copied."""
+    @property
+    def deleted(self) -> int:
+        """Deleted events that go."""
+    @property
+    def replaced(self) -> int:
+        """Replaced events that go."""
+    @property
+    def expired(self) -> int:
+        """Events that go because their time is over."""
+    @property
+    def bytes_before(self) -> int:
+        """Size of the old segments."""
+    @property
+    def bytes_after(self) -> int:
+        """Size of the new segments; in a dry run what it would be, about."""
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class EventStoreOpening:
+    """What opening an event store found and did."""
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
+    @property
+    def replayed(self) -> int:
+        """Entries of the write-ahead log after the last checkpoint."""
+    @property
+    def appended_again(self) -> int:
+        """Events among them that the segments had lost."""
+    @property
+    def flags_set_again(self) -> int:
+        """Flags among them that were set again."""
+    @property
+    def saved(self) -> list[str]:
+        """Files in which the cut end of a segment was saved."""
+    @property
+    def removed(self) -> list[str]:
+        """Files of segments that no manifest names and that hold nothing else: removed."""
+    @property
+    def manifest_rebuilt(self) -> bool:
+        """Whether the manifest was made from the segments."""
+    @property
+    def indexed(self) -> int:
+        """Events that the index did not have yet."""
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class EventCensus:
+    """How many events of what an event store holds, of those that count."""
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
+    @property
+    def events(self) -> int:
+        """How many events."""
+    @property
+    def kinds(self) -> dict[int, int]:
+        """How many of each kind."""
+    @property
+    def authors(self) -> dict[str, int]:
+        """How many of each author."""
+    @property
+    def days(self) -> dict[int, int]:
+        """How many of each day, by the number of days from 1970 on (UTC)."""
+    @property
+    def tags(self) -> dict[str, int]:
+        """How many tags of each name."""
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class EventIterator:
+    """Events of an event store, as it was when this was made."""
+
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> Event: ...
+    @property
+    def damages(self) -> list[EventFault]:
+        """Damaged places that were passed over so far."""
+
+@final
+class EventStore:
+    """Nostr events in pages, with a write-ahead log, an index, and compaction.
+
+    A directory. One process writes; any number read. Threads may share a handle. What an append
+    returned for survives the death of the process.
+    """
+
+    @staticmethod
+    def open(
+        path: _Path,
+        mode: _Mode = "r",
+        *,
+        durability: str | None = None,
+        page_bytes: int = 4096,
+        segment_bytes: int = 1_073_741_824,
+        checkpoint_bytes: int = 268_435_456,
+        checksums: bool = True,
+        event_bytes_max: int = 100_000_000,
+        history: Literal["drop", "keep"] = "drop",
+        slow_sync: float = 1.0,
+        file_mode: int = 0o600,
+    ) -> EventStore:
+        """Open the store of a directory: ``"r"`` read, ``"a"`` append or create, ``"x"`` create.
+
+        A reader has no index: it sees what was stored when it was opened, and looks at all events
+        for each query.
+
+        ``durability``: ``"always"``, ``"interval:MS"``, ``"bytes:N"``, ``"manual"`` or ``"none"``;
+        by default within 100 ms, or after 10 MB if that is earlier. ``page_bytes``, of new
+        segments: 4096, 8192 or 16384. ``segment_bytes``: a larger segment gets no more events.
+        ``checkpoint_bytes``: the write-ahead log is emptied when it is larger. ``checksums``:
+        whether new records have one of their own. ``event_bytes_max``: limit of a record.
+        ``history="keep"`` keeps every version of replaceable events, and finds them.
+        ``slow_sync``: a sync that takes more seconds is logged.
+
+        Raises `MissingError`, `AlreadyExistsError`, `LockedError`, `NotALogError` for a log of
+        another format, `CorruptError`, `InvalidArgumentError`, `IoError`.
+        """
+    @staticmethod
+    def create(path: _Path, **options: Any) -> EventStore:
+        """Create a store; `open` with mode ``"x"`` and these options."""
+    def append(self, event: Event | dict[str, Any] | str | Buffer) -> EventOutcome:
+        """Append an event whose id is the hash of its content.
+
+        Raises `InvalidArgumentError` for a wrong field or id, `TooLargeError`, `ReadOnlyError`,
+        `IoError` (``durable`` says ``"no"`` or ``"unknown"``), `PoisonedError`, `ClosedError`,
+        `ForkedError`.
+        """
+    def append_many(
+        self, events: Iterable[Event | dict[str, Any] | str | Buffer]
+    ) -> list[EventOutcome]:
+        """Append events in their order, and say what became of each.
+
+        What comes before an event that cannot be is stored. After an error append all again: what
+        is there is a duplicate.
+        """
+    def commit(self) -> None:
+        """Return when everything that was appended is on stable storage."""
+    def checkpoint(self) -> None:
+        """Have the segments hold durably what was appended, and empty the write-ahead log."""
+    def get(self, id: str | bytes) -> Event | None:
+        """The event with this id, if it is stored and counts.
+
+        Raises `InvalidArgumentError` for what cannot be an id.
+        """
+    def __contains__(self, id: str | bytes, /) -> bool: ...
+    def read(self, location: tuple[int, int]) -> Event:
+        """The event at a place, also one that is deleted or replaced. Raises `CorruptError`."""
+    def set_flags(
+        self, location: tuple[int, int], *, deleted: bool = False, replaced: bool = False
+    ) -> None:
+        """Note whether an event is deleted or replaced.
+
+        One that is either is not found, and goes with the next compaction.
+        """
+    def iter(
+        self,
+        *,
+        reverse: bool = False,
+        include: Literal["live", "all"] = "live",
+        on_corrupt: _OnCorrupt = "raise",
+    ) -> EventIterator:
+        """All events in the order in which they were stored, or the last one first.
+
+        ``include="all"`` also gives those that are deleted or replaced and still stored.
+        ``on_corrupt="skip"`` passes over damage, and ``damages`` of the iterator names it.
+        """
+    def __iter__(self) -> EventIterator:
+        """As `iter` without arguments."""
+    def __reversed__(self) -> EventIterator:
+        """As `iter` with ``reverse=True``."""
+    def query(self, filter: dict[str, Any] | list[dict[str, Any]] | str) -> EventIterator:
+        """The events that a filter of NIP-01 wants, or any of a list of them; the newest first.
+
+        A str is JSON. Raises `InvalidArgumentError` for what is no filter, and `CorruptError`.
+        """
+    def import_json(
+        self,
+        source: _Path | Any,
+        *,
+        check: Literal["none", "id", "signature"] = "id",
+        aside: _Path | Any = None,
+        stop_at_bad: bool = False,
+        progress: Callable[[ImportReport], object] | None = None,
+    ) -> ImportReport:
+        """Store the events of JSON lines: of a path, or of a binary file; gzip and zstd, too.
+
+        What is stored already is passed over, so that an import that ended in the middle is done
+        again. ``check`` says what is checked of an event besides its form. Bad lines are reported,
+        and the rest goes on; ``aside`` (a path, or a binary file) gets them as they were, and
+        ``stop_at_bad`` ends with the first one. ``progress`` is called with the report so far; what
+        it raises ends the import.
+
+        Raises `InvalidArgumentError` with ``stop_at_bad``, `IoError`, and as `append`; ImportError
+        for zstd without a module for it.
+        """
+    def export_json(
+        self,
+        target: _Path | Any,
+        *,
+        include: Literal["live", "all"] = "live",
+        on_corrupt: _OnCorrupt = "raise",
+        progress: Callable[[int], object] | None = None,
+    ) -> int:
+        """Write events as JSON lines in the order in which they were stored; returns how many.
+
+        To a binary file, or to a path where nothing is yet: compressed, if it ends in ``.gz`` or
+        ``.zst``. After an error a new file is removed. ``progress`` is called with the number of
+        events so far.
+        """
+    def verify(
+        self,
+        *,
+        check: Literal["none", "id", "signature"] = "id",
+        progress: Callable[[int, int], object] | None = None,
+    ) -> EventStoreReport:
+        """Read every page, and check every record, id and, if asked for, signature.
+
+        Nothing is changed. ``progress`` is called with bytes done and bytes in all; what it raises
+        ends the check.
+        """
+    def compact(self, ratio: float | None = None, *, dry_run: bool = False) -> CompactionReport:
+        """Drop deleted, replaced and expired events from segments of which they take this part.
+
+        Without ``ratio`` a fifth; 0 compacts all. Appends wait, and so does Ctrl-C. Raises
+        `CorruptError` for a damaged segment, and changes nothing.
+        """
+    def reindex(self) -> int:
+        """Delete the index and make it again from the segments; returns how many events it has."""
+    def census(self, *, progress: Callable[[int], object] | None = None) -> EventCensus:
+        """Count the events by kind, author, day and name of tag; reads all of them.
+
+        ``progress`` is called with the number of events so far.
+        """
+    def close(self) -> None:
+        """Make everything durable, empty the write-ahead log, and close. Twice is fine."""
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        _exc_value: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None: ...
+    def __bool__(self) -> bool:
+        """Whether the store is open."""
+    @property
+    def path(self) -> str:
+        """The directory, absolute."""
+    @property
+    def mode(self) -> _Mode:
+        """How it was opened."""
+    @property
+    def closed(self) -> bool:
+        """Whether the handle is closed."""
+    @property
+    def opening(self) -> EventStoreOpening:
+        """What opening found and did."""
 
 @final
 class BatchStream:

@@ -16,6 +16,12 @@ mod ledger_file;
 mod ledger_snapshot;
 mod log;
 mod logging;
+mod nostr;
+mod nostr_arguments;
+mod nostr_event;
+mod nostr_files;
+mod nostr_iterator;
+mod nostr_reports;
 mod payload;
 mod progress;
 mod range;
@@ -43,6 +49,17 @@ mod _core {
     use super::ledger_snapshot::PyLedgerSnapshot;
     #[pymodule_export]
     use super::log::PyLog;
+    #[pymodule_export]
+    use super::nostr::PyEventStore;
+    #[pymodule_export]
+    use super::nostr_event::PyEvent;
+    #[pymodule_export]
+    use super::nostr_iterator::PyEventIterator;
+    #[pymodule_export]
+    use super::nostr_reports::{
+        PyBadLine, PyCompactionReport, PyEventCensus, PyEventFault, PyEventOutcome,
+        PyEventStoreOpening, PyEventStoreReport, PyImportReport,
+    };
     #[pymodule_export]
     use super::range::DeedRange;
     #[pymodule_export]

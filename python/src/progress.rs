@@ -14,12 +14,17 @@ pub struct Progress {
 impl Progress {
     /// Tell how far the work is; an error ends it.
     pub fn call(&mut self, done: u64, total: u64) -> deedbook::Result<()> {
+        self.tell(|py, callback| callback.call1(py, (done, total)))
+    }
+
+    /// The same with other arguments.
+    pub fn tell(
+        &mut self,
+        call: impl FnOnce(Python<'_>, &Py<PyAny>) -> PyResult<Py<PyAny>>,
+    ) -> deedbook::Result<()> {
         let called = Python::attach(|py| {
             py.check_signals()?;
-            match &self.callback {
-                Some(callback) => callback.call1(py, (done, total)).map(drop),
-                None => Ok(()),
-            }
+            self.callback.as_ref().map_or(Ok(()), |callback| call(py, callback).map(drop))
         });
         called.map_err(|raised| {
             self.raised = Some(raised);

@@ -69,12 +69,14 @@ macro_rules! report {
     };
 }
 
-fn field<'py>(fields: Option<&Bound<'py, PyDict>>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) use report;
+
+pub fn field<'py>(fields: Option<&Bound<'py, PyDict>>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     let found = fields.map(|fields| fields.get_item(name)).transpose()?.flatten();
     found.ok_or_else(|| PyTypeError::new_err(format!("missing argument: {name}")))
 }
 
-fn check_known(fields: Option<&Bound<'_, PyDict>>, known: &[&str]) -> PyResult<()> {
+pub fn check_known(fields: Option<&Bound<'_, PyDict>>, known: &[&str]) -> PyResult<()> {
     for name in fields.into_iter().flat_map(|fields| fields.keys()) {
         let name: String = name.extract()?;
         if !known.contains(&name.as_str()) {
@@ -85,7 +87,7 @@ fn check_known(fields: Option<&Bound<'_, PyDict>>, known: &[&str]) -> PyResult<(
 }
 
 /// Reports inside of reports become dictionaries, too.
-fn plain<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+pub fn plain<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     if let Ok(list) = value.cast::<PyList>() {
         let plain: PyResult<Vec<_>> = list.iter().map(|item| plain(&item)).collect();
         return Ok(plain?.into_pyobject(value.py())?.into_any());

@@ -23,6 +23,7 @@ __all__ = [
     "Found",
     "by_name",
     "check",
+    "check_none",
     "detect",
     "find",
     "logs",
@@ -198,6 +199,14 @@ def check(path: str | os.PathLike[str], format: str) -> None:
     saved = _saved(path)
     if saved is not None and saved.format is not asked and os.path.isfile(path):
         raise _not_a_log(path, f"{path} is what was cut off a {saved.format.title} and saved")
+
+
+def check_none(path: str | os.PathLike[str]) -> None:
+    """`NotALogError` if anything of these formats lies at a path, where another thing is wanted."""
+    path = os.fspath(path)
+    for info in FORMATS:
+        if info.is_there(path):
+            raise _holds(path, info)
 
 
 def missing(reason: str, path: str | os.PathLike[str]) -> MissingError:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from deedbook._compressed import zstd
 from deedbook._errors import InvalidArgumentError
 from deedbook.http._plan import Part
 from deedbook.transient import Batch, Envelope
@@ -160,13 +160,7 @@ def _has_zstd() -> bool:
 
 
 def _zstd() -> Any:
-    """The standard library's module since Python 3.14, or its backport."""
-    for name in ("compression.zstd", "backports.zstd"):
-        try:
-            return importlib.import_module(name)
-        except ImportError:
-            continue
-    raise ImportError("compression='zstd' needs Python 3.14, or: pip install 'deedbook[zstd]'")
+    return zstd("compression='zstd'")
 
 
 def decompressor(coding: str) -> Callable[[bytes], bytes]:

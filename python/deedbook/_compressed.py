@@ -1,0 +1,154 @@
+"""Files of lines that may be compressed: gzip, and zstd where there is a module for it."""
+
+from __future__ import annotations
+
+import gzip
+import importlib
+import io
+import os
+from typing import Any, Final, Protocol
+
+__all__ = ["Reader", "Writer", "zstd"]
+
+_GZIP: Final = b"\x1f\x8b"
+_ZSTD: Final = b"\x28\xb5\x2f\xfd"
+_READ_BYTES: Final = 1 << 20
+
+
+class _Readable(Protocol):
+    def read(self, size: int, /) -> Any: ...
+
+
+def zstd(what: str) -> Any:
+    """The standard library's module since Python 3.14, or its backport.
+
+    Raises ImportError, which says that ``what`` needs it.
+    """
+    for name in ("compression.zstd", "backports.zstd"):
+        try:
+            return importlib.import_module(name)
+        except ImportError:
+            continue
+    raise ImportError(f"{what} needs Python 3.14, or: pip install 'deedbook[zstd]'")
+
+
+class Reader:
+    """Reads a path or a binary file; its first bytes tell how it is compressed.
+
+    A file that was given stays open.
+    """
+
+    def __init__(self, source: str | os.PathLike[str] | _Readable) -> None:
+        self._owned: io.IOBase | None = None
+        if isinstance(source, str | bytes | os.PathLike):
+            source = self._owned = open(source, "rb", buffering=0)  # noqa: SIM115
+        elif not hasattr(source, "read"):
+            name = type(source).__name__
+            raise TypeError(f"a path or a binary file is needed, not {name!r}")
+        try:
+            self._file = _opened(source)
+        except BaseException:
+            self.close()
+            raise
+
+    def read(self, size: int) -> bytes:
+        """Some bytes, as many as are there; none at the end."""
+        read: bytes = self._file.read1(size)
+        return read
+
+    def close(self) -> None:
+        """Close what this opened."""
+        if self._owned is not None:
+            self._owned.close()
+
+
+def _opened(source: _Readable) -> Any:
+    raw = _Raw(source)
+    first = raw.look(len(_ZSTD))
+    buffered = io.BufferedReader(raw, _READ_BYTES)
+    if first.startswith(_GZIP):
+        return gzip.GzipFile(fileobj=buffered)
+    if first == _ZSTD:
+        return zstd("reading zstd").ZstdFile(buffered)
+    return buffered
+
+
+class _Raw(io.RawIOBase):
+    """A file whose first bytes can be looked at."""
+
+    def __init__(self, file: _Readable) -> None:
+        self._from = file
+        self._ahead = b""
+
+    def look(self, size: int) -> bytes:
+        while len(self._ahead) < size and (more := self._read(size - len(self._ahead))):
+            self._ahead += more
+        return self._ahead
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        there = self._ahead or self._read(len(buffer))
+        taken = min(len(there), len(buffer))
+        buffer[:taken], self._ahead = there[:taken], there[taken:]
+        return taken
+
+    def _read(self, size: int) -> bytes:
+        data = self._from.read(size)
+        if not isinstance(data, bytes):
+            raise TypeError(f"a binary file is needed, whose read gives bytes, not {data!r:.40}")
+        return data
+
+
+class Writer:
+    """Writes to a path or a binary file. A new path's suffix (.gz, .zst) tells how to compress.
+
+    With ``append``, what is written goes to the end of what is there, and without any of it no file
+    is made. Else the file must be new.
+    """
+
+    def __init__(self, target: Any, append: bool = False) -> None:
+        self._path: Any = None
+        if isinstance(target, str | bytes | os.PathLike):
+            self._path = os.fspath(target)
+        elif not hasattr(target, "write"):
+            name = type(target).__name__
+            raise TypeError(f"a path or a binary file is needed, not {name!r}")
+        self._append = append
+        self._own: Any = None
+        self._file: Any = target if self._path is None else None
+        if self._path is not None and not append:
+            self._open()
+
+    def write(self, data: bytes) -> None:
+        """Write all of it."""
+        if self._file is None:
+            self._open()
+        rest = memoryview(data)
+        while rest:
+            written = self._file.write(rest)
+            rest = rest[len(rest) if written is None else written :]
+
+    def close(self, complete: bool) -> None:
+        """Finish the file. A new one that did not get everything is removed."""
+        try:
+            if self._file is not None and self._file is not self._own and self._path is not None:
+                self._file.close()  # of the compression: what it still holds is written
+            if self._own is not None and complete:
+                os.fsync(self._own.fileno())
+        finally:
+            if self._own is not None:
+                self._own.close()
+                if not complete and not self._append:
+                    os.unlink(self._path)
+
+    def _open(self) -> None:
+        name = os.fsdecode(self._path)
+        compressed = zstd("writing zstd") if name.endswith(".zst") else None
+        mode = "ab" if self._append else "xb"
+        self._own = self._file = open(self._path, mode, buffering=0)  # noqa: SIM115
+        if name.endswith(".gz"):
+            self._file = gzip.GzipFile("", "wb", 6, self._own, 0)
+        elif compressed is not None:
+            self._file = compressed.ZstdFile(self._own, "w")

@@ -1,0 +1,218 @@
+"""``deedbook nostr``: the commands of the event store."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from deedbook.cli import nostr_lines, nostr_look
+from deedbook.cli.append import durability
+from deedbook.cli.arguments import Commands, add_json, add_quiet
+
+CHECKS = ("none", "id", "signature")
+
+
+def add_arguments(commands: Commands) -> None:
+    """Add the command ``nostr`` with its own commands."""
+    parser = commands.add_parser(
+        "nostr",
+        help="store, query and compact Nostr events",
+        description="Store Nostr events in pages, with a write-ahead log, an index and compaction.",
+        epilog="examples:\n"
+        "  deedbook nostr import store events.jsonl       an event a line; also .gz and .zst\n"
+        "  deedbook nostr query store '{\"kinds\":[1]}'     a filter of NIP-01\n"
+        "  deedbook nostr stats store                     by kind, author, day and tag\n"
+        "  deedbook nostr export store events.jsonl.gz    all events that count\n\n"
+        "'deedbook nostr COMMAND --help' tells more.",
+    )
+    nostr = parser.add_subparsers(
+        dest="nostr_command", metavar="COMMAND", required=True, title="commands"
+    )
+    _add_import(nostr)
+    _add_export(nostr)
+    _add_query(nostr)
+    _add_stats(nostr)
+    _add_verify(nostr)
+    _add_compact(nostr)
+    _add_reindex(nostr)
+    _add_info(nostr)
+
+
+def _add(commands: Any, name: str, text: str, epilog: str) -> argparse.ArgumentParser:
+    first, _, rest = text.partition(". ")
+    brief = (first[:1].lower() + first[1:]).rstrip(".")
+    description = f"{first}. {rest}" if rest else text
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=brief, description=description, epilog=epilog
+    )
+    parser.add_argument("store", metavar="STORE", help="directory of the event store")
+    return parser
+
+
+def _add_import(commands: Any) -> None:
+    parser = _add(
+        commands,
+        "import",
+        "Store the events of JSON lines. The store is made if it is missing. What is stored "
+        "already is passed over, so that an import that was interrupted is done again.",
+        "examples:\n"
+        "  deedbook nostr import store events.jsonl\n"
+        "  deedbook nostr import store events.jsonl.zst --check signature\n"
+        "  zcat dump.gz | deedbook nostr import store --aside bad.jsonl\n\n"
+        "Gzip and zstd are known by their first bytes. Lines that are no event, or a wrong one,\n"
+        "are reported with number and reason, and the rest goes on; the exit code is 1 then.\n"
+        "Ctrl-C and SIGTERM end at the edge of a commit. A second signal ends at once.",
+    )
+    parser.add_argument(
+        "file", metavar="FILE", nargs="?", default="-", help="input; - (default): standard input"
+    )
+    parser.add_argument(
+        "--check",
+        choices=CHECKS,
+        default="id",
+        help="what is checked besides the form: that the id is that of the content (default), "
+        "also the signature, or nothing",
+    )
+    parser.add_argument("--aside", metavar="FILE", help="append bad lines to FILE as they are")
+    parser.add_argument(
+        "--stop-at-bad", action="store_true", help="end with the first bad line; exit code 2"
+    )
+    parser.add_argument(
+        "--durability",
+        metavar="WHEN",
+        type=durability,
+        help="always, interval:MS, bytes:N, manual (at the end), none (default: within 100 ms)",
+    )
+    parser.add_argument(
+        "--history",
+        choices=("drop", "keep"),
+        default="drop",
+        help="what becomes of events that newer ones replace (default: drop)",
+    )
+    add_json(parser)
+    add_quiet(parser)
+    parser.set_defaults(run=nostr_lines.run_import)
+
+
+def _add_export(commands: Any) -> None:
+    parser = _add(
+        commands,
+        "export",
+        "Write the events as JSON lines. In the order in which they were stored.",
+        "examples:\n"
+        "  deedbook nostr export store > events.jsonl\n"
+        "  deedbook nostr export store events.jsonl.gz\n\n"
+        "FILE must not exist; .gz and .zst are compressed. After an error it is removed.\n"
+        "With --skip-corrupt the exit code is 1 if damage was passed over.",
+    )
+    parser.add_argument(
+        "file", metavar="FILE", nargs="?", default="-", help="output; - (default): standard output"
+    )
+    parser.add_argument(
+        "--all", action="store_true", help="also deleted and replaced events that are still stored"
+    )
+    parser.add_argument("--skip-corrupt", action="store_true", help="go on after damage")
+    add_json(parser, "one JSON object as the result; needs FILE")
+    add_quiet(parser)
+    parser.set_defaults(run=nostr_lines.run_export)
+
+
+def _add_query(commands: Any) -> None:
+    parser = _add(
+        commands,
+        "query",
+        "Print the events that a filter wants, as JSON lines. The newest first.",
+        "examples:\n"
+        '  deedbook nostr query store \'{"kinds":[1],"limit":10}\'\n'
+        '  deedbook nostr query store \'[{"kinds":[0]},{"#t":["deedbook"]}]\'\n'
+        "  deedbook nostr query store - < filter.json\n\n"
+        "Reads only, and works while another process writes: all events are looked at, without\n"
+        "the index.",
+    )
+    parser.add_argument(
+        "filter", metavar="FILTER", help="of NIP-01, as JSON, or a list of them; -: standard input"
+    )
+    parser.set_defaults(run=nostr_look.run_query)
+
+
+def _add_stats(commands: Any) -> None:
+    parser = _add(
+        commands,
+        "stats",
+        "Count the events by kind, author, day and tag. Reads all of them.",
+        "examples:\n"
+        "  deedbook nostr stats store --top 20\n"
+        "  deedbook nostr stats --json store | jq .kinds",
+    )
+    parser.add_argument(
+        "--top",
+        metavar="N",
+        type=nostr_look.top,
+        default=10,
+        help="so many rows of each table; 0: all (default: 10; with --json all)",
+    )
+    add_json(parser)
+    add_quiet(parser)
+    parser.set_defaults(run=nostr_look.run_stats)
+
+
+def _add_verify(commands: Any) -> None:
+    parser = _add(
+        commands,
+        "verify",
+        "Check every page, record and id, without changing anything. A store that is being "
+        "written is checked as far as it was when this began.",
+        "examples:\n"
+        "  deedbook nostr verify store --check signature\n"
+        "  deedbook nostr verify --json store | jq .first_faults\n\n"
+        "Exits with 1 if anything is damaged or wrong; each place is named.",
+    )
+    parser.add_argument("--check", choices=CHECKS, default="id", help="as of import")
+    add_json(parser)
+    add_quiet(parser)
+    parser.set_defaults(run=nostr_look.run_verify)
+
+
+def _add_compact(commands: Any) -> None:
+    parser = _add(
+        commands,
+        "compact",
+        "Drop deleted, replaced and expired events. Segments in which they take enough of the "
+        "bytes are written again without them.",
+        "examples:\n"
+        "  deedbook nostr compact store --dry-run\n"
+        "  deedbook nostr compact store --ratio 0      all that can be dropped",
+    )
+    parser.add_argument(
+        "--ratio",
+        metavar="SHARE",
+        type=nostr_look.share,
+        help="of the bytes of a segment, 0 to 1 (default: 0.2)",
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="say what would be dropped, and change nothing"
+    )
+    add_json(parser)
+    parser.set_defaults(run=nostr_look.run_compact)
+
+
+def _add_reindex(commands: Any) -> None:
+    parser = _add(
+        commands,
+        "reindex",
+        "Delete the index and make it again from the events.",
+        "examples:\n  deedbook nostr reindex store",
+    )
+    add_json(parser)
+    parser.set_defaults(run=nostr_look.run_reindex)
+
+
+def _add_info(commands: Any) -> None:
+    parser = _add(
+        commands,
+        "info",
+        "Show the size of a store, and what its manifest says. Reads no events.",
+        "examples:\n  deedbook nostr info --json store",
+    )
+    add_json(parser)
+    parser.set_defaults(run=nostr_look.run_info)

@@ -1,0 +1,359 @@
+//! The class `EventStore`: Nostr events in pages.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::PathBuf;
+
+use deedbook::nostr::{Event, EventStore, ImportOptions, Options, Outcome};
+use deedbook::{Error, ErrorKind, Mode};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::arguments::{self, numbers, seconds};
+use crate::batches::on_corrupt;
+use crate::errors::OrRaise;
+use crate::handle::{Held, Owner, left};
+use crate::nostr_arguments as words;
+use crate::nostr_event::{Place, PyEvent, event_of, flags_of, id_of, location_of};
+use crate::nostr_files::{Source, Target};
+use crate::nostr_iterator::{PyEventIterator, Walk};
+use crate::nostr_reports::{
+    PyCompactionReport, PyEventCensus, PyEventOutcome, PyEventStoreOpening, PyEventStoreReport,
+    PyImportReport,
+};
+use crate::progress::Progress;
+
+/// Events of an iterable are appended in parts of at most so many, or of about so many bytes.
+const PART_EVENTS: usize = 1000;
+const PART_BYTES: usize = 4 << 20;
+
+// The signatures below show these numbers, because `help()` and the stub cannot show names.
+const _: () = assert!(deedbook::nostr::RECORD_BYTES_MAX == 100_000_000);
+
+#[pyclass(frozen, name = "EventStore", module = "deedbook")]
+pub struct PyEventStore {
+    store: Held<EventStore>,
+    owner: Owner,
+}
+
+fn size_of(event: &Event) -> usize {
+    let tags = event.tags.iter().flatten().map(String::len);
+    event.content.len() + tags.sum::<usize>()
+}
+
+impl PyEventStore {
+    fn check_open(&self) -> deedbook::Result<()> {
+        match self.store.is_closed() {
+            false => Ok(()),
+            true => {
+                let error = Error::new(ErrorKind::Closed, "the store is closed").of("nostr");
+                Err(error.at(self.store.path()))
+            }
+        }
+    }
+}
+
+impl Drop for PyEventStore {
+    fn drop(&mut self) {
+        self.owner.warn_unclosed("EventStore", self.store.path(), self.store.is_closed());
+    }
+}
+
+#[pymethods]
+impl PyEventStore {
+    #[staticmethod]
+    #[pyo3(signature = (path, mode="r", *, durability=None, page_bytes=4096,
+                        segment_bytes=1_073_741_824, checkpoint_bytes=268_435_456, checksums=true,
+                        event_bytes_max=100_000_000, history="drop", slow_sync=1.0,
+                        file_mode=0o600))]
+    #[allow(clippy::too_many_arguments)]
+    fn open(
+        py: Python<'_>,
+        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
+        mode: &str,
+        durability: Option<&str>,
+        #[pyo3(from_py_with = numbers::page_bytes)] page_bytes: u32,
+        #[pyo3(from_py_with = numbers::segment_bytes)] segment_bytes: u64,
+        #[pyo3(from_py_with = numbers::checkpoint_bytes)] checkpoint_bytes: u64,
+        checksums: bool,
+        #[pyo3(from_py_with = numbers::event_bytes_max)] event_bytes_max: u32,
+        history: &str,
+        slow_sync: f64,
+        #[pyo3(from_py_with = numbers::file_mode)] file_mode: u32,
+    ) -> PyResult<Self> {
+        let mode = crate::log::mode(py, mode)?;
+        let options = Options {
+            durability: durability.map(str::parse).transpose().or_raise(py)?,
+            page_bytes,
+            segment_bytes,
+            checkpoint_bytes,
+            checksums,
+            event_bytes_max,
+            history: words::history(py, history)?,
+            slow_sync: seconds(py, "slow_sync", slow_sync)?,
+            file_mode,
+            ..Options::default()
+        };
+        py.import("deedbook.formats")?.call_method1("check_none", (path.as_os_str(),))?;
+        let store = py.detach(|| options.open(&path, mode)).or_raise(py)?;
+        Ok(Self { store: Held::new(store), owner: Owner::this_process() })
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (path, **options))]
+    fn create<'py>(
+        path: &Bound<'py, PyAny>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        path.py().get_type::<Self>().call_method("open", (path, "x"), options)
+    }
+
+    fn append(&self, py: Python<'_>, event: &Bound<'_, PyAny>) -> PyResult<PyEventOutcome> {
+        let event = event_of(event)?;
+        let outcome = py.detach(|| self.store.append(&event)).or_raise(py)?;
+        Ok((&outcome).into())
+    }
+
+    fn append_many(
+        &self,
+        py: Python<'_>,
+        events: &Bound<'_, PyAny>,
+    ) -> PyResult<Vec<PyEventOutcome>> {
+        let mut outcomes = Vec::new();
+        let mut part = Vec::new();
+        let mut bytes = 0;
+        let mut store = |part: &mut Vec<Event>| {
+            let stored: Vec<Outcome> = py.detach(|| self.store.append_many(part)).or_raise(py)?;
+            outcomes.extend(stored.iter().map(PyEventOutcome::from));
+            part.clear();
+            py.check_signals()
+        };
+        for event in events.try_iter()? {
+            // What came before an event that cannot be is stored.
+            let event = match event.and_then(|event| event_of(&event)) {
+                Ok(event) => event,
+                Err(raised) => return store(&mut part).and(Err(raised)),
+            };
+            bytes += size_of(&event);
+            part.push(event);
+            if part.len() >= PART_EVENTS || bytes >= PART_BYTES {
+                bytes = 0;
+                store(&mut part)?;
+            }
+        }
+        store(&mut part)?;
+        Ok(outcomes)
+    }
+
+    fn commit(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.store.commit()).or_raise(py)
+    }
+
+    fn checkpoint(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.store.checkpoint()).or_raise(py)
+    }
+
+    fn get(&self, py: Python<'_>, id: &Bound<'_, PyAny>) -> PyResult<Option<PyEvent>> {
+        let id = id_of(id)?;
+        Ok(py.detach(|| self.store.find(&id)).or_raise(py)?.map(PyEvent::from))
+    }
+
+    fn __contains__(&self, py: Python<'_>, id: &Bound<'_, PyAny>) -> PyResult<bool> {
+        Ok(self.get(py, id)?.is_some())
+    }
+
+    fn read(&self, py: Python<'_>, location: Place) -> PyResult<PyEvent> {
+        Ok(py.detach(|| self.store.read(location_of(location))).or_raise(py)?.into())
+    }
+
+    #[pyo3(signature = (location, *, deleted=false, replaced=false))]
+    fn set_flags(
+        &self,
+        py: Python<'_>,
+        location: Place,
+        deleted: bool,
+        replaced: bool,
+    ) -> PyResult<()> {
+        let (location, flags) = (location_of(location), flags_of(deleted, replaced));
+        py.detach(|| self.store.set_flags(location, flags)).or_raise(py)
+    }
+
+    #[pyo3(signature = (*, reverse=false, include="live", on_corrupt="raise"))]
+    fn iter(
+        &self,
+        py: Python<'_>,
+        reverse: bool,
+        include: &str,
+        on_corrupt: &str,
+    ) -> PyResult<PyEventIterator> {
+        let include = words::include(py, include)?;
+        let on_corrupt = self::on_corrupt(py, on_corrupt)?;
+        let events = py.detach(|| match reverse {
+            true => self.store.iter_reverse(include, on_corrupt),
+            false => self.store.iter(include, on_corrupt),
+        });
+        Ok(PyEventIterator::new(Walk::Events(Box::new(events.or_raise(py)?))))
+    }
+
+    fn __iter__(&self, py: Python<'_>) -> PyResult<PyEventIterator> {
+        self.iter(py, false, "live", "raise")
+    }
+
+    fn __reversed__(&self, py: Python<'_>) -> PyResult<PyEventIterator> {
+        self.iter(py, true, "live", "raise")
+    }
+
+    fn query(&self, py: Python<'_>, filter: &Bound<'_, PyAny>) -> PyResult<PyEventIterator> {
+        let filters = words::filters(filter)?;
+        let query = Progress::run(py, None, |progress| {
+            self.store.query_with(&filters, &mut || progress.call(0, 0))
+        })?;
+        Ok(PyEventIterator::new(Walk::Query(query)))
+    }
+
+    #[pyo3(signature = (source, *, check="id", aside=None, stop_at_bad=false, progress=None))]
+    fn import_json(
+        &self,
+        py: Python<'_>,
+        source: &Bound<'_, PyAny>,
+        check: &str,
+        aside: Option<&Bound<'_, PyAny>>,
+        stop_at_bad: bool,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<PyImportReport> {
+        let options =
+            ImportOptions { check: words::check(py, check)?, stop_at_bad, ..Default::default() };
+        let mut aside = aside.map(|aside| Target::open(aside, true)).transpose()?;
+        let source = Source::open(source)?;
+        let mut lines = source.lines(py);
+        let imported = Progress::run(py, progress, |progress| {
+            let aside = aside.as_mut().map(|aside| aside as &mut dyn Write);
+            self.store.import(&mut lines, &options, aside, &mut |report| {
+                progress.tell(|py, callback| callback.call1(py, (PyImportReport::from(report),)))
+            })
+        });
+        let closed = aside.map_or(Ok(()), |aside| aside.close(py, true)).and(source.close(py));
+        let report = imported?;
+        closed?;
+        Ok((&report).into())
+    }
+
+    #[pyo3(signature = (target, *, include="live", on_corrupt="raise", progress=None))]
+    fn export_json(
+        &self,
+        py: Python<'_>,
+        target: &Bound<'_, PyAny>,
+        include: &str,
+        on_corrupt: &str,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<u64> {
+        let include = words::include(py, include)?;
+        let on_corrupt = self::on_corrupt(py, on_corrupt)?;
+        self.check_open().or_raise(py)?;
+        let mut target = Target::open(target, false)?;
+        let exported = Progress::run(py, progress, |progress| {
+            self.store.export(&mut target, include, on_corrupt, &mut |events| {
+                progress.tell(|py, callback| callback.call1(py, (events,)))
+            })
+        });
+        let closed = target.close(py, exported.is_ok());
+        let events = exported?;
+        closed?;
+        Ok(events)
+    }
+
+    #[pyo3(signature = (*, check="id", progress=None))]
+    fn verify(
+        &self,
+        py: Python<'_>,
+        check: &str,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<PyEventStoreReport> {
+        let check = words::check(py, check)?;
+        let report = Progress::run(py, progress, |progress| {
+            self.store.verify_with(check, &mut |done, total| progress.call(done, total))
+        })?;
+        Ok((&report).into())
+    }
+
+    #[pyo3(signature = (ratio=None, *, dry_run=false))]
+    fn compact(
+        &self,
+        py: Python<'_>,
+        ratio: Option<f64>,
+        dry_run: bool,
+    ) -> PyResult<PyCompactionReport> {
+        let ratio = ratio.unwrap_or(self.store.options().compaction_ratio);
+        Ok((&py.detach(|| self.store.compact(ratio, dry_run)).or_raise(py)?).into())
+    }
+
+    fn reindex(&self, py: Python<'_>) -> PyResult<u64> {
+        py.detach(|| self.store.reindex()).or_raise(py)
+    }
+
+    #[pyo3(signature = (*, progress=None))]
+    fn census(&self, py: Python<'_>, progress: Option<Py<PyAny>>) -> PyResult<PyEventCensus> {
+        let census = Progress::run(py, progress, |progress| {
+            self.store.census_with(&mut |events| {
+                progress.tell(|py, callback| callback.call1(py, (events,)))
+            })
+        })?;
+        Ok((&census).into())
+    }
+
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.store.close()).or_raise(py)
+    }
+
+    fn __enter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<Self>> {
+        slf.get().check_open().or_raise(py)?;
+        Ok(slf)
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        exc_type: &Bound<'_, PyAny>,
+        _exc_value: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        left(exc_type, self.close(py))
+    }
+
+    fn __bool__(&self) -> bool {
+        !self.store.is_closed()
+    }
+
+    #[getter]
+    fn path(&self) -> OsString {
+        self.store.path().into()
+    }
+
+    #[getter]
+    fn mode(&self) -> &'static str {
+        match self.store.mode() {
+            Mode::Read => "r",
+            Mode::Append => "a",
+            Mode::Create => "x",
+        }
+    }
+
+    #[getter]
+    fn closed(&self) -> bool {
+        self.store.is_closed()
+    }
+
+    #[getter]
+    fn opening(&self) -> PyEventStoreOpening {
+        self.store.opening().into()
+    }
+
+    fn __repr__(&self) -> String {
+        let (path, mode) = (self.store.path(), self.mode());
+        let state = match self.store.is_closed() || self.owner.is_another() {
+            true => format!(", {}", self.owner.absent()),
+            false => String::new(),
+        };
+        format!("<deedbook.EventStore {path:?}, mode {mode:?}{state}>")
+    }
+}

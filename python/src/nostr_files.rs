@@ -1,0 +1,70 @@
+//! Files of Python as Rust reads and writes them: what is compressed, `deedbook._compressed` knows.
+
+use std::io::{self, BufReader, Read, Write};
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+/// Bytes asked for at once: each time the GIL is taken.
+const READ_BYTES: usize = 1 << 20;
+
+/// A file of events that is read, whatever its compression.
+pub struct Source(Py<PyAny>);
+
+impl Source {
+    pub fn open(source: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let files = source.py().import("deedbook._compressed")?;
+        Ok(Self(files.call_method1("Reader", (source,))?.unbind()))
+    }
+
+    pub fn lines(&self, py: Python<'_>) -> BufReader<Self> {
+        BufReader::with_capacity(READ_BYTES, Self(self.0.clone_ref(py)))
+    }
+
+    pub fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.0.call_method0(py, "close").map(drop)
+    }
+}
+
+impl Read for Source {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let read = Python::attach(|py| {
+            let read = self.0.bind(py).call_method1("read", (buf.len(),))?;
+            let bytes = read.cast::<PyBytes>()?.as_bytes();
+            let taken = bytes.len().min(buf.len());
+            buf.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+            Ok(taken)
+        });
+        read.map_err(io::Error::other::<PyErr>)
+    }
+}
+
+/// A file that is written, compressed if its name says so.
+pub struct Target(Py<PyAny>);
+
+impl Target {
+    /// With `append`, at the end of what is there, and not created before something is written.
+    pub fn open(target: &Bound<'_, PyAny>, append: bool) -> PyResult<Self> {
+        let files = target.py().import("deedbook._compressed")?;
+        Ok(Self(files.call_method1("Writer", (target, append))?.unbind()))
+    }
+
+    /// Finish the file, or remove it, if it is a new one, where it did not get everything.
+    pub fn close(&self, py: Python<'_>, complete: bool) -> PyResult<()> {
+        self.0.call_method1(py, "close", (complete,)).map(drop)
+    }
+}
+
+impl Write for Target {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = Python::attach(|py| {
+            self.0.call_method1(py, "write", (PyBytes::new(py, bytes),)).map(drop)
+        });
+        written.map_err(io::Error::other)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,123 @@
+//! What an event store says of its work, as values.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use deedbook::nostr::{
+    BadLine, Census, CompactionReport, Fault, ImportReport, Location, Opening, Outcome, PageDamage,
+    StoreReport,
+};
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::nostr_event::{Place, place_of};
+use crate::reports::{check_known, field, plain, report};
+
+fn paths(paths: &[PathBuf]) -> Vec<OsString> {
+    paths.iter().map(|path| path.clone().into_os_string()).collect()
+}
+
+fn name_of(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Stored(_) => "stored",
+        Outcome::Duplicate(_) => "duplicate",
+        Outcome::Superseded(_) => "superseded",
+        Outcome::Deleted => "deleted",
+        Outcome::Expired => "expired",
+        Outcome::Ephemeral => "ephemeral",
+        _ => "other",
+    }
+}
+
+fn location_in(outcome: &Outcome) -> Option<Place> {
+    match outcome {
+        Outcome::Stored(at) | Outcome::Duplicate(at) | Outcome::Superseded(at) => {
+            Some(place_of(*at))
+        }
+        _ => None,
+    }
+}
+
+report!(PyEventOutcome, "EventOutcome", Outcome, {
+    what: String = |outcome| name_of(outcome).into(),
+    stored: bool = |outcome| outcome.is_stored(),
+    location: Option<Place> = |outcome| location_in(outcome),
+});
+
+report!(PyBadLine, "BadLine", BadLine, {
+    line: u64 = |bad| bad.line,
+    reason: String = |bad| bad.reason.clone(),
+});
+
+report!(PyImportReport, "ImportReport", ImportReport, {
+    lines: u64 = |report| report.lines,
+    bytes: u64 = |report| report.bytes,
+    stored: u64 = |report| report.stored,
+    superseded: u64 = |report| report.superseded,
+    duplicates: u64 = |report| report.duplicates,
+    deleted: u64 = |report| report.deleted,
+    expired: u64 = |report| report.expired,
+    ephemeral: u64 = |report| report.ephemeral,
+    bad: u64 = |report| report.bad,
+    bad_lines: Vec<PyBadLine> = |report| report.bad_lines.iter().map(PyBadLine::from).collect(),
+});
+
+report!(PyEventFault, "EventFault", Fault, {
+    location: Place = |fault| place_of(fault.location),
+    end: u32 = |fault| fault.end,
+    reason: String = |fault| fault.reason.clone(),
+});
+
+/// Damage that a walk passed over.
+pub fn passed_over(damage: &[(u32, PageDamage)]) -> Vec<PyEventFault> {
+    let fault = |(segment, damage): &(u32, PageDamage)| {
+        let PageDamage { offset, end, reason } = damage.clone();
+        PyEventFault::from(&Fault { location: Location { segment: *segment, offset }, end, reason })
+    };
+    damage.iter().map(fault).collect()
+}
+
+report!(PyEventStoreReport, "EventStoreReport", StoreReport, {
+    ok: bool = |report| report.is_ok(),
+    segments: u64 = |report| report.segments,
+    bytes: u64 = |report| report.bytes,
+    live: u64 = |report| report.live,
+    deleted: u64 = |report| report.deleted,
+    replaced: u64 = |report| report.replaced,
+    lossy: u64 = |report| report.lossy,
+    faults: u64 = |report| report.faults,
+    first_faults: Vec<PyEventFault> =
+        |report| report.first_faults.iter().map(PyEventFault::from).collect(),
+});
+
+report!(PyCompactionReport, "CompactionReport", CompactionReport, {
+    segments: Vec<u32> = |report| report.segments.clone(),
+    written: Vec<u32> = |report| report.written.clone(),
+    kept: u64 = |report| report.kept,
+    deleted: u64 = |report| report.deleted,
+    replaced: u64 = |report| report.replaced,
+    expired: u64 = |report| report.expired,
+    bytes_before: u64 = |report| report.bytes_before,
+    bytes_after: u64 = |report| report.bytes_after,
+});
+
+report!(PyEventStoreOpening, "EventStoreOpening", Opening, {
+    replayed: u64 = |opening| opening.replayed,
+    appended_again: u64 = |opening| opening.appended_again,
+    flags_set_again: u64 = |opening| opening.flags_set_again,
+    saved: Vec<OsString> = |opening| paths(&opening.saved),
+    removed: Vec<OsString> = |opening| paths(&opening.removed),
+    manifest_rebuilt: bool = |opening| opening.manifest_rebuilt,
+    indexed: u64 = |opening| opening.indexed,
+});
+
+report!(PyEventCensus, "EventCensus", Census, {
+    events: u64 = |census| census.events,
+    kinds: BTreeMap<u16, u64> = |census| census.kinds.clone(),
+    authors: BTreeMap<String, u64> =
+        |census| census.authors.iter().map(|(id, &count)| (id.to_string(), count)).collect(),
+    days: BTreeMap<u32, u64> = |census| census.days.clone(),
+    tags: BTreeMap<String, u64> = |census| census.tags.clone(),
+});

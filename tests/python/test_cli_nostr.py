@@ -1,0 +1,223 @@
+"""The event store from the shell."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import default_signals
+from deedbook import EventStore
+from test_nostr import EVENTS, LINES, SMALL, Endless, flip, made
+
+posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
+ROOT = Path(__file__).parents[2]
+
+
+def nostr(*arguments: Any, code: int = 0, text: bytes = b"") -> tuple[str, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "deedbook", "nostr", *map(str, arguments)],
+        input=text,
+        capture_output=True,
+        timeout=120,
+    )
+    out, err = done.stdout.decode(), done.stderr.decode()
+    assert done.returncode == code, err
+    assert "Traceback" not in err and "internal error" not in err
+    return out, err
+
+
+@pytest.fixture
+def store(path: Path) -> Path:
+    """The small file, imported."""
+    out, err = nostr("import", path, SMALL, "--history", "keep", "--check", "signature")
+    assert out == "" and err == "deedbook: stored 31 events of 32 lines, 1 deleted by the author\n"
+    return path
+
+
+def test_import_query_export(store: Path, tmp_path: Path) -> None:
+    out, _ = nostr("export", store, "--all")
+    events = [json.loads(line) for line in out.splitlines()]
+    assert events == [event for event in EVENTS if event in events] and len(events) == 31
+    out, _ = nostr("query", store, '{"kinds":[1],"limit":2}')
+    found = [json.loads(line) for line in out.splitlines()]
+    right = sorted((e for e in EVENTS if e["kind"] == 1), key=lambda e: (-e["created_at"], e["id"]))
+    assert found == right[:2]
+    assert nostr("query", store, "-", text=b'{"kinds":[1],"limit":2}')[0] == out
+    _, err = nostr("export", store, tmp_path / "out.jsonl.gz", "--all")
+    assert err == "deedbook: exported 31 events\n"
+    packed = (tmp_path / "out.jsonl.gz").read_bytes()
+    assert [json.loads(line) for line in gzip.decompress(packed).splitlines()] == events
+    again = json.loads(nostr("import", store, "--json", text=packed)[0])
+    assert (again["ok"], again["stored"], again["duplicates"]) == (True, 0, 31)
+    assert "File exists" in nostr("export", store, tmp_path / "out.jsonl.gz", code=2)[1]
+
+
+def test_bad_lines_are_told_and_the_rest_goes_on(path: Path, tmp_path: Path) -> None:
+    forged = json.dumps({**made("a"), "content": "b"}).encode()
+    text = b"\n".join([LINES[0], b"oops", forged, LINES[1]])
+    _, err = nostr("import", path, "--aside", tmp_path / "bad", text=text, code=1)
+    told = err.splitlines()
+    assert re.match(r"deedbook: line 2: expected value at line 1 column 1", told[0])
+    assert re.match(r"deedbook: line 3: id: .*, that of the canonical form is ", told[1])
+    assert told[2].startswith("deedbook: stored 2 events of 4 lines") and "2 bad" in told[2]
+    assert (tmp_path / "bad").read_bytes() == b"oops\n" + forged + b"\n"
+    result = json.loads(nostr("import", path, "--json", text=text, code=1)[0])
+    assert not result["ok"] and [bad["line"] for bad in result["bad_lines"]] == [2, 3]
+    _, err = nostr("import", path, "--stop-at-bad", text=text, code=2)
+    assert "line 2: expected value" in err
+    result = json.loads(nostr("import", path, "--stop-at-bad", "--json", text=text, code=2)[0])
+    assert result["error"]["kind"] == "invalid_argument" and "line 2" in result["error"]["message"]
+    _, err = nostr("import", path, text=b"x\n" * 50, code=1)
+    assert "and 30 more bad lines" in err and len(err.splitlines()) == 22
+    assert nostr("import", path, "-q", text=b"x\n", code=1) == ("", "")
+
+
+def test_stats_info_and_verify(store: Path) -> None:
+    result = json.loads(nostr("stats", "--json", store)[0])
+    with EventStore.open(store) as opened:
+        live = [event.to_dict() for event in opened]
+    assert result["events"] == len(live) == sum(result["kinds"].values())
+    assert result["kinds"]["1"] == sum(event["kind"] == 1 for event in live)
+    days = {time.strftime("%Y-%m-%d", time.gmtime(event["created_at"])) for event in live}
+    assert set(result["days"]) == days
+    assert set(result["authors"]) == {event["pubkey"] for event in live}
+    assert result["tags"]["p"] == sum(tag[0] == "p" for e in live for tag in e["tags"] if tag)
+    out, _ = nostr("stats", store, "--top", 2)
+    assert f"{len(live)} events" in out and "kinds, the first 2" in out
+    assert sum(line.startswith("  ") for line in out.splitlines()) == 8
+    facts = json.loads(nostr("info", "--json", store)[0])
+    assert (facts["format"], facts["segments"], facts["records"]) == ("nostr", 1, 31)
+    assert facts["page_bytes"] == 4096 and facts["segment_bytes"] > 31 * 4096
+    assert "page bytes" in nostr("info", store)[0]
+    out, _ = nostr("verify", store, "--check", "signature")
+    assert out.startswith(f"{store}: ok, ") and "1 segment" in out
+
+
+def test_damage_exits_with_1_and_names_the_place(store: Path) -> None:
+    with EventStore.open(store) as opened:
+        place = list(opened)[3].location
+    assert place is not None
+    (file,) = (store / "data" / "segments").iterdir()
+    flip(file, place[1] + 60)
+    out, _ = nostr("verify", store, code=1)
+    assert "1 fault" in out and f"segment {place[0]}, bytes {place[1]:,}.." in out
+    result = json.loads(nostr("verify", "--json", store, code=1)[0])
+    assert result["first_faults"][0]["location"] == list(place) and not result["ok"]
+    _, err = nostr("export", store, code=1)
+    assert f"byte {place[1]}" in err.replace(",", "")
+    out, err = nostr("export", store, "--all", "--skip-corrupt", code=1)
+    assert len(out.splitlines()) == 30 and "passed over 1 damaged place" in err
+    before = file.read_bytes()
+    assert f"byte {place[1]}" in nostr("compact", store, code=1)[1].replace(",", "")
+    assert file.read_bytes() == before
+
+
+def test_compact_and_reindex(path: Path) -> None:
+    lines = [json.dumps(made(str(n), kind=0, created_at=1_700_000_000 + n)) for n in range(50)]
+    nostr("import", path, text="\n".join(lines).encode())
+    out, _ = nostr("compact", path, "--dry-run")
+    assert "would drop 0 deleted, 49 replaced and 0 expired of 1 segment" in out
+    result = json.loads(nostr("compact", path, "--json")[0])
+    assert (result["kept"], result["replaced"], result["ok"]) == (1, 49, True)
+    assert nostr("compact", path)[0] == f"{path}: nothing to drop\n"
+    assert nostr("reindex", path)[0] == f"{path}: indexed 1 event\n"
+    assert json.loads(nostr("query", path, "{}")[0])["content"] == "49"
+
+
+def test_errors_are_one_line(path: Path, tmp_path: Path) -> None:
+    for command in ("export", "stats", "compact", "verify", "reindex", "info"):
+        _, err = nostr(command, path, code=2)
+        assert err.count("\n") == 1 and "no event store there" in err, command
+        assert not path.exists()
+    assert "no event store there" in nostr("query", path, "{}", code=2)[1]
+    assert "none: No such file" in nostr("import", path, tmp_path / "none", code=2)[1]
+    nostr("import", path, SMALL)
+    assert "filter: " in nostr("query", path, "oops", code=2)[1]
+    assert "is not a share" in nostr("compact", path, "--ratio", "2", code=2)[1]
+    assert "--json needs FILE" in nostr("export", path, "--json", code=2)[1]
+    with EventStore.open(path, "a"):
+        assert "has it open for writing" in nostr("import", path, SMALL, code=2)[1]
+    broken = gzip.compress(SMALL.read_bytes())[:-20]
+    assert "Compressed file ended" in nostr("import", path, text=broken, code=2)[1]
+
+
+@posix
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("waits", [True, False], ids=["waiting", "working"])
+def test_a_signal_ends_an_import_at_a_commit(
+    path: Path, tmp_path: Path, number: signal.Signals, waits: bool
+) -> None:
+    child = subprocess.Popen(
+        [sys.executable, "-m", "deedbook", "nostr", "import", path, "--json"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        preexec_fn=default_signals,
+    )
+    assert child.stdin is not None
+    events = Endless(1)
+    try:
+        for _ in range(20):
+            child.stdin.write(events.read())
+            child.stdin.flush()
+        if waits:
+            time.sleep(1)
+        child.send_signal(number)
+        out, _ = child.communicate(timeout=60)
+    finally:
+        child.kill()
+    assert child.returncode == 128 + number
+    result = json.loads(out)
+    assert result["interrupted"] and not result["ok"]
+    with EventStore.open(path, "a") as store:
+        assert store.opening.replayed == 0, "closed properly"
+        assert store.census().events == result.get("stored", 0) and store.verify().ok
+        if waits:
+            assert result["stored"] > 0
+
+
+@posix
+def test_a_reader_that_goes_away_ends_an_export(path: Path) -> None:
+    with EventStore.create(path) as store:
+        store.append_many(made("x" * 3000 + str(number)) for number in range(2000))
+    child = subprocess.Popen(
+        [sys.executable, "-m", "deedbook", "nostr", "export", path],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert child.stdout is not None and child.stderr is not None
+    child.stdout.readline()
+    child.stdout.close()
+    assert child.wait(60) == 141
+    child.stderr.close()
+
+
+@posix
+def test_the_shell_block_of_the_readme_runs_as_shown(tmp_path: Path) -> None:
+    text = (ROOT / "README.md").read_text()
+    section = text[text.index("\n## Event store\n") :]
+    found = re.search(r"```sh\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
+    assert found is not None
+    (tmp_path / "events.jsonl").write_bytes(SMALL.read_bytes())
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    lines = found[1].splitlines()
+    assert sum(line.startswith("deedbook nostr ") for line in lines) >= 7
+    for line in lines:
+        done = subprocess.run(
+            ["/bin/sh", "-c", line],
+            cwd=tmp_path,
+            env={**os.environ, "PATH": path},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == 0, (line, done.stderr)
