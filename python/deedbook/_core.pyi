@@ -1150,7 +1150,7 @@ class EventStoreReport:
         """Replaced events that are still stored."""
     @property
     def lossy(self) -> int:
-        """Events of which a tag's name was lost by the program that wrote them."""
+        """Events whose writer lost names of tags, where known names meet the id."""
     @property
     def faults(self) -> int:
         """Damaged places and wrong events."""

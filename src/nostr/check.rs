@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::event::{EventRef, Flags, Id, Location};
 use super::import::Check;
+use super::names::{Names, recover};
 use super::segment::{Found, PageDamage};
 use super::signature;
 use super::store::EventStore;
@@ -41,7 +42,8 @@ pub struct StoreReport {
     pub deleted: u64,
     /// Replaced events that are still stored.
     pub replaced: u64,
-    /// Events of which a tag's name was lost by the program that wrote them.
+    /// Events of which the program that wrote them lost names of tags, where known names meet the id;
+    /// where none do, the event is a fault.
     pub lossy: u64,
     /// Damaged places and wrong events.
     pub faults: u64,
@@ -183,11 +185,17 @@ impl StoreReport {
         if check == Check::None {
             return;
         }
-        let checked = event.check_id(scratch).and_then(|()| match check {
-            Check::Signature => signature::check(event.id, &event.pubkey, &event.sig),
-            _ => Ok(()),
-        });
-        if let Err(error) = checked {
+        if let Err(error) = event.check_id(scratch) {
+            match recover(event) {
+                Names::Recovered(_) => self.lossy += 1,
+                Names::Intact | Names::Lossy => {
+                    return self.add(at, end, error.message().to_owned());
+                }
+            }
+        }
+        if check == Check::Signature
+            && let Err(error) = signature::check(event.id, &event.pubkey, &event.sig)
+        {
             self.add(at, end, error.message().to_owned());
         }
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use deedbook::nostr::{Event, EventStore, Filter, Flags, ImportOptions, Include, Outcome};
+use deedbook::nostr::{Check, Event, EventStore, Filter, Flags, ImportOptions, Include, Outcome};
 use deedbook::storage::Storage;
 use deedbook::{ErrorKind, Mode, OnCorrupt};
 
@@ -152,6 +152,26 @@ fn a_store_without_its_segments_has_lost_records() {
     memory.remove(Path::new("/events/data/segments/data.0.seg")).unwrap();
     let error = options.open("/events", Mode::Append).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::LostRecords, "{error}");
+}
+
+/// Segments of the reference implementation, which keeps the first byte of a tag's name.
+#[test]
+fn events_with_lost_names_are_counted_and_no_faults() {
+    let (memory, options) = in_memory();
+    for dir in ["/events", "/events/data", "/events/data/segments"] {
+        memory.create_dir(Path::new(dir)).unwrap();
+    }
+    let bytes = include_bytes!("../data/nostr/lossy.2.seg");
+    let path = Path::new("/events/data/segments/data.2");
+    let file = memory.create_new(path, 0o600).unwrap();
+    assert_eq!(file.write_at(bytes, 0).unwrap(), bytes.len());
+    let report = options.open("/events", Mode::Read).unwrap().verify(Check::Id).unwrap();
+    assert_eq!((report.live, report.lossy, report.faults), (2, 1, 0), "{report:?}");
+    // Another id, which no names meet.
+    let id_at = 4096 + 5;
+    file.write_at(&[bytes[id_at] ^ 1], id_at as u64).unwrap();
+    let report = options.open("/events", Mode::Read).unwrap().verify(Check::Id).unwrap();
+    assert_eq!((report.live, report.lossy, report.faults), (2, 0, 1), "{report:?}");
 }
 
 #[test]
