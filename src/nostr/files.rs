@@ -9,9 +9,10 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::codec::{Codec, Frame};
 use super::entry::{
-    CHECKPOINT_AT, Codec, FORMAT, Frame, HEADER_BYTES, Lsn, Tag, encode_file_header, file_name,
-    file_number, parse_file_header,
+    CHECKPOINT_AT, FORMAT, HEADER_BYTES, Lsn, Tag, encode_file_header, file_name, file_number,
+    parse_file_header,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::extent::Extent;

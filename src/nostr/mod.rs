@@ -3,6 +3,7 @@
 mod append;
 mod check;
 mod checkpoint;
+mod codec;
 mod compaction;
 mod entry;
 mod event;
@@ -32,6 +33,7 @@ mod store;
 mod tags;
 mod tombstones;
 pub mod wal;
+mod wal_options;
 pub(crate) mod walk;
 
 pub use append::Outcome;

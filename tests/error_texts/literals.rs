@@ -7,17 +7,19 @@ use std::path::{Path, PathBuf};
 use crate::unmet::UNMET;
 
 const DIRS: [&str; 5] = ["log", "book", "wal", "storage", "sidecar"];
-const FILES: [&str; 10] = [
+const FILES: [&str; 12] = [
     "commit.rs",
     "mend.rs",
     "mode.rs",
     "durability.rs",
     "error.rs",
     "scan.rs",
+    "nostr/codec.rs",
     "nostr/entry.rs",
     "nostr/files.rs",
     "nostr/replay.rs",
     "nostr/wal.rs",
+    "nostr/wal_options.rs",
 ];
 /// After these, one word is a text, too: "cannot sync: ...".
 const DOING: [&str; 3] = ["io(", "fail(", "broken(Error::io("];

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bug import Bug
 from rows import FLIP, HEAD, POWER, SEGMENT, TRUNCATION
 
-ENTRY = "src/nostr/entry.rs"
+CODEC = "src/nostr/codec.rs"
 FILES = "src/nostr/files.rs"
 WAL = "src/nostr/wal.rs"
 
@@ -29,7 +29,7 @@ NOSTR_WAL_BUGS = [
     Bug(
         "nostr wal: the checksum leaves out the kind of entry",
         FLIP,
-        ENTRY,
+        CODEC,
         "        let sum = crc64(part(out, start..));\n",
         "        let sum = crc64(part(out, start + LSN_AT..));\n",
         [("nostr_wal", "the_same_entries_are_written_byte_for_byte")],
@@ -37,11 +37,13 @@ NOSTR_WAL_BUGS = [
     Bug(
         "nostr wal: a flipped kind of entry is not noticed",
         FLIP,
-        ENTRY,
-        "            let (crc, stored) = (crc64(covered), be64(stored, 0));\n",
+        CODEC,
+        "            let (crc, stored) = (crc64(covered), "
+        "u64_be_at(stored, 0).unwrap_or_default());\n",
         "            let kind = [Op::Insert as u8; 1];\n"
         "            let covered = [&kind[..], part(covered, LSN_AT..)].concat();\n"
-        "            let (crc, stored) = (crc64(&covered), be64(stored, 0));\n",
+        "            let (crc, stored) = (crc64(&covered), "
+        "u64_be_at(stored, 0).unwrap_or_default());\n",
         [("nostr_wal", "every_entry_is_read")],
     ),
     Bug(
@@ -90,7 +92,7 @@ NOSTR_WAL_BUGS = [
     Bug(
         "nostr wal: a number that repeats or leaves a gap is none the worse",
         SEGMENT,
-        ENTRY,
+        CODEC,
         "            lsn if lsn == expected => Ok(()),\n",
         "            lsn if lsn == expected || lsn > 0 => Ok(()),\n",
         [("nostr_wal", "a_gap_and_a_repeat_are_damage")],
