@@ -84,7 +84,7 @@ impl EventStore {
 impl State {
     fn remake_index(&mut self, options: &Options, sidecar: &Path) -> Result<u64> {
         if options.index_on_disk {
-            drop(made_again(&sidecar.join(INDEX_NAME))?);
+            drop(Index::recreate(&sidecar.join(INDEX_NAME))?);
         }
         let indexed = self.open_index(options, sidecar)?;
         self.index_durable()?;
@@ -107,7 +107,7 @@ impl State {
         let index = match covered.is_some() && from.is_none() {
             true => {
                 drop(index);
-                made_again(&dir)?
+                Index::recreate(&dir)?
             }
             false => index,
         };
@@ -340,17 +340,8 @@ fn open_or_make(dir: &Path) -> Result<Index> {
     match Index::open(dir) {
         Err(error) if error.kind() == ErrorKind::Corrupt => {
             lines::warn(format_args!("the index is made again: {error}"));
-            made_again(dir)
+            Index::recreate(dir)
         }
         opened => opened,
-    }
-}
-
-fn made_again(dir: &Path) -> Result<Index> {
-    match std::fs::remove_dir_all(dir) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-            Err(Error::io("delete the index", dir, e))
-        }
-        _ => Index::open(dir),
     }
 }

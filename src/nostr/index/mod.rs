@@ -57,6 +57,12 @@ impl Index {
         Ok(Self { table, fork_generation: fork_generation() })
     }
 
+    /// Delete the index in a directory, and make an empty one. No handle may have it open.
+    pub fn recreate(dir: &Path) -> Result<Self> {
+        Table::delete(dir)?;
+        Self::open(dir)
+    }
+
     /// An index that is gone with its handle.
     pub fn in_memory() -> Self {
         Self { table: Table::in_memory(), fork_generation: fork_generation() }
@@ -122,7 +128,7 @@ impl Index {
 
     /// Where the events lie that a filter may match, newest first, and of one second by their ids:
     /// those in the index now, whatever is applied later. All that match are among them. The caller,
-    /// who reads the event for its flags, asks [`Filter::matches`](super::Filter::matches) and counts
+    /// which reads the event for its flags, asks [`Filter::matches`](super::Filter::matches) and counts
     /// up to the limit.
     pub fn query(&self, filter: &super::Filter) -> Result<Query> {
         self.query_any(std::slice::from_ref(filter))

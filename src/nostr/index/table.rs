@@ -1,6 +1,7 @@
 //! One sorted table of keys and values, in files of fjall or in memory.
 //!
-//! fjall opens and writes its files itself, so they do not go through [`crate::storage`].
+//! fjall opens and writes its files itself, so they do not go through [`crate::storage`], and neither
+//! does their deletion: a simulated disk has no index in files.
 
 use std::collections::BTreeMap;
 use std::error::Error as _;
@@ -41,6 +42,16 @@ impl Table {
         });
         let (db, table) = opened?;
         Ok(Self::Files { dir: dir.into(), db, table })
+    }
+
+    /// Delete the files of the table, if there are any.
+    pub fn delete(dir: &Path) -> Result<()> {
+        match std::fs::remove_dir_all(dir) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                Err(Error::io("delete the index", dir, e).of(FORMAT))
+            }
+            _ => Ok(()),
+        }
     }
 
     pub fn in_memory() -> Self {
