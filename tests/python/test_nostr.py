@@ -26,7 +26,7 @@ from deedbook import Event, EventOutcome, EventStore, ImportReport
 
 ROOT = Path(__file__).parents[2]
 SMALL = ROOT / "tests" / "data" / "nostr" / "events.jsonl"
-LARGE = Path("/work/shared/data/nostr-events.jsonl")
+LARGE = ROOT.parent / "shared" / "data" / "nostr-events.jsonl"
 
 
 def as_event(line: bytes) -> dict[str, Any]:
