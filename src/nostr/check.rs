@@ -12,7 +12,7 @@ use crate::error::Result;
 
 /// Damage and wrong events beyond this are counted only.
 const FAULTS_KEPT: usize = 1000;
-/// Progress is told this often.
+/// Progress is reported this often.
 const PROGRESS_BYTES: u64 = 1 << 20;
 const PROGRESS_EVENTS: u64 = 1024;
 /// A day, seconds.
@@ -97,7 +97,7 @@ impl EventStore {
         let (mut ids, mut scratch) = (HashSet::new(), Vec::new());
         let segments = self.snapshot()?;
         let total = segments.iter().map(|segment| u64::from(segment.end())).sum();
-        let mut told = 0;
+        let mut reported = 0;
         for segment in segments {
             let id = segment.header().segment;
             let before = report.bytes;
@@ -117,8 +117,8 @@ impl EventStore {
                     }
                 };
                 let done = before + u64::from(end);
-                if done >= told + PROGRESS_BYTES {
-                    told = done;
+                if done >= reported + PROGRESS_BYTES {
+                    reported = done;
                     progress(done, total)?;
                 }
             }

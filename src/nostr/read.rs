@@ -13,7 +13,7 @@ use super::walk::{Forward, Reverse as Backward};
 use crate::error::{Error, ErrorKind, Result};
 use crate::scan::OnCorrupt;
 
-/// Progress is told this often.
+/// Progress is reported this often.
 const PROGRESS_EVENTS: u64 = 1024;
 
 /// An event with its place.

@@ -151,9 +151,9 @@ fn lost_names_are_found_by_the_id_or_the_event_is_lossy() {
     assert_eq!(recover(&second.event), Names::Intact);
     assert_eq!(second.event.to_event(), expected[1]);
 
-    // A name that nobody knows.
+    // A name that is not known.
     let mut unknown = expected[0].clone();
-    unknown.tags[1][0] = "t-of-nobody".into();
+    unknown.tags[1][0] = "t-unknown".into();
     unknown.id = unknown.canonical_id();
     unknown.tags[1][0] = "t".into();
     let mut bytes = Vec::new();

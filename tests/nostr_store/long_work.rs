@@ -19,20 +19,23 @@ fn notes(store: &EventStore) -> Vec<Event> {
 }
 
 #[test]
-fn progress_is_told_and_ends_the_work() {
+fn progress_is_reports_and_ends_the_work() {
     let (_, options) = in_memory();
     let store = open(&options);
     store.append_many(&(0..2500).map(note).collect::<Vec<_>>()).unwrap();
     store.checkpoint().unwrap();
-    let mut told = Vec::new();
+    let mut reports = Vec::new();
     let mut tell = |done, total| {
-        told.push((done, total));
+        reports.push((done, total));
         Ok(())
     };
     let report = store.verify_with(Check::Id, &mut tell).unwrap();
     assert_eq!(report, store.verify(Check::Id).unwrap());
-    assert!(told.len() > 5 && told.windows(2).all(|pair| pair[0].0 < pair[1].0), "{told:?}");
-    assert_eq!(told.last(), Some(&(report.bytes, report.bytes)));
+    assert!(
+        reports.len() > 5 && reports.windows(2).all(|pair| pair[0].0 < pair[1].0),
+        "{reports:?}"
+    );
+    assert_eq!(reports.last(), Some(&(report.bytes, report.bytes)));
     is_ended(store.verify_with(Check::None, &mut |_, _| ended()));
 
     let mut counts = Vec::new();

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from deedbook.cli import nostr_lines, nostr_look
 from deedbook.cli.append import durability
@@ -38,7 +37,7 @@ def add_arguments(commands: Commands) -> None:
     _add_info(nostr)
 
 
-def _add(commands: Any, name: str, text: str, epilog: str) -> argparse.ArgumentParser:
+def _add(commands: Commands, name: str, text: str, epilog: str) -> argparse.ArgumentParser:
     first, _, rest = text.partition(". ")
     brief = (first[:1].lower() + first[1:]).rstrip(".")
     description = f"{first}. {rest}" if rest else text
@@ -49,7 +48,7 @@ def _add(commands: Any, name: str, text: str, epilog: str) -> argparse.ArgumentP
     return parser
 
 
-def _add_import(commands: Any) -> None:
+def _add_import(commands: Commands) -> None:
     parser = _add(
         commands,
         "import",
@@ -94,7 +93,7 @@ def _add_import(commands: Any) -> None:
     parser.set_defaults(run=nostr_lines.run_import)
 
 
-def _add_export(commands: Any) -> None:
+def _add_export(commands: Commands) -> None:
     parser = _add(
         commands,
         "export",
@@ -117,7 +116,7 @@ def _add_export(commands: Any) -> None:
     parser.set_defaults(run=nostr_lines.run_export)
 
 
-def _add_query(commands: Any) -> None:
+def _add_query(commands: Commands) -> None:
     parser = _add(
         commands,
         "query",
@@ -135,7 +134,7 @@ def _add_query(commands: Any) -> None:
     parser.set_defaults(run=nostr_look.run_query)
 
 
-def _add_stats(commands: Any) -> None:
+def _add_stats(commands: Commands) -> None:
     parser = _add(
         commands,
         "stats",
@@ -156,7 +155,7 @@ def _add_stats(commands: Any) -> None:
     parser.set_defaults(run=nostr_look.run_stats)
 
 
-def _add_verify(commands: Any) -> None:
+def _add_verify(commands: Commands) -> None:
     parser = _add(
         commands,
         "verify",
@@ -173,7 +172,7 @@ def _add_verify(commands: Any) -> None:
     parser.set_defaults(run=nostr_look.run_verify)
 
 
-def _add_compact(commands: Any) -> None:
+def _add_compact(commands: Commands) -> None:
     parser = _add(
         commands,
         "compact",
@@ -196,7 +195,7 @@ def _add_compact(commands: Any) -> None:
     parser.set_defaults(run=nostr_look.run_compact)
 
 
-def _add_reindex(commands: Any) -> None:
+def _add_reindex(commands: Commands) -> None:
     parser = _add(
         commands,
         "reindex",
@@ -207,7 +206,7 @@ def _add_reindex(commands: Any) -> None:
     parser.set_defaults(run=nostr_look.run_reindex)
 
 
-def _add_info(commands: Any) -> None:
+def _add_info(commands: Commands) -> None:
     parser = _add(
         commands,
         "info",
