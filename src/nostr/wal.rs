@@ -78,7 +78,7 @@ impl EventWal {
     }
 
     /// Append one entry and return its number. When this returns, the entry survives the death of the
-    /// process, and with [`Durability::Always`] a power cut.
+    /// process, and with [`Durability::Always`](crate::Durability::Always) a power cut.
     pub fn append(&self, entry: &Entry<'_>, timestamp: u64) -> Result<Lsn> {
         let (lsn, log, end) = self.write(|state| {
             let data = entry.data();
