@@ -6,9 +6,9 @@
     python scripts/cargo_mutants.py --quick ...            without the long tests
     python scripts/cargo_mutants.py --compare              only compare what the last run left
 
-Each mutation is tried with the unit tests; what survives these, with longer ones. The results lie
-below target/mutants. A survivor that `tests/mutants/explained.txt` does not explain is a
-failure: kill it by a test, or explain there why no test can.
+Each mutation is tried with the tests that take seconds; what survives these, with longer ones.
+The results lie below target/mutants. A survivor that `tests/mutants/explained.txt` does not
+explain is a failure: kill it by a test, or explain there why no test can.
 """
 
 from __future__ import annotations
@@ -27,13 +27,16 @@ OUT = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "mutants"
 SURVIVED = OUT / "survived.txt"
 CONFIG = ROOT / ".cargo" / "mutants.toml"
 EXPLAINED = ROOT / "tests" / "mutants" / "explained.txt"
-# The tests of the deciding functions: each stage tries what the one before let through. Of seconds,
-# of a minute, of minutes.
-STAGES = [
-    ["--lib"],
-    ["--test=log", "--test=wal_own", "--test=recovery"],
-    ["--test=answers", "--test=commits", "--test=wal_truncation", "--test=crash"],
-]
+# What tries the mutations of a folder: the features of the crate, and the tests by stages, of
+# seconds, ten seconds, minutes. Each stage tries what the one before let through.
+SECONDS = ["--lib", "--test=recovery", "--test=wal_own", "--test=commits", "--test=wal_truncation"]
+PARTS = {
+    "src/ledger/": ("sim", [["--lib", "--test=ledger"]]),
+    "src/": (
+        "arrow,sim",
+        [SECONDS, ["--test=log"], ["--test=answers", "--test=crash"]],
+    ),
+}
 # What the exit codes of cargo-mutants say: all caught, some missed, some timed out.
 RAN = {0, 2, 3}
 
@@ -49,13 +52,25 @@ def deciding() -> list[str]:
     return re.findall(r'^    "(src/[^"]+)",$', CONFIG.read_text(), re.MULTILINE)
 
 
-def mutate(files: list[str], shard: str | None, tests: list[str], names: list[str]) -> None:
+def fail_fast() -> dict[str, str]:
+    """Have a test binary end with its first failure: the environment in which it knows how."""
+    host = subprocess.run(["rustc", "-vV"], check=True, capture_output=True, text=True).stdout
+    triple = re.search(r"^host: (.+)$", host, re.MULTILINE)
+    name = triple[1].upper().replace("-", "_") if triple else ""
+    # For the tests alone: cargo would build everything again.
+    return {f"CARGO_TARGET_{name}_RUNNER": "env RUSTC_BOOTSTRAP=1"}
+
+
+def mutate(
+    files: list[str], shard: str | None, features: str, tests: list[str], names: list[str]
+) -> None:
     """Try the mutations of a part with these tests, or with names, those."""
     command = ["cargo", "mutants", "--dir", str(ROOT), "--output", str(OUT), "--no-shuffle"]
+    command += ["--features", features]
     # Naming a file would only add it to those of the configuration.
     # Deleted fields pass every --re: at least those of other files are not tried again.
     files = sorted({name.partition(":")[0] for name in names}) or files
-    others = set(deciding()) - set(files) if files else set()
+    others = set(deciding()) - set(files)
     command += [part for file in sorted(others) for part in ("--exclude", file)]
     # Not with --iterate: the shards of fewer mutations are others.
     if names:
@@ -63,12 +78,27 @@ def mutate(files: list[str], shard: str | None, tests: list[str], names: list[st
     elif shard:
         command += ["--shard", shard]
     # One job at a time, so that all runs share the dependencies that the first one built.
-    env = {**os.environ, "CARGO_TARGET_DIR": str(OUT.parent / "mutants-build")}
+    env = {**os.environ, **fail_fast(), "CARGO_TARGET_DIR": str(OUT.parent / "mutants-build")}
     # For the build, too: else each mutation builds all tests.
     command += [f"--cargo-arg={test}" for test in tests]
+    command += ["--", "--", "-Z", "unstable-options", "--fail-fast"]
     done = subprocess.run(command, cwd=ROOT, env=env)
     if done.returncode not in RAN:
         sys.exit(f"cargo-mutants failed with {done.returncode}; its logs: {OUT / 'mutants.out'}")
+
+
+def survivors_of(
+    files: list[str], shard: str | None, features: str, stages: list[list[str]]
+) -> list[str]:
+    """Try a part's mutations in all stages; returns the names of those that survive."""
+    mutate(files, shard, features, stages[0], [])
+    left = missed()
+    for tests in stages[1:]:
+        if left:
+            mutate(files, shard, features, tests, left)
+            now = set(missed())
+            left = [name for name in left if name in now]
+    return left
 
 
 def missed() -> list[str]:
@@ -133,14 +163,14 @@ def main() -> None:
         install()
         shutil.rmtree(OUT, ignore_errors=True)
         OUT.mkdir(parents=True)
-        mutate(options.files, options.shard, STAGES[0], [])
-        left = missed()
-        SURVIVED.write_text("".join(f"{name}\n" for name in left))
-        for tests in STAGES[1:-1] if options.quick else STAGES[1:]:
-            if left:
-                mutate(options.files, options.shard, tests, left)
-                now = set(missed())
-                left = [name for name in left if name in now]
+        left: list[str] = []
+        todo = options.files or deciding()
+        for folder, (features, stages) in PARTS.items():
+            files = [file for file in todo if file.startswith(folder)]
+            todo = [file for file in todo if file not in files]
+            if files:
+                stages = stages[:-1] if options.quick and len(stages) > 1 else stages
+                left += survivors_of(files, options.shard, features, stages)
                 SURVIVED.write_text("".join(f"{name}\n" for name in left))
     if compare():
         sys.exit("kill each by a test, or explain it in tests/mutants/explained.txt")
