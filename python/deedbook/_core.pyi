@@ -871,7 +871,7 @@ class LedgerSnapshot:
 
     The finished files are read, in the order in which they are sent, and never one that is being
     written, unless its path was given. A file that was sent meanwhile is passed over. It holds no
-    file open; it is a context manager and an iterable of `LedgerRecord`.
+    file open; it is a context manager, an iterable of `LedgerRecord` and an Arrow table.
     """
 
     @staticmethod
@@ -917,6 +917,25 @@ class LedgerSnapshot:
         """
     def payloads(self, file: int | None = None) -> Iterator[bytes]:
         """As `iter`, the payloads alone."""
+    def batches(
+        self,
+        file: int | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        batch_rows: int = 65536,
+        batch_bytes: int = 2097152,
+        on_corrupt: _OnCorrupt = "raise",
+    ) -> BatchStream:
+        """As `iter`, as Arrow record batches; none holds records of two files.
+
+        Columns: ``file`` int64 (index of the file), ``record`` int64 (in the file, from 0 on),
+        ``payload`` binary; on request ``offset``, ``length`` int64 (bytes of the record with its
+        header). A batch ends at ``batch_rows`` records, or once it holds ``batch_bytes`` bytes of
+        payload. Raises as `iter`.
+        """
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """All records of the finished files as an Arrow table."""
+    def __arrow_c_schema__(self) -> object: ...
     def splits(self, file: int, split_bytes: int = 67_108_864) -> list[Split]:
         """Cut a file between records into parts of about ``split_bytes`` bytes, to be read apart.
 

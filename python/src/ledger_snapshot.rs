@@ -5,18 +5,19 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use deedbook::ledger::{self, Contents, Cursor, FileInfo, LedgerFile, Options};
-use deedbook::{Damage, Error, ErrorKind, OnCorrupt, Result, Split};
+use deedbook::ledger::{self, Contents, FileInfo, Options};
+use deedbook::{Error, ErrorKind, OnCorrupt, Result, Split};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::PyCapsule;
 
 use crate::arguments::{self, numbers};
-use crate::batches::on_corrupt;
+use crate::batches::{BATCH_BYTES, BATCH_ROWS, BatchStream, on_corrupt, schema_of, stream_of};
 use crate::errors::OrRaise;
-use crate::iterators::{PayloadIterator, RecordIterator, Walk};
+use crate::iterators::{PayloadIterator, RecordIterator};
+use crate::ledger_batches::{Asked, FileBatches};
+use crate::ledger_walk::Files;
 use crate::log::Format;
 use crate::progress::Progress;
-use crate::record::PyLedgerRecord;
 use crate::reports::{PyLedgerFileInfo, PyLedgerFileReport, PyLedgerFileSalvage};
 use crate::split::PySplit;
 
@@ -53,13 +54,7 @@ impl PyLedgerSnapshot {
                 let error = Error::new(ErrorKind::OutOfRange, format!("no finished file {index}"));
                 Err(error.of(Format::Ledger.name()).at(&self.contents.path))
             }
-            _ => Ok(Files {
-                files,
-                open: None,
-                damages: Vec::new(),
-                on_corrupt,
-                may_be_gone: !self.single,
-            }),
+            _ => Ok(Files::new(files, on_corrupt, !self.single)),
         }
     }
 }
@@ -142,6 +137,40 @@ impl PyLedgerSnapshot {
         Ok(PayloadIterator::new(Box::new(self.walk(file, OnCorrupt::Raise).or_raise(py)?)))
     }
 
+    #[pyo3(signature = (file=None, *, columns=None, batch_rows=65536, batch_bytes=2097152,
+                        on_corrupt="raise"))]
+    #[allow(clippy::too_many_arguments)]
+    fn batches(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = numbers::file)] file: Option<u32>,
+        columns: Option<Vec<String>>,
+        #[pyo3(from_py_with = numbers::batch_rows)] batch_rows: usize,
+        #[pyo3(from_py_with = numbers::batch_bytes)] batch_bytes: usize,
+        on_corrupt: &str,
+    ) -> PyResult<BatchStream> {
+        let columns = Asked::columns(py, columns)?;
+        let on_corrupt = self::on_corrupt(py, on_corrupt)?;
+        let files = self.walk(file, on_corrupt).or_raise(py)?;
+        let batches = FileBatches::new(files, columns, batch_rows, batch_bytes);
+        Ok(BatchStream::new(Box::new(batches)))
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyCapsule>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let files = self.walk(None, OnCorrupt::Raise).or_raise(py)?;
+        let batches = FileBatches::new(files, Asked::default_columns(), BATCH_ROWS, BATCH_BYTES);
+        stream_of(py, Box::new(batches), requested_schema)
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        schema_of(py, &Asked::schema(&Asked::default_columns()))
+    }
+
     #[pyo3(signature = (file, split_bytes=67_108_864))]
     fn splits(
         &self,
@@ -218,84 +247,5 @@ impl PyLedgerSnapshot {
             false => format!("{} files", files.len()),
         };
         format!("<deedbook.LedgerSnapshot {path:?}, base {base:?}, {state}>")
-    }
-}
-
-/// A walk over the records of one file after another, each opened when it is its turn.
-struct Files {
-    files: VecDeque<FileInfo>,
-    open: Option<(u32, Cursor)>,
-    /// Those of the files before.
-    damages: Vec<Damage>,
-    on_corrupt: OnCorrupt,
-    /// Whether a file that was sent meanwhile is passed over.
-    may_be_gone: bool,
-}
-
-impl Files {
-    fn next_log(&mut self) -> Result<Option<(u32, LedgerFile)>> {
-        while let Some(file) = self.files.pop_front() {
-            match ledger::open_file(&file.path, &Options::default()) {
-                Err(e) if e.kind() == ErrorKind::Missing && self.may_be_gone => {}
-                log => return Ok(Some((file.index, log?))),
-            }
-        }
-        Ok(None)
-    }
-
-    /// Whether there is another record; the cursor stands on it. After an error there is none.
-    fn advance<T>(
-        &mut self,
-        py: Python<'_>,
-        give: impl Fn(u32, ledger::RecordRef<'_>) -> PyResult<T>,
-    ) -> PyResult<Option<T>> {
-        loop {
-            if let Some((index, cursor)) = &mut self.open {
-                let index = *index;
-                let ready = cursor.ready();
-                let record = match ready {
-                    true => cursor.next(),
-                    false => py.detach(|| cursor.next()),
-                };
-                match record {
-                    Ok(Some(record)) => return give(index, record).map(Some),
-                    Ok(None) => {}
-                    Err(e) => {
-                        self.files.clear();
-                        return Err(e).or_raise(py);
-                    }
-                }
-            }
-            if let Some((_, done)) = self.open.take() {
-                self.damages.extend_from_slice(done.damages());
-            }
-            let on_corrupt = self.on_corrupt;
-            let next = py.detach(|| match self.next_log()? {
-                Some((index, log)) => Ok(Some((index, log.cursor(on_corrupt)?))),
-                None => Ok(None),
-            });
-            self.open = next.or_raise(py)?;
-            if self.open.is_none() {
-                return Ok(None);
-            }
-        }
-    }
-}
-
-impl Walk for Files {
-    fn record<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.advance(py, |file, record| {
-            let record = PyLedgerRecord::build(py, file, record.number, record.payload);
-            Ok(Bound::new(py, record)?.into_any())
-        })
-    }
-
-    fn payload<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        self.advance(py, |_, record| Ok(PyBytes::new(py, record.payload)))
-    }
-
-    fn damages(&self) -> Vec<Damage> {
-        let open = self.open.iter().flat_map(|(_, cursor)| cursor.damages());
-        self.damages.iter().chain(open).cloned().collect()
     }
 }

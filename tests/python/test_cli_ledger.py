@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import pickle
@@ -91,6 +92,47 @@ def test_a_ledger_is_opened_by_its_path(spool: Path) -> None:
     one = package.open(spool / "9-events")
     assert isinstance(one, LedgerSnapshot) and list(one.payloads()) == events(9)
     assert os.listdir(spool) == os.listdir(spool) and not (spool / ".deedbook").exists()
+
+
+def test_the_finished_files_are_one_arrow_table(spool: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    with package.open(spool) as snapshot:
+        table = pa.table(snapshot)
+        assert table.schema == pa.schema(
+            [
+                pa.field("file", pa.int64(), False),
+                pa.field("record", pa.int64()),
+                pa.field("payload", pa.binary(), False),
+            ]
+        )
+        rows = [(record.file, record.record, record.payload) for record in snapshot]
+        assert list(zip(*table.to_pydict().values(), strict=True)) == rows and len(rows) == 9
+        chosen = pa.table(snapshot.batches(9, columns=["length", "file", "offset"], batch_rows=2))
+        assert chosen.column_names == ["length", "file", "offset"]
+        assert [batch.num_rows for batch in snapshot.batches(batch_rows=2)] == [2, 1] * 3
+        lengths = chosen["length"].to_pylist()
+        assert chosen["offset"].to_pylist() == [0, *itertools.accumulate(lengths[:-1])]
+        assert pa.table(snapshot.batches(columns=["file"]))["file"].to_pylist() == (
+            [2] * 3 + [9] * 3 + [10] * 3
+        )
+        with pytest.raises(InvalidArgumentError, match="known are file, record, offset"):
+            snapshot.batches(columns=["jam"])
+        with pytest.raises(OutOfRangeError, match="no finished file 3"):
+            snapshot.batches(3)
+    with pytest.raises(ClosedError):
+        pa.table(snapshot)
+
+
+def test_batches_raise_at_damage_or_note_it_with_its_file(spool: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    begin = damage(spool / "9-events")
+    with package.open(spool) as snapshot:
+        with pytest.raises(CorruptError, match="9-events"):
+            list(snapshot.batches())
+        stream = snapshot.batches(on_corrupt="skip")
+        left = [event for event in ALL if event != events(9)[1]]
+        assert pa.table(stream)["payload"].to_pylist() == left
+        assert [noted.offset for noted in stream.damages] == [begin]
 
 
 def test_a_record_is_a_value() -> None:
