@@ -128,15 +128,19 @@ impl Directory {
 
     /// The directory for this thread alone. Others hold it for a few system calls, so this waits.
     pub fn gate(&self) -> Result<Gate> {
+        self.gate_within(GATE_WAIT)
+    }
+
+    fn gate_within(&self, wait: Duration) -> Result<Gate> {
         let (begun, mut pause) = (Instant::now(), Duration::from_micros(50));
         loop {
             match self.storage.lock(&self.path, false) {
                 Ok(LockAttempt::Held(guard)) => {
                     return Ok(Gate { _guard: guard, _held: lines::hold() });
                 }
-                Ok(LockAttempt::Busy(_)) if begun.elapsed() < GATE_WAIT => {}
+                Ok(LockAttempt::Busy(_)) if begun.elapsed() < wait => {}
                 Ok(LockAttempt::Busy(holder)) => {
-                    let message = format!("the directory was locked for {GATE_WAIT:?}");
+                    let message = format!("the directory was locked for {wait:?}");
                     let error = Error::new(ErrorKind::Locked, message).at(&self.path);
                     return Err(error.with_holder(holder));
                 }
@@ -390,4 +394,23 @@ fn is_no_file(e: &io::Error) -> bool {
 fn is_full(error: &Error) -> bool {
     let kind = error.io_source().map(io::Error::kind);
     matches!(kind, Some(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::Memory;
+
+    /// Another process that never lets go would have held up every call for ever.
+    #[test]
+    fn a_directory_that_stays_locked_is_an_error_after_the_wait() {
+        let options = Options { storage: Arc::new(Memory::default()), ..Options::default() };
+        let directory = Directory::open(&options, Path::new("/spool"), "events").unwrap();
+        let gate = directory.gate().unwrap();
+        let error = directory.gate_within(Duration::from_millis(5)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Locked);
+        assert!(error.message().contains("locked for 5ms"), "{error}");
+        drop(gate);
+        directory.gate().unwrap();
+    }
 }

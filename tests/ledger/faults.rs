@@ -6,7 +6,7 @@ use std::path::Path;
 
 use deedbook::storage::Storage;
 use deedbook::storage::sim::{Call, Fault, What};
-use deedbook::{Durability, Durable, ErrorKind};
+use deedbook::{Durability, Durable, Error, ErrorKind};
 
 use crate::oracle::{Run, expect_typed, options, recover};
 use crate::support::{DIR, drain, event, events, listing, mix, refused, shown, small};
@@ -221,6 +221,36 @@ fn what_a_full_disk_holds_is_sent_and_makes_room() {
         let next = shown(&ledger.fetch(None, None).unwrap().unwrap()).last().unwrap().0;
         assert!(next > shown_last);
     }
+}
+
+/// A counter that could not be opened was taken for none: an index that had been sent came again.
+#[test]
+fn no_index_comes_again_after_a_counter_that_cannot_be_opened() {
+    let mut refusals = 0;
+    for k in 1..10 {
+        let run = Run::new(Durability::None);
+        let ledger = run.options.open(small(DIR, 100_000)).unwrap();
+        ledger.append(&event(0, 0)).unwrap();
+        let first = ledger.fetch(None, None).unwrap().unwrap();
+        ledger.remove(first.removable.as_ref().unwrap()).unwrap();
+        drop(ledger);
+        run.disk.inject(Fault::once(k, What::Error(Io::Other)).of(Call::Open));
+        let append = || {
+            let ledger = run.options.open(small(DIR, 100_000))?;
+            ledger.append(&event(1, 0))?;
+            Ok(ledger)
+        };
+        let again = append().or_else(|error: Error| {
+            assert_eq!(error.kind(), ErrorKind::Io);
+            refusals += 1;
+            run.disk.heal();
+            append()
+        });
+        run.disk.heal();
+        let (next, _) = shown(&again.unwrap().fetch(None, None).unwrap().unwrap()).pop().unwrap();
+        assert!(next > shown(&first).pop().unwrap().0, "open {k}");
+    }
+    assert!(refusals > 0);
 }
 
 /// A batch that goes on in another file and fails there is in the ledger in part.
