@@ -22,7 +22,7 @@ export SPARK_LOCAL_IP        ?= 127.0.0.1
 export PYO3_PYTHON           := $(abspath $(PY))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test spark check bench trust models interop cargo-mutants fuzz power docs lock clean
+.PHONY: help demo test spark check bench bench-nostr trust models interop cargo-mutants fuzz power docs lock clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -51,13 +51,20 @@ check: ## format, lints, types, stubs, documentation, licences
 	@scripts/check.sh
 	@echo "make check: nothing to complain about"
 
-bench: ## measure against the peers: benches/results
+bench: bench-nostr ## measure against the peers: benches/results
 	@scripts/need.sh rust python
 	@scripts/env.sh bench
 	cargo run --release --locked --manifest-path benches/peers/Cargo.toml --target-dir target/peers -- \
 		$(filter --quick,$(ARGS))
 	$(PY) benches/python/run.py $(ARGS)
 	$(PY) benches/python/ledger.py $(filter --quick,$(ARGS))
+
+bench-nostr: ## the event store alone beside its peers, and its picture
+	@scripts/need.sh rust python
+	@scripts/env.sh bench
+	cargo run --release --locked --manifest-path benches/nostr_peers/Cargo.toml \
+		--target-dir target/nostr-peers -- $(filter --quick,$(ARGS))
+	$(if $(filter --quick,$(ARGS)),,$(PY) benches/python/nostr.py)
 
 trust: ## every proof again: crash states, faults, kills, power cuts, fuzzing, seeded bugs
 	@scripts/need.sh rust python

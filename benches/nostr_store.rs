@@ -1,13 +1,14 @@
 //! The event store: import, scan, finding by id, queries, compaction, opening.
 //! `cargo bench -p deedbook --features nostr --bench nostr_store`
 //!
-//! Events are synthetic: each is a real one of `../shared/data/nostr-events.jsonl` with an author,
-//! a time and a text of its own and its true id, so that kinds, tags and sizes are distributed as in
-//! the real ones. `DEEDBOOK_BENCH_EVENTS` is their number (500,000).
+//! Events are synthetic (`common/nostr_events.rs`); `DEEDBOOK_BENCH_EVENTS` is their number (500,000).
+//! `benches/nostr_peers` measures beside other stores.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing, clippy::print_stdout)]
 
 mod common;
+#[path = "common/nostr_events.rs"]
+mod nostr_events;
 
 use std::fs;
 use std::io::BufReader;
@@ -15,42 +16,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use common::{count, write_figures};
-use deedbook::nostr::{Event, EventStore, Filter, Id, ImportOptions, Include};
+use deedbook::nostr::{EventStore, Id, ImportOptions, Include};
 use deedbook::{Mode, OnCorrupt};
+use nostr_events::{Numbers, Question, Synthetic, questions, real};
 
 const BENCH: &str = "nostr store";
-
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((z ^ (z >> 31)) % end as u64) as usize
-    }
-}
-
-/// Write events as JSON lines, each after a real one; gives their ids.
-fn generate(real: &[Event], events: usize, path: &Path) -> Vec<Id> {
-    let mut out = Vec::new();
-    let (mut ids, mut numbers) = (Vec::with_capacity(events), Numbers(1));
-    // As many events of an author as in the real ones.
-    let copies = (events / real.len()).max(1);
-    for number in 0..events {
-        let mut event = real[numbers.below(real.len())].clone();
-        event.pubkey[..4].copy_from_slice(&(numbers.below(copies) as u32).to_be_bytes());
-        event.created_at = event.created_at.saturating_sub(numbers.below(30 * 86_400) as u32);
-        event.content.push_str(&format!(" {number}"));
-        event.id = event.canonical_id();
-        event.write_json(&mut out);
-        out.push(b'\n');
-        ids.push(event.id);
-    }
-    fs::write(path, out).unwrap();
-    ids
-}
 
 struct Report(Vec<(String, String)>);
 
@@ -73,18 +43,12 @@ impl Report {
 }
 
 fn main() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/nostr-events.jsonl");
-    let Ok(text) = fs::read_to_string(&path) else {
-        println!("skipped: {} is not there", path.display());
-        return;
-    };
-    let real: Vec<Event> =
-        text.lines().filter_map(|line| Event::from_json(line.as_bytes()).ok()).collect();
+    let Some(real) = real(Path::new(env!("CARGO_MANIFEST_DIR"))) else { return };
     let events = std::env::var("DEEDBOOK_BENCH_EVENTS").ok().and_then(|text| text.parse().ok());
     let events = events.unwrap_or_else(|| count(500_000));
     let dir = tempfile::tempdir().unwrap();
     let json = dir.path().join("events.jsonl");
-    let ids = generate(&real, events, &json);
+    let ids = Synthetic::new(&real, events).write(events, &json);
     let mut report = Report(Vec::new());
     let place = dir.path().join("store");
     let store = EventStore::create(&place).unwrap();
@@ -123,7 +87,9 @@ fn main() {
         some.iter().for_each(|id| drop(store.find(id).unwrap()));
         report.add(what, some.len(), begun.elapsed());
     }
-    queries(&store, &real, &mut report);
+    for question in questions(&real, events, 300) {
+        ask(&store, question, &mut report);
+    }
 
     let begun = Instant::now();
     let compacted = store.compact(0.0, false).unwrap();
@@ -137,57 +103,12 @@ fn main() {
     write_figures(BENCH, report.0);
 }
 
-fn queries(store: &EventStore, real: &[Event], report: &mut Report) {
-    let mut numbers = Numbers(3);
-    let authors: Vec<[u8; 32]> = store
-        .iter(Include::Live, OnCorrupt::Raise)
-        .unwrap()
-        .take(20_000)
-        .map(|found| found.unwrap().event.pubkey)
-        .collect();
-    let referred: Vec<String> = real
-        .iter()
-        .flat_map(|event| &event.tags)
-        .filter(|tag| tag.len() > 1 && tag[0] == "e")
-        .map(|tag| tag[1].clone())
-        .collect();
-    let latest = real.iter().map(|event| u64::from(event.created_at)).max().unwrap();
-    let mut ask = |what: &str, make: &mut dyn FnMut(&mut Numbers) -> Filter| {
-        let (mut times, mut found) = (Vec::new(), 0);
-        for _ in 0..300 {
-            let filter = [make(&mut numbers)];
-            let begun = Instant::now();
-            found += store.query(&filter).unwrap().count();
-            times.push(begun.elapsed());
-        }
-        report.percentiles(what, times, found);
-    };
-    ask("query: a profile", &mut |numbers| Filter {
-        authors: Some([authors[numbers.below(authors.len())]].into()),
-        kinds: Some([0].into()),
-        limit: Some(1),
-        ..Filter::default()
-    });
-    ask("query: a thread by #e", &mut |numbers| Filter {
-        kinds: Some([1].into()),
-        tags: [(b'e', [referred[numbers.below(referred.len())].clone()].into())].into(),
-        limit: Some(100),
-        ..Filter::default()
-    });
-    ask("query: 100 notes of 50 authors", &mut |numbers| Filter {
-        authors: Some((0..50).map(|_| authors[numbers.below(authors.len())]).collect()),
-        kinds: Some([1].into()),
-        limit: Some(100),
-        ..Filter::default()
-    });
-    ask("query: a kind within a day", &mut |numbers| {
-        let until = latest - numbers.below(20 * 86_400) as u64;
-        Filter {
-            kinds: Some([7].into()),
-            since: Some(until - 86_400),
-            until: Some(until),
-            limit: Some(500),
-            ..Filter::default()
-        }
-    });
+fn ask(store: &EventStore, question: Question, report: &mut Report) {
+    let (mut times, mut found) = (Vec::new(), 0);
+    for filter in question.filters {
+        let begun = Instant::now();
+        found += store.query(&[filter]).unwrap().count();
+        times.push(begun.elapsed());
+    }
+    report.percentiles(&format!("query: {}", question.name), times, found);
 }

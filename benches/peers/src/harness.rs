@@ -1,12 +1,11 @@
-//! Medians, turns, the data's place, and what has to be known of the machine.
+//! Medians and turns.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// File systems in memory, by the number that `statfs` gives; syncing one costs nothing.
-const IN_MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58f6];
+use crate::facts::{cpu_time, median, on_disk};
 
 /// The command line.
 pub struct Arguments {
@@ -41,10 +40,8 @@ impl Arguments {
             given.results = Some(root.join("benches/results"));
         }
         fs::create_dir_all(&given.dir).map_err(|e| format!("the data's directory: {e}"))?;
-        match IN_MEMORY.contains(&file_system(&given.dir)?) {
-            true => Err("the data's directory is in memory: name one on a disk with --dir".into()),
-            false => Ok(given),
-        }
+        on_disk(&given.dir)?;
+        Ok(given)
     }
 
     /// `full` things, or a tenth of them.
@@ -56,51 +53,6 @@ impl Arguments {
     pub fn repetitions(&self) -> usize {
         if self.quick { 2 } else { 5 }
     }
-}
-
-fn file_system(dir: &Path) -> Result<i64, String> {
-    use std::os::unix::ffi::OsStrExt;
-    let path = std::ffi::CString::new(dir.as_os_str().as_bytes()).map_err(|e| e.to_string())?;
-    // SAFETY: the path ends with a zero, and `found` is as large as the call wants it.
-    let (done, found) = unsafe {
-        let mut found: libc::statfs = std::mem::zeroed();
-        (libc::statfs(path.as_ptr(), &mut found), found)
-    };
-    match done {
-        0 => Ok(found.f_type),
-        _ => Err(format!("the data's directory: {}", io::Error::last_os_error())),
-    }
-}
-
-/// One line that says what the figures were measured on; no names of hosts or directories.
-pub fn machine(dir: &Path) -> String {
-    let read = |path| fs::read_to_string(path).unwrap_or_default();
-    let cpus = read("/proc/cpuinfo");
-    let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split(": ").nth(1));
-    let kernel = read("/proc/sys/kernel/osrelease");
-    let place = fs::canonicalize(dir).unwrap_or_default();
-    let mounts = read("/proc/self/mounts");
-    let kind = mounts
-        .lines()
-        .filter_map(|line| {
-            let mut words = line.split(' ').skip(1);
-            Some((words.next()?, words.next()?))
-        })
-        .filter(|(point, _)| place.starts_with(point))
-        .max_by_key(|(point, _)| point.len());
-    format!(
-        "{} x {}, Linux {}, {}",
-        std::thread::available_parallelism().map_or(0, |count| count.get()),
-        model.unwrap_or("unknown"),
-        kernel.trim(),
-        kind.map_or("unknown", |(_, kind)| kind),
-    )
-}
-
-/// Processes that wanted to run in the last minute.
-pub fn load() -> f64 {
-    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    text.split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(0.0)
 }
 
 /// Numbers that look random and are the same in every run (SplitMix64).
@@ -143,17 +95,6 @@ pub fn total(parts: impl Iterator<Item = Done>) -> Done {
     })
 }
 
-/// Processor time of all threads: on a busy machine it tells how much was waiting.
-fn cpu_time() -> Duration {
-    // SAFETY: the call fills the structure, of which any bytes are a value.
-    let time = unsafe {
-        let mut time: libc::timespec = std::mem::zeroed();
-        libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time);
-        time
-    };
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
-}
-
 type Run<'a> = Box<dyn FnMut(&Path) -> Done + 'a>;
 
 struct Case<'a> {
@@ -172,17 +113,6 @@ pub struct Figure {
     pub rates: Vec<f64>,
     /// The same by processor time.
     pub by_cpu: Vec<f64>,
-}
-
-/// The one in the middle.
-fn median(values: &[f64]) -> f64 {
-    let mut values = values.to_vec();
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() % 2 {
-        1 => values[middle],
-        _ => (values[middle - 1] + values[middle]) / 2.0,
-    }
 }
 
 impl Figure {

@@ -5,6 +5,8 @@
 //! `wal.json`, `wal.md`, `ledger-rust.json` and `ledger-rust.md` of `benches/results`. Options: `--quick`, `--only ROW`, `--dir DIR` (on a
 //! disk; by default the repository's `target`), `--results DIR`.
 
+#[path = "../../common/facts.rs"]
+mod facts;
 mod harness;
 mod pages;
 mod report;
@@ -13,7 +15,8 @@ mod spools;
 
 use std::process::ExitCode;
 
-use harness::{Arguments, Bench, load, machine};
+use facts::{load, machine};
+use harness::{Arguments, Bench};
 
 fn main() -> ExitCode {
     if let Some(path) = std::env::var_os(rows::DEATH) {

@@ -1,0 +1,187 @@
+//! Synthetic Nostr events, and the questions that a relay answers.
+//!
+//! Each event follows a real one of `../shared/data/nostr-events.jsonl`, drawn at random: its kind, the
+//! form of its tags, and its size are that one's, and its time is up to 30 days earlier. The authors
+//! and the events referred to are copied as a whole: all keys of an event, its author's and those in
+//! its tags, are those of one copy of the real ones, so that in each copy there are as many events of
+//! an author, and as many that refer to an event, as among the real ones. A number at the end of the
+//! content makes each event another one; its id is the true one, its signature is not.
+
+// Each program uses a part of it.
+#![allow(dead_code)]
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use deedbook::nostr::{Event, Filter, Id};
+
+const DAY: u64 = 86_400;
+const MONTH: usize = 30 * DAY as usize;
+/// Digits of a key that are the number of the copy.
+const COPY_DIGITS: usize = 8;
+const KEY_DIGITS: usize = 64;
+
+/// Numbers that are the same in every run (SplitMix64).
+pub struct Numbers(pub u64);
+
+impl Numbers {
+    /// A number below `end`.
+    pub fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((z ^ (z >> 31)) % end as u64) as usize
+    }
+}
+
+/// The real events, if they are beside the repository.
+pub fn real(repository: &Path) -> Option<Vec<Event>> {
+    let path = repository.join("../shared/data/nostr-events.jsonl");
+    let Ok(text) = std::fs::read_to_string(&path) else {
+        println!("skipped: {} is not there", path.display());
+        return None;
+    };
+    Some(text.lines().filter_map(|line| Event::from_json(line.as_bytes()).ok()).collect())
+}
+
+/// Events without an end, the same in every run.
+pub struct Synthetic<'a> {
+    real: &'a [Event],
+    copies: usize,
+    numbers: Numbers,
+    made: usize,
+    scratch: Vec<u8>,
+}
+
+impl<'a> Synthetic<'a> {
+    /// For `events` in all: so many have as many of each author as the real ones.
+    pub fn new(real: &'a [Event], events: usize) -> Self {
+        let copies = (events / real.len()).max(1);
+        Self { real, copies, numbers: Numbers(1), made: 0, scratch: Vec::new() }
+    }
+
+    /// Write the next ones as JSON lines; gives their ids.
+    pub fn write(&mut self, events: usize, path: &Path) -> Vec<Id> {
+        let mut out = BufWriter::with_capacity(1 << 20, File::create(path).unwrap());
+        let (mut ids, mut line) = (Vec::with_capacity(events), Vec::new());
+        for event in self.take(events) {
+            line.clear();
+            event.write_json(&mut line);
+            line.push(b'\n');
+            out.write_all(&line).unwrap();
+            ids.push(event.id);
+        }
+        out.flush().unwrap();
+        ids
+    }
+}
+
+impl Iterator for Synthetic<'_> {
+    type Item = Event;
+
+    fn next(&mut self) -> Option<Event> {
+        let mut event = self.real[self.numbers.below(self.real.len())].clone();
+        let copy = self.numbers.below(self.copies);
+        event.pubkey = copied(&event.pubkey, copy);
+        for value in event.tags.iter_mut().flat_map(|tag| tag.iter_mut().skip(1)) {
+            copy_key(value, copy);
+        }
+        let earlier = self.numbers.below(MONTH) as u32;
+        event.created_at = event.created_at.saturating_sub(earlier);
+        event.content.push_str(&format!(" {}", self.made));
+        event.id = event.canonical_id_with(&mut self.scratch);
+        self.made += 1;
+        Some(event)
+    }
+}
+
+/// One question, with other values each time.
+pub struct Question {
+    /// What is asked for.
+    pub name: &'static str,
+    /// The questions.
+    pub filters: Vec<Filter>,
+}
+
+/// `times` of each question, about `events` synthetic events.
+pub fn questions(real: &[Event], events: usize, times: usize) -> Vec<Question> {
+    let copies = (events / real.len()).max(1);
+    let of_kind = |kind| real.iter().filter(|event| event.kind == kind).collect::<Vec<_>>();
+    let (profiles, notes, reactions) = (of_kind(0), of_kind(1), of_kind(7));
+    let threads: Vec<&String> = notes
+        .iter()
+        .flat_map(|event| &event.tags)
+        .filter(|tag| tag[0] == "e" && tag.get(1).is_some_and(|id| is_key(id)))
+        .map(|tag| &tag[1])
+        .collect();
+    let author = |numbers: &mut Numbers, of: &[&Event]| {
+        let event = of[numbers.below(of.len())];
+        copied(&event.pubkey, numbers.below(copies))
+    };
+    let profile = |numbers: &mut Numbers| Filter {
+        authors: Some([author(numbers, &profiles)].into()),
+        kinds: Some([0].into()),
+        limit: Some(1),
+        ..Filter::default()
+    };
+    let thread = |numbers: &mut Numbers| {
+        let mut root = threads[numbers.below(threads.len())].clone();
+        copy_key(&mut root, numbers.below(copies));
+        Filter {
+            kinds: Some([1].into()),
+            tags: [(b'e', [root].into())].into(),
+            limit: Some(100),
+            ..Filter::default()
+        }
+    };
+    let latest = |numbers: &mut Numbers| Filter {
+        authors: Some((0..50).map(|_| author(numbers, &notes)).collect()),
+        kinds: Some([1].into()),
+        limit: Some(100),
+        ..Filter::default()
+    };
+    let day = |numbers: &mut Numbers| {
+        let at = u64::from(reactions[numbers.below(reactions.len())].created_at);
+        let until = at - numbers.below(MONTH) as u64;
+        Filter {
+            kinds: Some([7].into()),
+            since: Some(until - DAY),
+            until: Some(until),
+            limit: Some(500),
+            ..Filter::default()
+        }
+    };
+    let ask = |name, make: &dyn Fn(&mut Numbers) -> Filter| {
+        let mut numbers = Numbers(3);
+        Question { name, filters: (0..times).map(|_| make(&mut numbers)).collect() }
+    };
+    vec![
+        ask("a profile", &profile),
+        ask("a thread by #e", &thread),
+        ask("the last 100 notes of 50 authors", &latest),
+        ask("a kind within a day", &day),
+    ]
+}
+
+/// A key of another copy.
+fn copied(key: &[u8; 32], copy: usize) -> [u8; 32] {
+    let mut key = *key;
+    key[..COPY_DIGITS / 2].copy_from_slice(&(copy as u32).to_be_bytes());
+    key
+}
+
+/// The same of a tag's value: a key, or `kind:key:name`.
+fn copy_key(value: &mut String, copy: usize) {
+    let at = match value.split(':').nth(1) {
+        Some(key) if is_key(key) => value.find(':').unwrap() + 1,
+        None if is_key(value) => 0,
+        _ => return,
+    };
+    value.replace_range(at..at + COPY_DIGITS, &format!("{copy:0COPY_DIGITS$x}"));
+}
+
+fn is_key(text: &str) -> bool {
+    text.len() == KEY_DIGITS && text.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+}

@@ -1,0 +1,246 @@
+//! The run: what is measured, in which order.
+//!
+//! 1. Each store imports the events, and is closed.
+//! 2. Rounds, in which the stores take turns: open, scan, find by id; ours alone is compacted, a copy
+//!    each time.
+//! 3. Each store imports as many again.
+//! 4. Every question is asked of every store, and the answers are compared with ours. Then rounds, in
+//!    which the stores take turns with each question.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use deedbook::nostr::{Event, EventStore, Id, Include};
+use deedbook::{Mode, OnCorrupt, nostr};
+
+use crate::figures::Figures;
+use crate::nostr_events::{Numbers, Question, Synthetic, questions};
+use crate::stores::{Found, KINDS, Kind, Lines, OURS, Store, timed};
+
+pub const IMPORT: &str = "import JSON lines, ids checked";
+pub const IMPORT_MORE: &str = "import as many again";
+pub const CLOSE: &str = "close after the import";
+pub const DISK: &str = "on disk, closed";
+pub const OPEN: &str = "open after a clean close, and find an event";
+pub const SCAN: &str = "scan to events";
+pub const FIND: &str = "find by id, warm";
+pub const COMPACT: &str = "compact";
+
+pub const ROUNDS: usize = 3;
+const FINDS: usize = 20_000;
+const QUESTIONS: usize = 300;
+/// A store that takes longer for all of one question is asked fewer of them, but not fewer than these.
+const QUESTION_TIME: Duration = Duration::from_secs(10);
+const QUESTIONS_MIN: usize = 5;
+
+/// What came of it.
+#[derive(Default)]
+pub struct Measured {
+    pub figures: Figures,
+    /// Events in each store that count, at the first size.
+    pub stored: BTreeMap<&'static str, usize>,
+    /// Kinds of events that count for us and that another store does not have.
+    pub lacking: BTreeMap<&'static str, BTreeSet<u16>>,
+    /// Of what is measured at the first size, how many by kind and by day since 1970.
+    pub kinds: BTreeMap<u16, u64>,
+    pub days: BTreeMap<u32, u64>,
+    /// By question: events of an answer, on average.
+    pub found: Vec<(&'static str, f64)>,
+    /// Where a store was asked fewer times: question, store, how many.
+    pub fewer: Vec<(&'static str, &'static str, usize)>,
+}
+
+/// The row of a question.
+pub fn row(question: &str, percentile: u32) -> String {
+    format!("{question}, p{percentile}")
+}
+
+pub fn run(real: &[Event], events: usize, place: &Path) -> Measured {
+    let mut measured = Measured::default();
+    let mut synthetic = Synthetic::new(real, 2 * events);
+    let dirs = KINDS.map(|kind| place.join(kind.name));
+    let sqlite = dirs[1].join(crate::sqlite::NAME);
+    for row in [IMPORT, IMPORT_MORE] {
+        eprintln!("{row}: {events} events");
+        let path = place.join("events.jsonl");
+        let ids = synthetic.write(events, &path);
+        let lines = Lines { path: &path, ids: &ids, sqlite: &sqlite };
+        for (kind, dir) in KINDS.iter().zip(&dirs) {
+            import(kind, dir, row, &lines, &mut measured.figures);
+        }
+        if row == IMPORT {
+            reading(&dirs, &mut measured);
+            compacting(&dirs[0], &mut measured.figures);
+        }
+    }
+    asking(&dirs, questions(real, 2 * events, QUESTIONS), &mut measured);
+    measured
+}
+
+fn import(kind: &Kind, dir: &Path, row: &str, lines: &Lines<'_>, figures: &mut Figures) {
+    settle();
+    let mut store = (kind.open)(dir);
+    figures.rate(row, kind.name, store.import(lines));
+    let begun = Instant::now();
+    drop(store);
+    if row == IMPORT {
+        figures.milliseconds(CLOSE, kind.name, begun.elapsed());
+        figures.megabytes(DISK, kind.name, size(dir));
+    }
+}
+
+fn reading(dirs: &[PathBuf], measured: &mut Measured) {
+    let live = look(&dirs[0], measured);
+    let mut numbers = Numbers(2);
+    let mut wanted: Vec<(Id, u16)> = (0..FINDS).map(|_| live[numbers.below(live.len())]).collect();
+    for (kind, dir) in KINDS.iter().zip(dirs) {
+        let store = (kind.open)(dir);
+        let lacking = wanted.extract_if(.., |(id, _)| !store.find(id));
+        let kinds: BTreeSet<u16> = lacking.map(|(_, kind)| kind).collect();
+        if !kinds.is_empty() {
+            measured.lacking.insert(kind.name, kinds);
+        }
+    }
+    eprintln!("not found, by kind: {:?}", measured.lacking);
+    for round in 0..ROUNDS {
+        eprintln!("reading, round {} of {ROUNDS}", round + 1);
+        for i in 0..KINDS.len() {
+            let turn = (i + round) % KINDS.len();
+            let (kind, figures) = (&KINDS[turn], &mut measured.figures);
+            let begun = Instant::now();
+            let store = (kind.open)(&dirs[turn]);
+            assert!(store.find(&wanted[0].0));
+            figures.milliseconds(OPEN, kind.name, begun.elapsed());
+            let (mut scanned, count) = timed(0, || store.scan());
+            scanned.count = count;
+            figures.rate(SCAN, kind.name, scanned);
+            measured.stored.insert(kind.name, count);
+            let find = || assert!(wanted.iter().all(|(id, _)| store.find(id)), "{}", kind.name);
+            find();
+            figures.rate(FIND, kind.name, timed(wanted.len(), find).0);
+        }
+    }
+}
+
+/// Count, and give the ids and kinds of the events that count.
+fn look(dir: &Path, measured: &mut Measured) -> Vec<(Id, u16)> {
+    let store = EventStore::open(dir).unwrap();
+    let census = store.census().unwrap();
+    (measured.kinds, measured.days) = (census.kinds, census.days);
+    let events = store.iter(Include::Live, OnCorrupt::Raise).unwrap();
+    events.map(|found| found.unwrap().event).map(|event| (event.id, event.kind)).collect()
+}
+
+fn compacting(dir: &Path, figures: &mut Figures) {
+    for _ in 0..ROUNDS {
+        let copy = dir.with_extension("copy");
+        copy_all(dir, &copy);
+        settle();
+        let store = nostr::Options::default().open(&copy, Mode::Append).unwrap();
+        let (mut done, report) = timed(0, || store.compact(0.0, false).unwrap());
+        done.count = report.kept as usize;
+        figures.rate(COMPACT, OURS, done);
+        store.close().unwrap();
+        drop(store);
+        std::fs::remove_dir_all(&copy).unwrap();
+    }
+}
+
+fn asking(dirs: &[PathBuf], questions: Vec<Question>, measured: &mut Measured) {
+    let stores: Vec<Box<dyn Store>> =
+        KINDS.iter().zip(dirs).map(|(kind, dir)| (kind.open)(dir)).collect();
+    let mut asked = Vec::new();
+    for question in &questions {
+        eprintln!("answers are compared: {}", question.name);
+        asked.push(compare(&stores, question, measured));
+    }
+    for round in 0..ROUNDS {
+        eprintln!("queries, round {} of {ROUNDS}", round + 1);
+        for (Question { name, filters }, counts) in questions.iter().zip(&asked) {
+            for i in 0..KINDS.len() {
+                let turn = (i + round) % KINDS.len();
+                let filters = &filters[..counts[turn]];
+                let mut took: Vec<Duration> =
+                    filters.iter().map(|filter| stores[turn].ask(filter).0).collect();
+                took.sort_unstable();
+                for percentile in [50, 99] {
+                    let at = (took.len() - 1) * percentile as usize / 100;
+                    let row = row(name, percentile);
+                    measured.figures.microseconds(&row, KINDS[turn].name, took[at]);
+                }
+            }
+        }
+    }
+}
+
+/// Hold the answers of each store against ours; how many each gave in time.
+fn compare(
+    stores: &[Box<dyn Store>],
+    question: &Question,
+    measured: &mut Measured,
+) -> [usize; KINDS.len()] {
+    let Question { name, filters } = question;
+    let answers: Vec<Vec<Found>> = filters.iter().map(|filter| stores[0].ask(filter).1).collect();
+    let found: usize = answers.iter().map(Vec::len).sum();
+    measured.found.push((name, found as f64 / filters.len() as f64));
+    let mut counts = [filters.len(); KINDS.len()];
+    for (i, kind) in KINDS.iter().enumerate().skip(1) {
+        let begun = Instant::now();
+        for (number, (filter, ours)) in filters.iter().zip(&answers).enumerate() {
+            if number >= QUESTIONS_MIN && begun.elapsed() > QUESTION_TIME {
+                counts[i] = number;
+                measured.fewer.push((name, kind.name, number));
+                break;
+            }
+            let theirs = stores[i].ask(filter).1;
+            let full = filter.limit == Some(ours.len() as u64);
+            assert!(
+                same(ours, &theirs, kind.by_id || !full),
+                "{name}: {} answers {filter:?} otherwise\nours {ours:?}\ntheirs {theirs:?}",
+                kind.name,
+            );
+        }
+    }
+    counts
+}
+
+/// Whether two answers have the same events; if any of the last second will do, as many of it.
+fn same(ours: &[Found], theirs: &[Found], exactly: bool) -> bool {
+    let last = ours.iter().map(|found| found.at).min();
+    let set = |answer: &[Found]| {
+        let counts = |found: &&Found| exactly || Some(found.at) != last;
+        answer.iter().filter(counts).map(|found| found.id).collect::<BTreeSet<_>>()
+    };
+    let end = theirs.iter().map(|found| found.at).min();
+    ours.len() == theirs.len() && last == end && set(ours) == set(theirs)
+}
+
+/// What others left unwritten must not be written by what is measured now.
+fn settle() {
+    // SAFETY: a system call without arguments.
+    unsafe { libc::sync() };
+}
+
+fn copy_all(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let copy = to.join(path.file_name().unwrap());
+        match path.is_dir() {
+            true => copy_all(&path, &copy),
+            false => drop(std::fs::copy(&path, &copy).unwrap()),
+        }
+    }
+}
+
+/// What the files below take of the disk.
+fn size(dir: &Path) -> u64 {
+    let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    entries
+        .map(|path| match path.is_dir() {
+            true => size(&path),
+            false => std::os::unix::fs::MetadataExt::blocks(&path.metadata().unwrap()) * 512,
+        })
+        .sum()
+}

@@ -1,0 +1,158 @@
+"""Draw the event store beside its peers: events by kind and by day, and how long queries take.
+
+python benches/python/nostr.py [--results DIR]: nostr.svg from nostr.json, which the crate
+benches/nostr_peers writes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from datetime import datetime, timedelta, timezone
+from math import floor, log10
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clock import say
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+RESULTS = Path(__file__).resolve().parent.parent / "results"
+KINDS_SHOWN = 12
+NAMES = {
+    0: "profile",
+    1: "note",
+    3: "follows",
+    5: "deletion",
+    6: "repost",
+    7: "reaction",
+    42: "channel message",
+    1063: "file",
+    1984: "report",
+}
+"""Of kinds that NIPs name; the others are shown by their number."""
+
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+GRID = "#d8dee4"
+
+
+def draw(results: dict[str, Any], path: Path) -> None:
+    """Kinds and days above the latencies, as SVG."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    from deedbook.demo.picture import INK, STYLE
+
+    # Without the salt the file would be another one each time.
+    style: dict[Any, Any] = {**STYLE, "svg.hashsalt": "deedbook"}
+    with plt.rc_context(style):
+        figure = plt.figure(figsize=(11, 9), layout="constrained")
+        grid = figure.add_gridspec(2, 2, height_ratios=(3, 4), width_ratios=(2, 3))
+        figure.suptitle(
+            f"{results['events']:,} synthetic events, and queries of {results['events_queried']:,}",
+            fontweight="bold",
+            color=INK,
+        )
+        draw_kinds(figure.add_subplot(grid[0, 0]), results["kinds"])
+        draw_days(figure.add_subplot(grid[0, 1]), results["days"])
+        draw_queries(figure.add_subplot(grid[1, :]), results)
+        figure.savefig(path, format="svg", metadata={"Date": None})
+        plt.close(figure)
+
+
+def draw_kinds(axes: Axes, kinds: dict[str, int]) -> None:
+    """How many events of the most frequent kinds count."""
+    from deedbook.demo.picture import COLOURS, INK
+
+    order = sorted(kinds, key=lambda kind: kinds[kind], reverse=True)
+    shown, rest = order[:KINDS_SHOWN], order[KINDS_SHOWN:]
+    labels = [f"{NAMES.get(int(kind), '')} {kind}".strip() for kind in shown]
+    counts = [kinds[kind] for kind in shown]
+    if rest:
+        labels.append(f"{len(rest)} others")
+        counts.append(sum(kinds[kind] for kind in rest))
+    bars = axes.barh(labels[::-1], counts[::-1], color=COLOURS[0])
+    axes.bar_label(bars, [f"{count:,}" for count in counts[::-1]], padding=4, color=INK)
+    axes.margins(x=0.25)
+    axes.xaxis.set_visible(False)
+    axes.spines["bottom"].set_visible(False)
+    axes.tick_params(left=False)
+    axes.set_title("Events by kind")
+
+
+def draw_days(axes: Axes, days: dict[str, int]) -> None:
+    """How many events of each day count."""
+    from matplotlib.ticker import StrMethodFormatter
+
+    from deedbook.demo.picture import COLOURS
+
+    numbers = {int(day): count for day, count in days.items()}
+    span = range(min(numbers), max(numbers) + 1)
+    times = [EPOCH + timedelta(days=day) for day in span]
+    counts = [numbers.get(day, 0) for day in span]
+    axes.fill_between(times, counts, color=COLOURS[4], alpha=0.8, linewidth=0, step="mid")
+    axes.set_ylim(bottom=0)
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axes.grid(axis="y", color=GRID, linewidth=0.6)
+    axes.set_title("Events by day, UTC")
+
+
+def draw_queries(axes: Axes, results: dict[str, Any]) -> None:
+    """The time of each question in each store: a bar to the median, a line to the percentile 99."""
+    from matplotlib.ticker import FuncFormatter
+
+    from deedbook.demo.picture import COLOURS
+
+    medians = {(one["row"], one["store"]): one["median"] for one in results["figures"]}
+    rows = dict.fromkeys(one["row"] for one in results["figures"])
+    questions = [row.removesuffix(", p50") for row in rows if row.endswith(", p50")]
+    stores = list(dict.fromkeys(store for _, store in medians))
+    height = 0.8 / len(stores)
+    # A logarithmic axis has no zero: the bars begin at the power of ten below the shortest time.
+    shortest = min(time for (row, _), time in medians.items() if row.endswith(", p50"))
+    begin = 10.0 ** floor(log10(shortest))
+    for number, store in enumerate(stores):
+        places = [i - 0.4 + height * (number + 0.5) for i in range(len(questions))]
+        half = [medians[f"{question}, p50", store] for question in questions]
+        most = [medians[f"{question}, p99", store] for question in questions]
+        widths = [time - begin for time in half]
+        colour = COLOURS[number]
+        axes.barh(places, widths, height * 0.85, left=begin, color=colour, label=store)
+        axes.hlines(places, half, most, color=colour, linewidth=1.5)
+        axes.plot(most, places, "|", color=colour, markersize=8)
+    axes.set_xscale("log")
+    axes.set_xlim(left=begin)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda time, _: shown(time)))
+    axes.set_yticks(range(len(questions)), questions)
+    axes.invert_yaxis()
+    axes.tick_params(left=False)
+    axes.grid(axis="x", color=GRID, linewidth=0.6)
+    axes.legend(frameon=False, loc="lower right")
+    axes.set_title("Time of a query: the median, and a line to the 99th percentile")
+
+
+def shown(microseconds: float) -> str:
+    """A time with its unit."""
+    for unit, size in (("s", 1e6), ("ms", 1e3)):
+        if microseconds >= size:
+            return f"{microseconds / size:g} {unit}"
+    return f"{microseconds:g} us"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    given = parser.parse_args()
+    source = given.results / "nostr.json"
+    if not source.exists():
+        say(f"no picture: {source} is not there; run: make bench")
+        return
+    draw(json.loads(source.read_text()), given.results / "nostr.svg")
+    say("written: nostr.svg in the directory of the results")
+
+
+if __name__ == "__main__":
+    main()
