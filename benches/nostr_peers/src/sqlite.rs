@@ -200,7 +200,10 @@ fn insert(transaction: &Transaction<'_>, event: &Event) -> rusqlite::Result<()> 
 /// Carry out a deletion request, and note it for events that come later.
 fn delete(transaction: &Transaction<'_>, request: &Event) -> rusqlite::Result<()> {
     let Event { pubkey, created_at, .. } = request;
-    let mut note = transaction.prepare_cached("INSERT OR REPLACE INTO deleted VALUES (?, ?, ?)")?;
+    let mut note = transaction.prepare_cached(
+        "INSERT INTO deleted VALUES (?, ?, ?)
+         ON CONFLICT DO UPDATE SET at = max(at, excluded.at)",
+    )?;
     for (letter, value) in letters(&request.tags) {
         let hex = Id(*pubkey).to_string();
         let mut parts = value.splitn(3, ':');
