@@ -96,8 +96,9 @@ fn details(text: &mut String, measured: &Measured) {
     }
     text.push_str(
         "\nAll parse and check on all cores while they store. SQLite has a table of events with \
-         indexes by id, by author, kind and time, by kind and time, and by time, and one of tags by \
-         name, value and time; 128 MiB of cache, as our index has, and its file mapped. Like the \
+         indexes by id, by author, kind and time, by kind and time, and by time, which end with the \
+         id, so that a query reads the rows of its answer only, and one of tags by name, value and \
+         time; 128 MiB of cache, as our index has, and its file mapped. Like the \
          others it keeps the newest replaceable event, and does what deletion requests ask for. \
          nostr-sqlite's import is that of the last 2,000 events, one by one; the others are copied \
          from plain SQLite's tables. rust-nostr's databases are asked through their asynchronous \

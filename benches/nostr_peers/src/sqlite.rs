@@ -33,9 +33,9 @@ const SCHEMA: &str = "
         name TEXT -- of a replaceable or addressable event
     );
     CREATE UNIQUE INDEX IF NOT EXISTS by_id ON events(id);
-    CREATE INDEX IF NOT EXISTS by_author_kind ON events(pubkey, kind, created_at DESC);
-    CREATE INDEX IF NOT EXISTS by_kind ON events(kind, created_at DESC);
-    CREATE INDEX IF NOT EXISTS by_time ON events(created_at DESC);
+    CREATE INDEX IF NOT EXISTS by_author_kind ON events(pubkey, kind, created_at DESC, id);
+    CREATE INDEX IF NOT EXISTS by_kind ON events(kind, created_at DESC, id);
+    CREATE INDEX IF NOT EXISTS by_time ON events(created_at DESC, id);
     CREATE TABLE IF NOT EXISTS tags(
         name TEXT NOT NULL,
         value TEXT NOT NULL,
@@ -146,8 +146,15 @@ fn select(filter: &Filter) -> (String, Vec<Value>) {
     }
     values.push((filter.limit.unwrap() as i64).into());
     let conditions = conditions.join(" AND ");
-    let order = format!("ORDER BY {time} DESC, e.id LIMIT ?");
-    (format!("SELECT {COLUMNS} FROM {from} WHERE {conditions} {order}"), values)
+    // The indexes have all that decides, so that rows are read of the answer's events only.
+    let numbers = format!(
+        "SELECT e.number FROM {from} WHERE {conditions} ORDER BY {time} DESC, e.id LIMIT ?"
+    );
+    let select = format!(
+        "SELECT {COLUMNS} FROM ({numbers}) found CROSS JOIN events e ON e.number = found.number
+         ORDER BY e.created_at DESC, e.id"
+    );
+    (select, values)
 }
 
 /// Store an event as a relay does.
