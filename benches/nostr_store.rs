@@ -1,5 +1,5 @@
 //! The event store: import, scan, finding by id, queries, compaction, opening.
-//! `cargo bench -p deedbook --features nostr --bench nostr_store`
+//! `cargo bench -p deedbook --features arrow,nostr --bench nostr_store`
 //!
 //! Events are synthetic (`common/nostr_events.rs`); `DEEDBOOK_BENCH_EVENTS` is their number (500,000).
 //! `benches/nostr_peers` measures beside other stores.
@@ -16,7 +16,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use common::{count, write_figures};
-use deedbook::nostr::{EventStore, Id, ImportOptions, Include};
+use deedbook::nostr::{Batches, Column, EventStore, Id, ImportOptions, Include};
 use deedbook::{Mode, OnCorrupt};
 use nostr_events::{Numbers, Question, Synthetic, questions, real};
 
@@ -78,6 +78,16 @@ fn main() {
         scanned += 1;
     }
     report.add("scan, borrowed", scanned, begun.elapsed());
+    for (what, checked) in
+        [("scan to Arrow", true), ("scan to Arrow, checksums not compared", false)]
+    {
+        let begun = Instant::now();
+        let walk = store.iter(Include::Live, OnCorrupt::Raise).unwrap();
+        let walk = if checked { walk } else { walk.without_checksums() };
+        let batches = Batches::new(walk, Column::DEFAULT.to_vec(), 65_536, 2 << 20);
+        let scanned = batches.map(|batch| batch.unwrap().num_rows()).sum();
+        report.add(what, scanned, begun.elapsed());
+    }
 
     let mut numbers = Numbers(2);
     let wanted: Vec<Id> = (0..100_000).map(|_| ids[numbers.below(ids.len())]).collect();

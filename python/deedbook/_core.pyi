@@ -1298,9 +1298,13 @@ class EventStore:
         mode: _Mode = "r",
         *,
         durability: str | None = None,
+        batch_interval: float = 0.1,
+        batch_bytes: int = 10_485_760,
         page_bytes: int = 4096,
         segment_bytes: int = 1_073_741_824,
+        wal_segment_bytes: int = 1_073_741_824,
         checkpoint_bytes: int = 268_435_456,
+        compaction_ratio: float = 0.2,
         checksums: bool = True,
         event_bytes_max: int = 100_000_000,
         history: Literal["drop", "keep"] = "drop",
@@ -1313,10 +1317,13 @@ class EventStore:
         for each query.
 
         ``durability``: ``"always"``, ``"interval:MS"``, ``"bytes:N"``, ``"manual"`` or ``"none"``;
-        by default within 100 ms, or after 10 MB if that is earlier. ``page_bytes``, of new
-        segments: 4096, 8192 or 16384. ``segment_bytes``: a larger segment gets no more events.
-        ``checkpoint_bytes``: the write-ahead log is emptied when it is larger. ``checksums``:
-        whether new records have one of their own. ``event_bytes_max``: limit of a record.
+        by default within ``batch_interval`` seconds (0.01 to 1), or after ``batch_bytes`` (1 to 100
+        MiB) if that is earlier. ``page_bytes``, of new segments: 4096, 8192 or 16384.
+        ``segment_bytes``: a larger segment gets no more events. ``wal_segment_bytes``: a larger
+        file of the write-ahead log is finished, 10 MiB to 10 GiB. ``checkpoint_bytes``: the
+        write-ahead log is emptied when it is larger. ``compaction_ratio``: what `compact` takes by
+        default, 0.1 to 0.5. ``checksums``: whether new records have one of their own.
+        ``event_bytes_max``: limit of a record.
         ``history="keep"`` keeps every version of replaceable events, and finds them.
         ``slow_sync``: a sync that takes more seconds is logged.
 
@@ -1376,6 +1383,45 @@ class EventStore:
         """As `iter` without arguments."""
     def __reversed__(self) -> EventIterator:
         """As `iter` with ``reverse=True``."""
+    def batches(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        batch_rows: int = 65536,
+        batch_bytes: int = 2097152,
+        include: Literal["live", "all"] = "live",
+        filter: dict[str, Any] | list[dict[str, Any]] | str | None = None,
+        on_corrupt: _OnCorrupt = "raise",
+        verify: Literal["crc", "none"] = "crc",
+    ) -> BatchStream:
+        """The events as Arrow record batches, in the order in which they were stored.
+
+        A snapshot: what is appended later is not in it. Columns, none of which is ever null: ``id``
+        and ``pubkey`` fixed_size_binary[32], ``created_at`` timestamp[us, UTC], ``kind`` int32,
+        ``tags`` list<list<string>>, ``content`` string, ``sig`` fixed_size_binary[64], ``flags``
+        int32 (1 deleted, 2 replaced); on request ``segment``, ``offset`` and ``length`` int64, the
+        location and the bytes of the pages. Tags are lossless: each value is text, and a record in
+        which one is not UTF-8 is damaged.
+
+        A batch has at most ``batch_rows`` events, and ends once their records have ``batch_bytes``
+        bytes. ``include="all"`` also gives events that are deleted or replaced and still stored.
+        ``filter``, as of `query` but without ``limit``: only events that it matches.
+        ``on_corrupt="skip"`` passes over damage, and ``damages`` of the stream names it by bytes of
+        the segment, which the reason begins with. ``verify="none"`` checks lengths and text but no
+        checksums.
+
+        Raises `InvalidArgumentError` for an unknown column and what is no filter, `ClosedError`;
+        from the stream `CorruptError`, `IoError`.
+        """
+    def splits(self, split_bytes: int = 67_108_864) -> list[Split]:
+        """Cut what is stored now into parts of about ``split_bytes`` bytes, to be read apart.
+
+        Each is a part of one segment that ends at an intact event, as long as the segment is not
+        compacted. Reads one page for each cut. Raises `ClosedError`, `IoError`.
+        """
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The events that count as an Arrow table, a fresh snapshot for each call."""
+    def __arrow_c_schema__(self) -> object: ...
     def query(self, filter: dict[str, Any] | list[dict[str, Any]] | str) -> EventIterator:
         """The events that a filter of NIP-01 wants, or any of a list of them; the newest first.
 
@@ -1429,8 +1475,8 @@ class EventStore:
     def compact(self, ratio: float | None = None, *, dry_run: bool = False) -> CompactionReport:
         """Drop deleted, replaced and expired events from segments of which they take this part.
 
-        Without ``ratio`` a fifth; 0 compacts all. Appends wait, and so does Ctrl-C. Raises
-        `CorruptError` for a damaged segment, and changes nothing.
+        Without ``ratio`` the ``compaction_ratio`` of `open`; 0 compacts all. Appends wait, and so
+        does Ctrl-C. Raises `CorruptError` for a damaged segment, and changes nothing.
         """
     def reindex(self) -> int:
         """Delete the index and make it again from the segments; returns how many events it has."""
@@ -1465,7 +1511,7 @@ class EventStore:
 
 @final
 class BatchStream:
-    """Deeds as Arrow record batches, once; also an iterator of Arrow arrays.
+    """Records as Arrow record batches, once; also an iterator of Arrow arrays.
 
     Each item has ``__arrow_c_array__`` (a struct array): ``pyarrow.record_batch(item)`` takes it.
     ``pyarrow.RecordBatchReader.from_stream(stream)`` takes the stream whole.
@@ -1483,13 +1529,14 @@ class BatchStream:
 class Split:
     """A part of a log between two records, readable without opening the whole log.
 
-    Made by `Log.splits`, or from its values in another process: it can be pickled.
+    Made by `Log.splits` or `EventStore.splits`, or from its values in another process: it can be
+    pickled.
     """
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(
         cls,
-        format: Literal["book", "wal", "ledger"],
+        format: Literal["book", "wal", "ledger", "nostr"],
         path: _Path,
         ordinal: int | None,
         records: int | None,
@@ -1504,11 +1551,11 @@ class Split:
         Raises `InvalidArgumentError` for an ``identity`` that is none.
         """
     @property
-    def format(self) -> Literal["book", "wal", "ledger"]:
+    def format(self) -> Literal["book", "wal", "ledger", "nostr"]:
         """The log's format."""
     @property
     def path(self) -> str:
-        """The log: ``book.log``, the directory of the segments, or a file."""
+        """The log: ``book.log``, the directory of the segments, or a file; a segment of a store."""
     @property
     def ordinal(self) -> int | None:
         """Number of the first record, where it is known: of a book, the event."""
@@ -1545,6 +1592,8 @@ class Split:
         on_corrupt: _OnCorrupt = "raise",
         verify: Literal["crc", "none"] = "crc",
         record_bytes_max: int | None = None,
+        include: Literal["live", "all"] | None = None,
+        filter: dict[str, Any] | list[dict[str, Any]] | str | None = None,
     ) -> BatchStream:
         """Read the records of the part, from position ``start`` to before ``stop``.
 
@@ -1553,7 +1602,8 @@ class Split:
         int64 (bytes of the deed with framing). Of a write-ahead log: ``lsn`` int64, ``payload``
         binary; on request ``length``. Of a ledger's file, which takes no ``start`` and ``stop``:
         ``record`` int64 (in the file, from 0 on), ``payload`` binary; on request ``offset``,
-        ``length``.
+        ``length``. Of an event store, which takes no ``start`` and ``stop`` either: those of
+        `EventStore.batches`, whose ``include`` and ``filter`` only such a part takes.
         Raises `CorruptError` at damage, or with ``on_corrupt="skip"`` notes it in ``damages``;
         `NotALogError` where another log lies at the path than the one of ``identity``.
         ``verify="none"`` checks lengths but no checksums. ``record_bytes_max``: limit of a record,

@@ -96,5 +96,6 @@ numbers!(
     stop,
     unacknowledged_from,
     version,
+    wal_segment_bytes,
     who,
 );

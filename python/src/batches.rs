@@ -1,10 +1,11 @@
 //! Arrow out: streams of record batches.
 
+use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::{ArrayRef, RecordBatch, StructArray};
 use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
-use deedbook::{Columns, Damage, OnCorrupt, book, ledger, wal};
+use deedbook::{Damage, OnCorrupt, book, ledger, nostr, wal};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use pyo3_arrow::PyRecordBatch;
@@ -19,7 +20,7 @@ pub const BATCH_ROWS: usize = 65_536;
 pub const BATCH_BYTES: usize = 2 << 20;
 
 /// The columns by name, or the default ones.
-pub fn columns<C: Columns>(
+pub fn columns<C: Clone + FromStr<Err = deedbook::Error>>(
     py: Python<'_>,
     names: Option<Vec<String>>,
     default: &[C],
@@ -59,6 +60,16 @@ impl Batches for book::Batches {
 }
 
 impl Batches for wal::Batches {
+    fn schema(&self) -> SchemaRef {
+        self.schema()
+    }
+
+    fn damages(&self) -> &[Damage] {
+        self.damages()
+    }
+}
+
+impl Batches for nostr::Batches {
     fn schema(&self) -> SchemaRef {
         self.schema()
     }

@@ -20,6 +20,7 @@ mod log;
 mod logging;
 mod nostr;
 mod nostr_arguments;
+mod nostr_columns;
 mod nostr_event;
 mod nostr_files;
 mod nostr_iterator;

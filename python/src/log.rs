@@ -30,6 +30,7 @@ pub enum Format {
     Book,
     Wal,
     Ledger,
+    Nostr,
 }
 
 impl Format {
@@ -38,6 +39,7 @@ impl Format {
             Self::Book => "book",
             Self::Wal => "wal",
             Self::Ledger => "ledger",
+            Self::Nostr => "nostr",
         }
     }
 
@@ -46,13 +48,14 @@ impl Format {
             Self::Book => "Book",
             Self::Wal => "Wal",
             Self::Ledger => "LedgerSnapshot",
+            Self::Nostr => "EventStore",
         }
     }
 
     pub fn by_name(py: Python<'_>, name: &str) -> PyResult<Self> {
-        let known = [Self::Book, Self::Wal, Self::Ledger];
+        let known = [Self::Book, Self::Wal, Self::Ledger, Self::Nostr];
         let named = known.into_iter().find(|format| format.name() == name);
-        let names = "\"book\", \"wal\", \"ledger\"";
+        let names = "\"book\", \"wal\", \"ledger\", \"nostr\"";
         named.ok_or_else(|| invalid(py, format!("format {name:?}, known are {names}")))
     }
 }

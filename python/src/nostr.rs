@@ -4,16 +4,18 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
 
-use deedbook::nostr::{Event, EventStore, ImportOptions, Options, Outcome};
-use deedbook::{Error, ErrorKind, Mode};
+use deedbook::nostr::{Column, Event, EventStore, ImportOptions, Options, Outcome};
+use deedbook::{Error, ErrorKind, Mode, OnCorrupt};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyCapsule, PyDict};
 
 use crate::arguments::{self, numbers, seconds};
-use crate::batches::on_corrupt;
+use crate::batches::{BatchStream, checks, on_corrupt, schema_of, stream_of};
 use crate::errors::OrRaise;
-use crate::handle::{Held, Owner, left};
+use crate::handle::{Held, Owner, check_format, left};
+use crate::log::Format;
 use crate::nostr_arguments as words;
+use crate::nostr_columns::{self, Picked};
 use crate::nostr_event::{Place, PyEvent, event_of, flags_of, id_of, location_of};
 use crate::nostr_files::{Source, Target};
 use crate::nostr_iterator::{PyEventIterator, Walk};
@@ -22,6 +24,7 @@ use crate::nostr_reports::{
     PyImportReport,
 };
 use crate::progress::Progress;
+use crate::split::PySplit;
 
 /// Events of an iterable are appended in parts of at most so many, or of about so many bytes.
 const PART_EVENTS: usize = 1000;
@@ -62,19 +65,24 @@ impl Drop for PyEventStore {
 #[pymethods]
 impl PyEventStore {
     #[staticmethod]
-    #[pyo3(signature = (path, mode="r", *, durability=None, page_bytes=4096,
-                        segment_bytes=1_073_741_824, checkpoint_bytes=268_435_456, checksums=true,
-                        event_bytes_max=100_000_000, history="drop", slow_sync=1.0,
-                        file_mode=0o600))]
+    #[pyo3(signature = (path, mode="r", *, durability=None, batch_interval=0.1,
+                        batch_bytes=10_485_760, page_bytes=4096, segment_bytes=1_073_741_824,
+                        wal_segment_bytes=1_073_741_824, checkpoint_bytes=268_435_456,
+                        compaction_ratio=0.2, checksums=true, event_bytes_max=100_000_000,
+                        history="drop", slow_sync=1.0, file_mode=0o600))]
     #[allow(clippy::too_many_arguments)]
     fn open(
         py: Python<'_>,
         #[pyo3(from_py_with = arguments::path)] path: PathBuf,
         mode: &str,
         durability: Option<&str>,
+        batch_interval: f64,
+        #[pyo3(from_py_with = numbers::batch_bytes)] batch_bytes: u64,
         #[pyo3(from_py_with = numbers::page_bytes)] page_bytes: u32,
         #[pyo3(from_py_with = numbers::segment_bytes)] segment_bytes: u64,
+        #[pyo3(from_py_with = numbers::wal_segment_bytes)] wal_segment_bytes: u64,
         #[pyo3(from_py_with = numbers::checkpoint_bytes)] checkpoint_bytes: u64,
+        compaction_ratio: f64,
         checksums: bool,
         #[pyo3(from_py_with = numbers::event_bytes_max)] event_bytes_max: u32,
         history: &str,
@@ -84,9 +92,13 @@ impl PyEventStore {
         let mode = crate::log::mode(py, mode)?;
         let options = Options {
             durability: durability.map(str::parse).transpose().or_raise(py)?,
+            batch_interval: seconds(py, "batch_interval", batch_interval)?,
+            batch_bytes,
             page_bytes,
             segment_bytes,
+            wal_segment_bytes,
             checkpoint_bytes,
+            compaction_ratio,
             checksums,
             event_bytes_max,
             history: words::history(py, history)?,
@@ -94,7 +106,7 @@ impl PyEventStore {
             file_mode,
             ..Options::default()
         };
-        py.import("deedbook.formats")?.call_method1("check_none", (path.as_os_str(),))?;
+        check_format(py, &path, "nostr")?;
         let store = py.detach(|| options.open(&path, mode)).or_raise(py)?;
         Ok(Self { store: Held::new(store), owner: Owner::this_process() })
     }
@@ -201,6 +213,52 @@ impl PyEventStore {
 
     fn __reversed__(&self, py: Python<'_>) -> PyResult<PyEventIterator> {
         self.iter(py, true, "live", "raise")
+    }
+
+    #[pyo3(signature = (*, columns=None, batch_rows=65536, batch_bytes=2097152, include="live",
+                        filter=None, on_corrupt="raise", verify="crc"))]
+    #[allow(clippy::too_many_arguments)]
+    fn batches(
+        &self,
+        py: Python<'_>,
+        columns: Option<Vec<String>>,
+        #[pyo3(from_py_with = numbers::batch_rows)] batch_rows: usize,
+        #[pyo3(from_py_with = numbers::batch_bytes)] batch_bytes: usize,
+        include: &str,
+        filter: Option<&Bound<'_, PyAny>>,
+        on_corrupt: &str,
+        verify: &str,
+    ) -> PyResult<BatchStream> {
+        let picked = Picked::new(py, columns, (batch_rows, batch_bytes), include, filter)?;
+        let picked = picked.with_check(checks(py, verify)?);
+        let on_corrupt = self::on_corrupt(py, on_corrupt)?;
+        let batches = nostr_columns::of_store(py, &self.store, on_corrupt, picked)?;
+        Ok(BatchStream::new(Box::new(batches)))
+    }
+
+    #[pyo3(signature = (split_bytes=67_108_864))]
+    fn splits(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = numbers::split_bytes)] split_bytes: u64,
+    ) -> PyResult<Vec<PySplit>> {
+        let splits = py.detach(|| self.store.splits(split_bytes)).or_raise(py)?;
+        Ok(splits.into_iter().map(|split| PySplit { format: Format::Nostr, split }).collect())
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyCapsule>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let picked = Picked::default();
+        let batches = nostr_columns::of_store(py, &self.store, OnCorrupt::Raise, picked)?;
+        stream_of(py, Box::new(batches), requested_schema)
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        schema_of(py, &Column::schema(&Column::DEFAULT))
     }
 
     fn query(&self, py: Python<'_>, filter: &Bound<'_, PyAny>) -> PyResult<PyEventIterator> {

@@ -14,6 +14,7 @@ use crate::arguments::{self, numbers};
 use crate::batches::{BatchStream, checks, columns, on_corrupt};
 use crate::errors::{OrRaise, invalid};
 use crate::log::Format;
+use crate::nostr_columns::{self, Picked};
 
 const FIELDS: [&str; 9] = [
     "format",
@@ -127,7 +128,7 @@ impl PySplit {
 
     #[pyo3(signature = (*, start=None, stop=None, columns=None, batch_rows=65536,
                         batch_bytes=2097152, on_corrupt="raise", verify="crc",
-                        record_bytes_max=None))]
+                        record_bytes_max=None, include=None, filter=None))]
     #[allow(clippy::too_many_arguments)]
     fn batches(
         &self,
@@ -140,7 +141,13 @@ impl PySplit {
         on_corrupt: &str,
         verify: &str,
         #[pyo3(from_py_with = numbers::record_bytes_max)] record_bytes_max: Option<u64>,
+        include: Option<&str>,
+        filter: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<BatchStream> {
+        if self.format != Format::Nostr && (include.is_some() || filter.is_some()) {
+            let message = "include and filter: are for a part of an event store";
+            return Err(invalid(py, message.into()));
+        }
         let on_corrupt = self::on_corrupt(py, on_corrupt)?;
         let check = checks(py, verify)?;
         match self.format {
@@ -165,9 +172,22 @@ impl PySplit {
                 let batches = wal::Batches::new(cursor, columns, batch_rows, batch_bytes);
                 Ok(BatchStream::new(Box::new(batches)))
             }
-            Format::Ledger if (start, stop) != (None, None) => {
-                let message = "start and stop: a part of a ledger's file is read as a whole";
+            Format::Ledger | Format::Nostr if (start, stop) != (None, None) => {
+                let message = match self.format {
+                    Format::Nostr => "start and stop: a part of an event store is read as a whole",
+                    _ => "start and stop: a part of a ledger's file is read as a whole",
+                };
                 Err(invalid(py, message.into()))
+            }
+            Format::Nostr => {
+                let include = include.unwrap_or("live");
+                let picked = Picked::new(py, columns, (batch_rows, batch_bytes), include, filter)?;
+                let picked = picked.with_check(check);
+                let limit = record_bytes_max.map(u32::try_from).transpose();
+                let limit = limit.map_err(|_| {
+                    invalid(py, "record_bytes_max: an event has less than 4 GiB".into())
+                })?;
+                nostr_columns::of_split(py, &self.split, limit, on_corrupt, picked)
             }
             Format::Ledger => {
                 let columns = self::columns(py, columns, &ledger::Column::DEFAULT)?;

@@ -34,6 +34,18 @@ impl Identity {
         (extent.records > 0).then_some(Self([first, last]))
     }
 
+    /// Of what is no log: two places by byte and checksum.
+    #[cfg(feature = "nostr")]
+    pub(crate) fn of_places(places: [(u64, u32); 2]) -> Self {
+        Self(places.map(|(offset, sum)| Anchor { offset, sum }))
+    }
+
+    /// The two places.
+    #[cfg(feature = "nostr")]
+    pub(crate) fn places(self) -> [(u64, u32); 2] {
+        self.0.map(|anchor| (anchor.offset, anchor.sum))
+    }
+
     /// Refuse another log, which has bytes `head..end` now. Only an intact record with another
     /// checksum proves that it is one: what is damaged, cut off or was dropped says nothing.
     pub(crate) fn check<C: Framing>(
@@ -49,13 +61,17 @@ impl Identity {
                 *anchor = now.map_err(|e| Error::io("read the log", path, e))?;
             }
         }
-        if found == self.0 {
+        Self(found).check_is(self, path)
+    }
+
+    /// Refuse what was found if it is not what was cut.
+    pub(crate) fn check_is(&self, cut: &Self, path: &Path) -> Result<()> {
+        if self == cut {
             return Ok(());
         }
         let message = format!(
-            "another log than the one that was cut into parts: it has {}, that one had {self} \
-             (records by byte and checksum); cut this one",
-            Self(found)
+            "another log than the one that was cut into parts: it has {self}, that one had {cut} \
+             (records by byte and checksum); cut this one"
         );
         Err(Error::new(ErrorKind::NotALog, message).at(path))
     }

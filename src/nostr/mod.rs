@@ -1,9 +1,13 @@
 #![doc = include_str!("FORMAT.md")]
 
 mod append;
+#[cfg(feature = "arrow")]
+mod arrow;
 mod check;
 mod checkpoint;
 mod codec;
+#[cfg(feature = "arrow")]
+mod columns;
 mod compaction;
 mod entry;
 mod event;
@@ -29,6 +33,7 @@ mod replay;
 pub(crate) mod segment;
 mod segments;
 mod signature;
+mod split;
 mod store;
 mod tags;
 mod tombstones;
@@ -37,7 +42,11 @@ mod wal_options;
 pub(crate) mod walk;
 
 pub use append::Outcome;
+#[cfg(feature = "arrow")]
+pub use arrow::Batches;
 pub use check::{Census, Fault, StoreReport};
+#[cfg(feature = "arrow")]
+pub use columns::Column;
 pub use compaction::CompactionReport;
 pub use event::{Event, EventRef, Flags, Id, Location};
 pub use filter::{Filter, Wanted};

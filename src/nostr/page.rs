@@ -12,9 +12,10 @@
 //! because its magic as a record_len is beyond the limit of any record: so what is a record is known
 //! of each page alone, in whatever order pages are looked at.
 
+use crate::checksum::crc32c;
 use crate::error::{Error, ErrorKind, Result};
 use crate::scan::Bad;
-use crate::slice::{part_mut, u16_be_at, u32_be_at, u64_be_at};
+use crate::slice::{part, part_mut, u16_be_at, u32_be_at, u64_be_at};
 
 use super::event::Flags;
 use super::record::{FIXED_BYTES, FLAGS_AT, SHORT_HEAD_BYTES, needed_continuations};
@@ -83,6 +84,11 @@ impl Header {
         put(VERSION_AT, &VERSION.to_be_bytes());
         put(COMPACTION_MARKER_AT, &self.compacted_at.to_be_bytes());
         bytes
+    }
+
+    /// A checksum of the fields that never change.
+    pub fn sum(&self) -> u32 {
+        crc32c(part(&self.encode(), ..NUM_RECORDS_AT))
     }
 
     /// The header page at the start of a segment's file.

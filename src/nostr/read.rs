@@ -6,10 +6,10 @@ use std::collections::VecDeque;
 use super::FORMAT;
 use super::event::{Event, EventRef, Flags, Id, Location};
 use super::filter::{Filter, Wanted};
-use super::segment::{Found, PageDamage, Segment};
+use super::segment::{PageDamage, Segment};
 use super::segments::Segments;
 use super::store::EventStore;
-use super::walk::{Forward, Reverse as Backward};
+use super::walk::{Forward, Looker, Reverse as Backward, Seen, Step};
 use crate::error::{Error, ErrorKind, Result};
 use crate::scan::OnCorrupt;
 
@@ -173,6 +173,11 @@ pub struct Events {
     include: Include,
     on_corrupt: OnCorrupt,
     reverse: bool,
+    /// Where the walk begins in a segment.
+    from: u32,
+    sums: bool,
+    /// What was there when the part was cut, and is not any more.
+    missing: Option<PageDamage>,
     damage: Vec<(u32, PageDamage)>,
 }
 
@@ -183,10 +188,19 @@ enum Scan {
 }
 
 impl Scan {
-    fn next(&mut self) -> Result<Option<Found<'_>>> {
+    #[inline]
+    fn step(&mut self) -> Result<Option<Step>> {
         match self {
-            Self::Forward(scan) => scan.next(),
-            Self::Backward(scan) => scan.next(),
+            Self::Forward(scan) => scan.step(),
+            Self::Backward(scan) => scan.step(),
+        }
+    }
+
+    #[inline]
+    fn looker(&self) -> &Looker {
+        match self {
+            Self::Forward(scan) => scan.looker(),
+            Self::Backward(scan) => scan.looker(),
         }
     }
 }
@@ -198,7 +212,24 @@ impl Events {
         on_corrupt: OnCorrupt,
         reverse: bool,
     ) -> Self {
-        Self { segments, scan: None, include, on_corrupt, reverse, damage: Vec::new() }
+        let (scan, from, sums, missing, damage) = (None, 0, true, None, Vec::new());
+        Self { segments, scan, include, on_corrupt, reverse, from, sums, missing, damage }
+    }
+
+    /// Those of one segment from an offset on, after which some pages are gone.
+    pub(super) fn of_part(
+        segment: Segment,
+        from: u32,
+        missing: Option<PageDamage>,
+        (include, on_corrupt): (Include, OnCorrupt),
+    ) -> Self {
+        Self { from, missing, ..Self::new([segment].into(), include, on_corrupt, false) }
+    }
+
+    /// The same walk, without comparing checksums.
+    #[must_use]
+    pub fn without_checksums(self) -> Self {
+        Self { sums: false, ..self }
     }
 
     /// The next event, borrowed: nothing of it is copied.
@@ -206,34 +237,60 @@ impl Events {
         &mut self,
         take: impl FnOnce(Location, &EventRef<'_>) -> T,
     ) -> Result<Option<T>> {
+        let Some(seen) = self.step()? else { return Ok(None) };
+        let found = self.at(seen).map(|(at, looker)| take(at, &looker.record(seen).event));
+        Ok(found)
+    }
+
+    /// Step onto the next event, which stands until the next step.
+    #[inline]
+    pub(super) fn step(&mut self) -> Result<Option<Seen>> {
         loop {
             let Some((segment, scan)) = &mut self.scan else {
                 let Some(segment) = self.segments.pop_front() else { return Ok(None) };
                 let scan = match self.reverse {
-                    true => Scan::Backward(segment.reverse()),
-                    false => Scan::Forward(segment.scan(0)),
+                    true => Scan::Backward(segment.reverse().with_checksums(self.sums)),
+                    false => Scan::Forward(segment.scan(self.from).with_checksums(self.sums)),
                 };
                 self.scan = Some((segment, scan));
                 continue;
             };
-            let id = segment.header().segment;
-            match scan.next()? {
-                Some(Found::Record(found)) => {
-                    if self.include == Include::All || found.event.flags.is_live() {
-                        let at = Location { segment: id, offset: found.offset };
-                        return Ok(Some(take(at, &found.event)));
+            match scan.step()? {
+                Some(Step::Record(seen)) => {
+                    if self.include == Include::All || seen.flags().is_live() {
+                        return Ok(Some(seen));
                     }
                 }
-                Some(Found::Damage(damage)) => {
-                    if self.on_corrupt == OnCorrupt::Raise {
-                        let error = Error::new(ErrorKind::Corrupt, damage.reason).of(FORMAT);
-                        return Err(error.at(segment.path()).offset_at(damage.offset.into()));
-                    }
-                    self.damage.push((id, damage));
+                Some(Step::Damage(damage)) => {
+                    let segment = segment.clone();
+                    self.pass(&segment, damage)?;
                 }
-                None => self.scan = None,
+                None => {
+                    if let (Some((segment, _)), Some(gone)) =
+                        (self.scan.take(), self.missing.take())
+                    {
+                        self.pass(&segment, gone)?;
+                    }
+                }
             }
         }
+    }
+
+    fn pass(&mut self, segment: &Segment, damage: PageDamage) -> Result<()> {
+        if self.on_corrupt == OnCorrupt::Raise {
+            let error = Error::new(ErrorKind::Corrupt, damage.reason).of(FORMAT);
+            return Err(error.at(segment.path()).offset_at(damage.offset.into()));
+        }
+        self.damage.push((segment.header().segment, damage));
+        Ok(())
+    }
+
+    /// Where an event lies that was stepped onto, and what has its bytes.
+    #[inline]
+    pub(super) fn at(&self, seen: Seen) -> Option<(Location, &Looker)> {
+        let (segment, scan) = self.scan.as_ref()?;
+        let segment = segment.header().segment;
+        Some((Location { segment, offset: seen.offset }, scan.looker()))
     }
 
     /// The damage that was passed over so far, with the numbers of the segments.

@@ -204,14 +204,35 @@ pub fn parse(record: &[u8]) -> Result<EventRef<'_>, Bad> {
 /// Where the parts of a checked record lie.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
+    /// What the store notes of the event.
+    pub flags: Flags,
     body_at: usize,
     tags_len: usize,
     content_len: usize,
 }
 
+/// The parts of a checked record.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parts<'a> {
+    pub id: &'a [u8],
+    pub pubkey: &'a [u8],
+    pub created_at: u32,
+    pub kind: u16,
+    pub tags: TagsRef<'a>,
+    /// Text.
+    pub content: &'a [u8],
+    pub sig: &'a [u8],
+}
+
 /// Check a record, which is all of `record`.
 #[inline]
 pub(super) fn check(record: &[u8]) -> Result<Layout, Bad> {
+    check_with(record, true)
+}
+
+/// The same, with or without its checksum.
+#[inline]
+pub(super) fn check_with(record: &[u8], sums: bool) -> Result<Layout, Bad> {
     let (Some(record_len), Some(&flags)) = (u32_be_at(record, 0), record.get(FLAGS_AT)) else {
         return Err(bad("record of", record.len(), "minimum", FIXED_BYTES));
     };
@@ -238,36 +259,51 @@ pub(super) fn check(record: &[u8]) -> Result<Layout, Bad> {
     }
     let (content, rest) = part(rest, CONTENT_LEN_BYTES..).split_at(content_len);
     let (reserved, trailer) = part(rest, SIG_BYTES..).split_at(RESERVED_BYTES);
-    check_trailer(record, reserved, trailer)?;
+    check_trailer(record, reserved, trailer, sums)?;
     TagsRef::parse(tags)?;
     if let Err(e) = std::str::from_utf8(content) {
         let valid = e.valid_up_to();
         return Err(bad("bytes of the content that are UTF-8", valid, "content_len", content_len));
     }
-    Ok(Layout { body_at, tags_len, content_len })
+    Ok(Layout { flags: Flags(flags).of_event(), body_at, tags_len, content_len })
 }
 
 impl Layout {
     /// The event of the record that was checked.
     #[inline]
     pub(super) fn event(self, record: &[u8]) -> EventRef<'_> {
+        let parts = self.parts(record);
+        EventRef {
+            id: Id(array(parts.id)),
+            pubkey: array(parts.pubkey),
+            created_at: parts.created_at,
+            kind: parts.kind,
+            tags: parts.tags,
+            content: std::str::from_utf8(parts.content).unwrap_or_else(|_| unreachable!("checked")),
+            sig: array(parts.sig),
+            flags: self.flags,
+        }
+    }
+
+    /// The parts of the record that was checked.
+    #[inline]
+    pub(super) fn parts(self, record: &[u8]) -> Parts<'_> {
         let body = part(record, self.body_at..);
         let (tags, rest) = part(body, TAGS_AT..).split_at(self.tags_len);
         let (content, rest) = part(rest, CONTENT_LEN_BYTES..).split_at(self.content_len);
-        EventRef {
-            id: Id(array(body, 0)),
-            pubkey: array(body, PUBKEY_AT),
+        Parts {
+            id: part(body, ..PUBKEY_AT),
+            pubkey: part(body, PUBKEY_AT..CREATED_AT_AT),
             created_at: u32_be_at(body, CREATED_AT_AT).unwrap_or_default(),
             kind: u16_be_at(body, KIND_AT).unwrap_or_default(),
             tags: TagsRef::of_checked(tags),
-            content: std::str::from_utf8(content).unwrap_or_else(|_| unreachable!("checked")),
-            sig: array(rest, 0),
-            flags: Flags(record.get(FLAGS_AT).copied().unwrap_or_default()).of_event(),
+            content,
+            sig: part(rest, ..SIG_BYTES),
         }
     }
 }
 
-fn check_trailer(record: &[u8], reserved: &[u8], trailer: &[u8]) -> Result<(), Bad> {
+fn check_trailer(record: &[u8], reserved: &[u8], trailer: &[u8], sums: bool) -> Result<(), Bad> {
     let reserved = reserved.first().copied().unwrap_or_default();
     // A content_len that is 8 too large makes a byte of the CRC the reserved one, and leaves no CRC.
     if reserved & !TRAILER != 0 {
@@ -279,7 +315,7 @@ fn check_trailer(record: &[u8], reserved: &[u8], trailer: &[u8]) -> Result<(), B
         let fields = record.len() - trailer.len() + expected;
         return Err(bad("record_len", record.len(), "size of its fields", fields));
     }
-    let Some(stored) = u64_be_at(trailer, 0) else { return Ok(()) };
+    let Some(stored) = u64_be_at(trailer, 0).filter(|_| sums) else { return Ok(()) };
     let found = crc_of(part(record, ..record.len() - CRC_BYTES));
     if found != stored {
         let (what, against) = ("checksum", "stored");
@@ -288,10 +324,10 @@ fn check_trailer(record: &[u8], reserved: &[u8], trailer: &[u8]) -> Result<(), B
     Ok(())
 }
 
-/// A field whose place was checked.
+/// A field whose size is fixed.
 #[inline]
-fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
-    part(bytes, at..).first_chunk().copied().unwrap_or_else(|| unreachable!("checked before"))
+fn array<const N: usize>(field: &[u8]) -> [u8; N] {
+    field.first_chunk().copied().unwrap_or_else(|| unreachable!("checked before"))
 }
 
 fn bad(what: &'static str, found: usize, against: &'static str, expected: usize) -> Bad {

@@ -139,6 +139,12 @@ impl Segment {
         self.end
     }
 
+    /// The same up to an offset, where a record ends.
+    #[must_use]
+    pub(super) fn until(self, end: u32) -> Self {
+        Self { end: self.end.min(end), ..self }
+    }
+
     /// The bytes of the pages of a record of that size.
     pub fn bytes_for(&self, record_len: usize) -> u64 {
         page::bytes_for(record_len as u64, self.header.page_bytes)

@@ -359,6 +359,24 @@ impl<'a> Tag<'a> {
         }
     }
 
+    /// Hand over all texts as bytes.
+    #[inline]
+    pub(super) fn each_text(self, mut take: impl FnMut(&[u8])) {
+        if let Some(name) = self.kept_name() {
+            take(name.as_bytes());
+        }
+        let Raw { mut values, rest } = self.raw();
+        if !rest.is_empty() {
+            return Raw { values, rest }.for_each(|value| take(&value));
+        }
+        // Nearly every tag is one entry, of which no value is glued.
+        while !values.is_empty() {
+            let (value, after) = split_value(values);
+            take(value);
+            values = after;
+        }
+    }
+
     /// The values as bytes, those in fragments glued.
     fn raw(self) -> Raw<'a> {
         let first = Entry::first(self.entries).unwrap_or(Entry { bytes: &[0; ENTRY_HEAD_BYTES] });

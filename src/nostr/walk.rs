@@ -11,8 +11,9 @@ use crate::scan::Bad;
 use crate::slice::part;
 use crate::storage::{File, read_full};
 
+use super::event::Flags;
 use super::page::{self, Head};
-use super::record::{self, LONG_HEAD_BYTES, Layout};
+use super::record::{self, LONG_HEAD_BYTES, Layout, Parts};
 use super::segment::{Found, PageDamage, Record, Segment};
 
 /// Bytes read at a time: small enough to stay in the processor's cache until they are parsed.
@@ -95,27 +96,51 @@ impl Window {
 
 /// Looks at one page after the other.
 #[derive(Debug)]
-struct Looker {
+pub(super) struct Looker {
     segment: Segment,
     window: Window,
     /// A record of several pages, put together.
     whole: Vec<u8>,
     page_bytes: u32,
+    /// Whether checksums are compared.
+    sums: bool,
 }
 
-/// An intact record at a page, which is in memory.
+/// An intact record at a page, which is in memory until the next look.
 #[derive(Clone, Copy, Debug)]
-struct Seen {
-    offset: u32,
+pub(super) struct Seen {
+    /// The first byte of its first page.
+    pub offset: u32,
     head: Head,
     layout: Layout,
+}
+
+impl Seen {
+    /// What the store notes of the event.
+    #[inline]
+    pub(super) fn flags(&self) -> Flags {
+        self.layout.flags
+    }
+
+    /// Size of the record.
+    #[inline]
+    pub(super) fn record_len(&self) -> u32 {
+        self.head.record_len
+    }
+}
+
+/// What a walk steps onto.
+#[derive(Debug)]
+pub(super) enum Step {
+    Record(Seen),
+    Damage(PageDamage),
 }
 
 impl Looker {
     fn new(segment: Segment) -> Self {
         let page_bytes = segment.header().page_bytes;
         let window = Window::new(segment.file().clone(), 0, READ_BYTES);
-        Self { segment, window, whole: Vec::new(), page_bytes }
+        Self { segment, window, whole: Vec::new(), page_bytes, sums: true }
     }
 
     /// Ask for the file's end, once: the walk does not go beyond it.
@@ -144,28 +169,50 @@ impl Looker {
         };
         let checked = if head.continuations > 0 {
             let gathered = self.window.gather(offset, head, self.page_bytes, &mut self.whole)?;
-            gathered.and_then(|()| record::check(&self.whole))
+            gathered.and_then(|()| record::check_with(&self.whole, self.sums))
         } else {
-            record::check(self.window.at(offset.into(), head.record_len as usize)?)
+            let bytes = self.window.at(offset.into(), head.record_len as usize)?;
+            record::check_with(bytes, self.sums)
         };
         Ok(checked.map(|layout| Seen { offset, head, layout }))
     }
 
+    fn found(&self, step: Step) -> Found<'_> {
+        match step {
+            Step::Record(seen) => Found::Record(self.record(seen)),
+            Step::Damage(damage) => Found::Damage(damage),
+        }
+    }
+
     /// The record that was looked at last.
     #[inline]
-    fn record(&self, seen: Seen) -> Record<'_> {
-        let bytes = match seen.head.continuations {
+    pub(super) fn record(&self, seen: Seen) -> Record<'_> {
+        let bytes = self.bytes(seen);
+        let end = self.end_of(seen) as u32;
+        Record { offset: seen.offset, end, bytes, event: seen.layout.event(bytes) }
+    }
+
+    /// Its parts.
+    #[inline]
+    pub(super) fn parts(&self, seen: Seen) -> Parts<'_> {
+        seen.layout.parts(self.bytes(seen))
+    }
+
+    /// Its bytes, without the heads of continuation pages.
+    #[inline]
+    fn bytes(&self, seen: Seen) -> &[u8] {
+        match seen.head.continuations {
             0 => {
                 let at = (u64::from(seen.offset) - self.window.start) as usize;
                 part(&self.window.buf, at..at + seen.head.record_len as usize)
             }
             _ => &self.whole,
-        };
-        let end = self.end_of(seen) as u32;
-        Record { offset: seen.offset, end, bytes, event: seen.layout.event(bytes) }
+        }
     }
 
-    fn end_of(&self, seen: Seen) -> u64 {
+    /// The byte after its pages.
+    #[inline]
+    pub(super) fn end_of(&self, seen: Seen) -> u64 {
         u64::from(seen.offset) + seen.head.pages_bytes(self.page_bytes)
     }
 }
@@ -190,9 +237,23 @@ impl Forward {
         Self { looker: Looker::new(segment), position: from.into() }
     }
 
+    /// The same; whether checksums are compared.
+    #[must_use]
+    pub(super) fn with_checksums(mut self, sums: bool) -> Self {
+        self.looker.sums = sums;
+        self
+    }
+
     /// The next record, or the pages up to it that hold none.
     #[allow(clippy::should_implement_trait)] // borrows
     pub fn next(&mut self) -> Result<Option<Found<'_>>> {
+        let step = self.step()?;
+        Ok(step.map(|step| self.looker.found(step)))
+    }
+
+    /// The same; a record stands until the next step.
+    #[inline]
+    pub(super) fn step(&mut self) -> Result<Option<Step>> {
         self.looker.begin()?;
         let mut damage: Option<PageDamage> = None;
         while self.position < self.looker.window.end {
@@ -201,7 +262,7 @@ impl Forward {
                 Ok(_) if damage.is_some() => break,
                 Ok(seen) => {
                     self.position = self.looker.end_of(seen);
-                    return Ok(Some(Found::Record(self.looker.record(seen))));
+                    return Ok(Some(Step::Record(seen)));
                 }
                 Err(bad) => {
                     self.position += u64::from(self.looker.page_bytes);
@@ -211,7 +272,13 @@ impl Forward {
                 }
             }
         }
-        Ok(damage.map(Found::Damage))
+        Ok(damage.map(Step::Damage))
+    }
+
+    /// Has the record that was stepped onto last.
+    #[inline]
+    pub(super) fn looker(&self) -> &Looker {
+        &self.looker
     }
 }
 
@@ -229,9 +296,24 @@ impl Reverse {
         Self { looker: Looker::new(segment), position }
     }
 
+    /// The same; whether checksums are compared.
+    #[must_use]
+    pub(super) fn with_checksums(mut self, sums: bool) -> Self {
+        self.looker.sums = sums;
+        self
+    }
+
     /// The record before, or the pages after it that hold none.
+    #[cfg(feature = "sim")] // the store steps; only tests of a segment alone ask for this
     #[allow(clippy::should_implement_trait)] // borrows
     pub fn next(&mut self) -> Result<Option<Found<'_>>> {
+        let step = self.step()?;
+        Ok(step.map(|step| self.looker.found(step)))
+    }
+
+    /// The same; a record stands until the next step.
+    #[inline]
+    pub(super) fn step(&mut self) -> Result<Option<Step>> {
         self.looker.begin()?;
         let page_bytes = u64::from(self.looker.page_bytes);
         let mut damage: Option<PageDamage> = None;
@@ -250,14 +332,20 @@ impl Reverse {
                 Ok(_) if damage.is_some() => break,
                 Ok(seen) => {
                     self.position = offset.into();
-                    return Ok(Some(Found::Record(self.looker.record(seen))));
+                    return Ok(Some(Step::Record(seen)));
                 }
             };
             let end = damage.map_or(self.position as u32, |after| after.end);
             damage = Some(PageDamage { offset, end, reason: bad.reason() });
             self.position = offset.into();
         }
-        Ok(damage.map(Found::Damage))
+        Ok(damage.map(Step::Damage))
+    }
+
+    /// Has the record that was stepped onto last.
+    #[inline]
+    pub(super) fn looker(&self) -> &Looker {
+        &self.looker
     }
 
     /// The last page before `end` that goes on with no other.

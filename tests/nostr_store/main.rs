@@ -16,6 +16,8 @@
 #[allow(dead_code)]
 mod report;
 
+#[cfg(feature = "arrow")]
+mod columns;
 mod crash;
 mod damage;
 mod faults;
@@ -24,6 +26,7 @@ mod known;
 mod lifecycle;
 mod long_work;
 mod manifest;
+mod parts;
 mod processes;
 mod stories;
 mod support;

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import os
 import sys
-from collections.abc import Iterable, Mapping
-from datetime import date, datetime, timedelta, timezone
+from collections.abc import Mapping
+from datetime import date, timedelta
 from typing import Any, Final
 
 from deedbook import EventStore
-from deedbook._text import count, exact_size, size
+from deedbook._text import count, size
 from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, CliError
 from deedbook.cli.output import Output, table
 from deedbook.cli.progress import Progress
+from deedbook.formats import Found
+from deedbook.formats._nostr import NOSTR
 
-FAULTS_SHOWN_MAX: Final = 20
-"""At most this many faults are named, without ``--json``."""
 _EPOCH: Final = date(1970, 1, 1)
 
 
@@ -90,28 +89,15 @@ def _most(numbers: Mapping[Any, int], rows: int) -> dict[str, int]:
 
 def run_verify(args: argparse.Namespace, out: Output) -> int:
     """Check a store; return the exit code. Raises `deedbook.Error`."""
-    with (
-        EventStore.open(args.store) as store,
-        # The callback is given even if nothing is drawn: Ctrl-C is raised from it.
-        Progress("verify", enabled=not args.quiet) as progress,
-    ):
-        report = store.verify(check=args.check, progress=progress.update)
-        path = store.path
+    # The callback is given even if nothing is drawn: Ctrl-C is raised from it.
+    with Progress("verify", enabled=not args.quiet) as progress:
+        outcome = NOSTR.verify(args.store, progress.update, check=args.check)
     if args.json:
-        out.emit({"path": path, "format": "nostr", **report.to_dict()})
-        return EXIT_OK if report.ok else EXIT_DAMAGE
-    verdict = "ok" if report.ok else count(report.faults, "fault")
-    out.line(
-        f"{path}: {verdict}, {count(report.live, 'event')}, {report.deleted:,} deleted,"
-        f" {report.replaced:,} replaced, {count(report.segments, 'segment')},"
-        f" {size(report.bytes)}"
-    )
-    for fault in report.first_faults[:FAULTS_SHOWN_MAX]:
-        segment, offset = fault.location
-        out.line(f"  segment {segment}, bytes {offset:,}..{fault.end:,}: {fault.reason}")
-    if report.faults > FAULTS_SHOWN_MAX:
-        out.line(f"  and {count(report.faults - FAULTS_SHOWN_MAX, 'more fault')}")
-    return EXIT_OK if report.ok else EXIT_DAMAGE
+        out.emit({"path": os.path.abspath(args.store), "format": NOSTR.name, **outcome.facts})
+    else:
+        for line in outcome.lines:
+            out.line(line)
+    return EXIT_OK if outcome.ok else EXIT_DAMAGE
 
 
 def run_compact(args: argparse.Namespace, out: Output) -> int:
@@ -154,64 +140,10 @@ def _writer(args: argparse.Namespace) -> EventStore:
 
 def run_info(args: argparse.Namespace, out: Output) -> int:
     """Show sizes and the manifest. Raises `deedbook.Error`."""
-    with EventStore.open(args.store) as store:
-        path = store.path
-    manifest = _manifest(path)
-    facts: dict[str, Any] = {
-        "path": path,
-        "format": "nostr",
-        "segments": len(manifest.get("active_segments", [])),
-        "records": manifest.get("total_records"),
-        "page_bytes": manifest.get("page_size"),
-        "segment_bytes": _bytes_below(os.path.join(path, "data")),
-        "wal_bytes": _bytes_below(os.path.join(path, "wal")),
-        "index_bytes": _bytes_below(os.path.join(path, ".deedbook")),
-        "compactions": manifest.get("compactions"),
-        "created": _time(manifest.get("created_at")),
-        "last_compaction": _time(manifest.get("last_compaction_time")),
-    }
+    described = NOSTR.describe(args.store, Found(NOSTR))
     if args.json:
-        out.emit(facts)
-        return EXIT_OK
-    rows = [(name.replace("_", " "), _shown(name, value)) for name, value in facts.items()]
-    for line in table(rows):
-        out.line(line)
+        out.emit(described.facts)
+    else:
+        for line in table(described.rows):
+            out.line(line)
     return EXIT_OK
-
-
-def _manifest(path: str) -> dict[str, Any]:
-    """What the manifest says; nothing if it is not there: the next opening for writing makes it."""
-    try:
-        with open(os.path.join(path, "manifest.json"), "rb") as file:
-            found = json.load(file)
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _bytes_below(directory: str) -> int:
-    return sum(_sizes(directory))
-
-
-def _sizes(directory: str) -> Iterable[int]:
-    for folder, _, names in os.walk(directory):
-        for name in names:
-            try:
-                yield os.stat(os.path.join(folder, name)).st_size
-            except FileNotFoundError:  # a writer replaced it
-                continue
-
-
-def _time(seconds: Any) -> str | None:
-    """In UTC; None for a time that never was."""
-    if not isinstance(seconds, int) or not 0 < seconds < 2**37:
-        return None
-    return datetime.fromtimestamp(seconds, timezone.utc).isoformat()
-
-
-def _shown(name: str, value: Any) -> str:
-    if value is None:
-        return "-"
-    if name.endswith("_bytes"):
-        return exact_size(value)
-    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -120,7 +120,9 @@ def _add_info(commands: Commands) -> None:
         "consumers; a saved end of a log saved_from, the byte at which it was cut off.\n\n"
         "Of a ledger every file is read: it has path, format, records, bytes, finished_files,\n"
         "active_files, quarantined_files, dead_letters, and for each base in ledgers the same,\n"
-        "verdicts and files.\n\n"
+        "verdicts and files. Of an event store the manifest tells, and no event is read: path,\n"
+        "format, segments, records, page_bytes, segment_bytes, wal_bytes, index_bytes,\n"
+        "compactions, created, last_compaction.\n\n"
         "Exits with 1 if the log is corrupt. A torn tail is what a crash leaves: not damage.",
     )
     add_path(parser)
@@ -149,6 +151,8 @@ def _add_cat(commands: Commands) -> None:
         "Of a ledger: the finished files, in the order in which they are sent, as FILE/RECORD or\n"
         '{"file":0,"record":0,"payload":"text"}; ranges are of files: spool 3:5, and spool 3 is\n'
         "all of file 3.\n"
+        "Of an event store: the events that count, as SEGMENT:BYTE or\n"
+        '{"segment":0,"offset":4096,"event":"JSON"}; ranges are of segments.\n'
         "At damage, everything before it is printed and the exit code is 1; also with\n"
         "--skip-corrupt, which prints what is intact after it too.",
     )

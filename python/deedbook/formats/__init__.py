@@ -9,12 +9,13 @@ import errno
 import os
 from typing import Any, Literal, overload
 
-from deedbook._core import Book, Ledger, LedgerSnapshot, Wal
+from deedbook._core import Book, EventStore, Ledger, LedgerSnapshot, Wal
 from deedbook._errors import InvalidArgumentError, MissingError, NotALogError
 from deedbook.formats._book import BOOK
 from deedbook.formats._info import SIDECAR, FormatInfo, Found, Place, first_setting
 from deedbook.formats._ledger import LEDGER
 from deedbook.formats._log import LogInfo
+from deedbook.formats._nostr import NOSTR
 from deedbook.formats._wal import WAL
 
 __all__ = [
@@ -23,7 +24,6 @@ __all__ = [
     "Found",
     "by_name",
     "check",
-    "check_none",
     "detect",
     "find",
     "logs",
@@ -32,13 +32,13 @@ __all__ = [
     "require",
 ]
 
-Format = Literal["book", "wal", "ledger"]
+Format = Literal["book", "wal", "ledger", "nostr"]
 _Mode = Literal["r", "a", "x"]
 
-FORMATS: tuple[FormatInfo, ...] = (BOOK, WAL, LEDGER)
+FORMATS: tuple[FormatInfo, ...] = (BOOK, WAL, LEDGER, NOSTR)
 """All formats, in the order in which detection tries them."""
 
-LOOKED_FOR = "book.log, WAL segments and files N-BASE of a ledger"
+LOOKED_FOR = "book.log, WAL segments, files N-BASE of a ledger and data/segments of an event store"
 """For an error that says that nothing was found."""
 
 
@@ -68,26 +68,30 @@ def open(
 ) -> Ledger: ...
 @overload
 def open(
+    path: str | os.PathLike[str], mode: _Mode = "r", *, format: Literal["nostr"], **options: Any
+) -> EventStore: ...
+@overload
+def open(
     path: str | os.PathLike[str], mode: Literal["r"] = "r", **options: Any
-) -> Book | Wal | LedgerSnapshot: ...
+) -> Book | Wal | LedgerSnapshot | EventStore: ...
 @overload
 def open(
     path: str | os.PathLike[str], mode: Literal["a", "x"], **options: Any
-) -> Book | Wal | Ledger: ...
+) -> Book | Wal | Ledger | EventStore: ...
 def open(
     path: str | os.PathLike[str],
     mode: _Mode = "r",
     *,
     format: Format | None = None,
     **options: Any,
-) -> Book | Wal | Ledger | LedgerSnapshot:
+) -> Book | Wal | Ledger | LedgerSnapshot | EventStore:
     """Open what lies at a path, whatever its format.
 
-    ``mode`` and ``options`` are those of `Book.open` or `Wal.open`. A ledger is opened for reading
-    as a `LedgerSnapshot`, which has the option ``base``, and for appending as a `Ledger`, with the
-    options of `Ledger.open`. ``base`` may be left out where the directory holds one ledger; a new
-    one has the base ``"events"``. ``format`` (``"book"``, ``"wal"`` or ``"ledger"``) is needed only
-    to create something.
+    ``mode`` and ``options`` are those of `Book.open`, `Wal.open` or `EventStore.open`. A ledger is
+    opened for reading as a `LedgerSnapshot`, which has the option ``base``, and for appending as a
+    `Ledger`, with the options of `Ledger.open`. ``base`` may be left out where the directory holds
+    one ledger; a new one has the base ``"events"``. ``format`` (``"book"``, ``"wal"``, ``"ledger"``
+    or ``"nostr"``) is needed only to create something.
 
     Raises as they do; `InvalidArgumentError` if there is nothing to append to and no format is
     given, or several ledgers and no ``base``; `NotALogError` if what is there is of another format
@@ -107,7 +111,8 @@ def open(
         asked = found.format
     elif found is not None and found.format is not asked and found.format.is_there(os.fspath(path)):
         raise _holds(path, found.format)
-    opened: Book | Wal | Ledger | LedgerSnapshot = asked.open(os.fspath(path), mode, **options)
+    opened: Book | Wal | Ledger | LedgerSnapshot | EventStore
+    opened = asked.open(os.fspath(path), mode, **options)
     return opened
 
 
@@ -131,7 +136,8 @@ def find(path: str | os.PathLike[str], **options: Any) -> Found | None:
     A book is a directory with ``book.log``, or that file. A WAL is a directory with segments
     ``%020d.wal`` or a ``head``, or any other file: whether its bytes are a log, opening it reports.
     A ledger is a directory with files ``N-BASE`` of which one holds an intact record, or that has
-    ``.deedbook/next-BASE``; or such a file. A log that is gone is known by what lies beside it, so
+    ``.deedbook/next-BASE``; or such a file. An event store is a directory with segments
+    ``data/segments/data.N.seg``. A log that is gone is known by what lies beside it, so
     that opening it says what was lost. What a repair or an opening saved before it cut it is known
     by its name. ``options`` may say what is meant: the ``base`` of a ledger.
 
@@ -199,14 +205,6 @@ def check(path: str | os.PathLike[str], format: str) -> None:
     saved = _saved(path)
     if saved is not None and saved.format is not asked and os.path.isfile(path):
         raise _not_a_log(path, f"{path} is what was cut off a {saved.format.title} and saved")
-
-
-def check_none(path: str | os.PathLike[str]) -> None:
-    """`NotALogError` if anything of these formats lies at a path, where another thing is wanted."""
-    path = os.fspath(path)
-    for info in FORMATS:
-        if info.is_there(path):
-            raise _holds(path, info)
 
 
 def missing(reason: str, path: str | os.PathLike[str]) -> MissingError:

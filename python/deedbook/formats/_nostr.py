@@ -1,0 +1,237 @@
+"""The event store: a directory with segments of Nostr events, a write-ahead log and a manifest."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from typing import Any, Final, Literal, NamedTuple
+
+from deedbook._core import Event, EventStore
+from deedbook._errors import InvalidArgumentError
+from deedbook._text import count, exact_size, size
+from deedbook.formats._info import (
+    SIDECAR,
+    Description,
+    Entry,
+    FormatInfo,
+    Found,
+    Outcome,
+    Place,
+    Progress,
+)
+
+__all__ = ["NOSTR"]
+
+FAULTS_SHOWN_MAX: Final = 20
+"""At most this many faults are named in words."""
+_SEGMENTS: Final = os.path.join("data", "segments")
+_SEGMENT: Final = re.compile(r"data\.(0|[1-9][0-9]*)(\.seg)?")
+
+
+class _NostrInfo(FormatInfo):
+    """Nostr events in pages."""
+
+    name = "nostr"
+    title = "Nostr event store"
+    noun = "event"
+    position = "segment"
+    is_position_of_one = False
+    log = EventStore
+    instead = {  # noqa: RUF012
+        "append": "'deedbook nostr import' appends to it",
+        "repair": "opening it for writing mends what a crash leaves, and 'deedbook nostr export"
+        " --skip-corrupt' writes every intact event",
+        "salvage": "'deedbook nostr export --skip-corrupt' writes every intact event, and 'deedbook"
+        " nostr import' makes a new store of them",
+        "follow": "a reader sees the events that were stored when it opened the store",
+    }
+
+    def evidence(self, place: Place) -> str | None:
+        """The first segment."""
+        return _first_segment(place.path) if "data" in (place.names or ()) else None
+
+    def is_there(self, path: str) -> bool:
+        return _first_segment(path) is not None
+
+    def open(self, path: str, mode: str, **options: Any) -> EventStore:
+        """The store."""
+        return EventStore.open(path, mode, **options)  # type: ignore[arg-type]
+
+    @contextmanager
+    def read(self, path: str, **options: Any) -> Iterator[_Events]:
+        """The events that count, in the order in which they were stored."""
+        with EventStore.open(path) as store:
+            yield _Events(store)
+
+    def entry(self, record: Event) -> Entry:
+        assert record.location is not None  # it was read from a store
+        segment, offset = record.location
+        facts = {"segment": segment, "offset": offset}
+        payload = record.to_json().encode()
+        return Entry(segment, None, payload, facts, "event", f"{segment}:{offset}")
+
+    def describe(self, path: str, found: Found, **options: Any) -> Description:
+        """What the manifest and the sizes of files tell; no event is read."""
+        with EventStore.open(path) as store:
+            path = store.path
+        manifest = _manifest(path)
+        facts: dict[str, Any] = {
+            "path": path,
+            "format": self.name,
+            "segments": len(manifest.get("active_segments", [])),
+            "records": manifest.get("total_records"),
+            "page_bytes": manifest.get("page_size"),
+            "segment_bytes": _bytes_below(os.path.join(path, "data")),
+            "wal_bytes": _bytes_below(os.path.join(path, "wal")),
+            "index_bytes": _bytes_below(os.path.join(path, SIDECAR)),
+            "compactions": manifest.get("compactions"),
+            "created": _time(manifest.get("created_at")),
+            "last_compaction": _time(manifest.get("last_compaction_time")),
+        }
+        rows = [(name.replace("_", " "), _shown(name, value)) for name, value in facts.items()]
+        return Description(facts, rows, False)
+
+    def verify(
+        self,
+        path: str,
+        progress: Progress,
+        *,
+        check: Literal["none", "id", "signature"] = "id",
+        **options: Any,
+    ) -> Outcome:
+        """Check every page, record and id, and with ``check="signature"`` every signature."""
+        with EventStore.open(path) as store:
+            report = store.verify(check=check, progress=progress)
+            path = store.path
+        verdict = "ok" if report.ok else count(report.faults, "fault")
+        lines = [
+            f"{path}: {verdict}, {count(report.live, 'event')}, {report.deleted:,} deleted,"
+            f" {report.replaced:,} replaced, {count(report.segments, 'segment')},"
+            f" {size(report.bytes)}"
+        ]
+        for fault in report.first_faults[:FAULTS_SHOWN_MAX]:
+            segment, offset = fault.location
+            lines.append(f"  segment {segment}, bytes {offset:,}..{fault.end:,}: {fault.reason}")
+        if report.faults > FAULTS_SHOWN_MAX:
+            lines.append(f"  and {count(report.faults - FAULTS_SHOWN_MAX, 'more fault')}")
+        return Outcome(report.ok, report.to_dict(), lines)
+
+    def salvage(self, source: str, target: str, progress: Progress, **options: Any) -> Outcome:
+        """`InvalidArgumentError`, which says what to do instead."""
+        raise InvalidArgumentError(
+            f"salvage: {source} holds a {self.title}; {self.instead['salvage']}"
+        )
+
+
+class _Passed(NamedTuple):
+    """Damage, with its segment in the reason."""
+
+    offset: int
+    end: int
+    reason: str
+
+
+class _Events:
+    """A store as ``cat`` reads it."""
+
+    left_out = None
+
+    def __init__(self, store: EventStore) -> None:
+        self._store = store
+
+    def records(self, start: int | None, stop: int | None) -> Iterable[Event]:
+        return _within(self._store.iter(), start, stop)
+
+    def reversed(self, start: int | None, stop: int | None) -> Iterable[Event]:
+        return _within(self._store.iter(reverse=True), start, stop)
+
+    def skipping(self, start: int | None, stop: int | None) -> _Around:
+        return _Around(self._store, start, stop)
+
+    def payloads(self, start: int | None, stop: int | None) -> Iterable[bytes]:
+        return (event.to_json().encode() for event in self.records(start, stop))
+
+
+class _Around:
+    """The intact events of some segments."""
+
+    def __init__(self, store: EventStore, start: int | None, stop: int | None) -> None:
+        self._events = store.iter(on_corrupt="skip")
+        self._range = start, stop
+
+    @property
+    def damages(self) -> list[_Passed]:
+        return [
+            _Passed(offset, fault.end, f"{fault.reason} (segment {segment})")
+            for fault in self._events.damages
+            for segment, offset in [fault.location]
+            if _is_within(segment, *self._range)
+        ]
+
+    def __iter__(self) -> Iterator[Event]:
+        return _within(self._events, *self._range)
+
+
+def _within(events: Iterable[Event], start: int | None, stop: int | None) -> Iterator[Event]:
+    for event in events:
+        if event.location is not None and _is_within(event.location[0], start, stop):
+            yield event
+
+
+def _is_within(segment: int, start: int | None, stop: int | None) -> bool:
+    return segment >= (start or 0) and (stop is None or segment < stop)
+
+
+def _first_segment(path: str) -> str | None:
+    """The name of a segment's file in the store at a path."""
+    try:
+        names = os.listdir(os.path.join(path, _SEGMENTS))
+    except OSError:
+        return None
+    segments = sorted(filter(_SEGMENT.fullmatch, names))
+    return os.path.join(_SEGMENTS, segments[0]) if segments else None
+
+
+def _manifest(path: str) -> dict[str, Any]:
+    """What the manifest says; nothing if it is not there: the next opening for writing makes it."""
+    try:
+        with open(os.path.join(path, "manifest.json"), "rb") as file:
+            found = json.load(file)
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _bytes_below(directory: str) -> int:
+    return sum(_sizes(directory))
+
+
+def _sizes(directory: str) -> Iterable[int]:
+    for folder, _, names in os.walk(directory):
+        for name in names:
+            try:
+                yield os.stat(os.path.join(folder, name)).st_size
+            except FileNotFoundError:  # a writer replaced it
+                continue
+
+
+def _time(seconds: Any) -> str | None:
+    """In UTC; None for a time that never was."""
+    if not isinstance(seconds, int) or not 0 < seconds < 2**37:
+        return None
+    return datetime.fromtimestamp(seconds, timezone.utc).isoformat()
+
+
+def _shown(name: str, value: Any) -> str:
+    if value is None:
+        return "-"
+    if name.endswith("_bytes"):
+        return exact_size(value)
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+NOSTR = _NostrInfo()

@@ -1,0 +1,102 @@
+//! Cutting a store at events into parts that can be read apart, by other processes as well.
+
+use super::FORMAT;
+use super::options::Options;
+use super::read::{Events, Include};
+use super::segment::{PageDamage, Segment};
+use super::store::EventStore;
+use super::walk::Step;
+use crate::checksum::crc32c;
+use crate::error::{Error, ErrorKind, Result};
+use crate::log::identity::Identity;
+use crate::log::split::Split;
+use crate::scan::OnCorrupt;
+use crate::storage::{Access, located};
+
+impl EventStore {
+    /// Cut what is stored now into parts of about `split_bytes` bytes of one segment each. Every part
+    /// but a segment's first begins with an intact event, so that damage is never cut in two.
+    pub fn splits(&self, split_bytes: u64) -> Result<Vec<Split>> {
+        let mut splits = Vec::new();
+        for segment in self.snapshot()? {
+            let (mut from, end) = (segment.header().page_bytes, segment.end());
+            while from < end {
+                let to = border(&segment, from, split_bytes)?;
+                let split = Split::new(segment.path().to_owned(), from.into(), to.into());
+                let identity = Some(identity(&segment, from.into())?);
+                splits.push(Split { identity, ..split });
+                from = to;
+            }
+        }
+        Ok(splits)
+    }
+
+    /// Walk the events of a part. Another segment than the one that was cut is refused.
+    pub fn read_split(
+        split: &Split,
+        options: &Options,
+        include: Include,
+        on_corrupt: OnCorrupt,
+    ) -> Result<Events> {
+        let read = || {
+            let path = located(&*options.storage, &split.path)?;
+            let segment = Segment::open(&*options.storage, &path, Access::Read)?;
+            let segment = segment.with_record_bytes_max(options.event_bytes_max);
+            if let Some(cut) = split.identity {
+                let [(_, unknown), (at, sum)] = cut.places();
+                let [header, (_, now)] = identity(&segment, at)?.places();
+                // Only an intact event with another id proves that it is another segment.
+                let stands = now == header.1 || sum == unknown;
+                let found = [header, (at, if stands { sum } else { now })];
+                Identity::of_places(found).check_is(&cut, &path)?;
+            }
+            let (from, to) = (offset(split.offset)?, offset(split.end)?);
+            let there = segment.end().max(from);
+            let missing = (there < to).then(|| PageDamage {
+                offset: there,
+                end: to,
+                reason: format!("the segment ends at {there}, there were events up to {to}"),
+            });
+            Ok(Events::of_part(segment.until(to), from, missing, (include, on_corrupt)))
+        };
+        read().map_err(|error: Error| error.of(FORMAT))
+    }
+}
+
+/// Where a part ends that begins at `from`: at the first intact event after `split_bytes` bytes.
+fn border(segment: &Segment, from: u32, split_bytes: u64) -> Result<u32> {
+    let end = segment.end();
+    let left = u64::from(end - from);
+    // A remnant much shorter than a part is not worth one of its own.
+    if left <= split_bytes.saturating_add(split_bytes / 8) {
+        return Ok(end);
+    }
+    let mut scan = segment.scan(from.saturating_add(split_bytes.max(1) as u32));
+    while let Some(step) = scan.step()? {
+        if let Step::Record(seen) = step {
+            return Ok(seen.offset);
+        }
+    }
+    Ok(end)
+}
+
+/// Which segment it is: by its header, and by the event at a byte. Where none is intact, the second
+/// place has the header's checksum again.
+fn identity(segment: &Segment, at: u64) -> Result<Identity> {
+    let header = segment.header().sum();
+    let mut buf = Vec::new();
+    let sum = match segment.read(offset(at)?, &mut buf) {
+        Ok(found) => crc32c(&found.event.id.0),
+        Err(e) if matches!(e.kind(), ErrorKind::Corrupt | ErrorKind::OutOfRange) => header,
+        Err(e) => return Err(e),
+    };
+    Ok(Identity::of_places([(0, header), (at, sum)]))
+}
+
+/// A byte of a segment, which has 32 bits.
+fn offset(at: u64) -> Result<u32> {
+    at.try_into().map_err(|_| {
+        let message = format!("byte {at} of a segment, which ends before {}", 1u64 << 32);
+        Error::new(ErrorKind::OutOfRange, message)
+    })
+}
