@@ -7,11 +7,12 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType
 
 from deedbook import Book, ContiguityError, Damage, MissingError, UnsupportedError
-from deedbook.spark._format import Damaged, Planned, refuse_of_ledgers
+from deedbook.spark._format import Damaged, Planned, refuse_of_ledgers, refuse_of_stores
 from deedbook.spark._options import ReadOptions
 from deedbook.spark._parts import Loss, Piece
 from deedbook.spark._paths import natural_key
@@ -53,8 +54,9 @@ class BookFormat:
     )
 
     def refuse(self, options: ReadOptions) -> None:
-        """Options of ledgers."""
+        """Options of ledgers and event stores."""
         refuse_of_ledgers(self, options)
+        refuse_of_stores(self, options)
 
     def expand(self, path: Path, options: ReadOptions) -> list[Path]:
         """The books at a path: a book, its ``book.log``, a pier, or a directory of books.
@@ -134,6 +136,10 @@ class BookFormat:
     def limits(self, options: ReadOptions) -> tuple[int | None, int | None]:
         """Both: a position is that of one record."""
         return options.start, options.end
+
+    def selection(self, options: ReadOptions) -> Mapping[str, Any]:
+        """Nothing."""
+        return {}
 
     def is_gone(self, error: MissingError, piece: Piece, options: ReadOptions) -> MissingError:
         """The error itself: a log does not go while it is in use."""

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from deedbook import (
     BatchStream,
@@ -23,7 +23,15 @@ from deedbook.spark._schema import Column
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Damaged", "LogFormat", "Planned", "not_opened", "read_piece", "refuse_of_ledgers"]
+__all__ = [
+    "Damaged",
+    "LogFormat",
+    "Planned",
+    "not_opened",
+    "read_piece",
+    "refuse_of_ledgers",
+    "refuse_of_stores",
+]
 
 _log = logging.getLogger("deedbook")
 
@@ -85,6 +93,9 @@ class LogFormat(Protocol):
     def limits(self, options: ReadOptions) -> tuple[int | None, int | None]:
         """What ``start`` and ``end`` leave out within a piece."""
 
+    def selection(self, options: ReadOptions) -> Mapping[str, Any]:
+        """Arguments of `deedbook.Split.batches` that only this format takes."""
+
     def is_gone(
         self, error: MissingError, piece: Piece, options: ReadOptions
     ) -> MissingError | None:
@@ -94,9 +105,19 @@ class LogFormat(Protocol):
 def refuse_of_ledgers(log: LogFormat, options: ReadOptions) -> None:
     """Refuse the options that only ledgers have."""
     given = {"base": options.base is not None, "ignoreMissingFiles": options.ignore_missing_files}
+    _refuse(log, "ledgers", given)
+
+
+def refuse_of_stores(log: LogFormat, options: ReadOptions) -> None:
+    """Refuse the options that only event stores have."""
+    given = {"filter": options.filter is not None, "include": options.include != "live"}
+    _refuse(log, "event stores", given)
+
+
+def _refuse(log: LogFormat, owners: str, given: Mapping[str, bool]) -> None:
     for name, is_given in given.items():
         if is_given:
-            raise InvalidArgumentError(f"option {name}: is for ledgers, there is a {log.name}")
+            raise InvalidArgumentError(f"option {name}: is for {owners}, there is a {log.name}")
 
 
 def not_opened(path: str, error: Error, options: ReadOptions) -> tuple[Piece, ...]:
@@ -142,6 +163,7 @@ def read_piece(
             batch_bytes=options.batch_bytes,
             on_corrupt="raise" if options.mode == "FAILFAST" else "skip",
             verify=options.verify,
+            **log.selection(options),
         )
     except MissingError as error:
         gone = log.is_gone(error, piece, options)

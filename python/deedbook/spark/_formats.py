@@ -5,6 +5,7 @@ from __future__ import annotations
 from deedbook.spark._book import BOOK
 from deedbook.spark._format import LogFormat
 from deedbook.spark._ledger import LEDGER
+from deedbook.spark._nostr import NOSTR
 from deedbook.spark._wal import WAL
 
 __all__ = ["formats"]
@@ -12,4 +13,4 @@ __all__ = ["formats"]
 
 def formats() -> tuple[LogFormat, ...]:
     """All formats, in the order in which detection tries them."""
-    return (BOOK, WAL, LEDGER)
+    return (BOOK, WAL, LEDGER, NOSTR)

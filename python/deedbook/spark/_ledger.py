@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType
 
 from deedbook import Damage, Error, InvalidArgumentError, LedgerSnapshot, MissingError
-from deedbook.spark._format import Damaged, Planned, not_opened
+from deedbook.spark._format import Damaged, Planned, not_opened, refuse_of_stores
 from deedbook.spark._options import ReadOptions
 from deedbook.spark._parts import Piece
 from deedbook.spark._paths import natural_key
@@ -52,7 +53,8 @@ class LedgerFormat:
     )
 
     def refuse(self, options: ReadOptions) -> None:
-        """Nothing: a ledger has every option."""
+        """Options of event stores."""
+        refuse_of_stores(self, options)
 
     def expand(self, path: Path, options: ReadOptions) -> list[Path]:
         """The ledgers at a path: a directory, a file, or a directory of directories.
@@ -121,6 +123,10 @@ class LedgerFormat:
     def limits(self, options: ReadOptions) -> tuple[int | None, int | None]:
         """None: ``start`` and ``end`` are indexes of files, and planning goes by them."""
         return None, None
+
+    def selection(self, options: ReadOptions) -> Mapping[str, Any]:
+        """Nothing."""
+        return {}
 
     def is_gone(
         self, error: MissingError, piece: Piece, options: ReadOptions

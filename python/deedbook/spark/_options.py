@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ __all__ = ["NO_TABLE", "OPTIONS", "Mode", "Option", "ReadOptions", "parse"]
 
 Mode = Literal["FAILFAST", "DROPMALFORMED", "PERMISSIVE"]
 Verify = Literal["crc", "none"]
+Include = Literal["live", "all"]
 
 NO_TABLE = (
     "cannot work: Spark keeps neither path nor options of such a table when it reads it; use"
@@ -62,6 +64,8 @@ class ReadOptions:
     column_name_of_corrupt_record: str = "_corrupt_record"
     base: str | None = None
     ignore_missing_files: bool = False
+    filter: str | None = None
+    include: Include = "live"
 
     @property
     def empty(self) -> bool:
@@ -155,6 +159,15 @@ def _name(text: str) -> str:
     return text
 
 
+def _filter(text: str) -> str:
+    """A filter as it is: the core says what is wrong with a field, and this only what is none."""
+    found = json.loads(text)
+    filters = found if isinstance(found, list) else [found]
+    if not all(isinstance(one, dict) and "limit" not in one for one in filters):
+        raise ValueError
+    return text
+
+
 def _flag(text: str) -> bool:
     flags = {"true": True, "false": False}
     if text.lower() not in flags:
@@ -166,25 +179,27 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "log",
         "detected",
-        "`book`, `wal`, `ledger`",
+        "`book`, `wal`, `ledger`, `nostr`",
         "Format of the logs, if there are logs of several at the paths.",
-        _choice("book", "wal", "ledger"),
+        _choice("book", "wal", "ledger", "nostr"),
     ),
     Option(
         "start",
         "the first event or record",
-        "an event number, an LSN or a file's index, 0 to 2^63 - 1",
+        "an event number, an LSN, a file's index or a segment's number, 0 to 2^63 - 1",
         "First event to read, **inclusive**; of a WAL the LSN of the first record, which must be"
-        " there; of a ledger the index of the first file.",
+        " there; of a ledger the index of the first file, of an event store the number of the first"
+        " segment.",
         _position,
     ),
     Option(
         "end",
         "after the last event or record",
-        "an event number, an LSN or a file's index, 0 to 2^63 - 1",
+        "an event number, an LSN, a file's index or a segment's number, 0 to 2^63 - 1",
         "Event before which reading stops, **exclusive**: `start=10`, `end=20` reads events"
         " 10 to 19. `end` not above `start` gives an empty DataFrame. Of a WAL an LSN, as `start`:"
-        " both must lie between records. Of a ledger the index of a file.",
+        " both must lie between records. Of a ledger the index of a file, of an event store the"
+        " number of a segment.",
         _position,
     ),
     Option(
@@ -262,5 +277,21 @@ OPTIONS: tuple[Option, ...] = (
         "Of ledgers: whether a file that was sent, and so removed, after the query was planned is"
         " passed over; else the query fails, whatever the mode.",
         _flag,
+    ),
+    Option(
+        "filter",
+        "all events",
+        "a filter of NIP-01 as JSON, or a list of them, without `limit`",
+        'Of event stores: only events that it matches, as `{"kinds":[1],"since":1700000000}`;'
+        " what it leaves out is not turned into columns.",
+        _filter,
+    ),
+    Option(
+        "include",
+        "`live`",
+        "`live`, `all`",
+        "Of event stores: the events that count, or also those that are deleted or replaced and"
+        " still stored, as the column `flags` says.",
+        _choice("live", "all"),
     ),
 )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql.types import BinaryType, LongType, StringType
 
 from deedbook import Damage, Error, MissingError, NotALogError, OutOfRangeError, Split, Wal
 from deedbook.formats import detect
-from deedbook.spark._format import Damaged, Planned, refuse_of_ledgers
+from deedbook.spark._format import Damaged, Planned, refuse_of_ledgers, refuse_of_stores
 from deedbook.spark._options import ReadOptions
 from deedbook.spark._parts import Piece
 from deedbook.spark._paths import natural_key
@@ -41,8 +42,9 @@ class WalFormat:
     )
 
     def refuse(self, options: ReadOptions) -> None:
-        """Options of ledgers."""
+        """Options of ledgers and event stores."""
         refuse_of_ledgers(self, options)
+        refuse_of_stores(self, options)
 
     def expand(self, path: Path, options: ReadOptions) -> list[Path]:
         """The logs at a path: a directory of segments, a file, or a directory of directories."""
@@ -95,6 +97,10 @@ class WalFormat:
     def limits(self, options: ReadOptions) -> tuple[int | None, int | None]:
         """Both: a position is that of one record."""
         return options.start, options.end
+
+    def selection(self, options: ReadOptions) -> Mapping[str, Any]:
+        """Nothing."""
+        return {}
 
     def is_gone(self, error: MissingError, piece: Piece, options: ReadOptions) -> MissingError:
         """The error itself: a log does not go while it is in use."""

@@ -1,0 +1,247 @@
+"""Batch reads of event stores through Spark."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_cluster import local_session
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+from deedbook import (
+    Book,
+    CorruptError,
+    EventStore,
+    InvalidArgumentError,
+    MissingError,
+    NotALogError,
+    Wal,
+)
+from deedbook.spark._reader import DeedbookReader, default_schema, make_reader
+from test_nostr import EVENTS, made
+from test_nostr_columns import TAGS, walked
+
+pytestmark = pytest.mark.spark
+
+AUTHOR = "ab" * 32
+
+
+@pytest.fixture(scope="module")
+def spark() -> Any:
+    return local_session()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A store of two segments, of which the first is several pages of everything."""
+    path = tmp_path / "notes"
+    with EventStore.create(path, durability="manual", segment_bytes=10 << 20) as store:
+        for number, tags in enumerate(TAGS):
+            store.append(made(f"odd {number}", tags=tags, created_at=2**32 - 1 - number))
+        store.append_many(EVENTS)
+        # Cut where a segment is full.
+        store.append_many(
+            made(f"filler {number}", created_at=1_600_000_000 + number) for number in range(2600)
+        )
+    return path
+
+
+def expected(path: Path, **options: Any) -> list[dict[str, Any]]:
+    with EventStore.open(path) as store:
+        return walked(store, **options)
+
+
+def load(spark: Any, path: object, **options: Any) -> Any:
+    return spark.read.format("deedbook").options(**options).load(str(path))
+
+
+def reader(path: object, **options: Any) -> DeedbookReader:
+    """The reader that Spark would make, without Spark."""
+    given = {"path": str(path), **{name: str(value) for name, value in options.items()}}
+    return make_reader(given, default_schema(given))
+
+
+def read(planned: DeedbookReader, parts: Any = None) -> list[dict[str, Any]]:
+    parts = planned.partitions() if parts is None else parts
+    return [row for part in parts for batch in planned.read(part) for row in batch.to_pylist()]
+
+
+# -- through Spark --------------------------------------------------------------------------------
+
+
+def test_every_event_comes_with_its_types_whatever_the_parts(spark: Any, place: Path) -> None:
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    frame = load(spark, place, splitSize="256k", batchRows=700)
+    assert frame.schema.simpleString() == (
+        "struct<id:binary,pubkey:binary,created_at:timestamp,kind:int,"
+        "tags:array<array<string>>,content:string,sig:binary,flags:int>"
+    )
+    events = expected(place)
+    assert frame.rdd.getNumPartitions() > 5
+    # Sums that the JVM makes, so that nothing is turned back on the way.
+    found = frame.selectExpr(
+        "hex(id)", "hex(pubkey)", "unix_seconds(created_at)", "kind", "tags", "content", "hex(sig)"
+    ).collect()
+    assert [tuple(row) for row in found] == [
+        (
+            event["id"].hex().upper(),
+            event["pubkey"].hex().upper(),
+            int(event["created_at"].timestamp()),
+            event["kind"],
+            event["tags"],
+            event["content"],
+            event["sig"].hex().upper(),
+        )
+        for event in events
+    ]
+    frame.createOrReplaceTempView("notes")
+    by_kind = spark.sql("SELECT kind, count(*) FROM notes GROUP BY kind").collect()
+    assert {row[0]: row[1] for row in by_kind} == Counter(event["kind"] for event in events)
+    names = spark.sql("SELECT count(*) FROM notes LATERAL VIEW explode(tags) AS tag").collect()
+    assert names[0][0] == sum(len(event["tags"]) for event in events)
+
+
+def test_columns_and_filter_are_applied_to_the_pages(spark: Any, place: Path) -> None:
+    wanted = json.dumps([{"authors": [AUTHOR], "until": 1_600_000_009}, {"kinds": [0]}])
+    frame = load(spark, place, columns="kind,content", filter=wanted)
+    events = [
+        (event["kind"], event["content"])
+        for event in expected(place)
+        if event["kind"] == 0
+        or (event["pubkey"].hex() == AUTHOR and event["created_at"].timestamp() <= 1_600_000_009)
+    ]
+    assert len(events) >= 10
+    assert [tuple(row) for row in frame.collect()] == events
+    assert frame.count() == len(events)
+    where = load(spark, place).schema
+    mine = spark.read.format("deedbook").schema("OFFSET bigint, segment bigint").load(str(place))
+    assert len(where) == 8 and {row.segment for row in mine.collect()} >= {0, 1}
+
+
+def test_damage_fails_the_query_or_is_a_row(spark: Any, place: Path) -> None:
+    events = expected(place)
+    segment = place / "data" / "segments" / "data.0.seg"
+    damaged = bytearray(segment.read_bytes())
+    damaged[4096 + 60] ^= 1
+    segment.write_bytes(damaged)
+    with pytest.raises(Exception, match=r"data\.0\.seg.*byte 4.?096.*checksum") as raised:
+        load(spark, place).collect()
+    assert "mode DROPMALFORMED or PERMISSIVE" in str(raised.value)
+    assert load(spark, place, mode="DROPMALFORMED").count() == len(events) - 1
+    names = "content,segment,offset,length"
+    frame = load(spark, place, mode="PERMISSIVE", columns=names)
+    (row,) = frame.where("_corrupt_record IS NOT NULL").collect()
+    assert (row.content, row.segment, row.offset, row.length) == (None, 0, 4096, 4096)
+    assert "checksum" in row["_corrupt_record"] and frame.count() == len(events)
+
+
+# -- the reader, without Spark --------------------------------------------------------------------
+
+
+def test_deleted_events_come_on_request(place: Path) -> None:
+    with EventStore.open(place, "a") as store:
+        store.set_flags(next(iter(store)).location, deleted=True)  # type: ignore[arg-type]
+    live, everything = read(reader(place)), read(reader(place, include="all"))
+    assert [row["flags"] for row in everything if row["flags"]] == [1, 2]
+    assert everything == expected(place, include="all") and live == expected(place)
+    assert len(everything) == len(live) + 2
+
+
+def test_parts_are_as_large_as_was_asked_for(place: Path) -> None:
+    sizes = {
+        size: [
+            sum(piece.end - piece.offset for piece in part.pieces)
+            for part in reader(place, splitSize=size).partitions()
+        ]
+        for size in ("256k", "1m", "64m")
+    }
+    assert len(sizes["64m"]) == 1 and len(sizes["256k"]) > len(sizes["1m"]) > 2
+    assert len({sum(parts) for parts in sizes.values()}) == 1
+    # The longest event may be at the end of a part, and a remnant that is not worth one.
+    assert max(sizes["256k"]) <= (1 << 18) * 9 // 8 + 160_000
+    assert len(reader(place, minPartitions=6).partitions()) >= 6
+    assert len(read(reader(place, start=1))) + len(read(reader(place, end=1))) == len(
+        expected(place)
+    )
+
+
+def test_a_read_is_a_snapshot_beside_a_writer(place: Path) -> None:
+    before = expected(place)
+    planned = reader(place, splitSize="1m")
+    parts = planned.partitions()
+    with EventStore.open(place, "a") as store:
+        store.append_many(made(f"later {number}") for number in range(50))
+        assert read(planned, parts) == before
+        assert len(read(reader(place))) == len(before) + 50
+        store.set_flags(next(iter(store)).location, deleted=True)  # type: ignore[arg-type]
+        assert store.compact(0).segments
+        with pytest.raises(MissingError, match="a compaction does") as raised:
+            read(planned, parts)
+        assert str(raised.value.path).endswith(".seg")
+        assert len(read(reader(place))) == len(before) + 49
+
+
+def test_another_store_under_the_path_is_refused(place: Path, tmp_path: Path) -> None:
+    planned = reader(place)
+    parts = planned.partitions()
+    place.rename(tmp_path / "moved")
+    with EventStore.create(place) as store:
+        store.append_many(made(f"other {number}") for number in range(2000))
+    with pytest.raises(NotALogError, match="another log than the one that was cut"):
+        read(planned, parts)
+
+
+def test_stores_of_a_directory_and_other_formats(place: Path, tmp_path: Path) -> None:
+    with EventStore.create(tmp_path / "b") as store:
+        store.append(made("of b"))
+    rows = read(reader(tmp_path, columns="content,path"))
+    assert rows[0]["content"] == "of b" and len(rows) == 1 + len(expected(place))
+    assert rows[0]["path"] == str(tmp_path / "b" / "data" / "segments" / "data.0.seg")
+    Book.create(tmp_path / "book").close()
+    with pytest.raises(InvalidArgumentError, match=r"logs of several formats, book.*nostr"):
+        reader(tmp_path)
+    assert read(reader(tmp_path, log="nostr", columns="content"))[0] == {"content": "of b"}
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"filter": "kinds=1"}, "option filter: 'kinds=1' is not allowed"),
+        ({"filter": '{"limit":1}'}, "without `limit`"),
+        ({"include": "dead"}, "`live`, `all`"),
+        ({"base": "x"}, "option base: is for ledgers, there is a nostr"),
+        ({"columns": "payload"}, "unknown column payload; allowed: id binary"),
+    ],
+)
+def test_wrong_options_are_refused(place: Path, options: dict[str, str], says: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=says):
+        reader(place, **options)
+
+
+@pytest.mark.parametrize("mode", ["FAILFAST", "PERMISSIVE"])
+def test_a_wrong_field_of_a_filter_is_never_an_empty_result(place: Path, mode: str) -> None:
+    with pytest.raises(InvalidArgumentError, match='unknown field "kind"'):
+        read(reader(place, filter='{"kind":[1]}', mode=mode))
+
+
+def test_options_of_stores_are_refused_of_other_logs(tmp_path: Path) -> None:
+    with Wal.create(tmp_path / "wal") as wal:
+        wal.append(b"1")
+    for name, value in (("filter", "{}"), ("include", "all")):
+        with pytest.raises(InvalidArgumentError, match=f"option {name}: is for event stores"):
+            reader(tmp_path / "wal", **{name: value})
+
+
+def test_a_store_that_does_not_open_is_a_row_or_an_error(place: Path) -> None:
+    (place / "data" / "segments" / "data.0.seg").write_bytes(b"not a segment")
+    with pytest.raises((NotALogError, CorruptError), match=r"segment of 13 bytes"):
+        read(reader(place))
+    (row,) = read(reader(place, mode="PERMISSIVE"))
+    assert "does not open" in row["_corrupt_record"] and row["id"] is None
+    assert read(reader(place, mode="DROPMALFORMED")) == []
