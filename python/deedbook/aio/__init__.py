@@ -1,4 +1,6 @@
-"""Logs and ledgers for asyncio: tasks that commit at once share one sync, followers hold no thread.
+"""Logs, ledgers and event stores for asyncio.
+
+Tasks that commit at once share one sync, and followers hold no thread.
 
 >>> import asyncio, tempfile
 >>> from deedbook.aio import AsyncBook
@@ -13,5 +15,6 @@
 from deedbook.aio._follow import Follower
 from deedbook.aio._ledger import AsyncLedger
 from deedbook.aio._log import AsyncBook, AsyncLog, AsyncWal
+from deedbook.aio._nostr import AsyncEventStore
 
-__all__ = ["AsyncBook", "AsyncLedger", "AsyncLog", "AsyncWal", "Follower"]
+__all__ = ["AsyncBook", "AsyncEventStore", "AsyncLedger", "AsyncLog", "AsyncWal", "Follower"]

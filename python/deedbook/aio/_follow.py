@@ -47,7 +47,7 @@ class LogSide(Side):
     """What a log has in one event loop: its syncs, and its followers that wait."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, log: Book | Wal, syncs: Worker) -> None:
-        super().__init__(loop, log, syncs)
+        super().__init__(loop, log.sync, syncs)
         self.log = log
         self.writes = log.mode != "r"
         # The end that the last refresh found, for a log that others write.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
@@ -17,18 +18,17 @@ if TYPE_CHECKING:
 class Plain(Protocol):
     """A handle that blocks."""
 
-    @property
-    def durability(self) -> str: ...
-    def sync(self) -> None: ...
     def close(self) -> None: ...
 
 
 class Side:
     """What a handle has in one event loop: its syncs."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, handle: Plain, syncs: Worker) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, sync: Callable[[], None], syncs: Worker
+    ) -> None:
         self.loop = loop
-        self.rounds = Rounds(loop, syncs, handle.sync)
+        self.rounds = Rounds(loop, syncs, sync)
 
     def wake(self) -> None:
         """Wake the tasks that wait for an append or for the end of the handle."""
@@ -41,9 +41,9 @@ SideT = TypeVar("SideT", bound=Side)
 class AsyncHandle(ABC, Generic[HandleT, SideT]):
     """A handle for the tasks of one event loop, one loop at a time."""
 
-    def __init__(self, handle: HandleT) -> None:
+    def __init__(self, handle: HandleT, durability: str | None) -> None:
         self._handle: HandleT = handle
-        self._always = handle.durability == "always"
+        self._always = durability == "always"
         self._syncs = Worker("deedbook-sync")
         self._appends = Worker("deedbook-append")
         self._side: SideT | None = None

@@ -35,7 +35,7 @@ class AsyncLedger(AsyncHandle[Ledger, Side]):
     """
 
     def __init__(self, ledger: Ledger) -> None:
-        super().__init__(ledger)
+        super().__init__(ledger, ledger.durability)
         # What reads files must not hold up appends.
         self._calls = Worker("deedbook-ledger")
         self._append_one: Callable[[Buffer], None] = (
@@ -102,7 +102,7 @@ class AsyncLedger(AsyncHandle[Ledger, Side]):
         await self._call(self._handle.reset)
 
     def _new_side(self, loop: asyncio.AbstractEventLoop) -> Side:
-        return Side(loop, self._handle, self._syncs)
+        return Side(loop, self._handle.sync, self._syncs)
 
     def _workers(self) -> tuple[Worker, ...]:
         return *super()._workers(), self._calls

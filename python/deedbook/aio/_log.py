@@ -41,7 +41,7 @@ class AsyncLog(AsyncHandle[LogT, LogSide], Generic[LogT, RecordT]):
     _room_at_first: ClassVar[float] = math.inf
 
     def __init__(self, log: LogT) -> None:
-        super().__init__(log)
+        super().__init__(log, log.durability)
         # Only `always` leaves the sync to the caller: with `bytes:N` any append may sync.
         self._may_sync = log.durability.startswith("bytes:")
         # Bytes that can be appended here before an append may sync, as far as that is known.

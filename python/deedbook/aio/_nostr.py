@@ -1,0 +1,146 @@
+"""An event store for the tasks of one event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+from collections.abc import Callable, Iterable
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from deedbook._core import EventStore
+from deedbook.aio._handle import AsyncHandle, Side
+from deedbook.aio._threads import Worker, settled
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer, Self
+
+    from deedbook._core import (
+        CompactionReport,
+        Event,
+        EventOutcome,
+        EventStoreReport,
+        ImportReport,
+    )
+
+T = TypeVar("T")
+
+
+class AsyncEventStore(AsyncHandle[EventStore, Side]):
+    """A :class:`deedbook.EventStore` for the tasks of one event loop, one loop at a time.
+
+    Whatever changes the store happens in one thread of it, in the order of the calls, and whatever
+    reads it in a second one: an append may write, index, and begin a segment. Syncs happen in a
+    third one, one at a time; each serves every task that appended before it began. If one fails,
+    every task that waits for it gets the error. A task cancelled while it waits leaves its event
+    appended, and the others undisturbed.
+    """
+
+    def __init__(self, store: EventStore, *, always: bool = False) -> None:
+        """For a store that is open; ``always``: an append returns after a sync that tasks share."""
+        super().__init__(store, "always" if always else None)
+        # What reads must not hold up what appends, nor wait for it.
+        self._reads = Worker("deedbook-read")
+        self._latest: concurrent.futures.Future[Any] | None = None
+
+    @classmethod
+    def open(
+        cls, path: str | PathLike[str], mode: Literal["r", "a", "x"] = "a", **options: Any
+    ) -> Self:
+        """Open a store with the options of :meth:`deedbook.EventStore.open`.
+
+        This happens at once, in the calling thread. With ``durability="always"`` an append returns
+        once the event is on stable storage, by a sync that it shares with other tasks.
+        """
+        always = options.get("durability") == "always"
+        if always:
+            options["durability"] = "manual"
+        return cls(EventStore.open(path, mode, **options), always=always)
+
+    @property
+    def store(self) -> EventStore:
+        """The store itself, for everything that does not wait."""
+        return self._handle
+
+    async def append(self, event: Event | dict[str, Any] | str | Buffer) -> EventOutcome:
+        """As :meth:`deedbook.EventStore.append`."""
+        return await self._append(self._handle.append, event)
+
+    async def append_many(
+        self, events: Iterable[Event | dict[str, Any] | str | Buffer]
+    ) -> list[EventOutcome]:
+        """As :meth:`deedbook.EventStore.append_many`, in a thread, which iterates."""
+        return await self._append(self._handle.append_many, events)
+
+    async def commit(self) -> None:
+        """Wait until everything appended so far is on stable storage."""
+        await self.sync()
+
+    async def checkpoint(self) -> None:
+        """As :meth:`deedbook.EventStore.checkpoint`."""
+        await self._change(self._handle.checkpoint)
+
+    async def set_flags(
+        self, location: tuple[int, int], *, deleted: bool = False, replaced: bool = False
+    ) -> None:
+        """As :meth:`deedbook.EventStore.set_flags`."""
+        await self._change(
+            lambda: self._handle.set_flags(location, deleted=deleted, replaced=replaced)
+        )
+
+    async def import_json(self, source: Any, **options: Any) -> ImportReport:
+        """As :meth:`deedbook.EventStore.import_json`; ``progress`` is called in its thread."""
+        return await self._change(lambda: self._handle.import_json(source, **options))
+
+    async def compact(
+        self, ratio: float | None = None, *, dry_run: bool = False
+    ) -> CompactionReport:
+        """As :meth:`deedbook.EventStore.compact`."""
+        return await self._change(lambda: self._handle.compact(ratio, dry_run=dry_run))
+
+    async def get(self, id: str | bytes) -> Event | None:
+        """As :meth:`deedbook.EventStore.get`."""
+        return await self._read(lambda: self._handle.get(id))
+
+    async def read(self, location: tuple[int, int]) -> Event:
+        """As :meth:`deedbook.EventStore.read`."""
+        return await self._read(lambda: self._handle.read(location))
+
+    async def query(self, filter: dict[str, Any] | list[dict[str, Any]] | str) -> list[Event]:
+        """As :meth:`deedbook.EventStore.query`, all of them: give the filter a limit."""
+        return await self._read(lambda: list(self._handle.query(filter)))
+
+    async def verify(self, *, check: Literal["none", "id", "signature"] = "id") -> EventStoreReport:
+        """As :meth:`deedbook.EventStore.verify`."""
+        return await self._read(lambda: self._handle.verify(check=check))
+
+    def _new_side(self, loop: asyncio.AbstractEventLoop) -> Side:
+        return Side(loop, self._handle.commit, self._syncs)
+
+    def _workers(self) -> tuple[Worker, ...]:
+        return *super()._workers(), self._reads
+
+    async def _settle(self, side: Side) -> None:
+        """Also wait for the changes that tasks wait for."""
+        while self._latest is not None and not self._latest.done():
+            with contextlib.suppress(Exception):
+                await settled(self._latest)
+        await super()._settle(side)
+
+    async def _append(self, append: Callable[[Any], T], events: object) -> T:
+        outcome = await self._change(lambda: append(events))
+        if self._always:
+            await self._here().rounds.join()
+        return outcome
+
+    async def _change(self, change: Callable[[], T]) -> T:
+        """Change the store in a thread, after what was given to it before."""
+        self._here()
+        work = self._appends.submit(change)
+        self._latest = work
+        return await settled(work)
+
+    async def _read(self, read: Callable[[], T]) -> T:
+        self._here()
+        return await settled(self._reads.submit(read))
