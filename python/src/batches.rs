@@ -145,6 +145,19 @@ impl BatchStream {
         let schema = batches.schema();
         Self { batches: Mutex::new(Some(batches)), schema, damages: Damages::default() }
     }
+
+    fn next_batch(&self, py: Python<'_>) -> PyResult<Option<RecordBatch>> {
+        let mut guard = locked(py, &self.batches);
+        let Some(batches) = guard.as_mut() else {
+            return Ok(None);
+        };
+        let batch = py.detach(|| {
+            let batch = batches.next();
+            note(&self.damages, &**batches);
+            batch
+        });
+        batch.transpose().or_raise(py)
+    }
 }
 
 #[pymethods]
@@ -159,16 +172,13 @@ impl BatchStream {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyRecordBatch>> {
-        let mut guard = locked(py, &self.batches);
-        let Some(batches) = guard.as_mut() else {
-            return Ok(None);
-        };
-        let batch = py.detach(|| {
-            let batch = batches.next();
-            note(&self.damages, &**batches);
-            batch
-        });
-        Ok(batch.transpose().or_raise(py)?.map(PyRecordBatch::new))
+        loop {
+            match self.next_batch(py)? {
+                // Where a filter matches little: a long walk listens to Ctrl-C.
+                Some(batch) if batch.num_rows() == 0 => py.check_signals()?,
+                batch => return Ok(batch.map(PyRecordBatch::new)),
+            }
+        }
     }
 
     #[pyo3(signature = (requested_schema=None))]

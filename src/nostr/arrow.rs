@@ -20,6 +20,9 @@ use crate::columns::{Int32Column, Int64Column};
 use crate::error::{Error, ErrorKind, Result};
 use crate::scan::Damage;
 
+/// A batch ends after so many bytes of events that no filter matches, so that callers may end, too.
+const PASSED_BYTES_MAX: usize = 32 << 20;
+
 /// A stream of record batches over a walk.
 #[derive(Debug)]
 pub struct Batches {
@@ -58,7 +61,7 @@ impl Batches {
     }
 
     /// Only the events that any of these filters matches; refused if one has a limit, which is for
-    /// the newest events.
+    /// the newest events. Where they match little, a batch may have no rows.
     pub fn matching(self, filters: Vec<Filter>) -> Result<Self> {
         if filters.iter().any(|filter| filter.limit.is_some()) {
             let message = "filter: limit: batches come in the order in which events were stored, \
@@ -93,8 +96,8 @@ impl Batches {
     fn make(&mut self) -> Result<Option<RecordBatch>> {
         let grow = |(column, room): (&Column, &Room)| Growing::new(*column, *room);
         let mut growing: Vec<Growing> = self.columns.iter().zip(&self.room).map(grow).collect();
-        let (mut rows, mut bytes) = (0, 0);
-        while rows < self.rows_max && bytes < self.bytes_max {
+        let (mut rows, mut bytes, mut passed) = (0, 0, 0);
+        while passed < PASSED_BYTES_MAX && rows < self.rows_max && bytes < self.bytes_max {
             let seen = match self.carried.take() {
                 Some(carried) => Some(carried),
                 None => self.events.step()?,
@@ -110,6 +113,7 @@ impl Batches {
             if let Some(filters) = &self.filters {
                 let event = looker.record(seen).event;
                 if !filters.iter().any(|filter| filter.matches(&event)) {
+                    passed += record_len;
                     continue;
                 }
             }
@@ -128,7 +132,7 @@ impl Batches {
             rows += 1;
             bytes += record_len;
         }
-        if rows == 0 {
+        if rows == 0 && passed < PASSED_BYTES_MAX {
             return Ok(None);
         }
         self.room = growing.iter().map(Growing::room).collect();

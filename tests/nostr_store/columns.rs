@@ -178,6 +178,23 @@ fn filters_leave_out_what_they_do_not_match() {
     assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
 }
 
+/// A filter that matches nothing would else keep its caller until the end of the store.
+#[test]
+fn a_long_walk_past_what_a_filter_does_not_match_gives_batches_without_rows() {
+    let (_, options) = in_memory();
+    let store = options.open("/events", Mode::Create).unwrap();
+    let long = |number: u32| event(1, 1_700_000_000 + number, 1, &[], &"x".repeat(1 << 20));
+    store.append_many(&(0..70).map(long).collect::<Vec<_>>()).unwrap();
+    let of = |json: &str| -> Vec<usize> {
+        let made = batches(&store, Include::Live, 1000, 1 << 30);
+        let made = made.matching(Filter::parse_any(json).unwrap()).unwrap();
+        made.map(|batch| batch.unwrap().num_rows()).collect()
+    };
+    assert_eq!(of(r#"{"kinds": [7]}"#), [0, 0]);
+    assert_eq!(of(r#"{"since": 1700000068}"#), [0, 0, 2]);
+    assert_eq!(of(r#"{"until": 1700000001}"#), [2, 0]);
+}
+
 #[test]
 fn an_unknown_column_is_named_with_those_that_are_known() {
     let error = "payload".parse::<Column>().unwrap_err();

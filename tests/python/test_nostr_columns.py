@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import signal
 import sys
 import threading
 import time
@@ -126,6 +127,34 @@ def test_a_filter_leaves_out_the_rest(store: EventStore) -> None:
     assert sorted(row["kind"] for row in some) == sorted(
         row["kind"] for row in walked(store) if row["kind"] != 1
     )
+
+
+def test_a_filter_that_matches_little_gives_no_empty_batches(path: Path) -> None:
+    with EventStore.create(path, durability="manual") as store:
+        store.append_many(made("x" * (1 << 20), created_at=number) for number in range(70))
+        stream = store.batches(columns=["created_at"], filter={"since": 69})
+        assert [pa.record_batch(batch).num_rows for batch in stream] == [1]
+        assert pa.table(store.batches(filter={"kinds": [7]})).num_rows == 0
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs POSIX")
+def test_a_filter_that_matches_little_listens_to_signals(path: Path) -> None:
+    """Else the walk goes on to the end of the store, and then says that there is no batch."""
+
+    def interrupt(*_: object) -> None:
+        raise InterruptedError
+
+    with EventStore.create(path, durability="manual") as store:
+        store.append_many(made("x" * (1 << 20), created_at=number) for number in range(70))
+        stream = store.batches(filter={"kinds": [7]})
+        before = signal.signal(signal.SIGALRM, interrupt)
+        try:
+            with pytest.raises(InterruptedError):
+                signal.setitimer(signal.ITIMER_REAL, 0.002)
+                next(stream)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
 
 
 def test_what_cannot_be_asked_for_is_refused_with_its_name(store: EventStore) -> None:
