@@ -22,13 +22,34 @@ use nostr_events::{Numbers, Question, Synthetic, questions, real};
 
 const BENCH: &str = "nostr store";
 
+/// When something began. A busy machine stretches the time, and the time of the processors less.
+struct Begun {
+    wall: Instant,
+    cpu: Duration,
+}
+
+fn begin() -> Begun {
+    Begun { wall: Instant::now(), cpu: cpu() }
+}
+
+/// The time that all threads of this process took of the processors; nothing where `/proc` is not.
+fn cpu() -> Duration {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+    // User and system, in hundredths of a second.
+    let ticks: u64 = fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
+    Duration::from_millis(ticks * 10)
+}
+
 struct Report(Vec<(String, String)>);
 
 impl Report {
-    fn add(&mut self, what: &str, done: usize, time: Duration) {
-        let rate = done as f64 / time.as_secs_f64();
-        println!("{what:<44} {rate:>12.0} /s {:>10.1} ms", time.as_secs_f64() * 1e3);
-        let figure = format!("{{\"per_s\": {rate:.0}, \"ms\": {:.1}}}", time.as_secs_f64() * 1e3);
+    fn add(&mut self, what: &str, done: usize, begun: Begun) {
+        let (time, cpu) = (begun.wall.elapsed().as_secs_f64(), (cpu() - begun.cpu).as_secs_f64());
+        let rate = done as f64 / time;
+        let (time, cpu) = (time * 1e3, cpu * 1e3);
+        println!("{what:<44} {rate:>12.0} /s {time:>10.1} ms {cpu:>10.0} ms of CPU");
+        let figure = format!("{{\"per_s\": {rate:.0}, \"ms\": {time:.1}, \"cpu_ms\": {cpu:.0}}}");
         self.0.push((what.into(), figure));
     }
 
@@ -53,62 +74,62 @@ fn main() {
     let place = dir.path().join("store");
     let store = EventStore::create(&place).unwrap();
 
-    let begun = Instant::now();
+    let begun = begin();
     let mut lines = BufReader::with_capacity(1 << 20, fs::File::open(&json).unwrap());
     let imported = store.import(&mut lines, &ImportOptions::default(), None, &mut |_| Ok(()));
     let imported = imported.unwrap();
     store.commit().unwrap();
-    report.add("import JSON lines, ids checked", events, begun.elapsed());
+    report.add("import JSON lines, ids checked", events, begun);
     println!("{imported:?}");
 
-    let begun = Instant::now();
+    let begun = begin();
     store.close().unwrap();
-    report.add("close", 1, begun.elapsed());
-    let begun = Instant::now();
+    report.add("close", 1, begun);
+    let begun = begin();
     let store = EventStore::open(&place).unwrap();
-    report.add("open after close", 1, begun.elapsed());
+    report.add("open after close", 1, begun);
 
-    let begun = Instant::now();
+    let begun = begin();
     let scanned = store.iter(Include::Live, OnCorrupt::Raise).unwrap().map(Result::unwrap).count();
-    report.add("scan to events", scanned, begun.elapsed());
-    let begun = Instant::now();
+    report.add("scan to events", scanned, begun);
+    let begun = begin();
     let mut walk = store.iter(Include::Live, OnCorrupt::Raise).unwrap();
     let mut scanned = 0;
     while walk.next_with(|_, event| event.content.len()).unwrap().is_some() {
         scanned += 1;
     }
-    report.add("scan, borrowed", scanned, begun.elapsed());
+    report.add("scan, borrowed", scanned, begun);
     for (what, checked) in
         [("scan to Arrow", true), ("scan to Arrow, checksums not compared", false)]
     {
-        let begun = Instant::now();
+        let begun = begin();
         let walk = store.iter(Include::Live, OnCorrupt::Raise).unwrap();
         let walk = if checked { walk } else { walk.without_checksums() };
         let batches = Batches::new(walk, Column::DEFAULT.to_vec(), 65_536, 2 << 20);
         let scanned = batches.map(|batch| batch.unwrap().num_rows()).sum();
-        report.add(what, scanned, begun.elapsed());
+        report.add(what, scanned, begun);
     }
 
     let mut numbers = Numbers(2);
     let wanted: Vec<Id> = (0..100_000).map(|_| ids[numbers.below(ids.len())]).collect();
     for (what, some) in [("find by id, cold", &wanted[..10_000]), ("find by id, warm", &wanted[..])]
     {
-        let begun = Instant::now();
+        let begun = begin();
         some.iter().for_each(|id| drop(store.find(id).unwrap()));
-        report.add(what, some.len(), begun.elapsed());
+        report.add(what, some.len(), begun);
     }
     for question in questions(&real, events, 300) {
         ask(&store, question, &mut report);
     }
 
-    let begun = Instant::now();
+    let begun = begin();
     let compacted = store.compact(0.0, false).unwrap();
-    report.add("compact", compacted.kept as usize, begun.elapsed());
+    report.add("compact", compacted.kept as usize, begun);
     println!("{compacted:?}");
     drop(store);
-    let begun = Instant::now();
+    let begun = begin();
     let reader = deedbook::nostr::Options::default().open(&place, Mode::Read).unwrap();
-    report.add("open for reading", 1, begun.elapsed());
+    report.add("open for reading", 1, begun);
     drop(reader);
     write_figures(BENCH, report.0);
 }

@@ -1,18 +1,18 @@
 //! Appending: what becomes of an event, and in which order it reaches the files.
 //!
 //! 1. The write-ahead log gets the records, and the flags of the events that they replace or delete.
-//! 2. The last segment gets the same records; the flags are set in place, once the log is synced: a
-//!    flag must not survive an event that is lost.
+//! 2. The last segment gets the same records. The flags wait in memory, where reads see them, until the
+//!    log is synced; then they are written in place: a flag must not survive an event that is lost.
 //! 3. The index gets what can be found, and loses what cannot.
 //!
-//! All of it is in the page cache when `append` returns. A crash after 1 is made good by the next
+//! All but flags is in the page cache when `append` returns. A crash after 1 is made good by the next
 //! opening (`recovery.rs`); an error after 1 stops the handle, because only opening can tell what is
 //! missing.
 
 use std::collections::HashSet;
 
 use super::FORMAT;
-use super::entry::Entry;
+use super::entry::{Entry, Lsn};
 use super::event::{Event, EventRef, Flags, Id, Location};
 use super::hide::Flagged;
 use super::options::History;
@@ -26,6 +26,8 @@ use crate::error::{Durable, Error, ErrorKind, Result};
 
 /// Records are written to the files in parts of about this size.
 const RUN_BYTES: usize = 4 << 20;
+/// So many flags may wait for a sync of the log.
+const WAITING_FLAGS: usize = 65_536;
 
 /// What became of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,9 +108,7 @@ impl EventStore {
             true => error.with_durable(Durable::Unknown),
             false => error,
         })?;
-        if shared.options.durability == Some(Durability::Always) {
-            wal.sync()?;
-        }
+        shared.keep_promise(wal)?;
         Ok(outcomes)
     }
 
@@ -120,7 +120,9 @@ impl EventStore {
         state.check(shared)?;
         state.segments.read(location, &mut Vec::new()).map_err(|e| e.of(FORMAT))?;
         let mut run = Run { flagged: vec![(location, flags.of_event())], ..Run::default() };
-        shared.store(wal, &mut state, &mut run, &mut [])
+        shared.store(wal, &mut state, &mut run, &mut [])?;
+        drop(state);
+        shared.keep_promise(wal)
     }
 
     /// Have the last events of the write-ahead log hide what they replace or delete: a power cut may
@@ -149,8 +151,8 @@ impl EventStore {
 
     /// Return when everything that was appended is on stable storage.
     pub fn commit(&self) -> Result<()> {
-        let (_, wal) = self.writable()?;
-        wal.sync()
+        let (shared, wal) = self.writable()?;
+        shared.commit(wal)
     }
 }
 
@@ -165,6 +167,36 @@ impl Run {
 }
 
 impl Shared {
+    /// Commit if the durability asks for it.
+    fn keep_promise(&self, wal: &EventWal) -> Result<()> {
+        match self.options.durability {
+            Some(Durability::Always) => self.commit(wal),
+            _ => Ok(()),
+        }
+    }
+
+    fn commit(&self, wal: &EventWal) -> Result<()> {
+        wal.sync()?;
+        let mut state = self.state();
+        match state.broken {
+            None => self.write_flags(wal, &mut state),
+            // What was appended is in the log.
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// Write the flags that wait, if the log is durable up to the last entry that asks for one: a power
+    /// cut may keep a flag and take the log's end, and an event would be hidden by one that is not
+    /// there.
+    fn write_flags(&self, wal: &EventWal, state: &mut State) -> Result<()> {
+        let durable = wal.durable()?.is_some_and(|end| state.flags_asked < end);
+        if !durable || state.segments.waiting_flags() == 0 {
+            return Ok(());
+        }
+        let written = state.segments.write_flags();
+        written.inspect_err(|error| state.broken = Some(error.message().to_owned()))
+    }
+
     fn append_all(
         &self,
         wal: &EventWal,
@@ -266,9 +298,12 @@ impl Shared {
         let updates = flagged.iter().map(|&(at, flags)| Entry::UpdateFlags { at, flags: flags.0 });
         let second = now();
         let entries: Vec<_> = inserts.chain(updates).map(|entry| (entry, second)).collect();
-        wal.append_many(&entries)?;
+        let first = wal.append_many(&entries)?;
         state.wal_bytes += bytes.len() as u64 + 64 * entries.len() as u64;
-        let stored = self.write(wal, state, &records, &slices, &flagged);
+        if !flagged.is_empty() {
+            state.flags_asked = Lsn(first.0 + entries.len() as u64 - 1);
+        }
+        let stored = self.write(wal, state, &slices, &flagged);
         let locations = stored.map_err(|error| {
             state.broken = Some(error.message().to_owned());
             error.of(FORMAT).with_durable(Durable::Unknown)
@@ -286,20 +321,18 @@ impl Shared {
         &self,
         wal: &EventWal,
         state: &mut State,
-        records: &[Planned],
         slices: &[&[u8]],
         flagged: &[(Location, Flags)],
     ) -> Result<Vec<Location>> {
         let locations = state.segments.append(slices)?;
-        if !flagged.is_empty() {
-            // A power cut may keep a flag and take the log's end: an event would be hidden by one that
-            // is not there.
+        for &(at, flags) in flagged {
+            state.segments.set_flags_later(at, flags)?;
+        }
+        if state.segments.waiting_flags() >= WAITING_FLAGS {
             wal.sync()?;
         }
-        for &(at, flags) in flagged {
-            state.segments.set_flags(at, flags)?;
-        }
-        let mut stored = Vec::with_capacity(records.len());
+        self.write_flags(wal, state)?;
+        let mut stored = Vec::with_capacity(slices.len());
         for (&record, &at) in slices.iter().zip(&locations) {
             let event = parsed(record, self)?;
             if event.kind == DELETION

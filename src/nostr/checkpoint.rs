@@ -1,7 +1,8 @@
 //! Checkpoints, and room for what is appended.
 //!
 //! 1. The write-ahead log is synced: an unclean end of the segments can be made good by it.
-//! 2. The segments are synced: they hold all that the log has.
+//! 2. The flags that waited for it are written, and the segments are synced: they hold all that the log
+//!    has.
 //! 3. CHECKPOINT is logged and synced: opening replays what comes after it.
 //! 4. The counters in the segments' headers and the manifest are written: hints.
 //! 5. Files of the log wholly before the checkpoint are deleted.
@@ -40,6 +41,7 @@ impl Shared {
     }
 
     fn settle(&self, wal: &EventWal, state: &mut State) -> Result<()> {
+        state.segments.write_flags()?;
         let written = state.segments.sync()?;
         state.index_durable()?;
         let lsn = wal.checkpoint(now())?;

@@ -1,5 +1,6 @@
 //! One segment: a file of pages, read and written.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -58,6 +59,9 @@ pub struct Segment {
     record_bytes_max: u32,
     /// Whether a write failed that could not be taken back.
     poisoned: bool,
+    /// Flags that wait to be written, by the offsets of their records. Walks see those of the moment
+    /// in which they began.
+    waiting: Arc<BTreeMap<u32, Flags>>,
 }
 
 impl Segment {
@@ -115,7 +119,8 @@ impl Segment {
         let used = end_of_data(&*file, header.page_bytes.into(), len).map_err(failed)?;
         let end = page::whole_pages(used.max(header.page_bytes.into()), header.page_bytes) as u32;
         let record_bytes_max = RECORD_BYTES_MAX;
-        Ok(Self { file, path: path.to_owned(), header, end, record_bytes_max, poisoned: false })
+        let (path, poisoned, waiting) = (path.to_owned(), false, Arc::default());
+        Ok(Self { file, path, header, end, record_bytes_max, poisoned, waiting })
     }
 
     /// The same, with another limit of a record.
@@ -233,6 +238,9 @@ impl Segment {
             }
             Err(bad) => Err(bad),
         };
+        if let (Ok(()), Some(flags)) = (&event, self.waiting_at(offset)) {
+            super::record::set_flags(buf, flags);
+        }
         match event.and_then(|()| super::record::parse(buf)) {
             Ok(event) => {
                 let end = offset + self.bytes_for(buf.len()) as u32;
@@ -273,6 +281,31 @@ impl Segment {
                 .of(super::FORMAT)
                 .with_durable(Durable::Unknown)
         })
+    }
+
+    /// Have reads and walks give the record at an offset these flags; written are they later.
+    pub fn set_flags_later(&mut self, offset: u32, flags: Flags) {
+        Arc::make_mut(&mut self.waiting).insert(offset, flags.of_event());
+    }
+
+    /// How many flags wait.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// The flags that wait for the record at an offset.
+    #[inline]
+    pub(super) fn waiting_at(&self, offset: u32) -> Option<Flags> {
+        self.waiting.get(&offset).copied()
+    }
+
+    /// Write the flags that wait, in their places.
+    pub fn write_flags(&mut self) -> Result<()> {
+        for (&offset, &flags) in &*self.waiting {
+            self.set_flags(offset, flags)?;
+        }
+        self.waiting = Arc::default();
+        Ok(())
     }
 
     /// Walk the records from an offset on, in their order.

@@ -154,6 +154,29 @@ impl Segments {
         Ok(())
     }
 
+    /// Have reads see the flags of a record, and write them later.
+    pub fn set_flags_later(&mut self, at: Location, flags: Flags) -> Result<()> {
+        self.get(at)?;
+        if let Some(open) = self.by_id.get_mut(&at.segment) {
+            open.segment.set_flags_later(at.offset, flags);
+        }
+        Ok(())
+    }
+
+    /// How many flags wait to be written.
+    pub fn waiting_flags(&self) -> usize {
+        self.by_id.values().map(|open| open.segment.waiting()).sum()
+    }
+
+    /// Write the flags that wait.
+    pub fn write_flags(&mut self) -> Result<()> {
+        for open in self.by_id.values_mut().filter(|open| open.segment.waiting() > 0) {
+            open.dirty = true;
+            open.segment.write_flags()?;
+        }
+        Ok(())
+    }
+
     /// The record at a place.
     pub fn read<'b>(&self, at: Location, buf: &'b mut Vec<u8>) -> Result<Record<'b>> {
         self.get(at)?.segment.read(at.offset, buf)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::FORMAT;
+use super::entry::Lsn;
 use super::filter::Filter;
 use super::index::Index;
 use super::indexing::Pending;
@@ -59,6 +60,8 @@ pub(super) struct State {
     pub pending: Pending,
     /// What was deleted, once an append had to know.
     pub tombstones: Option<Tombstones>,
+    /// The last entry of the write-ahead log that asks for flags which wait to be written.
+    pub flags_asked: Lsn,
     /// Bytes of the write-ahead log since the last checkpoint.
     pub wal_bytes: u64,
     /// Why the segments may not hold what the write-ahead log has: opening again repairs it.
@@ -180,6 +183,7 @@ impl State {
             index,
             pending: Pending::default(),
             tombstones: None,
+            flags_asked: Lsn(0),
             wal_bytes: 0,
             broken: None,
         }

@@ -59,6 +59,12 @@ impl Window {
         Ok(part(bytes, ..bytes.len().min(want as usize)))
     }
 
+    /// Replace the flags of a record that is in memory.
+    fn set_flags(&mut self, offset: u32, flags: Flags) {
+        let at = u64::from(offset).saturating_sub(self.start) as usize;
+        record::set_flags(self.buf.get_mut(at..).unwrap_or_default(), flags);
+    }
+
     /// What the beginning of the page at an offset says.
     pub(super) fn head(
         &mut self,
@@ -167,10 +173,18 @@ impl Looker {
                 return Ok(Err(if page::is_blank(page) { UNWRITTEN } else { bad }));
             }
         };
+        let waiting = self.segment.waiting_at(offset);
         let checked = if head.continuations > 0 {
             let gathered = self.window.gather(offset, head, self.page_bytes, &mut self.whole)?;
+            if let Some(flags) = waiting {
+                record::set_flags(&mut self.whole, flags);
+            }
             gathered.and_then(|()| record::check_with(&self.whole, self.sums))
         } else {
+            self.window.at(offset.into(), head.record_len as usize)?;
+            if let Some(flags) = waiting {
+                self.window.set_flags(offset, flags);
+            }
             let bytes = self.window.at(offset.into(), head.record_len as usize)?;
             record::check_with(bytes, self.sums)
         };

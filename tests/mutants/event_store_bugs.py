@@ -55,9 +55,49 @@ EVENT_STORE_BUGS = [
         "event store: an event is flagged before the log is synced",
         POWER,
         APPEND,
-        "        if !flagged.is_empty() {\n            // A",
-        "        if false {\n            // A",
+        "        if !durable || state.segments",
+        "        if !durable & false || state.segments",
         [("nostr_store", "stories::no_event_is_hidden")],
+    ),
+    Bug(
+        "event store: a flag is written when the log is durable up to an earlier one",
+        POWER,
+        APPEND,
+        "            state.flags_asked = Lsn(",
+        "            let _ = Lsn(",
+        [("nostr_store", "stories::no_event_is_hidden")],
+    ),
+    Bug(
+        "event store: a checkpoint forgets flags that wait",
+        POWER,
+        CHECKPOINT,
+        "        state.segments.write_flags()?;\n",
+        "",
+        [("nostr_store", "crash::a_checkpoint_survives")],
+    ),
+    Bug(
+        "event store: a commit leaves flags waiting",
+        POWER,
+        APPEND,
+        "            None => self.write_flags(wal, &mut state),\n",
+        "            None => Ok(drop(state)),\n",
+        [("nostr_store", "stories::flags_are_seen")],
+    ),
+    Bug(
+        "event store: walks do not see flags that wait",
+        POWER,
+        SEGMENT,
+        "        self.waiting.get(&offset).copied()\n",
+        "        self.waiting.get(&offset).copied().filter(|_| offset == 0)\n",
+        [("nostr_store", "stories::flags_are_seen")],
+    ),
+    Bug(
+        "event store: flags set by hand are not as durable as appends",
+        FSYNC,
+        APPEND,
+        "        drop(state);\n        shared.keep_promise(wal)\n",
+        "        drop(state);\n        Ok(())\n",
+        [("nostr_store", "stories::flags_are_as_durable")],
     ),
     Bug(
         "event store: opening does not complete the flags of the last events",
@@ -110,10 +150,10 @@ EVENT_STORE_BUGS = [
         TRUNCATION,
         COMPACTION,
         """        self.store_manifest(state, old)?;
-        state.index_moved(old, &moved)?;
+        state.index_moved(moved)?;
         state.segments.remove(old)?;
 """,
-        """        state.index_moved(old, &moved)?;
+        """        state.index_moved(moved)?;
         state.segments.remove(old)?;
         self.store_manifest(state, old)?;
 """,

@@ -25,6 +25,39 @@ fn no_event_is_hidden_by_one_that_a_power_cut_took() {
     }
 }
 
+/// Each replaced event waited for a sync of the log, so that an import of profiles took thirty times as
+/// long as one of notes. Flags wait in memory since: the handle sees them at once, and the segment gets
+/// them when the log is durable.
+#[test]
+fn flags_are_seen_at_once_and_written_when_the_log_is_synced() {
+    let disk = Sim::new();
+    let on = options(&disk, Durability::Manual);
+    let store = on.open(DIR, Mode::Append).unwrap();
+    let versions: Vec<Event> = (1..4).map(|at| event(9, at, 0, &[], "profile")).collect();
+    let long = event(9, 4, 0, &[], &"long ".repeat(2000));
+    let in_file = || all(&on.open(DIR, Mode::Read).unwrap());
+    store.append_many(&versions).unwrap();
+    assert_eq!((all(&store), in_file()), (versions[2..].to_vec(), versions.clone()));
+    let mut back = store.iter_reverse(Include::Live, OnCorrupt::Raise).unwrap();
+    let Some(Ok(newest)) = back.next() else { panic!() };
+    assert!(back.next().is_none() && store.find(&versions[0].id).unwrap().is_none());
+    store.commit().unwrap();
+    assert_eq!((all(&store), in_file()), (versions[2..].to_vec(), versions[2..].to_vec()));
+    store.append(&long).unwrap();
+    store.append(&event(9, 5, 0, &[], "last")).unwrap();
+    let flags = store.read(newest.location).unwrap().flags;
+    assert_eq!((flags, in_file().len()), (Flags::REPLACED, 3));
+    // By hand as well, and the last one counts.
+    store.set_flags(newest.location, Flags::default()).unwrap();
+    assert_eq!(all(&store).len(), 2);
+    store.checkpoint().unwrap();
+    assert_eq!(in_file(), all(&store));
+    store.set_flags(newest.location, Flags::DELETED).unwrap();
+    assert_eq!((all(&store).len(), in_file().len()), (1, 2));
+    store.close().unwrap();
+    assert_eq!(in_file().len(), 1);
+}
+
 /// The log's end was torn between the new version and the flag of the old one: both counted, for ever.
 #[test]
 fn one_version_counts_where_the_flag_of_the_other_was_lost() {
