@@ -15,7 +15,7 @@ use super::FORMAT;
 use super::entry::{Entry, Lsn};
 use super::event::{Event, EventRef, Flags, Id, Location};
 use super::hide::Flagged;
-use super::options::History;
+use super::options::{History, Options};
 use super::policy::{Address, Class, DELETION, class_of, expires_at};
 use super::record;
 use super::recovery::Tail;
@@ -23,6 +23,7 @@ use super::store::{EventStore, Shared, State, now};
 use super::wal::EventWal;
 use crate::durability::Durability;
 use crate::error::{Durable, Error, ErrorKind, Result};
+use crate::slice::part_mut;
 
 /// Records are written to the files in parts of about this size.
 const RUN_BYTES: usize = 4 << 20;
@@ -76,6 +77,30 @@ struct Planned {
     flags: Flags,
 }
 
+/// Records of events whose ids were checked, one after the other.
+#[derive(Debug, Default)]
+pub(super) struct Records {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Records {
+    /// Add the record of an event; nothing is added by an error.
+    pub fn push(&mut self, event: &Event, options: &Options) -> Result<()> {
+        let start = self.bytes.len();
+        let (pages, limit) = (options.page_bytes, options.event_bytes_max);
+        record::encode(event, Flags::default(), options.checksums, pages, &mut self.bytes)?;
+        let len = self.bytes.len() - start;
+        if len > limit as usize {
+            self.bytes.truncate(start);
+            let message = format!("event {}: record of {len} bytes, limit {limit}", event.id);
+            return Err(Error::new(ErrorKind::TooLarge, message));
+        }
+        self.ends.push(self.bytes.len());
+        Ok(())
+    }
+}
+
 impl EventStore {
     /// Append an event whose id is the hash of its content. When this returns, the event survives the
     /// death of the process; [`Options::durability`](super::Options::durability) says when it survives
@@ -88,20 +113,24 @@ impl EventStore {
     /// Append events in their order, and say what became of each. After an error or a crash, the first
     /// ones may be stored: append all again, what is there is a duplicate.
     pub fn append_many(&self, events: &[Event]) -> Result<Vec<Outcome>> {
-        let mut scratch = Vec::new();
+        let (shared, _) = self.writable()?;
+        let (mut records, mut scratch) = (Records::default(), Vec::new());
+        let refused = |e: Error| e.of(FORMAT).with_durable(Durable::No);
         for event in events {
-            event.check_id(&mut scratch).map_err(|e| e.of(FORMAT).with_durable(Durable::No))?;
+            event.check_id(&mut scratch).map_err(refused)?;
+            let made = records.push(event, &shared.options);
+            made.map_err(|e| refused(e).at(&shared.dir))?;
         }
-        self.append_checked(events)
+        self.append_records(&mut records)
     }
 
-    /// The same for events whose ids were checked.
-    pub(super) fn append_checked(&self, events: &[Event]) -> Result<Vec<Outcome>> {
+    /// The same for records.
+    pub(super) fn append_records(&self, records: &mut Records) -> Result<Vec<Outcome>> {
         let (shared, wal) = self.writable()?;
         let mut state = shared.state();
         state.check(shared)?;
-        let mut outcomes = Vec::with_capacity(events.len());
-        let done = shared.append_all(wal, &mut state, events, &mut outcomes);
+        let mut outcomes = Vec::with_capacity(records.ends.len());
+        let done = shared.append_all(wal, &mut state, records, &mut outcomes);
         drop(state);
         done.map_err(|error| match outcomes.iter().any(|outcome| outcome.is_stored()) {
             // Those of the runs before.
@@ -149,7 +178,8 @@ impl EventStore {
         shared.store(wal, &mut state, &mut run, &mut [])
     }
 
-    /// Return when everything that was appended is on stable storage.
+    /// Return when everything that was appended is on stable storage. Other processes see from then on
+    /// what was replaced or deleted.
     pub fn commit(&self) -> Result<()> {
         let (shared, wal) = self.writable()?;
         shared.commit(wal)
@@ -201,18 +231,18 @@ impl Shared {
         &self,
         wal: &EventWal,
         state: &mut State,
-        events: &[Event],
+        records: &mut Records,
         outcomes: &mut Vec<Outcome>,
     ) -> Result<()> {
-        let mut run = Run::default();
-        let mut record = Vec::new();
-        let refused = |e: Error| e.of(FORMAT).at(&self.dir).with_durable(Durable::No);
-        for (number, event) in events.iter().enumerate() {
-            self.encode(state, event, &mut record).map_err(refused)?;
-            if run.bytes.len() >= RUN_BYTES || run.concerns(&parsed(&record, self)?) {
+        let (mut run, mut from) = (Run::default(), 0);
+        for (number, &end) in records.ends.iter().enumerate() {
+            let record = part_mut(&mut records.bytes, from..end);
+            from = end;
+            if run.bytes.len() >= RUN_BYTES || run.concerns(&own(record, self)?) {
                 self.store(wal, state, &mut run, outcomes)?;
             }
-            let planned = self.plan(state, &mut run, number, &mut record);
+            let planned = self.plan(state, &mut run, number, record);
+            let refused = |e: Error| e.of(FORMAT).at(&self.dir).with_durable(Durable::No);
             outcomes.push(planned.map_err(refused)?);
         }
         self.store(wal, state, &mut run, outcomes)
@@ -227,7 +257,7 @@ impl Shared {
         number: usize,
         record: &mut [u8],
     ) -> Result<Outcome> {
-        let event = parsed(record, self)?;
+        let event = own(record, self)?;
         if class_of(event.kind) == Class::Ephemeral {
             return Ok(Outcome::Ephemeral);
         }
@@ -258,20 +288,6 @@ impl Shared {
         run.records.push(Planned { end: run.bytes.len(), event: number, flags });
         // Its place follows.
         Ok(Outcome::Ephemeral)
-    }
-
-    /// The record of an event for the segment that takes appends.
-    fn encode(&self, state: &State, event: &Event, record: &mut Vec<u8>) -> Result<()> {
-        record.clear();
-        let page_bytes = state.page_bytes();
-        record::encode(event, Flags::default(), self.options.checksums, page_bytes, record)?;
-        let limit = self.options.event_bytes_max;
-        if record.len() > limit as usize {
-            let len = record.len();
-            let message = format!("event {}: record of {len} bytes, limit {limit}", event.id);
-            return Err(Error::new(ErrorKind::TooLarge, message));
-        }
-        Ok(())
     }
 
     /// Write a run to the files, and begin another.
@@ -324,7 +340,7 @@ impl Shared {
         slices: &[&[u8]],
         flagged: &[(Location, Flags)],
     ) -> Result<Vec<Location>> {
-        let locations = state.segments.append(slices)?;
+        let places = state.segments.append(slices)?;
         for &(at, flags) in flagged {
             state.segments.set_flags_later(at, flags)?;
         }
@@ -333,23 +349,23 @@ impl Shared {
         }
         self.write_flags(wal, state)?;
         let mut stored = Vec::with_capacity(slices.len());
-        for (&record, &at) in slices.iter().zip(&locations) {
-            let event = parsed(record, self)?;
+        for (&record, &at) in slices.iter().zip(&places) {
+            let event = own(record, self)?;
             if event.kind == DELETION
                 && let Some(tombstones) = &mut state.tombstones
             {
                 tombstones.add(&event);
             }
-            stored.push((event, record, at));
+            stored.push((event, at));
         }
         state.index_changes(&stored, flagged)?;
-        Ok(locations)
+        Ok(places)
     }
 }
 
-/// The event of a record that was encoded.
-fn parsed<'a>(record: &'a [u8], shared: &Shared) -> Result<EventRef<'a>> {
-    record::parse(record).map_err(|bad| {
+/// The event of a record that was encoded here.
+fn own<'a>(record: &'a [u8], shared: &Shared) -> Result<EventRef<'a>> {
+    record::event_of_own(record).map_err(|bad| {
         Error::new(ErrorKind::InvalidArgument, bad.reason()).of(FORMAT).at(&shared.dir)
     })
 }

@@ -7,9 +7,7 @@
 //! 4. The old ones are deleted. A crash before leaves files that no manifest names, whose events that
 //!    count are all in the new ones: opening removes them.
 
-use std::collections::BTreeMap;
-
-use super::event::{EventRef, Flags};
+use super::event::{EventRef, Flags, Id, Location};
 use super::policy::expires_at;
 use super::record;
 use super::segment::Found;
@@ -19,7 +17,7 @@ use super::wal::EventWal;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Records are copied in parts of about this size.
-const PART_BYTES: usize = 4 << 20;
+const PART_BYTES: usize = 256 << 10;
 
 /// What compacting does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,8 +43,33 @@ pub struct CompactionReport {
 /// What a segment holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Share {
+    kept: u64,
+    deleted: u64,
+    replaced: u64,
+    expired: u64,
     live_bytes: u64,
     dead_bytes: u64,
+}
+
+/// What a compaction did with the events of the old segments.
+#[derive(Default)]
+pub(super) struct Moved {
+    /// Id and time of those that were copied, and where they lie now.
+    pub kept: Vec<(Id, u32, Location)>,
+    /// Where those lay that were not.
+    pub gone: Vec<Location>,
+}
+
+impl CompactionReport {
+    fn add(&mut self, id: u32, share: &Share) {
+        self.segments.push(id);
+        self.kept += share.kept;
+        self.deleted += share.deleted;
+        self.replaced += share.replaced;
+        self.expired += share.expired;
+        self.bytes_before += share.live_bytes + share.dead_bytes;
+        self.bytes_after += share.live_bytes;
+    }
 }
 
 impl EventStore {
@@ -77,19 +100,12 @@ impl Shared {
         dry_run: bool,
     ) -> Result<CompactionReport> {
         let mut report = CompactionReport::default();
-        let mut shares = BTreeMap::new();
         for &id in state.segments.by_id.keys() {
-            shares.insert(id, self.share_of(state, id, &mut CompactionReport::default())?);
-        }
-        shares.retain(|_, share: &mut Share| {
-            let all = share.live_bytes + share.dead_bytes;
-            share.dead_bytes > 0 && share.dead_bytes as f64 >= ratio * all as f64
-        });
-        for &id in shares.keys() {
-            let share = self.share_of(state, id, &mut report)?;
-            report.segments.push(id);
-            report.bytes_before += share.live_bytes + share.dead_bytes;
-            report.bytes_after += share.live_bytes;
+            let share = self.share_of(state, id)?;
+            let bytes = share.live_bytes + share.dead_bytes;
+            if share.dead_bytes > 0 && share.dead_bytes as f64 >= ratio * bytes as f64 {
+                report.add(id, &share);
+            }
         }
         if dry_run || report.segments.is_empty() {
             return Ok(report);
@@ -97,18 +113,21 @@ impl Shared {
         self.checkpoint(wal, state)?;
         let next = state.manifest.next_segment_id;
         let mut targets = Segments::new(&self.dir, self.options.storage.clone());
-        if let Err(error) = self.copy(state, &mut report, next, &mut targets) {
-            self.give_up(state, targets, next);
-            return Err(error);
-        }
+        let moved = match self.copy(state, &mut report, next, &mut targets) {
+            Ok(moved) => moved,
+            Err(error) => {
+                self.give_up(state, targets, next);
+                return Err(error);
+            }
+        };
         // From here on the manifest decides.
-        let done = self.swap(state, &report.segments, targets);
+        let done = self.swap(state, &report.segments, targets, &moved);
         done.inspect_err(|error| state.broken = Some(error.message().to_owned()))?;
         Ok(report)
     }
 
     /// Look at every record of a segment.
-    fn share_of(&self, state: &State, id: u32, report: &mut CompactionReport) -> Result<Share> {
+    fn share_of(&self, state: &State, id: u32) -> Result<Share> {
         let mut share = Share::default();
         let Some(Open { segment, .. }) = state.segments.by_id.get(&id) else {
             return Ok(share);
@@ -120,13 +139,13 @@ impl Shared {
                     let size = u64::from(found.end - found.offset);
                     match fate_of(&found.event) {
                         Fate::Keep => {
-                            report.kept += 1;
+                            share.kept += 1;
                             share.live_bytes += size;
                             continue;
                         }
-                        Fate::Deleted => report.deleted += 1,
-                        Fate::Replaced => report.replaced += 1,
-                        Fate::Expired => report.expired += 1,
+                        Fate::Deleted => share.deleted += 1,
+                        Fate::Replaced => share.replaced += 1,
+                        Fate::Expired => share.expired += 1,
                     }
                     share.dead_bytes += size;
                 }
@@ -156,8 +175,8 @@ impl Shared {
         report: &mut CompactionReport,
         next: u32,
         targets: &mut Segments,
-    ) -> Result<()> {
-        let mut part = Part::default();
+    ) -> Result<Moved> {
+        let (mut part, mut moved) = (Part::default(), Moved::default());
         for &id in &report.segments {
             let Some(Open { segment, .. }) = state.segments.by_id.get(&id) else { continue };
             let same_pages = segment.header().page_bytes == self.options.page_bytes;
@@ -165,8 +184,10 @@ impl Shared {
             while let Some(found) = scan.next()? {
                 let Found::Record(found) = found else { continue };
                 if fate_of(&found.event) != Fate::Keep {
+                    moved.gone.push(Location { segment: id, offset: found.offset });
                     continue;
                 }
+                part.events.push((found.event.id, found.event.created_at));
                 if same_pages {
                     part.bytes.extend_from_slice(found.bytes);
                 } else {
@@ -175,11 +196,11 @@ impl Shared {
                 }
                 part.ends.push(part.bytes.len());
                 if part.bytes.len() >= PART_BYTES {
-                    self.write_part(targets, &mut part, next)?;
+                    self.write_part(targets, &mut part, next, &mut moved)?;
                 }
             }
         }
-        self.write_part(targets, &mut part, next)?;
+        self.write_part(targets, &mut part, next, &mut moved)?;
         targets.sync()?;
         report.written = targets.by_id.keys().copied().collect();
         for &id in &report.written {
@@ -187,16 +208,23 @@ impl Shared {
         }
         let ends = targets.by_id.values().map(|open| u64::from(open.segment.end()));
         report.bytes_after = ends.sum();
-        Ok(())
+        Ok(moved)
     }
 
-    fn write_part(&self, targets: &mut Segments, part: &mut Part, next: u32) -> Result<()> {
+    fn write_part(
+        &self,
+        targets: &mut Segments,
+        part: &mut Part,
+        next: u32,
+        moved: &mut Moved,
+    ) -> Result<()> {
         let mut from = 0;
         let mut records: Vec<&[u8]> = Vec::with_capacity(part.ends.len());
         for &end in &part.ends {
             records.push(part.bytes.get(from..end).unwrap_or_default());
             from = end;
         }
+        let mut events = part.events.iter();
         let mut rest = records.as_slice();
         while !rest.is_empty() {
             let fits = match targets.last() {
@@ -210,10 +238,12 @@ impl Shared {
             // One at least: an event may be larger than a segment is meant to be.
             let fits = self.fitting(targets, rest)?.max(1);
             let (these, later) = rest.split_at(fits);
-            targets.append(these)?;
+            let places = targets.append(these)?;
+            let kept = places.iter().zip(&mut events).map(|(&at, &(id, time))| (id, time, at));
+            moved.kept.extend(kept);
             rest = later;
         }
-        *part = Part::default();
+        part.clear();
         Ok(())
     }
 
@@ -229,8 +259,7 @@ impl Shared {
     }
 
     /// Have the manifest name the new segments, and delete the old ones.
-    fn swap(&self, state: &mut State, old: &[u32], targets: Segments) -> Result<()> {
-        let moved: Vec<u32> = targets.by_id.keys().copied().collect();
+    fn swap(&self, state: &mut State, old: &[u32], targets: Segments, moved: &Moved) -> Result<()> {
         state.segments.by_id.extend(targets.by_id);
         let next = state.segments.last().map_or(0, |last| last + 1);
         state.manifest.next_segment_id = next;
@@ -241,7 +270,7 @@ impl Shared {
         state.manifest.compactions += 1;
         state.manifest.last_compaction_time = now();
         self.store_manifest(state, old)?;
-        state.index_moved(old, &moved)?;
+        state.index_moved(moved)?;
         state.segments.remove(old)?;
         state.index_durable()
     }
@@ -252,6 +281,16 @@ impl Shared {
 struct Part {
     bytes: Vec<u8>,
     ends: Vec<usize>,
+    /// Their ids and times.
+    events: Vec<(Id, u32)>,
+}
+
+impl Part {
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+        self.events.clear();
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -260,11 +299,6 @@ enum Fate {
     Deleted,
     Replaced,
     Expired,
-}
-
-/// Whether a compaction keeps an event.
-pub(super) fn is_kept(event: &EventRef<'_>) -> bool {
-    fate_of(event) == Fate::Keep
 }
 
 fn fate_of(event: &EventRef<'_>) -> Fate {

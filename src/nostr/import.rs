@@ -5,8 +5,10 @@ use std::num::NonZero;
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
-use super::append::Outcome;
+use super::FORMAT;
+use super::append::{Outcome, Records};
 use super::event::Event;
+use super::options::Options;
 use super::signature;
 use super::store::EventStore;
 use crate::error::{Error, ErrorKind, Result};
@@ -89,7 +91,9 @@ struct Part {
 
 /// The same, parsed.
 struct Parsed {
-    events: Vec<Event>,
+    records: Records,
+    /// Why an event has no record: it and what follows it are not stored.
+    failed: Option<Error>,
     bad: Vec<(BadLine, Vec<u8>)>,
     lines: u64,
     bytes: u64,
@@ -111,6 +115,7 @@ impl EventStore {
             threads => threads,
         };
         let mut report = ImportReport::default();
+        let store = &self.shared.options;
         thread::scope(|scope| {
             // One queue a thread, taken from in turn: the parts keep their order.
             let mut workers = Vec::with_capacity(threads);
@@ -119,7 +124,7 @@ impl EventStore {
                 let (done, results) = sync_channel::<Parsed>(1);
                 scope.spawn(move || {
                     for part in parts {
-                        if done.send(parse(&part, options)).is_err() {
+                        if done.send(parse(&part, options, store)).is_err() {
                             return;
                         }
                     }
@@ -153,12 +158,12 @@ impl EventStore {
 
     fn take(
         &self,
-        parsed: Parsed,
+        mut parsed: Parsed,
         options: &ImportOptions,
         aside: &mut Option<&mut dyn Write>,
         report: &mut ImportReport,
     ) -> Result<()> {
-        let outcomes = self.append_checked(&parsed.events)?;
+        let outcomes = self.append_records(&mut parsed.records)?;
         for outcome in outcomes {
             match outcome {
                 Outcome::Stored(_) => report.stored += 1,
@@ -171,6 +176,9 @@ impl EventStore {
                 Outcome::Expired => report.expired += 1,
                 Outcome::Ephemeral => report.ephemeral += 1,
             }
+        }
+        if let Some(error) = parsed.failed {
+            return Err(error.of(FORMAT).at(self.path()));
         }
         report.lines += parsed.lines;
         report.bytes += parsed.bytes;
@@ -243,9 +251,9 @@ impl Parts<'_> {
     }
 }
 
-fn parse(part: &Part, options: &ImportOptions) -> Parsed {
-    let mut parsed =
-        Parsed { events: Vec::new(), bad: Vec::new(), lines: 0, bytes: part.text.len() as u64 };
+fn parse(part: &Part, options: &ImportOptions, store: &Options) -> Parsed {
+    let (records, bytes) = (Records::default(), part.text.len() as u64);
+    let mut parsed = Parsed { records, failed: None, bad: Vec::new(), lines: 0, bytes };
     let mut scratch = Vec::new();
     for text in part.text.split_inclusive(|&byte| byte == b'\n') {
         let line = part.first_line + parsed.lines;
@@ -260,7 +268,12 @@ fn parse(part: &Part, options: &ImportOptions) -> Parsed {
             false => check(text, options.check, &mut scratch).map_err(|e| e.message().to_owned()),
         };
         match checked {
-            Ok(event) => parsed.events.push(event),
+            Ok(event) => {
+                if let Err(error) = parsed.records.push(&event, store) {
+                    parsed.failed = Some(error);
+                    break;
+                }
+            }
             Err(reason) => {
                 parsed.bad.push((BadLine { line, reason }, text.to_vec()));
                 if options.stop_at_bad {

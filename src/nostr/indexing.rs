@@ -9,22 +9,20 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use super::FORMAT;
-use super::compaction::is_kept;
+use super::compaction::Moved;
 use super::event::{EventRef, Flags, Id, Location};
-use super::index::{Change, Index};
+use super::index::{Change, Changes, Index};
 use super::options::Options;
 use super::policy::Address;
-use super::record;
 use super::segment::Found;
 use super::store::{EventStore, State};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{ErrorKind, Result};
 use crate::lines;
 use crate::sidecar::sidecar_dir;
 
-/// The index is made in parts of so many.
-const PART_EVENTS: usize = 50_000;
-/// So many events may wait for the index.
-const PENDING_EVENTS: usize = 50_000;
+/// So many keys are written to the index at once: those of about 120,000 events. What waits for it
+/// takes some 100 MB of memory then.
+const KEYS_AT_ONCE: usize = 1_000_000;
 /// The name of its directory in `.deedbook`.
 const INDEX_NAME: &str = "events";
 
@@ -133,12 +131,12 @@ impl State {
     fn index_segment(&self, index: &Index, id: u32, begin: u32) -> Result<u64> {
         let Some(open) = self.segments.by_id.get(&id) else { return Ok(0) };
         let mut scan = open.segment.scan(begin);
-        let mut part = Part::default();
-        let mut count = 0;
+        let (mut changes, mut count) = (Changes::default(), 0);
         while let Some(found) = scan.next()? {
             match found {
                 Found::Record(found) => {
-                    part.push(found.bytes, Location { segment: id, offset: found.offset });
+                    let at = Location { segment: id, offset: found.offset };
+                    changes.push(Change::Insert(&found.event, at));
                     count += 1;
                 }
                 Found::Damage(damage) => lines::warn(format_args!(
@@ -146,71 +144,36 @@ impl State {
                     damage.reason
                 )),
             }
-            if part.places.len() >= PART_EVENTS {
-                part.apply(index, None)?;
+            if changes.len() >= KEYS_AT_ONCE {
+                index.apply_all(&mut changes, None)?;
             }
         }
-        part.apply(index, None)?;
+        index.apply_all(&mut changes, None)?;
         Ok(count)
-    }
-
-    /// Forget the events of an old segment that no new one has.
-    fn forget_dropped(&self, index: &Index, id: u32) -> Result<()> {
-        let Some(open) = self.segments.by_id.get(&id) else { return Ok(()) };
-        let mut scan = open.segment.scan(0);
-        let mut part = Part::default();
-        while let Some(found) = scan.next()? {
-            if let Found::Record(found) = found
-                && !is_kept(&found.event)
-            {
-                part.push(found.bytes, Location { segment: id, offset: found.offset });
-            }
-            if part.places.len() >= PART_EVENTS {
-                part.forget(index)?;
-            }
-        }
-        part.forget(index)
-    }
-
-    /// Note where the events of a new segment lie now.
-    fn move_segment(&self, index: &Index, id: u32) -> Result<()> {
-        let Some(open) = self.segments.by_id.get(&id) else { return Ok(()) };
-        let mut scan = open.segment.scan(0);
-        let mut moves = Vec::new();
-        while let Some(found) = scan.next()? {
-            let Found::Record(found) = found else { continue };
-            let (at, event) = (Location { segment: id, offset: found.offset }, found.event);
-            moves.push(Change::Move(event.id, event.created_at, at));
-            if moves.len() >= PART_EVENTS {
-                index.apply(&moves, None)?;
-                moves.clear();
-            }
-        }
-        index.apply(&moves, None)
     }
 
     /// Have the index know what was appended, and what lost its place: at the latest when it is asked.
     pub(super) fn index_changes(
         &mut self,
-        stored: &[(EventRef<'_>, &[u8], Location)],
+        stored: &[(EventRef<'_>, Location)],
         flagged: &[(Location, Flags)],
     ) -> Result<()> {
-        for &(event, record, at) in stored {
-            self.pending.ids.insert(event.id, at);
-            self.pending.part.push(record, at);
-            if let Some(address) = Address::of(&event).filter(|_| event.flags.is_live()) {
-                self.pending.heads.insert(address, at);
+        for (event, at) in stored {
+            self.pending.ids.insert(event.id, *at);
+            self.pending.changes.push(Change::Insert(event, *at));
+            if let Some(address) = Address::of(event).filter(|_| event.flags.is_live()) {
+                self.pending.heads.insert(address, *at);
             }
         }
         let mut buf = Vec::new();
         let mut counts_otherwise = false;
         for &(at, flags) in flagged {
-            let record = self.segments.read(at, &mut buf)?;
-            self.pending.part.push(record.bytes, at);
+            let event = self.segments.read(at, &mut buf)?.event;
+            self.pending.changes.push(Change::Insert(&event, at));
             // Another version may count now than the one that waits for the index.
-            counts_otherwise |= flags != Flags::REPLACED && Address::of(&record.event).is_some();
+            counts_otherwise |= flags != Flags::REPLACED && Address::of(&event).is_some();
         }
-        match counts_otherwise || self.pending.part.places.len() >= PENDING_EVENTS {
+        match counts_otherwise || self.pending.changes.len() >= KEYS_AT_ONCE {
             true => self.catch_up_index(),
             false => Ok(()),
         }
@@ -218,12 +181,19 @@ impl State {
 
     /// Have the index know all there is.
     pub(super) fn catch_up_index(&mut self) -> Result<()> {
-        if self.pending.part.places.is_empty() {
+        if self.pending.changes.len() == 0 {
             return Ok(());
         }
         let covered = self.covered().map(Covered::encode);
-        let mut pending = std::mem::take(&mut self.pending);
-        pending.part.apply(self.index()?, covered.as_ref().map(|bytes| &bytes[..]))
+        let mut changes = std::mem::take(&mut self.pending.changes);
+        let covered = covered.as_ref().map(|bytes| &bytes[..]);
+        let done = self.index().and_then(|index| index.apply_all(&mut changes, covered));
+        match done {
+            Ok(()) => self.pending = Pending::default(),
+            // What waits goes on waiting: it is all that knows of the events since.
+            Err(_) => self.pending.changes = changes,
+        }
+        done
     }
 
     /// Where an event lies, whatever its flags.
@@ -242,17 +212,25 @@ impl State {
         }
     }
 
-    /// After a compaction: forget what the old segments had, and find the rest in the new ones.
-    pub(super) fn index_moved(&mut self, old: &[u32], new: &[u32]) -> Result<()> {
+    /// After a compaction: forget what went, while the old segments are there, and find the rest in the
+    /// new ones.
+    pub(super) fn index_moved(&mut self, moved: &Moved) -> Result<()> {
         self.catch_up_index()?;
-        for &id in old {
-            self.forget_dropped(self.index()?, id)?;
+        let (index, mut changes, mut buf) = (self.index()?, Changes::default(), Vec::new());
+        for &at in &moved.gone {
+            changes.push(Change::Remove(&self.segments.read(at, &mut buf)?.event));
+            if changes.len() >= KEYS_AT_ONCE {
+                index.apply_all(&mut changes, None)?;
+            }
         }
-        for &id in new {
-            self.move_segment(self.index()?, id)?;
+        for &(id, created_at, at) in &moved.kept {
+            changes.push(Change::Move(id, created_at, at));
+            if changes.len() >= KEYS_AT_ONCE {
+                index.apply_all(&mut changes, None)?;
+            }
         }
         let covered = self.covered().map(Covered::encode);
-        self.index()?.apply(&[], covered.as_ref().map(|bytes| &bytes[..]))
+        index.apply_all(&mut changes, covered.as_ref().map(|bytes| &bytes[..]))
     }
 
     /// Return when the index knows all there is, on stable storage as far as it is kept in files.
@@ -271,68 +249,9 @@ impl State {
 /// What the index does not know yet: large changes are many times quicker than small ones.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
-    part: Part,
+    changes: Changes,
     ids: HashMap<Id, Location>,
     heads: HashMap<Address, Location>,
-}
-
-/// Records to be indexed.
-#[derive(Debug, Default)]
-struct Part {
-    bytes: Vec<u8>,
-    /// Where each ends, and where it lies.
-    places: Vec<(usize, Location)>,
-}
-
-impl Part {
-    fn push(&mut self, record: &[u8], at: Location) {
-        self.bytes.extend_from_slice(record);
-        self.places.push((self.bytes.len(), at));
-    }
-
-    /// Of two records of one event the later counts.
-    fn apply(&mut self, index: &Index, covered: Option<&[u8]>) -> Result<()> {
-        let events = self.events()?;
-        let mut changes = Vec::with_capacity(events.len());
-        for (event, at) in &events {
-            changes.push(Change::Insert(event, *at));
-            if !event.flags.is_live() {
-                changes.push(Change::Hide(event));
-            }
-        }
-        index.apply(&changes, covered)?;
-        self.clear();
-        Ok(())
-    }
-
-    fn forget(&mut self, index: &Index) -> Result<()> {
-        let events = self.events()?;
-        let changes: Vec<Change<'_>> =
-            events.iter().map(|(event, _)| Change::Remove(event)).collect();
-        index.apply(&changes, None)?;
-        self.clear();
-        Ok(())
-    }
-
-    fn events(&self) -> Result<Vec<(EventRef<'_>, Location)>> {
-        let mut events = Vec::with_capacity(self.places.len());
-        let mut from = 0;
-        for &(end, at) in &self.places {
-            events.push((event_of(self.bytes.get(from..end).unwrap_or_default())?, at));
-            from = end;
-        }
-        Ok(events)
-    }
-
-    fn clear(&mut self) {
-        self.bytes.clear();
-        self.places.clear();
-    }
-}
-
-/// The event of a record that was checked before.
-fn event_of(record: &[u8]) -> Result<EventRef<'_>> {
-    record::parse(record).map_err(|bad| Error::new(ErrorKind::Corrupt, bad.reason()).of(FORMAT))
 }
 
 /// An index that cannot be opened is made again: all that it holds stands in the segments.

@@ -233,6 +233,26 @@ pub(super) fn check(record: &[u8]) -> Result<Layout, Bad> {
 /// The same, with or without its checksum.
 #[inline]
 pub(super) fn check_with(record: &[u8], sums: bool) -> Result<Layout, Bad> {
+    let layout = measure(record)?;
+    let (tags, content, rest) = layout.cut(record);
+    let (reserved, trailer) = part(rest, SIG_BYTES..).split_at(RESERVED_BYTES);
+    check_trailer(record, reserved, trailer, sums)?;
+    TagsRef::parse(tags)?;
+    if let Err(e) = std::str::from_utf8(content) {
+        let (valid, content_len) = (e.valid_up_to(), content.len());
+        return Err(bad("bytes of the content that are UTF-8", valid, "content_len", content_len));
+    }
+    Ok(layout)
+}
+
+/// The event of a record that this process made: nothing but lengths is checked.
+pub(super) fn event_of_own(record: &[u8]) -> Result<EventRef<'_>, Bad> {
+    measure(record).map(|layout| layout.event(record))
+}
+
+/// Find the parts of a record, which is all of `record`, by their lengths.
+#[inline]
+fn measure(record: &[u8]) -> Result<Layout, Bad> {
     let (Some(record_len), Some(&flags)) = (u32_be_at(record, 0), record.get(FLAGS_AT)) else {
         return Err(bad("record of", record.len(), "minimum", FIXED_BYTES));
     };
@@ -252,18 +272,9 @@ pub(super) fn check_with(record: &[u8], sums: bool) -> Result<Layout, Bad> {
     let Some(left) = left.checked_sub(tags_len) else {
         return Err(bad("tags_len", tags_len, "bytes left", left));
     };
-    let (tags, rest) = part(body, TAGS_AT..).split_at(tags_len);
-    let content_len = u32_be_at(rest, 0).unwrap_or_default() as usize;
+    let content_len = u32_be_at(body, TAGS_AT + tags_len).unwrap_or_default() as usize;
     if content_len > left {
         return Err(bad("content_len", content_len, "bytes left", left));
-    }
-    let (content, rest) = part(rest, CONTENT_LEN_BYTES..).split_at(content_len);
-    let (reserved, trailer) = part(rest, SIG_BYTES..).split_at(RESERVED_BYTES);
-    check_trailer(record, reserved, trailer, sums)?;
-    TagsRef::parse(tags)?;
-    if let Err(e) = std::str::from_utf8(content) {
-        let valid = e.valid_up_to();
-        return Err(bad("bytes of the content that are UTF-8", valid, "content_len", content_len));
     }
     Ok(Layout { flags: Flags(flags).of_event(), body_at, tags_len, content_len })
 }
@@ -285,12 +296,19 @@ impl Layout {
         }
     }
 
+    /// Tags, content, and what follows them.
+    #[inline]
+    fn cut(self, record: &[u8]) -> (&[u8], &[u8], &[u8]) {
+        let (tags, rest) = part(record, self.body_at + TAGS_AT..).split_at(self.tags_len);
+        let (content, rest) = part(rest, CONTENT_LEN_BYTES..).split_at(self.content_len);
+        (tags, content, rest)
+    }
+
     /// The parts of the record that was checked.
     #[inline]
     pub(super) fn parts(self, record: &[u8]) -> Parts<'_> {
         let body = part(record, self.body_at..);
-        let (tags, rest) = part(body, TAGS_AT..).split_at(self.tags_len);
-        let (content, rest) = part(rest, CONTENT_LEN_BYTES..).split_at(self.content_len);
+        let (tags, content, rest) = self.cut(record);
         Parts {
             id: part(body, ..PUBKEY_AT),
             pubkey: part(body, PUBKEY_AT..CREATED_AT_AT),

@@ -171,7 +171,7 @@ impl Segment {
         Ok(saved)
     }
 
-    /// Append records, in one write; gives where each begins. They survive the death of the process
+    /// Append records; gives where each begins. They survive the death of the process
     /// when this returns, and a power cut after [`Segment::sync`].
     pub fn append(&mut self, records: &[&[u8]]) -> Result<Vec<u32>> {
         if self.poisoned {
@@ -179,8 +179,8 @@ impl Segment {
             return Err(self.error(ErrorKind::Poisoned, message).with_durable(Durable::No));
         }
         let page_bytes = self.header.page_bytes;
-        let mut pages = Vec::new();
         let mut offsets = Vec::with_capacity(records.len());
+        let mut need = u64::from(self.end);
         for record in records {
             let head = page::Head::parse(record, page_bytes, u64::MAX, self.record_bytes_max)
                 .ok()
@@ -192,32 +192,44 @@ impl Segment {
                     );
                     self.error(ErrorKind::InvalidArgument, &message).with_durable(Durable::No)
                 })?;
-            let offset = u64::from(self.end) + pages.len() as u64;
-            let (need, limit) = (offset + head.pages_bytes(page_bytes), limit(page_bytes));
+            offsets.push(need as u32);
+            need += head.pages_bytes(page_bytes);
+            let limit = limit(page_bytes);
             if need > limit {
                 let message = format!("segment of {need} bytes, limit {limit}");
                 return Err(self.error(ErrorKind::TooLarge, &message).with_durable(Durable::No));
             }
-            offsets.push(offset as u32);
-            page::spread(record, page_bytes, &mut pages);
         }
-        if let Err(e) = self.write_at_end(&pages) {
+        if let Err(e) = self.write_at_end(records) {
             return Err(Error::io("append to the segment", &self.path, e)
                 .of(super::FORMAT)
                 .with_durable(if self.poisoned { Durable::Unknown } else { Durable::No }));
         }
-        self.end += pages.len() as u32;
+        self.end = need as u32;
         Ok(offsets)
     }
 
     /// Write after the end, or leave the file as it was.
-    fn write_at_end(&mut self, pages: &[u8]) -> io::Result<()> {
-        let end = u64::from(self.end);
-        let written = write_full(&*self.file, pages, end);
-        if written.is_err() && self.file.set_len(end).is_err() {
+    fn write_at_end(&mut self, records: &[&[u8]]) -> io::Result<()> {
+        let written = self.write_pages(records);
+        if written.is_err() && self.file.set_len(self.end.into()).is_err() {
             self.poisoned = true;
         }
         written
+    }
+
+    /// Write in parts, which stay in the processor's cache until they are copied.
+    fn write_pages(&self, records: &[&[u8]]) -> io::Result<()> {
+        let (mut pages, mut at) = (Vec::new(), u64::from(self.end));
+        for (number, record) in records.iter().enumerate() {
+            page::spread(record, self.header.page_bytes, &mut pages);
+            if pages.len() >= READ_BYTES || number + 1 == records.len() {
+                write_full(&*self.file, &pages, at)?;
+                at += pages.len() as u64;
+                pages.clear();
+            }
+        }
+        Ok(())
     }
 
     /// The record at an offset, checked but for id and signature.

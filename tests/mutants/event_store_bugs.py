@@ -200,6 +200,22 @@ EVENT_STORE_BUGS = [
         [("nostr_store", "stories::the_index_learns")],
     ),
     Bug(
+        "event store: after a compaction the index has events where they lay",
+        TRUNCATION,
+        INDEXING,
+        "        for &(id, created_at, at) in &moved.kept {\n",
+        "        for &(id, created_at, at) in moved.kept.iter().take(0) {\n",
+        [("nostr_store", "lifecycle::the_newest_version")],
+    ),
+    Bug(
+        "event store: after a compaction the index has events that went",
+        TRUNCATION,
+        INDEXING,
+        "        for &at in &moved.gone {\n",
+        "        for &at in moved.gone.iter().take(0) {\n",
+        [("nostr_store", "lifecycle::the_newest_version")],
+    ),
+    Bug(
         "event store: names that another process left unsynced stay so",
         AGAIN,
         OPENING,

@@ -80,6 +80,7 @@ fn the_newest_version_counts_in_whatever_order_they_come() {
             assert_eq!((report.kept, report.replaced), (1, 2), "{report:?}");
             assert_eq!(all(&store, Include::All), counts);
             assert_eq!(found(&store, r#"{"kinds": [0]}"#), counts);
+            assert_eq!(store.find(&versions[0].id).unwrap(), None);
             drop(store);
             assert_eq!(all(&open(&options), Include::All), counts);
         }

@@ -29,7 +29,7 @@ pub use query::Query;
 /// A change of what can be found.
 #[derive(Clone, Copy, Debug)]
 pub enum Change<'a> {
-    /// The event lies there, and is found in all ways.
+    /// The event lies there, and is found in all ways if it counts, else by its id only.
     Insert(&'a EventRef<'a>, Location),
     /// The event is found by its id only, as one that is replaced or deleted.
     Hide(&'a EventRef<'a>),
@@ -37,6 +37,38 @@ pub enum Change<'a> {
     Remove(&'a EventRef<'a>),
     /// The event lies somewhere else now: id, time and the new location.
     Move(Id, u32, Location),
+}
+
+/// Changes to be made at once.
+#[derive(Debug, Default)]
+pub(super) struct Changes(Writes);
+
+impl Changes {
+    /// How many keys they write.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub fn push(&mut self, change: Change<'_>) {
+        let writes = &mut self.0;
+        match change {
+            Change::Insert(event, location) => {
+                writes.put(&keys::id(&event.id), &keys::place(location, event.created_at));
+                match event.flags.is_live() {
+                    true => keys::each(event, |key, value| writes.put(key, value)),
+                    false => keys::each(event, |key, _| writes.remove(key)),
+                }
+            }
+            Change::Hide(event) => keys::each(event, |key, _| writes.remove(key)),
+            Change::Remove(event) => {
+                writes.remove(&keys::id(&event.id));
+                keys::each(event, |key, _| writes.remove(key));
+            }
+            Change::Move(id, created_at, location) => {
+                writes.put(&keys::id(&id), &keys::place(location, created_at));
+            }
+        }
+    }
 }
 
 /// A lookup index. Threads may share it.
@@ -71,31 +103,21 @@ impl Index {
     /// Make changes, and set the position that they bring the index to: all of it or nothing. Of
     /// changes to one event the later counts. Many at once are much quicker than many calls.
     pub fn apply(&self, changes: &[Change<'_>], covered: Option<&[u8]>) -> Result<()> {
-        let mut writes = Writes::default();
-        for &change in changes {
-            match change {
-                Change::Insert(event, location) => {
-                    let place = keys::place(location, event.created_at);
-                    writes.put(&keys::id(&event.id), &place);
-                    keys::each(event, |key, value| writes.put(key, value));
-                }
-                Change::Hide(event) => keys::each(event, |key, _| writes.remove(key)),
-                Change::Remove(event) => {
-                    writes.remove(&keys::id(&event.id));
-                    keys::each(event, |key, _| writes.remove(key));
-                }
-                Change::Move(id, created_at, location) => {
-                    writes.put(&keys::id(&id), &keys::place(location, created_at));
-                }
-            }
-        }
+        let mut writes = Changes::default();
+        changes.iter().for_each(|&change| writes.push(change));
+        self.apply_all(&mut writes, covered)
+    }
+
+    /// The same; no changes are left, but by an error all.
+    pub(super) fn apply_all(&self, changes: &mut Changes, covered: Option<&[u8]>) -> Result<()> {
         if let Some(position) = covered {
-            writes.put(keys::COVERED, position);
+            changes.0.put(keys::COVERED, position);
         }
-        match writes.len() {
-            0 => Ok(()),
-            _ => self.table.write(&mut writes),
+        if changes.len() > 0 {
+            self.table.write(&mut changes.0)?;
         }
+        *changes = Changes::default();
+        Ok(())
     }
 
     /// What was applied so far is on stable storage when this returns.

@@ -11,7 +11,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
+use fjall::config::{BloomConstructionPolicy, FilterPolicy, FilterPolicyEntry};
 use fjall::{KeyspaceCreateOptions, PersistMode, Readable, Slice};
+use xxhash_rust::xxh3::xxh3_128;
 
 use super::writes::Writes;
 use crate::error::{Error, ErrorKind, Result};
@@ -20,6 +22,10 @@ use crate::nostr::FORMAT;
 
 /// From so many entries on they become files at once, sorted, without a journal: many times quicker.
 const BULK: usize = 8_192;
+/// Where fjall has its tables, and the file of a table that names its newest version: number 8,
+/// checksum 16, both little-endian.
+const KEYSPACES_NAME: &str = "keyspaces";
+const CURRENT_NAME: &str = "current";
 const CACHE_BYTES: u64 = 128 << 20;
 /// What is only in the journal is read again at opening, so it is not much.
 const MEMTABLE_BYTES: u64 = 16 << 20;
@@ -34,9 +40,15 @@ type Sorted = BTreeMap<Vec<u8>, Vec<u8>>;
 impl Table {
     /// Open the table in a directory, or make it.
     pub fn open(dir: &Path) -> Result<Self> {
+        check_versions(dir)?;
         let opened = guarded(dir, || {
             let db = fjall::Database::builder(dir).cache_size(CACHE_BYTES).open()?;
-            let options = || KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES);
+            let filter = FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(10.0));
+            let options = || {
+                KeyspaceCreateOptions::default()
+                    .max_memtable_size(MEMTABLE_BYTES)
+                    .filter_policy(FilterPolicy::all(filter))
+            };
             let table = db.keyspace("index", options)?;
             Ok((db, table))
         });
@@ -114,6 +126,23 @@ impl Table {
             Self::Memory(entries) => View::Memory(lock(entries).clone()),
         }
     }
+}
+
+/// Compare the files that name the files of the table with their checksums. fjall writes those, does not
+/// read them, and ends the process over some of the bytes.
+fn check_versions(dir: &Path) -> Result<()> {
+    for keyspace in std::fs::read_dir(dir.join(KEYSPACES_NAME)).into_iter().flatten().flatten() {
+        let current = std::fs::read(keyspace.path().join(CURRENT_NAME)).unwrap_or_default();
+        let Some((&version, rest)) = current.split_first_chunk() else { continue };
+        let Some((&checksum, _)) = rest.split_first_chunk() else { continue };
+        let name = format!("v{}", u64::from_le_bytes(version));
+        // What is missing, fjall misses.
+        let Ok(bytes) = std::fs::read(keyspace.path().join(&name)) else { continue };
+        if xxh3_128(&bytes) != u128::from_le_bytes(checksum) {
+            return Err(damaged(&format!("the checksum of {name} is another")).at(dir));
+        }
+    }
+    Ok(())
 }
 
 fn ingest(table: &fjall::Keyspace, writes: &mut Writes) -> fjall::Result<()> {

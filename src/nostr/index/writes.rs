@@ -1,21 +1,42 @@
-//! Entries to be written, sorted before they are: in one piece of memory.
+//! Entries to be written, sorted before they are.
+//!
+//! They are sorted in runs that fit into the processor's cache, and the runs are merged, each read from
+//! its beginning to its end: to fetch each entry of a large heap from where it lies takes longer than
+//! all the rest.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 
 use crate::slice::part;
 
+/// So many entries are sorted at once.
+const RUN_ENTRIES: usize = 16_384;
+
 /// Values by keys; of two for one key the later counts.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Writes {
+    /// Sorted, each key once.
+    runs: Vec<Run>,
+    /// What comes, until it is sorted.
+    last: Run,
+    count: usize,
+}
+
+#[derive(Debug, Default)]
+struct Run {
     bytes: Vec<u8>,
     entries: Vec<Entry>,
 }
 
+#[derive(Debug)]
 struct Entry {
     /// The first bytes of the key: most comparisons end here.
     head: u64,
-    at: usize,
-    key_len: u32,
+    at: u32,
+    key_len: u16,
     /// None: the key is removed.
-    value_len: Option<u32>,
+    value_len: Option<u16>,
 }
 
 impl Writes {
@@ -31,39 +52,132 @@ impl Writes {
 
     /// How many entries there are, those counted twice that were written twice.
     pub fn len(&self) -> usize {
-        self.entries.len()
+        self.count
     }
 
     /// The keys in their order, each once, with the value or none to remove.
     pub fn sorted(&mut self) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
-        let bytes = &self.bytes;
-        let key = |entry: &Entry| part(bytes, entry.at..entry.at + entry.key_len as usize);
-        // The later of two with one key comes first, and is kept.
-        self.entries.sort_unstable_by(|a, b| {
-            let keys = a.head.cmp(&b.head).then_with(|| key(a).cmp(key(b)));
-            keys.then(b.at.cmp(&a.at))
-        });
-        self.entries.dedup_by(|later, first| later.head == first.head && key(later) == key(first));
-        self.entries.iter().map(move |entry| {
-            let value_at = entry.at + entry.key_len as usize;
-            let value = entry.value_len.map(|len| part(bytes, value_at..value_at + len as usize));
-            (key(entry), value)
+        self.end_run();
+        let runs = &self.runs;
+        let head = |number: usize, at: usize| Head::of(runs.get(number)?, number, at);
+        let firsts = (0..runs.len()).filter_map(|number| head(number, 0)).map(Reverse);
+        let (mut heads, mut last) = (firsts.collect::<BinaryHeap<_>>(), None);
+        std::iter::from_fn(move || {
+            loop {
+                let mut first = heads.peek_mut()?;
+                let Head { key, number, at, .. } = first.0;
+                match head(number, at + 1) {
+                    Some(next) => *first = Reverse(next),
+                    None => drop(PeekMut::pop(first)),
+                }
+                if last.replace(key) != Some(key) {
+                    return Some((key, runs.get(number)?.value(at)));
+                }
+            }
         })
     }
 
     fn push(&mut self, key: &[u8], value: Option<&[u8]>) {
-        let mut head = [0; 8];
-        head.iter_mut().zip(key).for_each(|(head, &byte)| *head = byte);
-        self.entries.push(Entry {
-            head: u64::from_be_bytes(head),
-            at: self.bytes.len(),
-            key_len: key.len() as u32,
-            value_len: value.map(|value| value.len() as u32),
+        let run = &mut self.last;
+        run.entries.push(Entry {
+            head: head_of(key),
+            at: run.bytes.len() as u32,
+            key_len: key.len() as u16,
+            value_len: value.map(|value| value.len() as u16),
         });
-        self.bytes.extend_from_slice(key);
-        self.bytes.extend_from_slice(value.unwrap_or_default());
+        run.bytes.extend_from_slice(key);
+        run.bytes.extend_from_slice(value.unwrap_or_default());
+        self.count += 1;
+        if self.last.entries.len() >= RUN_ENTRIES {
+            self.end_run();
+        }
+    }
+
+    fn end_run(&mut self) {
+        if self.last.entries.is_empty() {
+            return;
+        }
+        let (run, mut sorted) = (&mut self.last, Run::default());
+        let bytes = &run.bytes;
+        let key = |entry: &Entry| part(bytes, entry.key());
+        // The later of two with one key comes first, and is kept.
+        run.entries.sort_unstable_by(|a, b| {
+            let keys = a.head.cmp(&b.head).then_with(|| key(a).cmp(key(b)));
+            keys.then(b.at.cmp(&a.at))
+        });
+        run.entries.dedup_by(|later, first| later.head == first.head && key(later) == key(first));
+        sorted.bytes.reserve_exact(bytes.len());
+        for entry in &mut run.entries {
+            let at = sorted.bytes.len() as u32;
+            sorted.bytes.extend_from_slice(part(bytes, entry.key().start..entry.value().end));
+            entry.at = at;
+        }
+        sorted.entries.append(&mut run.entries);
+        run.bytes.clear();
+        self.runs.push(sorted);
     }
 }
+
+impl Entry {
+    fn key(&self) -> std::ops::Range<usize> {
+        let at = self.at as usize;
+        at..at + usize::from(self.key_len)
+    }
+
+    fn value(&self) -> std::ops::Range<usize> {
+        let at = self.key().end;
+        at..at + usize::from(self.value_len.unwrap_or_default())
+    }
+}
+
+fn head_of(key: &[u8]) -> u64 {
+    let mut head = [0; 8];
+    head.iter_mut().zip(key).for_each(|(head, &byte)| *head = byte);
+    u64::from_be_bytes(head)
+}
+
+impl Run {
+    fn value(&self, at: usize) -> Option<&[u8]> {
+        let entry = self.entries.get(at).filter(|entry| entry.value_len.is_some())?;
+        Some(part(&self.bytes, entry.value()))
+    }
+}
+
+/// The next entry of a run. Of two with one key, that of the later run comes first.
+struct Head<'a> {
+    head: u64,
+    key: &'a [u8],
+    number: usize,
+    at: usize,
+}
+
+impl<'a> Head<'a> {
+    fn of(run: &'a Run, number: usize, at: usize) -> Option<Self> {
+        let entry = run.entries.get(at)?;
+        Some(Self { head: entry.head, key: part(&run.bytes, entry.key()), number, at })
+    }
+}
+
+impl Ord for Head<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let keys = self.head.cmp(&other.head).then_with(|| self.key.cmp(other.key));
+        keys.then(other.number.cmp(&self.number))
+    }
+}
+
+impl PartialOrd for Head<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Head<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Head<'_> {}
 
 #[cfg(test)]
 mod tests {
@@ -86,5 +200,29 @@ mod tests {
             (b"short", Some(b"")),
         ];
         assert_eq!(sorted, expected);
+    }
+
+    #[test]
+    fn of_several_runs_the_later_value_counts() {
+        let mut writes = Writes::default();
+        let count = 4 * RUN_ENTRIES as u32 + 5;
+        let mut expected = std::collections::BTreeMap::new();
+        for number in 0..count {
+            // Keys in no order, each of them a few times.
+            let key = (number.wrapping_mul(0x9E37_79B9) % (count / 2)).to_be_bytes();
+            let value = number.to_be_bytes();
+            match number % 3 {
+                0 => writes.remove(&key),
+                _ => writes.put(&key, &value),
+            }
+            expected.insert(key, (number % 3 != 0).then_some(value));
+        }
+        assert_eq!(writes.len(), count as usize);
+        let mut expected = expected.iter();
+        for (key, value) in writes.sorted() {
+            let (known, counts) = expected.next().unwrap();
+            assert_eq!((key, value), (&known[..], counts.as_ref().map(|value| &value[..])));
+        }
+        assert!(expected.next().is_none());
     }
 }
