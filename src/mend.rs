@@ -1,6 +1,7 @@
 //! What settling the end of a log needs: save what is cut, write a tail again, make names durable.
 
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
@@ -72,8 +73,19 @@ pub fn save_tail(
     mode: u32,
     from: u64,
 ) -> Result<Option<PathBuf>> {
+    let end = file.len().map_err(|e| Error::io("look at the log", base, e))?;
+    save_part(storage, file, base, mode, from..end)
+}
+
+/// The same of a part of the file.
+pub fn save_part(
+    storage: &dyn Storage,
+    file: &dyn File,
+    base: &Path,
+    mode: u32,
+    Range { start: from, end }: Range<u64>,
+) -> Result<Option<PathBuf>> {
     let fail = |doing: &str, path: &Path, e: io::Error| Error::io(doing, path, e);
-    let end = file.len().map_err(|e| fail("look at the log", base, e))?;
     let data = end_of_data(file, from, end).map_err(|e| fail("read the log", base, e))?;
     if data == from {
         return Ok(None);

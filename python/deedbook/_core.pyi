@@ -15,6 +15,7 @@ __all__ = [
     "Book",
     "CompactionReport",
     "Damage",
+    "DamagedPart",
     "Deed",
     "DeedRange",
     "Event",
@@ -24,7 +25,9 @@ __all__ = [
     "EventOutcome",
     "EventStore",
     "EventStoreOpening",
+    "EventStoreRepair",
     "EventStoreReport",
+    "EventStoreSalvage",
     "ImportReport",
     "Ledger",
     "LedgerFile",
@@ -1239,10 +1242,124 @@ class EventStoreOpening:
         """Files of segments that no manifest names and that hold nothing else: removed."""
     @property
     def manifest_rebuilt(self) -> bool:
-        """Whether the manifest was made from the segments."""
+        """Whether the manifest was missing, wrong or older than its copy, and is made again.
+
+        From the copy, or else from the segments.
+        """
     @property
     def indexed(self) -> int:
         """Events that the index did not have yet."""
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class DamagedPart:
+    """A stretch of a file of an event store without anything intact."""
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
+    @property
+    def path(self) -> str:
+        """The file."""
+    @property
+    def offset(self) -> int:
+        """The first byte."""
+    @property
+    def end(self) -> int:
+        """The byte after the last one."""
+    @property
+    def reason(self) -> str:
+        """What is wrong, with both values."""
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class EventStoreRepair:
+    """What a repair of an event store found and did."""
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
+    @property
+    def path(self) -> str:
+        """The store's directory, absolute."""
+    @property
+    def damages(self) -> list[DamagedPart]:
+        """The damaged parts of its files."""
+    @property
+    def cut_bytes(self) -> int:
+        """Bytes removed from files; of a dry run, bytes to be removed."""
+    @property
+    def cut_events(self) -> int:
+        """Intact events that go with a cut of the write-ahead log, and that no segment has."""
+    @property
+    def lost_segments(self) -> list[int]:
+        """Numbers of the segments that are missing."""
+    @property
+    def is_loss(self) -> bool:
+        """Whether acknowledged events are missing.
+
+        With segments, damaged pages, or the end of the write-ahead log. It stays noted.
+        """
+    @property
+    def was_loss(self) -> bool:
+        """Whether an earlier repair noted that."""
+    @property
+    def saved(self) -> list[str]:
+        """Files that hold what was removed."""
+    @property
+    def mended(self) -> bool:
+        """Whether the store can be opened for writing now, and has no damage."""
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class EventStoreSalvage:
+    """What a salvage of an event store copied, and what it could not."""
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
+    @property
+    def complete(self) -> bool:
+        """Whether no file is damaged, and no segment is missing."""
+    @property
+    def events(self) -> int:
+        """Events copied, whatever their flags."""
+    @property
+    def hidden(self) -> int:
+        """Of these, events that are deleted or replaced."""
+    @property
+    def from_log(self) -> int:
+        """Of these, events that only the write-ahead log had."""
+    @property
+    def from_saved(self) -> int:
+        """Of these, events that only what had been cut off and saved had."""
+    @property
+    def uncertain(self) -> int:
+        """Of these, events that are not proved.
+
+        Their id is not that of their content, or they may be a part of a damaged entry of the log.
+        """
+    @property
+    def copies(self) -> int:
+        """Intact records that were not copied because their event was."""
+    @property
+    def left_out(self) -> int:
+        """Events of the log that their author deleted, or whose time is over: not copied."""
+    @property
+    def lost_segments(self) -> list[int]:
+        """Numbers of the segments that the manifest names and that are missing."""
+    @property
+    def damages(self) -> list[DamagedPart]:
+        """The damaged parts of the files."""
+    @property
+    def source_bytes(self) -> int:
+        """Size of the files that were read, bytes."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -1333,6 +1450,51 @@ class EventStore:
     @staticmethod
     def create(path: _Path, **options: Any) -> EventStore:
         """Create a store; `open` with mode ``"x"`` and these options."""
+    @staticmethod
+    def repair(
+        path: _Path,
+        *,
+        force: bool = False,
+        dry_run: bool = False,
+        accept_loss: bool = False,
+        event_bytes_max: int = 100_000_000,
+    ) -> EventStoreRepair:
+        """Make a damaged store usable again, after saving what is removed beside its file.
+
+        The write-ahead log is cut where it is damaged after its last checkpoint, damaged pages are
+        taken out of their segments, a lost header or manifest is made again. Intact events that
+        only the log has after the damage would go with the cut: `CorruptError` then, unless
+        ``force`` says so; `salvage` copies them. Acknowledged events that are missing, with
+        segments, pages, or the end of the log, leave the store as it is and ``mended`` False,
+        unless ``accept_loss`` says to go on without them; the loss stays noted. ``dry_run`` changes
+        nothing and reports what would be done. ``event_bytes_max`` is the limit of a record,
+        4,096 to 100,000,000 bytes. What is removed is saved as ``FILE.cut-BYTE``, with a number
+        after it if that exists.
+
+        Raises `MissingError` if there is no store, `LockedError` if it is being written, and
+        `CorruptError` if only `salvage` helps.
+        """
+    @staticmethod
+    def salvage(
+        source: _Path,
+        target: _Path,
+        *,
+        page_bytes: int = 4096,
+        segment_bytes: int = 1_073_741_824,
+        checksums: bool = True,
+        event_bytes_max: int = 100_000_000,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> EventStoreSalvage:
+        """Copy every intact event, each once, to a new store at ``target``.
+
+        From the segments with their flags, from the write-ahead log, and from what was cut off
+        these and saved. The source is not changed, and may be one that cannot be opened. The
+        options are those of the new store. ``progress`` is called with bytes done and bytes in all;
+        what it raises ends the work, and leaves a store with what was copied so far.
+
+        Raises `MissingError` if there is no file of a store, and `AlreadyExistsError` if the target
+        is a store.
+        """
     def append(self, event: Event | dict[str, Any] | str | Buffer) -> EventOutcome:
         """Append an event whose id is the hash of its content.
 

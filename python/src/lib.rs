@@ -60,8 +60,9 @@ mod _core {
     use super::nostr_iterator::PyEventIterator;
     #[pymodule_export]
     use super::nostr_reports::{
-        PyBadLine, PyCompactionReport, PyEventCensus, PyEventFault, PyEventOutcome,
-        PyEventStoreOpening, PyEventStoreReport, PyImportReport,
+        PyBadLine, PyCompactionReport, PyDamagedPart, PyEventCensus, PyEventFault, PyEventOutcome,
+        PyEventStoreOpening, PyEventStoreRepair, PyEventStoreReport, PyEventStoreSalvage,
+        PyImportReport,
     };
     #[pymodule_export]
     use super::range::DeedRange;

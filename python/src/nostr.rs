@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
 
-use deedbook::nostr::{Column, Event, EventStore, ImportOptions, Options, Outcome};
-use deedbook::{Error, ErrorKind, Mode, OnCorrupt};
+use deedbook::nostr::{self, Column, Event, EventStore, ImportOptions, Options, Outcome};
+use deedbook::{Error, ErrorKind, Mode, OnCorrupt, Repair};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
@@ -20,8 +20,8 @@ use crate::nostr_event::{Place, PyEvent, event_of, flags_of, id_of, location_of}
 use crate::nostr_files::{Source, Target};
 use crate::nostr_iterator::{PyEventIterator, Walk};
 use crate::nostr_reports::{
-    PyCompactionReport, PyEventCensus, PyEventOutcome, PyEventStoreOpening, PyEventStoreReport,
-    PyImportReport,
+    PyCompactionReport, PyEventCensus, PyEventOutcome, PyEventStoreOpening, PyEventStoreRepair,
+    PyEventStoreReport, PyEventStoreSalvage, PyImportReport,
 };
 use crate::progress::Progress;
 use crate::split::PySplit;
@@ -118,6 +118,47 @@ impl PyEventStore {
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         path.py().get_type::<Self>().call_method("open", (path, "x"), options)
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (path, *, force=false, dry_run=false, accept_loss=false,
+                        event_bytes_max=100_000_000))]
+    fn repair(
+        py: Python<'_>,
+        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
+        force: bool,
+        dry_run: bool,
+        accept_loss: bool,
+        #[pyo3(from_py_with = numbers::event_bytes_max)] event_bytes_max: u32,
+    ) -> PyResult<PyEventStoreRepair> {
+        let options = Options { event_bytes_max, ..Options::default() };
+        let may = Repair { force, dry_run, accept_loss };
+        Ok((&py.detach(|| nostr::repair(&path, &options, may)).or_raise(py)?).into())
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (source, target, *, page_bytes=4096, segment_bytes=1_073_741_824,
+                        checksums=true, event_bytes_max=100_000_000, progress=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn salvage(
+        py: Python<'_>,
+        #[pyo3(from_py_with = arguments::path)] source: PathBuf,
+        #[pyo3(from_py_with = arguments::path)] target: PathBuf,
+        #[pyo3(from_py_with = numbers::page_bytes)] page_bytes: u32,
+        #[pyo3(from_py_with = numbers::segment_bytes)] segment_bytes: u64,
+        checksums: bool,
+        #[pyo3(from_py_with = numbers::event_bytes_max)] event_bytes_max: u32,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<PyEventStoreSalvage> {
+        let options =
+            Options { page_bytes, segment_bytes, checksums, event_bytes_max, ..Options::default() };
+        py.import("deedbook.formats")?.call_method1("check_none", (target.as_os_str(),))?;
+        let report = Progress::run(py, progress, |progress| {
+            nostr::salvage(&source, &target, &options, &mut |done, total| {
+                progress.call(done, total)
+            })
+        })?;
+        Ok((&report).into())
     }
 
     fn append(&self, py: Python<'_>, event: &Bound<'_, PyAny>) -> PyResult<PyEventOutcome> {

@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use deedbook::nostr::{
-    BadLine, Census, CompactionReport, Fault, ImportReport, Location, Opening, Outcome, PageDamage,
-    StoreReport,
+    BadLine, Census, CompactionReport, DamagedPart, Fault, ImportReport, Location, Opening,
+    Outcome, PageDamage, StoreRepair, StoreReport, StoreSalvage,
 };
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
@@ -111,6 +111,43 @@ report!(PyEventStoreOpening, "EventStoreOpening", Opening, {
     removed: Vec<OsString> = |opening| paths(&opening.removed),
     manifest_rebuilt: bool = |opening| opening.manifest_rebuilt,
     indexed: u64 = |opening| opening.indexed,
+});
+
+report!(PyDamagedPart, "DamagedPart", DamagedPart, {
+    path: OsString = |damage| damage.path.clone().into_os_string(),
+    offset: u64 = |damage| damage.offset,
+    end: u64 = |damage| damage.end,
+    reason: String = |damage| damage.reason.clone(),
+});
+
+fn damaged(damages: &[DamagedPart]) -> Vec<PyDamagedPart> {
+    damages.iter().map(PyDamagedPart::from).collect()
+}
+
+report!(PyEventStoreRepair, "EventStoreRepair", StoreRepair, {
+    path: OsString = |report| report.path.clone().into_os_string(),
+    damages: Vec<PyDamagedPart> = |report| damaged(&report.damages),
+    cut_bytes: u64 = |report| report.cut_bytes,
+    cut_events: u64 = |report| report.cut_events,
+    lost_segments: Vec<u32> = |report| report.lost_segments.clone(),
+    is_loss: bool = |report| report.is_loss,
+    was_loss: bool = |report| report.was_loss,
+    saved: Vec<OsString> = |report| paths(&report.saved),
+    mended: bool = |report| report.mended,
+});
+
+report!(PyEventStoreSalvage, "EventStoreSalvage", StoreSalvage, {
+    complete: bool = |report| report.is_complete(),
+    events: u64 = |report| report.events,
+    hidden: u64 = |report| report.hidden,
+    from_log: u64 = |report| report.from_log,
+    from_saved: u64 = |report| report.from_saved,
+    uncertain: u64 = |report| report.uncertain,
+    copies: u64 = |report| report.copies,
+    left_out: u64 = |report| report.left_out,
+    lost_segments: Vec<u32> = |report| report.lost_segments.clone(),
+    damages: Vec<PyDamagedPart> = |report| damaged(&report.damages),
+    source_bytes: u64 = |report| report.source_bytes,
 });
 
 report!(PyEventCensus, "EventCensus", Census, {

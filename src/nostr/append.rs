@@ -141,6 +141,42 @@ impl EventStore {
         Ok(outcomes)
     }
 
+    /// Store records as they are, whatever counts besides them: one after the other in `bytes`, each up
+    /// to its end. Those of events that are there are passed over; returns how many were stored, and how
+    /// many of them do not count.
+    pub(super) fn adopt(&self, bytes: &[u8], ends: &[usize]) -> Result<(u64, u64)> {
+        let (shared, wal) = self.writable()?;
+        let mut state = shared.state();
+        state.check(shared)?;
+        let (mut run, mut from, mut hidden) = (Run::default(), 0, 0);
+        for &end in ends {
+            let record = bytes.get(from..end).unwrap_or_default();
+            from = end;
+            let event = own(record, shared)?;
+            if state.location(&event.id)?.is_some() || !run.ids.insert(event.id) {
+                continue;
+            }
+            hidden += u64::from(!event.flags.is_live());
+            run.bytes.extend_from_slice(record);
+            let (end, flags) = (run.bytes.len(), event.flags);
+            run.records.push(Planned { end, event: usize::MAX, flags });
+        }
+        let stored = run.records.len() as u64;
+        shared.store(wal, &mut state, &mut run, &mut [])?;
+        Ok((stored, hidden))
+    }
+
+    /// Where these events are, of those that are there.
+    pub(super) fn locations(&self, ids: &[Id]) -> Result<Vec<Location>> {
+        let (shared, _) = self.writable()?;
+        let state = shared.state();
+        let mut found = Vec::new();
+        for id in ids {
+            found.extend(state.location(id)?);
+        }
+        Ok(found)
+    }
+
     /// Set the flags of an event: what is deleted or replaced is not found, and goes with the next
     /// compaction.
     pub fn set_flags(&self, location: Location, flags: Flags) -> Result<()> {

@@ -99,8 +99,13 @@ impl Shared {
 
     fn begin_segment(&self, state: &mut State) -> Result<()> {
         let id = state.manifest.next_segment_id;
-        state.manifest.next_segment_id += 1;
-        state.segments.create(&self.options, id, now())?;
+        let created = state.segments.create(&self.options, id, now());
+        state.manifest.next_segment_id = match &created {
+            Ok(()) => id + 1,
+            // What is there in part uses up its number.
+            Err(_) => state.segments.next_free(id),
+        };
+        created?;
         state.manifest.page_bytes = self.options.page_bytes;
         self.store_manifest(state, &[])
     }

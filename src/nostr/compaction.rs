@@ -6,6 +6,12 @@
 //! 3. They are synced, and the manifest names them in place of the old ones, in one step.
 //! 4. The old ones are deleted. A crash before leaves files that no manifest names, whose events that
 //!    count are all in the new ones: opening removes them.
+//!
+//! Steps 2 to 4 are done for some old segments after the others, so that a crash or an error costs the
+//! work on some of them: those that were done have nothing to drop any more, and the next compaction
+//! goes on with the rest.
+
+use std::collections::BTreeMap;
 
 use super::event::{EventRef, Flags, Id, Location};
 use super::policy::expires_at;
@@ -16,6 +22,8 @@ use super::store::{EventStore, Shared, State, now};
 use super::wal::EventWal;
 use crate::error::{Error, ErrorKind, Result};
 
+/// Old segments whose events fill so many new ones are compacted in one step.
+const STEP_SEGMENTS: u64 = 4;
 /// Records are copied in parts of about this size.
 const PART_BYTES: usize = 256 << 10;
 
@@ -99,31 +107,56 @@ impl Shared {
         ratio: f64,
         dry_run: bool,
     ) -> Result<CompactionReport> {
-        let mut report = CompactionReport::default();
+        let (mut report, mut shares) = (CompactionReport::default(), BTreeMap::new());
         for &id in state.segments.by_id.keys() {
             let share = self.share_of(state, id)?;
             let bytes = share.live_bytes + share.dead_bytes;
             if share.dead_bytes > 0 && share.dead_bytes as f64 >= ratio * bytes as f64 {
                 report.add(id, &share);
+                shares.insert(id, share);
             }
         }
         if dry_run || report.segments.is_empty() {
             return Ok(report);
         }
         self.checkpoint(wal, state)?;
-        let next = state.manifest.next_segment_id;
-        let mut targets = Segments::new(&self.dir, self.options.storage.clone());
-        let moved = match self.copy(state, &mut report, next, &mut targets) {
-            Ok(moved) => moved,
-            Err(error) => {
-                self.give_up(state, targets, next);
-                return Err(error);
-            }
-        };
-        // From here on the manifest decides.
-        let done = self.swap(state, &report.segments, targets, &moved);
-        done.inspect_err(|error| state.broken = Some(error.message().to_owned()))?;
+        report.bytes_after = 0;
+        for old in self.steps(&shares) {
+            let next = state.manifest.next_segment_id;
+            let mut targets = Segments::new(&self.dir, self.options.storage.clone());
+            let moved = match self.copy(state, &old, next, &mut targets) {
+                Ok(moved) => moved,
+                Err(error) => {
+                    self.give_up(state, targets, next);
+                    return Err(error);
+                }
+            };
+            report.written.extend(targets.by_id.keys());
+            let ends = targets.by_id.values().map(|open| u64::from(open.segment.end()));
+            report.bytes_after += ends.sum::<u64>();
+            // From here on the manifest decides.
+            let done = self.swap(state, &old, targets, &moved);
+            done.inspect_err(|error| state.broken = Some(error.message().to_owned()))?;
+        }
         Ok(report)
+    }
+
+    /// Which old segments go in one step.
+    fn steps(&self, shares: &BTreeMap<u32, Share>) -> Vec<Vec<u32>> {
+        let step_bytes = STEP_SEGMENTS.saturating_mul(self.options.segment_bytes);
+        let (mut steps, mut step, mut bytes) = (Vec::new(), Vec::new(), 0);
+        for (&id, share) in shares {
+            step.push(id);
+            bytes += share.live_bytes;
+            if bytes >= step_bytes {
+                steps.push(std::mem::take(&mut step));
+                bytes = 0;
+            }
+        }
+        if !step.is_empty() {
+            steps.push(step);
+        }
+        steps
     }
 
     /// Look at every record of a segment.
@@ -158,26 +191,26 @@ impl Shared {
         Ok(share)
     }
 
-    /// Delete the copies: what they hold may be deleted from now on. Their numbers are used up, since
-    /// the last one may be there in part.
-    fn give_up(&self, state: &mut State, mut targets: Segments, next: u32) {
-        state.manifest.next_segment_id = targets.last().unwrap_or(next).saturating_add(2);
+    /// Delete the copies: what they hold may be deleted from now on.
+    pub(super) fn give_up(&self, state: &mut State, mut targets: Segments, next: u32) {
         let copies: Vec<u32> = targets.by_id.keys().copied().collect();
         if let Err(error) = targets.remove(&copies) {
             state.broken = Some(error.message().to_owned());
         }
+        // What is there in part uses up its number.
+        state.manifest.next_segment_id = targets.next_free(next);
     }
 
     /// Copy what counts to new segments, and sync them; they get the numbers from `next` on.
-    fn copy(
+    pub(super) fn copy(
         &self,
         state: &State,
-        report: &mut CompactionReport,
+        old: &[u32],
         next: u32,
         targets: &mut Segments,
     ) -> Result<Moved> {
         let (mut part, mut moved) = (Part::default(), Moved::default());
-        for &id in &report.segments {
+        for &id in old {
             let Some(Open { segment, .. }) = state.segments.by_id.get(&id) else { continue };
             let same_pages = segment.header().page_bytes == self.options.page_bytes;
             let mut scan = segment.scan(0);
@@ -201,13 +234,15 @@ impl Shared {
             }
         }
         self.write_part(targets, &mut part, next, &mut moved)?;
-        targets.sync()?;
-        report.written = targets.by_id.keys().copied().collect();
-        for &id in &report.written {
+        if targets.by_id.is_empty() {
+            // Without one, nothing in the segments would say that these did not get lost.
+            targets.create(&self.options, next, now())?;
+        }
+        let written: Vec<u32> = targets.by_id.keys().copied().collect();
+        for id in written {
             targets.write_header(id, Some(now()))?;
         }
-        let ends = targets.by_id.values().map(|open| u64::from(open.segment.end()));
-        report.bytes_after = ends.sum();
+        targets.sync()?;
         Ok(moved)
     }
 
@@ -259,14 +294,15 @@ impl Shared {
     }
 
     /// Have the manifest name the new segments, and delete the old ones.
-    fn swap(&self, state: &mut State, old: &[u32], targets: Segments, moved: &Moved) -> Result<()> {
+    pub(super) fn swap(
+        &self,
+        state: &mut State,
+        old: &[u32],
+        targets: Segments,
+        moved: &Moved,
+    ) -> Result<()> {
         state.segments.by_id.extend(targets.by_id);
-        let next = state.segments.last().map_or(0, |last| last + 1);
-        state.manifest.next_segment_id = next;
-        if state.segments.by_id.keys().all(|id| old.contains(id)) {
-            state.segments.create(&self.options, next, now())?;
-            state.manifest.next_segment_id += 1;
-        }
+        state.manifest.next_segment_id = state.segments.last().map_or(0, |last| last + 1);
         state.manifest.compactions += 1;
         state.manifest.last_compaction_time = now();
         self.store_manifest(state, old)?;

@@ -80,7 +80,7 @@ impl EventStore {
 }
 
 impl State {
-    fn remake_index(&mut self, options: &Options, sidecar: &Path) -> Result<u64> {
+    pub(super) fn remake_index(&mut self, options: &Options, sidecar: &Path) -> Result<u64> {
         if options.index_on_disk {
             drop(Index::recreate(&sidecar.join(INDEX_NAME))?);
         }

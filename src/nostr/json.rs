@@ -56,9 +56,10 @@ impl Event {
         let mut json = serde_json::Deserializer::from_slice(text);
         let read = json.deserialize_map(&mut partial).and_then(|event| json.end().map(|()| event));
         read.map_err(|e| {
+            let reason = placed(&e);
             let message = match partial.current {
-                Some(field) => format!("{}: {e}", field.name()),
-                None => e.to_string(),
+                Some(field) => format!("{}: {reason}", field.name()),
+                None => reason,
             };
             Error::new(ErrorKind::InvalidArgument, message).of(super::FORMAT)
         })
@@ -169,6 +170,16 @@ where
     }
     let message = format!("id: {}, that of the canonical form is {found}", fields.id);
     Err(Error::new(ErrorKind::InvalidArgument, message).of(super::FORMAT))
+}
+
+/// What is wrong, and the column. An import puts the number of the line before it, so that the first line
+/// has no number here.
+fn placed(error: &serde_json::Error) -> String {
+    let (line, column, text) = (error.line(), error.column(), error.to_string());
+    match text.strip_suffix(&format!(" at line {line} column {column}")) {
+        Some(what) if line == 1 => format!("{what} at column {column}"),
+        _ => text,
+    }
 }
 
 fn sha256(bytes: &[u8]) -> Id {

@@ -1,14 +1,22 @@
 //! `manifest.json`: which segments are the store's. It is replaced as a whole, durably.
+//!
+//! `.deedbook/manifest` is a copy of it with a checksum, written before it whenever other segments are
+//! the store's: where the manifest is missing, wrong, or of an earlier time, the copy tells which
+//! segments there must be. Of the two the newer counts.
 
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
 use super::options::Options;
+use crate::checksum::crc32;
 use crate::error::{Error, Result};
+use crate::sidecar::{is_absence, sidecar_dir};
 use crate::storage::{Access, Storage, read_full, replace};
 
 const NAME: &str = "manifest.json";
+/// Of the copy, in `.deedbook`.
+const COPY_NAME: &str = "manifest";
 const VERSION: u64 = 1;
 const BYTES_MAX: u64 = 16 << 20;
 
@@ -36,30 +44,69 @@ pub struct Manifest {
     pub total_deleted: u64,
     pub total_replaced: u64,
     pub page_bytes: u32,
+    /// Whether another program wrote it: what we noted before says nothing of it.
+    pub is_foreign: bool,
+    /// What the copy says, if that is known.
+    copied: Option<Generation>,
 }
 
+/// Which segments there are, and since when: the numbers of compactions and segments only grow.
+pub type Generation = (u64, u32, Vec<u32>);
+
 impl Manifest {
-    /// `None` if there is none, or one that cannot be understood: it is made from the segments then.
+    /// `None` if there is none, or one that cannot be understood.
     pub fn load(storage: &dyn Storage, dir: &Path) -> Result<Option<Self>> {
-        let path = dir.join(NAME);
-        let failed = |e| Error::io("read the manifest", &path, e);
-        let file = match storage.open(&path, Access::Read) {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            opened => opened.map_err(failed)?,
-        };
-        let len = file.len().map_err(failed)?.min(BYTES_MAX);
-        let mut bytes = vec![0; len as usize];
-        let read = read_full(&*file, &mut bytes, 0).map_err(failed)?;
-        bytes.truncate(read);
-        Ok(serde_json::from_slice(&bytes).ok().as_ref().and_then(Self::decode))
+        let bytes = read(storage, &dir.join(NAME))?;
+        Ok(bytes.as_deref().and_then(Self::parse))
     }
 
-    pub fn store(&self, options: &Options, dir: &Path) -> Result<()> {
-        let path = dir.join(NAME);
-        let mut text = format!("{:#}", self.encode(options));
-        text.push('\n');
-        replace(&*options.storage, &path, text.as_bytes(), options.file_mode)
-            .map_err(|e| Error::io("store the manifest", &path, e))
+    /// The copy; `None` also of one with a wrong checksum.
+    pub fn load_copy(storage: &dyn Storage, dir: &Path) -> Result<Option<Self>> {
+        let bytes = read(storage, &sidecar_dir(dir).join(COPY_NAME))?;
+        let text = bytes.as_deref().and_then(|bytes| std::str::from_utf8(bytes).ok());
+        let whole = text.and_then(|text| {
+            let (text, sum) = text.trim_end_matches('\n').rsplit_once('\n')?;
+            (sum == sum_of(text)).then_some(text)
+        });
+        let copy = whole.and_then(|text| Self::parse(text.as_bytes()));
+        Ok(copy.map(|copy| Self { copied: Some(copy.generation()), ..copy }))
+    }
+
+    /// Replace it, and before it the copy if that names other segments.
+    pub fn store(&mut self, options: &Options, dir: &Path) -> Result<()> {
+        let text = format!("{:#}", self.encode(options));
+        let generation = self.generation();
+        let put = |path: &Path, text: String| {
+            replace(&*options.storage, path, text.as_bytes(), options.file_mode)
+                .map_err(|e| Error::io("store the manifest", path, e))
+        };
+        if self.copied.as_ref() != Some(&generation) {
+            let sum = sum_of(&text);
+            put(&sidecar_dir(dir).join(COPY_NAME), format!("{text}\n{sum}\n"))?;
+            self.copied = Some(generation);
+        }
+        self.is_foreign = false;
+        put(&dir.join(NAME), text + "\n")
+    }
+
+    /// Which segments it names, and since when.
+    pub fn generation(&self) -> Generation {
+        let ids = self.segments.iter().map(|segment| segment.id).collect();
+        (self.compactions, self.next_segment_id, ids)
+    }
+
+    /// Name these segments, and no others: from now on, and not as before.
+    pub fn name_only(&mut self, ids: impl Iterator<Item = u32>) {
+        let before = std::mem::take(&mut self.segments);
+        let listed = |id| {
+            let unknown =
+                Listed { id, created_at: 0, size_bytes: 0, record_count: 0, is_compacted: false };
+            before.iter().find(|named| named.id == id).copied().unwrap_or(unknown)
+        };
+        self.segments = ids.map(listed).collect();
+        let last = self.segments.iter().map(|segment| segment.id.saturating_add(1)).max();
+        self.next_segment_id = self.next_segment_id.max(last.unwrap_or(0));
+        self.compactions += 1;
     }
 
     /// Whether it names a segment.
@@ -95,6 +142,10 @@ impl Manifest {
         })
     }
 
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        serde_json::from_slice(bytes).ok().as_ref().and_then(Self::decode)
+    }
+
     fn decode(value: &Value) -> Option<Self> {
         let object = value.as_object()?;
         let number = |name| number(object, name);
@@ -116,10 +167,12 @@ impl Manifest {
             next_segment_id: next_segment_id.try_into().ok()?,
             segments,
             last_compaction_time: number("last_compaction_time").unwrap_or(0),
+            is_foreign: number("compactions").is_none(),
             compactions: number("compactions").unwrap_or(0),
             total_deleted: number("total_deleted").unwrap_or(0),
             total_replaced: number("total_replaced").unwrap_or(0),
             page_bytes: number("page_size")?.try_into().ok()?,
+            copied: None,
         })
     }
 }
@@ -147,6 +200,25 @@ impl Listed {
     }
 }
 
+/// The bytes of a file, if it is there.
+fn read(storage: &dyn Storage, path: &Path) -> Result<Option<Vec<u8>>> {
+    let failed = |e| Error::io("read the manifest", path, e);
+    let file = match storage.open(path, Access::Read) {
+        Err(e) if is_absence(&e) => return Ok(None),
+        opened => opened.map_err(failed)?,
+    };
+    let len = file.len().map_err(failed)?.min(BYTES_MAX);
+    let mut bytes = vec![0; len as usize];
+    let read = read_full(&*file, &mut bytes, 0).map_err(failed)?;
+    bytes.truncate(read);
+    Ok(Some(bytes))
+}
+
+/// The last line of the copy.
+fn sum_of(text: &str) -> String {
+    format!("crc {:08x}", crc32(text.as_bytes()))
+}
+
 fn number(object: &Map<String, Value>, name: &str) -> Option<u64> {
     object.get(name)?.as_u64()
 }
@@ -160,6 +232,7 @@ mod tests {
     fn options() -> Options {
         let memory = Memory::new();
         memory.create_dir(Path::new("/s")).unwrap();
+        memory.create_dir(&sidecar_dir(Path::new("/s"))).unwrap();
         Options { storage: Arc::new(memory), ..Options::default() }
     }
 
@@ -185,16 +258,35 @@ mod tests {
     fn what_is_stored_is_loaded() {
         let options = options();
         assert_eq!(Manifest::load(&*options.storage, Path::new("/s")).unwrap(), None);
+        assert_eq!(Manifest::load_copy(&*options.storage, Path::new("/s")).unwrap(), None);
         manifest().store(&options, Path::new("/s")).unwrap();
         let loaded = Manifest::load(&*options.storage, Path::new("/s")).unwrap();
         assert_eq!(loaded, Some(manifest()));
+        let copy = Manifest::load_copy(&*options.storage, Path::new("/s")).unwrap();
+        let copied = Some(manifest().generation());
+        assert_eq!(copy, Some(Manifest { copied, ..manifest() }));
+    }
+
+    #[test]
+    fn a_copy_with_a_changed_byte_counts_as_missing() {
+        let options = options();
+        manifest().store(&options, Path::new("/s")).unwrap();
+        let path = sidecar_dir(Path::new("/s")).join(COPY_NAME);
+        let text = read(&*options.storage, &path).unwrap().unwrap();
+        for at in 0..text.len() - 1 {
+            let mut damaged = text.clone();
+            damaged[at] ^= 1;
+            replace(&*options.storage, &path, &damaged, 0o600).unwrap();
+            let copy = Manifest::load_copy(&*options.storage, Path::new("/s")).unwrap();
+            assert_eq!(copy, None, "byte {at}");
+        }
     }
 
     #[test]
     fn a_manifest_that_contradicts_itself_counts_as_missing() {
         let twice = Manifest { segments: vec![manifest().segments[0]; 2], ..manifest() };
         let beyond = Manifest { next_segment_id: 4, ..manifest() };
-        for wrong in [twice, beyond] {
+        for mut wrong in [twice, beyond] {
             let options = options();
             wrong.store(&options, Path::new("/s")).unwrap();
             assert_eq!(Manifest::load(&*options.storage, Path::new("/s")).unwrap(), None);

@@ -1,26 +1,24 @@
 //! Opening: lock, manifest, segments, write-ahead log, index, in this order.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::FORMAT;
+use super::belonging::Belonging;
 use super::entry::Lsn;
-use super::event::{EventRef, Id};
-use super::manifest::Manifest;
 use super::options::Options;
 use super::recovery::{Opening, replay};
-use super::segment::Found;
 use super::segments::Segments;
 use super::store::{EventStore, State, now};
 use crate::error::{Error, ErrorKind, Result};
-use crate::lines;
 use crate::mend::{make_dir, sync_names};
 use crate::mode::Mode;
 use crate::sidecar::{WriterLock, sidecar_dir};
 use crate::storage::{Access, located};
 
 /// The directory of the write-ahead log.
-const WAL_NAME: &str = "wal";
+pub(super) const WAL_NAME: &str = "wal";
+/// So often a reader looks at what a writer may be changing.
+const READER_TRIES: u32 = 8;
 
 impl EventStore {
     /// Create a store in a directory that has none.
@@ -52,22 +50,41 @@ pub fn is_store(options: &Options, dir: &Path) -> Result<bool> {
 }
 
 fn open_reader(dir: PathBuf, options: Options) -> Result<EventStore> {
-    let mut opening = Opening::default();
-    let mut segments = Segments::new(&dir, options.storage.clone());
-    let files = segments.list()?;
-    if files.is_empty() {
-        return Err(Error::new(ErrorKind::Missing, "no event store there").at(&dir));
-    }
-    let manifest = manifest_of(&options, &dir, &files, &mut opening)?;
-    for (&id, path) in &files {
-        // What no manifest names was just begun, or is a copy.
-        if manifest.names(id) || opening.manifest_rebuilt {
-            segments.open(id, path, Access::Read, options.event_bytes_max)?;
+    let mut tries = 1;
+    loop {
+        match look(&dir, &options) {
+            // A writer that compacts removes what was named.
+            Err(error)
+                if [ErrorKind::Missing, ErrorKind::LostRecords].contains(&error.kind())
+                    && tries < READER_TRIES =>
+            {
+                tries += 1;
+            }
+            Err(error) => return Err(error),
+            Ok((opening, state)) => {
+                return Ok(EventStore::assemble(dir, Mode::Read, options, opening, state, None));
+            }
         }
     }
-    check_none_missing(&manifest, &files, &segments.dir)?;
-    let state = State::new(manifest, segments, None);
-    Ok(EventStore::assemble(dir, Mode::Read, options, opening, state, None))
+}
+
+fn look(dir: &Path, options: &Options) -> Result<(Opening, State)> {
+    let (belonging, files) = Belonging::load(options, dir)?;
+    let mut segments = Segments::new(dir, options.storage.clone());
+    if files.is_empty() {
+        return Err(Error::new(ErrorKind::Missing, "no event store there").at(dir));
+    }
+    belonging.check_none_missing(&files, &segments.dir)?;
+    for (&id, path) in files.iter().filter(|(id, _)| !belonging.passes_over(**id)) {
+        segments.open(id, path, Access::Read, options.event_bytes_max)?;
+    }
+    let copies = belonging.copies(&segments)?;
+    let is_whole = options.storage.is_dir(&dir.join(WAL_NAME));
+    belonging.check_no_gap(&segments, &copies, is_whole)?;
+    segments.forget(&copies);
+    let manifest_rebuilt = belonging.is_rebuilt();
+    let opening = Opening { manifest_rebuilt, ..Opening::default() };
+    Ok((opening, State::new(belonging.manifest, segments, None)))
 }
 
 fn open_writer(dir: PathBuf, mode: Mode, options: Options) -> Result<EventStore> {
@@ -83,20 +100,29 @@ fn open_writer(dir: PathBuf, mode: Mode, options: Options) -> Result<EventStore>
     segments.make_dirs()?;
     // Also of the manifest: a power cut would bring one back that names what is deleted below.
     sync_names(storage, &sidecar, &dir)?;
-    let files = segments.list()?;
+    let (belonging, files) = Belonging::load(&options, &dir)?;
     if mode == Mode::Create && !files.is_empty() {
         return Err(Error::new(ErrorKind::AlreadyExists, "an event store is there").at(&dir));
     }
-    let mut manifest = manifest_of(&options, &dir, &files, &mut opening)?;
-    check_none_missing(&manifest, &files, &segments.dir)?;
+    belonging.check_none_missing(&files, &segments.dir)?;
     for (&id, path) in &files {
         segments.open(id, path, Access::Write, options.event_bytes_max)?;
-        manifest.next_segment_id = manifest.next_segment_id.max(id.saturating_add(1));
     }
-    if !opening.manifest_rebuilt {
-        let unnamed: Vec<u32> = files.keys().copied().filter(|&id| !manifest.names(id)).collect();
-        remove_copies(&mut segments, unnamed, &mut opening)?;
+    let copies = belonging.copies(&segments)?;
+    // It is made below.
+    let is_whole = storage.is_dir(&dir.join(WAL_NAME));
+    belonging.check_no_gap(&segments, &copies, is_whole)?;
+    if !copies.is_empty() {
+        opening.removed = segments.remove(&copies)?;
     }
+    if belonging.is_unnamed() {
+        opening.saved = segments.cut_torn(options.file_mode)?;
+    }
+    opening.manifest_rebuilt = belonging.is_rebuilt() && !files.is_empty();
+    let joins = segments.by_id.keys().any(|&id| !belonging.manifest.names(id));
+    let remakes_index = !files.is_empty() && (joins || belonging.may_differ_from_index());
+    let mut manifest = belonging.manifest;
+    manifest.next_segment_id = segments.next_free(manifest.next_segment_id);
     let wal = options.wal().open(dir.join(WAL_NAME), Mode::Append)?;
     let checkpoint = wal.last_checkpoint();
     if files.is_empty() && checkpoint != Lsn(0) {
@@ -114,7 +140,10 @@ fn open_writer(dir: PathBuf, mode: Mode, options: Options) -> Result<EventStore>
     manifest.page_bytes = segments.active()?.segment.header().page_bytes;
     let tail = replay(&wal, &manifest, &mut segments, &options, &mut opening)?;
     let mut state = State::new(manifest, segments, None);
-    opening.indexed = state.open_index(&options, &sidecar)?;
+    opening.indexed = match remakes_index {
+        true => state.remake_index(&options, &sidecar)?,
+        false => state.open_index(&options, &sidecar)?,
+    };
     // What it covers says nothing of flags.
     state.index_changes(&[], &tail.flagged)?;
     let store = EventStore::assemble(dir, mode, options, opening, state, Some((wal, lock)));
@@ -123,77 +152,4 @@ fn open_writer(dir: PathBuf, mode: Mode, options: Options) -> Result<EventStore>
     store.checkpoint()?;
     store.begin_pages()?;
     Ok(store)
-}
-
-fn manifest_of(
-    options: &Options,
-    dir: &Path,
-    files: &BTreeMap<u32, PathBuf>,
-    opening: &mut Opening,
-) -> Result<Manifest> {
-    if let Some(manifest) = Manifest::load(&*options.storage, dir)? {
-        return Ok(manifest);
-    }
-    opening.manifest_rebuilt = !files.is_empty();
-    let next_segment_id = files.keys().next_back().map_or(0, |last| last.saturating_add(1));
-    Ok(Manifest { next_segment_id, ..Manifest::default() })
-}
-
-fn check_none_missing(
-    manifest: &Manifest,
-    files: &BTreeMap<u32, PathBuf>,
-    dir: &Path,
-) -> Result<()> {
-    let missing = manifest.segments.iter().find(|segment| !files.contains_key(&segment.id));
-    missing.map_or(Ok(()), |missing| {
-        let message = format!(
-            "segment {} is missing, the manifest says {} events",
-            missing.id, missing.record_count
-        );
-        Err(Error::new(ErrorKind::LostRecords, message).at(dir))
-    })
-}
-
-/// Delete segments that no manifest names, as a crash leaves them: their events that count stand in
-/// others. One with an event of its own stays.
-fn remove_copies(segments: &mut Segments, unnamed: Vec<u32>, opening: &mut Opening) -> Result<()> {
-    if unnamed.is_empty() {
-        return Ok(());
-    }
-    let mut own: BTreeMap<u32, BTreeSet<Id>> = BTreeMap::new();
-    for &id in &unnamed {
-        let ids = own.entry(id).or_default();
-        each_event(segments, id, |event| {
-            if event.flags.is_live() {
-                ids.insert(event.id);
-            }
-        })?;
-    }
-    let named: Vec<u32> =
-        segments.by_id.keys().copied().filter(|id| !unnamed.contains(id)).collect();
-    for id in named {
-        each_event(segments, id, |event| {
-            own.values_mut().for_each(|ids| {
-                ids.remove(&event.id);
-            });
-        })?;
-    }
-    let (copies, kept): (Vec<u32>, Vec<u32>) =
-        unnamed.into_iter().partition(|id| own.get(id).is_none_or(BTreeSet::is_empty));
-    for id in kept {
-        lines::warn(format_args!("segment {id} is not in the manifest and has events of its own"));
-    }
-    opening.removed = segments.remove(&copies)?;
-    Ok(())
-}
-
-fn each_event(segments: &Segments, id: u32, mut take: impl FnMut(&EventRef<'_>)) -> Result<()> {
-    let Some(open) = segments.by_id.get(&id) else { return Ok(()) };
-    let mut scan = open.segment.scan(0);
-    while let Some(found) = scan.next()? {
-        if let Found::Record(found) = found {
-            take(&found.event);
-        }
-    }
-    Ok(())
 }

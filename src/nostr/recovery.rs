@@ -38,7 +38,8 @@ pub struct Opening {
     pub saved: Vec<PathBuf>,
     /// Files of segments that no manifest names and that hold nothing else: removed.
     pub removed: Vec<PathBuf>,
-    /// Whether the manifest was made from the segments.
+    /// Whether the manifest was missing, wrong or older than its copy, and is made again: from the copy,
+    /// or else from the segments.
     pub manifest_rebuilt: bool,
     /// Events that the index did not have yet.
     pub indexed: u64,
@@ -69,7 +70,9 @@ pub fn replay(
     let noted = manifest.size_of(header.segment).and_then(|size| size.try_into().ok());
     let noted =
         noted.filter(|at| at % header.page_bytes == 0 && (header.page_bytes..=end).contains(at));
-    let logged = if noted == Some(header.next_free) { HashSet::new() } else { ids_of(wal)? };
+    // Read to its end before anything changes: a damaged log is refused, and the files stay as they are.
+    let logged = ids_of(wal)?;
+    let logged = if noted == Some(header.next_free) { HashSet::new() } else { logged };
     let at = noted.unwrap_or(header.page_bytes);
     let mut walk = Walk {
         scan: Some(active.scan(at)),
@@ -102,6 +105,8 @@ pub fn replay(
         }
     }
     walk.finish(segments, &mut tail.last, opening)?;
+    // Only a repair goes on without a segment that the log speaks of.
+    tail.flagged.retain(|(at, _)| segments.by_id.contains_key(&at.segment));
     let mut buf = Vec::new();
     for &(at, flags) in &tail.flagged {
         if segments.read(at, &mut buf)?.event.flags != flags {

@@ -110,6 +110,24 @@ impl Segment {
         let read = read_full(&*file, &mut bytes, 0).map_err(failed)?;
         let header = Header::parse(part(&bytes, ..read));
         let header = header.map_err(|e| e.at(path).of(super::FORMAT))?;
+        Self::with_header(file, path, header)
+    }
+
+    /// Open a segment with a header that stands nowhere, or is damaged.
+    pub fn open_as(
+        storage: &dyn Storage,
+        path: &Path,
+        access: Access,
+        header: Header,
+    ) -> Result<Self> {
+        let file = storage
+            .open(path, access)
+            .map_err(|e| Error::io("open the segment", path, e).of(super::FORMAT))?;
+        Self::with_header(file.into(), path, header)
+    }
+
+    fn with_header(file: Arc<dyn File>, path: &Path, header: Header) -> Result<Self> {
+        let failed = |e| Error::io("read the segment", path, e).of(super::FORMAT);
         let (len, limit) = (file.len().map_err(failed)?, limit(header.page_bytes));
         if len > limit {
             let message = format!("segment of {len} bytes, limit {limit}");
@@ -169,6 +187,14 @@ impl Segment {
         self.file.set_len(at.into()).map_err(|e| Error::io("cut the segment", &self.path, e))?;
         self.end = at;
         Ok(saved)
+    }
+
+    /// Give the file to what saves a part of it.
+    pub fn save(
+        &self,
+        save: impl FnOnce(&dyn File) -> Result<Option<PathBuf>>,
+    ) -> Result<Option<PathBuf>> {
+        save(&*self.file)
     }
 
     /// Append records; gives where each begins. They survive the death of the process
@@ -325,6 +351,11 @@ impl Segment {
         let page_bytes = self.header.page_bytes;
         let from = page::whole_pages(from.max(page_bytes).into(), page_bytes) as u32;
         Forward::new(self.clone(), from)
+    }
+
+    /// The same of pages without a header page.
+    pub fn scan_pages(&self) -> Forward {
+        Forward::new(self.clone(), 0)
     }
 
     /// Walk the records, the last one first.

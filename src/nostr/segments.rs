@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::FORMAT;
 use super::event::{Flags, Location};
 use super::options::Options;
-use super::segment::{Record, Segment};
+use super::segment::{Found, Record, Segment};
 use crate::error::{Error, ErrorKind, Result};
 use crate::mend::{above, make_dir, save_tail, sync_names};
 use crate::storage::{Access, Storage};
@@ -58,9 +58,8 @@ impl Segments {
         };
         let mut found = BTreeMap::new();
         for name in &names {
-            let Some((id, path)) = name.to_str().and_then(|name| self.parse_name(name)) else {
-                continue;
-            };
+            let Some(id) = name.to_str().and_then(parse_name) else { continue };
+            let path = self.dir.join(name);
             if let Some(twin) = found.insert(id, path.clone()) {
                 let message =
                     format!("segment {id} has two files, the other one is {}", twin.display());
@@ -68,14 +67,6 @@ impl Segments {
             }
         }
         Ok(found)
-    }
-
-    /// `data.N.seg`, or `data.N` of other programs.
-    fn parse_name(&self, name: &str) -> Option<(u32, PathBuf)> {
-        let rest = name.strip_prefix("data.")?;
-        let digits = rest.strip_suffix(".seg").unwrap_or(rest);
-        let id: u32 = digits.parse().ok()?;
-        (id.to_string() == digits).then(|| (id, self.dir.join(name)))
     }
 
     /// Open a file whose name has this number.
@@ -86,18 +77,53 @@ impl Segments {
             let message = format!("segment {}, its name says {id}", header.segment);
             return Err(Error::new(ErrorKind::Corrupt, message).at(path));
         }
-        self.by_id.insert(id, Open { records: header.records, dirty: false, segment });
+        self.insert(id, segment);
         Ok(())
+    }
+
+    /// Have a segment that was opened otherwise.
+    pub fn insert(&mut self, id: u32, segment: Segment) {
+        let records = segment.header().records;
+        self.by_id.insert(id, Open { records, dirty: false, segment });
     }
 
     /// Begin a segment, durably.
     pub fn create(&mut self, options: &Options, id: u32, created_at: u64) -> Result<()> {
         let path = self.dir.join(format!("data.{id}.seg"));
         let (page_bytes, mode) = (options.page_bytes, options.file_mode);
-        let segment = Segment::create(&*self.storage, &path, id, page_bytes, created_at, mode)?;
-        let segment = segment.with_record_bytes_max(options.event_bytes_max);
+        let segment = Segment::create(&*self.storage, &path, id, page_bytes, created_at, mode);
+        let segment = segment.inspect_err(|error| {
+            // A number that is used up for nothing looks like a lost segment once there is no manifest.
+            if error.kind() != ErrorKind::AlreadyExists {
+                drop(self.storage.remove(&path));
+            }
+        });
+        let segment = segment?.with_record_bytes_max(options.event_bytes_max);
         self.by_id.insert(id, Open { records: 0, dirty: false, segment });
         Ok(())
+    }
+
+    /// The first number from one on after which no file has any.
+    pub fn next_free(&self, from: u32) -> u32 {
+        let last = self.list().ok().and_then(|files| files.keys().next_back().copied());
+        last.map_or(from, |last| from.max(last.saturating_add(1)))
+    }
+
+    /// Whether a segment has an intact record.
+    pub fn has_record(&self, id: u32) -> Result<bool> {
+        let Some(open) = self.by_id.get(&id) else { return Ok(false) };
+        let mut scan = open.segment.scan(0);
+        while let Some(found) = scan.next()? {
+            if matches!(found, Found::Record(_)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Read these no more.
+    pub fn forget(&mut self, ids: &[u32]) {
+        self.by_id.retain(|id, _| !ids.contains(id));
     }
 
     /// Delete segments: their events are elsewhere.
@@ -197,6 +223,26 @@ impl Segments {
         active.segment.cut(at, |file, path| save_tail(&*storage, file, path, mode, at.into()))
     }
 
+    /// Empty the last segments that have no intact record: what a compaction that a power cut
+    /// interrupted left of its new ones. What was there is saved.
+    pub fn cut_torn(&mut self, mode: u32) -> Result<Vec<PathBuf>> {
+        let (storage, mut saved) = (self.storage.clone(), Vec::new());
+        let ids: Vec<u32> = self.by_id.keys().copied().skip(1).collect();
+        for id in ids.into_iter().rev() {
+            if self.has_record(id)? {
+                break;
+            }
+            let Some(open) = self.by_id.get_mut(&id) else { continue };
+            let at = open.segment.header().page_bytes;
+            open.dirty = true;
+            saved.extend(
+                open.segment
+                    .cut(at, |file, path| save_tail(&*storage, file, path, mode, at.into()))?,
+            );
+        }
+        Ok(saved)
+    }
+
     /// Return when all that was written is on stable storage; gives the segments concerned.
     pub fn sync(&mut self) -> Result<Vec<u32>> {
         let mut written = Vec::new();
@@ -210,10 +256,19 @@ impl Segments {
         Ok(written)
     }
 
-    /// Write the counters of a segment to its header: hints.
+    /// Write the counters of a segment to its header: hints. That it was compacted is synced.
     pub fn write_header(&mut self, id: u32, compacted_at: Option<u64>) -> Result<()> {
         let Some(open) = self.by_id.get_mut(&id) else { return Ok(()) };
+        open.dirty |= compacted_at.is_some();
         let compacted_at = compacted_at.unwrap_or(open.segment.header().compacted_at);
         open.segment.write_header(open.records, compacted_at)
     }
+}
+
+/// The number in `data.N.seg`, or `data.N` of other programs.
+pub fn parse_name(name: &str) -> Option<u32> {
+    let rest = name.strip_prefix("data.")?;
+    let digits = rest.strip_suffix(".seg").unwrap_or(rest);
+    let id: u32 = digits.parse().ok()?;
+    (id.to_string() == digits).then_some(id)
 }

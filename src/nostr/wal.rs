@@ -257,7 +257,8 @@ impl EventWal {
         };
         let mut state = lock(&self.state);
         state.checkpoint = checkpoint;
-        match self.mode == Mode::Read || checkpoint == named {
+        // A header that names a later one tells a repair that its entry is damaged.
+        match self.mode == Mode::Read || checkpoint <= named {
             true => Ok(()),
             false => state.store_checkpoint(),
         }

@@ -10,6 +10,8 @@
 //! lock      text                  process id of the writer
 //! loss      text                  acknowledged records that a repair found missing
 //! next-BASE, quarantine/          of a ledger: `src/ledger/FORMAT.md`
+//! manifest, events/               of an event store, the copy of its manifest and its index:
+//!                                 `src/nostr/FORMAT.md`
 //! ```
 
 mod index;

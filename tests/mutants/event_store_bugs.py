@@ -6,11 +6,16 @@ from bug import Bug
 from rows import ADVICE, AGAIN, FSYNC, FULL, HEAD, KILL, POWER, TRUNCATION
 
 APPEND = "src/nostr/append.rs"
+BELONGING = "src/nostr/belonging.rs"
 CHECKPOINT = "src/nostr/checkpoint.rs"
 COMPACTION = "src/nostr/compaction.rs"
 INDEXING = "src/nostr/indexing.rs"
+MANIFEST = "src/nostr/manifest.rs"
+MEND_WAL = "src/nostr/mend_wal.rs"
 OPENING = "src/nostr/opening.rs"
 RECOVERY = "src/nostr/recovery.rs"
+REPAIR = "src/nostr/repair.rs"
+SALVAGE = "src/nostr/salvage.rs"
 SEGMENT = "src/nostr/segment.rs"
 SEGMENTS = "src/nostr/segments.rs"
 
@@ -178,9 +183,9 @@ EVENT_STORE_BUGS = [
     Bug(
         "event store: opening deletes segments that the manifest does not name, copies or not",
         HEAD,
-        OPENING,
-        "own.get(id).is_none_or(BTreeSet::is_empty)",
-        "own.get(id).is_none_or(|_| true)",
+        BELONGING,
+        "        own.retain(|_, ids| ids.is_empty());\n",
+        "",
         [("nostr_store", "manifest::a_manifest_that_is_missing")],
     ),
     Bug(
@@ -246,5 +251,134 @@ EVENT_STORE_BUGS = [
         "        done.inspect_err(|error| state.broken = Some(error.message().to_owned()))\n",
         "        done\n",
         [("nostr_store", "stories::what_a_failed_sync")],
+    ),
+    Bug(
+        "event store: without manifests, copies are not looked for",
+        TRUNCATION,
+        BELONGING,
+        "let (old, new) = doubled(segments, &copies)?;",
+        "let (old, new) = (BTreeSet::new(), BTreeSet::new());\n        let _ = doubled;",
+        [("nostr_store", "crash::a_compaction_that_a_crash_interrupted")],
+    ),
+    Bug(
+        "event store: a copy goes although it holds what the others lack",
+        HEAD,
+        BELONGING,
+        "            holds &= !role.must_stay(event) || kept.contains_key(&event.id);\n",
+        "            let _ = (role, event);\n",
+        [("nostr_store", "manifest::damaged_copies")],
+    ),
+    Bug(
+        "event store: without manifests, a missing segment is not noticed",
+        HEAD,
+        BELONGING,
+        "        if self.source != Source::Files {\n            return None;\n",
+        "        if self.source != Source::Files || is_whole {\n            return None;\n",
+        [("nostr_store", "manifest::a_missing_segment_is_noticed")],
+    ),
+    Bug(
+        "event store: the manifest counts although its copy is newer",
+        HEAD,
+        BELONGING,
+        "if !manifest.is_foreign && rank(&copy, files)",
+        "if manifest.is_foreign && rank(&copy, files)",
+        [("nostr_store", "manifest::an_older_manifest")],
+    ),
+    Bug(
+        "event store: the copy counts although the manifest is newer",
+        HEAD,
+        BELONGING,
+        " && rank(&copy, files) > rank(&manifest, files)",
+        " && rank(&copy, files) != rank(&manifest, files)",
+        [("nostr_store", "manifest::an_older_copy")],
+    ),
+    Bug(
+        "event store: the manifest gets no copy",
+        HEAD,
+        MANIFEST,
+        "        if self.copied.as_ref() != Some(&generation) {\n",
+        "        if self.copied.as_ref() == Some(&generation) {\n",
+        [("nostr_store", "manifest::an_older_manifest")],
+    ),
+    Bug(
+        "event store: an expired event keeps the old segments of a compaction",
+        TRUNCATION,
+        BELONGING,
+        "(self == Self::New || expires_at(event).is_none())",
+        "(self == Self::New || expires_at(event).is_none() || true)",
+        [("nostr_store", "manifest::an_expired_event")],
+    ),
+    Bug(
+        "event store: an index does not learn of segments that join",
+        ADVICE,
+        OPENING,
+        "(joins || belonging.may_differ_from_index())",
+        "(joins && belonging.may_differ_from_index())",
+        [("nostr_store", "manifest::a_segment_that_joins")],
+    ),
+    Bug(
+        "event store: a compaction that leaves nothing looks like a loss",
+        HEAD,
+        COMPACTION,
+        "        if targets.by_id.is_empty() {\n",
+        "        if targets.by_id.is_empty() && state.segments.by_id.len() == old.len() {\n",
+        [("nostr_store", "manifest::a_compaction_that_leaves_nothing")],
+    ),
+    Bug(
+        "event store: a compaction is one step, and an error costs all of it",
+        TRUNCATION,
+        COMPACTION,
+        "            if bytes >= step_bytes {\n",
+        "            if bytes >= step_bytes && false {\n",
+        [("nostr_store", "stories::a_compaction_that_fails_keeps")],
+    ),
+    Bug(
+        "event store: a salvage brings back what a compaction dropped",
+        TRUNCATION,
+        SALVAGE,
+        "is_saved || lacks_some || entered.lsn > logged.checkpoint",
+        "is_saved || lacks_some || entered.lsn > Lsn(0)",
+        [("nostr_store", "rescue::a_salvage_brings_nothing_back")],
+    ),
+    Bug(
+        "event store: a salvage forgets flags that only the log has",
+        POWER,
+        SALVAGE,
+        "logged.flags.get(&at).copied().unwrap_or(event.flags)",
+        "logged.flags.get(&at).copied().filter(|_| false).unwrap_or(event.flags)",
+        [("nostr_store", "rescue::a_salvage_takes_flags")],
+    ),
+    Bug(
+        "event store: a repair goes on without acknowledged events unasked",
+        HEAD,
+        REPAIR,
+        "        if !may.accept_loss {\n",
+        "        if !may.accept_loss && !may.force {\n",
+        [("nostr_store", "rescue::a_repair_takes_damaged_pages_out")],
+    ),
+    Bug(
+        "event store: a repair cuts intact events unasked",
+        HEAD,
+        REPAIR,
+        "    if report.cut_events > 0 && !may.force {\n",
+        "    if report.cut_events > 0 && !may.force && !may.accept_loss {\n",
+        [("nostr_store", "rescue::a_repair_asks")],
+    ),
+    Bug(
+        "event store: a repair does not note that it went on without acknowledged events",
+        HEAD,
+        REPAIR,
+        " }.store(storage, &sidecar, options.file_mode)?;\n",
+        " };\n",
+        [("nostr_store", "rescue::a_repair_takes_damaged_pages_out")],
+    ),
+    Bug(
+        "event store: a repair cuts the log before its last checkpoint",
+        TRUNCATION,
+        MEND_WAL,
+        "let from = checkpoint.map_or((0, 0), |(place, _)| place);",
+        "let from = (0, 0);",
+        [("nostr_store", "rescue::a_repair_keeps_the_last_checkpoint")],
+        also=(("plan.trim = Some((lsn, offset));", "let _ = lsn;"),),
     ),
 ]

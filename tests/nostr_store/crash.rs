@@ -1,9 +1,11 @@
 //! Power cuts and deaths at every storage call of every short history, on the simulated disk.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
 use deedbook::nostr::Options;
+use deedbook::storage::Storage;
 use deedbook::storage::sim::Sim;
 use deedbook::{Durability, Mode};
 
@@ -23,12 +25,31 @@ struct Counts {
     states: u64,
     second: u64,
     failures: Vec<String>,
+    /// Files that are lost with each crash.
+    lost: &'static [&'static str],
+}
+
+impl Counts {
+    /// A disk as the next process finds it.
+    fn found(&self, disk: Sim) -> Sim {
+        for path in self.lost {
+            drop(disk.remove(Path::new(path)));
+        }
+        disk
+    }
 }
 
 /// Crash one history at every call of its last step, in many states.
 pub fn crashed(history: &str, durability: Durability, checksums: bool) {
     let (begun, mut counts) = (Instant::now(), Counts::default());
     crash(history, durability, checksums, 24, &mut counts);
+    finish(begun, counts);
+}
+
+/// The same where files are lost with the crash.
+pub fn crashed_without(history: &str, lost: &'static [&'static str]) {
+    let (begun, mut counts) = (Instant::now(), Counts { lost, ..Counts::default() });
+    crash(history, Durability::Manual, true, 16, &mut counts);
     finish(begun, counts);
 }
 
@@ -73,9 +94,11 @@ fn judge_moment(
     counts: &mut Counts,
 ) -> Result<(), String> {
     counts.moments += 1;
-    recover(&disk.kill(), options, known, false).map_err(|why| format!("killed: {why}"))?;
+    let killed = counts.found(disk.kill());
+    recover(&killed, options, known, false).map_err(|why| format!("killed: {why}"))?;
     // The next process finds in the cache what the dead one had written, and the power is cut.
-    second(&disk.kill(), options, known, counts).map_err(|why| format!("killed, cut: {why}"))?;
+    second(&counts.found(disk.kill()), options, known, counts)
+        .map_err(|why| format!("killed, cut: {why}"))?;
     let crashes = disk.crashes();
     let count = states.min(crashes.count());
     for index in 0..count {
@@ -87,10 +110,10 @@ fn judge_moment(
             _ => crashes.sample(mix(index)),
         };
         counts.states += 1;
-        recover(&crashes.build(&choice), options, known, true)
+        recover(&counts.found(crashes.build(&choice)), options, known, true)
             .map_err(|why| format!("state {index}, {choice:?}: {why}"))?;
         if index == count - 1 {
-            second(&crashes.build(&choice), options, known, counts)
+            second(&counts.found(crashes.build(&choice)), options, known, counts)
                 .map_err(|why| format!("state {index}, {choice:?}, second crash: {why}"))?;
         }
     }
@@ -129,7 +152,7 @@ fn histories(steps: usize) -> Vec<String> {
 }
 
 fn finish(begun: Instant, counts: Counts) {
-    let Counts { histories, moments, states, second, failures } = counts;
+    let Counts { histories, moments, states, second, failures, .. } = counts;
     println!(
         "{histories} histories, {moments} moments, {states} power cuts, {second} second ones, {:.1} s",
         begun.elapsed().as_secs_f32()
@@ -165,6 +188,19 @@ fn a_checkpoint_survives_a_crash_at_every_call() {
 fn a_compaction_survives_a_crash_at_every_call() {
     for history in ["afx", "mmfx", "mvfvmdx"] {
         crashed(history, Durability::Manual, true);
+    }
+}
+
+/// Without its manifest, a store took the old segments of an interrupted compaction and the new ones:
+/// every event was there twice.
+#[test]
+fn a_compaction_that_a_crash_interrupted_doubles_nothing_without_a_manifest() {
+    const MANIFEST: &str = "/events/manifest.json";
+    const COPY: &str = "/events/.deedbook/manifest";
+    for history in ["afx", "mmfx", "mmmmfx", "mvfvmdx", "mfxmmfx", "mmfxr"] {
+        crashed_without(history, &[MANIFEST]);
+        crashed_without(history, &[COPY]);
+        crashed_without(history, &[MANIFEST, COPY]);
     }
 }
 

@@ -28,6 +28,7 @@ mod long_work;
 mod manifest;
 mod parts;
 mod processes;
+mod rescue;
 mod stories;
 mod support;
 mod world;

@@ -45,6 +45,13 @@ fn child() {
     let Ok(role) = std::env::var(ROLE) else { return };
     let place = PathBuf::from(std::env::var_os(PLACE).unwrap());
     let first: u32 = std::env::var(FIRST).unwrap().parse().unwrap();
+    if role == "steps" {
+        let store = open(&place);
+        eprintln!("ack 0");
+        store.compact(0.0, false).unwrap();
+        eprintln!("ack 1");
+        return;
+    }
     let (store, mut acknowledge) = (open(&place), std::io::stderr());
     for number in (first..).step_by(4) {
         let events: Vec<Event> = (number..number + 4).map(event_of).collect();
@@ -158,4 +165,94 @@ fn a_process_killed_at_any_moment_of_its_appends_loses_nothing_committed() {
 #[test]
 fn a_process_killed_at_any_moment_of_compacting_loses_nothing_and_doubles_nothing() {
     cycles("compact");
+}
+
+/// A compaction that was killed began anew each time: a process that never lived long enough for all of
+/// it dropped nothing. What was done is kept now, and the next one goes on with the rest.
+#[test]
+fn a_compaction_that_is_killed_again_and_again_comes_to_its_end() {
+    let place = tempfile::tempdir().unwrap();
+    let dir = place.path().join("events");
+    let store = open(&dir);
+    let notes: Vec<Event> = (0..1_500).map(note).collect();
+    notes.chunks(20).for_each(|notes| drop(store.append_many(notes).unwrap()));
+    let (mut gone, mut left) = (Vec::new(), Vec::new());
+    for (number, note) in notes.into_iter().enumerate() {
+        if number % 3 == 0 { gone.push(note) } else { left.push(note) }
+    }
+    for note in &gone {
+        let at = store.find(&note.id).unwrap().unwrap().location;
+        store.set_flags(at, deedbook::nostr::Flags::DELETED).unwrap();
+    }
+    store.close().unwrap();
+    let all = store_segments(&dir);
+    assert!(all > 20, "{all} segments");
+    let (mut interrupted, mut progressed, mut steps) = (0, 0, 0);
+    let mut dead = gone.len();
+    for cycle in 0.. {
+        let mut child = start("steps", &dir, 0);
+        std::thread::sleep(Duration::from_micros(5_000 + mix(cycle) % 60_000 + cycle * 5_000));
+        let done = child.try_wait().unwrap().is_some_and(|status| status.success());
+        kill(child, 0);
+        let store = open(&dir);
+        let found: Vec<Event> = {
+            let walk = store.iter(Include::All, OnCorrupt::Raise).unwrap();
+            walk.map(|found| found.unwrap().event).collect()
+        };
+        let mut ids: Vec<_> = found.iter().map(|event| event.id).collect();
+        ids.sort();
+        ids.dedup();
+        assert_eq!(ids.len(), found.len(), "cycle {cycle}: an event is there twice");
+        assert!(left.iter().all(|event| ids.binary_search(&event.id).is_ok()), "cycle {cycle}");
+        let live = store.query(&[Filter::default()]).unwrap().count();
+        assert_eq!(live, left.len(), "cycle {cycle}");
+        let now = found.len() - left.len();
+        assert!(now <= dead, "cycle {cycle}: {now} dropped events, {dead} before");
+        interrupted += u32::from(!store.opening().removed.is_empty());
+        progressed += u32::from(now < dead && now > 0);
+        steps += u32::from(now < dead);
+        dead = now;
+        store.close().unwrap();
+        if done || dead == 0 {
+            break;
+        }
+    }
+    assert_eq!(dead, 0);
+    println!("{steps} steps, {progressed} kept after a kill, {interrupted} interrupted");
+    let report = open(&dir).compact(0.0, false).unwrap();
+    assert!(report.segments.is_empty(), "{report:?}");
+}
+
+fn store_segments(dir: &Path) -> usize {
+    std::fs::read_dir(dir.join("data/segments")).unwrap().count()
+}
+
+/// As many new segments as are needed, in steps of a few; each event once, in the order of before.
+#[test]
+fn a_compaction_writes_several_segments() {
+    let place = tempfile::tempdir().unwrap();
+    let dir = place.path().join("events");
+    let store = open(&dir);
+    let notes: Vec<Event> = (0..800).map(note).collect();
+    notes.chunks(20).for_each(|notes| drop(store.append_many(notes).unwrap()));
+    for note in notes.iter().step_by(10) {
+        let at = store.find(&note.id).unwrap().unwrap().location;
+        store.set_flags(at, deedbook::nostr::Flags::DELETED).unwrap();
+    }
+    let report = store.compact(0.0, false).unwrap();
+    assert!(report.segments.len() > 10 && report.written.len() > 10, "{report:?}");
+    assert!(report.bytes_after < report.bytes_before);
+    let left: Vec<Event> =
+        notes.iter().enumerate().filter(|(n, _)| n % 10 != 0).map(|(_, e)| e.clone()).collect();
+    for reopened in [false, true] {
+        let store = if reopened {
+            store.close().unwrap();
+            open(&dir)
+        } else {
+            store.clone()
+        };
+        let walk = store.iter(Include::All, OnCorrupt::Raise).unwrap();
+        let found: Vec<Event> = walk.map(|found| found.unwrap().event).collect();
+        assert!(found == left, "{} events, of {}", found.len(), left.len());
+    }
 }

@@ -272,3 +272,49 @@ fn copy(from: &std::path::Path, to: &std::path::Path) {
         }
     }
 }
+
+/// A compaction that failed, or was killed, began anew: what does not fit into the time or the space that
+/// there is never came about. What it has done stays, and the next one does the rest.
+#[test]
+fn a_compaction_that_fails_keeps_what_it_has_done() {
+    let disk = Sim::new();
+    let on = options(&disk, Durability::Manual);
+    let store = on.open(DIR, Mode::Append).unwrap();
+    let notes: Vec<Event> = (0..90).map(note).collect();
+    for note in &notes {
+        store.append(note).unwrap();
+    }
+    for note in notes.iter().step_by(3) {
+        let at = store.find(&note.id).unwrap().unwrap().location;
+        store.set_flags(at, Flags::DELETED).unwrap();
+    }
+    store.close().unwrap();
+    let left: Vec<Event> =
+        notes.iter().enumerate().filter(|(n, _)| n % 3 != 0).map(|(_, e)| e.clone()).collect();
+    let stored = |store: &EventStore| {
+        store.iter(Include::All, OnCorrupt::Raise).unwrap().map(Result::unwrap).count()
+    };
+    let (mut failed, mut kept) = (0, 0);
+    for k in (1..).step_by(5) {
+        let disk = disk.kill();
+        let on = options(&disk, Durability::Manual);
+        let store = on.open(DIR, Mode::Append).unwrap();
+        disk.inject(Fault::once(k, What::Error(Io::StorageFull)).of(Call::Write));
+        if store.compact(0.0, false).is_ok() {
+            break;
+        }
+        drop(store);
+        let store = on.open(DIR, Mode::Append).unwrap();
+        let count = stored(&store);
+        assert!((left.len()..=notes.len()).contains(&count), "write {k}: {count} events");
+        failed += 1;
+        kept += u32::from(count < notes.len() && count > left.len());
+        let report = store.compact(0.0, false).unwrap();
+        assert!(!report.segments.is_empty() || count == left.len(), "write {k}");
+        let mut found = all(&store);
+        found.sort_by_key(|event| event.created_at);
+        assert_eq!(found, left, "write {k}");
+        assert_eq!(stored(&store), left.len(), "write {k}");
+    }
+    assert!(failed > 5 && kept > 2, "{failed} failed, {kept} kept some");
+}

@@ -204,20 +204,23 @@ impl Run {
         let all = store.iter(Include::All, OnCorrupt::Raise)?;
         let places: Vec<_> = all.collect::<Result<_, _>>()?;
         let dry = store.compact(0.0, true)?;
-        let (mut stay, mut moved) = (Vec::new(), Vec::new());
-        for place in &places {
-            let number = self.known.number_of(&place.event).unwrap();
-            let about = &mut self.known.events[number];
-            match dry.segments.contains(&place.location.segment) {
-                false => stay.push(number),
-                true if place.flags.is_live() => moved.push(number),
-                true => about.leaving = true,
+        let numbered: Vec<_> =
+            places.iter().map(|at| (self.known.number_of(&at.event).unwrap(), at)).collect();
+        // The old segments go one step after the other.
+        for done in 0..=dry.segments.len() {
+            let (mut stay, mut moved) = (Vec::new(), Vec::new());
+            for &(number, at) in &numbered {
+                match dry.segments[..done].contains(&at.location.segment) {
+                    false => stay.push(number),
+                    true if at.flags.is_live() => moved.push(number),
+                    true => self.known.events[number].leaving = true,
+                }
             }
+            stay.extend(moved);
+            self.known.orders.push(stay);
         }
-        stay.extend(moved);
-        self.known.orders.push(stay.clone());
         store.compact(0.0, false)?;
-        self.known.orders = vec![stay];
+        self.known.orders.drain(..self.known.orders.len() - 1);
         if !dry.segments.is_empty() {
             // A checkpoint comes first.
             self.known.all_durable();

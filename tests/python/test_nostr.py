@@ -553,6 +553,56 @@ def test_damage_is_named_with_its_place(path: Path) -> None:
         assert len(exported(store, on_corrupt="skip")) == 19
 
 
+def test_a_damaged_store_is_mended_or_copied(path: Path, tmp_path: Path) -> None:
+    with EventStore.create(path) as store:
+        outcomes = store.append_many(made(str(number)) for number in range(20))
+        place = outcomes[7].location
+        assert place is not None
+        with pytest.raises(deedbook.LockedError):
+            EventStore.repair(path)
+    (file,) = (path / "data" / "segments").iterdir()
+    flip(file, place[1] + 100)
+    rest = [str(number) for number in range(20) if number != 7]
+
+    told: list[tuple[int, int]] = []
+    copied = EventStore.salvage(path, tmp_path / "to", progress=lambda *at: told.append(at))
+    # The write-ahead log still has the damaged one.
+    assert (copied.events, copied.from_log, copied.complete) == (20, 1, False)
+    (damage,) = copied.damages
+    assert (damage.path, damage.offset) == (str(file), place[1]) and damage.reason
+    assert told[-1] == (told[-1][1],) * 2 and copied.source_bytes == told[-1][1]
+    with EventStore.open(tmp_path / "to") as store:
+        assert [event.content for event in store] == [*rest, "7"] and store.verify().ok
+    with pytest.raises(deedbook.AlreadyExistsError):
+        EventStore.salvage(path, tmp_path / "to")
+    with pytest.raises(deedbook.MissingError):
+        EventStore.salvage(tmp_path / "none", tmp_path / "other")
+
+    before = file.read_bytes()
+    dry = EventStore.repair(path, dry_run=True)
+    assert (dry.is_loss, dry.mended, dry.damages) == (True, False, copied.damages)
+    assert not EventStore.repair(path, force=True).mended
+    assert file.read_bytes() == before
+    done = EventStore.repair(path, accept_loss=True)
+    assert done.mended and done.was_loss and not done.cut_events and done.path == str(path)
+    assert [Path(saved).read_bytes() for saved in done.saved] == [before[place[1] : damage.end]]
+    assert pickle.loads(pickle.dumps(done)) == done
+    assert json.loads(json.dumps(copied.to_dict()))["damages"][0]["offset"] == place[1]
+    with EventStore.open(path, "a") as store:
+        assert [event.content for event in store] == rest and store.verify().ok
+
+
+def test_what_progress_of_a_salvage_raises_ends_it(path: Path, tmp_path: Path) -> None:
+    with EventStore.create(path) as store:
+        store.append(made())
+
+    def stop(_done: int, _total: int) -> None:
+        raise ValueError("enough")
+
+    with pytest.raises(ValueError, match="enough"):
+        EventStore.salvage(path, tmp_path / "to", progress=stop)
+
+
 def test_a_lost_index_is_made_again(path: Path) -> None:
     import shutil
 

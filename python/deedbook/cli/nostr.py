@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from deedbook.cli import nostr_lines, nostr_look
+from deedbook.cli import nostr_lines, nostr_look, nostr_mend
 from deedbook.cli.append import durability
 from deedbook.cli.arguments import Commands, add_json, add_quiet
 
@@ -34,6 +34,8 @@ def add_arguments(commands: Commands) -> None:
     _add_verify(nostr)
     _add_compact(nostr)
     _add_reindex(nostr)
+    _add_repair(nostr)
+    _add_salvage(nostr)
     _add_info(nostr)
 
 
@@ -204,6 +206,54 @@ def _add_reindex(commands: Commands) -> None:
     )
     add_json(parser)
     parser.set_defaults(run=nostr_look.run_reindex)
+
+
+def _add_repair(commands: Commands) -> None:
+    parser = _add(
+        commands,
+        "repair",
+        "Make a damaged store usable again. What is removed is saved beside its file first; what "
+        "is intact after damage in the write-ahead log goes with it, so try salvage before.",
+        "examples:\n"
+        "  deedbook nostr salvage store rescued    copy all that is intact\n"
+        "  deedbook nostr repair store --dry-run   what is damaged, and what would be removed\n"
+        "  deedbook nostr repair store             then make the store usable again\n\n"
+        "Exits with 0 when the store is usable, whatever had to be removed, and with 1 when it is\n"
+        "not.",
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="say what would be removed, and change nothing"
+    )
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="cut the write-ahead log also if intact events go with it",
+    )
+    parser.add_argument(
+        "--accept-loss",
+        action="store_true",
+        help="go on without acknowledged events that are missing; the loss stays noted",
+    )
+    add_json(parser)
+    parser.set_defaults(run=nostr_mend.run_repair)
+
+
+def _add_salvage(commands: Commands) -> None:
+    parser = _add(
+        commands,
+        "salvage",
+        "Copy every intact event, each once, to a new store. The source is not changed, and may "
+        "be one that cannot be opened.",
+        "examples:\n"
+        "  deedbook nostr salvage store rescued\n"
+        "  deedbook nostr salvage --json store rescued | jq .damages\n\n"
+        "Exits with 0 when everything intact was copied, whatever was left out, and with 1 when\n"
+        "there was something, but nothing intact.",
+    )
+    parser.add_argument("target", metavar="DST", help="directory of the new store")
+    add_json(parser)
+    add_quiet(parser)
+    parser.set_defaults(run=nostr_mend.run_salvage)
 
 
 def _add_info(commands: Commands) -> None:

@@ -1,0 +1,228 @@
+//! Cutting a damaged write-ahead log.
+//!
+//! What was logged before the last checkpoint is in the segments. So the checkpoint must stay, and only
+//! what comes after it can be lost: a log that went on from an earlier one would bring back what was
+//! dropped since.
+
+use std::collections::HashSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::entry::{Entry, Lsn, encode_file_header};
+use super::event::Id;
+use super::files::FileFormat;
+use super::options::Options;
+use super::record;
+use super::rescue::{DamagedPart, LogFile, LogState};
+use crate::error::{Error, Result};
+use crate::log::report::Repair;
+use crate::mend::save_tail;
+use crate::mode::Recovery;
+use crate::scan::Verdict;
+use crate::storage::segmented::remove;
+use crate::storage::{Access, read_full, replace};
+
+/// A byte of the log: the file's place in the list, and the byte of the file.
+type Place = (usize, u64);
+
+/// What is to be done with the files of a log.
+#[derive(Debug, Default)]
+pub struct LogPlan {
+    pub damages: Vec<DamagedPart>,
+    pub cut_bytes: u64,
+    pub cut_events: u64,
+    pub is_loss: bool,
+    /// The files.
+    logs: Vec<PathBuf>,
+    /// So many of the first ones are set aside.
+    drop_first: usize,
+    /// The bytes of the next one before the checkpoint are set aside.
+    trim: Option<(Lsn, u64)>,
+    /// The first damage after the checkpoint: all from there on is cut.
+    cut: Option<Place>,
+}
+
+impl LogPlan {
+    /// Look at all files. `stored` are the events of the segments.
+    pub fn make(options: &Options, logs: &[LogFile], stored: &HashSet<Id>) -> Result<Self> {
+        let logs: Vec<&LogFile> = logs.iter().filter(|log| log.number.is_some()).collect();
+        let paths = logs.iter().map(|log| log.path.clone()).collect();
+        let mut plan = Self { logs: paths, ..Self::default() };
+        let mut checkpoint: Option<(Place, Lsn)> = None;
+        let (mut wrong, mut states): (Vec<(Place, bool)>, Vec<LogState>) = (Vec::new(), Vec::new());
+        let mut before: Option<(u64, Option<Lsn>)> = None;
+        let mut seen = Lsn(0);
+        for (at, log) in logs.iter().enumerate() {
+            let (mut first, mut last) = (None, None);
+            let state = log.each(options, &mut |entered| {
+                first.get_or_insert(entered.lsn);
+                last = Some(entered.lsn);
+                seen = seen.max(entered.lsn);
+                if entered.entry == Entry::Checkpoint && entered.is_proved {
+                    checkpoint = Some(((at, entered.offset), entered.lsn));
+                }
+                Ok(())
+            })?;
+            let number = log.number.unwrap_or_default();
+            if let Some((number_before, last_before)) = before {
+                let follows = |(last, first): (Lsn, Lsn)| first.0 == last.0 + 1;
+                if number != number_before + 1 || !last_before.zip(first).is_none_or(follows) {
+                    wrong.push(((at, 0), true));
+                    plan.damages.push(DamagedPart {
+                        path: log.path.clone(),
+                        offset: 0,
+                        end: 0,
+                        reason: "entries before the first one are missing".into(),
+                    });
+                }
+            }
+            before = Some((number, last));
+            let is_newest = at + 1 == logs.len();
+            let is_fine = match state.verdict {
+                Some(Verdict::Clean | Verdict::Open) => true,
+                // Opening cuts it.
+                Some(Verdict::Torn) => is_newest && state.loss.is_none(),
+                _ => false,
+            };
+            if !is_fine {
+                let byte = if state.verdict.is_some() { state.valid_end } else { 0 };
+                wrong.push(((at, byte), state.loss.is_some()));
+                wrong.extend(state.damages.iter().map(|damage| ((at, damage.offset), false)));
+                plan.damages.extend(state.damages.iter().cloned());
+            }
+            states.push(state);
+        }
+        let from = checkpoint.map_or((0, 0), |(place, _)| place);
+        plan.cut = wrong.iter().map(|(place, _)| *place).filter(|place| *place >= from).min();
+        plan.is_loss = wrong.iter().any(|(place, is_loss)| *is_loss && *place >= from);
+        if let Some(((file, offset), lsn)) = checkpoint {
+            let is_wrong = |in_file: &dyn Fn(usize) -> bool| {
+                wrong.iter().any(|(place, _)| in_file(place.0) && *place < (file, offset))
+            };
+            if is_wrong(&|at| at <= file) {
+                plan.drop_first = file;
+            }
+            if is_wrong(&|at| at == file) {
+                plan.trim = Some((lsn, offset));
+            }
+        }
+        let named = states.iter().map(|state| state.named).filter(|named| *named <= seen);
+        let named = named.max().unwrap_or_default();
+        if !wrong.is_empty() && named > checkpoint.map_or(Lsn(0), |(_, lsn)| lsn) {
+            // The checkpoint itself is damaged: the log goes as a whole, since what is left of it would go
+            // on from an earlier one.
+            (plan.cut, plan.trim, plan.drop_first) = (Some((0, 0)), None, 0);
+        }
+        if let Some((file, offset)) = plan.cut {
+            let rest = states.get(file..).unwrap_or_default();
+            let bytes: u64 = rest.iter().map(|state| state.bytes).sum();
+            plan.cut_bytes = bytes.saturating_sub(offset);
+            plan.cut_events = cut_events(options, &logs, (file, offset), named, stored)?;
+        }
+        Ok(plan)
+    }
+}
+
+/// The intact events from a place on, after a checkpoint, that are not stored.
+fn cut_events(
+    options: &Options,
+    logs: &[&LogFile],
+    (file, offset): Place,
+    checkpoint: Lsn,
+    stored: &HashSet<Id>,
+) -> Result<u64> {
+    let mut cut = HashSet::new();
+    for (at, log) in logs.iter().enumerate().skip(file) {
+        log.each(options, &mut |entered| {
+            if let Entry::Insert { record } = entered.entry
+                && (at, entered.offset) >= (file, offset)
+                && entered.lsn > checkpoint
+                && let Ok(event) = record::parse(record)
+                && !stored.contains(&event.id)
+            {
+                cut.insert(event.id);
+            }
+            Ok(())
+        })?;
+    }
+    Ok(cut.len() as u64)
+}
+
+/// Do it; gives the files in which what goes was saved.
+pub fn mend(options: &Options, dir: &Path, plan: &LogPlan) -> Result<Vec<PathBuf>> {
+    let mut saved = Vec::new();
+    if let Some((file, offset)) = plan.cut {
+        // The newest go first: what is left has no gap. Of a file that is damaged from its beginning on,
+        // nothing stays.
+        let whole = file + usize::from(offset > 0);
+        for path in plan.logs.iter().skip(whole).rev() {
+            saved.push(set_aside(options, dir, path)?);
+        }
+    }
+    for path in plan.logs.iter().take(plan.drop_first) {
+        saved.push(set_aside(options, dir, path)?);
+    }
+    if let (Some((lsn, offset)), Some(path)) = (plan.trim, plan.logs.get(plan.drop_first)) {
+        saved.extend(trim(options, path, lsn, offset)?);
+    }
+    if let Some((file, offset)) = plan.cut
+        && let Some(path) = plan.logs.get(file).filter(|_| offset > 0)
+    {
+        let wal = options.wal();
+        let cutting = super::wal::WalOptions { recovery: Recovery::Spec, ..wal.clone() };
+        let may = Repair { force: true, accept_loss: true, dry_run: false };
+        let (with, cutting) = (wal.file(Lsn(1), Lsn(0)), cutting.file(Lsn(1), Lsn(0)));
+        let report = crate::log::repair::repair::<FileFormat>(path, &with, cutting, may)?;
+        saved.extend(report.saved_to);
+    }
+    Ok(saved)
+}
+
+/// Give a file another name, so that it is none of the log any more.
+fn set_aside(options: &Options, dir: &Path, path: &Path) -> Result<PathBuf> {
+    let storage = &*options.storage;
+    forget(options, path)?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let mut aside = path.with_file_name(format!("{name}.cut-0"));
+    let mut tries = 1;
+    while storage.open(&aside, Access::Read).is_ok() {
+        tries += 1;
+        aside.set_file_name(format!("{name}.cut-0.{tries}"));
+    }
+    storage.rename(path, &aside).map_err(|e| Error::io("set the file aside", path, e))?;
+    storage.sync_dir(dir).map_err(|e| Error::io("sync the directory", dir, e))?;
+    Ok(aside)
+}
+
+/// Have a file begin with the checkpoint, after saving it whole.
+fn trim(options: &Options, path: &Path, lsn: Lsn, offset: u64) -> Result<Option<PathBuf>> {
+    let storage = &*options.storage;
+    let failed = |e: io::Error| Error::io("read the log", path, e);
+    let file = storage.open(path, Access::Read).map_err(failed)?;
+    let saved = save_tail(storage, &*file, path, options.file_mode, 0)?;
+    let len = file.len().map_err(failed)?.saturating_sub(offset);
+    let mut bytes = encode_file_header(lsn).to_vec();
+    let header = bytes.len();
+    bytes.resize(header + len as usize, 0);
+    let rest = bytes.get_mut(header..).unwrap_or_default();
+    let read = read_full(&*file, rest, offset).map_err(failed)?;
+    bytes.truncate(header + read);
+    forget(options, path)?;
+    replace(storage, path, &bytes, options.file_mode)
+        .map_err(|e| Error::io("replace the log", path, e))?;
+    Ok(saved)
+}
+
+/// Delete what lies beside a file: it speaks of bytes that are elsewhere from now on.
+fn forget(options: &Options, path: &Path) -> Result<()> {
+    let storage = &*options.storage;
+    let sidecar = crate::log::space::Place::file(path).sidecar;
+    for name in storage.list(&sidecar).unwrap_or_default() {
+        let path = sidecar.join(name);
+        remove(storage, &path).map_err(|e| Error::io("remove the file", &path, e))?;
+    }
+    match storage.sync_dir(&sidecar) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        synced => synced.map_err(|e| Error::io("sync the directory", &sidecar, e)),
+    }
+}

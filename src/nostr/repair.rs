@@ -1,0 +1,261 @@
+//! Making a damaged store usable again. Only on request.
+//!
+//! 1. The write-ahead log is cut where its first damage lies after the last checkpoint; what lies before
+//!    the checkpoint is in the segments, and goes if it is damaged.
+//! 2. Without segments that are missing, the manifest names those that are there.
+//! 3. The store is opened, which brings the segments to what is left of the log.
+//! 4. Segments with damaged pages are written again without them.
+//!
+//! What goes is saved beside its file before. A crash at any step leaves a store that a further repair
+//! takes up.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use super::FORMAT;
+use super::belonging::Belonging;
+use super::event::Id;
+use super::mend_wal::{self, LogPlan};
+use super::opening::WAL_NAME;
+use super::options::Options;
+use super::rescue::{DamagedPart, Files, Pages};
+use super::segment::{Found, Segment};
+use super::segments::Segments;
+use super::store::{EventStore, Shared, State, now};
+use crate::error::{Error, ErrorKind, Result};
+use crate::log::report::Repair;
+use crate::mend::{make_dir, save_part};
+use crate::mode::Mode;
+use crate::sidecar::{Loss, WriterLock, sidecar_dir};
+use crate::storage::{Access, located};
+
+/// What a repair found and did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoreRepair {
+    /// The store.
+    pub path: PathBuf,
+    /// The damaged parts of its files, and what of the write-ahead log goes with them.
+    pub damages: Vec<DamagedPart>,
+    /// Bytes removed from files; of a dry run, bytes to be removed.
+    pub cut_bytes: u64,
+    /// Intact events that go with a cut of the write-ahead log, and that the segments do not have.
+    pub cut_events: u64,
+    /// Segments that are missing.
+    pub lost_segments: Vec<u32>,
+    /// Whether acknowledged events are missing: with segments, damaged pages, or the end of the log. It
+    /// stays noted beside the store.
+    pub is_loss: bool,
+    /// Whether an earlier repair noted that.
+    pub was_loss: bool,
+    /// Files that hold what was removed.
+    pub saved: Vec<PathBuf>,
+    /// Whether the store can be opened for writing now, and has no damage.
+    pub mended: bool,
+}
+
+/// Mend a store, after saving what is cut beside it. One without damage is opened and closed.
+///
+/// # Errors
+///
+/// [`ErrorKind::Corrupt`] if intact events would go, unless `may.force` says so, or if nothing helps but
+/// to [`salvage`](super::salvage) what is intact; the store is unchanged then.
+pub fn repair(path: &Path, options: &Options, may: Repair) -> Result<StoreRepair> {
+    let run = || {
+        options.check()?;
+        mend(located(&*options.storage, path)?, options, may)
+    };
+    run().map_err(|error: Error| error.of(FORMAT))
+}
+
+fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<StoreRepair> {
+    let storage = &*options.storage;
+    let sidecar = sidecar_dir(&dir);
+    let (wal_dir, files) = (dir.join(WAL_NAME), Files::list(options, &dir)?);
+    if files.segments.is_empty() {
+        let kind = if files.is_empty() { ErrorKind::Missing } else { ErrorKind::LostRecords };
+        let error = Error::new(kind, "no segment of an event store there").at(&dir);
+        return Err(if files.is_empty() { error } else { error.with_advice("try salvage") });
+    }
+    let lock = match may.dry_run {
+        true => None,
+        false => {
+            make_dir(storage, &sidecar)?;
+            let mut lock = WriterLock::acquire(storage, &sidecar, options.file_mode)?;
+            lock.add_log(storage, &dir)?;
+            Some(lock)
+        }
+    };
+    let was_loss = Loss::load(storage, &sidecar)?.is_some();
+    let mut report = StoreRepair { path: dir.clone(), was_loss, ..StoreRepair::default() };
+    let (mut belonging, there) = Belonging::load(options, &dir)?;
+    let seen = look_at_segments(options, &there, &mut report)?;
+    let copies = belonging.copies(&seen.segments)?;
+    report.lost_segments = belonging.missing(&there);
+    let is_whole = storage.is_dir(&wal_dir);
+    report.lost_segments.extend(belonging.gap(&seen.segments, &copies, is_whole).map(|gap| gap.0));
+    let plan = LogPlan::make(options, &files.logs, &seen.ids)?;
+    report.is_loss = !report.damages.is_empty() || !report.lost_segments.is_empty() || plan.is_loss;
+    report.damages.extend(seen.headers.iter().map(|(_, damage)| damage.clone()));
+    report.damages.extend(plan.damages.iter().cloned());
+    report.cut_bytes += plan.cut_bytes;
+    report.cut_events = plan.cut_events;
+    if may.dry_run {
+        return Ok(report);
+    }
+    if report.cut_events > 0 && !may.force {
+        let (lie, them) = if report.cut_events > 1 { ("s lie", "them") } else { (" lies", "it") };
+        let message = format!(
+            "{} intact event{lie} only after the damage in the write-ahead log and would go with the \
+             cut; salvage copies {them} to a new store, or force the repair",
+            report.cut_events
+        );
+        return Err(Error::new(ErrorKind::Corrupt, message).at(&wal_dir));
+    }
+    if report.is_loss {
+        // Noted before anything goes: no later look calls the store complete.
+        Loss { records: 0, first: 0, offset: 0 }.store(storage, &sidecar, options.file_mode)?;
+        if !may.accept_loss {
+            (report.cut_bytes, report.cut_events) = (0, 0);
+            return Ok(report);
+        }
+    }
+    for (path, header) in seen
+        .headers
+        .iter()
+        .filter_map(|(header, damage)| header.map(|header| (&damage.path, header)))
+    {
+        let mut segment = Segment::open_as(storage, path, Access::Write, header)?;
+        let (page, mode) = (0..u64::from(header.page_bytes), options.file_mode);
+        report.saved.extend(segment.save(|file| save_part(storage, file, path, mode, page))?);
+        segment.write_header(0, 0)?;
+        segment.sync()?;
+    }
+    report.saved.extend(mend_wal::mend(options, &wal_dir, &plan)?);
+    if !report.lost_segments.is_empty() {
+        belonging.go_on_without(options, &dir, &there, &copies)?;
+    }
+    drop(lock);
+    let store = options.open(&dir, Mode::Append)?;
+    report.saved.extend(store.opening().saved.iter().cloned());
+    report.saved.extend(store.drop_damage()?);
+    store.close()?;
+    report.mended = true;
+    Ok(report)
+}
+
+/// What the segments hold.
+struct Seen {
+    segments: Segments,
+    ids: HashSet<Id>,
+    /// What is wrong with the headers of segments, and what they should be.
+    headers: Vec<(Option<super::page::Header>, DamagedPart)>,
+}
+
+fn look_at_segments(
+    options: &Options,
+    there: &BTreeMap<u32, PathBuf>,
+    report: &mut StoreRepair,
+) -> Result<Seen> {
+    let segments = Segments::new(&report.path, options.storage.clone());
+    let mut seen = Seen { segments, ids: HashSet::new(), headers: Vec::new() };
+    for (&id, path) in there {
+        let Some(pages) = Pages::open(options, id, path)? else {
+            let message = "no header of a segment, and no record for any size of pages";
+            let error = Error::new(ErrorKind::Corrupt, message).at(path).offset_at(0);
+            return Err(error.with_advice("salvage copies what the other files have"));
+        };
+        if let Some(damage) = &pages.header_damage {
+            seen.headers.push((Some(pages.segment.header()), damage.clone()));
+        }
+        let mut scan = pages.scan();
+        while let Some(found) = scan.next()? {
+            match found {
+                Found::Record(found) => {
+                    seen.ids.insert(found.event.id);
+                }
+                Found::Damage(damage) => {
+                    report.cut_bytes += u64::from(damage.end - damage.offset);
+                    report.damages.push(pages.damaged(damage));
+                }
+            }
+        }
+        seen.segments.insert(id, pages.segment);
+    }
+    Ok(seen)
+}
+
+impl EventStore {
+    /// Write segments with damaged pages again without them; what is damaged is saved beside.
+    fn drop_damage(&self) -> Result<Vec<PathBuf>> {
+        let (shared, wal) = self.writable()?;
+        let mut state = shared.state();
+        let (mut damaged, mut saved) = (Vec::new(), Vec::new());
+        let ids: Vec<u32> = state.segments.by_id.keys().copied().collect();
+        for id in ids {
+            let parts = shared.save_damage(&state, id)?;
+            if let Some(parts) = parts {
+                damaged.push(id);
+                saved.extend(parts);
+            }
+        }
+        if damaged.is_empty() {
+            return Ok(saved);
+        }
+        shared.checkpoint(wal, &mut state)?;
+        shared.copy_intact(&mut state, &damaged)?;
+        drop(state);
+        // It knows where the damaged ones were.
+        self.reindex()?;
+        Ok(saved)
+    }
+}
+
+impl Shared {
+    /// Save the damaged pages of a segment; `None` if there are none.
+    fn save_damage(&self, state: &State, id: u32) -> Result<Option<Vec<PathBuf>>> {
+        let Some(open) = state.segments.by_id.get(&id) else { return Ok(None) };
+        let (storage, mode) = (&*self.options.storage, self.options.file_mode);
+        let (mut saved, mut scan) = (None, open.segment.scan(0));
+        while let Some(found) = scan.next()? {
+            let Found::Damage(damage) = found else { continue };
+            let part = u64::from(damage.offset)..u64::from(damage.end);
+            let path = open.segment.path();
+            let copy = open.segment.save(|file| save_part(storage, file, path, mode, part))?;
+            saved.get_or_insert_with(Vec::new).extend(copy);
+        }
+        Ok(saved)
+    }
+
+    /// Compact segments, passing over what is damaged.
+    fn copy_intact(&self, state: &mut State, old: &[u32]) -> Result<()> {
+        let next = state.manifest.next_segment_id;
+        let mut targets = Segments::new(&self.dir, self.options.storage.clone());
+        let moved = match self.copy(state, old, next, &mut targets) {
+            Ok(moved) => moved,
+            Err(error) => {
+                self.give_up(state, targets, next);
+                return Err(error);
+            }
+        };
+        let done = self.swap(state, old, targets, &moved);
+        done.inspect_err(|error| state.broken = Some(error.message().to_owned()))
+    }
+}
+
+impl Belonging {
+    /// Have the manifest name what is there.
+    fn go_on_without(
+        &mut self,
+        options: &Options,
+        dir: &Path,
+        there: &BTreeMap<u32, PathBuf>,
+        copies: &[u32],
+    ) -> Result<()> {
+        let stays = |id: &&u32| !copies.contains(id);
+        self.manifest.name_only(there.keys().filter(stays).copied());
+        if self.manifest.created_at == 0 {
+            self.manifest.created_at = now();
+        }
+        self.manifest.store(options, dir)
+    }
+}

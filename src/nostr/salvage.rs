@@ -1,0 +1,312 @@
+//! Copying what is intact to a new store. The source is never changed.
+//!
+//! 1. The records of the segments, with the flags that they have, or that the write-ahead log gave them
+//!    after the last checkpoint: those that the manifest names first, since others may be copies.
+//! 2. The events of the log after the last checkpoint, and those of what was cut off and saved. They are
+//!    appended as new ones: what deletes or replaces them, or they it, counts. What came before the
+//!    checkpoint is in the segments, or was dropped from them: it is only looked at where those have lost
+//!    something.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+
+use super::append::{Outcome, Records};
+use super::belonging::Belonging;
+use super::entry::{Entry, Lsn};
+use super::event::{Event, EventRef, Flags, Id, Location};
+use super::options::Options;
+use super::record;
+use super::recovery::Tail;
+use super::rescue::{DamagedPart, Files, Pages};
+use super::segment::Found;
+use super::store::EventStore;
+use super::{FORMAT, policy};
+use crate::error::{Error, ErrorKind, Result};
+use crate::mode::Mode;
+use crate::storage::located;
+
+/// Records are copied in parts of about this size.
+const PART_BYTES: usize = 4 << 20;
+
+/// What a salvage copied, and what it could not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoreSalvage {
+    /// Events copied, whatever their flags.
+    pub events: u64,
+    /// Of these, events that are deleted or replaced.
+    pub hidden: u64,
+    /// Of these, events that only the write-ahead log had.
+    pub from_log: u64,
+    /// Of these, events that only what an opening or a repair had cut off and saved had.
+    pub from_saved: u64,
+    /// Of these, events whose id is not that of their content, or that may be a part of a damaged entry
+    /// of the log.
+    pub uncertain: u64,
+    /// Intact records that were not copied because their event was.
+    pub copies: u64,
+    /// Events of the log that were not copied because their author deleted them, or their time is over.
+    pub left_out: u64,
+    /// Segments that the manifest names and that are missing.
+    pub lost_segments: Vec<u32>,
+    /// The damaged parts of the files.
+    pub damages: Vec<DamagedPart>,
+    /// Size of the files that were read, bytes.
+    pub source_bytes: u64,
+}
+
+impl StoreSalvage {
+    /// Whether all there was came over.
+    pub fn is_complete(&self) -> bool {
+        self.damages.is_empty() && self.lost_segments.is_empty()
+    }
+}
+
+/// Copy every intact event of the store in `source` to a new one in `target`. `progress` is called with
+/// bytes done and bytes in all, and what it fails with ends the copying.
+///
+/// # Errors
+///
+/// [`ErrorKind::Missing`] if there is no file of a store, [`ErrorKind::AlreadyExists`] if the target is
+/// one.
+pub fn salvage(
+    source: &Path,
+    target: &Path,
+    options: &Options,
+    progress: &mut dyn FnMut(u64, u64) -> Result<()>,
+) -> Result<StoreSalvage> {
+    let mut copy = || {
+        options.check()?;
+        let source = located(&*options.storage, source)?;
+        let files = Files::list(options, &source)?;
+        if files.is_empty() {
+            return Err(Error::new(ErrorKind::Missing, "no event store there").at(&source));
+        }
+        let store = options.open(target, Mode::Create)?;
+        let there: BTreeMap<u32, PathBuf> = files.segments.iter().cloned().collect();
+        let belonging = Belonging::of(options, &source, &there)?;
+        let (report, part) = (StoreSalvage::default(), Part::default());
+        let total = total_bytes(options, &files)?;
+        let mut copying =
+            Copying { options, store: &store, report, part, total, progress, last: Vec::new() };
+        copying.run(&files, &there, &belonging)?;
+        let report = copying.report;
+        store.close()?;
+        Ok(report)
+    };
+    copy().map_err(|error: Error| error.of(FORMAT))
+}
+
+fn total_bytes(options: &Options, files: &Files) -> Result<u64> {
+    let paths = files.segments.iter().chain(&files.cut_segments).map(|(_, path)| path);
+    let mut total = 0;
+    for path in paths.chain(files.logs.iter().map(|log| &log.path)) {
+        let failed = |e| Error::io("look at the file", path, e);
+        let file = options.storage.open(path, crate::storage::Access::Read).map_err(failed)?;
+        total += file.len().map_err(failed)?;
+    }
+    Ok(total)
+}
+
+struct Copying<'a> {
+    options: &'a Options,
+    store: &'a EventStore,
+    report: StoreSalvage,
+    part: Part,
+    total: u64,
+    progress: &'a mut dyn FnMut(u64, u64) -> Result<()>,
+    /// Events after the last checkpoint, of which those that they hide may have lost their flags.
+    last: Vec<Id>,
+}
+
+/// Records to be copied, made for the pages of the new store.
+#[derive(Default)]
+struct Part {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+/// What the write-ahead log says.
+#[derive(Default)]
+struct Logged {
+    checkpoint: Lsn,
+    /// After the last checkpoint.
+    flags: HashMap<Location, Flags>,
+}
+
+impl Copying<'_> {
+    fn run(
+        &mut self,
+        files: &Files,
+        there: &BTreeMap<u32, PathBuf>,
+        belonging: &Belonging,
+    ) -> Result<()> {
+        let logged = self.logged(files)?;
+        self.report.lost_segments = belonging.missing(there);
+        let last = there.keys().next_back().copied();
+        let (named, unnamed): (Vec<_>, Vec<_>) =
+            files.segments.iter().partition(|(id, _)| belonging.manifest.names(*id));
+        for (id, path) in named.into_iter().chain(unnamed) {
+            match Pages::open(self.options, *id, path)? {
+                Some(pages) => self.copy_pages(&pages, &logged, Some(*id) == last)?,
+                None => self.nothing_in(path)?,
+            }
+        }
+        self.write()?;
+        let lacks_some = !self.report.is_complete();
+        for log in &files.logs {
+            let mut found: Vec<(Event, bool)> = Vec::new();
+            let is_saved = log.number.is_none();
+            let state = log.each(self.options, &mut |entered| {
+                let wanted = is_saved || lacks_some || entered.lsn > logged.checkpoint;
+                if let Entry::Insert { record } = entered.entry
+                    && wanted
+                    && let Ok(event) = record::parse(record)
+                {
+                    found.push((event.to_event(), entered.is_proved));
+                }
+                Ok(())
+            })?;
+            self.report.damages.extend(state.damages);
+            self.append(found, is_saved)?;
+            self.tell(state.bytes)?;
+        }
+        for (id, path) in &files.cut_segments {
+            // What holds no record was cut off for that.
+            if let Some(pages) = Pages::open_cut(self.options, *id, path)? {
+                let (mut found, mut scan) = (Vec::new(), pages.scan());
+                while let Some(each) = scan.next()? {
+                    if let Found::Record(each) = each {
+                        found.push((each.event.to_event(), true));
+                    }
+                }
+                self.append(found, true)?;
+                self.tell(pages.segment.end().into())?;
+            }
+        }
+        let tail = Tail { last: self.store.locations(&self.last)?, flagged: Vec::new() };
+        self.store.complete(&tail)?;
+        let total = self.total;
+        (self.progress)(total, total)
+    }
+
+    /// The last checkpoint, and the flags after it.
+    fn logged(&mut self, files: &Files) -> Result<Logged> {
+        let (mut logged, mut flags) = (Logged::default(), Vec::new());
+        for log in files.logs.iter().filter(|log| log.number.is_some()) {
+            let mut seen = Lsn(0);
+            let state = log.each(self.options, &mut |entered| {
+                seen = seen.max(entered.lsn);
+                match entered.entry {
+                    Entry::Checkpoint if entered.is_proved => {
+                        logged.checkpoint = logged.checkpoint.max(entered.lsn);
+                    }
+                    Entry::UpdateFlags { at, flags: set } if entered.is_proved => {
+                        flags.push((entered.lsn, at, Flags(set).of_event()));
+                    }
+                    _ => {}
+                }
+                Ok(())
+            })?;
+            if state.named <= seen {
+                logged.checkpoint = logged.checkpoint.max(state.named);
+            }
+        }
+        flags.sort_by_key(|(lsn, ..)| *lsn);
+        let after = flags.into_iter().filter(|(lsn, ..)| *lsn > logged.checkpoint);
+        logged.flags = after.map(|(_, at, flags)| (at, flags)).collect();
+        Ok(logged)
+    }
+
+    fn copy_pages(&mut self, pages: &Pages, logged: &Logged, is_last: bool) -> Result<()> {
+        self.report.damages.extend(pages.header_damage.clone());
+        let (mut scan, mut scratch) = (pages.scan(), Vec::new());
+        let end = u64::from(pages.segment.end());
+        let (mut told, before) = (0, self.report.source_bytes);
+        while let Some(found) = scan.next()? {
+            let found = match found {
+                Found::Damage(damage) => {
+                    self.report.damages.push(pages.damaged(damage));
+                    continue;
+                }
+                Found::Record(found) => found,
+            };
+            let at = Location { segment: pages.id, offset: found.offset };
+            let mut event = found.event;
+            event.flags = logged.flags.get(&at).copied().unwrap_or(event.flags);
+            self.report.uncertain += u64::from(event.check_id(&mut scratch).is_err());
+            if is_last && found.offset >= pages.segment.header().next_free && hides(&event) {
+                self.last.push(event.id);
+            }
+            self.part.push(&event, self.options)?;
+            if self.part.bytes.len() >= PART_BYTES {
+                self.write()?;
+            }
+            if u64::from(found.end) >= told + PART_BYTES as u64 {
+                told = found.end.into();
+                (self.progress)(before + told, self.total)?;
+            }
+        }
+        self.tell(end)
+    }
+
+    fn nothing_in(&mut self, path: &Path) -> Result<()> {
+        let failed = |e| Error::io("look at the file", path, e);
+        let file = self.options.storage.open(path, crate::storage::Access::Read).map_err(failed)?;
+        let end = file.len().map_err(failed)?;
+        let reason = "no header of a segment, and no record for any size of pages".to_owned();
+        self.report.damages.push(DamagedPart { path: path.into(), offset: 0, end, reason });
+        self.tell(end)
+    }
+
+    fn tell(&mut self, bytes: u64) -> Result<()> {
+        self.report.source_bytes += bytes;
+        (self.progress)(self.report.source_bytes.min(self.total), self.total)
+    }
+
+    fn write(&mut self) -> Result<()> {
+        let Part { bytes, ends } = std::mem::take(&mut self.part);
+        let (stored, hidden) = self.store.adopt(&bytes, &ends)?;
+        self.report.events += stored;
+        self.report.hidden += hidden;
+        self.report.copies += ends.len() as u64 - stored;
+        Ok(())
+    }
+
+    /// Append events as new ones.
+    fn append(&mut self, found: Vec<(Event, bool)>, is_saved: bool) -> Result<()> {
+        let mut scratch = Vec::new();
+        for (event, is_proved) in found {
+            let is_certain = is_proved && event.check_id(&mut scratch).is_ok();
+            let mut records = Records::default();
+            records.push(&event, self.store.options())?;
+            let outcomes = self.store.append_records(&mut records)?;
+            match outcomes.first() {
+                Some(outcome @ (Outcome::Stored(_) | Outcome::Superseded(_))) => {
+                    self.report.events += 1;
+                    self.report.hidden += u64::from(matches!(outcome, Outcome::Superseded(_)));
+                    self.report.uncertain += u64::from(!is_certain);
+                    match is_saved {
+                        true => self.report.from_saved += 1,
+                        false => self.report.from_log += 1,
+                    }
+                }
+                Some(Outcome::Duplicate(_)) => self.report.copies += 1,
+                _ => self.report.left_out += 1,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether an event may take the place of others.
+fn hides(event: &EventRef<'_>) -> bool {
+    event.kind == policy::DELETION || policy::Address::of(event).is_some()
+}
+
+impl Part {
+    fn push(&mut self, event: &EventRef<'_>, options: &Options) -> Result<()> {
+        record::encode_stored(event, options.checksums, options.page_bytes, &mut self.bytes)?;
+        self.ends.push(self.bytes.len());
+        Ok(())
+    }
+}
