@@ -56,8 +56,8 @@ impl Shared {
         flagged: &mut Flagged,
     ) -> Result<()> {
         let targets = targets_of(request);
-        if !targets.addresses.is_empty() {
-            state.catch_up_index()?;
+        for address in &targets.addresses {
+            state.catch_up_versions(address)?;
         }
         let mut buf = Vec::new();
         for id in &targets.ids {
@@ -76,7 +76,8 @@ impl Shared {
             for at in state.index()?.query(&versions)? {
                 let at = at?;
                 let event = state.segments.read(at, &mut buf)?.event;
-                if event.created_at <= request.created_at
+                if event.flags.is_live()
+                    && event.created_at <= request.created_at
                     && Address::of(&event).as_ref() == Some(address)
                 {
                     flagged.push((at, event.flags | Flags::DELETED));

@@ -5,7 +5,7 @@
 //! made again. It may know more than the segments after a power cut: then the place lies beyond their
 //! end.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use super::FORMAT;
@@ -161,19 +161,25 @@ impl State {
         for (event, at) in stored {
             self.pending.ids.insert(event.id, *at);
             self.pending.changes.push(Change::Insert(event, *at));
-            if let Some(address) = Address::of(event).filter(|_| event.flags.is_live()) {
-                self.pending.heads.insert(address, *at);
+            if let Some(address) = Address::of(event) {
+                self.pending.versions.insert((event.pubkey, event.kind));
+                if event.flags.is_live() {
+                    self.pending.heads.insert(address, *at);
+                }
             }
         }
-        let mut buf = Vec::new();
-        let mut counts_otherwise = false;
+        let (mut buf, mut comes_back) = (Vec::new(), false);
         for &(at, flags) in flagged {
             let event = self.segments.read(at, &mut buf)?.event;
             self.pending.changes.push(Change::Insert(&event, at));
-            // Another version may count now than the one that waits for the index.
-            counts_otherwise |= flags != Flags::REPLACED && Address::of(&event).is_some();
+            let Some(address) = Address::of(&event) else { continue };
+            comes_back |= flags.is_live();
+            // Those that wait for the index and came before it were replaced by it.
+            if self.pending.heads.get(&address) == Some(&at) {
+                self.pending.heads.remove(&address);
+            }
         }
-        match counts_otherwise || self.pending.changes.len() >= KEYS_AT_ONCE {
+        match comes_back || self.pending.changes.len() >= KEYS_AT_ONCE {
             true => self.catch_up_index(),
             false => Ok(()),
         }
@@ -206,9 +212,25 @@ impl State {
 
     /// Where the version lies that counts.
     pub(super) fn latest(&self, address: &Address) -> Result<Option<Location>> {
-        match self.pending.heads.get(address) {
-            Some(&at) => Ok(Some(at)),
-            None => self.index()?.latest(&address.pubkey, address.kind, &address.d),
+        if let Some(&at) = self.pending.heads.get(address) {
+            return Ok(Some(at));
+        }
+        let mut buf = Vec::new();
+        for at in self.index()?.versions(&address.pubkey, address.kind, &address.d)? {
+            let at = at?;
+            // The index may not know yet that it lost its place.
+            if self.segments.read(at, &mut buf)?.event.flags.is_live() {
+                return Ok(Some(at));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Have the index know all events of an author and a kind; it may lack the flags of some.
+    pub(super) fn catch_up_versions(&mut self, address: &Address) -> Result<()> {
+        match self.pending.versions.contains(&(address.pubkey, address.kind)) {
+            true => self.catch_up_index(),
+            false => Ok(()),
         }
     }
 
@@ -251,7 +273,10 @@ impl State {
 pub(super) struct Pending {
     changes: Changes,
     ids: HashMap<Id, Location>,
+    /// Of the replaceable and addressable ones, those that count.
     heads: HashMap<Address, Location>,
+    /// And the authors and kinds of all of them.
+    versions: HashSet<([u8; 32], u16)>,
 }
 
 /// An index that cannot be opened is made again: all that it holds stands in the segments.

@@ -142,10 +142,11 @@ impl Index {
         Ok(self.location(id)?.is_some())
     }
 
-    /// Where the version of a replaceable or addressable event lies that counts: the newest, and of
-    /// two of one second the one with the lower id. `d` matters only to addressable kinds.
-    pub fn latest(&self, pubkey: &[u8; 32], kind: u16, d: &str) -> Result<Option<Location>> {
-        Query::versions(self.table.view(), pubkey, kind, d)?.next().transpose()
+    /// Where the versions of a replaceable or addressable event lie, the newest first, and of one second
+    /// that with the lower id: the first that still counts is the one. `d` matters only to addressable
+    /// kinds.
+    pub fn versions(&self, pubkey: &[u8; 32], kind: u16, d: &str) -> Result<Query> {
+        Query::versions(self.table.view(), pubkey, kind, d)
     }
 
     /// Where the events lie that a filter may match, newest first, and of one second by their ids:
