@@ -381,4 +381,28 @@ EVENT_STORE_BUGS = [
         [("nostr_store", "rescue::a_repair_keeps_the_last_checkpoint")],
         also=(("plan.trim = Some((lsn, offset));", "let _ = lsn;"),),
     ),
+    Bug(
+        "event store: a deleted version that waits for the index replaces older ones",
+        ADVICE,
+        INDEXING,
+        "if self.pending.heads.get(&address) == Some(&at) {",
+        "if false {",
+        [("nostr_store", "lifecycle::what_was_deleted")],
+    ),
+    Bug(
+        "event store: a deleted version that the index still has replaces older ones",
+        ADVICE,
+        INDEXING,
+        "if self.segments.read(at, &mut buf)?.event.flags.is_live() {",
+        "if self.segments.read(at, &mut buf).is_ok() {",
+        [("nostr_store", "lifecycle::what_was_deleted")],
+    ),
+    Bug(
+        "event store: a deletion by address misses the versions that wait for the index",
+        ADVICE,
+        INDEXING,
+        "match self.pending.versions.contains(&(address.pubkey, address.kind)) {",
+        "match false {",
+        [("nostr_store", "lifecycle::an_author_deletes")],
+    ),
 ]

@@ -116,6 +116,25 @@ fn an_author_deletes_own_events_only_and_they_do_not_come_back() {
     assert!(store.append(&newer).unwrap().is_stored());
 }
 
+/// A deleted version went on counting against those that came later, in the store and in its index.
+#[test]
+fn what_was_deleted_replaces_nothing() {
+    for is_indexed in [false, true] {
+        let (_, options) = in_memory();
+        let store = open(&options);
+        let (older, newer) = (event(1, 10, 0, &[], "older"), event(1, 20, 0, &[], "newer"));
+        store.append(&newer).unwrap();
+        if is_indexed {
+            assert_eq!(found(&store, r#"{"kinds": [0]}"#), [newer.clone()]);
+        }
+        let request = event(1, 30, 5, &[&["e", &newer.id.to_string()]], "");
+        store.append(&request).unwrap();
+        assert!(matches!(store.append(&older).unwrap(), Outcome::Stored(_)), "{is_indexed}");
+        assert_eq!(found(&store, r#"{"kinds": [0]}"#), [older.clone()]);
+        assert_eq!(all(&store, Include::Live), [request, older]);
+    }
+}
+
 #[test]
 fn what_is_over_or_ephemeral_is_not_stored() {
     let (_, options) = in_memory();

@@ -91,8 +91,8 @@ def test_cat_goes_on_after_damage_where_that_is_asked_for(store: Path) -> None:
     ("args", "says"),
     [
         (("append", "{store}"), "'deedbook nostr import' appends to it"),
-        (("repair", "{store}"), "opening it for writing mends"),
-        (("salvage", "{store}", "{store}-copy"), "export --skip-corrupt"),
+        (("repair", "{store}"), "'deedbook nostr repair' repairs it"),
+        (("salvage", "{store}", "{store}-copy"), "'deedbook nostr salvage' copies"),
         (("cat", "--follow", "{store}"), "a reader sees"),
         (("info", "--base", "x", "{store}"), "--base is for ledgers"),
     ],

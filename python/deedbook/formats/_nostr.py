@@ -43,10 +43,8 @@ class _NostrInfo(FormatInfo):
     log = EventStore
     instead = {  # noqa: RUF012
         "append": "'deedbook nostr import' appends to it",
-        "repair": "opening it for writing mends what a crash leaves, and 'deedbook nostr export"
-        " --skip-corrupt' writes every intact event",
-        "salvage": "'deedbook nostr export --skip-corrupt' writes every intact event, and 'deedbook"
-        " nostr import' makes a new store of them",
+        "repair": "'deedbook nostr repair' repairs it",
+        "salvage": "'deedbook nostr salvage' copies every intact event to a new store",
         "follow": "a reader sees the events that were stored when it opened the store",
     }
 
