@@ -253,6 +253,35 @@ fn no_index_comes_again_after_a_counter_that_cannot_be_opened() {
     assert!(refusals > 0);
 }
 
+/// A name that another program took after the directory was listed ended the append, and a disk that
+/// lets no file be created was reported as a lock.
+#[test]
+fn a_taken_name_is_passed_over_and_a_full_disk_is_told() {
+    let mut passed_over = 0;
+    for k in 1..8 {
+        let run = Run::new(Durability::None);
+        let ledger = run.options.open(small(DIR, 100_000)).unwrap();
+        run.disk.inject(Fault::once(k, What::Error(Io::AlreadyExists)).of(Call::Create));
+        let appended = ledger.append(&event(0, 0));
+        run.disk.heal();
+        if appended.is_ok() {
+            let (index, _) = shown(&ledger.fetch(None, None).unwrap().unwrap()).pop().unwrap();
+            passed_over += usize::from(index == 1);
+        }
+    }
+    assert_eq!(passed_over, 1);
+    let run = Run::new(Durability::None);
+    let ledger = run.options.open(small(DIR, 100_000)).unwrap();
+    run.disk.inject(Fault::ever(1, What::Error(Io::StorageFull)).of(Call::Create));
+    let error = refused(ledger.append(&event(0, 0)), ErrorKind::Io);
+    assert_eq!(error.io_source().unwrap().kind(), Io::StorageFull);
+    // Also for the file after a full one, which is not tried twice.
+    run.disk.heal();
+    ledger.append_many(events(0..2, 0)).unwrap();
+    run.disk.inject(Fault::once(1, What::Error(Io::StorageFull)).of(Call::Create));
+    refused(ledger.append(&event(2, 0)), ErrorKind::Io);
+}
+
 /// A batch that goes on in another file and fails there is in the ledger in part.
 #[test]
 fn a_batch_that_is_there_in_part_says_so() {
