@@ -4,14 +4,17 @@ use std::path::{Path, PathBuf};
 
 use super::FORMAT;
 use super::belonging::Belonging;
-use super::entry::Lsn;
+use super::entry::{Entry, Lsn};
+use super::event::Id;
 use super::options::Options;
+use super::record;
 use super::recovery::{Opening, replay};
 use super::segments::Segments;
 use super::store::{EventStore, State, now};
 use crate::error::{Error, ErrorKind, Result};
 use crate::mend::{make_dir, sync_names};
 use crate::mode::Mode;
+use crate::scan::OnCorrupt;
 use crate::sidecar::{WriterLock, sidecar_dir};
 use crate::storage::{Access, located};
 
@@ -82,9 +85,46 @@ fn look(dir: &Path, options: &Options) -> Result<(Opening, State)> {
     let is_whole = options.storage.is_dir(&dir.join(WAL_NAME));
     belonging.check_no_gap(&segments, &copies, is_whole)?;
     segments.forget(&copies);
+    leave_unfinished(options, dir, &mut segments)?;
     let manifest_rebuilt = belonging.is_rebuilt();
     let opening = Opening { manifest_rebuilt, ..Opening::default() };
     Ok((opening, State::new(belonging.manifest, segments, None)))
+}
+
+/// Have a reader end before a record that the last segment has in part, if the write-ahead log has it: a
+/// writer is appending it, or the next one makes it good. That is no damage.
+fn leave_unfinished(options: &Options, dir: &Path, segments: &mut Segments) -> Result<()> {
+    // The second time the record may be whole, and the log empty.
+    for _ in 0..2 {
+        let Some(open) = segments.by_id.values_mut().next_back() else { return Ok(()) };
+        let Some((offset, id)) = open.segment.unfinished()? else { return Ok(()) };
+        if is_logged(options, dir, id)? {
+            open.segment = open.segment.clone().until(offset);
+            return Ok(());
+        }
+        let (last, path) = (open.segment.header().segment, open.segment.path().to_owned());
+        segments.open(last, &path, Access::Read, options.event_bytes_max)?;
+    }
+    Ok(())
+}
+
+/// Whether the write-ahead log has an event after its last checkpoint.
+fn is_logged(options: &Options, dir: &Path, id: Id) -> Result<bool> {
+    let wal = match options.wal().open(dir.join(WAL_NAME), Mode::Read) {
+        Err(e) if e.kind() == ErrorKind::Io => return Err(e),
+        // What is wrong with it does not concern what can be read.
+        Err(_) => return Ok(false),
+        Ok(wal) => wal,
+    };
+    let mut entries = wal.replay(OnCorrupt::Skip)?;
+    while let Some(found) = entries.next()? {
+        if let Entry::Insert { record } = found.entry
+            && record::parse(record).is_ok_and(|event| event.id == id)
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn open_writer(dir: PathBuf, mode: Mode, options: Options) -> Result<EventStore> {

@@ -31,7 +31,7 @@ pub(super) const LONG_HEAD_BYTES: usize = SHORT_HEAD_BYTES + CONTINUATIONS_BYTES
 const CONTINUATIONS_BYTES: usize = 2;
 
 // In the body.
-const PUBKEY_AT: usize = 32;
+pub(super) const PUBKEY_AT: usize = 32;
 const CREATED_AT_AT: usize = PUBKEY_AT + 32;
 const KIND_AT: usize = CREATED_AT_AT + 4;
 const TAGS_LEN_AT: usize = KIND_AT + 2;

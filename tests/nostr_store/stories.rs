@@ -1,9 +1,11 @@
 //! What went wrong once, each with its story.
 
 use std::io::ErrorKind as Io;
+use std::path::Path;
 
-use deedbook::nostr::{Event, EventStore, Flags, Include, Options, Outcome};
+use deedbook::nostr::{Check, Event, EventStore, Flags, Include, Options, Outcome};
 use deedbook::storage::sim::{Call, Fault, Sim, What};
+use deedbook::storage::{Access, Storage};
 use deedbook::{Durability, Durable, ErrorKind, Mode, OnCorrupt};
 
 use crate::crash::crashed;
@@ -56,6 +58,28 @@ fn flags_are_seen_at_once_and_written_when_the_log_is_synced() {
     assert_eq!((all(&store).len(), in_file().len()), (1, 2));
     store.close().unwrap();
     assert_eq!(in_file().len(), 1);
+}
+
+/// A reader that opened a store while a long event was being written raised an error about damage.
+#[test]
+fn an_event_that_is_being_written_is_no_damage_for_a_reader() {
+    let disk = Sim::new();
+    let on = options(&disk, Durability::Manual);
+    let store = on.open(DIR, Mode::Append).unwrap();
+    store.append_many(&[note(0), note(1)]).unwrap();
+    store.append(&event(9, 4, 0, &[], &"long ".repeat(2000))).unwrap();
+    let segment = Path::new(DIR).join("data/segments/data.0.seg");
+    let file = disk.open(&segment, Access::Write).unwrap();
+    let whole = file.len().unwrap();
+    let reader = || on.open(DIR, Mode::Read).unwrap();
+    for missing in [3000, 4096, 8192] {
+        file.set_len(whole - missing).unwrap();
+        assert_eq!(all(&reader()), [note(0), note(1)], "{missing}");
+        assert!(reader().verify(Check::Id).unwrap().is_ok(), "{missing}");
+    }
+    // Once it was acknowledged by a checkpoint, it is.
+    store.checkpoint().unwrap();
+    assert!(!reader().verify(Check::Id).unwrap().is_ok());
 }
 
 /// The log's end was torn between the new version and the flag of the old one: both counted, for ever.
