@@ -152,7 +152,7 @@ impl PyEventStore {
     ) -> PyResult<PyEventStoreSalvage> {
         let options =
             Options { page_bytes, segment_bytes, checksums, event_bytes_max, ..Options::default() };
-        py.import("deedbook.formats")?.call_method1("check_none", (target.as_os_str(),))?;
+        check_format(py, &target, "nostr")?;
         let report = Progress::run(py, progress, |progress| {
             nostr::salvage(&source, &target, &options, &mut |done, total| {
                 progress.call(done, total)

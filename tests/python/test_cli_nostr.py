@@ -168,7 +168,10 @@ def test_compact_and_reindex(path: Path) -> None:
     assert "would drop 0 deleted, 49 replaced and 0 expired of 1 segment" in out
     result = json.loads(nostr("compact", path, "--json")[0])
     assert (result["kept"], result["replaced"], result["ok"]) == (1, 49, True)
-    assert nostr("compact", path)[0] == f"{path}: nothing to drop\n"
+    share = "no segment of which 20% is deleted, replaced or expired"
+    assert nostr("compact", path)[0] == f"{path}: nothing dropped, {share}\n"
+    out, _ = nostr("compact", path, "--ratio", "0")
+    assert out == f"{path}: nothing dropped, there is nothing to drop\n"
     assert nostr("reindex", path)[0] == f"{path}: indexed 1 event\n"
     assert json.loads(nostr("query", path, "{}")[0])["content"] == "49"
 

@@ -109,7 +109,8 @@ def run_compact(args: argparse.Namespace, out: Output) -> int:
         out.emit({"ok": True, "path": path, "dry_run": args.dry_run, **report.to_dict()})
         return EXIT_OK
     if not report.segments:
-        out.line(f"{path}: nothing to drop")
+        share = f"no segment of which {args.ratio:.0%} is deleted, replaced or expired"
+        out.line(f"{path}: nothing dropped, {share if args.ratio else 'there is nothing to drop'}")
         return EXIT_OK
     would = "would drop" if args.dry_run else "dropped"
     out.line(

@@ -85,7 +85,7 @@ class _NostrInfo(FormatInfo):
             "page_bytes": manifest.get("page_size"),
             "segment_bytes": _bytes_below(os.path.join(path, "data")),
             "wal_bytes": _bytes_below(os.path.join(path, "wal")),
-            "index_bytes": _bytes_below(os.path.join(path, SIDECAR)),
+            "index_bytes": _allocated_below(os.path.join(path, SIDECAR)),
             "compactions": manifest.get("compactions"),
             "created": _time(manifest.get("created_at")),
             "last_compaction": _time(manifest.get("last_compaction_time")),
@@ -205,14 +205,22 @@ def _manifest(path: str) -> dict[str, Any]:
 
 
 def _bytes_below(directory: str) -> int:
-    return sum(_sizes(directory))
+    return sum(found.st_size for found in _files(directory))
 
 
-def _sizes(directory: str) -> Iterable[int]:
+def _allocated_below(directory: str) -> int:
+    """Without the holes of files."""
+    return sum(
+        min(found.st_size, getattr(found, "st_blocks", found.st_size) * 512)
+        for found in _files(directory)
+    )
+
+
+def _files(directory: str) -> Iterable[os.stat_result]:
     for folder, _, names in os.walk(directory):
         for name in names:
             try:
-                yield os.stat(os.path.join(folder, name)).st_size
+                yield os.stat(os.path.join(folder, name))
             except FileNotFoundError:  # a writer replaced it
                 continue
 
