@@ -1,13 +1,14 @@
 //! Power cuts and deaths at every storage call of every short history, on the simulated disk.
 
 use std::collections::BTreeSet;
+use std::io::ErrorKind as Io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use deedbook::Durability;
 use deedbook::storage::Storage;
-use deedbook::storage::sim::Sim;
+use deedbook::storage::sim::{Call, Fault, Sim, What};
 
 use crate::oracle::{Known, Run, options, recover};
 use crate::report;
@@ -233,4 +234,36 @@ fn an_index_is_not_given_by_a_counter_that_a_power_cut_takes_back() {
         given += 1;
     }
     assert!(given > 3, "{given} moments");
+}
+
+/// The same by a store that had been open all the time: its own counter had long been durable.
+#[test]
+fn nor_by_one_that_another_store_wrote_meanwhile() {
+    let mut refusals = 0;
+    for k in 1..5 {
+        let run = Run::new(Durability::Always);
+        let open = || run.options.open(small(DIR, 100_000)).unwrap();
+        let first = open();
+        first.append(&event(0, 0)).unwrap();
+        first.remove(&first.fetch(None, None).unwrap().unwrap().removable.unwrap()).unwrap();
+        let second = open();
+        second.append(&event(1, 0)).unwrap();
+        run.disk.inject(Fault::once(k, What::Error(Io::Other)).of(Call::SyncDir));
+        refusals += usize::from(second.fetch(None, None).is_err());
+        run.disk.heal();
+        drop(second);
+        let fetched = first.fetch(None, None).unwrap().unwrap();
+        let last = shown(&fetched).last().unwrap().0;
+        first.remove(&fetched.removable.unwrap()).unwrap();
+        let crashes = run.disk.crashes();
+        assert!(crashes.count() < 1000);
+        for index in 0..crashes.count() {
+            let disk = crashes.build(&crashes.nth(index));
+            let again = options(&disk, Durability::Always).open(small(DIR, 100_000)).unwrap();
+            again.append(&event(7, 0)).unwrap();
+            let next = shown(&again.fetch(None, None).unwrap().unwrap()).last().unwrap().0;
+            assert!(next > last, "sync {k}: {next} after {last}");
+        }
+    }
+    assert!(refusals > 0);
 }
