@@ -48,14 +48,14 @@ impl Belonging {
     /// Read manifest and copy. The files are listed after them, so that of a store that is being written
     /// no segment is missing that was there.
     pub fn load(options: &Options, dir: &Path) -> Result<(Self, BTreeMap<u32, PathBuf>)> {
-        let (manifest, copy) = told(options, dir)?;
+        let (manifest, copy) = manifests(options, dir)?;
         let files = Segments::new(dir, options.storage.clone()).list()?;
         Ok((Self::choose(manifest, copy, &files), files))
     }
 
     /// The same where the files are known.
     pub fn of(options: &Options, dir: &Path, files: &BTreeMap<u32, PathBuf>) -> Result<Self> {
-        let (manifest, copy) = told(options, dir)?;
+        let (manifest, copy) = manifests(options, dir)?;
         Ok(Self::choose(manifest, copy, files))
     }
 
@@ -225,7 +225,8 @@ impl Role {
     }
 }
 
-fn told(options: &Options, dir: &Path) -> Result<(Option<Manifest>, Option<Manifest>)> {
+/// The manifest and its copy, as far as they are there and can be understood.
+fn manifests(options: &Options, dir: &Path) -> Result<(Option<Manifest>, Option<Manifest>)> {
     let storage = &*options.storage;
     Ok((Manifest::load(storage, dir)?, Manifest::load_copy(storage, dir)?))
 }

@@ -221,7 +221,7 @@ impl Copying<'_> {
         self.report.damages.extend(pages.header_damage.clone());
         let (mut scan, mut scratch) = (pages.scan(), Vec::new());
         let end = u64::from(pages.segment.end());
-        let (mut told, before) = (0, self.report.source_bytes);
+        let (mut reported, before) = (0, self.report.source_bytes);
         while let Some(found) = scan.next()? {
             let found = match found {
                 Found::Damage(damage) => {
@@ -241,9 +241,9 @@ impl Copying<'_> {
             if self.part.bytes.len() >= PART_BYTES {
                 self.write()?;
             }
-            if u64::from(found.end) >= told + PART_BYTES as u64 {
-                told = found.end.into();
-                (self.progress)(before + told, self.total)?;
+            if u64::from(found.end) >= reported + PART_BYTES as u64 {
+                reported = found.end.into();
+                (self.progress)(before + reported, self.total)?;
             }
         }
         self.tell(end)

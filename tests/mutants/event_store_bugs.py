@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from bug import Bug
-from rows import ADVICE, AGAIN, FSYNC, FULL, HEAD, KILL, POWER, TRUNCATION
+from rows import ADVICE, AGAIN, FLIP, FSYNC, FULL, HEAD, KILL, POWER, TRUNCATION
 
 APPEND = "src/nostr/append.rs"
 BELONGING = "src/nostr/belonging.rs"
 CHECKPOINT = "src/nostr/checkpoint.rs"
 COMPACTION = "src/nostr/compaction.rs"
 INDEXING = "src/nostr/indexing.rs"
+INDEX_TABLE = "src/nostr/index/table.rs"
 MANIFEST = "src/nostr/manifest.rs"
 MEND_WAL = "src/nostr/mend_wal.rs"
 OPENING = "src/nostr/opening.rs"
@@ -404,5 +405,13 @@ EVENT_STORE_BUGS = [
         "match self.pending.versions.contains(&(address.pubkey, address.kind)) {",
         "match false {",
         [("nostr_store", "lifecycle::an_author_deletes")],
+    ),
+    Bug(
+        "event store: an index with a flipped byte in the file that names its files is opened",
+        FLIP,
+        INDEX_TABLE,
+        "        check_versions(dir)?;\n",
+        "        let _ = check_versions;\n",
+        [("nostr_index", "damage::a_flipped_byte")],
     ),
 ]

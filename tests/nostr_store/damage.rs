@@ -109,7 +109,7 @@ fn damaged_pages_are_named_by_walks_and_verify_and_stay_where_they_are() {
                     assert_eq!(store.find(&event.id).unwrap().unwrap().event, *event, "{what}");
                 }
                 assert_eq!(store.find(&lost.id).unwrap(), None, "{what}");
-                // Nothing is copied that would leave the damaged one behind.
+                // Nothing is copied: the damaged one would be lost.
                 let first = store.find(&rest[0].id).unwrap().unwrap().location;
                 store.set_flags(first, deedbook::nostr::Flags::DELETED).unwrap();
                 named(&store.compact(0.0, false).unwrap_err(), from, reason, &what);

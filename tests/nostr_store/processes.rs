@@ -167,8 +167,8 @@ fn a_process_killed_at_any_moment_of_compacting_loses_nothing_and_doubles_nothin
     cycles("compact");
 }
 
-/// A compaction that was killed began anew each time: a process that never lived long enough for all of
-/// it dropped nothing. What was done is kept now, and the next one goes on with the rest.
+/// A compaction that was killed began again from its start each time: a process that never lived long
+/// enough for all of it dropped nothing. What was done is kept now, and the next one does the rest.
 #[test]
 fn a_compaction_that_is_killed_again_and_again_comes_to_its_end() {
     let place = tempfile::tempdir().unwrap();

@@ -297,8 +297,8 @@ fn copy(from: &std::path::Path, to: &std::path::Path) {
     }
 }
 
-/// A compaction that failed, or was killed, began anew: what does not fit into the time or the space that
-/// there is never came about. What it has done stays, and the next one does the rest.
+/// A compaction that failed, or was killed, began again from its start: one that does not fit into the
+/// time or the space that there is never ended. What it has done stays, and the next one does the rest.
 #[test]
 fn a_compaction_that_fails_keeps_what_it_has_done() {
     let disk = Sim::new();

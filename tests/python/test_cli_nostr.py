@@ -62,14 +62,14 @@ def test_import_query_export(store: Path, tmp_path: Path) -> None:
     assert "File exists" in nostr("export", store, tmp_path / "out.jsonl.gz", code=2)[1]
 
 
-def test_bad_lines_are_told_and_the_rest_goes_on(path: Path, tmp_path: Path) -> None:
+def test_bad_lines_are_reported_and_the_rest_goes_on(path: Path, tmp_path: Path) -> None:
     forged = json.dumps({**made("a"), "content": "b"}).encode()
     text = b"\n".join([LINES[0], b"oops", forged, LINES[1]])
     _, err = nostr("import", path, "--aside", tmp_path / "bad", text=text, code=1)
-    told = err.splitlines()
-    assert re.match(r"deedbook: line 2: expected value at column 1$", told[0])
-    assert re.match(r"deedbook: line 3: id: .*, that of the canonical form is ", told[1])
-    assert told[2].startswith("deedbook: stored 2 events of 4 lines") and "2 bad" in told[2]
+    lines = err.splitlines()
+    assert re.match(r"deedbook: line 2: expected value at column 1$", lines[0])
+    assert re.match(r"deedbook: line 3: id: .*, that of the canonical form is ", lines[1])
+    assert lines[2].startswith("deedbook: stored 2 events of 4 lines") and "2 bad" in lines[2]
     assert (tmp_path / "bad").read_bytes() == b"oops\n" + forged + b"\n"
     result = json.loads(nostr("import", path, "--json", text=text, code=1)[0])
     assert not result["ok"] and [bad["line"] for bad in result["bad_lines"]] == [2, 3]

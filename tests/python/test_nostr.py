@@ -564,13 +564,13 @@ def test_a_damaged_store_is_mended_or_copied(path: Path, tmp_path: Path) -> None
     flip(file, place[1] + 100)
     rest = [str(number) for number in range(20) if number != 7]
 
-    told: list[tuple[int, int]] = []
-    copied = EventStore.salvage(path, tmp_path / "to", progress=lambda *at: told.append(at))
+    steps: list[tuple[int, int]] = []
+    copied = EventStore.salvage(path, tmp_path / "to", progress=lambda *at: steps.append(at))
     # The write-ahead log still has the damaged one.
     assert (copied.events, copied.from_log, copied.complete) == (20, 1, False)
     (damage,) = copied.damages
     assert (damage.path, damage.offset) == (str(file), place[1]) and damage.reason
-    assert told[-1] == (told[-1][1],) * 2 and copied.source_bytes == told[-1][1]
+    assert steps[-1] == (steps[-1][1],) * 2 and copied.source_bytes == steps[-1][1]
     with EventStore.open(tmp_path / "to") as store:
         assert [event.content for event in store] == [*rest, "7"] and store.verify().ok
     with pytest.raises(deedbook.AlreadyExistsError):
@@ -651,15 +651,15 @@ def test_an_import_that_is_killed_keeps_what_it_reported_and_goes_on(path: Path)
             stdout=subprocess.PIPE,
         )
         assert child.stdout is not None
-        told = [int(child.stdout.readline()) for _ in range(3 + 2 * life)]
+        committed = [int(child.stdout.readline()) for _ in range(3 + 2 * life)]
         time.sleep(0.05 * life)
         child.send_signal(signal.SIGKILL)
         child.wait()
-        told += [int(line) for line in child.stdout.read().splitlines()]
+        committed += [int(line) for line in child.stdout.read().splitlines()]
         child.stdout.close()
         with EventStore.open(path, "a") as store:
             census = store.census()
-            assert census.events >= stored + told[-1], store.opening
+            assert census.events >= stored + committed[-1], store.opening
             assert store.verify().ok
             stored = census.events
             text = [event.content for event in store.iter()]

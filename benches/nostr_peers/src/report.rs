@@ -86,7 +86,7 @@ fn compared(figures: &Figures, row: &str) -> Option<String> {
     Some(format!("| {row} | {ours} | {peer} | {by} | {required} | {met} |\n"))
 }
 
-/// What is behind the figures.
+/// How each store was used for the figures.
 fn details(text: &mut String, measured: &Measured) {
     text.push_str("| store | version | import | events that count |\n|---|---|---|---|\n");
     for kind in &KINDS {

@@ -83,9 +83,9 @@ def _salvage_lines(target: str, report: EventStoreSalvage) -> list[str]:
         (report.from_saved, "only from what was cut off and saved"),
         (report.uncertain, "uncertain"),
     ]
-    told = "".join(f", {number:,} {what}" for number, what in parts if number)
+    besides = "".join(f", {number:,} {what}" for number, what in parts if number)
     lines = [
-        f"{target}: copied {count(report.events, 'event')} of {size(report.source_bytes)}{told}"
+        f"{target}: copied {count(report.events, 'event')} of {size(report.source_bytes)}{besides}"
     ]
     if report.left_out:
         lines.append(f"left out {count(report.left_out, 'event')}, deleted or over")

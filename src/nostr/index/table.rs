@@ -1,7 +1,7 @@
 //! One sorted table of keys and values, in files of fjall or in memory.
 //!
-//! fjall opens and writes its files itself, so they do not go through [`crate::storage`], and neither
-//! does their deletion: a simulated disk has no index in files.
+//! fjall opens and writes its files itself, so they do not go through [`crate::storage`]. Nor do their
+//! deletion and the comparison of their checksums: a simulated disk has no index in files.
 
 use std::collections::BTreeMap;
 use std::error::Error as _;
