@@ -1179,6 +1179,9 @@ class EventStoreReport:
     @property
     def first_faults(self) -> list[EventFault]:
         """The first 1,000 of them."""
+    @property
+    def is_loss(self) -> bool:
+        """Whether a repair noted that acknowledged events are missing; ``ok`` is about the rest."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -1249,6 +1252,9 @@ class EventStoreOpening:
     @property
     def indexed(self) -> int:
         """Events that the index did not have yet."""
+    @property
+    def is_loss(self) -> bool:
+        """Whether a repair noted that acknowledged events are missing."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...

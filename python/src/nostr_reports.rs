@@ -90,6 +90,7 @@ report!(PyEventStoreReport, "EventStoreReport", StoreReport, {
     faults: u64 = |report| report.faults,
     first_faults: Vec<PyEventFault> =
         |report| report.first_faults.iter().map(PyEventFault::from).collect(),
+    is_loss: bool = |report| report.is_loss,
 });
 
 report!(PyCompactionReport, "CompactionReport", CompactionReport, {
@@ -111,6 +112,7 @@ report!(PyEventStoreOpening, "EventStoreOpening", Opening, {
     removed: Vec<OsString> = |opening| paths(&opening.removed),
     manifest_rebuilt: bool = |opening| opening.manifest_rebuilt,
     indexed: u64 = |opening| opening.indexed,
+    is_loss: bool = |opening| opening.is_loss,
 });
 
 report!(PyDamagedPart, "DamagedPart", DamagedPart, {

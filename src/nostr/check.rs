@@ -49,6 +49,8 @@ pub struct StoreReport {
     pub faults: u64,
     /// The first 1,000 of them.
     pub first_faults: Vec<Fault>,
+    /// Whether a repair noted that acknowledged events are missing. It is no fault of what is there.
+    pub is_loss: bool,
 }
 
 impl StoreReport {
@@ -93,7 +95,8 @@ impl EventStore {
         check: Check,
         progress: &mut dyn FnMut(u64, u64) -> Result<()>,
     ) -> Result<StoreReport> {
-        let mut report = StoreReport::default();
+        let is_loss = self.opening().is_loss;
+        let mut report = StoreReport { is_loss, ..StoreReport::default() };
         let (mut ids, mut scratch) = (HashSet::new(), Vec::new());
         let segments = self.snapshot()?;
         let total = segments.iter().map(|segment| u64::from(segment.end())).sum();

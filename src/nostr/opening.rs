@@ -15,7 +15,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::mend::{make_dir, sync_names};
 use crate::mode::Mode;
 use crate::scan::OnCorrupt;
-use crate::sidecar::{WriterLock, sidecar_dir};
+use crate::sidecar::{Loss, WriterLock, sidecar_dir};
 use crate::storage::{Access, located};
 
 /// The directory of the write-ahead log.
@@ -87,7 +87,8 @@ fn look(dir: &Path, options: &Options) -> Result<(Opening, State)> {
     segments.forget(&copies);
     leave_unfinished(options, dir, &mut segments)?;
     let manifest_rebuilt = belonging.is_rebuilt();
-    let opening = Opening { manifest_rebuilt, ..Opening::default() };
+    let is_loss = Loss::load(&*options.storage, &sidecar_dir(dir))?.is_some();
+    let opening = Opening { manifest_rebuilt, is_loss, ..Opening::default() };
     Ok((opening, State::new(belonging.manifest, segments, None)))
 }
 
@@ -135,7 +136,8 @@ fn open_writer(dir: PathBuf, mode: Mode, options: Options) -> Result<EventStore>
     let mut lock = WriterLock::acquire(storage, &sidecar, options.file_mode)?;
     // Deleting the sidecar deletes its lock.
     lock.add_log(storage, &dir)?;
-    let mut opening = Opening::default();
+    let is_loss = Loss::load(storage, &sidecar)?.is_some();
+    let mut opening = Opening { is_loss, ..Opening::default() };
     let mut segments = Segments::new(&dir, options.storage.clone());
     segments.make_dirs()?;
     // Also of the manifest: a power cut would bring one back that names what is deleted below.

@@ -43,6 +43,8 @@ pub struct Opening {
     pub manifest_rebuilt: bool,
     /// Events that the index did not have yet.
     pub indexed: u64,
+    /// Whether a repair noted that acknowledged events are missing.
+    pub is_loss: bool,
 }
 
 /// What the log and the segments had after the last checkpoint.

@@ -288,7 +288,8 @@ fn a_repair_takes_damaged_pages_out_if_their_loss_is_accepted() {
     let saved = report.saved.iter().map(|path| read(&disk, path.to_str().unwrap()));
     assert!(saved.into_iter().any(|bytes| bytes == damaged), "{report:?}");
     let store = open(&disk);
-    assert!(store.verify(Check::Id).unwrap().is_ok());
+    let verified = store.verify(Check::Id).unwrap();
+    assert!(verified.is_ok() && verified.is_loss, "{verified:?}");
     let live = |events: &Events| events.values().filter(|(_, flags)| flags.is_live()).count();
     assert_eq!(live(&events(&store)) + 1, live(&all));
     assert_eq!(store.query(&[Filter::default()]).unwrap().count() + 1, live(&all));

@@ -28,6 +28,7 @@ __all__ = ["NOSTR"]
 
 FAULTS_SHOWN_MAX: Final = 20
 """At most this many faults are named in words."""
+LOSS: Final = "a repair noted that acknowledged events are lost"
 _SEGMENTS: Final = os.path.join("data", "segments")
 _SEGMENT: Final = re.compile(r"data\.(0|[1-9][0-9]*)(\.seg)?")
 
@@ -75,7 +76,7 @@ class _NostrInfo(FormatInfo):
     def describe(self, path: str, found: Found, **options: Any) -> Description:
         """What the manifest and the sizes of files tell; no event is read."""
         with EventStore.open(path) as store:
-            path = store.path
+            path, is_loss = store.path, store.opening.is_loss
         manifest = _manifest(path)
         facts: dict[str, Any] = {
             "path": path,
@@ -89,8 +90,12 @@ class _NostrInfo(FormatInfo):
             "compactions": manifest.get("compactions"),
             "created": _time(manifest.get("created_at")),
             "last_compaction": _time(manifest.get("last_compaction_time")),
+            "is_loss": is_loss,
         }
-        rows = [(name.replace("_", " "), _shown(name, value)) for name, value in facts.items()]
+        shown = {name: value for name, value in facts.items() if name != "is_loss"}
+        rows = [(name.replace("_", " "), _shown(name, value)) for name, value in shown.items()]
+        if is_loss:
+            rows.append(("loss", LOSS))
         return Description(facts, rows, False)
 
     def verify(
@@ -116,6 +121,8 @@ class _NostrInfo(FormatInfo):
             lines.append(f"  segment {segment}, bytes {offset:,}..{fault.end:,}: {fault.reason}")
         if report.faults > FAULTS_SHOWN_MAX:
             lines.append(f"  and {count(report.faults - FAULTS_SHOWN_MAX, 'more fault')}")
+        if report.is_loss:
+            lines.append(f"  {LOSS}")
         return Outcome(report.ok, report.to_dict(), lines)
 
     def salvage(self, source: str, target: str, progress: Progress, **options: Any) -> Outcome:
