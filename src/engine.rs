@@ -34,6 +34,7 @@ pub mod nostr {
 }
 
 use crate::error::Result;
+use crate::log::bookmark::Bookmark;
 use crate::log::split::Split;
 use crate::mode::Mode;
 use crate::scan::OnCorrupt;
@@ -133,6 +134,11 @@ pub fn refresh<F: Format>(log: &Log<F>) -> Result<()> {
 pub fn splits<F: Format>(log: &Log<F>, split_bytes: u64) -> Result<Vec<Split>> {
     let Extent { start, end, .. } = log.extent()?;
     log.splits_over(split_bytes, start, end, true)
+}
+
+/// Where the record at that byte lies, or the one to come.
+pub fn bookmark_at<F: Format>(log: &Log<F>, offset: u64) -> Result<Bookmark> {
+    log.bookmark_of_offset(offset)
 }
 
 /// The records of a part.

@@ -72,9 +72,10 @@ pub use log::Log;
 #[cfg(feature = "arrow")]
 pub use log::arrow::{Batches, Columns};
 pub use log::batch::Batch;
+pub use log::bookmark::{Bookmark, Reach};
 pub use log::cursor::{Cursor, Iter};
 pub use log::follow::Follow;
-pub use log::identity::Identity;
+pub use log::identity::{Anchor, Identity};
 pub use log::report::{
     RecoveryReport, Repair, RepairReport, SalvageReport, SalvageRun, VerifyReport,
 };

@@ -13,6 +13,7 @@ __all__ = [
     "BadLine",
     "BatchStream",
     "Book",
+    "Bookmark",
     "CompactionReport",
     "Damage",
     "DamagedPart",
@@ -1785,6 +1786,45 @@ class Split:
     def __eq__(self, other: object, /) -> bool: ...
 
 @final
+class Bookmark:
+    """A place between two records of a log, at which a reader goes on later.
+
+    Made by `Log.bookmark` and `Log.advance`, or from its values in another process: it can be
+    pickled. It tells its log from another one: from one that was cut, replaced, or written anew to
+    the same length.
+    """
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(
+        cls,
+        offset: int,
+        ordinal: int | None = None,
+        first: str | None = None,
+        before: str | None = None,
+    ) -> Self:
+        """Name a place by its values.
+
+        Raises `InvalidArgumentError` for a ``first`` or ``before`` that is no record.
+        """
+    @property
+    def offset(self) -> int:
+        """Byte of the record to come; of a write-ahead log, its LSN."""
+    @property
+    def ordinal(self) -> int | None:
+        """Of a book: the number of the event to come, where it is known."""
+    @property
+    def first(self) -> str | None:
+        """``"BYTE:CHECKSUM"`` of the log's first record then; None if it had none."""
+    @property
+    def before(self) -> str | None:
+        """``"BYTE:CHECKSUM"`` of the record before; None at a log's begin and behind damage."""
+    def to_dict(self) -> dict[str, Any]:
+        """The values by their names."""
+    def __getnewargs__(self) -> tuple[int, int | None, str | None, str | None]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
 class RecordIterator(Generic[_R]):
     """Records in order, forwards or backwards; what `Log.iter` gives."""
 
@@ -1933,6 +1973,38 @@ class Log(Generic[_R]):
 
         Uses the index; without one, walks the records' headers. A log that is damaged after its
         valid prefix gets one more part, or several, for what lies there.
+        """
+    def bookmark(self, position: int | None = None, /) -> Bookmark:
+        """Where the record at a position lies, or the one to come; None: the first record.
+
+        `OutOfRangeError` where there is none.
+        """
+    def advance(
+        self,
+        bookmark: Bookmark,
+        /,
+        *,
+        to: Bookmark | None = None,
+        records: int | None = None,
+        bytes: int | None = None,
+        durable: bool = True,
+    ) -> Bookmark:
+        """How far a reader can go on from a place, as the handle knows the log (see `refresh`).
+
+        At most ``records`` records and ``bytes`` bytes with framing, but one record at least; not
+        beyond ``to``; with ``durable`` not beyond `durable_end`, if that is known. Returns
+        ``bookmark`` itself where there is nothing to read. Takes one step over what lies behind
+        damage, whatever the limits.
+
+        Raises `NotALogError` where another log lies at the path than the one of the bookmark, and
+        `OutOfRangeError` where the place was dropped or cut off.
+        """
+    def splits_between(
+        self, start: Bookmark, stop: Bookmark, /, split_bytes: int = 67108864
+    ) -> list[Split]:
+        """Cut the records between two bookmarks into parts of about ``split_bytes`` bytes.
+
+        Raises as `advance` does.
         """
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The log as an Arrow table, a fresh snapshot for each call."""
@@ -2274,9 +2346,13 @@ class Wal(Log[Record]):
         is appended there.
         """
     def set_consumer(self, name: str, lsn: int) -> None:
-        """Note, durably, that a consumer needs the record at an LSN and all after it."""
+        """Note, durably, that a consumer needs the record at an LSN and all after it.
+
+        A handle for reading may do so, too: then the writer, in another process, drops nothing
+        from there on. `OutOfRangeError` where no record begins there, or it was dropped.
+        """
     def remove_consumer(self, name: str) -> None:
-        """Forget a consumer, durably."""
+        """Forget a consumer, durably; a handle for reading may do so, too."""
     @staticmethod
     def verify(
         path: _Path,

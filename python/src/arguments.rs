@@ -66,6 +66,7 @@ numbers!(
     batch_records,
     batch_rows,
     born_ns,
+    bytes,
     checkpoint_bytes,
     count,
     deed_bytes_max,

@@ -7,6 +7,7 @@
 mod arguments;
 mod batches;
 mod book;
+mod bookmark;
 mod errors;
 mod handle;
 mod input;
@@ -42,6 +43,8 @@ mod _core {
     use super::batches::BatchStream;
     #[pymodule_export]
     use super::book::PyBook;
+    #[pymodule_export]
+    use super::bookmark::PyBookmark;
     #[pymodule_export]
     use super::iterators::RecordIterator;
     #[pymodule_export]

@@ -6,7 +6,7 @@ use std::path::Path;
 use arrow_schema::SchemaRef;
 use deedbook::book::{self, Book};
 use deedbook::wal::{self, Lsn, Wal};
-use deedbook::{Columns, Mode, OnCorrupt, RecoveryReport, Result, Split, Stats};
+use deedbook::{Bookmark, Columns, Mode, OnCorrupt, Reach, RecoveryReport, Result, Split, Stats};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyGenericAlias, PyType};
 
@@ -15,6 +15,7 @@ use crate::batches::{
     BATCH_BYTES, BATCH_ROWS, BatchStream, Batches, checks, columns, on_corrupt, schema_of,
     stream_of,
 };
+use crate::bookmark::PyBookmark;
 use crate::errors::{OrRaise, invalid};
 use crate::handle::{Held, Owner, left};
 use crate::iterators::{FollowIterator, PayloadIterator, RecordIterator, Wait, Walk};
@@ -87,6 +88,9 @@ pub trait AnyLog: Send + Sync {
     fn walk_back(&self, range: Range) -> Result<Box<dyn Walk>>;
     fn follow(&self, start: Option<u64>) -> Result<Box<dyn Wait>>;
     fn splits(&self, split_bytes: u64, range: Range) -> Result<Vec<Split>>;
+    fn bookmark(&self, position: Option<u64>) -> Result<Bookmark>;
+    fn advance(&self, from: &Bookmark, reach: &Reach) -> Result<Bookmark>;
+    fn splits_between(&self, bytes: u64, from: &Bookmark, to: &Bookmark) -> Result<Vec<Split>>;
     fn schema(&self) -> SchemaRef;
     fn batches(&self, py: Python<'_>, range: Range, how: How) -> PyResult<Box<dyn Batches>>;
 }
@@ -153,6 +157,19 @@ macro_rules! same {
         fn len(&self) -> Result<u64> {
             self.len()
         }
+
+        fn advance(&self, from: &Bookmark, reach: &Reach) -> Result<Bookmark> {
+            self.advance(from, reach)
+        }
+
+        fn splits_between(
+            &self,
+            split_bytes: u64,
+            from: &Bookmark,
+            to: &Bookmark,
+        ) -> Result<Vec<Split>> {
+            self.splits_between(split_bytes, from, to)
+        }
     };
 }
 
@@ -200,6 +217,10 @@ impl AnyLog for Book {
 
     fn splits(&self, split_bytes: u64, (start, stop): Range) -> Result<Vec<Split>> {
         self.splits(split_bytes, start.unwrap_or(0), stop)
+    }
+
+    fn bookmark(&self, event: Option<u64>) -> Result<Bookmark> {
+        event.map_or_else(|| self.bookmark(), |event| self.bookmark_at(event))
     }
 
     fn schema(&self) -> SchemaRef {
@@ -261,6 +282,10 @@ impl AnyLog for Wal {
 
     fn splits(&self, split_bytes: u64, (start, stop): Range) -> Result<Vec<Split>> {
         self.splits(split_bytes, start.map(Lsn), stop.map(Lsn))
+    }
+
+    fn bookmark(&self, lsn: Option<u64>) -> Result<Bookmark> {
+        lsn.map_or_else(|| self.bookmark(), |lsn| self.bookmark_at(Lsn(lsn)))
     }
 
     fn schema(&self) -> SchemaRef {
@@ -499,6 +524,44 @@ impl PyLog {
     ) -> PyResult<Vec<PySplit>> {
         let format = self.log.format();
         let splits = py.detach(|| self.log.splits(split_bytes, (start, stop))).or_raise(py)?;
+        Ok(splits.into_iter().map(|split| PySplit { format, split }).collect())
+    }
+
+    #[pyo3(signature = (position=None, /))]
+    fn bookmark(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = numbers::position)] position: Option<u64>,
+    ) -> PyResult<PyBookmark> {
+        py.detach(|| self.log.bookmark(position)).or_raise(py).map(PyBookmark::from)
+    }
+
+    #[pyo3(signature = (bookmark, /, *, to=None, records=None, bytes=None, durable=true))]
+    fn advance(
+        &self,
+        py: Python<'_>,
+        bookmark: &PyBookmark,
+        to: Option<&PyBookmark>,
+        #[pyo3(from_py_with = numbers::records)] records: Option<u64>,
+        #[pyo3(from_py_with = numbers::bytes)] bytes: Option<u64>,
+        durable: bool,
+    ) -> PyResult<PyBookmark> {
+        let reach = Reach { to: to.map(|to| to.bookmark), records, bytes, durable };
+        let advanced = py.detach(|| self.log.advance(&bookmark.bookmark, &reach));
+        advanced.or_raise(py).map(PyBookmark::from)
+    }
+
+    #[pyo3(signature = (start, stop, /, split_bytes=67108864))]
+    fn splits_between(
+        &self,
+        py: Python<'_>,
+        start: &PyBookmark,
+        stop: &PyBookmark,
+        #[pyo3(from_py_with = numbers::split_bytes)] split_bytes: u64,
+    ) -> PyResult<Vec<PySplit>> {
+        let (format, (start, stop)) = (self.log.format(), (&start.bookmark, &stop.bookmark));
+        let splits =
+            py.detach(|| self.log.splits_between(split_bytes, start, stop)).or_raise(py)?;
         Ok(splits.into_iter().map(|split| PySplit { format, split }).collect())
     }
 

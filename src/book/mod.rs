@@ -16,6 +16,7 @@ use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 use crate::locks::lock;
 use crate::log::append::Wanted;
+use crate::log::bookmark::Bookmark;
 use crate::log::format::Inspected;
 use crate::log::report::{Repair, RepairReport, SalvageReport, VerifyReport};
 use crate::log::split::bytes_of;
@@ -288,6 +289,20 @@ impl Book {
             (start.max(snapshot.extent.first), stop.map_or(next, |stop| stop.min(next)));
         let (from, to) = bytes_of(&self.shared, &snapshot, start, stop)?;
         self.splits_over(split_bytes, from, to, reaches_end)
+    }
+
+    /// Where the deed with that number lies, or the one to come.
+    pub fn bookmark_at(&self, event: u64) -> Result<Bookmark> {
+        let extent = self.numbered_extent()?;
+        if extent.records == 0 || !(extent.first..=extent.next()).contains(&event) {
+            let message = format!(
+                "no deed {event}, the log has {} and goes on with {}",
+                extent.first,
+                extent.next()
+            );
+            return Err(self.shared.error(ErrorKind::OutOfRange, message));
+        }
+        self.bookmark_of_offset(self.shared.locate_ordinal(extent, event)?)
     }
 
     /// Walk the deeds of a part with `start <= event < stop`.

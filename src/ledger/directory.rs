@@ -8,7 +8,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::counter;
 use super::format::kept_limit;
@@ -18,12 +18,11 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::lines::{self, Held};
 use crate::locks::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::mend::{make_dir, sync_above, sync_names};
-use crate::sidecar::{Settings, refuse_other_format, sidecar_dir};
+use crate::sidecar::{Settings, lock_within, refuse_other_format, sidecar_dir};
 use crate::storage::{Access, File, FileId, LockAttempt, LockGuard, Storage, located};
 
 /// How long another store's hold of the directory is waited for.
 const GATE_WAIT: Duration = Duration::from_secs(30);
-const GATE_PAUSE_MAX: Duration = Duration::from_millis(5);
 /// Names found taken one after the other when a file is created, at most.
 const CREATE_TRIES: u32 = 1000;
 const QUARANTINE_NAME: &str = "quarantine";
@@ -128,27 +127,8 @@ impl Directory {
 
     /// The directory for this thread alone. Others hold it for a few system calls, so this waits.
     pub fn gate(&self) -> Result<Gate> {
-        self.gate_within(GATE_WAIT)
-    }
-
-    fn gate_within(&self, wait: Duration) -> Result<Gate> {
-        let (begun, mut pause) = (Instant::now(), Duration::from_micros(50));
-        loop {
-            match self.storage.lock(&self.path, false) {
-                Ok(LockAttempt::Held(guard)) => {
-                    return Ok(Gate { _guard: guard, _held: lines::hold() });
-                }
-                Ok(LockAttempt::Busy(_)) if begun.elapsed() < wait => {}
-                Ok(LockAttempt::Busy(holder)) => {
-                    let message = format!("the directory was locked for {wait:?}");
-                    let error = Error::new(ErrorKind::Locked, message).at(&self.path);
-                    return Err(error.with_holder(holder));
-                }
-                Err(e) => return Err(self.fail("lock the directory", e)),
-            }
-            std::thread::sleep(pause);
-            pause = (2 * pause).min(GATE_PAUSE_MAX);
-        }
+        let guard = lock_within(&*self.storage, &self.path, GATE_WAIT)?;
+        Ok(Gate { _guard: guard, _held: lines::hold() })
     }
 
     /// Create and lock the file after all that there are and all that there were; `next` is the
@@ -407,7 +387,8 @@ mod tests {
         let options = Options { storage: Arc::new(Memory::default()), ..Options::default() };
         let directory = Directory::open(&options, Path::new("/spool"), "events").unwrap();
         let gate = directory.gate().unwrap();
-        let error = directory.gate_within(Duration::from_millis(5)).unwrap_err();
+        let error = lock_within(&*directory.storage, &directory.path, Duration::from_millis(5))
+            .unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Locked);
         assert!(error.message().contains("locked for 5ms"), "{error}");
         drop(gate);

@@ -19,11 +19,13 @@ use crate::storage::{File, read_full};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity([Anchor; 2]);
 
-/// A record by its byte and its stored checksum.
+/// A record by its byte and its stored checksum: `BYTE:CHECKSUM`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Anchor {
-    offset: u64,
-    sum: u32,
+pub struct Anchor {
+    /// Its first byte.
+    pub offset: u64,
+    /// Its checksum as stored.
+    pub sum: u32,
 }
 
 impl Identity {
@@ -79,7 +81,7 @@ impl Identity {
 
 impl Anchor {
     /// The intact record that begins there now; this one if there is none.
-    fn now<C: Framing>(self, file: &dyn File, framing: C, end: u64) -> io::Result<Self> {
+    pub(crate) fn now<C: Framing>(self, file: &dyn File, framing: C, end: u64) -> io::Result<Self> {
         if self.stands(file, framing, end)? {
             return Ok(self);
         }
@@ -102,10 +104,32 @@ impl Anchor {
     }
 }
 
+impl fmt::Display for Anchor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{:08x}", self.offset, self.sum)
+    }
+}
+
+impl FromStr for Anchor {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let parsed = || {
+            let (offset, sum) = text.split_once(':')?;
+            let sum = u32::from_str_radix(sum, 16).ok()?;
+            Some(Self { offset: offset.parse().ok()?, sum })
+        };
+        parsed().ok_or_else(|| {
+            let message = format!("record {text:?}, must be BYTE:CHECKSUM");
+            Error::new(ErrorKind::InvalidArgument, message)
+        })
+    }
+}
+
 impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [first, last] = &self.0;
-        write!(f, "{}:{:08x} {}:{:08x}", first.offset, first.sum, last.offset, last.sum)
+        write!(f, "{first} {last}")
     }
 }
 
@@ -113,13 +137,8 @@ impl FromStr for Identity {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let anchor = |text: &str| {
-            let (offset, sum) = text.split_once(':')?;
-            let sum = u32::from_str_radix(sum, 16).ok()?;
-            Some(Anchor { offset: offset.parse().ok()?, sum })
-        };
         let both = text.split_once(' ');
-        let both = both.and_then(|(first, last)| Some([anchor(first)?, anchor(last)?]));
+        let both = both.and_then(|(one, two)| Some([one.parse().ok()?, two.parse().ok()?]));
         both.map(Self).ok_or_else(|| {
             let message = format!("identity {text:?}, must be BYTE:CHECKSUM BYTE:CHECKSUM");
             Error::new(ErrorKind::InvalidArgument, message)

@@ -7,7 +7,7 @@
 //! bytes      framing  extent  evidence  trailers  resync   pure, or reading a file only
 //! opening    inspect (format)  find_end  settle  open   find; decide; write; assemble
 //! appending  batch  append  durable  stats  index
-//! reading    cursor  reverse  read  refresh  follow  split  identity  arrow  notice
+//! reading    cursor  reverse  read  refresh  follow  split  bookmark  identity  arrow  notice
 //! checking   verify  salvage  repair  report
 //! ```
 
@@ -15,6 +15,7 @@ pub(crate) mod append;
 #[cfg(feature = "arrow")]
 pub mod arrow;
 pub(crate) mod batch;
+pub(crate) mod bookmark;
 pub(crate) mod cursor;
 pub(crate) mod durable;
 pub(crate) mod evidence;

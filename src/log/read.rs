@@ -352,7 +352,11 @@ impl<F: Format> Shared<F> {
     }
 
     /// An entry of the index as ordinal and byte, or the log's begin.
-    fn border_of(&self, entry: Option<crate::sidecar::Entry>, extent: Extent) -> (u64, u64) {
+    pub(crate) fn border_of(
+        &self,
+        entry: Option<crate::sidecar::Entry>,
+        extent: Extent,
+    ) -> (u64, u64) {
         let begin = (extent.first, extent.start);
         let entry = entry.filter(|entry| entry.offset >= extent.start);
         entry.map_or(begin, |entry| (entry.ordinal, entry.offset))

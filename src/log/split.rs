@@ -61,25 +61,12 @@ impl<F: Format> Log<F> {
         let snapshot = shared.snapshot();
         let extent = snapshot.extent;
         let mut splits = Vec::new();
-        let split = |offset, end, ordinal: Option<u64>, records| Split {
-            path: shared.place.log.clone(),
-            ordinal: ordinal.filter(|_| snapshot.numbered),
-            records,
-            offset,
-            end,
-            unacknowledged_from: snapshot.evidence().unacknowledged_from(),
-            known_end: snapshot.evidence().known_end_after(offset).map(|border| border.offset),
-            identity: Identity::of(&extent),
-        };
         if from < to {
             shared.catch_up(extent);
-            let (mut offset, mut ordinal) = (from, shared.locate_offset(extent, from)?);
-            let last = shared.locate_offset(extent, to)?;
-            while offset < to {
-                let (next, after) = shared.border(offset, to, split_bytes, last);
-                splits.push(split(offset, next, Some(ordinal), after.checked_sub(ordinal)));
-                (offset, ordinal) = (next, after);
-            }
+            let border = |offset| -> Result<Border> {
+                Ok(Border { offset, ordinal: Some(shared.locate_offset(extent, offset)?) })
+            };
+            shared.cut(&snapshot, split_bytes, border(from)?, border(to)?, &mut splits);
         }
         let damage = snapshot.trailing.as_ref().filter(|_| beyond);
         if damage.is_some() || (beyond && !snapshot.numbered) {
@@ -89,16 +76,17 @@ impl<F: Format> Log<F> {
             let end = there.max(vouched).max(begin.saturating_add(1));
             let (mut offset, mut ordinal) = (begin, Some(extent.next()));
             // Cut at the borders that the index still knows, each of which proves what is before it.
-            while let Some((next, number)) = shared.known_border(offset, end, split_bytes) {
-                let part = split(offset, next, ordinal, None);
-                splits.push(Split { known_end: Some(next), ..part });
-                (offset, ordinal) = (next, Some(number));
+            while let Some(border) = shared.known_border(offset, end, split_bytes) {
+                let part = shared.part(&snapshot, (offset, border.offset), ordinal, None);
+                splits.push(Split { known_end: Some(border.offset), ..part });
+                (offset, ordinal) = (border.offset, border.ordinal);
             }
             // What the mark counts there, if the log has not even so many bytes.
             let known = snapshot.evidence().known_end_after(offset);
             let counted = known.filter(|known| known.offset == end).and_then(|end| end.ordinal);
             let records = counted.zip(ordinal).and_then(|(end, first)| end.checked_sub(first));
-            splits.push(split(offset, end, ordinal, records.filter(|_| there < end)));
+            let records = records.filter(|_| there < end);
+            splits.push(shared.part(&snapshot, (offset, end), ordinal, records));
         }
         Ok(splits)
     }
@@ -165,20 +153,59 @@ impl<F: Format> Log<F> {
 }
 
 impl<F: Format> Shared<F> {
+    /// A part of the log as a snapshot shows it.
+    pub(crate) fn part(
+        &self,
+        snapshot: &Snapshot,
+        (offset, end): (u64, u64),
+        ordinal: Option<u64>,
+        records: Option<u64>,
+    ) -> Split {
+        let evidence = snapshot.evidence();
+        Split {
+            path: self.place.log.clone(),
+            ordinal: ordinal.filter(|_| snapshot.numbered),
+            records,
+            offset,
+            end,
+            unacknowledged_from: evidence.unacknowledged_from(),
+            known_end: evidence.known_end_after(offset).map(|border| border.offset),
+            identity: Identity::of(&snapshot.extent),
+        }
+    }
+
+    /// Cut what lies between two borders of the valid prefix at those that the index knows.
+    pub(crate) fn cut(
+        &self,
+        snapshot: &Snapshot,
+        split_bytes: u64,
+        from: Border,
+        to: Border,
+        splits: &mut Vec<Split>,
+    ) {
+        let mut at = from;
+        while at.offset < to.offset {
+            let next = self.border(at.offset, to, split_bytes);
+            let records = next.ordinal.zip(at.ordinal).and_then(|(next, at)| next.checked_sub(at));
+            splits.push(self.part(snapshot, (at.offset, next.offset), at.ordinal, records));
+            at = next;
+        }
+    }
+
     /// The first known border before `stop` at which a part that begins at `from` has all its bytes.
     /// Not the last one with fewer: blocks just over half as long as a part would make twice as many
     /// parts.
-    fn known_border(&self, from: u64, stop: u64, split_bytes: u64) -> Option<(u64, u64)> {
+    fn known_border(&self, from: u64, stop: u64, split_bytes: u64) -> Option<Border> {
         let target = from.saturating_add(split_bytes.max(1));
         let entry = self.index().first_from(target).filter(|entry| entry.offset < stop);
-        entry.map(|entry| (entry.offset, entry.ordinal))
+        entry.map(|entry| Border { offset: entry.offset, ordinal: Some(entry.ordinal) })
     }
 
-    /// Where a part that begins at `from` ends, and the number of the record there.
-    fn border(&self, from: u64, stop: u64, split_bytes: u64, last: u64) -> (u64, u64) {
-        let border = self.known_border(from, stop, split_bytes);
+    /// Where a part that begins at `from` ends.
+    fn border(&self, from: u64, stop: Border, split_bytes: u64) -> Border {
+        let border = self.known_border(from, stop.offset, split_bytes);
         // A remnant much shorter than a part is not worth one of its own.
-        border.filter(|(offset, _)| stop - offset >= split_bytes / 8).unwrap_or((stop, last))
+        border.filter(|border| stop.offset - border.offset >= split_bytes / 8).unwrap_or(stop)
     }
 }
 

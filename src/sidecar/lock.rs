@@ -2,11 +2,36 @@
 
 use std::io;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::storage::{LockAttempt, LockGuard, Storage};
 
 const LOCK_NAME: &str = "lock";
+/// The longest pause between two looks at a lock that is waited for.
+const PAUSE_MAX: Duration = Duration::from_millis(5);
+
+/// Lock a directory that others hold for short, waiting for them; fails after `wait`.
+pub fn lock_within(
+    storage: &dyn Storage,
+    dir: &Path,
+    wait: Duration,
+) -> Result<Box<dyn LockGuard>> {
+    let (begun, mut pause) = (Instant::now(), Duration::from_micros(50));
+    loop {
+        match storage.lock(dir, false) {
+            Ok(LockAttempt::Held(guard)) => return Ok(guard),
+            Ok(LockAttempt::Busy(_)) if begun.elapsed() < wait => {}
+            Ok(LockAttempt::Busy(holder)) => {
+                let message = format!("the directory was locked for {wait:?}");
+                return Err(Error::new(ErrorKind::Locked, message).at(dir).with_holder(holder));
+            }
+            Err(e) => return Err(Error::io("lock the directory", dir, e)),
+        }
+        std::thread::sleep(pause);
+        pause = (2 * pause).min(PAUSE_MAX);
+    }
+}
 
 /// Held by the one writer of a log; released when dropped.
 #[derive(Debug)]

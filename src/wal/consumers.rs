@@ -1,4 +1,6 @@
-//! Consumers that still need records: names with durable positions, in `.deedbook/consumers`.
+//! Consumers that still need records: names with durable positions, in `.deedbook/consumers`. The
+//! writer's process and any that only reads may set them; whoever does locks the directory
+//! `.deedbook`, and so does who drops records.
 //!
 //! ```text
 //! NAME LSN          one line each, sorted by name; a name has no white space
@@ -11,17 +13,24 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::format::WalFormat;
 use super::record::{FORMAT, Lsn};
 use super::{Shared, Wal};
 use crate::checksum::crc32;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Durable, Error, ErrorKind, Result};
+use crate::locks::{MutexGuard, lock};
+use crate::mend::{above, make_dir};
+use crate::mode::Mode;
+use crate::sidecar::lock_within;
 use crate::slice::part;
-use crate::storage::{Access, read_full, replace};
+use crate::storage::{Access, LockGuard, read_full, replace};
 
 const CONSUMERS_NAME: &str = "consumers";
 const NAME_BYTES_MAX: usize = 255;
+/// A truncation in another process takes some fsyncs.
+const LOCK_WAIT: Duration = Duration::from_secs(30);
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
 impl Wal {
@@ -31,9 +40,10 @@ impl Wal {
     }
 
     /// Note, durably, that a consumer needs the record at `lsn` and all after it. The LSN must be
-    /// the beginning of a record, or the log's end.
+    /// the beginning of a record, or the log's end. A handle for reading may do so, too: that is all
+    /// that it ever writes.
     pub fn set_consumer(&self, name: &str, lsn: Lsn) -> Result<()> {
-        let shared = self.writable()?;
+        let shared = self.changeable()?;
         let fits = !name.is_empty() && name.len() <= NAME_BYTES_MAX;
         if !fits || name.contains(|c: char| c.is_whitespace() || c.is_control()) {
             let message = format!(
@@ -42,6 +52,8 @@ impl Wal {
             return Err(shared.refused(ErrorKind::InvalidArgument, message));
         }
         shared.change_consumers(|shared, consumers| {
+            // While it is locked, nobody drops what is there now.
+            shared.follow_head()?;
             let extent = shared.state().extent;
             shared.locate_offset(extent, lsn.0)?;
             consumers.insert(name.to_string(), lsn);
@@ -51,20 +63,51 @@ impl Wal {
 
     /// Forget a consumer, durably. Forgetting one that is not there is fine.
     pub fn remove_consumer(&self, name: &str) -> Result<()> {
-        self.writable()?.change_consumers(|_, consumers| {
+        self.changeable()?.change_consumers(|_, consumers| {
             consumers.remove(name);
             Ok(())
         })
     }
 }
 
+impl Wal {
+    fn changeable(&self) -> Result<&Shared<WalFormat>> {
+        match self.mode() {
+            Mode::Read => self.usable(),
+            _ => self.writable(),
+        }
+    }
+}
+
+/// Held while the consumers are read and changed, or records dropped that they might need.
+pub struct ConsumersLock<'a> {
+    _here: MutexGuard<'a, ()>,
+    _elsewhere: Box<dyn LockGuard>,
+}
+
 impl Shared<WalFormat> {
+    /// Keep other threads and processes from changing the consumers and from dropping records.
+    pub(super) fn lock_consumers(&self) -> Result<ConsumersLock<'_>> {
+        let _here = lock(&self.exclusive);
+        let (storage, sidecar) = (&*self.common.storage, &self.place.sidecar);
+        let locked = || {
+            // Of a log that another program wrote.
+            make_dir(storage, above(sidecar))?;
+            make_dir(storage, sidecar)?;
+            lock_within(storage, sidecar, LOCK_WAIT)
+        };
+        let _elsewhere = locked().map_err(|e| e.of(FORMAT).with_durable(Durable::No))?;
+        Ok(ConsumersLock { _here, _elsewhere })
+    }
+
     fn change_consumers(
         &self,
         change: impl FnOnce(&Self, &mut BTreeMap<String, Lsn>) -> Result<()>,
     ) -> Result<()> {
-        let _changing = crate::locks::lock(&self.exclusive);
-        self.check_open()?;
+        let _changing = self.lock_consumers()?;
+        if self.mode != Mode::Read {
+            self.check_open()?;
+        }
         let before = self.consumers()?;
         let mut consumers = before.clone();
         change(self, &mut consumers)?;

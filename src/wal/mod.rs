@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use crate::durability::Durability;
 use crate::error::{ErrorKind, Result};
 use crate::log::append::Wanted;
+use crate::log::bookmark::Bookmark;
 use crate::log::format::Inspected;
 use crate::log::report::{Repair, RepairReport, SalvageReport, VerifyReport};
 use crate::log::{Log, Shared, State};
@@ -266,6 +267,11 @@ impl Wal {
         let to = stop.map_or(extent.end, |stop| stop.0.min(extent.end));
         let from = start.map_or(extent.start, |start| start.0.max(extent.start));
         self.splits_over(split_bytes, from, to, reaches_end)
+    }
+
+    /// Where the record at that LSN lies, or the one to come.
+    pub fn bookmark_at(&self, lsn: Lsn) -> Result<Bookmark> {
+        self.bookmark_of_offset(lsn.0)
     }
 
     /// Walk the records of a part.

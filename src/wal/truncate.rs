@@ -43,7 +43,7 @@ impl Wal {
             return Err(shared.refused(ErrorKind::Unsupported, message));
         }
         // No other thread may ask for an older record meanwhile.
-        let _consumers = lock(&shared.exclusive);
+        let _consumers = shared.lock_consumers()?;
         if heed_consumers {
             // Nothing was changed.
             shared.check_consumers(lsn).map_err(|e| e.with_durable(Durable::No))?;
@@ -57,7 +57,7 @@ impl Wal {
     /// Keep the record that begins at `lsn` as the last one, and drop every record after it.
     pub fn truncate_after(&self, lsn: Lsn) -> Result<()> {
         let shared = self.writable()?;
-        let _consumers = lock(&shared.exclusive);
+        let _consumers = shared.lock_consumers()?;
         shared.exclusively(|state| {
             let kept = shared.extent_after(state.extent, lsn, true)?;
             shared.cut_after(state, kept)
@@ -67,7 +67,7 @@ impl Wal {
     /// Drop the record that begins at `lsn`, and every record after it.
     pub fn truncate_from(&self, lsn: Lsn) -> Result<()> {
         let shared = self.writable()?;
-        let _consumers = lock(&shared.exclusive);
+        let _consumers = shared.lock_consumers()?;
         shared.exclusively(|state| {
             let kept = shared.extent_after(state.extent, lsn, false)?;
             shared.cut_after(state, kept)

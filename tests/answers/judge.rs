@@ -1,13 +1,17 @@
 //! One damaged log, read in every way: one answer, and the oracle's.
 
 use deedbook::storage::Memory;
-use deedbook::{Error, ErrorKind};
+use deedbook::{Error, ErrorKind, Reach};
 
 use crate::framing::Parsed;
 use crate::oracle::{Answer, Piece, Stretch};
 use crate::specimen::{Beside, Files, Specimen};
 use crate::subject::{At, Log, Record, Walk, next_proved};
 use crate::tally::attempt;
+use crate::views::WRITTEN;
+
+const RECORDS: Reach = Reach { records: Some(2), ..WRITTEN };
+const BYTES: Reach = Reach { bytes: Some(100), ..WRITTEN };
 
 /// Read, check, salvage and open what became of a log.
 pub fn judge(specimen: &Specimen<'_>, space: &[u8], what: &dyn Fn() -> String) {
@@ -187,6 +191,11 @@ impl Case<'_> {
             }
             self.same_places(&given, &skipped.records, "splits");
         }
+        for reach in [RECORDS, BYTES, WRITTEN] {
+            let steps = log.steps(&reach, true);
+            assert!(steps.error.is_none(), "{}: {reach:?}: {:?}", what(), steps.error);
+            self.same_places(&steps.records, &skipped.records, "steps");
+        }
         let arrow = log.arrow(true);
         assert!(arrow.error.is_none(), "{}: {:?}", what(), arrow.error);
         assert_eq!(arrow.records, skipped.records, "{}: Arrow", what());
@@ -250,6 +259,9 @@ impl Case<'_> {
         }
         ends(&failed, "splits");
         self.same_places(&parts, &given[..answer.prefix()], "splits that raise");
+        let steps = log.steps(&RECORDS, false);
+        ends(&steps.error, "steps");
+        self.same_places(&steps.records, &given[..answer.prefix()], "steps that raise");
         let back = log.backward(None, None);
         let durable = self.specimen.evidence.durable.unwrap_or(usize::MAX);
         let last = answer.stretches.iter().rfind(|stretch| stretch.at < durable);

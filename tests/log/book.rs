@@ -7,7 +7,7 @@ use arrow_array::{Array, BinaryArray, Int32Array, Int64Array, RecordBatch, UInt6
 use deedbook::book::{
     self, Batch, Batches, Book, Column, Cursor, DEED_BYTES_MAX, DeedRef, Options,
 };
-use deedbook::{Mode, Repair, Result};
+use deedbook::{Bookmark, Mode, Reach, Repair, Result};
 
 use crate::framing::Framing;
 use crate::subject::{
@@ -164,6 +164,23 @@ impl Log for BookLog {
             ))
         };
         Ok(splits.iter().map(read).collect())
+    }
+
+    fn bookmark(&self, ordinal: Option<u64>) -> Result<Bookmark> {
+        match ordinal {
+            Some(event) => self.0.bookmark_at(event),
+            None => self.0.bookmark(),
+        }
+    }
+
+    fn advance(&self, from: &Bookmark, reach: &Reach) -> Result<Bookmark> {
+        self.0.advance(from, reach)
+    }
+
+    fn between(&self, bytes: u64, from: &Bookmark, to: &Bookmark, skip: bool) -> Result<Vec<Walk>> {
+        let (parts, options) = (self.0.splits_between(bytes, from, to)?, self.0.options());
+        let read = |part| drain(Book::read_split(&part, options, 0, None, on_corrupt(skip), true));
+        Ok(parts.into_iter().map(read).collect())
     }
 
     fn arrow(&self, skip: bool) -> Walk {

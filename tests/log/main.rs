@@ -7,6 +7,7 @@
 mod common;
 
 mod book;
+mod bookmarks;
 mod framing;
 mod large;
 mod limits;

@@ -10,7 +10,8 @@ use std::time::Duration;
 use deedbook::storage::{Disk, Memory, Storage};
 use deedbook::wal::OnCorrupt;
 use deedbook::{
-    Damage, Durability, Error, ErrorKind, Loss, Mode, Recovery, RecoveryReport, Repair,
+    Bookmark, Damage, Durability, Error, ErrorKind, Loss, Mode, Reach, Recovery, RecoveryReport,
+    Repair,
 };
 use deedbook::{RepairReport, Result, SalvageReport, VerifyReport};
 
@@ -251,6 +252,36 @@ pub trait Log: Send + Sync {
         to: Option<u64>,
         skip: bool,
     ) -> Result<Vec<Walk>>;
+    fn bookmark(&self, ordinal: Option<u64>) -> Result<Bookmark>;
+    fn advance(&self, from: &Bookmark, reach: &Reach) -> Result<Bookmark>;
+    /// The parts between two bookmarks, each read without the handle.
+    fn between(&self, bytes: u64, from: &Bookmark, to: &Bookmark, skip: bool) -> Result<Vec<Walk>>;
+
+    /// Everything from the first record on, a step of `reach` at a time.
+    fn steps(&self, reach: &Reach, skip: bool) -> Walk {
+        let mut walk = Walk::default();
+        let mut read = || -> Result<()> {
+            let mut at = self.bookmark(None)?;
+            loop {
+                let next = self.advance(&at, reach)?;
+                if next == at {
+                    return Ok(());
+                }
+                assert!(next.offset > at.offset, "{next:?} after {at:?}");
+                for part in self.between(1 << 40, &at, &next, skip)? {
+                    walk.records.extend(part.records);
+                    walk.damages.extend(part.damages);
+                    if let Some(error) = part.error {
+                        return Err(error);
+                    }
+                }
+                at = next;
+            }
+        };
+        let error = read().err();
+        Walk { error, ..walk }
+    }
+
     fn arrow(&self, skip: bool) -> Walk;
     /// What a follower gives that waits so long for each record.
     fn follow_for(&self, wait: Duration) -> Walk;

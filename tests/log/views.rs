@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use deedbook::Reach;
 use deedbook::storage::Memory;
 
 use crate::common::event_of;
@@ -33,6 +34,9 @@ pub fn broken<'a>(
     (specimen, memory, at)
 }
 
+/// As far as the log is written.
+pub const WRITTEN: Reach = Reach { to: None, records: None, bytes: None, durable: false };
+
 /// What each way gives, damage passed over.
 pub fn ways(format: &dyn Format, at: &At) -> Vec<(&'static str, Walk)> {
     let log = format.read(at).unwrap();
@@ -48,6 +52,9 @@ pub fn ways(format: &dyn Format, at: &At) -> Vec<(&'static str, Walk)> {
         ("cursor", log.forward(None, None, true)),
         ("small splits", joined(1)),
         ("one split", joined(1 << 40)),
+        ("steps of 3", log.steps(&Reach { records: Some(3), ..WRITTEN }, true)),
+        ("steps of 300 bytes", log.steps(&Reach { bytes: Some(300), ..WRITTEN }, true)),
+        ("one step", log.steps(&WRITTEN, true)),
         ("Arrow", log.arrow(true)),
     ]
 }

@@ -8,7 +8,7 @@ use deedbook::wal::{
     self, Batch, Batches, Column, Cursor, Layout, Lsn, Options, RECORD_BYTES_MAX, RecordRef, Wal,
     segment_name,
 };
-use deedbook::{Mode, Repair, Result};
+use deedbook::{Bookmark, Mode, Reach, Repair, Result};
 
 use crate::book::{number, payload, rows};
 use crate::framing::Framing;
@@ -192,6 +192,23 @@ impl Log for WalLog {
             drain(deedbook::wal::Wal::read_split(split, options, on_corrupt(skip), true))
         };
         Ok(splits.iter().map(read).collect())
+    }
+
+    fn bookmark(&self, lsn: Option<u64>) -> Result<Bookmark> {
+        match lsn {
+            Some(lsn) => self.0.bookmark_at(Lsn(lsn)),
+            None => self.0.bookmark(),
+        }
+    }
+
+    fn advance(&self, from: &Bookmark, reach: &Reach) -> Result<Bookmark> {
+        self.0.advance(from, reach)
+    }
+
+    fn between(&self, bytes: u64, from: &Bookmark, to: &Bookmark, skip: bool) -> Result<Vec<Walk>> {
+        let (parts, options) = (self.0.splits_between(bytes, from, to)?, self.0.options());
+        let read = |part| drain(Wal::read_split(&part, options, on_corrupt(skip), true));
+        Ok(parts.into_iter().map(read).collect())
     }
 
     fn arrow(&self, skip: bool) -> Walk {

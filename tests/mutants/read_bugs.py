@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 from bug import Bug
-from rows import ADVICE, FLIP, HEAD, KILL, LAST_FLIP, LENGTH, NESTED, REPAIR, REPLACED
+from rows import (
+    ADVICE,
+    FLIP,
+    HEAD,
+    KILL,
+    LAST_FLIP,
+    LENGTH,
+    NESTED,
+    POWER,
+    REPAIR,
+    REPLACED,
+)
 
+BOOKMARK = "src/log/bookmark.rs"
 CURSOR = "src/log/cursor.rs"
 FIND_END = "src/log/find_end.rs"
 FOLLOW = "src/log/follow.rs"
@@ -299,4 +311,73 @@ WALK_BUGS = [
     ),
 ]
 
-READ_BUGS = [*FIND_END_BUGS, *RESYNC_BUGS, *WALK_BUGS]
+BOOKMARK_BUGS = [
+    Bug(
+        "a reader that goes on takes another log for the one that it read",
+        REPLACED,
+        BOOKMARK,
+        "            (Some(that), Some(here)) if that != here => another(&that, &here),\n",
+        "            (Some(that), Some(here)) if that.offset > here.offset => {\n"
+        "                another(&that, &here)\n            }\n",
+        [("log", "bookmarks::another_log")],
+    ),
+    Bug(
+        "a reader that goes on finds no border there, and goes on",
+        REPLACED,
+        BOOKMARK,
+        "            false => Walked::Inside,\n",
+        "            false => Walked::Damaged,\n",
+        [("log", "bookmarks::another_log")],
+    ),
+    Bug(
+        "a reader that goes on takes a shorter log for its own, whatever its first record",
+        REPLACED,
+        BOOKMARK,
+        "            && that.sum != here.sum\n",
+        "            && that.sum != here.sum && bookmark.offset <= extent.end\n",
+        [("log", "bookmarks::a_log_that_is_shorter")],
+    ),
+    Bug(
+        "a reader that goes on does not see that the log was cut",
+        REPLACED,
+        BOOKMARK,
+        "        if bookmark.offset > there {\n",
+        "        if bookmark.offset > there && extent.records == u64::MAX {\n",
+        [("log", "bookmarks::a_log_that_is_shorter")],
+    ),
+    Bug(
+        "a reader that goes on reads what is not durable",
+        POWER,
+        BOOKMARK,
+        "self.durable_offset()?.filter(|_| reach.durable && !is_damaged(&snapshot))",
+        "self.durable_offset()?.filter(|_| reach.durable && is_damaged(&snapshot))",
+        [("log", "bookmarks::by_default")],
+    ),
+    Bug(
+        "a reader that goes on believes a damaged length",
+        LENGTH,
+        BOOKMARK,
+        "        let mut scanner = Scanner::new(self.framing, stop, extent.end);\n",
+        "        let framing = crate::log::framing::Framing::by_lengths(self.framing);\n"
+        "        let mut scanner = Scanner::new(framing, stop, extent.end);\n",
+        [("answers", "blocks"), ("answers", "matrix::every_single_bit")],
+    ),
+    Bug(
+        "a reader that goes on passes over what is behind damage",
+        FLIP,
+        BOOKMARK,
+        "        if to.offset > sure.max(from.offset) {\n",
+        "        if to.offset > sure.max(from.offset) && from.offset > sure {\n",
+        [("answers", "matrix::one_bit")],
+    ),
+    Bug(
+        "a reader that goes on does not see that the log lost its end",
+        REPLACED,
+        BOOKMARK,
+        "        if is_damaged || (end.offset == sure && all > from.offset) {\n",
+        "        if is_damaged {\n",
+        [("answers", "matrix::a_log_cut")],
+    ),
+]
+
+READ_BUGS = [*FIND_END_BUGS, *RESYNC_BUGS, *WALK_BUGS, *BOOKMARK_BUGS]

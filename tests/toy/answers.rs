@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use deedbook::engine::*;
 use deedbook::wal::Recovery;
-use deedbook::{Mode, Repair, Result};
+use deedbook::{Bookmark, Mode, Reach, Repair, Result};
 
 use crate::format::{LOG_NAME, Toy};
 use crate::framing::Framing;
@@ -145,6 +145,20 @@ impl Log for ToyLog {
 
     fn splits(&self, bytes: u64, _: Option<u64>, _: Option<u64>, skip: bool) -> Result<Vec<Walk>> {
         let parts = splits(&self.0, bytes)?;
+        let part = |split| drain(read_split(split, &self.1, on_corrupt(skip)));
+        Ok(parts.iter().map(part).collect())
+    }
+
+    fn bookmark(&self, offset: Option<u64>) -> Result<Bookmark> {
+        offset.map_or_else(|| self.0.bookmark(), |offset| bookmark_at(&self.0, offset))
+    }
+
+    fn advance(&self, from: &Bookmark, reach: &Reach) -> Result<Bookmark> {
+        self.0.advance(from, reach)
+    }
+
+    fn between(&self, bytes: u64, from: &Bookmark, to: &Bookmark, skip: bool) -> Result<Vec<Walk>> {
+        let parts = self.0.splits_between(bytes, from, to)?;
         let part = |split| drain(read_split(split, &self.1, on_corrupt(skip)));
         Ok(parts.iter().map(part).collect())
     }

@@ -1,0 +1,353 @@
+//! Bookmarks: places between records at which a reader goes on later, perhaps in another process.
+//!
+//! A bookmark has the byte, and byte and checksum of two records: the log's first one and the one
+//! before the place. So a log that only grew is told from one that was cut, replaced, or written anew
+//! to the same length.
+
+use std::fmt;
+
+use crate::error::{ErrorKind, Result};
+use crate::log::cursor::Range;
+use crate::log::evidence::Border;
+use crate::log::extent::Extent;
+use crate::log::format::Format;
+use crate::log::framing::Frame;
+use crate::log::identity::Anchor;
+use crate::log::read::Snapshot;
+use crate::log::split::Split;
+use crate::log::{Log, Shared};
+use crate::scan::{OnCorrupt, Scanned, Scanner};
+
+/// A place between two records of a log, which tells its log from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bookmark {
+    /// Byte of the record to come.
+    pub offset: u64,
+    /// Number of the record to come, where records have numbers and it is known.
+    pub ordinal: Option<u64>,
+    /// The first record that the log then had; `None` if it had none.
+    pub first: Option<Anchor>,
+    /// The record before it; `None` at the begin of a log and behind damage.
+    pub before: Option<Anchor>,
+}
+
+/// How far [`Log::advance`] goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Reach {
+    /// Not beyond this place.
+    pub to: Option<Bookmark>,
+    /// At most so many records, but one at least.
+    pub records: Option<u64>,
+    /// At most so many bytes with framing, but one record at least.
+    pub bytes: Option<u64>,
+    /// Only to where the log is known to be on stable storage, if it is known.
+    pub durable: bool,
+}
+
+impl Default for Reach {
+    fn default() -> Self {
+        Self { to: None, records: None, bytes: None, durable: true }
+    }
+}
+
+impl<F: Format> Log<F> {
+    /// The begin of the log as it is now.
+    pub fn bookmark(&self) -> Result<Bookmark> {
+        let shared = self.usable()?;
+        shared.follow_head()?;
+        let snapshot = shared.snapshot();
+        shared.bookmark_at(&snapshot, snapshot.extent.start)
+    }
+
+    /// Where the record lies that begins at a byte.
+    pub(crate) fn bookmark_of_offset(&self, offset: u64) -> Result<Bookmark> {
+        let shared = self.usable()?;
+        let snapshot = shared.snapshot();
+        shared.locate_offset(snapshot.extent, offset)?;
+        shared.bookmark_at(&snapshot, offset)
+    }
+
+    /// How far a reader can go on from a place: up to the end, or less far if `reach` says so. It
+    /// returns `from` itself where there is nothing to read.
+    ///
+    /// A log that has no damage is stepped through by its index. What lies behind damage is one step,
+    /// whatever `reach` asks for: up to the end of the last intact record, or of the damage.
+    ///
+    /// Fails where the log is not the one of `from` any more: with [`ErrorKind::NotALog`] for another
+    /// log, with [`ErrorKind::OutOfRange`] where the place was dropped or cut off.
+    pub fn advance(&self, from: &Bookmark, reach: &Reach) -> Result<Bookmark> {
+        let shared = self.usable()?;
+        let snapshot = shared.snapshot();
+        shared.check_bookmark(&snapshot, from)?;
+        let (extent, sure) = (snapshot.extent, sure_end(&snapshot));
+        if from.offset >= sure && is_damaged(&snapshot) {
+            let end = shared.end_behind_damage(snapshot, from)?;
+            return Ok(earlier(end, reach.to));
+        }
+        let durable = self.durable_offset()?.filter(|_| reach.durable && !is_damaged(&snapshot));
+        let end = durable.map_or(sure, |durable| durable.clamp(extent.start, sure));
+        let end = reach.to.map_or(end, |to| to.offset.min(end));
+        if from.offset >= end {
+            return Ok(*from);
+        }
+        let stop = shared.bounded(extent, from.offset, end, reach)?.unwrap_or_else(|| {
+            // Records cannot be counted where one is damaged: up to the next border known.
+            let border = shared.index().first_from(from.offset + 1);
+            border.map_or(end, |entry| entry.offset.min(end))
+        });
+        shared.bookmark_at(&snapshot, stop).map(|stop| earlier(stop, reach.to))
+    }
+
+    /// Cut what lies between two bookmarks into parts of about `split_bytes` bytes. Fails as
+    /// [`Log::advance`] does.
+    pub fn splits_between(
+        &self,
+        split_bytes: u64,
+        from: &Bookmark,
+        to: &Bookmark,
+    ) -> Result<Vec<Split>> {
+        let shared = self.usable()?;
+        let snapshot = shared.snapshot();
+        shared.check_bookmark(&snapshot, from)?;
+        shared.check_bookmark(&snapshot, to)?;
+        let sure = sure_end(&snapshot);
+        let mut splits = Vec::new();
+        let within = to.offset.min(sure);
+        if from.offset < within {
+            shared.catch_up(snapshot.extent);
+            let ordinal = to.ordinal.filter(|_| within == to.offset);
+            let stop = shared.border_at(&snapshot, within, ordinal)?;
+            let start = shared.border_at(&snapshot, from.offset, from.ordinal)?;
+            shared.cut(&snapshot, split_bytes, start, stop, &mut splits);
+        }
+        if to.offset > sure.max(from.offset) {
+            let offset = from.offset.max(sure);
+            let ordinal = from.ordinal.filter(|_| offset == from.offset);
+            splits.push(shared.part(&snapshot, (offset, to.offset), ordinal, None));
+        }
+        Ok(splits)
+    }
+}
+
+/// Up to where the records are known to lie one after the other.
+fn sure_end(snapshot: &Snapshot) -> u64 {
+    if snapshot.numbered { snapshot.extent.end } else { snapshot.extent.start }
+}
+
+fn is_damaged(snapshot: &Snapshot) -> bool {
+    snapshot.trailing.is_some() || !snapshot.numbered
+}
+
+fn first_of(extent: &Extent) -> Option<Anchor> {
+    (extent.records > 0).then_some(Anchor { offset: extent.start, sum: extent.first_sum })
+}
+
+fn earlier(stop: Bookmark, to: Option<Bookmark>) -> Bookmark {
+    to.filter(|to| to.offset <= stop.offset).unwrap_or(stop)
+}
+
+impl<F: Format> Shared<F> {
+    /// Fail unless a bookmark still is a place of this log.
+    fn check_bookmark(&self, snapshot: &Snapshot, bookmark: &Bookmark) -> Result<()> {
+        let extent = snapshot.extent;
+        let refuse = |kind, message: String| Err(self.error(kind, message));
+        let another = |that: &dyn fmt::Display, here: &dyn fmt::Display| {
+            let read = bookmark.offset;
+            let message = format!(
+                "another log than the one that was read up to byte {read}: that one had the record \
+                 {that} (byte and checksum), here is {here}"
+            );
+            refuse(ErrorKind::NotALog, message)
+        };
+        let first = first_of(&extent);
+        if let (Some(that), Some(here)) = (bookmark.first, first)
+            && that.offset == here.offset
+            && that.sum != here.sum
+        {
+            return another(&that, &here);
+        }
+        let name = F::name_of(bookmark.ordinal, bookmark.offset);
+        if bookmark.offset < extent.start {
+            let begin = extent.start;
+            let message = format!("{name} was dropped, the log begins at byte {begin}");
+            return refuse(ErrorKind::OutOfRange, message);
+        }
+        let there = match is_damaged(snapshot) {
+            true => self.end_of_all(snapshot)?,
+            false => extent.end,
+        };
+        if bookmark.offset > there {
+            let message = format!(
+                "the log was read up to byte {} and ends at byte {there} now: its end was cut",
+                bookmark.offset
+            );
+            return refuse(ErrorKind::OutOfRange, message);
+        }
+        let here = match bookmark.offset <= sure_end(snapshot) {
+            true => match self.walk_to(extent, bookmark.offset)? {
+                Walked::Border { before, .. } => before,
+                Walked::Inside => {
+                    return another(&format_args!("to byte {}", bookmark.offset), &"none");
+                }
+                // Damage proves nothing.
+                Walked::Damaged => return Ok(()),
+            },
+            false => match bookmark.before {
+                Some(before) => {
+                    let now = before.now(&*self.file, self.framing, there);
+                    Some(now.map_err(|e| self.fail("read the log", e))?)
+                }
+                None => None,
+            },
+        };
+        match (bookmark.before, here) {
+            (Some(that), Some(here)) if that != here => another(&that, &here),
+            _ => Ok(()),
+        }
+    }
+
+    /// A bookmark at a byte between records of the valid prefix.
+    fn bookmark_at(&self, snapshot: &Snapshot, offset: u64) -> Result<Bookmark> {
+        let extent = snapshot.extent;
+        let (ordinal, before) = match self.walk_to(extent, offset)? {
+            Walked::Border { ordinal, before } => (Some(ordinal), before),
+            _ => (self.known_ordinal(offset), None),
+        };
+        // An empty log may yet get another first number.
+        let is_certain =
+            F::NUMBERED && snapshot.numbered && (extent.records > 0 || is_damaged(snapshot));
+        let ordinal = ordinal.filter(|_| is_certain);
+        Ok(Bookmark { offset, ordinal, first: first_of(&extent), before })
+    }
+
+    /// The number of the record at a border of the valid prefix, where it is known.
+    fn border_at(&self, snapshot: &Snapshot, offset: u64, ordinal: Option<u64>) -> Result<Border> {
+        let ordinal = match self.walk_to(snapshot.extent, offset)? {
+            Walked::Border { ordinal, .. } => Some(ordinal),
+            _ => ordinal.or_else(|| self.known_ordinal(offset)),
+        };
+        Ok(Border { offset, ordinal: ordinal.filter(|_| snapshot.numbered) })
+    }
+
+    fn known_ordinal(&self, offset: u64) -> Option<u64> {
+        let entry = self.index().first_from(offset).filter(|entry| entry.offset == offset);
+        entry.map(|entry| entry.ordinal)
+    }
+
+    /// Walk to a byte of the valid prefix, from the last border known before it. Checksums are
+    /// compared: a damaged length leads anywhere.
+    fn walk_to(&self, extent: Extent, offset: u64) -> Result<Walked> {
+        if offset == extent.start {
+            return Ok(Walked::Border { ordinal: extent.first, before: None });
+        }
+        if offset == extent.end {
+            let before = Some(Anchor { offset: extent.last_offset, sum: extent.last_sum });
+            return Ok(Walked::Border { ordinal: extent.next(), before });
+        }
+        self.catch_up(extent);
+        let near = self.index().last_where(|entry| entry.offset < offset);
+        let (mut ordinal, from) = self.border_of(near.map(|(_, entry)| entry), extent);
+        let mut scanner = Scanner::new(self.framing, from, extent.end);
+        let mut before = None;
+        while scanner.position() < offset {
+            match self.next_intact(&mut scanner)? {
+                Some(record) => before = Some(record),
+                None => return Ok(Walked::Damaged),
+            }
+            ordinal = ordinal.saturating_add(1);
+        }
+        Ok(match scanner.position() == offset {
+            true => Walked::Border { ordinal, before },
+            false => Walked::Inside,
+        })
+    }
+
+    /// The next record, if it is intact.
+    fn next_intact(&self, scanner: &mut Scanner<F::Framing>) -> Result<Option<Anchor>> {
+        match scanner.next(&*self.file).map_err(|e| self.fail("read the log", e))? {
+            Scanned::Record { offset, frame } => Ok(Some(Anchor { offset, sum: frame.sum() })),
+            _ => Ok(None),
+        }
+    }
+
+    /// The last byte between records up to which `reach` goes, from `from` on and up to `end`;
+    /// `None` where damage hides it.
+    fn bounded(&self, extent: Extent, from: u64, end: u64, reach: &Reach) -> Result<Option<u64>> {
+        let bytes_to = reach.bytes.map(|bytes| from.saturating_add(bytes));
+        let mut ordinal = 0;
+        let mut ordinal_to = None;
+        if let Some(records) = reach.records {
+            let Walked::Border { ordinal: first, .. } = self.walk_to(extent, from)? else {
+                return Ok(None);
+            };
+            (ordinal, ordinal_to) = (first, Some(first.saturating_add(records.max(1))));
+        }
+        if reach.records.is_none() && bytes_to.is_none_or(|to| to >= end) {
+            return Ok(Some(end));
+        }
+        let within = |offset: u64, ordinal: u64| {
+            offset <= bytes_to.unwrap_or(end).min(end) && ordinal <= ordinal_to.unwrap_or(u64::MAX)
+        };
+        self.catch_up(extent);
+        let near = self.index().last_where(|entry| within(entry.offset, entry.ordinal));
+        let mut stop = from;
+        if let Some((_, entry)) = near.filter(|(_, entry)| entry.offset > from) {
+            (ordinal, stop) = (entry.ordinal, entry.offset);
+        }
+        let mut scanner = Scanner::new(self.framing, stop, extent.end);
+        while stop < end && ordinal_to.is_none_or(|to| ordinal < to) {
+            if self.next_intact(&mut scanner)?.is_none() {
+                return Ok(None);
+            }
+            ordinal = ordinal.saturating_add(1);
+            // One record is taken, however long it is.
+            if !within(scanner.position(), ordinal) && stop > from {
+                break;
+            }
+            stop = scanner.position();
+        }
+        Ok(Some(stop.min(end)))
+    }
+
+    /// The end of all there is and of what was acknowledged, a byte behind the records at least.
+    fn end_of_all(&self, snapshot: &Snapshot) -> Result<u64> {
+        let (_, there) = self.whole(snapshot)?;
+        let acknowledged = self.recovery.durable_end.unwrap_or(0);
+        Ok(there.max(acknowledged).max(sure_end(snapshot).saturating_add(1)))
+    }
+
+    /// The end of what can be read behind damage: of the last intact record, or of damage behind it.
+    fn end_behind_damage(&self, snapshot: Snapshot, from: &Bookmark) -> Result<Bookmark> {
+        let (file, there) = self.whole(&snapshot)?;
+        let (sure, all) = (sure_end(&snapshot), self.end_of_all(&snapshot)?);
+        let offset = from.offset.max(sure);
+        let ordinal = from.ordinal.filter(|_| offset == from.offset);
+        let range = Range { offset, end: there.max(offset), ordinal, stop: None };
+        let mut cursor = self.cursor_over(file, range, OnCorrupt::Skip, snapshot);
+        let mut end = Bookmark { offset, ..*from };
+        while let Some((ordinal, offset, frame)) = cursor.advance()? {
+            end = Bookmark {
+                offset: offset + frame.len(),
+                ordinal: ordinal.and_then(|n| n.checked_add(1)).filter(|_| F::NUMBERED),
+                first: from.first,
+                before: Some(Anchor { offset, sum: frame.sum() }),
+            };
+        }
+        // Behind the last intact record there is damage, too, or nothing was found at all.
+        let is_damaged = cursor.damages().last().is_some_and(|damage| damage.end > end.offset);
+        if is_damaged || (end.offset == sure && all > from.offset) {
+            return Ok(Bookmark { offset: all, ordinal: None, before: None, first: from.first });
+        }
+        Ok(end)
+    }
+}
+
+/// Where a walk to a byte led.
+enum Walked {
+    /// To a record, or to the end.
+    Border { ordinal: u64, before: Option<Anchor> },
+    /// Into a record.
+    Inside,
+    /// To a damaged record before it.
+    Damaged,
+}
