@@ -47,6 +47,45 @@ fn truncation_never_passes_the_slowest_consumer_unless_forced() {
 }
 
 #[test]
+fn a_reader_keeps_the_writer_from_dropping_what_it_needs() {
+    let dir = TempDir::new().unwrap();
+    let (wal, lsns) = filled(&dir, &options());
+    let reader = Wal::open(dir.path()).unwrap();
+    reader.set_consumer("reader", lsns[40]).unwrap();
+    let error = wal.truncate_before(lsns[41]).unwrap_err();
+    assert!(error.to_string().contains("\"reader\" needs lsn 1600"), "{error}");
+    wal.truncate_before(lsns[40]).unwrap();
+    // What was dropped cannot be asked for, although this handle was opened before.
+    let error = reader.set_consumer("late", lsns[39]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OutOfRange);
+    assert!(error.to_string().contains("was dropped"), "{error}");
+    reader.remove_consumer("reader").unwrap();
+    wal.truncate_before(lsns[90]).unwrap();
+    assert_eq!(reader.append(b"x").unwrap_err().kind(), ErrorKind::ReadOnly);
+}
+
+#[test]
+fn a_reader_that_asks_while_records_are_dropped_keeps_them_or_is_refused() {
+    for round in 0..30 {
+        let dir = TempDir::new().unwrap();
+        let (wal, lsns) = filled(&dir, &options());
+        let path = dir.path().to_owned();
+        let wanted = lsns[20];
+        let asking = std::thread::spawn(move || {
+            let reader = Wal::open(&path).unwrap();
+            std::thread::sleep(Duration::from_micros(40 * round));
+            reader.set_consumer("reader", wanted)
+        });
+        std::thread::sleep(Duration::from_micros(300));
+        let dropped = wal.truncate_before(lsns[60]);
+        let asked = asking.join().unwrap();
+        assert!(dropped.is_ok() != asked.is_ok(), "round {round}: {dropped:?}, {asked:?}");
+        let head = if dropped.is_ok() { lsns[60] } else { lsns[0] };
+        assert_eq!(wal.head().unwrap(), head);
+    }
+}
+
+#[test]
 fn damaged_consumers_are_not_taken_for_none() {
     let dir = TempDir::new().unwrap();
     let (wal, lsns) = filled(&dir, &options());

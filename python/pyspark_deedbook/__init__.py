@@ -8,15 +8,16 @@ nothing but pyspark, which is loaded already: the native module and pyarrow wait
 
 from __future__ import annotations
 
-from pyspark.sql.datasource import DataSource, DataSourceReader
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
 __all__ = ["DefaultSource"]
 
 
 class DefaultSource(DataSource):
-    """The data source of ``spark.read.format("deedbook")``; see `deedbook.spark`.
+    """The data source of ``spark.read`` and ``readStream``, ``.format("deedbook")``.
 
+    See `deedbook.spark`.
     Spark makes it on the driver from the options of the read, and pickles it.
     """
 
@@ -45,3 +46,9 @@ class DefaultSource(DataSource):
         from deedbook.spark import _reader
 
         return _reader.make_reader(self.options, schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """The stream reader of the columns of ``schema``. Its first call raises what is wrong."""
+        from deedbook.spark import _stream
+
+        return _stream.DeedbookStreamReader(self.options, schema)

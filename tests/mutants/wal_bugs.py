@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bug import Bug
-from rows import AGAIN, FLIP, HEAD, LENGTH, PLACE, POWER, REPLACED, SEGMENT, TRUNCATION
+from rows import AGAIN, FLIP, HEAD, LENGTH, PLACE, POWER, READER, REPLACED, SEGMENT, TRUNCATION
 
 CONSUMERS = "src/wal/consumers.rs"
 FILES = "src/wal/files.rs"
@@ -305,9 +305,27 @@ WAL_BUGS = [
         "wal: a consumer is set without the lock",
         TRUNCATION,
         CONSUMERS,
-        "        let _changing = crate::locks::lock(&self.exclusive);\n",
-        "        drop(crate::locks::lock(&self.exclusive));\n",
+        "        let _changing = self.lock_consumers()?;\n",
+        "        drop(self.lock_consumers()?);\n",
         [("wal_own", "consumers_that_two_threads")],
+    ),
+    Bug(
+        "wal: a reader sets a consumer while records are dropped",
+        READER,
+        CONSUMERS,
+        "            lock_within(storage, sidecar, LOCK_WAIT)\n",
+        "            lock_within(storage, sidecar, LOCK_WAIT).map(drop)?;\n"
+        "            let memory = crate::storage::Memory::new();\n"
+        '            lock_within(&memory, std::path::Path::new("/"), LOCK_WAIT)\n',
+        [("wal_keep", "a_reader_that_asks")],
+    ),
+    Bug(
+        "wal: a reader sets a consumer where records were dropped",
+        READER,
+        CONSUMERS,
+        "            shared.follow_head()?;\n            let extent",
+        "            let extent",
+        [("wal_keep", "a_reader_keeps")],
     ),
     Bug(
         "wal: a consumer's records are dropped",

@@ -24,7 +24,8 @@ from deedbook import Book, InvalidArgumentError, MissingError, UnsupportedError,
 from deedbook.spark import _doc
 from deedbook.spark._book import BOOK
 from deedbook.spark._format import Damaged, read_piece
-from deedbook.spark._options import OPTIONS, ReadOptions, parse
+from deedbook.spark._option_table import OPTIONS
+from deedbook.spark._options import ReadOptions, parse
 from deedbook.spark._paths import find_logs, input_paths
 from deedbook.spark._reader import DeedbookReader, default_schema, make_reader
 from deedbook.spark._schema import bind, resolve

@@ -1,5 +1,7 @@
 """Deedbook logs as Spark DataFrames: ``spark.read.format("deedbook").load(path)``.
 
+And as streams, ``spark.readStream.format("deedbook").load(path)``.
+
 Spark 4 finds the format by itself, through the package ``pyspark_deedbook``. Where it does not
 (the package was installed after the session began), call `register` first:
 

@@ -11,12 +11,27 @@ from typing import Any
 
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType
 
-from deedbook import Book, ContiguityError, Damage, MissingError, UnsupportedError
-from deedbook.spark._format import Damaged, Planned, refuse_of_ledgers, refuse_of_stores
+from deedbook import (
+    Book,
+    ContiguityError,
+    Damage,
+    MissingError,
+    RecoveryReport,
+    UnsupportedError,
+)
+from deedbook.spark._format import (
+    Damaged,
+    Place,
+    Planned,
+    keeps_all,
+    refuse_of_ledgers,
+    refuse_of_stores,
+)
 from deedbook.spark._options import ReadOptions
 from deedbook.spark._parts import Loss, Piece
 from deedbook.spark._paths import natural_key
 from deedbook.spark._schema import Column, on_request
+from deedbook.spark._steps import Steps
 
 __all__ = ["BOOK", "BookFormat"]
 
@@ -25,7 +40,7 @@ _HEADER_BYTES = 16
 _LMDB = "data.mdb"
 
 
-class BookFormat:
+class BookFormat(Steps):
     """Urbit's Book: a directory with ``book.log``."""
 
     name = "book"
@@ -94,11 +109,26 @@ class BookFormat:
         pieces: list[Piece] = [
             split for split in splits if _meets(split.ordinal, split.records, options)
         ]
-        damage = report.damage if corrupt else None
-        if damage is not None and damage.offset < _HEADER_BYTES:
-            file = os.path.join(path, _LOG)
-            pieces.append(Loss(file, damage.offset, damage.end, _reason(damage)))
+        pieces += _header_loss(path, report)
         return Planned(str(log), pieces, bounds)
+
+    def open_log(self, log: Path) -> Book:
+        """Open a book for reading."""
+        return Book.open(log)
+
+    def between(
+        self, log: Path, start: Place, stop: Place, options: ReadOptions, split_size: int
+    ) -> list[Piece]:
+        """The parts between two bookmarks; damage of the header is with the first ones."""
+        pieces = super().between(log, start, stop, options, split_size)
+        if start["byte"] == _HEADER_BYTES:
+            with self.open_log(log) as book:
+                pieces += _header_loss(book.path, book.recovery)
+        return pieces
+
+    def keep(self, log: Path, place: Place, consumer: str) -> None:
+        """Raises `InvalidArgumentError`: it knows no consumers."""
+        raise keeps_all(self)
 
     def check(self, logs: Sequence[Planned], options: ReadOptions) -> None:
         """Refuse epochs that leave a gap or overlap, with both numbers.
@@ -157,6 +187,14 @@ def _meets(first_event: int | None, events: int | None, options: ReadOptions) ->
     if options.end is not None and first_event >= options.end:
         return False
     return options.start is None or events is None or first_event + events > options.start
+
+
+def _header_loss(path: str, report: RecoveryReport) -> list[Piece]:
+    """Damage of the header, where nothing can be read."""
+    damage = report.damage if report.verdict == "corrupt" else None
+    if damage is None or damage.offset >= _HEADER_BYTES:
+        return []
+    return [Loss(os.path.join(path, _LOG), damage.offset, damage.end, _reason(damage))]
 
 
 def _reason(damage: Damage) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from deedbook.spark._formats import formats
-from deedbook.spark._options import OPTIONS
+from deedbook.spark._option_table import OPTIONS
 
 __all__ = ["render", "tables"]
 
@@ -21,9 +21,15 @@ def tables() -> dict[str, str]:
     """Every generated table in Markdown, by the name that its markers carry."""
     made = {
         "options": _table(
-            ("option", "default", "allowed", "meaning"),
+            ("option", "for", "default", "allowed", "meaning"),
             (
-                (f"`{option.name}`", option.default, option.allowed, option.meaning)
+                (
+                    f"`{option.name}`",
+                    ", ".join(option.scopes),
+                    option.default,
+                    option.allowed,
+                    option.meaning,
+                )
                 for option in OPTIONS
             ),
         )

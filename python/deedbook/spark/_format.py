@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from deedbook import (
     BatchStream,
@@ -25,8 +25,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Damaged",
+    "Limits",
     "LogFormat",
+    "Place",
     "Planned",
+    "Step",
+    "keeps_all",
     "not_opened",
     "read_piece",
     "refuse_of_ledgers",
@@ -57,6 +61,27 @@ class Planned(NamedTuple):
     """Its first event and the one to come, where both are known."""
 
 
+Place: TypeAlias = "dict[str, int | str]"
+"""Where a stream is in a log, as its checkpoint keeps it."""
+
+
+class Limits(NamedTuple):
+    """How far a stream may go in one batch."""
+
+    rows: int | None = None
+    bytes: int | None = None
+    to: Place | None = None
+
+
+class Step(NamedTuple):
+    """How far a stream goes."""
+
+    place: Place
+    rows: int
+    """Records on the way, where a limit asks for them; what damage hides is not counted."""
+    bytes: int
+
+
 class LogFormat(Protocol):
     """A log format as the reader sees it. Stateless, and imported on driver and executors."""
 
@@ -84,6 +109,36 @@ class LogFormat(Protocol):
     def check(self, logs: Sequence[Planned], options: ReadOptions) -> None:
         """Refuse logs of one directory that should follow one another and do not."""
 
+    def begin(
+        self, log: Path, position: str | int, options: ReadOptions, alone: bool = False
+    ) -> Place:
+        """Where a stream of a log begins: ``earliest``, ``latest`` or a number.
+
+        A number outside of the log is its end nearest to it, or with ``alone``
+        `deedbook.OutOfRangeError`.
+        """
+
+    def origin(self, place: Place) -> Place:
+        """Where a log began when a stream that had not known it came to a place."""
+
+    def advance(self, log: Path, place: Place, limits: Limits, options: ReadOptions) -> Step:
+        """How far a stream can go on from a place.
+
+        Raises `deedbook.OutOfRangeError` and `deedbook.NotALogError` where the log is not the one
+        of the place any more.
+        """
+
+    def between(
+        self, log: Path, start: Place, stop: Place, options: ReadOptions, split_size: int
+    ) -> list[Piece]:
+        """Cut what lies between two places. Raises as `advance` does."""
+
+    def resume(self, log: Path, place: Place, options: ReadOptions) -> Place:
+        """Where a stream goes on that cannot go on at its place."""
+
+    def keep(self, log: Path, place: Place, consumer: str) -> None:
+        """Have a log keep what lies behind a place for a consumer of this name."""
+
     def describe(self, damage: Damage, options: ReadOptions) -> Damaged | None:
         """Damage in words; None for damage that the read did not ask for."""
 
@@ -100,6 +155,11 @@ class LogFormat(Protocol):
         self, error: MissingError, piece: Piece, options: ReadOptions
     ) -> MissingError | None:
         """The error of a piece that is not there any more; None to pass over it."""
+
+
+def keeps_all(log: LogFormat) -> InvalidArgumentError:
+    """The error of the option ``consumer`` for logs that know none."""
+    return InvalidArgumentError(f"option consumer: is for WALs, there is a {log.name}")
 
 
 def refuse_of_ledgers(log: LogFormat, options: ReadOptions) -> None:

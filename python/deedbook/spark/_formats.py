@@ -8,9 +8,14 @@ from deedbook.spark._ledger import LEDGER
 from deedbook.spark._nostr import NOSTR
 from deedbook.spark._wal import WAL
 
-__all__ = ["formats"]
+__all__ = ["format_named", "formats"]
 
 
 def formats() -> tuple[LogFormat, ...]:
     """All formats, in the order in which detection tries them."""
     return (BOOK, WAL, LEDGER, NOSTR)
+
+
+def format_named(name: str) -> LogFormat:
+    """The format of that name."""
+    return next(log for log in formats() if log.name == name)

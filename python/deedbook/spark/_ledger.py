@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,8 +10,25 @@ from typing import Any
 
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType
 
-from deedbook import Damage, Error, InvalidArgumentError, LedgerSnapshot, MissingError
-from deedbook.spark._format import Damaged, Planned, not_opened, refuse_of_stores
+from deedbook import (
+    Damage,
+    Error,
+    InvalidArgumentError,
+    LedgerFileInfo,
+    LedgerSnapshot,
+    MissingError,
+    OutOfRangeError,
+)
+from deedbook.spark._format import (
+    Damaged,
+    Limits,
+    Place,
+    Planned,
+    Step,
+    keeps_all,
+    not_opened,
+    refuse_of_stores,
+)
 from deedbook.spark._options import ReadOptions
 from deedbook.spark._parts import Piece
 from deedbook.spark._paths import natural_key
@@ -109,6 +127,82 @@ class LedgerFormat:
                     pieces += not_opened(file.path, error, options)
         return Planned(str(log), pieces)
 
+    def begin(
+        self, log: Path, position: str | int, options: ReadOptions, alone: bool = False
+    ) -> Place:
+        """Before the first file, behind the last finished one, or before one by its index."""
+        with LedgerSnapshot.open(log, options.base) as snapshot:
+            finished = _finished(snapshot)
+            indexes = [file.index for file in snapshot.files]
+        if isinstance(position, int):
+            return {"after": position - 1}
+        if position == "latest":
+            return {"after": finished[-1].index} if finished else _before(indexes)
+        return _before(indexes)
+
+    def origin(self, place: Place) -> Place:
+        """The file before the first one that was there."""
+        return {"after": place["origin"]} if "origin" in place else {}
+
+    def advance(self, log: Path, place: Place, limits: Limits, options: ReadOptions) -> Step:
+        """Whole files, up to the first that is being written: a later one may be finished first.
+
+        Raises `OutOfRangeError` where files before them are gone.
+        """
+        rows = size = 0
+        after = place.get("after")
+        with LedgerSnapshot.open(log, options.base) as snapshot:
+            for file in _finished(snapshot):
+                if after is not None and file.index <= int(after):
+                    continue
+                if limits.to is not None and file.index > int(limits.to.get("after", -1)):
+                    break
+                records = 0
+                if limits.rows is not None:
+                    records = sum(split.records or 0 for split in snapshot.splits(file.index))
+                is_over = limits.rows is not None and rows + records > limits.rows
+                is_over = is_over or (limits.bytes is not None and size + file.bytes > limits.bytes)
+                if is_over and size > 0:
+                    break
+                if after is not None:
+                    _refuse_gap(log, int(after), file.index)
+                after, rows, size = file.index, rows + records, size + file.bytes
+        if after == place.get("after"):
+            return Step(place, 0, 0)
+        assert after is not None
+        return Step({**place, "after": after}, rows, size)
+
+    def between(
+        self, log: Path, start: Place, stop: Place, options: ReadOptions, split_size: int
+    ) -> list[Piece]:
+        """The parts of the files between two places. Raises as `advance` does."""
+        pieces: list[Piece] = []
+        before, last = start.get("after"), int(stop["after"])
+        with LedgerSnapshot.open(log, options.base) as snapshot:
+            for file in _finished(snapshot):
+                if file.index > last or (before is not None and file.index <= int(before)):
+                    continue
+                if before is not None:
+                    _refuse_gap(log, int(before), file.index)
+                before = file.index
+                try:
+                    pieces += snapshot.splits(file.index, split_size)
+                except Error as error:
+                    pieces += not_opened(file.path, error, options)
+        _refuse_gap(log, last if before is None else int(before), last + 1)
+        return pieces
+
+    def resume(self, log: Path, place: Place, options: ReadOptions) -> Place:
+        """Before the first file that is there and was not read."""
+        with LedgerSnapshot.open(log, options.base) as snapshot:
+            after = int(place.get("after", -1))
+            indexes = [file.index for file in snapshot.files if file.index > after]
+        return {**place, "after": indexes[0] - 1} if indexes else place
+
+    def keep(self, log: Path, place: Place, consumer: str) -> None:
+        """Raises `InvalidArgumentError`: it knows no consumers."""
+        raise keeps_all(self)
+
     def check(self, logs: Sequence[Planned], options: ReadOptions) -> None:
         """Nothing: files that were sent leave gaps."""
 
@@ -143,6 +237,31 @@ class LedgerFormat:
         )
         gone.format, gone.path = self.name, piece.path
         return gone
+
+
+def _finished(snapshot: LedgerSnapshot) -> list[LedgerFileInfo]:
+    """The files before the first one that is being written."""
+    return list(itertools.takewhile(lambda file: not file.active, snapshot.files))
+
+
+def _before(indexes: Sequence[int]) -> Place:
+    """Before the first of these files; of none, wherever a ledger begins."""
+    return {"after": indexes[0] - 1} if indexes else {}
+
+
+def _refuse_gap(log: Path, after: int, index: int) -> None:
+    """Refuse to go on from the file ``after`` to a later one than the next."""
+    if index <= after + 1:
+        return
+    which = (
+        f"file {after + 1} is" if index == after + 2 else f"files {after + 1} to {index - 1} are"
+    )
+    error = OutOfRangeError(
+        f"{which} not there any more: sent, or dropped for want of space, before the stream read"
+        " them"
+    )
+    error.format, error.path = "ledger", str(log)
+    raise error
 
 
 def _is_within(index: int, options: ReadOptions) -> bool:

@@ -16,15 +16,26 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from deedbook import Damage, EventStore, MissingError
+from deedbook import Damage, EventStore, MissingError, NotALogError, OutOfRangeError, Split
 from deedbook.formats import detect
-from deedbook.spark._format import Damaged, Planned, refuse_of_ledgers
+from deedbook.spark._format import (
+    Damaged,
+    Limits,
+    Place,
+    Planned,
+    Step,
+    keeps_all,
+    refuse_of_ledgers,
+)
 from deedbook.spark._options import ReadOptions
 from deedbook.spark._parts import Piece
 from deedbook.spark._paths import natural_key
 from deedbook.spark._schema import Column, on_request
 
 __all__ = ["NOSTR", "NostrFormat"]
+
+_WHOLE = 2**62
+"""Bytes of a part, so that each segment is one."""
 
 
 class NostrFormat:
@@ -79,6 +90,75 @@ class NostrFormat:
             splits = store.splits(split_size)
         return Planned(str(log), [split for split in splits if _is_within(split.path, options)])
 
+    def begin(
+        self, log: Path, position: str | int, options: ReadOptions, alone: bool = False
+    ) -> Place:
+        """Before the first segment, behind the last intact event, or before a segment."""
+        if isinstance(position, int):
+            return {"segment": position, "byte": 0}
+        if position == "earliest":
+            return {}
+        return self.advance(log, {}, Limits(), options).place
+
+    def origin(self, place: Place) -> Place:
+        """Before the first segment."""
+        return {}
+
+    def advance(self, log: Path, place: Place, limits: Limits, options: ReadOptions) -> Step:
+        """To the end of an intact event: what follows in the last segment may be unfinished.
+
+        A compaction puts events that count into segments with higher numbers, so that where the
+        place's segment is gone the higher ones are read. Raises `OutOfRangeError` and
+        `NotALogError` for another store.
+        """
+        rows = size = 0
+        with EventStore.open(log) as store:
+            parts = _parts(store, log, place, _WHOLE)
+        for number, part in enumerate(parts):
+            segment = _segment_of(part.path)
+            assert segment is not None
+            goal = None if limits.to is None else _key(limits.to)
+            if goal is not None and (segment, part.offset) >= goal:
+                break
+            left = Limits(
+                None if limits.rows is None else limits.rows - rows,
+                None if limits.bytes is None else limits.bytes - size,
+            )
+            is_last = number == len(parts) - 1
+            end, taken = _walk(part, left, is_last, one=rows == size == 0)
+            if goal is not None and (segment, end) > goal:
+                end = goal[1]
+            if end == part.offset:
+                break
+            rows, size = rows + taken, size + end - part.offset
+            place = {"segment": segment, "byte": end, "identity": part.identity or ""}
+            if end < part.end:
+                break
+        return Step(place, rows, size)
+
+    def between(
+        self, log: Path, start: Place, stop: Place, options: ReadOptions, split_size: int
+    ) -> list[Piece]:
+        """The parts between two places. What a compaction moved meanwhile comes later."""
+        goal = _key(stop)
+        with EventStore.open(log) as store:
+            parts = _parts(store, log, start, split_size)
+        pieces: list[Piece] = []
+        for part in parts:
+            segment = _segment_of(part.path) or 0
+            if (segment, part.offset) < goal:
+                end = part.end if segment < goal[0] else min(part.end, goal[1])
+                pieces.append(_within(part, part.offset, end))
+        return pieces
+
+    def resume(self, log: Path, place: Place, options: ReadOptions) -> Place:
+        """Before the first segment: the events of another store."""
+        return {}
+
+    def keep(self, log: Path, place: Place, consumer: str) -> None:
+        """Raises `InvalidArgumentError`: it knows no consumers."""
+        raise keeps_all(self)
+
     def check(self, logs: Sequence[Planned], options: ReadOptions) -> None:
         """Nothing: no store goes on where another ends."""
 
@@ -108,6 +188,74 @@ class NostrFormat:
         )
         gone.format, gone.path = self.name, piece.path
         return gone
+
+
+def _key(place: Place) -> tuple[int, int]:
+    return int(place.get("segment", -1)), int(place.get("byte", 0))
+
+
+def _within(part: Split, offset: int, end: int) -> Split:
+    """A part of a part, both of whose ends lie between events."""
+    identity = part.identity
+    return Split("nostr", part.path, None, None, offset, end, identity=identity)
+
+
+def _parts(store: EventStore, log: Path, place: Place, split_size: int) -> list[Split]:
+    """What a store has behind a place, cut into parts."""
+    segment, byte = _key(place)
+    all_parts = store.splits(split_size)
+    of_place = [part for part in all_parts if _segment_of(part.path) == segment]
+    last = max((_segment_of(part.path) or 0 for part in all_parts), default=-1)
+    if last < segment or (of_place and of_place[-1].end < byte):
+        error = OutOfRangeError(
+            f"the store was read up to byte {byte} of segment {segment}, and goes only up to"
+            f" byte {of_place[-1].end} of it now"
+            if of_place
+            else f"the store was read up to segment {segment}, and has segments up to {last} now"
+        )
+        error.format, error.path = "nostr", str(log)
+        raise error
+    identity = place.get("identity")
+    if of_place and identity and of_place[0].identity != identity:
+        other = NotALogError(
+            f"another store than the one that was read up to byte {byte} of segment {segment}: that"
+            f" segment had {identity} (header and first event by byte and checksum), here is"
+            f" {of_place[0].identity}"
+        )
+        other.format, other.path = "nostr", str(log)
+        raise other
+    parts: list[Split] = []
+    for part in all_parts:
+        number = _segment_of(part.path) or 0
+        if number > segment:
+            parts.append(part)
+        elif number == segment and part.end > byte:
+            parts.append(_within(part, max(part.offset, byte), part.end))
+    return parts
+
+
+def _walk(part: Split, limits: Limits, is_last: bool, one: bool) -> tuple[int, int]:
+    """Where a step through a part of one segment ends, and how many events are in it.
+
+    Within the limits, but with ``one`` one event at least.
+    """
+    if limits.rows is None and limits.bytes is None and not is_last:
+        return part.end, 0
+    import pyarrow as pa
+
+    end, rows = part.offset, 0
+    columns = ["offset", "length"]
+    for batch in part.batches(columns=columns, on_corrupt="skip", include="all", verify="none"):
+        table = pa.record_batch(batch)
+        for offset, length in zip(*(column.to_pylist() for column in table.columns), strict=True):
+            is_over = limits.rows is not None and rows >= limits.rows
+            is_over = is_over or (
+                limits.bytes is not None and offset + length - part.offset > limits.bytes
+            )
+            if is_over and not (one and rows == 0):
+                return end, rows
+            end, rows = offset + length, rows + 1
+    return (end if is_last else part.end), rows
 
 
 def _segment_of(path: str) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from deedbook.spark._format import LogFormat, Planned, not_opened
 from deedbook.spark._options import ReadOptions
 from deedbook.spark._parts import LogPartition, Piece, pack
 
-__all__ = ["Series", "plan"]
+__all__ = ["Series", "partitions_of", "plan"]
 
 _BLOCK_BYTES = 64 << 10
 """The index knows about one place between records in so many bytes; logs are cut at these."""
@@ -33,13 +33,18 @@ def plan(log: LogFormat, series: Sequence[Series], options: ReadOptions) -> list
     In mode FAILFAST it raises what opening a log raises; in the others such a log is a `Loss`, or
     is passed over with a warning. Raises `deedbook.ContiguityError` as `LogFormat.check` does.
     """
-    pieces = _pieces(log, series, options, options.split_size)
+    return partitions_of(lambda size: _pieces(log, series, options, size), options)
+
+
+def partitions_of(cut: Callable[[int], list[Piece]], options: ReadOptions) -> list[LogPartition]:
+    """Pack what ``cut`` gives for a size of pieces, finer if there must be more partitions."""
+    pieces = cut(options.split_size)
     packed = pack(pieces, options.split_size)
     least = options.min_partitions or 0
     if len(packed) >= least or not pieces:
         return packed
     size = max(1, sum(piece.end - piece.offset for piece in pieces) // least)
-    finer = _pieces(log, series, options, max(_BLOCK_BYTES, size // _PIECES))
+    finer = cut(max(_BLOCK_BYTES, size // _PIECES))
     return pack(finer, size, log_cost=0)
 
 

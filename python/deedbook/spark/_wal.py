@@ -10,16 +10,23 @@ from pyspark.sql.types import BinaryType, LongType, StringType
 
 from deedbook import Damage, Error, MissingError, NotALogError, OutOfRangeError, Split, Wal
 from deedbook.formats import detect
-from deedbook.spark._format import Damaged, Planned, refuse_of_ledgers, refuse_of_stores
+from deedbook.spark._format import (
+    Damaged,
+    Place,
+    Planned,
+    refuse_of_ledgers,
+    refuse_of_stores,
+)
 from deedbook.spark._options import ReadOptions
 from deedbook.spark._parts import Piece
 from deedbook.spark._paths import natural_key
 from deedbook.spark._schema import Column, on_request
+from deedbook.spark._steps import Steps
 
 __all__ = ["WAL", "WalFormat"]
 
 
-class WalFormat:
+class WalFormat(Steps):
     """A write-ahead log: a directory of segments, or one file."""
 
     name = "wal"
@@ -82,6 +89,15 @@ class WalFormat:
                 raise error
             splits = wal.splits(split_size, options.start, options.end)
         return Planned(str(log), [split for split in splits if _meets(split, options)])
+
+    def open_log(self, log: Path) -> Wal:
+        """Open a log for reading."""
+        return Wal.open(log)
+
+    def keep(self, log: Path, place: Place, consumer: str) -> None:
+        """Set the consumer, from this process, which only reads."""
+        with self.open_log(log) as wal:
+            wal.set_consumer(consumer, int(place["byte"]))
 
     def check(self, logs: Sequence[Planned], options: ReadOptions) -> None:
         """Nothing: no log goes on where another ends."""

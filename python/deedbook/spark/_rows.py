@@ -1,0 +1,110 @@
+"""Rows of a partition: what batch reads and streams share, run on the executors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from deedbook import CorruptError
+from deedbook.spark._format import Damaged, LogFormat, read_piece
+from deedbook.spark._formats import format_named
+from deedbook.spark._options import ReadOptions
+from deedbook.spark._parts import LogPartition, Piece
+from deedbook.spark._schema import CORRUPT_RECORD, bind
+from deedbook.spark._worker import settle
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Rows"]
+
+
+class Rows:
+    """Reads partitions of logs of one format as batches of a schema. Pickled to every task."""
+
+    def __init__(self, log: str, options: ReadOptions, schema: StructType) -> None:
+        self._log = log
+        self._options = options
+        self._schema = schema
+        self._bound = bind(self.format.columns, schema, options)
+
+    @property
+    def format(self) -> LogFormat:
+        """The logs' format."""
+        return format_named(self._log)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Batches that have the schema exactly, which Spark checks in the first one only."""
+        if not isinstance(partition, LogPartition):  # what Spark makes of an empty list of them
+            return
+        schema = to_arrow_schema(self._schema, timezone="UTC")
+        settle()
+        for piece in partition.pieces:
+            yield from self._read_piece(piece, schema)
+
+    def _read_piece(self, piece: Piece, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        log = self.format
+        constants = log.constants(piece)
+        stored = [name for name in self._bound if name not in (CORRUPT_RECORD, *constants)]
+        try:
+            for item in read_piece(log, piece, stored, self._options):
+                if isinstance(item, Damaged):
+                    if self._options.mode == "PERMISSIVE":
+                        yield self._damage_row(item, piece.path, constants, schema)
+                elif item.num_rows > 0:
+                    yield self._batch(item, constants, schema)
+        except CorruptError as error:
+            raise _failfast(error, piece.path) from error
+
+    def _batch(
+        self, batch: pa.RecordBatch, constants: Mapping[str, object], schema: pa.Schema
+    ) -> pa.RecordBatch:
+        import pyarrow as pa
+
+        arrays: list[Any] = []
+        for name, field in zip(self._bound, schema, strict=True):
+            if name == CORRUPT_RECORD:
+                arrays.append(pa.nulls(batch.num_rows, field.type))
+            elif name in constants:
+                arrays.append(pa.repeat(pa.scalar(constants[name], field.type), batch.num_rows))
+            else:
+                array = batch.column(name)
+                arrays.append(array if array.type == field.type else array.cast(field.type))
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _damage_row(
+        self, damaged: Damaged, file: str, constants: Mapping[str, object], schema: pa.Schema
+    ) -> pa.RecordBatch:
+        import pyarrow as pa
+
+        where = f"bytes {damaged.offset} to {damaged.end}: " if damaged.end > damaged.offset else ""
+        known = {
+            CORRUPT_RECORD: f"{file}: {where}{damaged.reason}",
+            # Where nothing else tells the row from an event, it has no number.
+            "event": damaged.event if CORRUPT_RECORD in self._bound else None,
+            **constants,
+            "offset": damaged.offset,
+            "lsn": damaged.offset,
+            "length": damaged.end - damaged.offset,
+        }
+        arrays: list[Any] = [
+            pa.array([known.get(name)], field.type)
+            for name, field in zip(self._bound, schema, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _failfast(error: CorruptError, file: str) -> CorruptError:
+    where = f"byte {error.offset}" if error.offset is not None else "unknown byte"
+    wrapped = CorruptError(
+        f"{error.path or file}: {where}: {error.reason or error};"
+        " mode DROPMALFORMED or PERMISSIVE reads on after it"
+    )
+    wrapped.format, wrapped.path = error.format, error.path or file
+    wrapped.offset, wrapped.reason = error.offset, error.reason
+    wrapped.next_intact = error.next_intact
+    return wrapped

@@ -1,0 +1,121 @@
+"""Streams through one log of the engine: what books and write-ahead logs share."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from pathlib import Path
+from typing import Any
+
+from deedbook import Bookmark, Log
+from deedbook.spark._format import Limits, Place, Step
+from deedbook.spark._options import ReadOptions
+from deedbook.spark._parts import Piece
+
+__all__ = ["Steps"]
+
+_log = logging.getLogger("deedbook")
+
+_KEYS = {"offset": "byte", "ordinal": "number", "first": "first", "before": "before"}
+"""The values of a bookmark by their names in a checkpoint."""
+
+
+class Steps:
+    """Steps through a log by bookmarks. A checkpoint keeps one for each log."""
+
+    def open_log(self, log: Path) -> Log[Any]:
+        """Open a log for reading."""
+        raise NotImplementedError
+
+    def begin(
+        self, log: Path, position: str | int, options: ReadOptions, alone: bool = False
+    ) -> Place:
+        """The bookmark of a position; the nearest one where it lies outside, unless ``alone``."""
+        with self.open_log(log) as opened:
+            begin = opened.bookmark()
+            if position == "earliest":
+                return _place(begin)
+            if position == "latest":
+                return _place(_end(opened, begin, options))
+            assert isinstance(position, int)
+            bounds = opened.bounds
+            if not alone and (bounds is None or position <= bounds[0]):
+                return _place(begin)
+            if not alone and bounds is not None and position > bounds[1]:
+                return _place(_end(opened, begin, options))
+            return _place(opened.bookmark(position))
+
+    def origin(self, place: Place) -> Place:
+        """The log's first record as the place knows it."""
+        first = place.get("first")
+        begin = str(first).partition(":")[0] if first is not None else place["byte"]
+        return {"byte": int(begin)} | ({"first": first} if first is not None else {})
+
+    def advance(self, log: Path, place: Place, limits: Limits, options: ReadOptions) -> Step:
+        """As far as the log is durable, or with ``readUntil`` written, within the limits."""
+        start = _bookmark(place)
+        with self.open_log(log) as opened:
+            stop = opened.advance(
+                start,
+                to=None if limits.to is None else _bookmark(limits.to),
+                records=limits.rows,
+                bytes=limits.bytes,
+                durable=options.read_until == "durable",
+            )
+            if stop == start:
+                if opened.end > stop.offset:
+                    _tell_unsynced(str(log))
+                return Step(place, 0, 0)
+            rows = 0
+            if limits.rows is not None:
+                rows = sum(split.records or 0 for split in opened.splits_between(start, stop))
+        return Step(_place(stop), rows, stop.offset - start.offset)
+
+    def between(
+        self, log: Path, start: Place, stop: Place, options: ReadOptions, split_size: int
+    ) -> list[Piece]:
+        """The parts between two bookmarks."""
+        with self.open_log(log) as opened:
+            splits = opened.splits_between(_bookmark(start), _bookmark(stop), split_size)
+        return list(splits)
+
+    def resume(self, log: Path, place: Place, options: ReadOptions) -> Place:
+        """The end of a log whose end was cut, or else its first record.
+
+        What lies below the cut was read. Of a log whose front was dropped the rest is read, of
+        another log all.
+        """
+        with self.open_log(log) as opened:
+            begin = opened.bookmark()
+            end = _end(opened, begin, options)
+            is_cut = begin.offset <= int(place["byte"]) and end.offset < int(place["byte"])
+            same = begin.first == place.get("first")
+            return _place(end if is_cut and same else begin)
+
+
+@functools.cache
+def _tell_unsynced(log: str) -> None:
+    """Once for each log: nothing is read, although there is something."""
+    _log.warning(
+        "%s: what follows is written, but not known to be on stable storage, so the stream waits"
+        " for the writer's sync; readUntil=written reads it",
+        log,
+    )
+
+
+def _end(opened: Log[Any], begin: Bookmark, options: ReadOptions) -> Bookmark:
+    """The end of a log, behind damage if there is any."""
+    while True:
+        end = opened.advance(begin, durable=options.read_until == "durable")
+        if end == begin:
+            return end
+        begin = end
+
+
+def _place(bookmark: Bookmark) -> Place:
+    return {_KEYS[name]: value for name, value in bookmark.to_dict().items() if value is not None}
+
+
+def _bookmark(place: Place) -> Bookmark:
+    values: dict[str, Any] = {name: place.get(key) for name, key in _KEYS.items()}
+    return Bookmark(**values)

@@ -1,0 +1,243 @@
+"""The stream reader: from places in the logs to batches of a streaming query."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from deedbook import (
+    InvalidArgumentError,
+    LostRecordsError,
+    MissingError,
+    NotALogError,
+    OutOfRangeError,
+)
+from deedbook.spark._detect import detect_logs
+from deedbook.spark._format import Limits, LogFormat, Place, Planned, Step
+from deedbook.spark._offsets import Offset
+from deedbook.spark._options import ReadOptions, parse
+from deedbook.spark._parts import LogPartition, Piece
+from deedbook.spark._plan import partitions_of
+from deedbook.spark._reader import check_columns
+from deedbook.spark._rows import Rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["DeedbookStreamReader"]
+
+_log = logging.getLogger("deedbook")
+
+
+class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads logs of one format as they grow. One lives on the driver; tasks get a pickled one.
+
+    Making one never raises, because Spark (4.3.0) would show another error: its first call does.
+    """
+
+    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+        self._given = dict(options)
+        self._goal: Offset | None = None
+        self._failed: Exception | None = None
+        try:
+            self._options = parse(options, scope="stream")
+            log, _ = detect_logs(options, self._options)
+            check_columns(log, schema, self._options)
+            self._rows = Rows(log.name, self._options, schema)
+        except Exception as error:
+            self._failed = error
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Where a new query begins: ``startingPosition`` in every log that is there."""
+        options, log = self._options_now(), self._format()
+        paths, position = self._paths(), options.starting_position
+        if log.name != "book" and len(paths) > 1 and isinstance(position, int):
+            raise InvalidArgumentError(
+                f"option startingPosition: {position} is a place in one {log.name}, there are"
+                f" {len(paths)}: {', '.join(paths)}"
+            )
+        alone = len(paths) == 1
+        places = {path: log.begin(Path(path), position, options, alone) for path in paths}
+        self._keep(places)
+        return Offset(log.name, places).to_json()
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """The limit of the options; of two Spark takes one, and the other is applied as well."""
+        options = self._options_now()
+        if options.max_rows_per_trigger is not None:
+            return ReadMaxRows(options.max_rows_per_trigger)
+        if options.max_bytes_per_trigger is not None:
+            return ReadMaxBytes(options.max_bytes_per_trigger)
+        return ReadAllAvailable()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """How far the next batch goes; ``start`` itself where there is nothing to read."""
+        log, begin = self._format(), Offset.of_json(start, self._format().name)
+        found = self._paths()
+        places = {path: begin.places[path] for path in found if path in begin.places}
+        for path in begin.places.keys() - places.keys():
+            gone = MissingError(2, "the log is not there any more", path)
+            self._lost(path, begin.places[path], None, gone)
+        if any(path not in places for path in found):
+            self._check_sequence(log, found)
+        rows, size = self._limits(limit)
+        for position, path in enumerate(found):
+            goal = self._goal.places.get(path) if self._goal is not None else None
+            is_done = (rows is not None and rows <= 0) or (size is not None and size <= 0)
+            if is_done or (self._goal is not None and goal is None):
+                continue
+            # Logs of one sequence come one after the other, others get a share each.
+            shares = 1 if log.name == "book" else len(found) - position
+            limits = Limits(_share(rows, shares), _share(size, shares), goal)
+            known = path in places
+            place = places[path] if known else log.begin(Path(path), "earliest", self._options)
+            step = self._advance(path, place, limits)
+            if known or step.place != place:
+                places[path] = step.place
+            rows = None if rows is None else rows - step.rows
+            size = None if size is None else size - step.bytes
+        latest = Offset(log.name, places)
+        return start if latest.places == begin.places else latest.to_json()
+
+    def reportLatestOffset(self) -> dict[str, Any]:
+        """The ends of all logs, for the query's progress."""
+        return self._ends().to_json()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Take the ends of all logs for the goal of the query."""
+        self._goal = self._ends()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[LogPartition]:
+        """Parts of the logs between two offsets, in order."""
+        log = self._format()
+        first, last = Offset.of_json(start, log.name), Offset.of_json(end, log.name)
+
+        def cut(size: int) -> list[Piece]:
+            pieces: list[Piece] = []
+            for path, stop in last.places.items():
+                place = first.places[path] if path in first.places else log.origin(stop)
+                if place != stop:
+                    pieces += self._between(path, place, stop, size)
+            return pieces
+
+        return partitions_of(cut, self._options)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Batches that have the schema exactly."""
+        self._options_now()
+        return self._rows.read(partition)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Have the logs keep what comes behind a batch that is done, for the option ``consumer``.
+
+        Nothing else: a query's places are in its checkpoint.
+        """
+        self._keep(Offset.of_json(end, self._format().name).places)
+
+    def _keep(self, places: Mapping[str, Place]) -> None:
+        consumer = self._options_now().consumer
+        if consumer is None:
+            return
+        for path, place in places.items():
+            try:
+                self._format().keep(Path(path), place, consumer)
+            except (MissingError, OutOfRangeError) as error:
+                # The next batch says what that means for the query.
+                _log.warning("%s: cannot be told what the query needs: %s", path, error)
+
+    def _options_now(self) -> ReadOptions:
+        if self._failed is not None:
+            raise self._failed
+        return self._options
+
+    def _format(self) -> LogFormat:
+        self._options_now()
+        return self._rows.format
+
+    def _paths(self) -> list[str]:
+        """The logs that are there now, in order; none where the paths lead to none."""
+        try:
+            log, series = detect_logs(self._given, self._options)
+        except MissingError:
+            return []
+        if log is not self._format():
+            raise InvalidArgumentError(
+                f"the query reads logs of format {self._format().name}, at the path lies a"
+                f" {log.name}; say which to read with the option log"
+            )
+        return [path for one in series for path in one.logs]
+
+    def _limits(self, limit: ReadLimit) -> tuple[int | None, int | None]:
+        """Rows and bytes of a batch."""
+        if isinstance(limit, ReadMaxRows):
+            return limit.max_rows, self._options.max_bytes_per_trigger
+        if isinstance(limit, ReadMaxBytes):
+            return None, limit.max_bytes
+        return None, None
+
+    def _ends(self) -> Offset:
+        log, options = self._format(), self._options_now()
+        ends = {path: log.begin(Path(path), "latest", options) for path in self._paths()}
+        return Offset(log.name, ends)
+
+    def _advance(self, path: str, place: Place, limits: Limits) -> Step:
+        log = self._format()
+        try:
+            return log.advance(Path(path), place, limits, self._options)
+        except (OutOfRangeError, NotALogError) as error:
+            place = self._resume(path, place, error)
+            return log.advance(Path(path), place, limits, self._options)
+
+    def _between(self, path: str, start: Place, stop: Place, size: int) -> list[Piece]:
+        log, options = self._format(), self._options
+        try:
+            return log.between(Path(path), start, stop, options, size)
+        except (OutOfRangeError, NotALogError, MissingError) as error:
+            if isinstance(error, MissingError):
+                self._lost(path, start, None, error)
+                return []
+            start = self._resume(path, start, error)
+            stop = log.advance(Path(path), start, Limits(to=stop), options).place
+            return log.between(Path(path), start, stop, options, size)
+
+    def _resume(self, path: str, place: Place, error: OutOfRangeError | NotALogError) -> Place:
+        resumed = self._format().resume(Path(path), place, self._options)
+        self._lost(path, place, resumed, error)
+        return resumed
+
+    def _lost(self, path: str, place: Place, resumed: Place | None, why: Exception) -> None:
+        """Fail, or tell that the query goes on elsewhere in a log, or without it."""
+        then = "goes on without the log" if resumed is None else f"goes on at {resumed}"
+        if self._options.fail_on_data_loss:
+            error = LostRecordsError(
+                f"{path}: {why}; the query had read up to {place}. With the option"
+                f" failOnDataLoss=false it {then}"
+            )
+            error.format, error.path = self._format().name, path
+            raise error from why
+        _log.warning("%s: the query had read up to %s and %s: %s", path, place, then, why)
+
+    def _check_sequence(self, log: LogFormat, paths: list[str]) -> None:
+        """Refuse epochs of which one does not begin where the one before it ends."""
+        planned = [log.plan(Path(path), self._options, 2**62) for path in paths]
+        log.check([Planned(one.path, (), one.bounds) for one in planned], self._options)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a task needs, too."""
+        return {**self.__dict__, "_goal": None}
+
+
+def _share(budget: int | None, shares: int) -> int | None:
+    return None if budget is None else max(1, budget // shares)

@@ -1,0 +1,529 @@
+"""Streams through Spark: every record once, in order, within limits, and only from the same log."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_cluster import local_session
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
+
+from deedbook import (
+    Book,
+    ContiguityError,
+    CorruptError,
+    EventStore,
+    InvalidArgumentError,
+    Ledger,
+    LostRecordsError,
+    OutOfRangeError,
+    Wal,
+)
+from deedbook.spark._reader import default_schema
+from deedbook.spark._stream import DeedbookStreamReader
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def spark() -> Any:
+    return local_session()
+
+
+class Query:
+    """A streaming query that is run until it has read what is there, again and again."""
+
+    def __init__(self, spark: Any, path: Path | str, checkpoint: Path, **options: Any) -> None:
+        self._spark, self._path = spark, str(path)
+        self._checkpoint, self._options = str(checkpoint), options
+        self.batches: list[list[Any]] = []
+        self.progress: list[Any] = []
+
+    def run(self) -> list[Any]:
+        """Returns the rows of this run."""
+        before = len(self.batches)
+        frame = self._spark.readStream.format("deedbook").options(**self._options)
+        writer = frame.load(self._path).writeStream.foreachBatch(
+            lambda batch, _: self.batches.append(batch.collect())
+        )
+        query = writer.option("checkpointLocation", self._checkpoint)
+        query = query.trigger(availableNow=True).start()
+        try:
+            query.awaitTermination(60)
+            if query.exception() is not None:
+                raise query.exception()
+            assert not query.isActive, "the query does not end"
+        finally:
+            self.progress = list(query.recentProgress)
+            query.stop()
+        return [row for batch in self.batches[before:] for row in batch]
+
+
+def payloads(start: int, stop: int) -> list[bytes]:
+    return [b"%d:" % number * (number % 30 + 1) for number in range(start, stop)]
+
+
+@pytest.fixture(params=["book", "wal"])
+def grow(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
+    """A log and a function that appends records to it: `log, append = grow`."""
+    log = tmp_path / "log"
+
+    def append(start: int, stop: int) -> None:
+        if request.param == "book":
+            with Book.open(log, "a") as book:
+                book.append_many(payloads(start, stop))
+        else:
+            with Wal.open(log, "a", segment_bytes=20_000) as wal:
+                wal.append_many(payloads(start, stop))
+
+    yield log, append
+
+
+def given(rows: list[Any]) -> list[bytes]:
+    """Payloads by position; both formats have one in the first column."""
+    return [bytes(row["jam"] if "jam" in row else row["payload"]) for row in sorted(rows)]
+
+
+def test_a_query_reads_every_record_once_over_restarts(
+    spark: Any, grow: Any, tmp_path: Path
+) -> None:
+    log, append = grow
+    append(0, 500)
+    query = Query(spark, log, tmp_path / "checkpoint")
+    assert given(query.run()) == payloads(0, 500)
+    assert query.run() == []
+    append(500, 1300)
+    assert given(query.run()) == payloads(500, 1300)
+    assert [given([row]) for batch in query.batches for row in batch] == [
+        [payload] for payload in payloads(0, 1300)
+    ]
+
+
+def test_a_batch_has_at_most_so_many_rows(spark: Any, grow: Any, tmp_path: Path) -> None:
+    log, append = grow
+    append(0, 1000)
+    query = Query(spark, log, tmp_path / "checkpoint", maxRowsPerTrigger=300)
+    assert given(query.run()) == payloads(0, 1000)
+    assert [len(batch) for batch in query.batches if batch] == [300, 300, 300, 100]
+
+
+def test_progress_shows_how_far_the_log_goes(spark: Any, grow: Any, tmp_path: Path) -> None:
+    log, append = grow
+    append(0, 1000)
+    query = Query(spark, log, tmp_path / "checkpoint", maxRowsPerTrigger=300)
+    query.run()
+    source = query.progress[0]["sources"][0]
+    ends = [json.loads(source[name])["logs"][str(log)] for name in ("endOffset", "latestOffset")]
+    with (Book if log.joinpath("book.log").exists() else Wal).open(log) as opened:
+        assert ends[1]["byte"] == opened.end
+    assert ends[0]["byte"] < ends[1]["byte"]
+
+
+def test_a_cut_log_ends_the_query_or_is_told(
+    spark: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "log"
+    with Wal.create(log) as wal:
+        wal.append_many(payloads(0, 100))
+        middle = list(wal)[60].lsn
+    query = Query(spark, log, tmp_path / "checkpoint")
+    assert len(query.run()) == 100
+    with Wal.open(log, "a") as wal:
+        wal.truncate_from(middle)
+        end = wal.end
+    with pytest.raises(StreamingQueryException, match=f"ends at byte {end} now: its end was cut"):
+        query.run()
+    goes_on = Query(spark, log, tmp_path / "checkpoint", failOnDataLoss="false")
+    assert goes_on.run() == []
+    with Wal.open(log, "a") as wal:
+        wal.append_many(payloads(200, 210))
+    assert given(goes_on.run()) == payloads(200, 210)
+
+
+DRIVER = """
+import sys
+from spark_cluster import local_session
+log, checkpoint, sink = sys.argv[1:]
+spark = local_session()
+frame = spark.readStream.format("deedbook").option("maxRowsPerTrigger", 500).load(log)
+query = frame.writeStream.format("parquet").option("checkpointLocation", checkpoint)
+query = query.trigger(processingTime="50 milliseconds").start(sink)
+print("started", flush=True)
+query.awaitTermination()
+"""
+
+
+def test_a_query_that_is_killed_again_and_again_loses_and_repeats_nothing(
+    spark: Any, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+
+    def append(start: int, stop: int) -> None:
+        with Wal.open(log, "a", segment_bytes=20_000) as wal:
+            wal.append_many(payloads(start, stop))
+
+    append(0, 2000)
+    checkpoint, sink = tmp_path / "checkpoint", tmp_path / "sink"
+    chance = random.Random(11)
+    for round_ in range(3):
+        command = [sys.executable, "-c", DRIVER, str(log), str(checkpoint), str(sink)]
+        driver = subprocess.Popen(
+            command, cwd=Path(__file__).parent, stdout=subprocess.PIPE, start_new_session=True
+        )
+        try:
+            assert driver.stdout is not None
+            assert driver.stdout.readline() == b"started\n"
+            append(2000 + 1000 * round_, 3000 + 1000 * round_)
+            time.sleep(chance.uniform(0.5, 4))
+            assert driver.poll() is None
+        finally:
+            os.killpg(driver.pid, signal.SIGKILL)  # the JVM and the workers as well
+            driver.wait()
+            driver.stdout.close()
+    frame = spark.readStream.format("deedbook").option("maxRowsPerTrigger", 500).load(str(log))
+    query = frame.writeStream.format("parquet").option("checkpointLocation", str(checkpoint))
+    query = query.trigger(availableNow=True).start(str(sink))
+    assert query.awaitTermination(120)
+    assert query.exception() is None
+    assert given(spark.read.parquet(str(sink)).collect()) == payloads(0, 5000)
+
+
+# What follows needs no query: the reader's own answers, as Spark asks for them.
+
+
+def reader(path: Path | str, **options: str) -> DeedbookStreamReader:
+    given = {"path": str(path), **options}
+    return DeedbookStreamReader(given, default_schema(given))
+
+
+def read(stream: DeedbookStreamReader, start: Any, stop: Any) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = []
+    for partition in stream.partitions(start, stop):
+        for batch in stream.read(partition):
+            rows += [tuple(row.values()) for row in batch.to_pylist()]
+    return rows
+
+
+def everything(stream: DeedbookStreamReader) -> tuple[list[tuple[Any, ...]], dict[str, Any]]:
+    """The rows from where the stream begins, and where they end."""
+    start = stream.initialOffset()
+    stop = stream.latestOffset(start, ReadAllAvailable())
+    return read(stream, start, stop), stop
+
+
+def test_a_wrong_option_is_raised_by_the_first_call(tmp_path: Path) -> None:
+    """Spark 4.3.0 shows another error for one that is raised while the reader is made."""
+    Wal.create(tmp_path / "log").close()
+    schema = default_schema({"path": str(tmp_path / "log")})
+    stream = DeedbookStreamReader({"path": str(tmp_path / "log"), "start": "7"}, schema)
+    with pytest.raises(InvalidArgumentError, match="option start: is for batch reads"):
+        stream.initialOffset()
+    with pytest.raises(InvalidArgumentError, match="option start"):
+        stream.getDefaultReadLimit()
+
+
+def test_limits_of_rows_and_bytes_hold_together(grow: Any) -> None:
+    log, append = grow
+    append(0, 400)
+    stream = reader(log, maxRowsPerTrigger="50", maxBytesPerTrigger="900")
+    limit = stream.getDefaultReadLimit()
+    assert limit == ReadMaxRows(50)
+    start, total = stream.initialOffset(), 0
+    while (stop := stream.latestOffset(start, limit)) != start:
+        rows = read(stream, start, stop)
+        (place,), (before,) = stop["logs"].values(), start["logs"].values()
+        assert 1 <= len(rows) <= 50
+        assert place["byte"] - before["byte"] <= 900 or len(rows) == 1
+        start, total = stop, total + len(rows)
+    assert total == 400
+    assert reader(log, maxBytesPerTrigger="1k").getDefaultReadLimit() == ReadMaxBytes(1024)
+    # Trigger.Once asks for everything, whatever the options.
+    assert len(read(stream, stream.initialOffset(), stop)) == 400
+    assert stream.latestOffset(stream.initialOffset(), ReadAllAvailable()) == stop
+
+
+@pytest.mark.parametrize(("position", "first"), [("earliest", 0), ("latest", 40), ("17", 17)])
+def test_a_query_begins_where_it_is_told(grow: Any, position: str, first: int) -> None:
+    log, append = grow
+    append(0, 40)
+    if position == "17":
+        with (Book if log.joinpath("book.log").exists() else Wal).open(log) as opened:
+            position = str(getattr(list(opened)[17], "event", None) or list(opened)[17].lsn)
+    stream = reader(log, startingPosition=position)
+    start = stream.initialOffset()
+    append(40, 60)
+    rows = read(stream, start, stream.latestOffset(start, ReadAllAvailable()))
+    assert [row[-1] for row in rows] == payloads(first, 60)
+
+
+def test_a_position_that_no_log_has_is_refused(grow: Any) -> None:
+    log, append = grow
+    append(0, 40)
+    with pytest.raises(OutOfRangeError, match="99999"):
+        reader(log, startingPosition="99999").initialOffset()
+
+
+def test_only_what_is_durable_is_read_unless_asked_for(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = tmp_path / "log"
+    with Wal.create(log) as wal:
+        wal.append_many(payloads(0, 10))
+        wal.sync()
+        wal.append_many(payloads(10, 15))
+        rows, stop = everything(reader(log))
+        assert len(rows) == 10
+        assert reader(log).latestOffset(stop, ReadAllAvailable()) == stop
+        assert "readUntil=written reads it" in caplog.text
+        assert len(everything(reader(log, readUntil="written"))[0]) == 15
+        wal.sync()
+        assert len(everything(reader(log))[0]) == 15
+
+
+def test_what_was_planned_once_is_planned_again_the_same(grow: Any) -> None:
+    """After a crash Spark asks for a batch again, by the offsets that it wrote down."""
+    log, append = grow
+    append(0, 300)
+    stream = reader(log, maxRowsPerTrigger="70")
+    start = stream.initialOffset()
+    stop = stream.latestOffset(start, stream.getDefaultReadLimit())
+    rows = read(stream, start, stop)
+    append(300, 600)
+    again = json.loads(json.dumps([start, stop]))
+    assert read(reader(log), *again) == rows
+    assert len(rows) == 70
+
+
+def test_a_log_that_appears_later_is_read_from_its_first_record(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        with Wal.create(tmp_path / name) as wal:
+            wal.append_many([b"%s %d" % (name.encode(), number) for number in range(20)])
+    stream = reader(tmp_path, startingPosition="latest")
+    start = stream.initialOffset()
+    with Wal.create(tmp_path / "c") as wal:
+        wal.append_many([b"c %d" % number for number in range(20)])
+    stop = stream.latestOffset(start, ReadAllAvailable())
+    rows = read(stream, start, stop)
+    assert [row[-1] for row in rows] == [b"c %d" % number for number in range(20)]
+    # Its first records are dropped before Spark asks for the batch again.
+    with Wal.open(tmp_path / "c", "a", segment_bytes=None) as wal:
+        wal.truncate_before(list(wal)[5].lsn)
+    with pytest.raises(LostRecordsError, match="was dropped"):
+        stream.partitions(start, stop)
+    told = reader(tmp_path, failOnDataLoss="false")
+    assert len(read(told, start, stop)) == 15
+
+
+def test_logs_share_a_batch(tmp_path: Path) -> None:
+    """A log that grows quicker than it is read keeps no other one from being read."""
+    for name in ("a", "b", "c"):
+        with Wal.create(tmp_path / name) as wal:
+            wal.append_many(payloads(0, 300))
+    stream = reader(tmp_path, maxRowsPerTrigger="90")
+    start = stream.initialOffset()
+    stop = stream.latestOffset(start, ReadMaxRows(90))
+    assert len(read(stream, start, stop)) == 90
+    assert all(stop["logs"][path] != start["logs"][path] for path in stop["logs"])
+
+
+def test_epochs_follow_one_another_and_a_gap_is_refused(tmp_path: Path) -> None:
+    log = tmp_path / ".urb" / "log"
+    log.mkdir(parents=True)
+    with Book.create(log / "0i0") as book:
+        book.append_many(payloads(0, 30))
+    stream = reader(tmp_path, maxRowsPerTrigger="20")
+    start = stream.initialOffset()
+    with Book.create(log / "0i30", epoch=30) as book:
+        book.append_many(payloads(30, 45))
+    events: list[Any] = []
+    while (stop := stream.latestOffset(start, stream.getDefaultReadLimit())) != start:
+        events += [row[0] for row in read(stream, start, stop)]
+        start = stop
+    assert events == list(range(1, 46))
+    with Book.create(log / "0i50", epoch=50) as book:
+        book.append_many(payloads(50, 52))
+    with pytest.raises(ContiguityError, match="events 46 to 50 are missing"):
+        stream.latestOffset(start, ReadAllAvailable())
+
+
+def test_a_log_that_is_gone_or_another_one_is_told(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        with Wal.create(tmp_path / name) as wal:
+            wal.append_many(payloads(0, 50))
+    stream = reader(tmp_path)
+    start = stream.initialOffset()
+    stop = stream.latestOffset(start, ReadAllAvailable())
+    shutil.rmtree(tmp_path / "b")
+    with pytest.raises(LostRecordsError, match="not there any more"):
+        stream.latestOffset(stop, ReadAllAvailable())
+    told = reader(tmp_path, failOnDataLoss="false")
+    assert list(told.latestOffset(stop, ReadAllAvailable())["logs"]) == [str(tmp_path / "a")]
+    # A new log of the same length.
+    with Wal.create(tmp_path / "b") as wal:
+        wal.append_many([payload[::-1] for payload in payloads(0, 50)])
+    with pytest.raises(LostRecordsError, match="another log"):
+        stream.latestOffset(stop, ReadAllAvailable())
+    again = told.latestOffset(stop, ReadAllAvailable())
+    assert again == stop or len(read(told, stop, again)) == 50
+
+
+@pytest.mark.parametrize("mode", ["FAILFAST", "DROPMALFORMED", "PERMISSIVE"])
+def test_damage_does_what_the_mode_says_and_the_stream_goes_on(grow: Any, mode: str) -> None:
+    log, append = grow
+    append(0, 60)
+    stream = reader(log, mode=mode, maxRowsPerTrigger="7")
+    file = next(
+        path for path in sorted(log.iterdir()) if path.is_file() and path.stat().st_size > 2000
+    )
+    with Book.open(log) if file.name == "book.log" else Wal.open(log) as opened:
+        at = opened.bookmark(
+            list(opened)[20].event if file.name == "book.log" else list(opened)[20].lsn
+        )
+    content = bytearray(file.read_bytes())
+    content[at.offset + 30] ^= 1
+    file.write_bytes(content)
+    start, rows = stream.initialOffset(), []
+
+    def run() -> None:
+        nonlocal start
+        while (stop := stream.latestOffset(start, stream.getDefaultReadLimit())) != start:
+            rows.extend(read(stream, start, stop))
+            start = stop
+
+    if mode == "FAILFAST":
+        with pytest.raises(CorruptError, match="mode DROPMALFORMED or PERMISSIVE reads on"):
+            run()
+        return
+    run()
+    damaged = [row for row in rows if mode == "PERMISSIVE" and row[-1] is not None]
+    intact = [row[-2 if mode == "PERMISSIVE" else -1] for row in rows if row not in damaged]
+    assert intact == payloads(0, 20) + payloads(21, 60)
+    assert len(damaged) == (1 if mode == "PERMISSIVE" else 0)
+
+
+def test_a_ledger_is_streamed_by_finished_files(tmp_path: Path) -> None:
+    log = tmp_path / "spool"
+    ledger = Ledger.open(log, batch_records=10)
+    ledger.append_many(payloads(0, 35))
+    stream = reader(log, maxRowsPerTrigger="15")
+    start = stream.initialOffset()
+    stop = stream.latestOffset(start, ReadMaxRows(15))
+    assert len(read(stream, start, stop)) == 10
+    rest = stream.latestOffset(stop, ReadAllAvailable())
+    assert [row[-1] for row in read(stream, stop, rest)] == payloads(10, 30)
+    assert stream.latestOffset(rest, ReadAllAvailable()) == rest
+    ledger.append_many(payloads(35, 55))
+    # Sent before they were read.
+    fetched = ledger.fetch(4)
+    assert fetched is not None
+    ledger.remove(fetched.removable)
+    with pytest.raises(LostRecordsError, match="not there any more"):
+        stream.latestOffset(rest, ReadAllAvailable())
+    told = reader(log, failOnDataLoss="false")
+    assert [row[-1] for row in read(told, rest, told.latestOffset(rest, ReadAllAvailable()))] == (
+        payloads(40, 55)
+    )
+    ledger.close()
+
+
+def test_a_consumer_keeps_what_the_query_has_not_read(spark: Any, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with Wal.create(log, segment_bytes=1000) as wal:
+        wal.append_many(payloads(0, 100))
+        wal.sync()
+        query = Query(spark, log, tmp_path / "c", consumer="query", maxRowsPerTrigger=30)
+        stream = reader(log, consumer="query", maxRowsPerTrigger="30")
+        start = stream.initialOffset()
+        lsns = [record.lsn for record in wal]
+        with pytest.raises(InvalidArgumentError, match='consumer "query" needs lsn 0'):
+            wal.truncate_before(lsns[1])
+        stop = stream.latestOffset(start, ReadMaxRows(30))
+        assert len(read(stream, start, stop)) == 30
+        stream.commit(stop)
+        wal.truncate_before(lsns[30])
+        with pytest.raises(InvalidArgumentError, match="needs lsn"):
+            wal.truncate_before(lsns[31])
+        wal.remove_consumer("query")
+        assert len(query.run()) == 70
+        assert list(wal.consumers()) == ["query"]
+    book = tmp_path / "book"
+    Book.create(book).close()
+    with pytest.raises(InvalidArgumentError, match="option consumer: is for WALs"):
+        reader(book, consumer="query").initialOffset()
+
+
+def events(start: int, stop: int) -> list[dict[str, Any]]:
+    """Events of one author, of which every tenth is so long that it takes several pages."""
+    made = []
+    for number in range(start, stop):
+        content = f"{number}:" * (100_000 if number % 10 == 0 else 1)
+        event = {
+            "pubkey": "ab" * 32,
+            "created_at": 1_700_000_000 + number,
+            "kind": 1,
+            "tags": [],
+            "content": content,
+            "sig": "cd" * 64,
+        }
+        fields = [event[name] for name in ("pubkey", "created_at", "kind", "tags", "content")]
+        text = json.dumps([0, *fields], separators=(",", ":"), ensure_ascii=False)
+        made.append({**event, "id": hashlib.sha256(text.encode()).hexdigest()})
+    return made
+
+
+def test_an_event_store_is_streamed_over_segments(tmp_path: Path) -> None:
+    log = tmp_path / "store"
+    written = events(0, 300)
+    with EventStore.create(log, segment_bytes=10 << 20) as store:
+        store.append_many(written[:200])
+        store.commit()
+        stream = reader(log, maxRowsPerTrigger="45", columns="content")
+        start, contents = stream.initialOffset(), []
+        for wanted in (200, 300):
+            while (stop := stream.latestOffset(start, stream.getDefaultReadLimit())) != start:
+                rows = read(stream, start, stop)
+                assert 1 <= len(rows) <= 45
+                contents += [row[0] for row in rows]
+                start = stop
+            assert contents == [event["content"] for event in written[:wanted]]
+            store.append_many(written[200:])
+            store.commit()
+        whole = reader(log, columns="content")
+        begin = whole.initialOffset()
+        end = whole.latestOffset(begin, ReadAllAvailable())
+        assert [row[0] for row in read(whole, begin, end)] == contents
+        assert end == start
+        latest = reader(log, startingPosition="latest").initialOffset()
+        assert latest == end
+        # What is moved is read again, and nothing is lost.
+        store.set_flags(next(iter(store)).location, deleted=True)
+        store.compact(0.0)
+        again = whole.latestOffset(end, ReadAllAvailable())
+        rest = [row[0] for row in read(whole, end, again)]
+        assert set(rest) <= set(contents)
+        store.append_many(more := events(300, 310))
+        store.commit()
+        last = whole.latestOffset(again, ReadAllAvailable())
+        assert [row[0] for row in read(whole, again, last)] == [event["content"] for event in more]
+    shutil.rmtree(log)
+    with EventStore.create(log) as store:
+        store.append_many(events(500, 510))
+    with pytest.raises(LostRecordsError, match="the store"):
+        whole.latestOffset(last, ReadAllAvailable())
