@@ -39,7 +39,6 @@ impl Looking {
 pub struct Run {
     pub start: u64,
     pub end: u64,
-    pub records: u64,
 }
 
 /// What a look found: the records to be sent, all of them checked.
@@ -126,8 +125,8 @@ impl Seen {
         self.records += 1;
         self.payload_bytes += frame.payload_len();
         match self.runs.last_mut().filter(|run| run.end == offset) {
-            Some(run) => (run.end, run.records) = (end, run.records + 1),
-            None => self.runs.push(Run { start: offset, end, records: 1 }),
+            Some(run) => run.end = end,
+            None => self.runs.push(Run { start: offset, end }),
         }
     }
 }

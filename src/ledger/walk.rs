@@ -85,22 +85,24 @@ impl Walk {
 
     /// Where some of the records lie, by their lengths, and how long their payloads are together.
     pub fn runs_of(&self, wanted: Range<u64>) -> io::Result<(Vec<Run>, u64)> {
-        let (mut parts, mut payload_bytes, mut number) = (Vec::new(), 0, 0);
+        let (mut parts, mut payload_bytes) = (Vec::new(), 0);
+        let (mut number, mut found) = (0, 0);
         for run in self.runs.iter() {
             let mut scanner = Scanner::new(self.codec.by_lengths(), run.start, run.end);
             let mut part: Option<Run> = None;
             while number < wanted.end {
                 let Scanned::Record { offset, frame } = scanner.next(&*self.file)? else { break };
                 if wanted.contains(&number) {
-                    let part = part.get_or_insert(Run { start: offset, end: offset, records: 0 });
-                    (part.end, part.records) = (offset + frame.len(), part.records + 1);
+                    let part = part.get_or_insert(Run { start: offset, end: offset });
+                    part.end = offset + frame.len();
+                    found += 1;
                     payload_bytes += frame.payload_len();
                 }
                 number += 1;
             }
             parts.extend(part);
         }
-        match parts.iter().map(|part| part.records).sum::<u64>() == wanted.end - wanted.start {
+        match found == wanted.end - wanted.start {
             true => Ok((parts, payload_bytes)),
             false => Err(changed(format!("{number} records, {} expected", wanted.end))),
         }

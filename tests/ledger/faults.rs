@@ -309,3 +309,30 @@ fn a_file_that_cannot_be_read_holds_up_no_other() {
     run.disk.heal();
     assert_eq!(drain(&ledger), events(0..6, 0), "nothing was removed");
 }
+
+/// A file was emptied, as on a full disk, where the next index could not be read.
+#[test]
+fn a_removal_that_fails_leaves_the_file_as_it_was() {
+    let run = Run::new(Durability::None);
+    let ledger = run.options.open(small(DIR, 100_000)).unwrap();
+    ledger.append_many(events(0..3, 0)).unwrap();
+    let fetched = ledger.fetch(None, None).unwrap().unwrap();
+    run.disk.inject(Fault::ever(1, What::Error(Io::Other)).of(Call::Read));
+    refused(ledger.remove(&fetched.removable.unwrap()), ErrorKind::Io);
+    run.disk.heal();
+    assert_eq!(drain(&ledger), events(0..3, 0));
+}
+
+/// Between opening a file and locking it another store may remove it.
+#[test]
+fn a_file_that_goes_before_it_is_locked_is_no_error() {
+    let mut passed_over = 0;
+    for k in 1..6 {
+        let run = Run::new(Durability::None);
+        let ledger = run.options.open(small(DIR, 100_000)).unwrap();
+        ledger.append(&event(0, 0)).unwrap();
+        run.disk.inject(Fault::once(k, What::Error(Io::NotFound)).of(Call::Lock));
+        passed_over += usize::from(ledger.fetch(None, None).is_ok_and(|found| found.is_none()));
+    }
+    assert_eq!(passed_over, 1);
+}

@@ -132,3 +132,59 @@ fn what_was_there_before_counts_and_a_reader_of_a_dropped_file_goes_on() {
     ledger.remove(&fetched.removable.unwrap()).unwrap();
     assert_eq!(drain(&ledger), events(25..40, 0));
 }
+
+#[test]
+fn as_many_files_are_dropped_as_it_takes() {
+    let (_, ledger) = limited(WhenFull::DropOldest);
+    ledger.append_many(events(0..28, 0)).unwrap();
+    ledger.append_many(events(28..42, 0)).unwrap();
+    assert_eq!(drain(&ledger), events(12..42, 0), "three files of four records");
+    assert_eq!(ledger.stats().dropped_records, 12);
+}
+
+#[test]
+fn the_file_being_written_stays_where_dropping_a_later_one_is_enough() {
+    let (memory, options) = memory();
+    let full =
+        Options { bytes_total_max: Some(992), when_full: WhenFull::DropOldest, ..options.clone() };
+    let ledger = full.open(small(DIR, 992)).unwrap();
+    ledger.append(&event(0, 0)).unwrap();
+    let other = options.open(small(DIR, 300)).unwrap();
+    other.append_many(events(50..60, 0)).unwrap();
+    assert_eq!(held(&memory), 32 + 320);
+    // Removing has the files counted again.
+    ledger.remove(&[]).unwrap();
+    ledger.append_many(events(1..31, 0)).unwrap();
+    assert_eq!(ledger.stats().dropped_records, 10, "what the other store had finished");
+    assert_eq!(drain(&ledger), events(0..31, 0));
+}
+
+#[test]
+fn an_append_that_must_not_wait_looks_at_no_other_file() {
+    let (_, ledger) = limited(WhenFull::Reject);
+    ledger.append(&event(0, 0)).unwrap();
+    assert!(ledger.try_append(&event(1, 0)).unwrap());
+    let fetched = ledger.fetch(None, None).unwrap().unwrap();
+    ledger.append(&event(2, 0)).unwrap();
+    assert!(ledger.try_append(&event(3, 0)).unwrap());
+    ledger.remove(&fetched.removable.unwrap()).unwrap();
+    assert!(!ledger.try_append(&event(4, 0)).unwrap(), "the files must be counted again");
+    ledger.append(&event(4, 0)).unwrap();
+}
+
+#[test]
+fn an_append_that_must_not_wait_drops_and_rejects_nothing() {
+    for when_full in [WhenFull::Reject, WhenFull::DropOldest] {
+        let (memory, options) = memory();
+        put(&memory, 0, &file_of(&events(50..60, 0)));
+        let options = Options { bytes_total_max: Some(1000), when_full, ..options };
+        let ledger = options.open(small(DIR, 1000)).unwrap();
+        ledger.append_many(events(0..20, 0)).unwrap();
+        assert!(ledger.try_append(&event(20, 0)).unwrap());
+        // The file has room, the limit of all files has none.
+        assert_eq!(held(&memory), 992);
+        assert!(!ledger.try_append(&event(21, 0)).unwrap());
+        let stats = ledger.stats();
+        assert_eq!((stats.rejected_records, stats.dropped_records), (0, 0));
+    }
+}

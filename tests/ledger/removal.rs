@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use deedbook::ErrorKind;
-use deedbook::ledger::{Options, files, open_file, salvage};
+use deedbook::ledger::{Options, Removable, files, open_file, salvage};
 use deedbook::storage::Storage;
 
 use crate::support::{
@@ -179,4 +179,24 @@ fn files_are_listed_without_a_store() {
     let active = open_file(&found[1].path, &Options { ..on(memory.clone()) }).unwrap();
     assert_eq!(active.iter().unwrap().next().unwrap().unwrap().payload, event(5, 0));
     assert_eq!(listing(&memory, Path::new(DIR)), before);
+}
+
+/// A sender that died may have noted what it was sending.
+#[test]
+fn a_removable_named_again_by_its_parts_removes_the_same_file() {
+    let (memory, options) = memory();
+    let mut damaged = file_of(&events(0..3, 0));
+    damaged[32 + 20] ^= 1;
+    put(&memory, 0, &damaged);
+    put(&memory, 1, &file_of(&events(3..5, 0)));
+    let ledger = options.open(small(DIR, 1000)).unwrap();
+    let fetched = ledger.fetch(None, None).unwrap().unwrap().removable.unwrap();
+    let quarantined: Vec<_> = fetched.iter().map(Removable::is_quarantined).collect();
+    assert_eq!(quarantined, [true, false]);
+    let again = |item: &Removable| Removable::new(item.index(), item.file(), item.is_quarantined());
+    let again: Vec<_> = fetched.iter().map(again).collect();
+    assert_eq!(again, fetched);
+    ledger.remove(&again).unwrap();
+    assert_eq!(names(&memory, DIR), Vec::<String>::new());
+    assert_eq!(names(&memory, "/spool/.deedbook/quarantine"), ["0-events"]);
 }
