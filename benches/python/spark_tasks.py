@@ -65,7 +65,7 @@ def plain_source() -> Any:
                     return inner.partitions()
 
                 def read(self, partition: Any) -> Iterator[Any]:
-                    import deedbook.spark._reader as module
+                    import deedbook.spark._rows as module
 
                     module.settle = lambda: None
                     return inner.read(partition)

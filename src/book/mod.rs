@@ -296,7 +296,7 @@ impl Book {
         let extent = self.numbered_extent()?;
         if extent.records == 0 || !(extent.first..=extent.next()).contains(&event) {
             let message = format!(
-                "no deed {event}, the log has {} and goes on with {}",
+                "no deed {event}, the log begins with {} and goes on with {}",
                 extent.first,
                 extent.next()
             );

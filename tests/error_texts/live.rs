@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use deedbook::Mode;
 use deedbook::storage::sim::Sim;
 use deedbook::storage::{Access, Storage};
 use deedbook::wal::{Lsn, OnCorrupt, Wal};
+use deedbook::{Mode, Reach};
 
 use crate::FORMATS;
 use crate::every::{cut, events, on, walked};
@@ -105,6 +105,7 @@ fn dropped(texts: &mut Texts) {
     let begun = [cursor.next().unwrap(), own.next().unwrap(), back.next().unwrap()];
     assert!(begun.iter().all(Option::is_some));
     let split = reader.splits(1 << 20, None, None).unwrap().remove(0);
+    let bookmark = reader.bookmark().unwrap();
     writer.truncate_before(lsns[800]).unwrap();
     let mut here = texts.situation("wal-segments-64: its writer dropped a prefix");
     let drained = |cursor: &mut deedbook::wal::Cursor| loop {
@@ -118,6 +119,7 @@ fn dropped(texts: &mut Texts) {
     here.refused("cursor of the writer", drained(&mut own));
     here.refused("read the first record", reader.read(Lsn(0)));
     here.refused("read of the writer", writer.read(Lsn(0)));
+    here.refused("advance of the writer", writer.advance(&bookmark, &Reach::default()));
     let options = reader.options();
     let part = Wal::read_split(&split, options, OnCorrupt::Raise, true);
     here.tried("split of before", part.and_then(|mut cursor| drained(&mut cursor)));

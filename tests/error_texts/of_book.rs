@@ -7,7 +7,7 @@ use deedbook::book::{Batch, Batches, Book, Column, META_NAME, Mode, OnCorrupt, O
 use deedbook::book::{repair, verify};
 use deedbook::storage::Storage;
 use deedbook::storage::sim::Sim;
-use deedbook::{Durability, Result};
+use deedbook::{Durability, Reach, Result};
 
 use crate::common::{crc32, deed, event_of, header, log, read_file, write_file};
 use crate::texts::{Situation, Texts};
@@ -59,6 +59,11 @@ fn another_log(texts: &mut Texts) {
     let split = &splits.unwrap()[0];
     let read = Book::read_split(split, &options(&other), 0, None, OnCorrupt::Raise, true);
     here.refused("read_split", read);
+    let reader = options(&written()).open("/log", Mode::Read).unwrap();
+    here.refused("bookmark_at", reader.bookmark_at(99));
+    let bookmark = reader.bookmark_at(5).unwrap();
+    let reader = options(&other).open("/log", Mode::Read).unwrap();
+    here.refused("advance", reader.advance(&bookmark, &Reach::default()));
     let rotate = Options { durability: Durability::Rotate, ..options(&Sim::new()) };
     here.refused("open with a ledger's durability", rotate.open("/log", Mode::Create));
 }

@@ -18,6 +18,7 @@ pub const UNMET: &[(&str, &str)] = &[
     ("the file was cut, or its disk failed, under the map", "only through the map, on Linux"),
     ("another process cut the file to {len} bytes, it had {}", "only through the map, on Linux"),
     ("an earlier sync failed: {why}", "the log is poisoned before its segments are asked again"),
+    ("the directory was locked for {wait:?}", "takes half a minute: src/ledger/directory.rs"),
     ("part of {} bytes, or {count} parts, beyond 2^32", "takes 4 GiB"),
     (
         "lsn {lsn}: not {records} records from {start} to {end}",

@@ -291,10 +291,16 @@ def test_only_what_is_durable_is_read_unless_asked_for(
         rows, stop = everything(reader(log))
         assert len(rows) == 10
         assert reader(log).latestOffset(stop, ReadAllAvailable()) == stop
-        assert "readUntil=written reads it" in caplog.text
+        assert caplog.text == "", "the writer will sync"
         assert len(everything(reader(log, readUntil="written"))[0]) == 15
         wal.sync()
         assert len(everything(reader(log))[0]) == 15
+    never = tmp_path / "never"
+    with Wal.create(never, durability="none") as wal:
+        wal.append_many(payloads(0, 10))
+    assert everything(reader(never))[0] == []
+    assert "readUntil=written reads it" in caplog.text
+    assert len(everything(reader(never, readUntil="written"))[0]) == 10
 
 
 def test_what_was_planned_once_is_planned_again_the_same(grow: Any) -> None:

@@ -45,6 +45,7 @@ class BookFormat(Steps):
 
     name = "book"
     position = "event"
+    in_sequence = True
     columns: Sequence[Column] = (
         Column(
             "event",

@@ -97,6 +97,10 @@ class LogFormat(Protocol):
     def position(self) -> str:
         """The column of a record's position: it counts the rows where no column is asked for."""
 
+    @property
+    def in_sequence(self) -> bool:
+        """Whether logs at a path may follow one another, so that a stream reads them in order."""
+
     def refuse(self, options: ReadOptions) -> None:
         """Raise `InvalidArgumentError` for an option that this format does not have."""
 

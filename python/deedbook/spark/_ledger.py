@@ -42,6 +42,7 @@ class LedgerFormat:
 
     name = "ledger"
     position = "record"
+    in_sequence = False
     columns: Sequence[Column] = (
         Column(
             "file",

@@ -43,6 +43,7 @@ class NostrFormat:
 
     name = "nostr"
     position = "offset"
+    in_sequence = False
     columns: Sequence[Column] = (
         Column("id", BinaryType(), "Id, 32 bytes."),
         Column("pubkey", BinaryType(), "Public key of the author, 32 bytes."),

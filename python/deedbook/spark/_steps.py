@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,10 @@ __all__ = ["Steps"]
 
 _log = logging.getLogger("deedbook")
 
+_WAIT_SECONDS = 30.0
+"""A writer at work syncs sooner than that."""
+_waiting: dict[str, tuple[Bookmark | None, float]] = {}
+"""Where the streams of this process wait for a sync, and since when."""
 _KEYS = {"offset": "byte", "ordinal": "number", "first": "first", "before": "before"}
 """The values of a bookmark by their names in a checkpoint."""
 
@@ -64,7 +69,7 @@ class Steps:
             )
             if stop == start:
                 if opened.end > stop.offset:
-                    _tell_unsynced(str(log))
+                    _unsynced(str(log), stop, opened.durable_end == opened.bookmark().offset)
                 return Step(place, 0, 0)
             rows = 0
             if limits.rows is not None:
@@ -91,6 +96,15 @@ class Steps:
             is_cut = begin.offset <= int(place["byte"]) and end.offset < int(place["byte"])
             same = begin.first == place.get("first")
             return _place(end if is_cut and same else begin)
+
+
+def _unsynced(log: str, place: Bookmark, never: bool) -> None:
+    """Tell that a stream waits for a sync that may not come: none ever did, or not for long."""
+    now = time.monotonic()
+    seen, since = _waiting.get(log, (None, now))
+    _waiting[log] = (place, since if seen == place else now)
+    if never or (seen == place and now - since > _WAIT_SECONDS):
+        _tell_unsynced(log)
 
 
 @functools.cache

@@ -63,7 +63,7 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Where a new query begins: ``startingPosition`` in every log that is there."""
         options, log = self._options_now(), self._format()
         paths, position = self._paths(), options.starting_position
-        if log.name != "book" and len(paths) > 1 and isinstance(position, int):
+        if not log.in_sequence and len(paths) > 1 and isinstance(position, int):
             raise InvalidArgumentError(
                 f"option startingPosition: {position} is a place in one {log.name}, there are"
                 f" {len(paths)}: {', '.join(paths)}"
@@ -90,7 +90,7 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for path in begin.places.keys() - places.keys():
             gone = MissingError(2, "the log is not there any more", path)
             self._lost(path, begin.places[path], None, gone)
-        if any(path not in places for path in found):
+        if log.in_sequence and any(path not in places for path in found):
             self._check_sequence(log, found)
         rows, size = self._limits(limit)
         for position, path in enumerate(found):
@@ -99,7 +99,7 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if is_done or (self._goal is not None and goal is None):
                 continue
             # Logs of one sequence come one after the other, others get a share each.
-            shares = 1 if log.name == "book" else len(found) - position
+            shares = 1 if log.in_sequence else len(found) - position
             limits = Limits(_share(rows, shares), _share(size, shares), goal)
             known = path in places
             place = places[path] if known else log.begin(Path(path), "earliest", self._options)

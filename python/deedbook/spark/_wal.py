@@ -31,6 +31,7 @@ class WalFormat(Steps):
 
     name = "wal"
     position = "lsn"
+    in_sequence = False
     columns: Sequence[Column] = (
         Column(
             "lsn",
