@@ -50,6 +50,7 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         self._given = dict(options)
         self._goal: Offset | None = None
+        self._seen: Offset | None = None
         self._failed: Exception | None = None
         try:
             self._options = parse(options, scope="stream")
@@ -109,6 +110,7 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             rows = None if rows is None else rows - step.rows
             size = None if size is None else size - step.bytes
         latest = Offset(log.name, places)
+        self._seen = latest
         return start if latest.places == begin.places else latest.to_json()
 
     def reportLatestOffset(self) -> dict[str, Any]:
@@ -188,8 +190,21 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return None, None
 
     def _ends(self) -> Offset:
+        """The ends of all logs; from the last batch on, so that none is walked again."""
         log, options = self._format(), self._options_now()
-        ends = {path: log.begin(Path(path), "latest", options) for path in self._paths()}
+        seen = {} if self._seen is None else self._seen.places
+        ends: dict[str, Place] = {}
+        for path in self._paths():
+            place = seen.get(path)
+            try:
+                while place is not None:
+                    step = log.advance(Path(path), place, Limits(), options)
+                    if step.place == place:
+                        break
+                    place = step.place
+            except (OutOfRangeError, NotALogError):
+                place = None  # the next batch says what that means
+            ends[path] = place or log.begin(Path(path), "latest", options)
         return Offset(log.name, ends)
 
     def _advance(self, path: str, place: Place, limits: Limits) -> Step:
@@ -236,7 +251,7 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __getstate__(self) -> dict[str, Any]:
         """What a task needs, too."""
-        return {**self.__dict__, "_goal": None}
+        return {**self.__dict__, "_goal": None, "_seen": None}
 
 
 def _share(budget: int | None, shares: int) -> int | None:
