@@ -136,9 +136,7 @@ def test_progress_shows_how_far_the_log_goes(spark: Any, grow: Any, tmp_path: Pa
     assert ends[0]["byte"] < ends[1]["byte"]
 
 
-def test_a_cut_log_ends_the_query_or_is_told(
-    spark: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_cut_log_ends_the_query_or_is_told(spark: Any, tmp_path: Path) -> None:
     log = tmp_path / "log"
     with Wal.create(log) as wal:
         wal.append_many(payloads(0, 100))
@@ -369,7 +367,9 @@ def test_epochs_follow_one_another_and_a_gap_is_refused(tmp_path: Path) -> None:
         stream.latestOffset(start, ReadAllAvailable())
 
 
-def test_a_log_that_is_gone_or_another_one_is_told(tmp_path: Path) -> None:
+def test_a_log_that_is_gone_or_another_one_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     for name in ("a", "b"):
         with Wal.create(tmp_path / name) as wal:
             wal.append_many(payloads(0, 50))
@@ -381,13 +381,17 @@ def test_a_log_that_is_gone_or_another_one_is_told(tmp_path: Path) -> None:
         stream.latestOffset(stop, ReadAllAvailable())
     told = reader(tmp_path, failOnDataLoss="false")
     assert list(told.latestOffset(stop, ReadAllAvailable())["logs"]) == [str(tmp_path / "a")]
+    place = stop["logs"][str(tmp_path / "b")]
+    assert f"had read up to {place} and goes on without the log" in caplog.text
     # A new log of the same length.
     with Wal.create(tmp_path / "b") as wal:
         wal.append_many([payload[::-1] for payload in payloads(0, 50)])
     with pytest.raises(LostRecordsError, match="another log"):
         stream.latestOffset(stop, ReadAllAvailable())
     again = told.latestOffset(stop, ReadAllAvailable())
-    assert again == stop or len(read(told, stop, again)) == 50
+    assert f"had read up to {place} and goes on at {{'byte': 0, 'first': " in caplog.text
+    assert again["logs"][str(tmp_path / "b")] != place
+    assert len(read(told, stop, again)) == 50, "another log is read from its first record on"
 
 
 @pytest.mark.parametrize("mode", ["FAILFAST", "DROPMALFORMED", "PERMISSIVE"])
