@@ -453,6 +453,23 @@ def test_a_ledger_is_streamed_by_finished_files(tmp_path: Path) -> None:
     ledger.close()
 
 
+def test_a_ledger_that_appears_later_loses_no_file_in_silence(tmp_path: Path) -> None:
+    """Spark asks for a batch again after a crash; the ledger's first file was sent meanwhile."""
+    with Ledger.open(tmp_path / "a", batch_records=10) as ledger:
+        ledger.append_many(payloads(0, 15))
+    stream = reader(tmp_path)
+    start = stream.initialOffset()
+    with Ledger.open(tmp_path / "b", batch_records=10) as ledger:
+        ledger.append_many(payloads(0, 35))
+        stop = stream.latestOffset(start, ReadAllAvailable())
+        assert len(read(stream, start, stop)) >= 30
+        fetched = ledger.fetch(1)
+        assert fetched is not None
+        ledger.remove(fetched.removable)
+        with pytest.raises(LostRecordsError, match="file 0 is not there any more"):
+            stream.partitions(start, stop)
+
+
 def test_a_consumer_keeps_what_the_query_has_not_read(spark: Any, tmp_path: Path) -> None:
     log = tmp_path / "log"
     with Wal.create(log, segment_bytes=1000) as wal:

@@ -131,7 +131,7 @@ class LedgerFormat:
     def begin(
         self, log: Path, position: str | int, options: ReadOptions, alone: bool = False
     ) -> Place:
-        """Before the first file, behind the last finished one, or before one by its index."""
+        """Before the first file, after the last finished one, or before one by its index."""
         with LedgerSnapshot.open(log, options.base) as snapshot:
             finished = _finished(snapshot)
             indexes = [file.index for file in snapshot.files]
@@ -247,7 +247,7 @@ def _finished(snapshot: LedgerSnapshot) -> list[LedgerFileInfo]:
 
 def _before(indexes: Sequence[int]) -> Place:
     """Before the first of these files; of none, wherever a ledger begins."""
-    return {"after": indexes[0] - 1} if indexes else {}
+    return {"after": indexes[0] - 1, "origin": indexes[0] - 1} if indexes else {}
 
 
 def _refuse_gap(log: Path, after: int, index: int) -> None:
