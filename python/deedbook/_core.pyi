@@ -1790,8 +1790,8 @@ class Bookmark:
     """A place between two records of a log, at which a reader goes on later.
 
     Made by `Log.bookmark` and `Log.advance`, or from its values in another process: it can be
-    pickled. It tells its log from another one: from one that was cut, replaced, or written anew to
-    the same length.
+    pickled. With it a reader notices that the log was cut, replaced, or overwritten to the same
+    length.
     """
 
     __match_args__: ClassVar[tuple[str, ...]]
@@ -1817,7 +1817,7 @@ class Bookmark:
         """``"BYTE:CHECKSUM"`` of the log's first record then; None if it had none."""
     @property
     def before(self) -> str | None:
-        """``"BYTE:CHECKSUM"`` of the record before; None at a log's begin and behind damage."""
+        """``"BYTE:CHECKSUM"`` of the record before; None at a log's begin and after damage."""
     def to_dict(self) -> dict[str, Any]:
         """The values by their names."""
     def __getnewargs__(self) -> tuple[int, int | None, str | None, str | None]: ...
@@ -1993,7 +1993,7 @@ class Log(Generic[_R]):
 
         At most ``records`` records and ``bytes`` bytes with framing, but one record at least; not
         beyond ``to``; with ``durable`` not beyond `durable_end`, if that is known. Returns
-        ``bookmark`` itself where there is nothing to read. Takes one step over what lies behind
+        ``bookmark`` itself where there is nothing to read. Takes one step over what lies after
         damage, whatever the limits.
 
         Raises `NotALogError` where another log lies at the path than the one of the bookmark, and

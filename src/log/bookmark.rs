@@ -1,8 +1,8 @@
 //! Bookmarks: places between records at which a reader goes on later, perhaps in another process.
 //!
 //! A bookmark has the byte, and byte and checksum of two records: the log's first one and the one
-//! before the place. So a log that only grew is told from one that was cut, replaced, or written anew
-//! to the same length.
+//! before the place. By these, a log that only grew differs from one that was cut, replaced, or
+//! overwritten to the same length.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ use crate::log::split::Split;
 use crate::log::{Log, Shared};
 use crate::scan::{OnCorrupt, Scanned, Scanner};
 
-/// A place between two records of a log, which tells its log from another.
+/// A place between two records of a log, with what distinguishes the log from another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bookmark {
     /// Byte of the record to come.
@@ -27,7 +27,7 @@ pub struct Bookmark {
     pub ordinal: Option<u64>,
     /// The first record that the log then had; `None` if it had none.
     pub first: Option<Anchor>,
-    /// The record before it; `None` at the begin of a log and behind damage.
+    /// The record before it; `None` at the begin of a log and after damage.
     pub before: Option<Anchor>,
 }
 
@@ -70,7 +70,7 @@ impl<F: Format> Log<F> {
     /// How far a reader can go on from a place: up to the end, or less far if `reach` says so. It
     /// returns `from` itself where there is nothing to read.
     ///
-    /// A log that has no damage is stepped through by its index. What lies behind damage is one step,
+    /// A log that has no damage is stepped through by its index. What lies after damage is one step,
     /// whatever `reach` asks for: up to the end of the last intact record, or of the damage.
     ///
     /// Fails where the log is not the one of `from` any more: with [`ErrorKind::NotALog`] for another
@@ -81,7 +81,7 @@ impl<F: Format> Log<F> {
         shared.check_bookmark(&snapshot, from)?;
         let (extent, sure) = (snapshot.extent, sure_end(&snapshot));
         if from.offset >= sure && is_damaged(&snapshot) {
-            let end = shared.end_behind_damage(snapshot, from)?;
+            let end = shared.end_after_damage(snapshot, from)?;
             return Ok(earlier(end, reach.to));
         }
         let durable = self.durable_offset()?.filter(|_| reach.durable && !is_damaged(&snapshot));
@@ -309,15 +309,15 @@ impl<F: Format> Shared<F> {
         Ok(Some(stop.min(end)))
     }
 
-    /// The end of all there is and of what was acknowledged, a byte behind the records at least.
+    /// The end of all there is and of what was acknowledged, a byte after the records at least.
     fn end_of_all(&self, snapshot: &Snapshot) -> Result<u64> {
         let (_, there) = self.whole(snapshot)?;
         let acknowledged = self.recovery.durable_end.unwrap_or(0);
         Ok(there.max(acknowledged).max(sure_end(snapshot).saturating_add(1)))
     }
 
-    /// The end of what can be read behind damage: of the last intact record, or of damage behind it.
-    fn end_behind_damage(&self, snapshot: Snapshot, from: &Bookmark) -> Result<Bookmark> {
+    /// The end of what can be read after damage: of the last intact record, or of damage after that.
+    fn end_after_damage(&self, snapshot: Snapshot, from: &Bookmark) -> Result<Bookmark> {
         let (file, there) = self.whole(&snapshot)?;
         let (sure, all) = (sure_end(&snapshot), self.end_of_all(&snapshot)?);
         let offset = from.offset.max(sure);
@@ -333,7 +333,7 @@ impl<F: Format> Shared<F> {
                 before: Some(Anchor { offset, sum: frame.sum() }),
             };
         }
-        // Behind the last intact record there is damage, too, or nothing was found at all.
+        // There is damage after the last intact record, or no intact record at all.
         let is_damaged = cursor.damages().last().is_some_and(|damage| damage.end > end.offset);
         if is_damaged || (end.offset == sure && all > from.offset) {
             return Ok(Bookmark { offset: all, ordinal: None, before: None, first: from.first });

@@ -1,6 +1,6 @@
 //! Consumers that still need records: names with durable positions, in `.deedbook/consumers`. The
-//! writer's process and any that only reads may set them; whoever does locks the directory
-//! `.deedbook`, and so does who drops records.
+//! writer and every reader may set them. Setting them locks the directory `.deedbook`, and so does
+//! dropping records.
 //!
 //! ```text
 //! NAME LSN          one line each, sorted by name; a name has no white space

@@ -141,7 +141,7 @@ class LogFormat(Protocol):
         """Where a stream goes on that cannot go on at its place."""
 
     def keep(self, log: Path, place: Place, consumer: str) -> None:
-        """Have a log keep what lies behind a place for a consumer of this name."""
+        """Have a log keep what lies after a place for a consumer of this name."""
 
     def describe(self, damage: Damage, options: ReadOptions) -> Damaged | None:
         """Damage in words; None for damage that the read did not ask for."""

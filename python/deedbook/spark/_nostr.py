@@ -94,7 +94,7 @@ class NostrFormat:
     def begin(
         self, log: Path, position: str | int, options: ReadOptions, alone: bool = False
     ) -> Place:
-        """Before the first segment, behind the last intact event, or before a segment."""
+        """Before the first segment, after the last intact event, or before a segment."""
         if isinstance(position, int):
             return {"segment": position, "byte": 0}
         if position == "earliest":
@@ -202,7 +202,7 @@ def _within(part: Split, offset: int, end: int) -> Split:
 
 
 def _parts(store: EventStore, log: Path, place: Place, split_size: int) -> list[Split]:
-    """What a store has behind a place, cut into parts."""
+    """What a store has after a place, cut into parts."""
     segment, byte = _key(place)
     all_parts = store.splits(split_size)
     of_place = [part for part in all_parts if _segment_of(part.path) == segment]

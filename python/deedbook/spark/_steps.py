@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import time
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +26,12 @@ _KEYS = {"offset": "byte", "ordinal": "number", "first": "first", "before": "bef
 """The values of a bookmark by their names in a checkpoint."""
 
 
-class Steps:
+class Steps(ABC):
     """Steps through a log by bookmarks. A checkpoint keeps one for each log."""
 
+    @abstractmethod
     def open_log(self, log: Path) -> Log[Any]:
         """Open a log for reading."""
-        raise NotImplementedError
 
     def begin(
         self, log: Path, position: str | int, options: ReadOptions, alone: bool = False
@@ -118,7 +119,7 @@ def _tell_unsynced(log: str) -> None:
 
 
 def _end(opened: Log[Any], begin: Bookmark, options: ReadOptions) -> Bookmark:
-    """The end of a log, behind damage if there is any."""
+    """The end of a log, after damage if there is any."""
     while True:
         end = opened.advance(begin, durable=options.read_until == "durable")
         if end == begin:

@@ -142,7 +142,7 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._rows.read(partition)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Have the logs keep what comes behind a batch that is done, for the option ``consumer``.
+        """Have the logs keep what comes after a batch that is done, for the option ``consumer``.
 
         Nothing else: a query's places are in its checkpoint.
         """
@@ -157,7 +157,7 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 self._format().keep(Path(path), place, consumer)
             except (MissingError, OutOfRangeError) as error:
                 # The next batch says what that means for the query.
-                _log.warning("%s: cannot be told what the query needs: %s", path, error)
+                _log.warning("%s: the consumer was not set: %s", path, error)
 
     def _options_now(self) -> ReadOptions:
         if self._failed is not None:
