@@ -69,10 +69,9 @@ fn a_reader_that_asks_while_records_are_dropped_keeps_them_or_is_refused() {
     for round in 0..30 {
         let dir = TempDir::new().unwrap();
         let (wal, lsns) = filled(&dir, &options());
-        let path = dir.path().to_owned();
+        let reader = Wal::open(dir.path()).unwrap();
         let wanted = lsns[20];
         let asking = std::thread::spawn(move || {
-            let reader = Wal::open(&path).unwrap();
             std::thread::sleep(Duration::from_micros(40 * round));
             reader.set_consumer("reader", wanted)
         });
