@@ -84,6 +84,24 @@ fn a_reader_that_asks_while_records_are_dropped_keeps_them_or_is_refused() {
     }
 }
 
+/// A reader that opened the log while its first segments were removed failed: "segment is gone".
+#[test]
+fn a_reader_opens_a_log_whose_front_is_being_dropped() {
+    for round in 0..60 {
+        let dir = TempDir::new().unwrap();
+        let (wal, lsns) = filled(&dir, &options());
+        let path = dir.path().to_owned();
+        let opening = std::thread::spawn(move || {
+            (0..20).try_for_each(|_| Wal::open(&path).map(|reader| drop(reader.head())))
+        });
+        std::thread::sleep(Duration::from_micros(20 * round));
+        for lsn in lsns.iter().skip(5).step_by(7) {
+            wal.truncate_before(*lsn).unwrap();
+        }
+        opening.join().unwrap().unwrap();
+    }
+}
+
 #[test]
 fn damaged_consumers_are_not_taken_for_none() {
     let dir = TempDir::new().unwrap();

@@ -47,11 +47,14 @@ impl<F: Format> Log<F> {
     }
 
     fn open_reader(place: Place, options: F::Options, common: Common) -> Result<Self> {
-        let found = inspect_patiently::<F>(&options, &place, Depth::Quick)?;
-        F::check_found(&options, &place, &found)?;
-        let loss = Loss::load(&*common.storage, &place.sidecar)?;
-        let report = RecoveryReport::new(&found.findings, loss);
-        Self::assemble(place, Mode::Read, options, common, found, report, None)
+        patiently::<F, _>(|| {
+            let found = F::inspect(&options, &place, Access::Read, Depth::Quick)?;
+            F::check_found(&options, &place, &found)?;
+            let loss = Loss::load(&*common.storage, &place.sidecar)?;
+            let report = RecoveryReport::new(&found.findings, loss);
+            let (place, options, common) = (place.clone(), options.clone(), common.clone());
+            Self::assemble(place, Mode::Read, options, common, found, report, None)
+        })
     }
 
     pub(crate) fn open_writer(
@@ -181,26 +184,26 @@ impl<F: Format> Log<F> {
     }
 }
 
-/// Look at a log that others may be changing: what is refused may have been half of a change.
+/// Look at a log that others may be changing.
 pub fn inspect_patiently<F: Format>(
     options: &F::Options,
     place: &Place,
     depth: Depth,
 ) -> Result<Inspected<F>> {
+    patiently::<F, _>(|| F::inspect(options, place, Access::Read, depth))
+}
+
+/// Read a log that others may be changing: what is refused may have been half of a change.
+fn patiently<F: Format, T>(read: impl Fn() -> Result<T>) -> Result<T> {
+    let changing = [ErrorKind::Io, ErrorKind::Corrupt, ErrorKind::LostRecords];
     let mut tries = 1;
     loop {
-        match F::inspect(options, place, Access::Read, depth) {
-            Err(e)
-                if tries < READER_TRIES
-                    && matches!(
-                        e.kind(),
-                        ErrorKind::Io | ErrorKind::Corrupt | ErrorKind::LostRecords
-                    ) =>
-            {
+        match read() {
+            Err(e) if tries < READER_TRIES && changing.contains(&e.kind()) => {
                 std::thread::sleep(Duration::from_millis(1 << tries));
                 tries += 1;
             }
-            found => return found.map_err(|e| e.of(F::NAME)),
+            done => return done.map_err(|e| e.of(F::NAME)),
         }
     }
 }
