@@ -58,6 +58,7 @@ mod scan;
 mod sidecar;
 mod slice;
 pub mod storage;
+mod transaction;
 pub mod wal;
 
 /// The examples of the README, run as tests.
@@ -82,6 +83,8 @@ pub use log::report::{
 pub use log::reverse::Reverse;
 pub use log::split::Split;
 pub use log::stats::Stats;
+pub use log::transact::Stage;
 pub use mode::{Mode, Recovery};
 pub use scan::{Damage, OnCorrupt, Verdict};
 pub use sidecar::{Loss, MarkUse};
+pub use transaction::{Committed, Noted, Part, StagedJob, Transaction, TransactionId};

@@ -45,6 +45,8 @@ pub type Iter = crate::log::cursor::Iter<BookFormat>;
 pub type Follow = crate::log::follow::Follow<BookFormat>;
 /// Encoded deeds, appended all or not at all by [`Book::append_batch`].
 pub type Batch = crate::log::batch::Batch<Packed>;
+/// Deeds that a task stages for a commit of its job: [`Book::stage`].
+pub type Stage = crate::log::transact::Stage<BookFormat>;
 /// A stream of Arrow record batches over a cursor.
 #[cfg(feature = "arrow")]
 pub type Batches = crate::log::arrow::Batches<BookFormat>;
@@ -91,6 +93,14 @@ impl Batch {
     #[inline]
     pub fn push(&mut self, mug: u32, jam: &[u8]) -> Result<()> {
         self.push_tagged(mug, jam).map(drop)
+    }
+}
+
+impl Stage {
+    /// Add a deed. What is staged stays as it is if the deed is beyond the limit.
+    #[inline]
+    pub fn push(&mut self, mug: u32, jam: &[u8]) -> Result<()> {
+        self.push_tagged(mug, jam)
     }
 }
 

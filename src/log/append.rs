@@ -46,7 +46,7 @@ pub struct Wanted {
 }
 
 /// Poisons the handle if appending panics, because what it knows of the log may be half changed.
-struct PoisonOnPanic<'a, F: Format>(&'a Shared<F>);
+pub(super) struct PoisonOnPanic<'a, F: Format>(pub(super) &'a Shared<F>);
 
 impl<F: Format> Drop for PoisonOnPanic<'_, F> {
     fn drop(&mut self) {
@@ -85,7 +85,7 @@ impl<F: Format> Shared<F> {
         }
     }
 
-    fn next_ordinal(&self, state: &State, count: u64) -> Result<u64> {
+    pub(super) fn next_ordinal(&self, state: &State, count: u64) -> Result<u64> {
         let next = state.extent.first.checked_add(state.extent.records);
         let fits = next.filter(|next| next.checked_add(count).is_some());
         fits.ok_or_else(|| {
@@ -235,7 +235,7 @@ impl<F: Format> Shared<F> {
 
     /// Note the end of a block, if it is long enough by now.
     #[inline]
-    fn close_block(&self, state: &mut State, ordinal: u64, offset: u64) {
+    pub(super) fn close_block(&self, state: &mut State, ordinal: u64, offset: u64) {
         if offset < state.block_start + INDEX_BLOCK_BYTES {
             return;
         }
@@ -250,7 +250,7 @@ impl<F: Format> Shared<F> {
     /// Prepare for so many bytes more: what stands before the first record, and space. Positions
     /// never overflow.
     #[inline]
-    fn begin(&self, state: &mut State, len: u64) -> Result<()> {
+    pub(super) fn begin(&self, state: &mut State, len: u64) -> Result<()> {
         let Some(end) = state.extent.end.checked_add(len).filter(|&end| end < i64::MAX as u64)
         else {
             let at = state.extent.end;
@@ -318,7 +318,7 @@ impl<F: Format> Shared<F> {
     }
 
     /// Write some bytes.
-    fn write(&self, state: &mut State, bytes: &[u8], at: u64) -> Result<()> {
+    pub(super) fn write(&self, state: &mut State, bytes: &[u8], at: u64) -> Result<()> {
         write_full(&*self.file, bytes, at).map_err(|e| self.write_failed(state, e))?;
         state.file_end = state.file_end.max(at + bytes.len() as u64);
         Ok(())
@@ -327,6 +327,11 @@ impl<F: Format> Shared<F> {
     /// Roll a failed write back to the last good end, or poison the handle.
     fn write_failed(&self, state: &mut State, cause: io::Error) -> Error {
         let error = self.fail("append", cause).offset_at(state.extent.end);
+        self.take_back(state, error)
+    }
+
+    /// Cut what was written after the last good end, or poison the handle.
+    pub(super) fn take_back(&self, state: &mut State, error: Error) -> Error {
         self.commits.roll_back(error, || {
             self.check_not_truncated(state)?;
             self.file.set_len(state.extent.end)?;

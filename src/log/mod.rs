@@ -6,7 +6,7 @@
 //! ```text
 //! bytes      framing  extent  evidence  trailers  resync   pure, or reading a file only
 //! opening    inspect (format)  find_end  settle  open   find; decide; write; assemble
-//! appending  batch  append  durable  stats  index
+//! appending  batch  append  durable  transact  stats  index
 //! reading    cursor  reverse  read  refresh  follow  split  bookmark  identity  arrow  notice
 //! checking   verify  salvage  repair  report
 //! ```
@@ -41,6 +41,7 @@ pub(crate) mod space;
 pub(crate) mod split;
 pub(crate) mod stats;
 pub(crate) mod trailers;
+pub(crate) mod transact;
 pub(crate) mod verify;
 
 use std::path::Path;

@@ -39,7 +39,10 @@ impl<F: Format> Log<F> {
             match mode {
                 Mode::Read => Self::open_reader(place, options.clone(), common),
                 Mode::Append | Mode::Create => {
-                    Self::open_writer(place, mode, options.clone(), common, Depth::Quick)
+                    let log =
+                        Self::open_writer(place, mode, options.clone(), common, Depth::Quick)?;
+                    log.finish_transaction()?;
+                    Ok(log)
                 }
             }
         };

@@ -1,7 +1,7 @@
 //! What we add beside a log, all of it in the subdirectory `.deedbook/`.
 //!
 //! Mark, index, settings and lock are advisory: deleting them is safe and costs time only. Not
-//! derived are the consumers of a write-ahead log, and the note of a loss.
+//! derived are the consumers of a write-ahead log, the record of transactions, and the note of a loss.
 //!
 //! ```text
 //! mark      2 slots of 512 bytes  how far the log is known to be on stable storage
@@ -9,6 +9,8 @@
 //! settings  text                  format, limits, size of a segment
 //! lock      text                  process id of the writer
 //! loss      text                  acknowledged records that a repair found missing
+//! transactions, transaction, staged/
+//!           text, records         what was committed, and what is to be: `src/transaction`
 //! next-BASE, quarantine/          of a ledger: `src/ledger/FORMAT.md`
 //! manifest, events/               of an event store, the copy of its manifest and its index:
 //!                                 `src/nostr/FORMAT.md`
@@ -18,6 +20,8 @@ mod index;
 mod lock;
 mod loss;
 mod mark;
+mod name;
+mod sealed;
 mod settings;
 
 use std::ffi::OsStr;
@@ -31,6 +35,10 @@ pub use index::{Entry, INDEX_BLOCK_BYTES, Index};
 pub use lock::{WriterLock, lock_within};
 pub use loss::Loss;
 pub use mark::{LoadedMark, Mark, MarkFile, MarkUse};
+pub use name::check_name;
+#[cfg(test)]
+pub use sealed::unseal;
+pub use sealed::{load_sealed, seal};
 pub use settings::{Settings, is_absence};
 
 /// Name of the subdirectory.

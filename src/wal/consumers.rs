@@ -23,12 +23,11 @@ use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::locks::{MutexGuard, lock};
 use crate::mend::{above, make_dir};
 use crate::mode::Mode;
-use crate::sidecar::lock_within;
+use crate::sidecar::{check_name, lock_within};
 use crate::slice::part;
 use crate::storage::{Access, LockGuard, read_full, replace};
 
 const CONSUMERS_NAME: &str = "consumers";
-const NAME_BYTES_MAX: usize = 255;
 /// A truncation in another process takes some fsyncs.
 const LOCK_WAIT: Duration = Duration::from_secs(30);
 const FILE_BYTES_MAX: u64 = 16 << 20;
@@ -44,13 +43,8 @@ impl Wal {
     /// that it ever writes.
     pub fn set_consumer(&self, name: &str, lsn: Lsn) -> Result<()> {
         let shared = self.changeable()?;
-        let fits = !name.is_empty() && name.len() <= NAME_BYTES_MAX;
-        if !fits || name.contains(|c: char| c.is_whitespace() || c.is_control()) {
-            let message = format!(
-                "consumer {name:?}: a name has 1 to {NAME_BYTES_MAX} bytes, none of them white space"
-            );
-            return Err(shared.refused(ErrorKind::InvalidArgument, message));
-        }
+        check_name("consumer", name)
+            .map_err(|e| e.of(FORMAT).at(&self.shared.place.log).with_durable(Durable::No))?;
         shared.change_consumers(|shared, consumers| {
             // While it is locked, nobody drops what is there now.
             shared.follow_head()?;

@@ -48,6 +48,8 @@ pub type Iter = crate::log::cursor::Iter<WalFormat>;
 pub type Follow = crate::log::follow::Follow<WalFormat>;
 /// Encoded records, appended with one write by [`Wal::append_batch`].
 pub type Batch = crate::log::batch::Batch<Codec>;
+/// Records that a task stages for a commit of its job: [`Wal::stage`].
+pub type Stage = crate::log::transact::Stage<WalFormat>;
 /// A stream of Arrow record batches over a cursor.
 #[cfg(feature = "arrow")]
 pub type Batches = crate::log::arrow::Batches<WalFormat>;
@@ -79,6 +81,14 @@ impl RecordRef<'_> {
     /// LSN of the next record.
     pub fn next_lsn(&self) -> Lsn {
         Lsn(self.lsn.0 + self.framed_len())
+    }
+}
+
+impl Stage {
+    /// Add a record. What is staged stays as it is if the record is beyond the limit.
+    #[inline]
+    pub fn push(&mut self, payload: &[u8]) -> Result<()> {
+        self.push_tagged((), payload)
     }
 }
 

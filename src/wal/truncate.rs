@@ -42,6 +42,7 @@ impl Wal {
             let message = "a single file has no prefix to drop; segmented logs have";
             return Err(shared.refused(ErrorKind::Unsupported, message));
         }
+        self.finish_transaction()?;
         // No other thread may ask for an older record meanwhile.
         let _consumers = shared.lock_consumers()?;
         if heed_consumers {
@@ -57,6 +58,7 @@ impl Wal {
     /// Keep the record that begins at `lsn` as the last one, and drop every record after it.
     pub fn truncate_after(&self, lsn: Lsn) -> Result<()> {
         let shared = self.writable()?;
+        self.finish_transaction()?;
         let _consumers = shared.lock_consumers()?;
         shared.exclusively(|state| {
             let kept = shared.extent_after(state.extent, lsn, true)?;
@@ -67,6 +69,7 @@ impl Wal {
     /// Drop the record that begins at `lsn`, and every record after it.
     pub fn truncate_from(&self, lsn: Lsn) -> Result<()> {
         let shared = self.writable()?;
+        self.finish_transaction()?;
         let _consumers = shared.lock_consumers()?;
         shared.exclusively(|state| {
             let kept = shared.extent_after(state.extent, lsn, false)?;

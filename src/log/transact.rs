@@ -1,0 +1,466 @@
+//! Transactions of a log: tasks stage encoded records, a commit copies them after the last record.
+//!
+//! The first head is written last, so that readers see all of a transaction or none of it, as of a
+//! batch. What a power cut left of one is compared with the staged files, and the rest is appended.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crate::checksum::crc32_more;
+use crate::error::{Error, ErrorKind, Result};
+use crate::lines;
+use crate::locks::lock;
+use crate::log::append::PoisonOnPanic;
+use crate::log::batch::Batch;
+use crate::log::extent::Extent;
+use crate::log::format::Format;
+use crate::log::framing::{Frame, Framing};
+use crate::log::identity::Anchor;
+use crate::log::{Log, Shared, State};
+use crate::scan::{Scanned, Scanner};
+use crate::sidecar::{INDEX_BLOCK_BYTES, WriterLock};
+use crate::slice::part;
+use crate::storage::{File, read_full};
+use crate::transaction::{
+    self, Committed, Desk, Intent, Noted, Part, StagedFile, StagedJob, Target, Transaction,
+};
+
+/// Staged with one write.
+const STAGED_BYTES: usize = 1 << 20;
+/// Appended with one write.
+const COPIED_BYTES: usize = 1 << 20;
+
+/// Records that a task stages for a commit of its job.
+#[derive(Debug)]
+pub struct Stage<F: Format> {
+    log: Log<F>,
+    part: Part,
+    file: StagedFile,
+    batch: Batch<F::Framing>,
+    is_finished: bool,
+}
+
+impl<F: Format> Stage<F> {
+    /// Add a record. The staged file is unchanged if the record is beyond the limit.
+    pub(crate) fn push_tagged(
+        &mut self,
+        tag: <F::Framing as Framing>::Tag,
+        payload: &[u8],
+    ) -> Result<()> {
+        self.batch.push_tagged(tag, payload)?;
+        match self.batch.bytes_len() >= STAGED_BYTES {
+            true => self.flush(),
+            false => Ok(()),
+        }
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.file.write(&self.batch.bytes).map_err(|e| e.of(F::NAME))?;
+        self.part.records += self.batch.len();
+        self.batch.clear();
+        Ok(())
+    }
+
+    /// Records so far.
+    pub fn len(&self) -> u64 {
+        self.part.records + self.batch.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Make the file durable. What this returns goes to the commit.
+    pub fn finish(mut self) -> Result<Part> {
+        self.flush()?;
+        let shared = self.log.shared.clone();
+        let (bytes, sum) = self.file.finish(&shared.desk()).map_err(|e| e.of(F::NAME))?;
+        self.is_finished = true;
+        Ok(Part { bytes, sum, ..self.part.clone() })
+    }
+}
+
+impl<F: Format> Drop for Stage<F> {
+    fn drop(&mut self) {
+        if !self.is_finished {
+            // What nobody can commit.
+            let _ = self.file.discard(&self.log.shared.desk());
+        }
+    }
+}
+
+/// Transactions.
+impl<F: Format> Log<F> {
+    /// Stage records for a commit of `job`: the file of one attempt of a task. `first` is the number
+    /// that its first record must get. Any handle may stage, in any process.
+    pub fn stage(
+        &self,
+        job: &str,
+        partition: u32,
+        attempt: u64,
+        first: Option<u64>,
+    ) -> Result<Stage<F>> {
+        let shared = self.usable()?;
+        let part = Part { partition, sequence: 0, attempt, bytes: 0, records: 0, sum: 0, first };
+        let file = StagedFile::create(&shared.desk(), job, &part).map_err(|e| e.of(F::NAME))?;
+        let batch = Batch::with_framing(shared.appending);
+        Ok(Stage { log: self.clone(), part, file, batch, is_finished: false })
+    }
+
+    /// Append what the parts of a job hold, in the order of their partitions, all or nothing, and
+    /// durably, whatever the durability option. A transaction that the log has already is not
+    /// appended again.
+    ///
+    /// A commit that fails with [`Durable::No`] left nothing. Any other that failed has begun: the
+    /// next opening for writing ends it.
+    pub fn commit_staged(&self, transaction: &Transaction, parts: &[Part]) -> Result<Committed> {
+        let shared = self.writable()?;
+        let _committing = lock(&shared.exclusive);
+        transaction::commit(shared, transaction, parts).map_err(|e| e.of(F::NAME))
+    }
+
+    /// The last transaction of each application.
+    pub fn transactions(&self) -> Result<BTreeMap<String, Noted>> {
+        self.usable()?.desk().noted().map_err(|e| e.of(F::NAME))
+    }
+
+    /// What was staged and not committed, by job.
+    pub fn staged(&self) -> Result<Vec<StagedJob>> {
+        self.usable()?.desk().staged().map_err(|e| e.of(F::NAME))
+    }
+
+    /// Remove what a job staged, unless its commit has begun. Returns whether it is gone.
+    pub fn discard_staged(&self, job: &str) -> Result<bool> {
+        self.usable()?.desk().discard(job).map_err(|e| e.of(F::NAME))
+    }
+
+    /// Give up a commit that has begun and cannot be brought to its end, because what it staged is
+    /// gone or damaged. Records that it appended stay. For a handle for reading; fails while the log
+    /// is open for writing.
+    pub fn abandon_transaction(&self) -> Result<Option<Transaction>> {
+        let shared = self.usable()?;
+        let desk = shared.desk();
+        let run = || {
+            let _lock = WriterLock::acquire(desk.storage, desk.sidecar, desk.file_mode)?;
+            desk.abandon()
+        };
+        run().map_err(|e: Error| e.of(F::NAME))
+    }
+
+    /// Bring a commit to its end that has begun and failed.
+    pub(crate) fn finish_transaction(&self) -> Result<()> {
+        let shared = self.writable()?;
+        let _committing = lock(&shared.exclusive);
+        transaction::finish(shared).map_err(|e| e.of(F::NAME))
+    }
+}
+
+/// Where in a log a transaction begins: the byte, the log's first record, the one before the byte.
+struct Place {
+    offset: u64,
+    first: Option<Anchor>,
+    before: Option<Anchor>,
+}
+
+impl Place {
+    fn of(extent: &Extent) -> Self {
+        let is_empty = extent.records == 0;
+        let anchor = |offset, sum| Some(Anchor { offset, sum }).filter(|_| !is_empty);
+        Self {
+            offset: extent.end,
+            first: anchor(extent.start, extent.first_sum),
+            before: anchor(extent.last_offset, extent.last_sum),
+        }
+    }
+
+    fn encode(&self) -> String {
+        let shown = |anchor: Option<Anchor>| anchor.map_or("-".into(), |anchor| anchor.to_string());
+        format!("{} {} {}", self.offset, shown(self.first), shown(self.before))
+    }
+
+    fn decode(text: &str) -> Option<Self> {
+        let mut words = text.split(' ');
+        let offset = words.next()?.parse().ok()?;
+        let mut anchor = || match words.next()? {
+            "-" => Some(None),
+            word => word.parse().ok().map(Some),
+        };
+        Some(Self { offset, first: anchor()?, before: anchor()? })
+    }
+}
+
+impl<F: Format> Target for Shared<F> {
+    fn desk(&self) -> Desk<'_> {
+        Desk {
+            storage: &*self.common.storage,
+            sidecar: &self.place.sidecar,
+            file_mode: self.common.file_mode,
+        }
+    }
+
+    fn apply(
+        &self,
+        job: &str,
+        parts: &[Part],
+        store: &mut dyn FnMut(String) -> Result<()>,
+    ) -> Result<Committed> {
+        let records = parts.iter().map(|part| part.records).sum();
+        let _held = lines::hold();
+        let appended = {
+            // From here on no other thread appends: what lies at the place is the transaction's.
+            let mut state = self.state();
+            let _guard = PoisonOnPanic(self);
+            self.check_open()?;
+            let ordinal = self.next_ordinal(&state, records)?;
+            check_numbers::<F>(self, ordinal, parts)?;
+            store(Place::of(&state.extent).encode())?;
+            let first = if F::NUMBERED { ordinal } else { state.extent.end };
+            self.append_parts(&mut state, job, parts, 0)?;
+            (first, state.extent.end)
+        };
+        let (first, end) = appended;
+        self.sync_to(end)?;
+        Ok(Committed { repeated: false, records, first: Some(first) })
+    }
+
+    fn finish(
+        &self,
+        intent: &Intent,
+        store: &mut dyn FnMut(String) -> Result<()>,
+    ) -> Result<Option<Committed>> {
+        let mut place = Place::decode(&intent.place).ok_or_else(|| {
+            let message = format!("the intent of a commit has the place {:?}", intent.place);
+            self.refused(ErrorKind::Unsupported, message)
+        })?;
+        let job = &intent.transaction.job;
+        let _held = lines::hold();
+        let mut state = self.state();
+        let _guard = PoisonOnPanic(self);
+        if !self.is_of(&state, &place, job, &intent.parts)? {
+            return Ok(None);
+        }
+        if place.offset > state.extent.end {
+            // A power cut took records before the place that nobody had synced.
+            place = Place::of(&state.extent);
+            store(place.encode())?;
+        }
+        let (bytes, there) = self.common_prefix(&state, &place, job, &intent.parts)?;
+        let records = intent.parts.iter().map(|part| part.records).sum::<u64>() - there;
+        if records > 0 {
+            self.append_parts(&mut state, job, &intent.parts, bytes)?;
+        }
+        let end = state.extent.end;
+        drop(state);
+        self.sync_to(end)?;
+        Ok(Some(Committed { repeated: false, records, first: None }))
+    }
+}
+
+/// Refuse parts that say which number their first record must get, and would get another.
+fn check_numbers<F: Format>(shared: &Shared<F>, next: u64, parts: &[Part]) -> Result<()> {
+    let mut ordinal = next;
+    for part in parts {
+        if let Some(first) = part.first.filter(|&first| F::NUMBERED && first != ordinal) {
+            let message = format!(
+                "partition {} begins with {} {first}, and would get {ordinal}: the log goes on \
+                 with {next}",
+                part.partition,
+                F::NOUN
+            );
+            return Err(shared.refused(ErrorKind::Contiguity, message));
+        }
+        ordinal += part.records;
+    }
+    Ok(())
+}
+
+impl<F: Format> Shared<F> {
+    /// Whether a place is one of this log: a place in another has another first record, or another
+    /// before it. A log that was empty may have got the first of the transaction since.
+    fn is_of(&self, state: &State, place: &Place, job: &str, parts: &[Part]) -> Result<bool> {
+        let extent = state.extent;
+        let here = Place::of(&extent);
+        let Some(first) = place.first else {
+            let (bytes, _) = self.common_prefix(state, place, job, parts)?;
+            return Ok(extent.records == 0 || bytes > 0);
+        };
+        if here.first.is_some_and(|here| here.offset == first.offset && here.sum != first.sum) {
+            return Ok(false);
+        }
+        if let Some(before) = place.before.filter(|before| before.offset >= extent.start)
+            && place.offset <= extent.end
+        {
+            let now = before.now(&*self.file, self.framing, extent.end);
+            return Ok(now.map_err(|e| self.fail("read the log", e))?.sum == before.sum);
+        }
+        Ok(true)
+    }
+
+    /// How much of the parts lies at a place already: bytes and records.
+    fn common_prefix(
+        &self,
+        state: &State,
+        place: &Place,
+        job: &str,
+        parts: &[Part],
+    ) -> Result<(u64, u64)> {
+        let Extent { start, end, .. } = state.extent;
+        if place.offset < start {
+            let message = format!(
+                "a commit began at byte {}, and the log begins at byte {start} now",
+                place.offset
+            );
+            return Err(self.refused(ErrorKind::OutOfRange, message));
+        }
+        let (mut bytes, mut records) = (0, 0);
+        let mut there = Vec::new();
+        for staged in parts {
+            let mut staged = Staged::open(self, job, staged)?;
+            while let Some((record, _)) = staged.next()? {
+                there.resize(record.len(), 0);
+                let at = place.offset + bytes;
+                if at + record.len() as u64 > end {
+                    return Ok((bytes, records));
+                }
+                let read = read_full(&*self.file, &mut there, at);
+                let read = read.map_err(|e| self.fail("read the log", e))?;
+                if part(&there, ..read) != record {
+                    return Ok((bytes, records));
+                }
+                bytes += record.len() as u64;
+                records += 1;
+            }
+        }
+        Ok((bytes, records))
+    }
+
+    /// Append the parts but for their first `skip` bytes, which end with a record.
+    fn append_parts(&self, state: &mut State, job: &str, parts: &[Part], skip: u64) -> Result<()> {
+        let total = parts.iter().map(|part| part.bytes).sum::<u64>() - skip;
+        self.begin(state, total)?;
+        let mut copy = Copy::after(state, skip);
+        for part in parts {
+            let copied = Staged::open(self, job, part);
+            let mut staged = copied.map_err(|e| self.take_back(state, e))?;
+            while let Some((record, sum)) = staged.next().map_err(|e| self.take_back(state, e))? {
+                copy.push::<F::Framing>(record, sum);
+                if copy.bytes.len() >= COPIED_BYTES {
+                    copy.flush(self, state)?;
+                }
+            }
+        }
+        copy.flush(self, state)?;
+        // Until now no reader took what is there for a record.
+        self.write(state, &copy.head, state.extent.end)?;
+        state.extent = copy.extent;
+        for &(ordinal, offset) in &copy.cuts {
+            self.close_block(state, ordinal, offset);
+        }
+        self.counters.appended(copy.appended, total);
+        Ok(())
+    }
+}
+
+/// Records on their way into a log.
+struct Copy {
+    /// Bytes of the parts that are there already.
+    skip: u64,
+    /// The log with what was copied.
+    extent: Extent,
+    /// Records copied.
+    appended: u64,
+    /// The first record's head.
+    head: Vec<u8>,
+    /// What is to be written next, and where.
+    bytes: Vec<u8>,
+    at: u64,
+    /// Begin of the index's open block.
+    block_start: u64,
+    /// Where blocks for the index may end: number of the record to come, and byte.
+    cuts: Vec<(u64, u64)>,
+}
+
+impl Copy {
+    fn after(state: &State, skip: u64) -> Self {
+        let State { extent, block_start, .. } = *state;
+        let (head, bytes, cuts) = (Vec::new(), Vec::with_capacity(COPIED_BYTES), Vec::new());
+        Self { skip, extent, appended: 0, head, bytes, at: extent.end, block_start, cuts }
+    }
+
+    fn push<C: Framing>(&mut self, record: &[u8], sum: u32) {
+        let len = record.len() as u64;
+        if self.skip > 0 {
+            self.skip -= len;
+            return;
+        }
+        let mut rest = record;
+        if self.head.is_empty() {
+            let (head, body) = record.split_at(C::HEAD_BYTES.min(record.len()));
+            (self.head, rest) = (head.to_vec(), body);
+            self.at += head.len() as u64;
+        }
+        self.bytes.extend_from_slice(rest);
+        self.appended += 1;
+        let offset = self.extent.end;
+        self.extent.push_parts(offset, len, sum);
+        if self.extent.end >= self.block_start + INDEX_BLOCK_BYTES {
+            self.block_start = self.extent.end;
+            self.cuts.push((self.extent.next(), self.extent.end));
+        }
+    }
+
+    fn flush<F: Format>(&mut self, shared: &Shared<F>, state: &mut State) -> Result<()> {
+        shared.write(state, &self.bytes, self.at)?;
+        self.at += self.bytes.len() as u64;
+        self.bytes.clear();
+        Ok(())
+    }
+}
+
+/// A staged file's records, whose checksum is compared at its end.
+struct Staged<'a, F: Format> {
+    part: &'a Part,
+    path: PathBuf,
+    file: Box<dyn File>,
+    scanner: Scanner<F::Framing>,
+    records: u64,
+    sum: u32,
+}
+
+impl<'a, F: Format> Staged<'a, F> {
+    fn open(shared: &'a Shared<F>, job: &str, part: &'a Part) -> Result<Self> {
+        let (path, file) = shared.desk().open_part(job, part)?;
+        let scanner = Scanner::new(shared.appending.by_lengths(), 0, part.bytes);
+        Ok(Self { part, path, file, scanner, records: 0, sum: 0 })
+    }
+
+    /// The next record, and its stored checksum.
+    fn next(&mut self) -> Result<Option<(&[u8], u32)>> {
+        let scanned = self.scanner.next(&*self.file);
+        let fail = |e| Error::io("read the staged file", &self.path, e);
+        match scanned.map_err(fail)? {
+            Scanned::Record { frame, .. } => {
+                self.records += 1;
+                let record = self.scanner.bytes();
+                self.sum = crc32_more(self.sum, record);
+                Ok(Some((record, frame.sum())))
+            }
+            Scanned::End if self.sum == self.part.sum && self.records == self.part.records => {
+                Ok(None)
+            }
+            Scanned::End => Err(self.changed(format!(
+                "it has {} records and checksum {:08x}, not {} and {:08x}",
+                self.records, self.sum, self.part.records, self.part.sum
+            ))),
+            Scanned::Stop { offset, why } => {
+                Err(self.changed(format!("byte {offset}: {}", why.reason())))
+            }
+        }
+    }
+
+    fn changed(&self, why: String) -> Error {
+        let message = format!("the staged file changed since its task wrote it: {why}");
+        Error::new(ErrorKind::Corrupt, message).of(F::NAME).at(&self.path)
+    }
+}

@@ -1,0 +1,54 @@
+//! Small text files that end with the checksum of their lines, `crc 1a2b3c4d`.
+
+use std::path::Path;
+
+use crate::checksum::crc32;
+use crate::error::{Error, ErrorKind, Result};
+use crate::sidecar::is_absence;
+use crate::storage::{Access, Storage, read_full};
+
+/// Lines, and their checksum.
+pub fn seal(lines: &str) -> String {
+    format!("{lines}crc {:08x}\n", crc32(lines.as_bytes()))
+}
+
+/// The lines, if the checksum is theirs.
+pub fn unseal(text: &str) -> Option<&str> {
+    let (lines, _crc) = text.strip_suffix('\n')?.rsplit_once("crc ")?;
+    (seal(lines) == text).then_some(lines)
+}
+
+/// The lines of a file; `None` if it is not there. `what` it is called in errors.
+pub fn load_sealed(storage: &dyn Storage, path: &Path, what: &str) -> Result<Option<String>> {
+    let fail = |e| Error::io(&format!("read {what}"), path, e);
+    let file = match storage.open(path, Access::Read) {
+        Err(e) if is_absence(&e) => return Ok(None),
+        file => file.map_err(fail)?,
+    };
+    let mut bytes = vec![0; file.len().map_err(fail)? as usize];
+    let read = read_full(&*file, &mut bytes, 0).map_err(fail)?;
+    bytes.truncate(read);
+    let text = String::from_utf8(bytes).ok();
+    let lines = text.as_deref().and_then(unseal);
+    let damaged = || Error::new(ErrorKind::Corrupt, format!("{what} is damaged")).at(path);
+    Ok(Some(lines.ok_or_else(damaged)?.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read_back_and_damage_is_seen() {
+        for lines in ["", "crc 1\n", "one\ntwo\n"] {
+            let text = seal(lines);
+            assert_eq!(unseal(&text), Some(lines));
+            for at in 0..text.len() {
+                let mut damaged = text.clone().into_bytes();
+                damaged[at] ^= 1;
+                assert_eq!(unseal(&String::from_utf8_lossy(&damaged)), None, "byte {at}");
+                assert_eq!(unseal(&text[..at]), None, "{at} bytes");
+            }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The intent of a commit: `.deedbook/transaction`, text with a checksum. While it is there, the
+//! staged files that it names stay.
+//!
+//! ```text
+//! job 0c11d8a4
+//! id etl 12 query-or--                            (not of a transaction without an application)
+//! place 4096 16:1a2b3c4d 3012:5e6f7a8b            (as the format writes it)
+//! part 0 0 17 262144 1000 1a2b3c4d 97564          (partition, sequence, attempt, bytes, records,
+//! crc 1a2b3c4d                                     CRC-32, number of the first record or -)
+//! ```
+
+use std::path::PathBuf;
+
+use crate::error::{Error, Result};
+use crate::sidecar::{load_sealed, seal};
+use crate::storage::replace;
+use crate::storage::segmented::remove;
+use crate::transaction::staging::Part;
+use crate::transaction::{Desk, Transaction, TransactionId};
+
+const INTENT_NAME: &str = "transaction";
+const NONE: &str = "-";
+
+/// A commit that has begun.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Intent {
+    /// What is committed.
+    pub transaction: Transaction,
+    /// Where its first record comes to lie, in the format's words.
+    pub place: String,
+    /// What is appended there, in this order.
+    pub parts: Vec<Part>,
+}
+
+impl Intent {
+    fn encode(&self) -> String {
+        let Self { transaction: Transaction { job, id }, place, parts } = self;
+        let mut lines = format!("job {job}\n");
+        if let Some(TransactionId { app, query, version }) = id {
+            let query = query.as_deref().unwrap_or(NONE);
+            lines.push_str(&format!("id {app} {version} {query}\n"));
+        }
+        lines.push_str(&format!("place {place}\n"));
+        for part in parts {
+            let Part { partition, sequence, attempt, bytes, records, sum, first } = part;
+            let first = first.map_or(NONE.into(), |first| first.to_string());
+            lines.push_str(&format!(
+                "part {partition} {sequence} {attempt} {bytes} {records} {sum:08x} {first}\n"
+            ));
+        }
+        seal(&lines)
+    }
+
+    fn decode(lines: &str) -> Option<Self> {
+        let mut intent = Self {
+            transaction: Transaction { job: String::new(), id: None },
+            place: String::new(),
+            parts: Vec::new(),
+        };
+        for line in lines.lines() {
+            let (name, value) = line.split_once(' ')?;
+            let mut words = value.split(' ');
+            match name {
+                "job" => intent.transaction.job = value.to_string(),
+                "place" => intent.place = value.to_string(),
+                "id" => {
+                    let app = words.next()?.to_string();
+                    let version = words.next()?.parse().ok()?;
+                    let query = words.next().filter(|&query| query != NONE).map(str::to_string);
+                    intent.transaction.id = Some(TransactionId { app, query, version });
+                }
+                "part" => intent.parts.push(Part {
+                    partition: words.next()?.parse().ok()?,
+                    sequence: words.next()?.parse().ok()?,
+                    attempt: words.next()?.parse().ok()?,
+                    bytes: words.next()?.parse().ok()?,
+                    records: words.next()?.parse().ok()?,
+                    sum: u32::from_str_radix(words.next()?, 16).ok()?,
+                    first: match words.next()? {
+                        NONE => None,
+                        first => Some(first.parse().ok()?),
+                    },
+                }),
+                _ => return None,
+            }
+        }
+        Some(intent)
+    }
+
+    /// Read it, if there is one. A damaged one is an error: which records are missing is not known.
+    pub(crate) fn load(desk: &Desk<'_>) -> Result<Option<Self>> {
+        let path = path(desk);
+        let what = "the intent of a commit";
+        let Some(lines) = load_sealed(desk.storage, &path, what)? else { return Ok(None) };
+        let intent = Self::decode(&lines).ok_or_else(|| {
+            let message = format!("{what} was written by a later version");
+            Error::new(crate::ErrorKind::Unsupported, message).at(&path)
+        })?;
+        Ok(Some(intent))
+    }
+
+    /// Write it, durably.
+    pub(crate) fn store(&self, desk: &Desk<'_>) -> Result<()> {
+        let path = path(desk);
+        replace(desk.storage, &path, self.encode().as_bytes(), desk.file_mode).map_err(|e| {
+            Error::io("store the intent of a commit", &path, e).with_durable(crate::Durable::No)
+        })
+    }
+
+    /// Remove it, durably.
+    pub(crate) fn clear(desk: &Desk<'_>) -> Result<()> {
+        let path = path(desk);
+        remove(desk.storage, &path)
+            .and_then(|()| desk.storage.sync_dir(desk.sidecar))
+            .map_err(|e| Error::io("remove the intent of a commit", &path, e))
+    }
+}
+
+fn path(desk: &Desk<'_>) -> PathBuf {
+    desk.sidecar.join(INTENT_NAME)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sidecar::unseal;
+
+    #[test]
+    fn an_intent_is_read_back() {
+        let part = Part {
+            partition: 3,
+            sequence: 0,
+            attempt: 17,
+            bytes: 5,
+            records: 2,
+            sum: 0xab,
+            first: None,
+        };
+        for query in [None, Some("q-1".to_string())] {
+            let id = Some(TransactionId { app: "etl".into(), query, version: 12 });
+            for id in [None, id] {
+                let transaction = Transaction { job: "j".into(), id };
+                let parts = vec![part.clone(), Part { first: Some(7), ..part.clone() }];
+                let intent = Intent { transaction, place: "1 - 2:ff".into(), parts };
+                let text = intent.encode();
+                assert_eq!(Intent::decode(unseal(&text).unwrap()), Some(intent));
+            }
+        }
+        assert_eq!(Intent::decode("job x\nnew thing\n"), None);
+    }
+}

@@ -1,0 +1,144 @@
+//! The record of transactions: `.deedbook/transactions`, text with a checksum; of each application
+//! the last that was committed. It is not derived from the log: without it, a repeat cannot be told
+//! from a new batch.
+//!
+//! ```text
+//! etl 12 -                          (application, version, query or -), sorted by application
+//! spool 881 5c0f7e2a-…
+//! crc 1a2b3c4d
+//! ```
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crate::error::{Durable, Error, ErrorKind, Result};
+use crate::sidecar::{load_sealed, seal};
+use crate::storage::replace;
+use crate::transaction::{Desk, TransactionId};
+
+const RECORD_NAME: &str = "transactions";
+const NONE: &str = "-";
+
+/// The last transaction of an application.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Noted {
+    /// Its number.
+    pub version: u64,
+    /// For a stream: its query.
+    pub query: Option<String>,
+}
+
+impl Desk<'_> {
+    /// The last transaction of each application.
+    pub(crate) fn noted(&self) -> Result<BTreeMap<String, Noted>> {
+        let path = self.record_path();
+        let loaded = load_sealed(self.storage, &path, "the record of transactions");
+        let damaged = |e: Error| {
+            e.with_advice(
+                "what was committed is not known; once it is removed, streams that wrote to the log \
+                 need a new checkpoint and another txnAppId",
+            )
+        };
+        let Some(lines) = loaded.map_err(damaged)? else { return Ok(BTreeMap::new()) };
+        decode(&lines).ok_or_else(|| {
+            let message = "the record of transactions was written by a later version";
+            Error::new(ErrorKind::Unsupported, message).at(&path)
+        })
+    }
+
+    /// Whether the log has a transaction already. Fails for one that cannot be its application's
+    /// next.
+    pub(super) fn is_repeated(&self, id: &TransactionId) -> Result<bool> {
+        let TransactionId { app, query, version } = id;
+        let noted = self.noted()?;
+        let refuse = |kind, message: String| {
+            Err(Error::new(kind, message).at(&self.record_path()).with_durable(Durable::No))
+        };
+        let Some(last) = noted.get(app) else {
+            return match query {
+                Some(query) if *version > 0 => refuse(
+                    ErrorKind::Contiguity,
+                    format!(
+                        "batch {version} of query {query} is not the next: the log has none of \
+                         application {app}, so batches 0 to {} are missing",
+                        version - 1
+                    ),
+                ),
+                _ => Ok(false),
+            };
+        };
+        if last.query != *query {
+            let of = |query: &Option<String>| match query {
+                Some(query) => format!("query {query}"),
+                None => "no stream".into(),
+            };
+            let message = format!(
+                "application {app} wrote up to {} from {}, this is {version} of {}: give another \
+                 txnAppId",
+                last.version,
+                of(&last.query),
+                of(query)
+            );
+            return refuse(ErrorKind::InvalidArgument, message);
+        }
+        if query.is_some() && *version > last.version.saturating_add(1) {
+            let message = format!(
+                "batch {version} of application {app} is not the next: the log has its batches up \
+                 to {}",
+                last.version
+            );
+            return refuse(ErrorKind::Contiguity, message);
+        }
+        Ok(*version <= last.version)
+    }
+
+    /// Note a transaction, durably.
+    pub(super) fn note(&self, id: &TransactionId) -> Result<()> {
+        let mut noted = self.noted()?;
+        let TransactionId { app, query, version } = id.clone();
+        if noted.get(&app).is_some_and(|last| last.version >= version) {
+            return Ok(());
+        }
+        noted.insert(app, Noted { version, query });
+        let path = self.record_path();
+        replace(self.storage, &path, encode(&noted).as_bytes(), self.file_mode)
+            .map_err(|e| Error::io("store the record of transactions", &path, e))
+    }
+
+    fn record_path(&self) -> PathBuf {
+        self.sidecar.join(RECORD_NAME)
+    }
+}
+
+fn encode(noted: &BTreeMap<String, Noted>) -> String {
+    let line = |(app, Noted { version, query }): (&String, &Noted)| {
+        format!("{app} {version} {}\n", query.as_deref().unwrap_or(NONE))
+    };
+    seal(&noted.iter().map(line).collect::<String>())
+}
+
+fn decode(lines: &str) -> Option<BTreeMap<String, Noted>> {
+    let decode_line = |line: &str| {
+        let mut words = line.split(' ');
+        let (app, version) = (words.next()?.to_string(), words.next()?.parse().ok()?);
+        let query = words.next().filter(|&query| query != NONE).map(str::to_string);
+        Some((app, Noted { version, query }))
+    };
+    lines.lines().map(decode_line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sidecar::unseal;
+
+    #[test]
+    fn the_record_is_read_back() {
+        let mut noted = BTreeMap::new();
+        for query in [None, Some("q".to_string())] {
+            noted.insert(format!("a{}", noted.len()), Noted { version: 7, query });
+            assert_eq!(decode(unseal(&encode(&noted)).unwrap()), Some(noted.clone()));
+        }
+        assert_eq!(decode("app\n"), None);
+    }
+}

@@ -1,0 +1,232 @@
+//! Staged files: encoded records of one task each, in `.deedbook/staged`, durable before they are
+//! committed.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use crate::checksum::crc32_more;
+use crate::error::{Durable, Error, ErrorKind, Result};
+use crate::mend::{above, make_dir};
+use crate::sidecar::{is_absence, lock_within};
+use crate::storage::segmented::remove;
+use crate::storage::{Access, File, write_full};
+use crate::transaction::{Desk, Intent, StagingLock};
+
+const STAGED_NAME: &str = "staged";
+const JOB_BYTES_MAX: usize = 128;
+/// A commit holds the lock while it looks at the staged files and stores its intent.
+const LOCK_WAIT: Duration = Duration::from_secs(30);
+
+/// A file that a task staged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Number of the task's partition: parts are appended in this order.
+    pub partition: u32,
+    /// Number among the parts of the task.
+    pub sequence: u32,
+    /// Number of the attempt, which no other attempt of the job has.
+    pub attempt: u64,
+    /// Size, bytes.
+    pub bytes: u64,
+    /// Records.
+    pub records: u64,
+    /// CRC-32 of the file.
+    pub sum: u32,
+    /// The number that the first record must get.
+    pub first: Option<u64>,
+}
+
+/// What a job has staged and not committed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StagedJob {
+    /// Its name.
+    pub job: String,
+    /// Files.
+    pub files: u64,
+    /// Their size, bytes.
+    pub bytes: u64,
+    /// When the last of them was written, if that is known.
+    pub modified: Option<SystemTime>,
+    /// Whether its commit has begun: the next opening for writing ends it.
+    pub is_committing: bool,
+}
+
+impl Part {
+    /// Name of the staged file.
+    pub(crate) fn file_name(&self, job: &str) -> String {
+        let Self { partition, sequence, attempt, .. } = self;
+        format!("{job}.{partition}.{sequence}.{attempt}")
+    }
+}
+
+/// Refuse a job's name that is no part of a file's name.
+pub fn check_job(job: &str) -> Result<()> {
+    let is_fine = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if !job.is_empty() && job.len() <= JOB_BYTES_MAX && job.chars().all(is_fine) {
+        return Ok(());
+    }
+    let message = format!(
+        "job {job:?}: a name has 1 to {JOB_BYTES_MAX} bytes of letters, digits, \"-\" and \"_\""
+    );
+    Err(Error::new(ErrorKind::InvalidArgument, message))
+}
+
+/// The parts by partition and sequence. Refuses two of one partition: both attempts of a task.
+pub fn in_order(parts: &[Part], job: &str) -> Result<Vec<Part>> {
+    let mut parts = parts.to_vec();
+    parts.sort_by_key(|part| (part.partition, part.sequence));
+    for pair in parts.windows(2) {
+        if let [a, b] = pair
+            && (a.partition, a.sequence) == (b.partition, b.sequence)
+        {
+            let message = format!(
+                "partition {} of job {job} is there twice, by attempts {} and {}",
+                a.partition, a.attempt, b.attempt
+            );
+            return Err(Error::new(ErrorKind::InvalidArgument, message).with_durable(Durable::No));
+        }
+    }
+    Ok(parts)
+}
+
+/// A staged file that is being written.
+#[derive(Debug)]
+pub struct StagedFile {
+    path: PathBuf,
+    file: Box<dyn File>,
+    bytes: u64,
+    sum: u32,
+}
+
+impl StagedFile {
+    pub(crate) fn create(desk: &Desk<'_>, job: &str, part: &Part) -> Result<Self> {
+        check_job(job)?;
+        let dir = desk.staged_dir();
+        make_dir(desk.storage, above(desk.sidecar))?;
+        make_dir(desk.storage, desk.sidecar)?;
+        make_dir(desk.storage, &dir)?;
+        let path = dir.join(part.file_name(job));
+        let created = desk.storage.create_new(&path, desk.file_mode);
+        let file = created.map_err(|e| Error::io("create the staged file", &path, e))?;
+        Ok(Self { path, file, bytes: 0, sum: 0 })
+    }
+
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        write_full(&*self.file, bytes, self.bytes)
+            .map_err(|e| Error::io("write the staged file", &self.path, e))?;
+        self.sum = crc32_more(self.sum, bytes);
+        self.bytes += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Make it durable; returns its size and checksum.
+    pub(crate) fn finish(&self, desk: &Desk<'_>) -> Result<(u64, u32)> {
+        self.file
+            .sync_data()
+            .and_then(|()| desk.storage.sync_dir(above(&self.path)))
+            .map_err(|e| Error::io("sync the staged file", &self.path, e))?;
+        Ok((self.bytes, self.sum))
+    }
+
+    /// Remove it.
+    pub(crate) fn discard(&self, desk: &Desk<'_>) -> Result<()> {
+        remove(desk.storage, &self.path)
+            .map_err(|e| Error::io("remove the staged file", &self.path, e))
+    }
+}
+
+impl Desk<'_> {
+    fn staged_dir(&self) -> PathBuf {
+        self.sidecar.join(STAGED_NAME)
+    }
+
+    /// Keep others from removing or committing what is staged; `None` if nothing ever was.
+    pub(crate) fn lock(&self) -> Result<StagingLock> {
+        let dir = self.staged_dir();
+        match self.storage.is_dir(&dir) {
+            true => lock_within(self.storage, &dir, LOCK_WAIT).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// Open a staged file for reading.
+    pub(crate) fn open_part(&self, job: &str, part: &Part) -> Result<(PathBuf, Box<dyn File>)> {
+        let path = self.staged_dir().join(part.file_name(job));
+        let file = self
+            .storage
+            .open(&path, Access::Read)
+            .map_err(|e| Error::io("open the staged file", &path, e).with_durable(Durable::No))?;
+        Ok((path, file))
+    }
+
+    /// Refuse parts that are not there whole.
+    pub(super) fn check_parts(&self, job: &str, parts: &[Part]) -> Result<()> {
+        for part in parts {
+            let (path, file) = self.open_part(job, part)?;
+            let len = file.len().map_err(|e| Error::io("look at the staged file", &path, e))?;
+            if len != part.bytes {
+                let message = format!("the staged file has {len} bytes, not {}", part.bytes);
+                let error = Error::new(ErrorKind::Corrupt, message).at(&path);
+                return Err(error.with_durable(Durable::No));
+            }
+        }
+        Ok(())
+    }
+
+    /// What is staged, by job.
+    pub(crate) fn staged(&self) -> Result<Vec<StagedJob>> {
+        let committing = Intent::load(self)?.map(|intent| intent.transaction.job);
+        let mut jobs: Vec<StagedJob> = Vec::new();
+        for (job, path) in self.files()? {
+            let file = match self.storage.open(&path, Access::Read) {
+                Err(e) if is_absence(&e) => continue,
+                file => file.map_err(|e| Error::io("look at the staged file", &path, e))?,
+            };
+            let bytes = file.len().unwrap_or(0);
+            let modified = file.modified().ok().flatten();
+            if jobs.last().is_none_or(|last| last.job != job) {
+                let is_committing = committing.as_ref() == Some(&job);
+                jobs.push(StagedJob { job, files: 0, bytes: 0, modified: None, is_committing });
+            }
+            if let Some(last) = jobs.last_mut() {
+                last.files += 1;
+                last.bytes += bytes;
+                last.modified = last.modified.max(modified);
+            }
+        }
+        Ok(jobs)
+    }
+
+    /// Remove what a job staged, unless its commit has begun. Returns whether it is gone.
+    pub(crate) fn discard(&self, job: &str) -> Result<bool> {
+        check_job(job)?;
+        let _lock = self.lock()?;
+        if Intent::load(self)?.is_some_and(|intent| intent.transaction.job == job) {
+            return Ok(false);
+        }
+        self.remove_files(job)?;
+        Ok(true)
+    }
+
+    /// Remove all staged files of a job.
+    pub(super) fn remove_files(&self, job: &str) -> Result<()> {
+        for (_, path) in self.files()?.into_iter().filter(|(of, _)| of == job) {
+            remove(self.storage, &path)
+                .map_err(|e| Error::io("remove the staged file", &path, e))?;
+        }
+        Ok(())
+    }
+
+    /// The staged files with their jobs, in the order of their names.
+    fn files(&self) -> Result<Vec<(String, PathBuf)>> {
+        let dir = self.staged_dir();
+        let mut names = match self.storage.list(&dir) {
+            Err(e) if is_absence(&e) => Vec::new(),
+            names => names.map_err(|e| Error::io("list the directory", &dir, e))?,
+        };
+        names.sort();
+        let job_of = |name: &OsString| Some(name.to_str()?.split_once('.')?.0.to_string());
+        Ok(names.iter().filter_map(|name| Some((job_of(name)?, dir.join(name)))).collect())
+    }
+}

@@ -1,0 +1,231 @@
+//! Processes die and the power fails at every step of a commit.
+
+use deedbook::storage::sim::{Fault, Sim, What};
+use deedbook::{Durable, ErrorKind, Mode, Part};
+
+use crate::store::{KINDS, Kind, Store};
+use crate::{BEFORE, JOB, all, of_app, of_nobody, of_query, prepared, stage_all};
+
+/// States after one power cut that are tried, of those there are.
+const CUTS: u64 = 40;
+
+fn is_prefix(short: &[String], long: &[String]) -> bool {
+    long.starts_with(short)
+}
+
+/// The log after a crash: what a reader sees stays, and once the commit is tried again, all of the
+/// transaction is there once.
+fn check_after_crash(kind: Kind, sim: &Sim, parts: &[Part], what: &str) {
+    let seen = kind.read(sim);
+    let store = kind.open(sim, Mode::Append).unwrap_or_else(|e| panic!("{what}: {e}"));
+    let opened = store.read();
+    assert!(is_prefix(&seen, &opened), "{what}: {seen:?} vanished from {opened:?}");
+    let kept = BEFORE.len() - usize::from(!opened.contains(&BEFORE[3].to_string()));
+    let staged = opened.len() - kept;
+    assert!(staged == 0 || staged == 5, "{what}: a part of the transaction: {opened:?}");
+    let committed = store.commit(&of_query("q", 0), parts).unwrap();
+    assert_eq!(committed.repeated, staged == 5, "{what}");
+    let mut expected = all();
+    if kept < BEFORE.len() {
+        expected.remove(3);
+    }
+    assert_eq!(store.read(), expected, "{what}");
+    assert_eq!(store.noted("etl"), Some(0));
+    assert!(store.staged().is_empty(), "{what}");
+    drop(store);
+    assert_eq!(kind.read(sim), expected, "{what}: after closing");
+}
+
+fn cuts(sim: &Sim) -> Vec<Sim> {
+    let crashes = sim.crashes();
+    let choices: Vec<_> = match crashes.count() <= CUTS {
+        true => (0..crashes.count()).map(|index| crashes.nth(index)).collect(),
+        false => (0..CUTS).map(|seed| crashes.sample(seed)).collect(),
+    };
+    choices.iter().map(|choice| crashes.build(choice)).collect()
+}
+
+#[test]
+fn a_crash_at_any_step_leaves_the_transaction_to_be_finished_or_repeated() {
+    for kind in KINDS {
+        let (sim, store, parts) = prepared(kind);
+        sim.record();
+        store.commit(&of_query("q", 0), &parts).unwrap();
+        let steps = sim.recorded();
+        assert!(steps.len() > 12, "{}", steps.len());
+        for (step, state) in steps.iter().enumerate() {
+            check_after_crash(kind, &state.kill(), &parts, &format!("{kind:?} step {step}"));
+            for (cut, after) in cuts(state).iter().enumerate() {
+                let what = format!("{kind:?} step {step}, power cut {cut}");
+                check_after_crash(kind, after, &parts, &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_crash_while_a_commit_is_finished_changes_nothing() {
+    for kind in KINDS {
+        let (sim, store, parts) = prepared(kind);
+        sim.record();
+        store.commit(&of_query("q", 0), &parts).unwrap();
+        for (step, state) in sim.recorded().iter().enumerate() {
+            for (cut, after) in cuts(state).into_iter().take(6).enumerate() {
+                after.record();
+                drop(kind.open(&after, Mode::Append).unwrap());
+                for (again, state) in after.recorded().iter().enumerate() {
+                    let what = format!("{kind:?} step {step}, cut {cut}, then step {again}");
+                    check_after_crash(kind, &state.kill(), &parts, &what);
+                    let cut = cuts(state).pop().unwrap();
+                    check_after_crash(kind, &cut, &parts, &format!("{what} and a cut"));
+                }
+            }
+        }
+    }
+}
+
+/// An application without an id commits once, too, if it does not try again.
+#[test]
+fn a_transaction_of_nobody_is_finished_once() {
+    for kind in KINDS {
+        let (sim, store, parts) = prepared(kind);
+        sim.record();
+        store.commit(&of_nobody(), &parts).unwrap();
+        for (step, state) in sim.recorded().iter().enumerate() {
+            for after in cuts(state).into_iter().chain([state.kill()]) {
+                let store = kind.open(&after, Mode::Append).unwrap();
+                let found = store.read().iter().filter(|payload| *payload == "bb").count();
+                assert!(found <= 1, "{kind:?} step {step}: {:?}", store.read());
+            }
+        }
+    }
+}
+
+/// Spark calls `abort` also after a commit of which it had no answer.
+#[test]
+fn an_abort_after_a_commit_that_had_begun_removes_nothing() {
+    let (sim, store, parts) = prepared(Kind::Book);
+    sim.record();
+    store.commit(&of_query("q", 0), &parts).unwrap();
+    let mut refused = 0;
+    for state in sim.recorded() {
+        let state = state.kill();
+        let reader = Kind::Book.open(&state, Mode::Read).unwrap();
+        let is_gone = reader.discard(JOB);
+        refused += usize::from(!is_gone);
+        let store = Kind::Book.open(&state, Mode::Append).unwrap();
+        let len = store.read().len();
+        assert!(is_gone || len == all().len(), "the commit was not finished");
+        let parts = stage_all(&store);
+        assert_eq!(store.commit(&of_query("q", 0), &parts).unwrap().repeated, len > BEFORE.len());
+        assert_eq!(store.read(), all());
+    }
+    assert!(refused > 3, "{refused}");
+}
+
+#[test]
+fn a_failing_call_leaves_nothing_or_what_can_be_finished() {
+    let kinds = [std::io::ErrorKind::Other, std::io::ErrorKind::StorageFull];
+    for kind in KINDS {
+        let calls = {
+            let (sim, store, parts) = prepared(kind);
+            let before = sim.calls();
+            store.commit(&of_query("q", 0), &parts).unwrap();
+            sim.calls() - before
+        };
+        for at in 1..=calls {
+            for failure in kinds {
+                let (sim, store, parts) = prepared(kind);
+                sim.inject(Fault::once(at, What::Error(failure)));
+                let what = format!("{kind:?} call {at} fails: {failure}");
+                let result = store.commit(&of_query("q", 0), &parts);
+                sim.heal();
+                let seen = kind.read(&sim);
+                if let Err(error) = &result
+                    && error.durable() == Some(Durable::No)
+                {
+                    assert_eq!(seen, BEFORE, "{what}: {error}");
+                }
+                drop(store);
+                let store = kind.open(&sim, Mode::Append).unwrap_or_else(|e| panic!("{what}: {e}"));
+                let opened = store.read();
+                assert!(is_prefix(&seen, &opened), "{what}: {seen:?}, then {opened:?}");
+                store.commit(&of_query("q", 0), &parts).unwrap();
+                assert_eq!(store.read(), all(), "{what}");
+            }
+        }
+    }
+}
+
+/// A commit stops half-way, and what it staged is gone.
+fn stopped(kind: Kind) -> (Sim, Vec<Part>) {
+    let (sim, store, parts) = prepared(kind);
+    sim.record();
+    store.commit(&of_app(1), &parts).unwrap();
+    let state = sim.recorded().into_iter().find(|state| {
+        let reader = kind.open(&state.kill(), Mode::Read).unwrap();
+        reader.staged().iter().any(|job| job.is_committing)
+    });
+    (state.unwrap(), parts)
+}
+
+#[test]
+fn a_commit_that_cannot_be_finished_is_given_up_on_request_only() {
+    for kind in KINDS {
+        let (sim, parts) = stopped(kind);
+        let reader = kind.open(&sim, Mode::Read).unwrap();
+        assert!(!reader.discard(JOB), "an abort must not");
+        let directory = match kind {
+            Kind::Single => "/.deedbook/log/staged",
+            _ => "/log/.deedbook/staged",
+        };
+        use deedbook::storage::Storage;
+        sim.remove(format!("{directory}/{JOB}.2.0.12").as_ref()).unwrap();
+        let error = kind.open(&sim, Mode::Append).map(|_| ()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Missing);
+        assert!(error.to_string().contains("deedbook vacuum --abandon"), "{error}");
+        assert_eq!(kind.read(&sim), BEFORE, "reading goes on");
+        let given_up = reader.abandon().unwrap().unwrap();
+        assert_eq!(given_up, of_app(1));
+        let store = kind.open(&sim, Mode::Append).unwrap();
+        assert!(store.discard(JOB));
+        let again = stage_all(&store);
+        assert_eq!(again.len(), parts.len());
+        assert!(!store.commit(&of_app(1), &again).unwrap().repeated);
+        assert_eq!(store.read(), all());
+    }
+}
+
+/// The log was replaced after a crash, and the intent was left beside the new one.
+#[test]
+fn a_commit_that_had_begun_in_another_log_is_dropped() {
+    use deedbook::storage::Storage;
+    for (kind, file) in [(Kind::Book, "/log/book.log"), (Kind::Single, "/log")] {
+        for is_empty in [false, true] {
+            let sim = Sim::new();
+            let store = kind.open(&sim, Mode::Create).unwrap();
+            if !is_empty {
+                BEFORE.iter().for_each(|payload| store.append(payload));
+            }
+            let parts = stage_all(&store);
+            sim.record();
+            store.commit(&of_app(1), &parts).unwrap();
+            let begun = |state: &Sim| {
+                let reader = kind.open(&state.kill(), Mode::Read).unwrap();
+                reader.staged().iter().any(|job| job.is_committing)
+            };
+            let state = sim.recorded().into_iter().find(begun).unwrap();
+            let other = Sim::new();
+            let store = kind.open(&other, Mode::Create).unwrap();
+            ["other", "log"].iter().for_each(|payload| store.append(payload));
+            drop(store);
+            let from = other.open(file.as_ref(), deedbook::storage::Access::Read).unwrap();
+            let mut bytes = vec![0; from.len().unwrap() as usize];
+            from.read_at(&mut bytes, 0).unwrap();
+            state.remove(file.as_ref()).unwrap();
+            state.create_new(file.as_ref(), 0o600).unwrap().write_at(&bytes, 0).unwrap();
+            let store: Store = kind.open(&state, Mode::Append).unwrap();
+            assert_eq!(store.read(), ["other", "log"], "{kind:?}, empty before: {is_empty}");
+        }
+    }
+}
