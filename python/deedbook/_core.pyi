@@ -14,6 +14,8 @@ __all__ = [
     "BatchStream",
     "Book",
     "Bookmark",
+    "Committed",
+    "CommittedTransaction",
     "CompactionReport",
     "Damage",
     "DamagedPart",
@@ -50,7 +52,11 @@ __all__ = [
     "SalvageReport",
     "SalvageRun",
     "Split",
+    "Stage",
+    "StagedJob",
+    "StagedPart",
     "Stats",
+    "Transactions",
     "VerifyReport",
     "Wal",
     "__version__",
@@ -1825,6 +1831,192 @@ class Bookmark:
     def __hash__(self) -> int: ...
 
 @final
+class StagedPart:
+    """A file that a task staged: what `Stage.finish` gives and `Transactions.commit` takes."""
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
+    @property
+    def partition(self) -> int:
+        """Number of the task's partition: parts are appended in this order."""
+    @property
+    def sequence(self) -> int:
+        """Number among the parts of the task."""
+    @property
+    def attempt(self) -> int:
+        """Number of the attempt."""
+    @property
+    def bytes(self) -> int:
+        """Size of the file, bytes."""
+    @property
+    def records(self) -> int:
+        """Records in it."""
+    @property
+    def sum(self) -> int:
+        """CRC-32 of the file."""
+    @property
+    def first(self) -> int | None:
+        """The number that its first record must get; None for any."""
+    def to_dict(self) -> dict[str, Any]:
+        """The values by their names."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class StagedJob:
+    """What a job has staged and not committed: an item of `Transactions.staged`."""
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
+    @property
+    def job(self) -> str:
+        """Its name."""
+    @property
+    def files(self) -> int:
+        """How many files."""
+    @property
+    def bytes(self) -> int:
+        """Their size, bytes."""
+    @property
+    def modified(self) -> float | None:
+        """When the last of them was written, seconds since 1970, if that is known."""
+    @property
+    def is_committing(self) -> bool:
+        """Whether its commit has begun: the next opening for writing ends it."""
+    def to_dict(self) -> dict[str, Any]:
+        """The values by their names."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class Committed:
+    """What `Transactions.commit` did."""
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
+    @property
+    def repeated(self) -> bool:
+        """Whether the log had the transaction already, so that nothing was appended."""
+    @property
+    def records(self) -> int:
+        """Records appended."""
+    @property
+    def first(self) -> int | None:
+        """Event, LSN or file of the first of them; None if there is none."""
+    def to_dict(self) -> dict[str, Any]:
+        """The values by their names."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class CommittedTransaction:
+    """The last transaction of an application: an item of `Transactions.committed`."""
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
+    @property
+    def app(self) -> str:
+        """The application."""
+    @property
+    def version(self) -> int:
+        """Number of the transaction; of a stream, of the batch."""
+    @property
+    def query(self) -> str | None:
+        """Of a stream: the id of its query."""
+    def to_dict(self) -> dict[str, Any]:
+        """The values by their names."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class Stage:
+    """Records on their way into a staged file. Left without `finish`, the file is removed."""
+
+    def extend(
+        self,
+        records: Iterable[Buffer] | object,
+        /,
+        mugs: Iterable[int] | None = None,
+    ) -> None:
+        """Add records: bytes-like objects, or an Arrow object as `Book.append_many` takes.
+
+        ``mugs`` is for deeds, one each. After an error the stage is to be left: a part of the
+        records may be in it. Raises `TooLargeError` for a record beyond the log's limit, and
+        `InvalidArgumentError` for a finished stage.
+        """
+    def finish(self) -> list[StagedPart]:
+        """Make the file durable. What this returns goes to `Transactions.commit`."""
+    def __len__(self) -> int:
+        """Records so far."""
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+
+@final
+class Transactions:
+    """Records of many tasks, appended all or not at all and once: ``log.transactions``.
+
+    Tasks, perhaps in other processes, `stage` records in files beside the log; then one of them
+    commits what all have staged. A commit stores its intent, appends, syncs, notes the transaction,
+    and removes the intent. After a crash, the next opening for writing brings it to its end. No
+    reader sees a record that vanishes later.
+
+    >>> import deedbook
+    >>> with deedbook.Book.create(path) as book:
+    ...     with book.transactions.stage("load-7", 0, 1) as stage:
+    ...         stage.extend([b"one", b"two"])
+    ...         parts = stage.finish()
+    ...     done = book.transactions.commit("load-7", parts, app="load", version=7)
+    ...     again = book.transactions.commit("load-7", parts, app="load", version=7)
+    >>> done.records, again.repeated
+    (2, True)
+    """
+
+    def stage(self, job: str, partition: int, attempt: int, first: int | None = None) -> Stage:
+        """Begin the file of one attempt of a task; a handle for reading will do.
+
+        ``job`` is a name of letters, digits, ``-`` and ``_`` that all tasks of a commit share.
+        ``first``: the event number that the first record must get, or the commit is refused.
+        """
+    def commit(
+        self,
+        job: str,
+        parts: Sequence[StagedPart],
+        *,
+        app: str | None = None,
+        version: int | None = None,
+        query: str | None = None,
+    ) -> Committed:
+        """Append what the parts hold, in the order of their partitions, durably.
+
+        By ``app`` and ``version`` a repeat is recognised: a version that is not above the last one
+        appends nothing. With ``query``, versions are the batches of a stream: from 0 on, without a
+        gap. Without ``app``, a commit that is repeated appends again.
+
+        Where ``durable`` of an error is ``"no"``, nothing was appended; else the next opening for
+        writing ends the commit. Raises `ContiguityError` for a batch that is not the next and for a
+        record that would get another number than its part says, `InvalidArgumentError` for another
+        query of the same application and for two parts of one partition, and `CorruptError` or
+        `MissingError` for a staged file that is not what its task wrote.
+        """
+    def committed(self) -> list[CommittedTransaction]:
+        """The last transaction of each application."""
+    def staged(self) -> list[StagedJob]:
+        """What was staged and not committed, by job."""
+    def discard(self, job: str, /) -> bool:
+        """Remove what a job staged, unless its commit has begun. Returns whether it is gone."""
+    def abandon(self) -> str | None:
+        """Give up a commit that has begun and cannot end, because what it staged is gone.
+
+        Records that it appended stay. Returns the name of its job, or None if there was none. For
+        a handle for reading: raises `LockedError` while the log is open for writing.
+        """
+
+@final
 class RecordIterator(Generic[_R]):
     """Records in order, forwards or backwards; what `Log.iter` gives."""
 
@@ -1908,6 +2100,9 @@ class Log(Generic[_R]):
     @property
     def durable_end(self) -> int | None:
         """Byte up to which the log is on stable storage; None if a reader finds no mark."""
+    @property
+    def transactions(self) -> Transactions:
+        """Records of many tasks, appended all or not at all and once."""
     def sync(self) -> None:
         """Return when every record appended so far is on stable storage."""
     def wait_durable(self, position: int, /) -> None:

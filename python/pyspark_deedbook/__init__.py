@@ -8,14 +8,20 @@ nothing but pyspark, which is loaded already: the native module and pyarrow wait
 
 from __future__ import annotations
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.types import StructType
 
 __all__ = ["DefaultSource"]
 
 
 class DefaultSource(DataSource):
-    """The data source of ``spark.read`` and ``readStream``, ``.format("deedbook")``.
+    """The data source of ``spark.read``, ``readStream``, ``write`` and ``writeStream``.
 
     See `deedbook.spark`.
     Spark makes it on the driver from the options of the read, and pickles it.
@@ -52,3 +58,18 @@ class DefaultSource(DataSource):
         from deedbook.spark import _stream
 
         return _stream.DeedbookStreamReader(self.options, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """The batch writer of a DataFrame of this schema, in mode ``append``.
+
+        Raises `deedbook.InvalidArgumentError` for a mode, an option or a column that does not fit.
+        """
+        from deedbook.spark import _writer
+
+        return _writer.make_writer(self.options, schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        """The writer of a stream's batch, in output mode ``append``. Raises as `writer` does."""
+        from deedbook.spark import _writer
+
+        return _writer.make_stream_writer(self.options, schema, overwrite)

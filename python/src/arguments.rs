@@ -62,6 +62,7 @@ macro_rules! numbers {
 }
 
 numbers!(
+    attempt,
     batch_bytes,
     batch_records,
     batch_rows,
@@ -77,6 +78,7 @@ numbers!(
     event_bytes_max,
     file,
     file_mode,
+    first,
     index,
     inode,
     known_end,
@@ -87,6 +89,7 @@ numbers!(
     offset,
     ordinal,
     page_bytes,
+    partition,
     position,
     record,
     record_bytes_max,

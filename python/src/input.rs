@@ -70,13 +70,18 @@ pub fn collect<'py>(
 }
 
 /// Takes an endless stream of records and appends it in parts.
-trait Sink: Send {
+pub trait Sink: Send {
     /// The column of a table that has the payload.
     const COLUMN: &'static str;
 
     fn push(&mut self, mug: u32, payload: &[u8]) -> deedbook::Result<()>;
-    fn is_full(&self) -> bool;
-    fn flush(&mut self) -> deedbook::Result<()>;
+    /// Whether it is to be flushed before it takes more.
+    fn is_full(&self) -> bool {
+        false
+    }
+    fn flush(&mut self) -> deedbook::Result<()> {
+        Ok(())
+    }
     /// Records taken so far.
     fn taken(&self) -> u64;
 }
@@ -182,10 +187,7 @@ pub fn append_records(
     let py = payloads.py();
     let batch = wal::Batch::new(wal.record_bytes_max());
     let mut recorder = Recorder { wal, batch, first: None, taken: 0, end: 0 };
-    let fed = match is_arrow(payloads)? {
-        true => feed_arrow(&mut recorder, payloads),
-        false => feed_iterable(&mut recorder, limit, payloads, None),
-    };
+    let fed = feed(&mut recorder, limit, payloads, None);
     let finished = py.detach(|| {
         recorder.flush()?;
         if wal.options().durability == Durability::Always {
@@ -241,10 +243,7 @@ pub fn append_events(
     let py = events.py();
     let batch = ledger::Batch::new(ledger.options().record_bytes_max);
     let mut spooler = Spooler { ledger, batch, taken: 0 };
-    let fed = match is_arrow(events)? {
-        true => feed_arrow(&mut spooler, events),
-        false => feed_iterable(&mut spooler, limit, events, None),
-    };
+    let fed = feed(&mut spooler, limit, events, None);
     let finished = py.detach(|| {
         spooler.flush()?;
         if ledger.options().durability == Durability::Always {
@@ -270,16 +269,27 @@ pub fn append_many<'py>(
 ) -> PyResult<(u64, u64)> {
     let py = jams.py();
     let mut appender = Appender::new(book);
-    let fed = match is_arrow(jams)? {
-        true if mugs.is_some() => {
-            return Err(invalid(py, "mugs beside an Arrow object; give it a mug column".into()));
-        }
-        true => feed_arrow(&mut appender, jams),
-        false => feed_iterable(&mut appender, limit, jams, mugs),
-    };
+    let fed = feed(&mut appender, limit, jams, mugs);
     let finished = py.detach(|| appender.finish());
     fed?;
     finished.or_raise(py)
+}
+
+/// Give a sink everything that an iterable or an Arrow object gives.
+pub fn feed<S: Sink>(
+    sink: &mut S,
+    limit: Limit,
+    records: &Bound<'_, PyAny>,
+    mugs: Option<&Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    match (is_arrow(records)?, mugs) {
+        (true, Some(_)) => {
+            let message = "mugs beside an Arrow object; give it a mug column";
+            Err(invalid(records.py(), message.into()))
+        }
+        (true, None) => feed_arrow(sink, records),
+        (false, mugs) => feed_iterable(sink, limit, records, mugs),
+    }
 }
 
 fn feed_iterable<'py, S: Sink>(

@@ -33,6 +33,7 @@ mod record;
 mod removable;
 mod reports;
 mod split;
+mod transaction;
 mod wal;
 
 use pyo3::prelude::*;
@@ -81,6 +82,10 @@ mod _core {
     };
     #[pymodule_export]
     use super::split::PySplit;
+    #[pymodule_export]
+    use super::transaction::{
+        PyCommitted, PyCommittedTransaction, PyStage, PyStagedJob, PyStagedPart, PyTransactions,
+    };
     #[pymodule_export]
     use super::wal::PyWal;
     use super::*;

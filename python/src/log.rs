@@ -21,6 +21,7 @@ use crate::handle::{Held, Owner, left};
 use crate::iterators::{FollowIterator, PayloadIterator, RecordIterator, Wait, Walk};
 use crate::reports::{PyRecoveryReport, PyStats};
 use crate::split::PySplit;
+use crate::transaction::{PyTransactions, Transacts};
 
 // The signatures below show these numbers, because `help()` and the stub cannot show names.
 const _: () = assert!(BATCH_ROWS == 65_536 && BATCH_BYTES == 2_097_152);
@@ -91,6 +92,7 @@ pub trait AnyLog: Send + Sync {
     fn bookmark(&self, position: Option<u64>) -> Result<Bookmark>;
     fn advance(&self, from: &Bookmark, reach: &Reach) -> Result<Bookmark>;
     fn splits_between(&self, bytes: u64, from: &Bookmark, to: &Bookmark) -> Result<Vec<Split>>;
+    fn transacts(&self) -> Box<dyn Transacts>;
     fn schema(&self) -> SchemaRef;
     fn batches(&self, py: Python<'_>, range: Range, how: How) -> PyResult<Box<dyn Batches>>;
 }
@@ -156,6 +158,10 @@ macro_rules! same {
 
         fn len(&self) -> Result<u64> {
             self.len()
+        }
+
+        fn transacts(&self) -> Box<dyn Transacts> {
+            Box::new(self.clone())
         }
 
         fn advance(&self, from: &Bookmark, reach: &Reach) -> Result<Bookmark> {
@@ -416,6 +422,11 @@ impl PyLog {
     #[getter]
     fn durable_end(&self, py: Python<'_>) -> PyResult<Option<u64>> {
         py.detach(|| self.log.durable_end()).or_raise(py)
+    }
+
+    #[getter]
+    fn transactions(&self) -> PyTransactions {
+        PyTransactions::of(self.log.transacts())
     }
 
     fn sync(&self, py: Python<'_>) -> PyResult<()> {

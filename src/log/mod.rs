@@ -6,7 +6,7 @@
 //! ```text
 //! bytes      framing  extent  evidence  trailers  resync   pure, or reading a file only
 //! opening    inspect (format)  find_end  settle  open   find; decide; write; assemble
-//! appending  batch  append  durable  transact  stats  index
+//! appending  batch  append  durable  transact  staged  stats  index
 //! reading    cursor  reverse  read  refresh  follow  split  bookmark  identity  arrow  notice
 //! checking   verify  salvage  repair  report
 //! ```
@@ -39,6 +39,7 @@ pub(crate) mod salvage;
 pub(crate) mod settle;
 pub(crate) mod space;
 pub(crate) mod split;
+pub(crate) mod staged;
 pub(crate) mod stats;
 pub(crate) mod trailers;
 pub(crate) mod transact;

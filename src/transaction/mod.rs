@@ -138,12 +138,12 @@ pub(crate) fn commit(
 /// Bring a commit to its end that has begun, if there is one.
 pub(crate) fn finish(target: &impl Target) -> Result<()> {
     let desk = target.desk();
-    let loaded = Intent::load(&desk).map_err(|e| e.with_advice(GIVE_UP))?;
+    let loaded = Intent::load(&desk).map_err(with_advice)?;
     let Some(intent) = loaded else { return Ok(()) };
     let job = &intent.transaction.job;
     let place = desk.sidecar.display();
     let mut store = |place| Intent { place, ..intent.clone() }.store(&desk);
-    let finished = target.finish(&intent, &mut store).map_err(|e| e.with_advice(GIVE_UP))?;
+    let finished = target.finish(&intent, &mut store).map_err(with_advice)?;
     if let Some(finished) = finished {
         let records = finished.records;
         lines::warn(format_args!(
@@ -158,6 +158,14 @@ pub(crate) fn finish(target: &impl Target) -> Result<()> {
     Intent::clear(&desk)
 }
 
+/// What fails now may work later, but for what is missing or damaged.
+fn with_advice(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::Io => error,
+        _ => error.with_advice(GIVE_UP),
+    }
+}
+
 impl Desk<'_> {
     /// Note that a transaction is durable, and remove what it needed.
     fn conclude(&self, transaction: &Transaction) -> Result<()> {
@@ -165,7 +173,9 @@ impl Desk<'_> {
             self.note(id)?;
         }
         Intent::clear(self)?;
-        self.remove_files(&transaction.job)
+        // The records are there: what is left goes with the next commit.
+        self.remove_files(&transaction.job).unwrap_or_else(|e| lines::warn(e));
+        Ok(())
     }
 
     /// Give up a commit that has begun: what it appended stays. Returns whether there was one. The

@@ -34,10 +34,13 @@ impl Desk<'_> {
         let path = self.record_path();
         let loaded = load_sealed(self.storage, &path, "the record of transactions");
         let damaged = |e: Error| {
-            e.with_advice(
+            match e.kind() {
+            ErrorKind::Io => e,
+            _ => e.with_advice(
                 "what was committed is not known; once it is removed, streams that wrote to the log \
                  need a new checkpoint and another txnAppId",
-            )
+            ),
+        }
         };
         let Some(lines) = loaded.map_err(damaged)? else { return Ok(BTreeMap::new()) };
         decode(&lines).ok_or_else(|| {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::unmet::UNMET;
 
-const DIRS: [&str; 5] = ["log", "book", "wal", "storage", "sidecar"];
+const DIRS: [&str; 6] = ["log", "book", "wal", "storage", "sidecar", "transaction"];
 const FILES: [&str; 12] = [
     "commit.rs",
     "mend.rs",

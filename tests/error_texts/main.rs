@@ -39,6 +39,7 @@ mod live;
 mod of_book;
 mod of_nostr_wal;
 mod of_segments;
+mod of_transactions;
 mod of_wal;
 mod texts;
 mod unmet;
@@ -66,6 +67,7 @@ fn all() -> Texts {
     of_book::all(&mut texts);
     of_wal::all(&mut texts);
     of_segments::all(&mut texts);
+    of_transactions::all(&mut texts);
     of_nostr_wal::all(&mut texts);
     faults::all(&mut texts);
     texts

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any, Final, NoReturn
 
 from deedbook import __version__
-from deedbook.cli import append, cat, check, mend, nostr, spool, wal
+from deedbook.cli import append, cat, check, mend, nostr, spool, vacuum, wal
 from deedbook.cli.arguments import Commands, add_base, add_json, add_path, add_quiet, size
 from deedbook.cli.failure import CliError
 from deedbook.cli.output import Output
@@ -97,6 +97,7 @@ def build(argv: Sequence[str]) -> Parser:
     _add_verify(commands)
     _add_repair(commands)
     _add_salvage(commands)
+    vacuum.add_arguments(commands)
     wal.add_arguments(commands)
     spool.add_arguments(commands)
     nostr.add_arguments(commands)
@@ -115,8 +116,9 @@ def _add_info(commands: Commands) -> None:
         "  deedbook info events.book\n"
         "  deedbook info --json events.book | jq .recovery.verdict\n\n"
         "With --json, every format has path, format, layout, records, bounds (of the first and\n"
-        "the last record), bytes, end, file_end, durable_end, recovery, writer; a book also\n"
-        "epoch, durable_event, meta; a WAL head, segment_bytes, segments, record_bytes_max,\n"
+        "the last record), bytes, end, file_end, durable_end, recovery, writer; a book and a WAL\n"
+        "also transactions and staged; a book epoch, durable_event, meta; a WAL head,\n"
+        "segment_bytes, segments, record_bytes_max,\n"
         "consumers; a saved end of a log saved_from, the byte at which it was cut off.\n\n"
         "Of a ledger every file is read: it has path, format, records, bytes, finished_files,\n"
         "active_files, quarantined_files, dead_letters, and for each base in ledgers the same,\n"

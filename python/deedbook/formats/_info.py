@@ -184,6 +184,10 @@ class FormatInfo(ABC):
     def open(self, path: str, mode: str, **options: Any) -> Any:
         """What `deedbook.open` gives."""
 
+    def open_store(self, path: str, base: str | None) -> Any:
+        """A handle that changes no record, to be asked for its ``transactions``."""
+        return self.log.open(path)
+
     @abstractmethod
     def read(self, path: str, **options: Any) -> AbstractContextManager[View]:
         """What ``cat`` reads."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
-from deedbook._core import Book, Loss, SalvageReport, Wal
+from deedbook._core import Book, Loss, SalvageReport, Transactions, Wal
 from deedbook._errors import Error
 from deedbook._text import count, damage_text, size
 from deedbook.formats._info import (
@@ -200,6 +200,10 @@ def _facts(found: Found, info: LogInfo[Any], log: Any, writer: Writer) -> dict[s
         "writer": writer._asdict(),
         **info.facts(log),
     }
+    if not found.saved:
+        transactions = log.transactions
+        facts["transactions"] = [one.to_dict() for one in transactions.committed()]
+        facts["staged"] = [job.to_dict() for job in transactions.staged()]
     if found.saved:
         facts["saved_from"] = found.saved_offset
     return facts
@@ -212,10 +216,24 @@ def _rows(found: Found, info: LogInfo[Any], log: Any, writer: Writer) -> list[tu
         where = "" if found.saved_offset is None else f" at byte {found.saved_offset:,}"
         rows.append(("saved", f"this is what was cut off a log{where}; bytes count from there"))
     rows += [("writer", writer_text(writer)), ("recovery", _recovery_text(recovery))]
+    if not found.saved:
+        rows += _transaction_rows(log.transactions)
     if recovery.damage is not None and not _is_only_unwritten(recovery):
         rows.append(("damage", damage_text(recovery.damage, info.noun)))
     if (loss := loss_text(info, recovery)) is not None:
         rows.append(("loss", loss))
+    return rows
+
+
+def _transaction_rows(transactions: Transactions) -> list[tuple[str, str]]:
+    rows = []
+    for one in transactions.committed():
+        of = f", of query {one.query}" if one.query not in (None, one.app) else ""
+        rows.append(("transaction", f"{one.app} up to {one.version}{of}"))
+    for job in transactions.staged():
+        what = f"{count(job.files, 'file')} of {job.job}, {size(job.bytes)}"
+        begun = "; its commit has begun, the next writer ends it" if job.is_committing else ""
+        rows.append(("staged", what + begun))
     return rows
 
 

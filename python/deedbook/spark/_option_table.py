@@ -10,11 +10,12 @@ from typing import Any, Literal
 
 __all__ = ["KIB", "OPTIONS", "Option", "Scope"]
 
-Scope = Literal["read", "stream"]
+Scope = Literal["read", "stream", "write"]
 
 KIB = 1024
 _POSITION_MAX = 2**63 - 1
 _UNITS = {"": 1, "k": KIB, "m": KIB**2, "g": KIB**3}
+_SECONDS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Option:
     """One option: how it is named, shown in the documentation, and parsed.
 
     ``parse`` takes the text that the user gave and raises ValueError where it is not allowed.
-    ``scopes`` are the uses that know it: ``read``, ``stream``.
+    ``scopes`` are the uses that know it: ``read``, ``stream``, ``write`` (batches and streams).
     """
 
     name: str
@@ -73,6 +74,13 @@ def _size(size_max: int) -> Callable[[str], int]:
     return parse_size
 
 
+def _duration(text: str) -> float:
+    match = re.fullmatch(r"([0-9]{1,9}) *(ms|s|m|h|)", text.lower())
+    if not match:
+        raise ValueError
+    return int(match[1]) * _SECONDS[match[2]]
+
+
 def _names(text: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(","))
     if not all(names):
@@ -107,8 +115,10 @@ OPTIONS: tuple[Option, ...] = (
         "log",
         "detected",
         "`book`, `wal`, `ledger`, `nostr`",
-        "Format of the logs, if there are logs of several at the paths.",
+        "Format of the logs, if there are logs of several at the paths. For writing a log that is"
+        " not there yet, which to create.",
         _choice("book", "wal", "ledger", "nostr"),
+        ("read", "stream", "write"),
     ),
     Option(
         "start",
@@ -198,6 +208,7 @@ OPTIONS: tuple[Option, ...] = (
         "what the files' names end with",
         "Of ledgers: which one, where several lie in one directory.",
         _name,
+        ("read", "stream", "write"),
     ),
     Option(
         "ignoreMissingFiles",
@@ -282,5 +293,38 @@ OPTIONS: tuple[Option, ...] = (
         " before it was read is lost to the query, which says so.",
         _name,
         ("stream",),
+    ),
+    Option(
+        "segmentSize",
+        "`64m`",
+        "bytes, or a number with `k`, `m` or `g` (powers of 1024), up to `1024g`",
+        "Of a WAL that is created: the size of its segments.",
+        _size(1024 * KIB**3),
+        ("write",),
+    ),
+    Option(
+        "txnAppId",
+        "none; of a stream, its query's id",
+        "a name without white space",
+        "The application that writes. With `txnVersion`, a batch write that is repeated appends"
+        " nothing. One application is one query, or one series of batch writes.",
+        _name,
+        ("write",),
+    ),
+    Option(
+        "txnVersion",
+        "none; of a stream, the batch's number",
+        "0 to 2^63 - 1",
+        "Number of a batch write: of one application, each is above the one before.",
+        _position,
+        ("write",),
+    ),
+    Option(
+        "lockTimeout",
+        "`60s`",
+        "a number with `ms`, `s`, `m` or `h`",
+        "How long a commit waits while another process has the log open for writing.",
+        _duration,
+        ("write",),
     ),
 )

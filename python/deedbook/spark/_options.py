@@ -1,4 +1,4 @@
-"""The options of a read or a stream, as the user gives them and parsed."""
+"""The options of a read, a stream or a write, as the user gives them and parsed."""
 
 from __future__ import annotations
 
@@ -34,13 +34,14 @@ _OF_A_TABLE = ("provider", "owner")
 _ONLY_FOR: dict[tuple[Scope, ...], str] = {
     ("read",): "is for batch reads; a stream has startingPosition",
     ("stream",): "is for streams, spark.readStream",
+    ("write",): "is for writing",
 }
 """Of an option in the wrong place."""
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """The options of a read or a stream, parsed. Sizes are in bytes; ``end`` is exclusive."""
+    """The options of a read, a stream or a write, parsed. Sizes are bytes; ``end`` is exclusive."""
 
     log: str | None = None
     start: int | None = None
@@ -63,6 +64,10 @@ class ReadOptions:
     fail_on_data_loss: bool = True
     read_until: ReadUntil = "durable"
     consumer: str | None = None
+    segment_size: int | None = None
+    txn_app_id: str | None = None
+    txn_version: int | None = None
+    lock_timeout: float = 60.0
 
     @property
     def empty(self) -> bool:
@@ -86,7 +91,8 @@ def parse(options: Mapping[str, str], scope: Scope | None = "read") -> ReadOptio
         option = known.get(name.lower())
         if option is None:
             raise InvalidArgumentError(_unknown(name))
-        if scope is not None and scope not in option.scopes:
+        # Those of a view may be for reading it, whatever else is done with it.
+        if scope is not None and scope not in option.scopes and scope != "write":
             raise InvalidArgumentError(f"option {option.name}: {_ONLY_FOR[option.scopes]}")
         try:
             values[_attribute(option.name)] = option.parse(text.strip())

@@ -18,7 +18,7 @@ from deedbook import InvalidArgumentError
 from deedbook.formats import LOOKED_FOR, missing
 from deedbook.spark._options import NO_TABLE
 
-__all__ = ["find_logs", "input_paths", "natural_key"]
+__all__ = ["find_logs", "input_paths", "local_path", "natural_key"]
 
 Log = TypeVar("Log")
 
@@ -58,7 +58,7 @@ def find_logs(paths: list[str], expand: Callable[[Path], list[Log]]) -> list[Log
     """
     logs: list[Log] = []
     for given in paths:
-        path = _local(given)
+        path = local_path(given)
         if os.path.lexists(path):
             matches = [path]
         elif glob.has_magic(str(path)):
@@ -89,7 +89,8 @@ def natural_key(path: Path) -> tuple[tuple[tuple[int, int, str], ...], ...]:
     )
 
 
-def _local(given: str) -> Path:
+def local_path(given: str) -> Path:
+    """The file that a path names, which may be a URL of a file."""
     scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):", given)
     if scheme is None or os.path.lexists(given):
         return Path(os.path.abspath(given))

@@ -1,0 +1,112 @@
+"""Names of jobs that stage records, and which of them are dead.
+
+A job is named after the process that owns it, so that others on its machine can see whether it
+still runs: ``BOOT-SPACE-PID-START_NAME``, with the machine's boot, its space of process ids, and
+the process by id and start. Of an owner on another machine only the age of its files tells.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from deedbook._core import StagedJob, Transactions
+
+__all__ = ["OLD_SECONDS", "Removed", "named", "owner", "vacuum"]
+
+OLD_SECONDS = 7 * 24 * 3600.0
+"""Staged files of an owner that cannot be asked are dead after so long without a write."""
+_BATCH = re.compile(r"(?P<query>.+)_(?P<batch>[0-9]+)")
+_NOBODY = "0-0-0-0"
+
+
+@dataclass(frozen=True)
+class Removed:
+    """A job whose staged files were removed, or would be."""
+
+    job: str
+    files: int
+    bytes: int
+    why: str
+
+
+def owner(process: str | None = None) -> str:
+    """The owner's part of a job's name: this process, or its nearest ancestor of a name.
+
+    Spark's JVM lives as long as a job; the Python processes that it starts do not.
+    """
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")[:8]
+        space = re.sub(r"\D", "", os.readlink("/proc/self/ns/pid"))
+        pid = os.getpid()
+        while process is not None and _stat(pid)[0] != process:
+            pid = int(_stat(pid)[1])
+        return f"{boot}-{space}-{pid}-{_stat(pid)[2]}"
+    except (OSError, ValueError):  # no Linux, or no such ancestor
+        return _NOBODY
+
+
+def named(owner: str, *names: str) -> str:
+    """The name of a job; what is no letter, digit or ``-`` in ``names`` becomes ``-``."""
+    return "_".join([owner, *(re.sub(r"[^A-Za-z0-9-]", "-", name) for name in names)])
+
+
+def vacuum(
+    transactions: Transactions, older_than: float = OLD_SECONDS, dry_run: bool = False
+) -> list[Removed]:
+    """Remove what dead jobs staged, and nothing of a live one.
+
+    ``older_than`` in seconds is for jobs whose owner cannot be asked. Returns what was removed, or
+    with ``dry_run`` would be.
+    """
+    removed = []
+    for job, why in _dead(transactions, older_than):
+        if dry_run or transactions.discard(job.job):
+            removed.append(Removed(job.job, job.files, job.bytes, why))
+    return removed
+
+
+def _dead(transactions: Transactions, older_than: float) -> Iterator[tuple[StagedJob, str]]:
+    committed = {of.query.lower(): of.version for of in transactions.committed() if of.query}
+    for job in transactions.staged():
+        if job.is_committing:
+            continue
+        owned, _, name = job.job.partition("_")
+        batch = _BATCH.fullmatch(name)
+        done = committed.get(batch["query"].lower()) if batch else None
+        if batch and done is not None and int(batch["batch"]) <= done:
+            yield job, f"batch {batch['batch']} of its query is committed"
+            continue
+        is_alive = _is_alive(owned)
+        if is_alive is None:
+            age = time.time() - (job.modified or 0.0)
+            if age > older_than:
+                yield job, f"nothing was written for {age / 3600:.0f} hours"
+        elif not is_alive:
+            yield job, "its owner is dead"
+
+
+def _is_alive(owned: str) -> bool | None:
+    """Whether the owner of a job runs; None if that cannot be told from here."""
+    parts = owned.split("-")
+    here = owner().split("-")
+    if len(parts) != 4 or parts[:2] != here[:2] or owned == _NOBODY:
+        return None
+    try:
+        return _stat(int(parts[2]))[2] == parts[3]
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError):
+        return None
+
+
+def _stat(pid: int) -> tuple[str, str, str]:
+    """Name, parent and start of a process, as Linux gives them."""
+    text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+    name, _, rest = text.partition("(")[2].rpartition(")")
+    fields = rest.split()
+    return name, fields[1], fields[19]

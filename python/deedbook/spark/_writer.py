@@ -1,0 +1,263 @@
+"""Writing: tasks stage records, the driver commits them once."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType
+
+from deedbook import Error, InvalidArgumentError, LockedError, MissingError, StagedPart
+from deedbook import _jobs as jobs
+from deedbook.spark._options import ReadOptions, parse
+from deedbook.spark._paths import input_paths, local_path
+from deedbook.spark._sinks import SINKS, Sink, bind_columns
+from deedbook.spark._staging import stage
+from deedbook.spark._worker import settle
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Message", "make_stream_writer", "make_writer"]
+
+_log = logging.getLogger("deedbook")
+
+_PAUSE_SECONDS = 0.05
+
+
+@dataclass
+class Message(WriterCommitMessage):
+    """What a task tells the driver: what it staged, and of a stream, for which query."""
+
+    job: str
+    parts: list[StagedPart] = field(default_factory=list)
+    query: str | None = None
+
+
+def make_writer(options: Mapping[str, str], schema: StructType, overwrite: bool) -> BatchWriter:
+    """The writer of ``df.write``. Checks all that can be checked before tasks run."""
+    if overwrite:
+        raise InvalidArgumentError(
+            "mode overwrite: a log is only appended to; use mode append, or write to a new path"
+        )
+    target = _target(options, schema)
+    if (target.options.txn_app_id is None) != (target.options.txn_version is None):
+        raise InvalidArgumentError("options txnAppId and txnVersion go together")
+    return BatchWriter(target, jobs.named(target.owner, uuid.uuid4().hex[:12]))
+
+
+def make_stream_writer(
+    options: Mapping[str, str], schema: StructType, overwrite: bool
+) -> StreamWriter:
+    """The writer of one batch of ``df.writeStream``."""
+    if overwrite:
+        raise InvalidArgumentError(
+            "output mode complete: a log is only appended to; use output mode append, or write each"
+            " batch with foreachBatch"
+        )
+    target = _target(options, schema)
+    if target.options.txn_version is not None:
+        raise InvalidArgumentError("option txnVersion: of a stream it is the number of the batch")
+    return StreamWriter(target, options.get("checkpointlocation"))
+
+
+@dataclass(frozen=True)
+class Target:
+    """The log that is written to. Pickled to every task."""
+
+    format: str
+    path: str
+    options: ReadOptions
+    columns: Mapping[str, int]
+    owner: str
+
+    @property
+    def sink(self) -> Sink:
+        """What its format takes."""
+        return SINKS[self.format]
+
+    def stage(self, batches: Iterator[pa.RecordBatch], job: str) -> list[StagedPart]:
+        """In a task: stage its records."""
+        settle()
+        log = self.sink.open(Path(self.path), "r", self.options)
+        with log:
+            return stage(log.transactions, batches, job, self.sink, self.columns)
+
+    def commit(
+        self,
+        job: str,
+        messages: Sequence[Message | None],
+        app: str | None,
+        version: int | None,
+        query: str | None,
+    ) -> None:
+        """On the driver: append what the tasks staged, and remove what is dead."""
+        parts = [part for message in messages if message is not None for part in message.parts]
+        with self._locked() as log:
+            done = log.transactions.commit(job, parts, app=app, version=version, query=query)
+            if done.repeated:
+                _log.warning(
+                    "%s: %s %s is there already; not appended again", self.path, app, version
+                )
+            try:
+                jobs.vacuum(log.transactions)
+            except Error as error:  # the records are there
+                _log.warning("%s: staged files were not removed: %s", self.path, error)
+
+    def _locked(self) -> Any:
+        """The log, open for writing, once no other process has it."""
+        begun = time.monotonic()
+        while True:
+            try:
+                return self.sink.open(Path(self.path), "a", self.options)
+            except LockedError as error:
+                waited = time.monotonic() - begun
+                if waited >= self.options.lock_timeout:
+                    raise LockedError(
+                        f"{error}; waited {waited:.0f} s, as option lockTimeout says"
+                    ) from error
+            time.sleep(_PAUSE_SECONDS)
+
+    def discard(self, job: str) -> None:
+        """On the driver: remove what an aborted job staged, unless its commit has begun."""
+        try:
+            with self.sink.open(Path(self.path), "r", self.options) as log:
+                if not log.transactions.discard(job):
+                    _log.warning(
+                        "%s: the commit of job %s had begun: the next writer ends it",
+                        self.path,
+                        job,
+                    )
+        except Error as error:  # Spark shows the job's own error
+            _log.warning("%s: staged files of job %s are left: %s", self.path, job, error)
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """Writes one DataFrame."""
+
+    def __init__(self, target: Target, job: str) -> None:
+        self._target = target
+        self._job = job
+
+    def write(  # type: ignore[override]
+        self, iterator: Iterator[pa.RecordBatch]
+    ) -> Message:
+        """In a task: stage its records."""
+        return Message(self._job, self._target.stage(iterator, self._job))
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """On the driver: append them."""
+        options = self._target.options
+        given = _messages(messages)
+        self._target.commit(self._job, given, options.txn_app_id, options.txn_version, None)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """On the driver: remove them. Spark calls this also after a commit that failed."""
+        self._target.discard(self._job)
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """Writes one batch of a stream. Spark makes one for the tasks, and another for the commit."""
+
+    def __init__(self, target: Target, checkpoint: str | None) -> None:
+        self._target = target
+        self._checkpoint = checkpoint
+
+    def write(  # type: ignore[override]
+        self, iterator: Iterator[pa.RecordBatch]
+    ) -> Message:
+        """In a task: stage its records."""
+        context = TaskContext.get()
+        assert context is not None, "called in tasks only"
+        query = context.getLocalProperty("sql.streaming.queryId")
+        batch = context.getLocalProperty("streaming.sql.batchId")
+        assert query is not None and batch is not None, "set by Spark for the tasks of a stream"
+        job = self._job(query, int(batch))
+        return Message(job, self._target.stage(iterator, job), query)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """On the driver: append them, unless the log has this batch of this query."""
+        given = _messages(messages)
+        query = self._query(given)
+        if query is None:
+            raise InvalidArgumentError(
+                f"batch {batchId} has no rows, and its query's id is not in the checkpoint"
+                f" {self._checkpoint} either"
+            )
+        job = next((one.job for one in given), self._job(query, batchId))
+        app = self._target.options.txn_app_id or query
+        self._target.commit(job, given, app, batchId, query)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """On the driver: remove them. Spark calls this also after a commit that failed."""
+        given = _messages(messages)
+        query = self._query(given)
+        if query is not None:
+            self._target.discard(next((one.job for one in given), self._job(query, batchId)))
+
+    def _job(self, query: str, batch: int) -> str:
+        return jobs.named(self._target.owner, query, str(batch))
+
+    def _query(self, messages: Sequence[Message]) -> str | None:
+        """The id of the query: a message has it, and else its checkpoint."""
+        for message in messages:
+            if message.query is not None:
+                return message.query
+        if self._checkpoint is not None:
+            with suppress(OSError, ValueError, KeyError, TypeError, InvalidArgumentError):
+                metadata = local_path(self._checkpoint) / "metadata"
+                return str(json.loads(metadata.read_text(encoding="utf-8"))["id"])
+        return None
+
+
+def _messages(messages: Sequence[WriterCommitMessage | None]) -> list[Message]:
+    return [message for message in messages if isinstance(message, Message)]
+
+
+def _target(options: Mapping[str, str], schema: StructType) -> Target:
+    """The log at the path, which is created if it is not there."""
+    parsed = parse(options, scope="write")
+    paths = input_paths(options)
+    if len(paths) > 1:
+        raise InvalidArgumentError(f"option path: one log is written to, not {', '.join(paths)}")
+    path = local_path(paths[0])
+    name = _format_at(path, parsed)
+    sink = SINKS[name]
+    columns = bind_columns(sink, schema)
+    try:
+        sink.open(path, "r", parsed).close()
+    except MissingError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(LockedError):  # another process is creating it
+            sink.open(path, "a", parsed).close()
+    return Target(name, str(path), parsed, columns, jobs.owner("java"))
+
+
+def _format_at(path: Path, options: ReadOptions) -> str:
+    from deedbook.formats import detect
+
+    found = detect(path) if path.exists() else None
+    if options.log is not None:
+        if found not in (None, options.log):
+            raise InvalidArgumentError(
+                f"option log: {options.log} is to be written, at {path} lies a {found}"
+            )
+        return options.log
+    if found is None:
+        raise InvalidArgumentError(
+            f"no log at {path}; option log says which to create: {', '.join(SINKS)}"
+        )
+    return found

@@ -1,0 +1,331 @@
+//! Transactions: staging by tasks, and their commit, for every format.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::UNIX_EPOCH;
+
+use deedbook::book::{self, Book};
+use deedbook::wal::{self, Wal};
+use deedbook::{Committed, Noted, Part, Result, StagedJob, Transaction, TransactionId};
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::arguments::numbers;
+use crate::errors::{OrRaise, invalid};
+use crate::handle::{Held, left};
+use crate::input::{self, Sink};
+use crate::payload::Limit;
+use crate::reports::{check_known, field, plain, report};
+
+/// A store that takes transactions.
+pub trait Transacts: Send + Sync {
+    fn stage(
+        &self,
+        job: &str,
+        partition: u32,
+        attempt: u64,
+        first: Option<u64>,
+    ) -> Result<Box<dyn Staging>>;
+    fn commit_staged(&self, transaction: &Transaction, parts: &[Part]) -> Result<Committed>;
+    fn transactions(&self) -> Result<Vec<(String, Noted)>>;
+    fn staged(&self) -> Result<Vec<StagedJob>>;
+    fn discard_staged(&self, job: &str) -> Result<bool>;
+    fn abandon_transaction(&self) -> Result<Option<Transaction>>;
+}
+
+/// Records that a task stages.
+pub trait Staging: Send {
+    fn extend(
+        &mut self,
+        records: &Bound<'_, PyAny>,
+        mugs: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()>;
+    fn len(&self) -> u64;
+    fn finish(self: Box<Self>) -> Result<Vec<Part>>;
+}
+
+/// What the core's stores have under the same names.
+macro_rules! transacts {
+    ($store:ty, $stage:expr) => {
+        impl Transacts for $store {
+            fn stage(
+                &self,
+                job: &str,
+                partition: u32,
+                attempt: u64,
+                first: Option<u64>,
+            ) -> Result<Box<dyn Staging>> {
+                let stage: fn(&Self, &str, u32, u64, Option<u64>) -> Result<Box<dyn Staging>> =
+                    $stage;
+                stage(self, job, partition, attempt, first)
+            }
+
+            fn commit_staged(&self, of: &Transaction, parts: &[Part]) -> Result<Committed> {
+                self.commit_staged(of, parts)
+            }
+
+            fn transactions(&self) -> Result<Vec<(String, Noted)>> {
+                Ok(self.transactions()?.into_iter().collect())
+            }
+
+            fn staged(&self) -> Result<Vec<StagedJob>> {
+                self.staged()
+            }
+
+            fn discard_staged(&self, job: &str) -> Result<bool> {
+                self.discard_staged(job)
+            }
+
+            fn abandon_transaction(&self) -> Result<Option<Transaction>> {
+                self.abandon_transaction()
+            }
+        }
+    };
+}
+
+transacts!(Book, |book, job, partition, attempt, first| {
+    let limit = Limit { format: "book", noun: "deed", bytes_max: book.options().deed_bytes_max };
+    Ok(Box::new(Records { stage: book.stage(job, partition, attempt, first)?, limit }))
+});
+transacts!(Wal, |wal, job, partition, attempt, first| {
+    let limit = Limit { format: "wal", noun: "record", bytes_max: wal.record_bytes_max() };
+    Ok(Box::new(Records { stage: wal.stage(job, partition, attempt, first)?, limit }))
+});
+
+/// Records of a log of the engine.
+struct Records<S> {
+    stage: S,
+    limit: Limit,
+}
+
+impl Sink for book::Stage {
+    const COLUMN: &'static str = "jam";
+
+    fn push(&mut self, mug: u32, jam: &[u8]) -> Result<()> {
+        self.push(mug, jam)
+    }
+
+    fn taken(&self) -> u64 {
+        self.len()
+    }
+}
+
+impl Sink for wal::Stage {
+    const COLUMN: &'static str = "payload";
+
+    fn push(&mut self, _mug: u32, payload: &[u8]) -> Result<()> {
+        self.push(payload)
+    }
+
+    fn taken(&self) -> u64 {
+        self.len()
+    }
+}
+
+/// A stage that ends with one part.
+trait OnePart: Sink {
+    fn part(self) -> Result<Part>;
+}
+
+impl OnePart for book::Stage {
+    fn part(self) -> Result<Part> {
+        self.finish()
+    }
+}
+
+impl OnePart for wal::Stage {
+    fn part(self) -> Result<Part> {
+        self.finish()
+    }
+}
+
+impl<S: OnePart> Staging for Records<S> {
+    fn extend(
+        &mut self,
+        records: &Bound<'_, PyAny>,
+        mugs: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        input::feed(&mut self.stage, self.limit, records, mugs)
+    }
+
+    fn len(&self) -> u64 {
+        self.stage.taken()
+    }
+
+    fn finish(self: Box<Self>) -> Result<Vec<Part>> {
+        Ok(vec![self.stage.part()?])
+    }
+}
+
+report!(PyStagedPart, "StagedPart", Part, {
+    partition: u32 = |part| part.partition,
+    sequence: u32 = |part| part.sequence,
+    attempt: u64 = |part| part.attempt,
+    bytes: u64 = |part| part.bytes,
+    records: u64 = |part| part.records,
+    sum: u32 = |part| part.sum,
+    first: Option<u64> = |part| part.first,
+});
+
+impl From<&PyStagedPart> for Part {
+    fn from(part: &PyStagedPart) -> Self {
+        let PyStagedPart { partition, sequence, attempt, bytes, records, sum, first } = *part;
+        Self { partition, sequence, attempt, bytes, records, sum, first }
+    }
+}
+
+report!(PyCommitted, "Committed", Committed, {
+    repeated: bool = |committed| committed.repeated,
+    records: u64 = |committed| committed.records,
+    first: Option<u64> = |committed| committed.first,
+});
+
+report!(PyStagedJob, "StagedJob", StagedJob, {
+    job: String = |staged| staged.job.clone(),
+    files: u64 = |staged| staged.files,
+    bytes: u64 = |staged| staged.bytes,
+    modified: Option<f64> = |staged| {
+        let since = staged.modified?.duration_since(UNIX_EPOCH).ok()?;
+        Some(since.as_secs_f64())
+    },
+    is_committing: bool = |staged| staged.is_committing,
+});
+
+type Named = (String, Noted);
+
+report!(PyCommittedTransaction, "CommittedTransaction", Named, {
+    app: String = |(app, _)| app.clone(),
+    version: u64 = |(_, noted)| noted.version,
+    query: Option<String> = |(_, noted)| noted.query.clone(),
+});
+
+/// A staged file that is being written; `None` once it is finished or discarded.
+#[pyclass(frozen, name = "Stage", module = "deedbook")]
+pub struct PyStage {
+    staging: Mutex<Option<Box<dyn Staging>>>,
+}
+
+impl PyStage {
+    fn with<T>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut Option<Box<dyn Staging>>) -> PyResult<T>,
+    ) -> PyResult<T> {
+        let mut staging = self.staging.lock().unwrap_or_else(PoisonError::into_inner);
+        match staging.is_some() {
+            true => work(&mut staging),
+            false => Err(invalid(py, "the stage is finished or was left".into())),
+        }
+    }
+}
+
+#[pymethods]
+impl PyStage {
+    #[pyo3(signature = (records, /, mugs=None))]
+    fn extend(&self, records: &Bound<'_, PyAny>, mugs: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        self.with(records.py(), |staging| match staging {
+            Some(staging) => staging.extend(records, mugs),
+            None => Ok(()),
+        })
+    }
+
+    fn finish(&self, py: Python<'_>) -> PyResult<Vec<PyStagedPart>> {
+        let staging = self.with(py, |staging| Ok(staging.take()))?;
+        let finished = py.detach(|| staging.map_or(Ok(Vec::new()), |staging| staging.finish()));
+        Ok(finished.or_raise(py)?.iter().map(PyStagedPart::from).collect())
+    }
+
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        self.with(py, |staging| Ok(staging.as_ref().map_or(0, |staging| staging.len()) as usize))
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        exc_type: &Bound<'_, PyAny>,
+        _exc_value: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let staging = self.staging.lock().unwrap_or_else(PoisonError::into_inner).take();
+        py.detach(|| drop(staging));
+        left(exc_type, Ok(()))
+    }
+
+    fn __repr__(&self) -> String {
+        let staging = self.staging.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = staging.as_ref().map(|staging| format!("{} records", staging.len()));
+        format!("<deedbook.Stage, {}>", state.unwrap_or_else(|| "finished".into()))
+    }
+}
+
+/// The transactions of a store: what its attribute `transactions` gives.
+#[pyclass(frozen, name = "Transactions", module = "deedbook")]
+pub struct PyTransactions {
+    store: Held<Box<dyn Transacts>>,
+}
+
+impl PyTransactions {
+    pub fn of(store: Box<dyn Transacts>) -> Self {
+        Self { store: Held::new(store) }
+    }
+}
+
+#[pymethods]
+impl PyTransactions {
+    #[pyo3(signature = (job, partition, attempt, first=None))]
+    fn stage(
+        &self,
+        py: Python<'_>,
+        job: &str,
+        #[pyo3(from_py_with = numbers::partition)] partition: u32,
+        #[pyo3(from_py_with = numbers::attempt)] attempt: u64,
+        #[pyo3(from_py_with = numbers::first)] first: Option<u64>,
+    ) -> PyResult<PyStage> {
+        let staging = py.detach(|| self.store.stage(job, partition, attempt, first));
+        Ok(PyStage { staging: Mutex::new(Some(staging.or_raise(py)?)) })
+    }
+
+    #[pyo3(signature = (job, parts, *, app=None, version=None, query=None))]
+    fn commit(
+        &self,
+        py: Python<'_>,
+        job: String,
+        parts: Vec<PyStagedPart>,
+        app: Option<String>,
+        #[pyo3(from_py_with = numbers::version)] version: Option<u64>,
+        query: Option<String>,
+    ) -> PyResult<PyCommitted> {
+        let id = match (app, version) {
+            (Some(app), Some(version)) => Some(TransactionId { app, query, version }),
+            (None, None) if query.is_none() => None,
+            _ => return Err(invalid(py, "app and version go together, query with both".into())),
+        };
+        let parts: Vec<Part> = parts.iter().map(Part::from).collect();
+        let committed = py.detach(|| self.store.commit_staged(&Transaction { job, id }, &parts));
+        Ok((&committed.or_raise(py)?).into())
+    }
+
+    fn committed(&self, py: Python<'_>) -> PyResult<Vec<PyCommittedTransaction>> {
+        let noted = py.detach(|| self.store.transactions()).or_raise(py)?;
+        Ok(noted.iter().map(PyCommittedTransaction::from).collect())
+    }
+
+    fn staged(&self, py: Python<'_>) -> PyResult<Vec<PyStagedJob>> {
+        let staged = py.detach(|| self.store.staged()).or_raise(py)?;
+        Ok(staged.iter().map(PyStagedJob::from).collect())
+    }
+
+    #[pyo3(signature = (job, /))]
+    fn discard(&self, py: Python<'_>, job: &str) -> PyResult<bool> {
+        py.detach(|| self.store.discard_staged(job)).or_raise(py)
+    }
+
+    fn abandon(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        let given_up = py.detach(|| self.store.abandon_transaction()).or_raise(py)?;
+        Ok(given_up.map(|transaction| transaction.job))
+    }
+}
