@@ -174,7 +174,7 @@ impl Desk<'_> {
         }
         Intent::clear(self)?;
         // The records are there: what is left goes with the next commit.
-        self.remove_files(&transaction.job).unwrap_or_else(|e| lines::warn(e));
+        self.remove_files(&transaction.job).unwrap_or_else(lines::warn);
         Ok(())
     }
 
