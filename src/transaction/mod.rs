@@ -110,7 +110,7 @@ pub(crate) fn commit(
     {
         let TransactionId { app, version, .. } = id;
         lines::info(format_args!("transaction {version} of {app} is there already"));
-        desk.remove_files(&transaction.job)?;
+        desk.remove_files(&transaction.job).unwrap_or_else(lines::warn);
         return Ok(Committed { repeated: true, ..Committed::default() });
     }
     let parts = staging::in_order(parts, &transaction.job)?;

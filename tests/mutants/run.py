@@ -34,6 +34,7 @@ from nostr_wal_bugs import NOSTR_WAL_BUGS
 from read_bugs import READ_BUGS
 from segment_bugs import SEGMENTED_BUGS
 from storage_bugs import STORAGE_BUGS
+from transaction_bugs import TRANSACTION_BUGS
 from wal_bugs import WAL_BUGS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,6 +48,7 @@ TABLES = {
     "storage": STORAGE_BUGS,
     "ledger": LEDGER_BUGS,
     "event-store": EVENT_STORE_BUGS,
+    "transactions": TRANSACTION_BUGS,
 }
 COPIED = ["Cargo.toml", "Cargo.lock", "README.md", "src", "tests", "benches", "examples", "fuzz"]
 COPIED += ["python"]

@@ -54,6 +54,9 @@ fn a_crash_at_any_step_leaves_the_transaction_to_be_finished_or_repeated() {
         let steps = sim.recorded();
         assert!(steps.len() > 12, "{}", steps.len());
         for (step, state) in steps.iter().enumerate() {
+            // Without a power cut, readers see all of it or nothing.
+            let seen = kind.read(&state.kill()).len();
+            assert!([BEFORE.len(), all().len()].contains(&seen), "{kind:?} step {step}: {seen}");
             check_after_crash(kind, &state.kill(), &parts, &format!("{kind:?} step {step}"));
             for (cut, after) in cuts(state).iter().enumerate() {
                 let what = format!("{kind:?} step {step}, power cut {cut}");

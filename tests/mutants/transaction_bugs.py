@@ -1,0 +1,194 @@
+"""The seeded bugs of transactions: staging, intent, commit, record."""
+
+from __future__ import annotations
+
+from bug import Bug
+from rows import KILL, POWER
+
+COMMIT = "src/transaction/mod.rs"
+STAGING = "src/transaction/staging.rs"
+RECORD = "src/transaction/record.rs"
+OF_LOG = "src/log/transact.rs"
+COPY = "src/log/staged.rs"
+
+# The words of the first ones are those of the promises: undo in abort, record before sync, repeat
+# not recognised, an attempt's file committed twice.
+TRANSACTION_BUGS = [
+    Bug(
+        "transaction: an abort removes what a commit needs that has begun",
+        KILL,
+        STAGING,
+        "        if Intent::load(self)?.is_some_and(|intent| intent.transaction.job == job) {\n",
+        '        if Intent::load(self)?.is_some_and(|intent| intent.transaction.job == *"") {\n',
+        [("transactions", "an_abort_after_a_commit_that_had_begun")],
+    ),
+    Bug(
+        "transaction: noted before it is synced",
+        POWER,
+        OF_LOG,
+        "        let (first, end) = appended;\n        self.sync_to(end)?;\n",
+        "        let (first, _) = appended;\n",
+        [("transactions", "crashes::a_crash_at_any_step")],
+    ),
+    Bug(
+        "transaction: noted before it is appended",
+        KILL,
+        COMMIT,
+        "    let parts = staging::in_order(parts, &transaction.job)?;\n",
+        "    if let Some(id) = &transaction.id {\n        desk.note(id)?;\n    }\n"
+        "    let parts = staging::in_order(parts, &transaction.job)?;\n",
+        [("transactions", "crashes::a_crash_at_any_step")],
+    ),
+    Bug(
+        "transaction: a repeat is not recognised",
+        KILL,
+        RECORD,
+        "        Ok(*version <= last.version)\n",
+        "        Ok(*version < last.version)\n",
+        [("transactions", "a_repeat_appends_nothing")],
+    ),
+    Bug(
+        "transaction: both attempts of a task are committed",
+        KILL,
+        STAGING,
+        "            && (a.partition, a.sequence) == (b.partition, b.sequence)\n",
+        "            && (a.partition, a.sequence, a.attempt)"
+        " == (b.partition, b.sequence, b.attempt)\n",
+        [("transactions", "both_attempts_of_a_task")],
+    ),
+    Bug(
+        "transaction: an abort does not wait for a commit beside it",
+        KILL,
+        STAGING,
+        "        check_job(job)?;\n        let _lock = self.lock()?;\n",
+        "        check_job(job)?;\n",
+        [("transactions", "an_abort_beside_a_commit")],
+    ),
+    Bug(
+        "transaction: the intent goes before the transaction is noted",
+        KILL,
+        COMMIT,
+        "        if let Some(id) = &transaction.id {\n            self.note(id)?;\n        }\n"
+        "        Intent::clear(self)?;\n",
+        "        Intent::clear(self)?;\n"
+        "        if let Some(id) = &transaction.id {\n            self.note(id)?;\n        }\n",
+        [("transactions", "crashes::a_crash_at_any_step")],
+    ),
+    Bug(
+        "transaction: staged files go before the intent",
+        KILL,
+        COMMIT,
+        "        Intent::clear(self)?;\n        // The records are there",
+        "        self.remove_files(&transaction.job)?;\n        Intent::clear(self)?;\n"
+        "        // The records are there",
+        [("transactions", "crashes::a_crash_at_any_step")],
+    ),
+    Bug(
+        "transaction: the next opening does not finish it",
+        KILL,
+        "src/log/open.rs",
+        "                    log.finish_transaction()?;\n",
+        "",
+        [("transactions", "crashes::")],
+    ),
+    Bug(
+        "transaction: a commit that is finished appends all of it again",
+        POWER,
+        OF_LOG,
+        "        let (bytes, there) = self.common_prefix(&state, &place, job, &intent.parts)?;\n",
+        "        let (bytes, there) = (0, 0);\n",
+        [("transactions", "crashes::")],
+    ),
+    Bug(
+        "transaction: the place stays where a power cut took the records before it",
+        POWER,
+        OF_LOG,
+        "            place = Place::of(&state.extent);\n            store(place.encode())?;\n",
+        "            place = Place::of(&state.extent);\n",
+        [("transactions", "a_crash_while_a_commit_is_finished")],
+    ),
+    Bug(
+        "transaction: finished in another log",
+        KILL,
+        OF_LOG,
+        "        if !self.is_of(&state, &place, job, &intent.parts)? {\n",
+        "        if false && !self.is_of(&state, &place, job, &intent.parts)? {\n",
+        [("transactions", "in_another_log")],
+    ),
+    Bug(
+        "transaction: parts are appended in the order of their tasks' ends",
+        KILL,
+        STAGING,
+        "    parts.sort_by_key(|part| (part.partition, part.sequence));\n",
+        "    parts.sort_by_key(|part| (part.sequence, part.partition / 9));\n",
+        [("transactions", "in_the_order_of_their_partitions")],
+    ),
+    Bug(
+        "transaction: a batch after a gap is taken",
+        KILL,
+        RECORD,
+        "        if query.is_some() && *version > last.version.saturating_add(1) {\n",
+        "        if query.is_some() && *version > last.version.saturating_add(9) {\n",
+        [("transactions", "a_batch_that_is_not_the_next")],
+    ),
+    Bug(
+        "transaction: a batch above 0 of an unknown application is taken",
+        KILL,
+        RECORD,
+        "                Some(query) if *version > 0 => refuse(\n",
+        "                Some(query) if *version > 9 => refuse(\n",
+        [("transactions", "a_batch_that_is_not_the_next")],
+    ),
+    Bug(
+        "transaction: another query of the application is taken",
+        KILL,
+        RECORD,
+        "        if last.query != *query {\n",
+        "        if false && last.query != *query {\n",
+        [("transactions", "another_query_of_the_same")],
+    ),
+    Bug(
+        "transaction: a number that a record would not get is taken",
+        KILL,
+        OF_LOG,
+        "part.first.filter(|&first| F::NUMBERED && first != ordinal)",
+        "part.first.filter(|&first| F::NUMBERED && first < ordinal)",
+        [("transactions", "a_number_that_a_record_would_not_get")],
+    ),
+    Bug(
+        "transaction: a staged file's checksum is not compared",
+        KILL,
+        COPY,
+        "            Scanned::End if self.sum == self.part.sum"
+        " && self.records == self.part.records => {\n",
+        "            Scanned::End if self.records == self.part.records => {\n",
+        [("transactions", "a_staged_file_that_changed")],
+    ),
+    Bug(
+        "transaction: the first head is written first",
+        KILL,
+        COPY,
+        "            (self.head, rest) = (head.to_vec(), body);\n"
+        "            self.at += head.len() as u64;\n",
+        "            (self.head, rest) = (head.to_vec(), record);\n            let _ = body;\n",
+        [("transactions", "crashes::a_crash_at_any_step")],
+    ),
+    Bug(
+        "transaction: what a damaged part left is not taken back",
+        KILL,
+        COPY,
+        "            while let Some((record, sum)) ="
+        " staged.next().map_err(|e| self.take_back(state, e))? {\n",
+        "            while let Some((record, sum)) = staged.next()? {\n",
+        [("transactions", "a_staged_file_that_changed"), ("error_texts", "")],
+    ),
+    Bug(
+        "transaction: a staged file is not synced",
+        POWER,
+        STAGING,
+        "            .sync_data()\n"
+        "            .and_then(|()| desk.storage.sync_dir(above(&self.path)))\n",
+        "            .len()\n            .and_then(|_| desk.storage.sync_dir(above(&self.path)))\n",
+        [("transactions", "crashes::")],
+    ),
+]
