@@ -1,0 +1,73 @@
+"""The examples of docs/spark.md run as shown, one after the other."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_cluster import local_session
+from test_spark_stream import events
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+from deedbook import Book, EventStore, Ledger, Wal
+
+pytestmark = pytest.mark.spark
+
+GUIDE = Path(__file__).parents[2] / "docs" / "spark.md"
+# What the examples read and write: here below a directory of its own.
+PATHS = ("pier", "spool", "notes", "orders", "copies", "checkpoint")
+
+
+def blocks() -> list[tuple[int, str, str]]:
+    """Line, language and text of each example."""
+    text = GUIDE.read_text(encoding="utf-8")
+    found = re.finditer(r"^```(python|sql)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    return [(text.count("\n", 0, match.start()) + 2, match[1], match[2]) for match in found]
+
+
+def placed(text: str, directory: Path) -> str:
+    for name in PATHS:
+        text = re.sub(rf"(['\"]){name}(?=[./'\"])", rf"\g<1>{directory}/{name}", text)
+    return text
+
+
+def test_the_examples_of_the_guide_run(tmp_path: Path) -> None:
+    if not GUIDE.exists():
+        pytest.skip("no docs/spark.md")
+    epoch = tmp_path / "pier" / ".urb" / "log" / "0i0"
+    epoch.parent.mkdir(parents=True)
+    with Book.create(epoch) as book:
+        book.append_many([b"jam"] * 2000)
+    with Wal.create(tmp_path / "orders.wal") as wal:
+        wal.append_many([b"order %d" % number for number in range(30)])
+        wal.sync()
+    with Ledger.open(tmp_path / "spool", "events") as ledger:
+        ledger.append_many([b"event"] * 10)
+    with EventStore.create(tmp_path / "notes") as store:
+        store.append_many(events(0, 9))
+    spark = local_session()
+    names: dict[str, Any] = {"spark": spark}
+    found = blocks()
+    assert len(found) >= 9
+    for line, language, text in found:
+        text = placed(text, tmp_path)
+        if language == "python":
+            exec(compile("\n" * (line - 1) + text, str(GUIDE), "exec"), names)
+            continue
+        for statement in filter(str.strip, text.split(";")):
+            names["answer"] = spark.sql(statement).collect()
+    # What they wrote is what they say.
+    with Wal.open(tmp_path / "copies.wal") as wal:
+        written = list(wal.payloads())
+    assert written[:3] == [b"first", b"second", b"order 0"]
+    assert (written[-1], len(written)) == (b"third", 33)
+    assert spark.read.parquet(str(tmp_path / "orders.parquet")).count() == 30
+    assert names["notes"].columns == ["created_at", "content"]
+    assert names["damage"].count() == 0
+    for view in ("deeds", "copies"):
+        spark.catalog.dropTempView(view)
