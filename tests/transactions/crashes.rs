@@ -1,9 +1,14 @@
 //! Processes die and the power fails at every step of a commit.
 
-use deedbook::storage::sim::{Fault, Sim, What};
-use deedbook::{Durable, ErrorKind, Mode, Part};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
-use crate::store::{KINDS, Kind, Store};
+use deedbook::storage::sim::{Fault, Sim, What};
+use deedbook::{Durable, ErrorKind, Mode, Part, book};
+
+use crate::store::{KINDS, Kind, PATH, Store};
+use crate::watch::{Seen, watched};
 use crate::{BEFORE, JOB, all, of_app, of_nobody, of_query, prepared, stage_all};
 
 /// States after one power cut that are tried, of those there are.
@@ -124,6 +129,49 @@ fn an_abort_after_a_commit_that_had_begun_removes_nothing() {
         assert_eq!(store.read(), all());
     }
     assert!(refused > 3, "{refused}");
+}
+
+/// An abort looked for an intent just before it was stored, and took the files that it named.
+#[test]
+fn an_abort_beside_a_commit_takes_no_file_that_its_intent_names() {
+    let mut aborted = 0;
+    for at in 1.. {
+        let (sim, store, parts) = prepared(Kind::Book);
+        drop(store);
+        let reader = Arc::new(Kind::Book.open(&sim, Mode::Read).unwrap());
+        let (calls, called) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+        let threads = Arc::new(Mutex::new(Vec::new()));
+        let storage = {
+            let (calls, called, threads) = (calls.clone(), called.clone(), threads.clone());
+            watched(Arc::new(sim.clone()), move |seen| {
+                let is_commit = called.load(Relaxed) && seen == Seen::Calling;
+                if is_commit && calls.fetch_add(1, Relaxed) + 1 == at {
+                    let reader = reader.clone();
+                    let abort = std::thread::spawn(move || reader.discard(JOB));
+                    let until = Instant::now() + Duration::from_millis(20);
+                    while !abort.is_finished() && Instant::now() < until {
+                        std::thread::yield_now();
+                    }
+                    threads.lock().unwrap().push(abort);
+                }
+            })
+        };
+        let options = book::Options { storage, ..Default::default() };
+        let book = options.open(PATH, Mode::Append).unwrap();
+        sim.record();
+        called.store(true, Relaxed);
+        let committed = book.commit_staged(&of_query("q", 0), &parts);
+        called.store(false, Relaxed);
+        let Some(abort) = threads.lock().unwrap().pop() else { break };
+        aborted += usize::from(abort.join().unwrap());
+        for (step, state) in sim.recorded().iter().enumerate() {
+            let opened = Kind::Book.open(&state.kill(), Mode::Append);
+            assert!(opened.is_ok(), "abort at call {at}, then step {step}: {:?}", opened.err());
+        }
+        let records = if committed.is_ok() { all().len() } else { BEFORE.len() };
+        assert_eq!(Kind::Book.read(&sim).len(), records, "abort at call {at}: {committed:?}");
+    }
+    assert!(aborted > 3, "{aborted}");
 }
 
 #[test]

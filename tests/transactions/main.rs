@@ -5,6 +5,9 @@
 mod crashes;
 mod rules;
 mod store;
+#[path = "../harness/watch.rs"]
+#[allow(dead_code)]
+mod watch;
 
 use deedbook::storage::sim::Sim;
 use deedbook::{Mode, Part, Transaction, TransactionId};

@@ -1,7 +1,7 @@
 //! What a commit appends, recognises and refuses.
 
 use deedbook::storage::Storage;
-use deedbook::{Durability, Durable, ErrorKind, Mode, book};
+use deedbook::{Durable, ErrorKind, Mode};
 
 use crate::store::{KINDS, Kind, PATH, Store};
 use crate::{BEFORE, JOB, all, of_app, of_nobody, of_query, prepared, stage_all};
@@ -149,34 +149,6 @@ fn a_missing_staged_file_is_refused_before_anything_changes() {
     assert_eq!((error.kind(), error.durable()), (ErrorKind::Missing, Some(Durable::No)));
     drop(store);
     assert_eq!(Kind::Book.open(&sim, Mode::Append).unwrap().read(), BEFORE);
-}
-
-/// An abort looked for an intent just before it was stored, and took the files that it named.
-#[test]
-fn an_abort_beside_a_commit_takes_all_of_its_files_or_none() {
-    let mut lost = 0;
-    for round in 0..60 {
-        let dir = tempfile::TempDir::new().unwrap();
-        let path = dir.path().join("log");
-        let options = book::Options { durability: Durability::Manual, ..Default::default() };
-        let book = options.open(&path, Mode::Create).unwrap();
-        let mut stage = book.stage(JOB, 0, 1, None).unwrap();
-        (0..1000).for_each(|_| stage.push(0, &[7; 100]).unwrap());
-        let part = stage.finish().unwrap();
-        let reader = options.open(&path, Mode::Read).unwrap();
-        let aborting = std::thread::spawn(move || {
-            std::thread::sleep(std::time::Duration::from_micros(20 * round));
-            reader.discard_staged(JOB).unwrap()
-        });
-        let committed = book.commit_staged(&of_nobody(), &[part]);
-        aborting.join().unwrap();
-        let records = if committed.is_ok() { 1000 } else { 0 };
-        lost += usize::from(committed.is_err());
-        assert_eq!(book.len().unwrap(), records, "round {round}: {committed:?}");
-        book.close().unwrap();
-        assert_eq!(options.open(&path, Mode::Append).unwrap().len().unwrap(), records);
-    }
-    assert!(lost < 60, "no commit came first");
 }
 
 #[test]
