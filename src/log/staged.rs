@@ -1,17 +1,12 @@
-//! Staged files on their way into a log: read record by record, checked, copied.
+//! Staged records on their way into a log.
 
-use std::path::PathBuf;
-
-use crate::checksum::crc32_more;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::log::extent::Extent;
 use crate::log::format::Format;
 use crate::log::framing::{Frame, Framing};
 use crate::log::{Shared, State};
-use crate::scan::{Scanned, Scanner};
 use crate::sidecar::INDEX_BLOCK_BYTES;
-use crate::storage::File;
-use crate::transaction::{Part, Target};
+use crate::transaction::{Part, StagedReader, Target};
 
 /// Appended with one write.
 const COPIED_BYTES: usize = 1 << 20;
@@ -29,10 +24,10 @@ impl<F: Format> Shared<F> {
         self.begin(state, total)?;
         let mut copy = Copy::after(state, skip);
         for part in parts {
-            let copied = Staged::open(self, job, part);
-            let mut staged = copied.map_err(|e| self.take_back(state, e))?;
-            while let Some((record, sum)) = staged.next().map_err(|e| self.take_back(state, e))? {
-                copy.push::<F::Framing>(record, sum);
+            let opened = self.open_staged(job, part);
+            let mut staged = opened.map_err(|e| self.take_back(state, e))?;
+            while let Some((record, frame)) = staged.next().map_err(|e| self.take_back(state, e))? {
+                copy.push::<F::Framing>(record, frame.sum());
                 if copy.bytes.len() >= COPIED_BYTES {
                     copy.flush(self, state)?;
                 }
@@ -48,52 +43,13 @@ impl<F: Format> Shared<F> {
         self.counters.appended(copy.appended, total);
         Ok(())
     }
-}
 
-/// A staged file's records, whose checksum is compared at its end.
-pub(super) struct Staged<'a, F: Format> {
-    part: &'a Part,
-    path: PathBuf,
-    file: Box<dyn File>,
-    scanner: Scanner<F::Framing>,
-    records: u64,
-    sum: u32,
-}
-
-impl<'a, F: Format> Staged<'a, F> {
-    pub(super) fn open(shared: &'a Shared<F>, job: &str, part: &'a Part) -> Result<Self> {
-        let (path, file) = shared.desk().open_part(job, part)?;
-        let scanner = Scanner::new(shared.appending.by_lengths(), 0, part.bytes);
-        Ok(Self { part, path, file, scanner, records: 0, sum: 0 })
-    }
-
-    /// The next record, and its stored checksum.
-    pub(super) fn next(&mut self) -> Result<Option<(&[u8], u32)>> {
-        let scanned = self.scanner.next(&*self.file);
-        let fail = |e| Error::io("read the staged file", &self.path, e);
-        match scanned.map_err(fail)? {
-            Scanned::Record { frame, .. } => {
-                self.records += 1;
-                let record = self.scanner.bytes();
-                self.sum = crc32_more(self.sum, record);
-                Ok(Some((record, frame.sum())))
-            }
-            Scanned::End if self.sum == self.part.sum && self.records == self.part.records => {
-                Ok(None)
-            }
-            Scanned::End => Err(self.changed(format!(
-                "it has {} records and checksum {:08x}, not {} and {:08x}",
-                self.records, self.sum, self.part.records, self.part.sum
-            ))),
-            Scanned::Stop { offset, why } => {
-                Err(self.changed(format!("byte {offset}: {}", why.reason())))
-            }
-        }
-    }
-
-    fn changed(&self, why: String) -> Error {
-        let message = format!("the staged file changed since its task wrote it: {why}");
-        Error::new(ErrorKind::Corrupt, message).of(F::NAME).at(&self.path)
+    pub(super) fn open_staged<'a>(
+        &self,
+        job: &str,
+        part: &'a Part,
+    ) -> Result<StagedReader<'a, F::Framing>> {
+        StagedReader::open(&self.desk(), job, part, self.appending)
     }
 }
 

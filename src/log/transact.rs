@@ -3,36 +3,29 @@
 //! The first head is written last, so that readers see all of a transaction or none of it, as of a
 //! batch. What a power cut left of one is compared with the staged files, and the rest is appended.
 
+use std::collections::BTreeMap;
+
 use crate::error::{Error, ErrorKind, Result};
 use crate::lines;
 use crate::locks::lock;
 use crate::log::append::PoisonOnPanic;
-use crate::log::batch::Batch;
 use crate::log::extent::Extent;
 use crate::log::format::Format;
 use crate::log::framing::Framing;
 use crate::log::identity::Anchor;
-use crate::log::staged::Staged;
 use crate::log::{Log, Shared, State};
 use crate::sidecar::WriterLock;
 use crate::slice::part;
 use crate::storage::read_full;
 use crate::transaction::{
-    self, Committed, Desk, Intent, Noted, Part, StagedFile, StagedJob, Target, Transaction,
+    self, Committed, Desk, Intent, Noted, Part, StagedJob, StagedWriter, Target, Transaction,
 };
-use std::collections::BTreeMap;
-
-/// Staged with one write.
-const STAGED_BYTES: usize = 1 << 20;
 
 /// Records that a task stages for a commit of its job.
 #[derive(Debug)]
 pub struct Stage<F: Format> {
     log: Log<F>,
-    part: Part,
-    file: StagedFile,
-    batch: Batch<F::Framing>,
-    is_finished: bool,
+    staged: StagedWriter<F::Framing>,
 }
 
 impl<F: Format> Stage<F> {
@@ -42,23 +35,12 @@ impl<F: Format> Stage<F> {
         tag: <F::Framing as Framing>::Tag,
         payload: &[u8],
     ) -> Result<()> {
-        self.batch.push_tagged(tag, payload)?;
-        match self.batch.bytes_len() >= STAGED_BYTES {
-            true => self.flush(),
-            false => Ok(()),
-        }
-    }
-
-    fn flush(&mut self) -> Result<()> {
-        self.file.write(&self.batch.bytes).map_err(|e| e.of(F::NAME))?;
-        self.part.records += self.batch.len();
-        self.batch.clear();
-        Ok(())
+        self.staged.push(tag, payload).map_err(|e| e.of(F::NAME))
     }
 
     /// Records so far.
     pub fn len(&self) -> u64 {
-        self.part.records + self.batch.len()
+        self.staged.len()
     }
 
     /// Whether there are none.
@@ -68,20 +50,13 @@ impl<F: Format> Stage<F> {
 
     /// Make the file durable. What this returns goes to the commit.
     pub fn finish(mut self) -> Result<Part> {
-        self.flush()?;
-        let shared = self.log.shared.clone();
-        let (bytes, sum) = self.file.finish(&shared.desk()).map_err(|e| e.of(F::NAME))?;
-        self.is_finished = true;
-        Ok(Part { bytes, sum, ..self.part.clone() })
+        self.staged.finish(&self.log.shared.desk()).map_err(|e| e.of(F::NAME))
     }
 }
 
 impl<F: Format> Drop for Stage<F> {
     fn drop(&mut self) {
-        if !self.is_finished {
-            // What nobody can commit.
-            let _ = self.file.discard(&self.log.shared.desk());
-        }
+        self.staged.give_up(&self.log.shared.desk());
     }
 }
 
@@ -98,9 +73,8 @@ impl<F: Format> Log<F> {
     ) -> Result<Stage<F>> {
         let shared = self.usable()?;
         let part = Part { partition, sequence: 0, attempt, bytes: 0, records: 0, sum: 0, first };
-        let file = StagedFile::create(&shared.desk(), job, &part).map_err(|e| e.of(F::NAME))?;
-        let batch = Batch::with_framing(shared.appending);
-        Ok(Stage { log: self.clone(), part, file, batch, is_finished: false })
+        let staged = StagedWriter::create(&shared.desk(), job, part, shared.appending);
+        Ok(Stage { log: self.clone(), staged: staged.map_err(|e| e.of(F::NAME))? })
     }
 
     /// Append what the parts of a job hold, in the order of their partitions, all or nothing, and
@@ -311,7 +285,7 @@ impl<F: Format> Shared<F> {
         let (mut bytes, mut records) = (0, 0);
         let mut there = Vec::new();
         for staged in parts {
-            let mut staged = Staged::open(self, job, staged)?;
+            let mut staged = self.open_staged(job, staged)?;
             while let Some((record, _)) = staged.next()? {
                 there.resize(record.len(), 0);
                 let at = place.offset + bytes;

@@ -13,6 +13,7 @@
 
 mod intent;
 mod record;
+mod records;
 mod staging;
 
 use std::path::Path;
@@ -24,7 +25,7 @@ use crate::storage::{LockGuard, Storage};
 
 pub use intent::Intent;
 pub use record::Noted;
-pub(crate) use staging::StagedFile;
+pub(crate) use records::{StagedReader, StagedWriter};
 pub use staging::{Part, StagedJob};
 
 const GIVE_UP: &str = "a commit had begun and cannot be brought to its end; deedbook vacuum \

@@ -1,0 +1,116 @@
+//! Records in staged files: what a task writes, and what a commit reads of it.
+
+use std::path::PathBuf;
+
+use crate::checksum::crc32_more;
+use crate::error::{Error, ErrorKind, Result};
+use crate::log::batch::Batch;
+use crate::log::framing::Framing;
+use crate::scan::{Scanned, Scanner};
+use crate::storage::File;
+use crate::transaction::Desk;
+use crate::transaction::staging::{Part, StagedFile};
+
+/// Staged with one write.
+const STAGED_BYTES: usize = 1 << 20;
+
+/// A staged file that gets records.
+#[derive(Debug)]
+pub struct StagedWriter<C: Framing> {
+    part: Part,
+    file: StagedFile,
+    batch: Batch<C>,
+    is_finished: bool,
+}
+
+impl<C: Framing> StagedWriter<C> {
+    /// `part` has no records yet.
+    pub(crate) fn create(desk: &Desk<'_>, job: &str, part: Part, framing: C) -> Result<Self> {
+        let file = StagedFile::create(desk, job, &part)?;
+        Ok(Self { part, file, batch: Batch::with_framing(framing), is_finished: false })
+    }
+
+    /// Add a record. The staged file is unchanged if the record is beyond the limit.
+    pub(crate) fn push(&mut self, tag: C::Tag, payload: &[u8]) -> Result<()> {
+        self.batch.push_tagged(tag, payload)?;
+        match self.batch.bytes_len() >= STAGED_BYTES {
+            true => self.flush(),
+            false => Ok(()),
+        }
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.file.write(&self.batch.bytes)?;
+        self.part.records += self.batch.len();
+        self.batch.clear();
+        Ok(())
+    }
+
+    /// Records so far.
+    pub(crate) fn len(&self) -> u64 {
+        self.part.records + self.batch.len()
+    }
+
+    /// Make the file durable.
+    pub(crate) fn finish(&mut self, desk: &Desk<'_>) -> Result<Part> {
+        self.flush()?;
+        let (bytes, sum) = self.file.finish(desk)?;
+        self.is_finished = true;
+        Ok(Part { bytes, sum, ..self.part.clone() })
+    }
+
+    /// Remove the file unless it is finished: it could not be committed.
+    pub(crate) fn give_up(&self, desk: &Desk<'_>) {
+        if !self.is_finished {
+            let _ = self.file.discard(desk);
+        }
+    }
+}
+
+/// A staged file's records, whose checksum is compared at its end.
+#[derive(Debug)]
+pub struct StagedReader<'a, C: Framing> {
+    part: &'a Part,
+    path: PathBuf,
+    file: Box<dyn File>,
+    scanner: Scanner<C>,
+    records: u64,
+    sum: u32,
+}
+
+impl<'a, C: Framing> StagedReader<'a, C> {
+    pub(crate) fn open(desk: &Desk<'_>, job: &str, part: &'a Part, framing: C) -> Result<Self> {
+        let (path, file) = desk.open_part(job, part)?;
+        let scanner = Scanner::new(framing.by_lengths(), 0, part.bytes);
+        Ok(Self { part, path, file, scanner, records: 0, sum: 0 })
+    }
+
+    /// The next record.
+    pub(crate) fn next(&mut self) -> Result<Option<(&[u8], C::Frame)>> {
+        let scanned = self.scanner.next(&*self.file);
+        match scanned.map_err(|e| Error::io("read the staged file", &self.path, e))? {
+            Scanned::Record { frame, .. } => {
+                self.records += 1;
+                let record = self.scanner.bytes();
+                self.sum = crc32_more(self.sum, record);
+                Ok(Some((record, frame)))
+            }
+            Scanned::End if self.sum == self.part.sum && self.records == self.part.records => {
+                Ok(None)
+            }
+            Scanned::End => Err(self.changed(format!(
+                "it has {} records and checksum {:08x}, not {} and {:08x}",
+                self.records, self.sum, self.part.records, self.part.sum
+            ))),
+            Scanned::Stop { offset, why } => {
+                Err(self.changed(format!("byte {offset}: {}", why.reason())))
+            }
+        }
+    }
+
+    /// The error of a file that is not as its task left it.
+    pub(crate) fn changed(&self, why: String) -> Error {
+        let message = format!("the staged file changed since its task wrote it: {why}");
+        Error::new(ErrorKind::Corrupt, message).at(&self.path)
+    }
+}
