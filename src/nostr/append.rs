@@ -87,17 +87,64 @@ pub(super) struct Records {
 impl Records {
     /// Add the record of an event; nothing is added by an error.
     pub fn push(&mut self, event: &Event, options: &Options) -> Result<()> {
-        let start = self.bytes.len();
-        let (pages, limit) = (options.page_bytes, options.event_bytes_max);
-        record::encode(event, Flags::default(), options.checksums, pages, &mut self.bytes)?;
+        let Options { checksums, page_bytes, .. } = *options;
+        self.push_with(event.id, options, |bytes| {
+            record::encode(event, Flags::default(), checksums, page_bytes, bytes)
+        })
+    }
+
+    /// The same of an event whose id is still to be checked.
+    pub fn push_checked(
+        &mut self,
+        event: &Event,
+        scratch: &mut Vec<u8>,
+        shared: &Shared,
+    ) -> Result<()> {
+        let refused = |e: Error| e.of(FORMAT).with_durable(Durable::No);
+        event.check_id(scratch).map_err(refused)?;
+        self.push(event, &shared.options).map_err(|e| refused(e).at(&shared.dir))
+    }
+
+    /// The same of an event that is encoded already.
+    pub fn push_stored(&mut self, event: &EventRef<'_>, options: &Options) -> Result<()> {
+        let Options { checksums, page_bytes, .. } = *options;
+        self.push_with(event.id, options, |bytes| {
+            record::encode_stored(event, checksums, page_bytes, bytes)
+        })
+    }
+
+    fn push_with(
+        &mut self,
+        id: Id,
+        options: &Options,
+        encode: impl FnOnce(&mut Vec<u8>) -> Result<()>,
+    ) -> Result<()> {
+        let (start, limit) = (self.bytes.len(), options.event_bytes_max);
+        encode(&mut self.bytes)?;
         let len = self.bytes.len() - start;
         if len > limit as usize {
             self.bytes.truncate(start);
-            let message = format!("event {}: record of {len} bytes, limit {limit}", event.id);
+            let message = format!("event {id}: record of {len} bytes, limit {limit}");
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
         self.ends.push(self.bytes.len());
         Ok(())
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// One after the other.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Forget the records and keep the memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
     }
 }
 
@@ -115,17 +162,22 @@ impl EventStore {
     pub fn append_many(&self, events: &[Event]) -> Result<Vec<Outcome>> {
         let (shared, _) = self.writable()?;
         let (mut records, mut scratch) = (Records::default(), Vec::new());
-        let refused = |e: Error| e.of(FORMAT).with_durable(Durable::No);
         for event in events {
-            event.check_id(&mut scratch).map_err(refused)?;
-            let made = records.push(event, &shared.options);
-            made.map_err(|e| refused(e).at(&shared.dir))?;
+            records.push_checked(event, &mut scratch, shared)?;
         }
         self.append_records(&mut records)
     }
 
     /// The same for records.
     pub(super) fn append_records(&self, records: &mut Records) -> Result<Vec<Outcome>> {
+        let outcomes = self.append_unsynced(records)?;
+        let (shared, wal) = self.writable()?;
+        shared.keep_promise(wal)?;
+        Ok(outcomes)
+    }
+
+    /// The same, whatever the durability: the caller commits.
+    pub(super) fn append_unsynced(&self, records: &mut Records) -> Result<Vec<Outcome>> {
         let (shared, wal) = self.writable()?;
         let mut state = shared.state();
         state.check(shared)?;
@@ -137,7 +189,6 @@ impl EventStore {
             true => error.with_durable(Durable::Unknown),
             false => error,
         })?;
-        shared.keep_promise(wal)?;
         Ok(outcomes)
     }
 

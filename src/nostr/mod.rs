@@ -42,6 +42,7 @@ mod split;
 mod store;
 mod tags;
 mod tombstones;
+mod transact;
 pub mod wal;
 mod wal_options;
 pub(crate) mod walk;
@@ -69,6 +70,7 @@ pub use salvage::{StoreSalvage, salvage};
 pub use segment::PageDamage;
 pub use store::EventStore;
 pub use tags::{Elements, Tag, Tags, TagsRef};
+pub use transact::Stage;
 
 /// Name of the format in errors.
 const FORMAT: &str = "nostr";

@@ -1,4 +1,4 @@
-//! Opening: lock, manifest, segments, write-ahead log, index, in this order.
+//! Opening: lock, manifest, segments, write-ahead log, index, a commit that had begun, in this order.
 
 use std::path::{Path, PathBuf};
 
@@ -193,5 +193,6 @@ fn open_writer(dir: PathBuf, mode: Mode, options: Options) -> Result<EventStore>
     // What was appended again is durable then, and the manifest says what is there.
     store.checkpoint()?;
     store.begin_pages()?;
+    store.finish_transaction()?;
     Ok(store)
 }

@@ -21,7 +21,7 @@ use crate::lines::{self, Locked, locked};
 use crate::locks::Mutex;
 use crate::locks::atomic::{AtomicBool, Ordering};
 use crate::mode::Mode;
-use crate::sidecar::WriterLock;
+use crate::sidecar::{WriterLock, sidecar_dir};
 use crate::storage::fork_generation;
 
 /// A store of Nostr events. Handles may be shared by threads; clones are the same handle.
@@ -38,6 +38,7 @@ struct Owner(Arc<Shared>);
 #[derive(Debug)]
 pub(super) struct Shared {
     pub dir: PathBuf,
+    pub sidecar: PathBuf,
     pub options: Options,
     pub mode: Mode,
     /// None for a reader.
@@ -46,6 +47,8 @@ pub(super) struct Shared {
     /// At opening.
     fork_generation: u64,
     closed: AtomicBool,
+    /// Held by one commit of staged events at a time, before the state.
+    pub committing: Mutex<()>,
     state: Mutex<State>,
     lock: Mutex<Option<WriterLock>>,
 }
@@ -79,6 +82,7 @@ impl EventStore {
     ) -> Self {
         let (wal, lock) = writer.unzip();
         let shared = Arc::new(Shared {
+            sidecar: sidecar_dir(&dir),
             dir,
             options,
             mode,
@@ -86,6 +90,7 @@ impl EventStore {
             opening,
             fork_generation: fork_generation(),
             closed: AtomicBool::new(false),
+            committing: Mutex::new(()),
             state: Mutex::new(state),
             lock: Mutex::new(lock),
         });
@@ -153,7 +158,12 @@ impl Shared {
     }
 
     fn close(&self) -> Result<()> {
-        if self.fork_generation != fork_generation() || self.closed.swap(true, Ordering::AcqRel) {
+        if self.fork_generation != fork_generation() {
+            return Ok(());
+        }
+        // Another process may begin to commit as soon as this one is closed.
+        let _committing = locked(&self.committing);
+        if self.closed.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
         let done = match &self.wal {

@@ -3,6 +3,8 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod crashes;
+#[cfg(feature = "nostr")]
+mod nostr;
 mod rules;
 mod store;
 #[path = "../harness/watch.rs"]
