@@ -88,7 +88,7 @@ impl Column {
         Arc::new(Schema::new(columns.iter().map(|column| column.field()).collect::<Vec<_>>()))
     }
 
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Id => "id",
             Self::Pubkey => "pubkey",

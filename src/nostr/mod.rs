@@ -39,6 +39,8 @@ pub(crate) mod segment;
 mod segments;
 mod signature;
 mod split;
+#[cfg(feature = "arrow")]
+mod stage_arrow;
 mod store;
 mod tags;
 mod tombstones;

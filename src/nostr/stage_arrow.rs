@@ -1,0 +1,437 @@
+//! Staging of events from Arrow record batches, as [`Batches`](super::Batches) gives them.
+
+use std::ops::Range;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int32Type, Int64Type, TimestampMicrosecondType};
+use arrow_array::{
+    Array, ArrayRef, BinaryArray, FixedSizeBinaryArray, Int32Array, Int64Array, ListArray,
+    RecordBatch, StringArray, TimestampMicrosecondArray,
+};
+use arrow_schema::{DataType, TimeUnit};
+
+use super::FORMAT;
+use super::columns::{Column, KEY_BYTES, SIG_BYTES};
+use super::event::{Event, Id};
+use super::transact::Stage;
+use crate::error::{Durable, Error, ErrorKind, Result};
+
+const SECOND: i64 = 1_000_000;
+
+impl Stage {
+    /// Add the events of a record batch, whose columns are found by their names: `id`, `pubkey` and
+    /// `sig` (fixed-size binary, or binary), `created_at` (microseconds with a time zone, or int64
+    /// seconds), `kind` (int32 or int64), `tags` and `content`. Further columns count for nothing.
+    ///
+    /// A batch that is refused may be staged up to the row that the error names.
+    pub fn push_batch(&mut self, batch: &RecordBatch) -> Result<()> {
+        let columns = Columns::of(batch)?;
+        for row in 0..batch.num_rows() {
+            self.push(&columns.event(row)?).map_err(|e| match e.kind() {
+                kind @ (ErrorKind::InvalidArgument | ErrorKind::TooLarge) => {
+                    refused(kind, format!("row {row}: {}", e.message()))
+                }
+                _ => e,
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// The columns of a batch, which have no nulls.
+struct Columns<'a> {
+    id: Bytes<'a>,
+    pubkey: Bytes<'a>,
+    created_at: Numbers<'a>,
+    kind: Numbers<'a>,
+    tags: Tags<'a>,
+    content: &'a StringArray,
+    sig: Bytes<'a>,
+}
+
+enum Bytes<'a> {
+    Fixed(&'a FixedSizeBinaryArray),
+    Plain(&'a BinaryArray),
+}
+
+enum Numbers<'a> {
+    Int32(&'a Int32Array),
+    Int64(&'a Int64Array),
+    Micros(&'a TimestampMicrosecondArray),
+}
+
+struct Tags<'a> {
+    events: &'a ListArray,
+    tags: &'a ListArray,
+    texts: &'a StringArray,
+}
+
+impl<'a> Columns<'a> {
+    fn of(batch: &'a RecordBatch) -> Result<Self> {
+        let bytes = |column, size| Bytes::of(column, find(batch, column)?, size);
+        let content = find(batch, Column::Content)?;
+        Ok(Self {
+            id: bytes(Column::Id, KEY_BYTES)?,
+            pubkey: bytes(Column::Pubkey, KEY_BYTES)?,
+            created_at: Numbers::times(find(batch, Column::CreatedAt)?)?,
+            kind: Numbers::kinds(find(batch, Column::Kind)?)?,
+            tags: Tags::of(find(batch, Column::Tags)?)?,
+            content: content
+                .as_string_opt()
+                .ok_or_else(|| other_type(Column::Content, content, "Utf8"))?,
+            sig: bytes(Column::Sig, SIG_BYTES)?,
+        })
+    }
+
+    fn event(&self, row: usize) -> Result<Event> {
+        Ok(Event {
+            id: Id(self.id.get(Column::Id, row)?),
+            pubkey: self.pubkey.get(Column::Pubkey, row)?,
+            created_at: self.created_at.get(Column::CreatedAt, row)?,
+            kind: self.kind.get(Column::Kind, row)?,
+            tags: self.tags.get(row)?,
+            content: self.content.value(row).to_owned(),
+            sig: self.sig.get(Column::Sig, row)?,
+        })
+    }
+}
+
+/// The column of a batch, without nulls.
+fn find(batch: &RecordBatch, column: Column) -> Result<&ArrayRef> {
+    let found = batch.column_by_name(column.name()).ok_or_else(|| {
+        let schema = batch.schema();
+        let names: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+        let message =
+            format!("column {} is missing, there are: {}", column.name(), names.join(", "));
+        refused(ErrorKind::InvalidArgument, message)
+    })?;
+    match (0..found.len()).find(|&row| found.is_null(row)).filter(|_| found.null_count() > 0) {
+        None => Ok(found),
+        Some(row) => Err(wrong(column, row, "null")),
+    }
+}
+
+impl<'a> Bytes<'a> {
+    fn of(column: Column, array: &'a ArrayRef, size: i32) -> Result<Self> {
+        match array.data_type() {
+            DataType::FixedSizeBinary(found) if *found == size => {
+                array.as_fixed_size_binary_opt().map(Self::Fixed)
+            }
+            DataType::Binary => array.as_binary_opt().map(Self::Plain),
+            _ => None,
+        }
+        .ok_or_else(|| other_type(column, array, &format!("FixedSizeBinary({size}) or Binary")))
+    }
+
+    fn get<const N: usize>(&self, column: Column, row: usize) -> Result<[u8; N]> {
+        let value = match self {
+            Self::Fixed(array) => array.value(row),
+            Self::Plain(array) => array.value(row),
+        };
+        let bytes = value.len();
+        value.try_into().map_err(|_| wrong(column, row, &format!("{bytes} bytes, {N} needed")))
+    }
+}
+
+impl<'a> Numbers<'a> {
+    fn times(array: &'a ArrayRef) -> Result<Self> {
+        match array.data_type() {
+            // Whatever the time zone, the number is of UTC. Without one, it is of a clock somewhere.
+            DataType::Timestamp(TimeUnit::Microsecond, Some(_)) => {
+                array.as_primitive_opt::<TimestampMicrosecondType>().map(Self::Micros)
+            }
+            _ => array.as_primitive_opt::<Int64Type>().map(Self::Int64),
+        }
+        .ok_or_else(|| {
+            let may_be = "Timestamp(µs, \"UTC\") or Int64, which counts seconds";
+            other_type(Column::CreatedAt, array, may_be)
+        })
+    }
+
+    fn kinds(array: &'a ArrayRef) -> Result<Self> {
+        let wide = || array.as_primitive_opt::<Int64Type>().map(Self::Int64);
+        let found = array.as_primitive_opt::<Int32Type>().map(Self::Int32).or_else(wide);
+        found.ok_or_else(|| other_type(Column::Kind, array, "Int32 or Int64"))
+    }
+
+    fn get<T: TryFrom<i64> + Bounded>(&self, column: Column, row: usize) -> Result<T> {
+        let number = match self {
+            Self::Int32(array) => array.value(row).into(),
+            Self::Int64(array) => array.value(row),
+            Self::Micros(array) => {
+                let micros = array.value(row);
+                if micros % SECOND != 0 {
+                    let what = format!("{micros} microseconds, whole seconds needed");
+                    return Err(wrong(column, row, &what));
+                }
+                micros / SECOND
+            }
+        };
+        T::try_from(number)
+            .map_err(|_| wrong(column, row, &format!("{number}, may be 0 to {}", T::MOST)))
+    }
+}
+
+/// A number from 0 to its highest.
+trait Bounded {
+    const MOST: u32;
+}
+
+impl Bounded for u16 {
+    const MOST: u32 = u16::MAX as u32;
+}
+
+impl Bounded for u32 {
+    const MOST: u32 = u32::MAX;
+}
+
+impl<'a> Tags<'a> {
+    fn of(array: &'a ArrayRef) -> Result<Self> {
+        let parts = || {
+            let events = array.as_list_opt()?;
+            let tags: &ListArray = events.values().as_list_opt()?;
+            Some(Self { events, tags, texts: tags.values().as_string_opt()? })
+        };
+        parts().ok_or_else(|| other_type(Column::Tags, array, "List(List(Utf8))"))
+    }
+
+    fn get(&self, row: usize) -> Result<Vec<Vec<String>>> {
+        let of_event = range(self.events, row);
+        let first = of_event.start;
+        let is_null = |tag| wrong(Column::Tags, row, &format!("tag {} is null", tag - first));
+        of_event
+            .map(|tag| {
+                if self.tags.is_null(tag) {
+                    return Err(is_null(tag));
+                }
+                let of_tag = range(self.tags, tag);
+                let first_text = of_tag.start;
+                of_tag
+                    .map(|text| match self.texts.is_null(text) {
+                        false => Ok(self.texts.value(text).to_owned()),
+                        true => {
+                            let (tag, text) = (tag - first, text - first_text);
+                            let what = format!("tag {tag}: text {text} is null");
+                            Err(wrong(Column::Tags, row, &what))
+                        }
+                    })
+                    .collect()
+            })
+            .collect()
+    }
+}
+
+/// Which items a list has.
+fn range(lists: &ListArray, at: usize) -> Range<usize> {
+    let offset = |at: usize| lists.value_offsets().get(at).map_or(0, |&offset| offset as usize);
+    offset(at)..offset(at + 1)
+}
+
+fn other_type(column: Column, array: &ArrayRef, may_be: &str) -> Error {
+    let message = format!("column {} is {}, may be {may_be}", column.name(), array.data_type());
+    refused(ErrorKind::InvalidArgument, message)
+}
+
+fn wrong(column: Column, row: usize, what: &str) -> Error {
+    refused(ErrorKind::InvalidArgument, format!("row {row}: column {}: {what}", column.name()))
+}
+
+fn refused(kind: ErrorKind, message: String) -> Error {
+    Error::new(kind, message).of(FORMAT).with_durable(Durable::No)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_buffer::{NullBuffer, OffsetBuffer};
+
+    use super::super::columns::{tag_field, text_field};
+    use super::super::{Batches, EventStore, Include, Options};
+    use super::*;
+    use crate::storage::Memory;
+    use crate::{Mode, OnCorrupt, Transaction};
+
+    fn store() -> EventStore {
+        let storage = Arc::new(Memory::new());
+        let options = Options { storage, index_on_disk: false, ..Options::default() };
+        options.open("/events", Mode::Create).unwrap()
+    }
+
+    fn events() -> Vec<Event> {
+        let tags: [&[&[&str]]; 3] = [&[], &[&["e", "a", ""], &[], &["title", "é"]], &[&["t"]]];
+        let made = (0u8..).zip(tags).map(|(number, tags)| {
+            let tags = tags.iter().map(|tag| tag.iter().map(ToString::to_string).collect());
+            let mut event = Event {
+                id: Id([0; 32]),
+                pubkey: [number; 32],
+                created_at: u32::MAX - u32::from(number),
+                kind: [1, 9999, 40_000][usize::from(number)],
+                tags: tags.collect(),
+                content: "x".repeat(usize::from(number) * 3000),
+                sig: [number; 64],
+            };
+            event.id = event.canonical_id();
+            event
+        });
+        made.collect()
+    }
+
+    fn all(store: &EventStore) -> Vec<Event> {
+        let walk = store.iter(Include::All, OnCorrupt::Raise).unwrap();
+        walk.map(|found| found.unwrap().event).collect()
+    }
+
+    /// The events as the store writes them.
+    fn batch() -> RecordBatch {
+        let store = store();
+        store.append_many(&events()).unwrap();
+        let walk = store.iter(Include::All, OnCorrupt::Raise).unwrap();
+        Batches::new(walk, Column::DEFAULT.to_vec(), 100, 1 << 20).next().unwrap().unwrap()
+    }
+
+    fn committed(batches: &[RecordBatch]) -> Vec<Event> {
+        let store = store();
+        let mut stage = store.stage("job", 0, 0).unwrap();
+        batches.iter().for_each(|batch| stage.push_batch(batch).unwrap());
+        let parts = [stage.finish().unwrap()];
+        store.commit_staged(&Transaction { job: "job".into(), id: None }, &parts).unwrap();
+        all(&store)
+    }
+
+    fn with(batch: &RecordBatch, name: &str, array: ArrayRef) -> RecordBatch {
+        let (schema, mut arrays, _) = batch.clone().into_parts();
+        arrays[schema.index_of(name).unwrap()] = array;
+        let names = schema.fields().iter().map(|field| field.name().clone());
+        RecordBatch::try_from_iter_with_nullable(
+            names.zip(arrays).map(|(name, array)| (name, array, true)),
+        )
+        .unwrap()
+    }
+
+    fn refusal(batch: &RecordBatch) -> String {
+        let mut stage = store().stage("job", 0, 0).unwrap();
+        let error = stage.push_batch(batch).unwrap_err();
+        assert_eq!((error.format(), error.durable()), (Some(FORMAT), Some(Durable::No)));
+        error.to_string()
+    }
+
+    #[test]
+    fn what_the_store_writes_is_staged_and_also_parts_of_it() {
+        let batch = batch();
+        assert_eq!(committed(&[batch.clone()]), events());
+        // Lists of a part begin in the middle of their items.
+        assert_eq!(committed(&[batch.slice(1, 2), batch.slice(0, 1), batch.slice(0, 0)]), {
+            let [first, second, third] = <[Event; 3]>::try_from(events()).unwrap();
+            [second, third, first]
+        });
+    }
+
+    #[test]
+    fn plainer_types_are_taken_and_the_order_of_columns_is_free() {
+        let events = events();
+        let bytes = |of: &dyn Fn(&Event) -> Vec<u8>| -> ArrayRef {
+            Arc::new(BinaryArray::from_iter_values(events.iter().map(of)))
+        };
+        let mut plain = batch();
+        for (name, array) in [
+            ("id", bytes(&|event| event.id.0.to_vec())),
+            ("pubkey", bytes(&|event| event.pubkey.to_vec())),
+            ("sig", bytes(&|event| event.sig.to_vec())),
+            ("kind", Arc::new(Int64Array::from_iter_values(events.iter().map(|e| e.kind.into())))),
+            (
+                "created_at",
+                Arc::new(Int64Array::from_iter_values(events.iter().map(|e| e.created_at.into()))),
+            ),
+        ] {
+            plain = with(&plain, name, array);
+        }
+        let reversed: Vec<_> = (0..7).rev().collect();
+        assert_eq!(committed(&[plain.project(&reversed).unwrap()]), events);
+    }
+
+    #[test]
+    fn a_batch_of_another_shape_is_refused_with_column_and_row() {
+        let batch = batch();
+        let three = [0i64, 1, 2];
+        let micros = |of: [i64; 3]| TimestampMicrosecondArray::from(of.to_vec());
+        let blob = |of: [&[u8]; 3]| -> ArrayRef { Arc::new(BinaryArray::from_iter_values(of)) };
+        let kinds = |of: [Option<i32>; 3]| -> ArrayRef { Arc::new(Int32Array::from(of.to_vec())) };
+        let cases: [(&str, ArrayRef, &str); 11] = [
+            ("id", blob([&[0; 32], &[0; 31], &[0; 32]]), "row 0: id: "),
+            ("pubkey", blob([&[0; 33], &[0; 31], &[0; 32]]), "row 0: column pubkey: 33 bytes, 32"),
+            (
+                "sig",
+                Arc::new(FixedSizeBinaryArray::try_from_iter([[0u8; 63]; 3].iter()).unwrap()),
+                "column sig is FixedSizeBinary(63), may be FixedSizeBinary(64) or Binary",
+            ),
+            ("kind", kinds([Some(1), None, None]), "row 1: column kind: null"),
+            (
+                "kind",
+                kinds([Some(65_536), None, None].map(|kind| kind.or(Some(0)))),
+                "row 0: column kind: 65536, may be 0 to 65535",
+            ),
+            (
+                "kind",
+                Arc::new(StringArray::from(vec!["1"; 3])),
+                "column kind is Utf8, may be Int32",
+            ),
+            ("created_at", Arc::new(micros(three)), "column created_at is Timestamp(µs), may be"),
+            (
+                "created_at",
+                Arc::new(micros([1, 0, 0]).with_timezone("UTC")),
+                "row 0: column created_at: 1 microseconds, whole seconds needed",
+            ),
+            (
+                "created_at",
+                Arc::new(micros([-SECOND, 0, 0]).with_timezone("UTC")),
+                "row 0: column created_at: -1, may be 0 to 4294967295",
+            ),
+            (
+                "tags",
+                Arc::new(StringArray::from(vec!["[]"; 3])),
+                "column tags is Utf8, may be List",
+            ),
+            ("content", blob([b"a", b"b", b"c"]), "column content is Binary, may be Utf8"),
+        ];
+        for (name, array, wanted) in cases {
+            let refused = refusal(&with(&batch, name, array));
+            assert!(refused.contains(wanted), "{name}: {refused}");
+        }
+        let missing = refusal(&batch.project(&[0, 1]).unwrap());
+        assert!(missing.contains("column content is missing, there are: id, pubkey"), "{missing}");
+    }
+
+    #[test]
+    fn nulls_within_tags_are_refused() {
+        let batch = batch();
+        let list = |field, ends: &[usize], items: ArrayRef, nulls: Option<Vec<bool>>| -> ArrayRef {
+            let ends = OffsetBuffer::from_lengths(ends.iter().copied());
+            let nulls = nulls.map(NullBuffer::from);
+            Arc::new(ListArray::try_new(field, ends, items, nulls).unwrap())
+        };
+        let nullable =
+            |field: arrow_schema::FieldRef| Arc::new(field.as_ref().clone().with_nullable(true));
+        let texts = |last| -> ArrayRef { Arc::new(StringArray::from(vec![Some("e"), last])) };
+        for (text, tags, wanted) in [
+            (None, None, "row 0: column tags: tag 1: text 0 is null"),
+            (Some("x"), Some(vec![true, false]), "row 0: column tags: tag 1 is null"),
+        ] {
+            let tags = list(nullable(text_field()), &[1, 1], texts(text), tags);
+            let of = DataType::List(nullable(text_field()));
+            let field = Arc::new(tag_field().as_ref().clone().with_data_type(of));
+            let events = list(nullable(field), &[2, 0, 0], tags, None);
+            let refused = refusal(&with(&batch, "tags", events));
+            assert!(refused.contains(wanted), "{refused}");
+        }
+        let events =
+            list(tag_field(), &[0, 0, 0], batch_of_no_tags(), Some(vec![true, true, false]));
+        let refused = refusal(&with(&batch, "tags", events));
+        assert!(refused.contains("row 2: column tags: null"), "{refused}");
+    }
+
+    fn batch_of_no_tags() -> ArrayRef {
+        let texts = Arc::new(StringArray::from(Vec::<&str>::new()));
+        Arc::new(ListArray::try_new(text_field(), OffsetBuffer::new_empty(), texts, None).unwrap())
+    }
+}
