@@ -6,9 +6,10 @@ use std::sync::mpsc::sync_channel;
 use std::thread;
 
 use super::FORMAT;
-use super::append::{Outcome, Records};
+use super::append::Outcome;
 use super::event::Event;
 use super::options::Options;
+use super::records::Records;
 use super::signature;
 use super::store::EventStore;
 use crate::error::{Error, ErrorKind, Result};

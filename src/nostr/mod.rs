@@ -30,6 +30,7 @@ pub(crate) mod page;
 mod policy;
 mod read;
 pub(crate) mod record;
+mod records;
 mod recovery;
 mod repair;
 mod replay;

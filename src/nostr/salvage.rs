@@ -10,12 +10,13 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-use super::append::{Outcome, Records};
+use super::append::Outcome;
 use super::belonging::Belonging;
 use super::entry::{Entry, Lsn};
 use super::event::{Event, EventRef, Flags, Id, Location};
 use super::options::Options;
 use super::record;
+use super::records::Records;
 use super::recovery::Tail;
 use super::rescue::{DamagedPart, Files, Pages};
 use super::segment::Found;

@@ -8,11 +8,11 @@
 use std::collections::BTreeMap;
 
 use super::FORMAT;
-use super::append::Records;
 use super::codec::Codec;
 use super::entry::{Entry, Lsn, Op, Tag};
 use super::event::Event;
 use super::record;
+use super::records::Records;
 use super::store::{EventStore, Shared};
 use crate::error::{Durable, Error, Result};
 use crate::lines::locked;
@@ -48,7 +48,7 @@ impl Stage {
         self.record.clear();
         self.record.push_checked(event, &mut self.scratch, shared)?;
         let tag = Tag { op: Op::Insert, lsn: Lsn(self.staged.len()), timestamp: 0 };
-        self.staged.push(tag, self.record.bytes()).map_err(|e| e.of(FORMAT))
+        self.staged.push(tag, &self.record.bytes).map_err(|e| e.of(FORMAT))
     }
 
     /// Events so far.
@@ -221,7 +221,7 @@ impl EventStore {
                     .map_err(|why| staged.changed(format!("event {number} of it: {why}")))?
                     .map_err(|e| e.at(&shared.dir))?;
                 number += 1;
-                if piece.len() >= PIECE_EVENTS || piece.bytes().len() >= PIECE_BYTES {
+                if piece.len() >= PIECE_EVENTS || piece.bytes.len() >= PIECE_BYTES {
                     take(&mut piece)?;
                     piece.clear();
                 }
@@ -243,5 +243,47 @@ fn event_in(op: Op, data: &[u8]) -> Result<super::EventRef<'_>, Bad> {
             let (what, against) = ("op type", "must be");
             Err(Bad { what, found, against, expected, framed_len: None })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::{Id, Options};
+    use super::*;
+    use crate::Mode;
+    use crate::storage::Memory;
+
+    #[test]
+    fn events_are_given_in_pieces() {
+        let storage = Arc::new(Memory::new());
+        let options = Options { storage, index_on_disk: false, ..Options::default() };
+        let store = options.open("/events", Mode::Create).unwrap();
+        let mut parts = Vec::new();
+        for (partition, count, content_len) in [(0, PIECE_EVENTS + 4, 0), (1, 5, PIECE_BYTES / 3)] {
+            let mut stage = store.stage("job", partition, 0).unwrap();
+            for number in 0..count {
+                let mut event = Event {
+                    id: Id([0; 32]),
+                    pubkey: [0; 32],
+                    created_at: number as u32,
+                    kind: 1,
+                    tags: Vec::new(),
+                    content: "x".repeat(content_len),
+                    sig: [0; 64],
+                };
+                event.id = event.canonical_id();
+                stage.push(&event).unwrap();
+            }
+            parts.push(stage.finish().unwrap());
+        }
+        let mut pieces = Vec::new();
+        let mut take = |piece: &mut Records| {
+            pieces.push(piece.len());
+            Ok(())
+        };
+        store.read_staged("job", &parts, &mut take).unwrap();
+        assert_eq!(pieces, [PIECE_EVENTS, 4 + 3, 2]);
     }
 }

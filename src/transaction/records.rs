@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::log::batch::Batch;
 use crate::log::framing::Framing;
 use crate::scan::{Scanned, Scanner};
-use crate::storage::File;
+use crate::storage::{File, fork_generation};
 use crate::transaction::Desk;
 use crate::transaction::staging::{Part, StagedFile};
 
@@ -21,13 +21,16 @@ pub struct StagedWriter<C: Framing> {
     file: StagedFile,
     batch: Batch<C>,
     is_finished: bool,
+    /// At its beginning.
+    fork_generation: u64,
 }
 
 impl<C: Framing> StagedWriter<C> {
     /// `part` has no records yet.
     pub(crate) fn create(desk: &Desk<'_>, job: &str, part: Part, framing: C) -> Result<Self> {
         let file = StagedFile::create(desk, job, &part)?;
-        Ok(Self { part, file, batch: Batch::with_framing(framing), is_finished: false })
+        let (batch, fork_generation) = (Batch::with_framing(framing), fork_generation());
+        Ok(Self { part, file, batch, is_finished: false, fork_generation })
     }
 
     /// Add a record. The staged file is unchanged if the record is beyond the limit.
@@ -59,9 +62,10 @@ impl<C: Framing> StagedWriter<C> {
         Ok(Part { bytes, sum, ..self.part.clone() })
     }
 
-    /// Remove the file unless it is finished: it could not be committed.
+    /// Remove the file unless it is finished: it could not be committed. A process that was forked
+    /// has its parent's file, which goes on.
     pub(crate) fn give_up(&self, desk: &Desk<'_>) {
-        if !self.is_finished {
+        if !self.is_finished && self.fork_generation == fork_generation() {
             let _ = self.file.discard(desk);
         }
     }
