@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::unmet::UNMET;
 
 const DIRS: [&str; 6] = ["log", "book", "wal", "storage", "sidecar", "transaction"];
-const FILES: [&str; 12] = [
+const FILES: [&str; 15] = [
     "commit.rs",
     "mend.rs",
     "mode.rs",
@@ -17,7 +17,10 @@ const FILES: [&str; 12] = [
     "nostr/codec.rs",
     "nostr/entry.rs",
     "nostr/files.rs",
+    "nostr/records.rs",
     "nostr/replay.rs",
+    "nostr/stage_arrow.rs",
+    "nostr/transact.rs",
     "nostr/wal.rs",
     "nostr/wal_options.rs",
 ];

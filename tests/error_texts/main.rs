@@ -37,6 +37,7 @@ mod faults;
 mod literals;
 mod live;
 mod of_book;
+mod of_nostr_transactions;
 mod of_nostr_wal;
 mod of_segments;
 mod of_transactions;
@@ -69,6 +70,7 @@ fn all() -> Texts {
     of_segments::all(&mut texts);
     of_transactions::all(&mut texts);
     of_nostr_wal::all(&mut texts);
+    of_nostr_transactions::all(&mut texts);
     faults::all(&mut texts);
     texts
 }
