@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from bug import Bug
-from rows import KILL, POWER
+from rows import FLIP, FULL, KILL, OVERFLOW, POWER, WRITER
 
 COMMIT = "src/transaction/mod.rs"
 STAGING = "src/transaction/staging.rs"
 RECORD = "src/transaction/record.rs"
 OF_LOG = "src/log/transact.rs"
 COPY = "src/log/staged.rs"
+RECORDS = "src/transaction/records.rs"
+OF_EVENTS = "src/nostr/transact.rs"
+COLUMNS = "src/nostr/stage_arrow.rs"
 
 # The words of the first ones are those of the promises: undo in abort, record before sync, repeat
 # not recognised, an attempt's file committed twice.
@@ -158,7 +161,7 @@ TRANSACTION_BUGS = [
     Bug(
         "transaction: a staged file's checksum is not compared",
         KILL,
-        COPY,
+        RECORDS,
         "            Scanned::End if self.sum == self.part.sum"
         " && self.records == self.part.records => {\n",
         "            Scanned::End if self.records == self.part.records => {\n",
@@ -177,9 +180,9 @@ TRANSACTION_BUGS = [
         "transaction: what a damaged part left is not taken back",
         KILL,
         COPY,
-        "            while let Some((record, sum)) ="
+        "            while let Some((record, frame)) ="
         " staged.next().map_err(|e| self.take_back(state, e))? {\n",
-        "            while let Some((record, sum)) = staged.next()? {\n",
+        "            while let Some((record, frame)) = staged.next()? {\n",
         [("transactions", "a_staged_file_that_changed"), ("error_texts", "")],
     ),
     Bug(
@@ -190,5 +193,102 @@ TRANSACTION_BUGS = [
         "            .and_then(|()| desk.storage.sync_dir(above(&self.path)))\n",
         "            .len()\n            .and_then(|_| desk.storage.sync_dir(above(&self.path)))\n",
         [("transactions", "crashes::")],
+    ),
+    Bug(
+        "transaction of events: the next opening does not finish it",
+        KILL,
+        "src/nostr/opening.rs",
+        "    store.finish_transaction()?;\n",
+        "",
+        [("transactions", "nostr::crashes::")],
+    ),
+    Bug(
+        "transaction of events: noted before it is synced",
+        POWER,
+        OF_EVENTS,
+        "appended.and_then(|()| self.commit())",
+        "appended",
+        [("transactions", "nostr::crashes::a_crash_at_any_step")],
+    ),
+    Bug(
+        "transaction of events: appended before the intent is stored",
+        KILL,
+        OF_EVENTS,
+        "        store(ANYWHERE.into())?;\n        self.append_staged(job, parts)\n",
+        "        let done = self.append_staged(job, parts)?;\n"
+        "        store(ANYWHERE.into())?;\n        Ok(done)\n",
+        [("transactions", "nostr::crashes::a_crash_at_any_step")],
+    ),
+    Bug(
+        "transaction of events: parts are not read before the intent is stored",
+        KILL,
+        OF_EVENTS,
+        "        self.check_staged(job, parts).map_err(unchanged)?;\n",
+        "        let _ = unchanged;\n",
+        [("transactions", "nostr::what_cannot_be_committed_whole")],
+    ),
+    Bug(
+        "transaction of events: the intent goes after a piece that readers saw",
+        FULL,
+        OF_EVENTS,
+        "            _ => error.with_durable(Durable::Unknown),\n",
+        "            _ => error,\n",
+        [("transactions", "nostr::crashes::a_failure_after_the_first_piece")],
+    ),
+    Bug(
+        "transaction of events: two threads commit at once",
+        WRITER,
+        OF_EVENTS,
+        "        let _committing = locked(&self.shared.committing);\n        // It may",
+        "        // It may",
+        [("transactions", "nostr::beside::threads_commit")],
+    ),
+    Bug(
+        "transaction of events: a close does not wait for a commit",
+        WRITER,
+        "src/nostr/store.rs",
+        "        let _committing = locked(&self.committing);\n",
+        "",
+        [("transactions", "nostr::beside::a_close_waits")],
+    ),
+    Bug(
+        "transaction of events: pieces grow without a limit",
+        OVERFLOW,
+        OF_EVENTS,
+        "                    piece.clear();\n",
+        "",
+        [("lib", "nostr::transact::tests::events_are_given_in_pieces")],
+    ),
+    Bug(
+        "transaction of events: ids are not checked when events are staged",
+        FLIP,
+        "src/nostr/records.rs",
+        "        event.check_id(scratch).map_err(refused)?;\n",
+        "        let _ = scratch;\n",
+        [("transactions", "nostr::an_event_whose_id_is_not_its_hash")],
+    ),
+    Bug(
+        "transaction: a staged file that was given up stays",
+        KILL,
+        RECORDS,
+        "            let _ = self.file.discard(desk);\n",
+        "            let _ = desk;\n",
+        [("transactions", "nostr::an_event_whose_id_is_not_its_hash")],
+    ),
+    Bug(
+        "transaction of events: a null is taken for what lies under it",
+        FLIP,
+        COLUMNS,
+        ".filter(|_| found.null_count() > 0)",
+        ".filter(|_| false)",
+        [("lib", "nostr::stage_arrow::tests::")],
+    ),
+    Bug(
+        "transaction of events: parts of seconds are cut off",
+        FLIP,
+        COLUMNS,
+        "                if micros % SECOND != 0 {\n",
+        "                if false && micros % SECOND != 0 {\n",
+        [("lib", "nostr::stage_arrow::tests::a_batch_of_another_shape")],
     ),
 ]
