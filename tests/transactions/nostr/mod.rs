@@ -1,6 +1,8 @@
 //! Transactions of the event store: what a commit stores, recognises and refuses.
 
 mod beside;
+#[path = "../../common/mod.rs"]
+mod common;
 mod crashes;
 
 use std::collections::HashSet;
@@ -266,4 +268,25 @@ fn a_reader_stages_and_commits_nothing() {
     let closed = store.commit_staged(&of_app(2), &[]).unwrap_err();
     assert_eq!(closed.kind(), ErrorKind::Closed);
     assert_eq!(reader.transactions().unwrap()["etl"].version, 1);
+}
+
+/// On a real disk, with the index there, too: the intent as a dead process leaves it.
+#[test]
+fn an_intent_that_is_found_is_finished_once_the_index_can_be_asked() {
+    let dir = tempfile::TempDir::new().unwrap();
+    let path = dir.path().join("events");
+    let store = EventStore::create(&path).unwrap();
+    store.append_many(&before()).unwrap();
+    let part = stage(&store, 0, 1, &[note("one"), note("a"), note("b")]);
+    store.close().unwrap();
+    let Part { bytes, sum, .. } = part;
+    let lines = format!("job {JOB}\nid etl 4 -\nplace -\npart 0 0 1 {bytes} 3 {sum:08x} -\n");
+    let intent = format!("{lines}crc {:08x}\n", common::crc32(lines.as_bytes()));
+    std::fs::write(path.join(".deedbook/transaction"), intent).unwrap();
+    let store = EventStore::open(&path).unwrap();
+    let expected = [before(), vec![note("a"), note("b")]].concat();
+    assert_eq!(ids(&read(&store)), expected.iter().map(|event| event.id).collect::<Vec<_>>());
+    assert_eq!(store.find(&note("b").id).unwrap().unwrap().event, note("b"));
+    assert!(store.commit_staged(&of_app(4), &[part]).unwrap().repeated);
+    assert!(!path.join(".deedbook/transaction").exists());
 }
