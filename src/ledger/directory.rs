@@ -26,6 +26,8 @@ const GATE_WAIT: Duration = Duration::from_secs(30);
 /// Names found taken one after the other when a file is created, at most.
 const CREATE_TRIES: u32 = 1000;
 const QUARANTINE_NAME: &str = "quarantine";
+/// Before the base, in the name of the directory of what jobs staged.
+const JOBS_PREFIX: &str = "jobs-";
 
 /// The directory of a ledger.
 #[derive(Debug)]
@@ -34,13 +36,15 @@ pub struct Directory {
     /// The directory, absolute.
     pub path: PathBuf,
     pub base: String,
+    /// What jobs staged and committed: several ledgers share a directory and its `.deedbook`.
+    pub jobs: PathBuf,
     file_mode: u32,
     /// Whether this store saw to it that the directory's name is durable, and that of `.deedbook`:
     /// one that died after it had made them may not have.
     settled: AtomicBool,
     sidecar_settled: AtomicBool,
     /// The highest next index that is durable, as far as this store knows.
-    counted: AtomicU64,
+    claimed: AtomicU64,
 }
 
 /// The directory's lock. Released when dropped.
@@ -84,14 +88,16 @@ impl Directory {
     pub fn at(options: &Options, location: &Path, base: &str) -> Result<Self> {
         let refused = |message| Error::new(ErrorKind::InvalidArgument, message).at(location);
         check_base(base).map_err(refused)?;
+        let path = located(&*options.storage, location)?;
         Ok(Self {
-            path: located(&*options.storage, location)?,
+            jobs: sidecar_dir(&path).join(format!("{JOBS_PREFIX}{base}")),
+            path,
             storage: options.storage.clone(),
             base: base.into(),
             file_mode: options.file_mode,
             settled: AtomicBool::new(false),
             sidecar_settled: AtomicBool::new(false),
-            counted: AtomicU64::new(0),
+            claimed: AtomicU64::new(0),
         })
     }
 
@@ -121,7 +127,7 @@ impl Directory {
     }
 
     /// The index after those of the files there are.
-    fn after_last(&self) -> Result<u64> {
+    pub fn after_last(&self) -> Result<u64> {
         Ok(self.indexes()?.last().map_or(0, |&last| u64::from(last) + 1))
     }
 
@@ -139,13 +145,9 @@ impl Directory {
         let mut listed = next == 0;
         // First the names, then the counter: what was removed in between had been counted before.
         let highest = if listed { self.after_last()? } else { 0 };
-        let counted = counter::load(&*self.storage, &self.sidecar(), &self.base)?;
-        let mut next = next.max(highest).max(counted);
+        let mut next = next.max(highest).max(self.counted()?);
         for _ in 0..CREATE_TRIES {
-            let index = u32::try_from(next).map_err(|_| {
-                let message = format!("index {next}, the highest is {}", u32::MAX);
-                Error::new(ErrorKind::TooLarge, message).at(&self.path)
-            })?;
+            let index = self.index(next)?;
             let path = self.path_of(index);
             match self.storage.create_new(&path, self.file_mode) {
                 Ok(file) => match self.lock_new(&*file, &path) {
@@ -173,6 +175,19 @@ impl Directory {
         }
         let message = format!("{CREATE_TRIES} names in a row up to index {} are taken", next - 1);
         Err(Error::new(ErrorKind::Locked, message).at(&self.path))
+    }
+
+    /// An index, if a file can have it.
+    pub fn index(&self, next: u64) -> Result<u32> {
+        u32::try_from(next).map_err(|_| {
+            let message = format!("index {next}, the highest is {}", u32::MAX);
+            Error::new(ErrorKind::TooLarge, message).at(&self.path)
+        })
+    }
+
+    /// The lowest index that no store has claimed.
+    pub fn counted(&self) -> Result<u64> {
+        counter::load(&*self.storage, &self.sidecar(), &self.base)
     }
 
     fn lock_new(
@@ -211,16 +226,16 @@ impl Directory {
     /// not even after a power cut.
     pub fn claim(&self, _gate: &Gate, last: u32) -> Result<()> {
         let (sidecar, next) = (self.sidecar(), u64::from(last) + 1);
-        let stored = counter::load(&*self.storage, &sidecar, &self.base)?;
+        let stored = self.counted()?;
         if stored < next {
             self.make_sidecar()?;
             counter::store(&*self.storage, &sidecar, &self.base, next, self.file_mode)?;
-        } else if self.counted.load(Ordering::Acquire) < next {
+        } else if self.claimed.load(Ordering::Acquire) < next {
             // The store that wrote it may have died before its name was durable.
             let synced = self.storage.sync_dir(&sidecar);
             synced.map_err(|e| Error::io("sync the directory", &sidecar, e))?;
         }
-        self.counted.fetch_max(stored.max(next), Ordering::AcqRel);
+        self.claimed.fetch_max(stored.max(next), Ordering::AcqRel);
         if !self.sidecar_settled.load(Ordering::Acquire) {
             self.sync()?;
             self.sidecar_settled.store(true, Ordering::Release);
@@ -352,7 +367,7 @@ impl Directory {
         Ok(sidecar)
     }
 
-    fn make_sidecar(&self) -> Result<()> {
+    pub fn make_sidecar(&self) -> Result<()> {
         let sidecar = self.sidecar();
         if self.storage.is_link(&sidecar) {
             let message = "a symbolic link, must be a directory: nothing is written outside";
@@ -367,7 +382,7 @@ impl Directory {
 }
 
 /// Whether there is no file of the ledger by that name.
-fn is_no_file(e: &io::Error) -> bool {
+pub fn is_no_file(e: &io::Error) -> bool {
     matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidInput)
 }
 

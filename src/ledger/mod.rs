@@ -16,7 +16,9 @@ mod options;
 mod quota;
 mod reader;
 mod record;
+mod stage;
 mod tally;
+mod transact;
 mod transient;
 mod walk;
 
@@ -49,6 +51,7 @@ pub use migrate::{FileMigration, Migration, inspect as inspect_migration, migrat
 pub use options::{Envelope, LedgerConfig, OnCorrupt, Options, WhenFull};
 pub use reader::LedgerReader;
 pub use record::{RECORD_BYTES_MAX, file_name};
+pub use stage::Stage;
 pub use tally::LedgerStats;
 pub use transient::{DataResult, DataStore, MemoryStore, TransientDB};
 pub use walk::Payloads;
@@ -194,7 +197,8 @@ struct Shared {
 
 impl LedgerStore {
     /// Open a ledger, with the specification's defaults. No file is read, and none is created before
-    /// the first append.
+    /// the first append. A commit that had begun is brought to its end; where that fails, a line of
+    /// the log says why, and the next [`LedgerStore::commit_staged`] fails.
     pub fn new(config: LedgerConfig) -> Result<Self> {
         Options::default().open(config)
     }
@@ -224,7 +228,9 @@ impl LedgerStore {
         if let Durability::Interval(interval) = shared.options.durability {
             durable::sync_every(&shared, interval).map_err(|e| e.of(FORMAT))?;
         }
-        Ok(Self { _owner: Arc::new(Owner(shared.clone())), shared })
+        let store = Self { _owner: Arc::new(Owner(shared.clone())), shared };
+        store.shared.finish_begun();
+        Ok(store)
     }
 
     /// The directory, absolute.

@@ -11,7 +11,8 @@
 //! loss      text                  acknowledged records that a repair found missing
 //! transactions, transaction, staged/
 //!           text, records         what was committed, and what is to be: `src/transaction`
-//! next-BASE, quarantine/          of a ledger: `src/ledger/FORMAT.md`
+//! next-BASE, quarantine/, jobs-BASE/
+//!                                 of a ledger: `src/ledger/FORMAT.md`
 //! manifest, events/               of an event store, the copy of its manifest and its index:
 //!                                 `src/nostr/FORMAT.md`
 //! ```

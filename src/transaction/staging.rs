@@ -72,19 +72,30 @@ pub fn check_job(job: &str) -> Result<()> {
     Err(Error::new(ErrorKind::InvalidArgument, message))
 }
 
-/// The parts by partition and sequence. Refuses two of one partition: both attempts of a task.
+/// The parts by partition and sequence. Refuses two of one partition by several attempts of its
+/// task, and a partition of which a part is missing.
 pub fn in_order(parts: &[Part], job: &str) -> Result<Vec<Part>> {
     let mut parts = parts.to_vec();
     parts.sort_by_key(|part| (part.partition, part.sequence));
-    for pair in parts.windows(2) {
-        if let [a, b] = pair
-            && (a.partition, a.sequence) == (b.partition, b.sequence)
+    let refused =
+        |message| Err(Error::new(ErrorKind::InvalidArgument, message).with_durable(Durable::No));
+    let mut last: Option<&Part> = None;
+    for part in &parts {
+        let Part { partition, sequence, attempt, .. } = *part;
+        let before = last.replace(part).filter(|before| before.partition == partition);
+        if let Some(before) = before
+            && (before.sequence == sequence || before.attempt != attempt)
         {
-            let message = format!(
-                "partition {} of job {job} is there twice, by attempts {} and {}",
-                a.partition, a.attempt, b.attempt
-            );
-            return Err(Error::new(ErrorKind::InvalidArgument, message).with_durable(Durable::No));
+            return refused(format!(
+                "partition {partition} of job {job} is there twice, by attempts {} and {attempt}",
+                before.attempt
+            ));
+        }
+        let next = before.map_or(0, |before| before.sequence + 1);
+        if sequence != next {
+            return refused(format!(
+                "part {next} of partition {partition} of job {job} is missing"
+            ));
         }
     }
     Ok(parts)
@@ -150,9 +161,14 @@ impl Desk<'_> {
         }
     }
 
+    /// Where a staged file lies.
+    pub(crate) fn part_path(&self, job: &str, part: &Part) -> PathBuf {
+        self.staged_dir().join(part.file_name(job))
+    }
+
     /// Open a staged file for reading.
     pub(crate) fn open_part(&self, job: &str, part: &Part) -> Result<(PathBuf, Box<dyn File>)> {
-        let path = self.staged_dir().join(part.file_name(job));
+        let path = self.part_path(job, part);
         let file = self
             .storage
             .open(&path, Access::Read)

@@ -5,6 +5,7 @@
 mod crashes;
 #[cfg(feature = "nostr")]
 mod nostr;
+mod ledger;
 mod rules;
 mod store;
 #[path = "../harness/watch.rs"]

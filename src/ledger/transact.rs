@@ -1,0 +1,299 @@
+//! Transactions of a ledger: tasks stage whole files, a commit gives them their names.
+//!
+//! The intent says which index the first file gets. A file that is not among the staged ones any more
+//! has its name, or had it and was sent since: a rename happens once. So a commit can be finished
+//! again and again, whatever senders do meanwhile.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use super::directory::{Directory, Gate, is_no_file};
+use super::record::FORMAT;
+use super::{LedgerStore, Shared};
+use crate::checksum::crc32_more;
+use crate::error::{Durable, Error, ErrorKind, Result};
+use crate::lines;
+use crate::mend::{make_dir, sync_names};
+use crate::sidecar::lock_within;
+use crate::slice::{part, part_mut};
+use crate::storage::{Access, LockAttempt, LockGuard, read_full};
+use crate::transaction::{
+    self, Committed, Desk, Intent, Noted, Part, StagedJob, Target, Transaction,
+};
+
+/// How long the commit of another store is waited for.
+const COMMIT_WAIT: Duration = Duration::from_secs(30);
+/// Renamed under one hold of the directory, for which other stores wait.
+const RENAMED_AT_ONCE: usize = 1000;
+const READ_BYTES: u64 = 1 << 20;
+
+/// Transactions.
+impl LedgerStore {
+    /// Put the files that the parts of a job name into the ledger, in the order of their partitions,
+    /// all or nothing, and durably, whatever the durability option. They come after all records that
+    /// this store appended, and count against the limit of all files as an append does. A transaction
+    /// that the ledger has already is not put there again.
+    ///
+    /// A commit that fails with [`Durable::No`] left nothing. Any other that failed has begun: the
+    /// next opening, or the next commit, ends it.
+    pub fn commit_staged(&self, transaction: &Transaction, parts: &[Part]) -> Result<Committed> {
+        let shared = self.writable()?;
+        let run = || {
+            let _held = lines::hold();
+            let locked = shared.directory.make_jobs().and_then(|()| shared.directory.lock_jobs());
+            let _committing = locked.map_err(|e| e.with_durable(Durable::No))?;
+            transaction::commit(shared, transaction, parts)
+        };
+        run().map_err(|e: Error| e.of(FORMAT))
+    }
+
+    /// The last transaction of each application.
+    pub fn transactions(&self) -> Result<BTreeMap<String, Noted>> {
+        self.usable()?.desk().noted().map_err(|e| e.of(FORMAT))
+    }
+
+    /// What was staged and not committed, by job.
+    pub fn staged(&self) -> Result<Vec<StagedJob>> {
+        self.usable()?.desk().staged().map_err(|e| e.of(FORMAT))
+    }
+
+    /// Remove what a job staged, unless its commit has begun. Returns whether it is gone.
+    pub fn discard_staged(&self, job: &str) -> Result<bool> {
+        self.usable()?.desk().discard(job).map_err(|e| e.of(FORMAT))
+    }
+
+    /// Give up a commit that has begun and cannot be brought to its end. Files that it put into the
+    /// ledger stay. Waits for a commit that another store is at.
+    pub fn abandon_transaction(&self) -> Result<Option<Transaction>> {
+        let shared = self.usable()?;
+        if !shared.directory.storage.is_dir(&shared.directory.jobs) {
+            return Ok(None);
+        }
+        let run = || {
+            let _held = lines::hold();
+            let _committing = shared.directory.lock_jobs()?;
+            shared.desk().abandon()
+        };
+        run().map_err(|e: Error| e.of(FORMAT))
+    }
+}
+
+impl Shared {
+    /// Bring a commit to its end that a store began which died, or failed. With none, this is one look
+    /// at one path. What cannot be finished keeps no program from appending and sending.
+    pub(super) fn finish_begun(&self) {
+        if matches!(Intent::load(&self.desk()), Ok(None)) {
+            return;
+        }
+        let _held = lines::hold();
+        let jobs = &self.directory.jobs;
+        let finished = match self.directory.storage.lock(jobs, false) {
+            Ok(LockAttempt::Held(_committing)) => transaction::finish(self),
+            // Another store is at it.
+            Ok(LockAttempt::Busy(_)) => Ok(()),
+            Err(e) => Err(Error::io("lock the directory", jobs, e)),
+        };
+        if let Err(error) = finished {
+            lines::warn(format_args!("{error}"));
+        }
+    }
+
+    /// All that can be refused, and the intent. Returns the index of the first file.
+    fn begin_commit(
+        &self,
+        job: &str,
+        parts: &[&Part],
+        store: &mut dyn FnMut(String) -> Result<()>,
+    ) -> Result<u32> {
+        for part in parts {
+            self.check_part(job, part)?;
+        }
+        // What this store appended before comes before.
+        self.finish_and_sync()?;
+        let records = parts.iter().map(|part| part.records).sum();
+        let bytes = parts.iter().map(|part| part.bytes).sum();
+        let mut state = self.state();
+        self.check_writable()?;
+        self.make_room(&mut state, records, bytes)?;
+        drop(state);
+        let first = self.directory.claim_next(&self.directory.gate()?, parts.len())?;
+        store(first.to_string())?;
+        Ok(first)
+    }
+
+    /// Refuse a part that is not as its task wrote it. Its size was compared before.
+    fn check_part(&self, job: &str, staged: &Part) -> Result<()> {
+        let (path, file) = self.desk().open_part(job, staged)?;
+        let mut block = vec![0; staged.bytes.min(READ_BYTES) as usize];
+        let (mut at, mut sum) = (0, 0);
+        while at < staged.bytes {
+            let want = (staged.bytes - at).min(READ_BYTES) as usize;
+            let read = read_full(&*file, part_mut(&mut block, ..want), at);
+            let read = read.map_err(|e| Error::io("read the staged file", &path, e))?;
+            if read == 0 {
+                break;
+            }
+            sum = crc32_more(sum, part(&block, ..read));
+            at += read as u64;
+        }
+        if sum == staged.sum {
+            return Ok(());
+        }
+        let message = format!(
+            "the staged file changed since its task wrote it: checksum {sum:08x}, not {:08x}",
+            staged.sum
+        );
+        Err(Error::new(ErrorKind::Corrupt, message).at(&path))
+    }
+
+    /// Give the parts that are staged still their names, from `first` on, durably.
+    fn publish(
+        &self,
+        job: &str,
+        parts: &[&Part],
+        mut first: u32,
+        store: &mut dyn FnMut(String) -> Result<()>,
+    ) -> Result<Committed> {
+        let mut committed = Committed::default();
+        let mut bytes = 0;
+        let mut named = |part: &Part, index: u32| {
+            committed.first.get_or_insert(index.into());
+            committed.records += part.records;
+            bytes += part.bytes;
+        };
+        while !self.name_all(job, parts, first, &mut named)? {
+            // All of them go on after what took the index, so that they stay in order.
+            first = self.directory.claim_next(&self.directory.gate()?, parts.len())?;
+            store(first.to_string())?;
+        }
+        self.directory.sync()?;
+        let mut state = self.state();
+        // What there is now is counted again.
+        state.held = None;
+        if committed.records > 0 {
+            self.counters.appended(committed.records, bytes);
+        }
+        Ok(committed)
+    }
+
+    /// Rename the parts that are staged still. `false` if another program has taken an index.
+    fn name_all(
+        &self,
+        job: &str,
+        parts: &[&Part],
+        first: u32,
+        named: &mut dyn FnMut(&Part, u32),
+    ) -> Result<bool> {
+        let (desk, directory) = (self.desk(), &self.directory);
+        let mut next = u64::from(first);
+        for parts in parts.chunks(RENAMED_AT_ONCE) {
+            let gate = directory.gate()?;
+            for part in parts {
+                let index = directory.index(next)?;
+                match directory.publish(&gate, &desk.part_path(job, part), index)? {
+                    Published::Now => named(part, index),
+                    Published::Before => {}
+                    Published::Taken => return Ok(false),
+                }
+                next += 1;
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl Target for Shared {
+    fn desk(&self) -> Desk<'_> {
+        let Directory { storage, jobs, .. } = &self.directory;
+        Desk { storage: &**storage, sidecar: jobs, file_mode: self.options.file_mode }
+    }
+
+    fn apply(
+        &self,
+        job: &str,
+        parts: &[Part],
+        store: &mut dyn FnMut(String) -> Result<()>,
+    ) -> Result<Committed> {
+        let parts = with_records(parts);
+        let begun = self.begin_commit(job, &parts, store);
+        let first = begun.map_err(|e| e.with_durable(Durable::No))?;
+        let published = self.publish(job, &parts, first, store);
+        published.map_err(|e| e.with_durable(Durable::Unknown))
+    }
+
+    fn finish(
+        &self,
+        intent: &Intent,
+        store: &mut dyn FnMut(String) -> Result<()>,
+    ) -> Result<Option<Committed>> {
+        let first = intent.place.parse().map_err(|_| {
+            let message = format!("the intent of a commit has the place {:?}", intent.place);
+            self.refused(ErrorKind::Unsupported, &message)
+        })?;
+        let parts = with_records(&intent.parts);
+        self.publish(&intent.transaction.job, &parts, first, store).map(Some)
+    }
+}
+
+fn with_records(parts: &[Part]) -> Vec<&Part> {
+    parts.iter().filter(|part| part.records > 0).collect()
+}
+
+/// What became of a staged file.
+enum Published {
+    /// It has its name now.
+    Now,
+    /// It had its name before, and may have been sent since.
+    Before,
+    /// Another file has its name.
+    Taken,
+}
+
+impl Directory {
+    /// The directory of transactions, durably there.
+    fn make_jobs(&self) -> Result<()> {
+        self.make_sidecar()?;
+        make_dir(&*self.storage, &self.jobs)?;
+        sync_names(&*self.storage, &self.sidecar(), &self.path)
+    }
+
+    /// One commit at a time, of all stores: there is one intent.
+    fn lock_jobs(&self) -> Result<Box<dyn LockGuard>> {
+        lock_within(&*self.storage, &self.jobs, COMMIT_WAIT)
+    }
+
+    /// Claim the next indexes, so many, durably; returns the first of them. No store creates a file
+    /// with one of them.
+    fn claim_next(&self, gate: &Gate, count: usize) -> Result<u32> {
+        let first = self.after_last()?.max(self.counted()?);
+        let last = self.index((first + count as u64).saturating_sub(1))?;
+        self.claim(gate, last)?;
+        self.index(first)
+    }
+
+    /// Rename a staged file, unless that was done. Another implementation asks for no claim and may
+    /// have a file by that name, which stays.
+    fn publish(&self, _gate: &Gate, staged: &Path, index: u32) -> Result<Published> {
+        let named = self.path_of(index);
+        let id = match self.storage.open(staged, Access::Read).and_then(|file| file.id()) {
+            Ok(id) => id,
+            // Nothing else says that it was renamed: a file that may not be opened is not gone.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Published::Before),
+            Err(e) => return Err(Error::io("open the staged file", staged, e)),
+        };
+        let fail = |e| Error::io("rename the staged file", staged, e);
+        match self.storage.open(&named, Access::Read).and_then(|file| file.id()) {
+            // A power cut left both names, which a rename would leave as they are.
+            Ok(there) if there == id => self.storage.remove(staged).map_err(fail)?,
+            Ok(_) => return Ok(Published::Taken),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                self.storage.rename(staged, &named).map_err(fail)?;
+            }
+            Err(e) if is_no_file(&e) => return Ok(Published::Taken),
+            Err(e) => return Err(Error::io("open the file", &named, e)),
+        }
+        Ok(Published::Now)
+    }
+}

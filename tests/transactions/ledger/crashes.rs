@@ -1,0 +1,188 @@
+//! Commits of a ledger die, or fail, at every step.
+
+use std::collections::BTreeSet;
+use std::io;
+
+use deedbook::storage::sim::{Fault, Sim, What};
+use deedbook::storage::{Access, Storage};
+use deedbook::{Durable, ErrorKind, Part};
+
+use super::{BASE, CUTS, DIR, begun, cuts, intent, is_begun, open, payloads, prepared, read};
+use crate::{BEFORE, JOB, STAGED, all, of_query};
+
+/// Of a file that may not be opened nothing says that it is gone.
+const FAILURES: [io::ErrorKind; 3] =
+    [io::ErrorKind::Other, io::ErrorKind::StorageFull, io::ErrorKind::PermissionDenied];
+
+/// What a reader sees stays where it is, and once the commit is tried again, all of the transaction
+/// is there once.
+fn check_after_crash(sim: &Sim, parts: &[Part], what: &str) {
+    let seen = read(sim);
+    let store = open(sim);
+    let opened = read(sim);
+    assert!(seen.iter().all(|record| opened.contains(record)), "{what}: {seen:?}, {opened:?}");
+    assert!(!is_begun(sim), "{what}");
+    let is_kept = opened.iter().any(|(_, payload)| payload == BEFORE[3]);
+    let staged = opened.len() - 3 - usize::from(is_kept);
+    assert!(staged == 0 || staged == 5, "{what}: a part of the transaction: {opened:?}");
+    let committed = store.commit_staged(&of_query("q", 0), parts).unwrap();
+    assert_eq!(committed.repeated, staged == 5, "{what}");
+    let mut expected = all();
+    expected.retain(|payload| is_kept || payload != BEFORE[3]);
+    assert_eq!(payloads(sim), expected, "{what}");
+    assert_eq!(store.transactions().unwrap()["etl"].version, 0);
+    assert!(store.staged().unwrap().is_empty(), "{what}");
+    let highest = read(sim).last().unwrap().0;
+    store.reset().unwrap();
+    store.append(b"next").unwrap();
+    assert!(read(sim)[0].0 > highest, "{what}: an index came twice");
+}
+
+#[test]
+fn a_crash_at_any_step_leaves_the_transaction_to_be_finished_or_repeated() {
+    let (sim, store, parts) = prepared();
+    sim.record();
+    store.commit_staged(&of_query("q", 0), &parts).unwrap();
+    let steps = sim.recorded();
+    assert!(steps.len() > 15, "{}", steps.len());
+    for (step, state) in steps.iter().enumerate() {
+        check_after_crash(&state.kill(), &parts, &format!("step {step}"));
+        for (cut, after) in cuts(state, CUTS).iter().enumerate() {
+            let what = format!("step {step}, power cut {cut}");
+            check_after_crash(&after.kill(), &parts, &what);
+            if cut % 8 != 0 {
+                continue;
+            }
+            after.record();
+            drop(open(after));
+            for (again, state) in after.recorded().iter().enumerate() {
+                let what = format!("{what}, then step {again}");
+                check_after_crash(&state.kill(), &parts, &what);
+                check_after_crash(&cuts(state, 2)[0], &parts, &format!("{what} and a cut"));
+            }
+        }
+    }
+}
+
+/// A commit died, and a sender removed what it had put there so far.
+#[test]
+fn what_was_sent_before_a_commit_is_finished_is_not_sent_again() {
+    let (states, parts) = begun();
+    let mut removed = 0;
+    for (step, state) in states.iter().enumerate() {
+        for most in 1..=3 {
+            let state = state.kill();
+            let mut sent: Vec<_> = read(&state);
+            sent.retain(|(index, _)| (2..2 + most).contains(index));
+            let indexes: BTreeSet<_> = sent.iter().map(|(index, _)| *index).collect();
+            removed += indexes.len();
+            for index in indexes {
+                state.remove(format!("{DIR}/{index}-{BASE}").as_ref()).unwrap();
+            }
+            state.sync_dir(DIR.as_ref()).unwrap();
+            for after in cuts(&state, CUTS).iter().chain([&state]) {
+                let store = open(after);
+                assert!(store.commit_staged(&of_query("q", 0), &parts).unwrap().repeated);
+                let mut found = sent.clone();
+                found.extend(read(after).into_iter().filter(|(index, _)| *index > 1));
+                let found: Vec<_> = found.into_iter().map(|(_, payload)| payload).collect();
+                assert_eq!(found, STAGED.concat(), "step {step}, {most} sent");
+            }
+        }
+    }
+    assert!(removed > 10, "{removed}");
+}
+
+#[test]
+fn a_failing_call_leaves_nothing_or_what_can_be_finished() {
+    let calls = {
+        let (sim, store, parts) = prepared();
+        let before = sim.calls();
+        store.commit_staged(&of_query("q", 0), &parts).unwrap();
+        sim.calls() - before
+    };
+    let (mut left_nothing, mut had_begun) = (0, 0);
+    for at in 1..=calls {
+        for failure in FAILURES {
+            let (sim, store, parts) = prepared();
+            sim.inject(Fault::once(at, What::Error(failure)));
+            let what = format!("call {at} fails: {failure}");
+            let result = store.commit_staged(&of_query("q", 0), &parts);
+            sim.heal();
+            let seen = read(&sim);
+            if let Err(error) = &result {
+                let is_none = error.durable() == Some(Durable::No);
+                assert!(!is_none || !is_begun(&sim) && seen.len() == 4, "{what}: {error}");
+                left_nothing += u64::from(is_none);
+                had_begun += u64::from(!is_none && is_begun(&sim));
+            }
+            drop(store);
+            let store = open(&sim);
+            assert!(seen.iter().all(|record| read(&sim).contains(record)), "{what}: {seen:?}");
+            store.commit_staged(&of_query("q", 0), &parts).unwrap();
+            assert_eq!(payloads(&sim), all(), "{what}");
+        }
+    }
+    assert!(left_nothing > 10 && had_begun > 10, "{left_nothing}, {had_begun} of {calls}");
+}
+
+/// Finishing fails while a store is opened: the store appends and sends, and its commit finishes.
+#[test]
+fn a_commit_that_cannot_be_finished_keeps_no_program_from_using_the_ledger() {
+    let (states, parts) = begun();
+    for state in [&states[0], &states[2]] {
+        let calls = {
+            let state = state.kill();
+            drop(open(&state));
+            state.calls()
+        };
+        for at in 4..=calls {
+            let state = state.kill();
+            state.inject(Fault::once(at, What::Error(std::io::ErrorKind::Other)));
+            let store = open(&state);
+            state.heal();
+            store.append(b"after").unwrap();
+            assert!(store.commit_staged(&of_query("q", 0), &parts).unwrap().repeated);
+            let found = payloads(&state);
+            assert_eq!(found.len(), all().len() + 1, "call {at}: {found:?}");
+        }
+    }
+}
+
+/// Spark calls `abort` also after a commit of which it had no answer.
+#[test]
+fn an_abort_removes_nothing_that_is_to_be_committed() {
+    let (states, parts) = begun();
+    for state in states {
+        let busy = state.lock(intent().parent().unwrap(), false).unwrap();
+        let store = open(&state);
+        assert!(is_begun(&state), "another store is at it");
+        assert!(!store.discard_staged(JOB).unwrap());
+        assert!(store.staged().unwrap().iter().all(|job| job.is_committing));
+        drop(busy);
+        assert!(open(&state).commit_staged(&of_query("q", 0), &parts).unwrap().repeated);
+        assert_eq!(payloads(&state), all());
+    }
+}
+
+#[test]
+fn a_commit_whose_intent_is_damaged_is_given_up_on_request_only() {
+    let (states, _) = begun();
+    let state = states.iter().find(|state| read(state).len() == 6).unwrap();
+    state.open(&intent(), Access::Write).unwrap().write_at(b"?", 5).unwrap();
+    let store = open(state);
+    let error = store.commit_staged(&of_query("q", 0), &[]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+    assert!(error.to_string().contains("deedbook vacuum --abandon"), "{error}");
+    assert_eq!(store.discard_staged(JOB).unwrap_err().kind(), ErrorKind::Corrupt);
+    store.append(b"after").unwrap();
+    assert_eq!(store.abandon_transaction().unwrap(), None);
+    assert!(store.discard_staged(JOB).unwrap());
+    assert_eq!(payloads(state).len(), 7, "what was there stays");
+    let (states, _) = begun();
+    let busy = states[0].lock(intent().parent().unwrap(), false).unwrap();
+    let store = open(&states[0]);
+    drop(busy);
+    assert_eq!(store.abandon_transaction().unwrap(), Some(of_query("q", 0)));
+    assert_eq!((store.abandon_transaction().unwrap(), payloads(&states[0]).len()), (None, 4));
+}
