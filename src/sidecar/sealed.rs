@@ -1,10 +1,10 @@
 //! Small text files that end with the checksum of their lines, `crc 1a2b3c4d`.
 
+use std::io;
 use std::path::Path;
 
 use crate::checksum::crc32;
 use crate::error::{Error, ErrorKind, Result};
-use crate::sidecar::is_absence;
 use crate::storage::{Access, Storage, read_full};
 
 /// Lines, and their checksum.
@@ -18,11 +18,14 @@ pub fn unseal(text: &str) -> Option<&str> {
     (seal(lines) == text).then_some(lines)
 }
 
-/// The lines of a file; `None` if it is not there. `what` it is called in errors.
+/// The lines of a file; `None` if it is not there. `what` it is called in errors. One that may not be
+/// read is an error: nothing else says what is in it.
 pub fn load_sealed(storage: &dyn Storage, path: &Path, what: &str) -> Result<Option<String>> {
     let fail = |e| Error::io(&format!("read {what}"), path, e);
     let file = match storage.open(path, Access::Read) {
-        Err(e) if is_absence(&e) => return Ok(None),
+        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
         file => file.map_err(fail)?,
     };
     let mut bytes = vec![0; file.len().map_err(fail)? as usize];

@@ -149,6 +149,32 @@ fn a_commit_that_cannot_be_finished_keeps_no_program_from_using_the_ledger() {
     }
 }
 
+/// A record of transactions that another user had written was taken for none, and a batch appended
+/// twice; an intent that could not be read was replaced by that of the next commit.
+#[test]
+fn what_cannot_be_read_is_not_taken_for_missing() {
+    let (states, parts) = begun();
+    let committed = states[0].kill();
+    drop(open(&committed));
+    for (state, has_intent) in [(&states[0], true), (&committed, false)] {
+        let mut failed = 0;
+        for at in 1..=40 {
+            let state = state.kill();
+            let busy = state.lock(intent().parent().unwrap(), false).unwrap();
+            let store = open(&state);
+            drop(busy);
+            state.inject(Fault::once(at, What::Error(io::ErrorKind::PermissionDenied)));
+            let result = store.commit_staged(&of_query("q", 0), &parts);
+            state.heal();
+            failed += u64::from(result.is_err());
+            assert!(result.is_err() || result.unwrap().repeated, "{has_intent}, call {at}");
+            assert!(open(&state).commit_staged(&of_query("q", 0), &parts).unwrap().repeated);
+            assert_eq!(payloads(&state), all(), "{has_intent}, call {at}");
+        }
+        assert!(failed > 5, "{failed}");
+    }
+}
+
 /// Spark calls `abort` also after a commit of which it had no answer.
 #[test]
 fn an_abort_removes_nothing_that_is_to_be_committed() {
