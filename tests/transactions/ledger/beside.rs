@@ -10,7 +10,7 @@ use deedbook::storage::sim::Sim;
 use deedbook::storage::{Access, Storage};
 use deedbook::{Part, Transaction, TransactionId};
 
-use super::{BASE, DIR, begun, cuts, open, read, stage};
+use super::{BASE, DIR, begun, cuts, intent, on, open, read, stage};
 use crate::{JOB, STAGED, of_query};
 
 /// Other implementations claim no index, and take the one after the highest there is.
@@ -46,6 +46,27 @@ fn a_file_that_another_program_created_is_not_replaced() {
             cuts(&step, 4).iter().chain([&step.kill()]).for_each(check);
         }
         check(&state);
+    }
+}
+
+/// A store that was open before a commit died finishes nothing. It may write, send and remove a file
+/// meanwhile, and none of the commit gets the same index.
+#[test]
+fn a_store_that_goes_on_after_a_commit_died_takes_none_of_its_indexes() {
+    let (states, _) = begun();
+    for state in &states {
+        let busy = state.lock(intent().parent().unwrap(), false).unwrap();
+        let store = open(state);
+        drop(busy);
+        let before = files(DIR, BASE, &on(state)).unwrap();
+        store.append(b"mine").unwrap();
+        let fetched = store.fetch(None, None).unwrap().unwrap();
+        let mine = *fetched.removable.unwrap().last().unwrap();
+        assert_eq!(mine.index(), 5, "after {before:?}");
+        store.remove(&[mine]).unwrap();
+        drop(open(state));
+        let expected = [(2, "a"), (2, "bb"), (3, STAGED[2][0]), (3, "d"), (4, "a")];
+        assert_eq!(read(state)[4..], expected.map(|(index, payload)| (index, payload.into())));
     }
 }
 
@@ -101,8 +122,10 @@ fn commits_beside_stores_that_append_send_and_remove() {
             }
             (sent, indexes)
         });
-        writers.into_iter().chain([appender]).for_each(|thread| thread.join().unwrap());
+        let ended: Vec<_> = writers.into_iter().chain([appender]).map(|t| t.join()).collect();
+        // Also after a failure, else the sender goes on for ever.
         is_over.store(true, Ordering::Relaxed);
+        assert!(ended.iter().all(Result::is_ok));
         (sent, indexes) = sender.join().unwrap();
     });
     let last = store();
