@@ -95,6 +95,8 @@ fn parts(texts: &mut Texts) {
     let mut here = texts.situation("book: parts that cannot be committed");
     let other = staged(&book, 0, 2, None).unwrap();
     here.refused("commit of two attempts", book.commit_staged(&of, &[part.clone(), other]));
+    let second = Part { sequence: 1, ..part.clone() };
+    here.refused("commit of a second part alone", book.commit_staged(&of, &[second]));
     let wrong = staged(&book, 1, 3, Some(9)).unwrap();
     here.refused("commit of another number", book.commit_staged(&of, &[part.clone(), wrong]));
     let path = Path::new(SIDECAR).join("staged/job.0.0.1");
