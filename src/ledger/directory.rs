@@ -44,7 +44,7 @@ pub struct Directory {
     settled: AtomicBool,
     sidecar_settled: AtomicBool,
     /// The highest next index that is durable, as far as this store knows.
-    claimed: AtomicU64,
+    counted: AtomicU64,
 }
 
 /// The directory's lock. Released when dropped.
@@ -97,7 +97,7 @@ impl Directory {
             file_mode: options.file_mode,
             settled: AtomicBool::new(false),
             sidecar_settled: AtomicBool::new(false),
-            claimed: AtomicU64::new(0),
+            counted: AtomicU64::new(0),
         })
     }
 
@@ -145,7 +145,8 @@ impl Directory {
         let mut listed = next == 0;
         // First the names, then the counter: what was removed in between had been counted before.
         let highest = if listed { self.after_last()? } else { 0 };
-        let mut next = next.max(highest).max(self.counted()?);
+        let counted = self.counted()?;
+        let mut next = next.max(highest).max(counted);
         for _ in 0..CREATE_TRIES {
             let index = self.index(next)?;
             let path = self.path_of(index);
@@ -230,12 +231,12 @@ impl Directory {
         if stored < next {
             self.make_sidecar()?;
             counter::store(&*self.storage, &sidecar, &self.base, next, self.file_mode)?;
-        } else if self.claimed.load(Ordering::Acquire) < next {
+        } else if self.counted.load(Ordering::Acquire) < next {
             // The store that wrote it may have died before its name was durable.
             let synced = self.storage.sync_dir(&sidecar);
             synced.map_err(|e| Error::io("sync the directory", &sidecar, e))?;
         }
-        self.claimed.fetch_max(stored.max(next), Ordering::AcqRel);
+        self.counted.fetch_max(stored.max(next), Ordering::AcqRel);
         if !self.sidecar_settled.load(Ordering::Acquire) {
             self.sync()?;
             self.sidecar_settled.store(true, Ordering::Release);

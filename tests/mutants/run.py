@@ -29,6 +29,7 @@ from book_bugs import BOOK_BUGS
 from bug import Bug, Tests, stale
 from event_store_bugs import EVENT_STORE_BUGS
 from ledger_bugs import LEDGER_BUGS
+from ledger_transaction_bugs import LEDGER_TRANSACTION_BUGS
 from log_bugs import LOG_BUGS
 from nostr_wal_bugs import NOSTR_WAL_BUGS
 from read_bugs import READ_BUGS
@@ -49,6 +50,7 @@ TABLES = {
     "ledger": LEDGER_BUGS,
     "event-store": EVENT_STORE_BUGS,
     "transactions": TRANSACTION_BUGS,
+    "ledger-transactions": LEDGER_TRANSACTION_BUGS,
 }
 COPIED = ["Cargo.toml", "Cargo.lock", "README.md", "src", "tests", "benches", "examples", "fuzz"]
 COPIED += ["python"]

@@ -54,9 +54,8 @@ TRANSACTION_BUGS = [
         "transaction: both attempts of a task are committed",
         KILL,
         STAGING,
-        "            && (a.partition, a.sequence) == (b.partition, b.sequence)\n",
-        "            && (a.partition, a.sequence, a.attempt)"
-        " == (b.partition, b.sequence, b.attempt)\n",
+        "            && (before.sequence == sequence || before.attempt != attempt)\n",
+        "            && before.sequence == sequence\n            && before.attempt == attempt\n",
         [("transactions", "both_attempts_of_a_task")],
     ),
     Bug(
