@@ -188,7 +188,7 @@ LEDGER_TRANSACTION_BUGS = [
         TRANSACT,
         "        sync_names(&*self.storage, &self.sidecar(), &self.path)\n",
         "        let _ = sync_names;\n        Ok(())\n",
-        by("a_repeat_puts_nothing"),
+        by("a_commit_without_records"),
     ),
     Bug(
         "ledger transaction: a task that gives up leaves its files",
