@@ -12,7 +12,10 @@ STAGE = "src/ledger/stage.rs"
 STAGING = "src/transaction/staging.rs"
 TRANSACT = "src/ledger/transact.rs"
 
-GONE = "            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Published::Before),\n"
+GONE = (
+    "            Err(e) if e.kind() == io::ErrorKind::NotFound"
+    " => return Ok(Published::Before),\n"
+)
 
 
 def by(name: str) -> Tests:
