@@ -37,7 +37,7 @@ impl LedgerStore {
             Part { partition, sequence: 0, attempt, bytes: 0, records: 0, sum: 0, first: None };
         let begin = || {
             shared.directory.make_sidecar()?;
-            // Only now is it known how long the records may be: who commits them has another limit.
+            // Only the task knows how long its records are: the commit may have another limit.
             let gate = shared.directory.gate()?;
             shared.directory.keep_limit(&gate, shared.options.record_bytes_max)?;
             drop(gate);

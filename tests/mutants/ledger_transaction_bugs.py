@@ -13,8 +13,7 @@ STAGING = "src/transaction/staging.rs"
 TRANSACT = "src/ledger/transact.rs"
 
 GONE = (
-    "            Err(e) if e.kind() == io::ErrorKind::NotFound"
-    " => return Ok(Published::Before),\n"
+    "            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Published::Before),\n"
 )
 
 
