@@ -797,6 +797,9 @@ class Ledger:
     def close(self) -> None:
         """Finish the file being written, and sync unless the durability is none. Twice is fine."""
     @property
+    def transactions(self) -> Transactions:
+        """Records of many tasks, appended all or not at all and once."""
+    @property
     def path(self) -> str:
         """The directory, absolute."""
     @property
@@ -1672,6 +1675,9 @@ class EventStore:
     def __bool__(self) -> bool:
         """Whether the store is open."""
     @property
+    def transactions(self) -> Transactions:
+        """Records of many tasks, appended all or not at all and once."""
+    @property
     def path(self) -> str:
         """The directory, absolute."""
     @property
@@ -1940,9 +1946,12 @@ class Stage:
     ) -> None:
         """Add records: bytes-like objects, or an Arrow object as `Book.append_many` takes.
 
-        ``mugs`` is for deeds, one each. After an error the stage is to be left: a part of the
-        records may be in it. Raises `TooLargeError` for a record beyond the log's limit, and
-        `InvalidArgumentError` for a finished stage.
+        Of an event store: events as `EventStore.append` takes, or Arrow batches with its columns
+        ``id, pubkey, created_at, kind, tags, content, sig``. ``mugs`` is for deeds, one each.
+
+        After an error the stage is to be left: a part of the records may be in it. Raises
+        `TooLargeError` for a record beyond the log's limit, and `InvalidArgumentError` for an event
+        whose id is not its hash, and for a finished stage.
         """
     def finish(self) -> list[StagedPart]:
         """Make the file durable. What this returns goes to `Transactions.commit`."""

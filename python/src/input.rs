@@ -255,7 +255,7 @@ pub fn append_events(
     finished.or_raise(py)
 }
 
-fn is_arrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+pub fn is_arrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(object.hasattr("__arrow_c_stream__")? || object.hasattr("__arrow_c_array__")?)
 }
 

@@ -23,6 +23,7 @@ use crate::removable::PyRemovable;
 use crate::reports::{
     PyLedgerFileInfo, PyLedgerFileMigration, PyLedgerFileReport, PyLedgerFileSalvage, PyLedgerStats,
 };
+use crate::transaction::PyTransactions;
 
 // The signatures below show this number, because `help()` and the stub cannot show names.
 const _: () = assert!(ledger::RECORD_BYTES_MAX == 1_048_576);
@@ -250,6 +251,11 @@ impl PyLedger {
 
     fn __bool__(&self) -> bool {
         !self.ledger.is_closed()
+    }
+
+    #[getter]
+    fn transactions(&self) -> PyTransactions {
+        PyTransactions::of(Box::new(self.ledger.clone()))
     }
 
     #[getter]

@@ -25,6 +25,7 @@ use crate::nostr_reports::{
 };
 use crate::progress::Progress;
 use crate::split::PySplit;
+use crate::transaction::PyTransactions;
 
 /// Events of an iterable are appended in parts of at most so many, or of about so many bytes.
 const PART_EVENTS: usize = 1000;
@@ -421,6 +422,11 @@ impl PyEventStore {
 
     fn __bool__(&self) -> bool {
         !self.store.is_closed()
+    }
+
+    #[getter]
+    fn transactions(&self) -> PyTransactions {
+        PyTransactions::of(Box::new(self.store.clone()))
     }
 
     #[getter]

@@ -4,16 +4,20 @@ use std::sync::{Mutex, PoisonError};
 use std::time::UNIX_EPOCH;
 
 use deedbook::book::{self, Book};
+use deedbook::ledger::{self, LedgerStore};
+use deedbook::nostr::{self, EventStore};
 use deedbook::wal::{self, Wal};
 use deedbook::{Committed, Noted, Part, Result, StagedJob, Transaction, TransactionId};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use pyo3_arrow::input::AnyRecordBatch;
 
 use crate::arguments::numbers;
 use crate::errors::{OrRaise, invalid};
 use crate::handle::{Held, left};
 use crate::input::{self, Sink};
+use crate::nostr_event::event_of;
 use crate::payload::Limit;
 use crate::reports::{check_known, field, plain, report};
 
@@ -92,7 +96,16 @@ transacts!(Wal, |wal, job, partition, attempt, first| {
     Ok(Box::new(Records { stage: wal.stage(job, partition, attempt, first)?, limit }))
 });
 
-/// Records of a log of the engine.
+transacts!(LedgerStore, |ledger, job, partition, attempt, _first| {
+    let bytes_max = ledger.options().record_bytes_max;
+    let limit = Limit { format: "ledger", noun: "record", bytes_max };
+    Ok(Box::new(Records { stage: ledger.stage(job, partition, attempt)?, limit }))
+});
+transacts!(EventStore, |store, job, partition, attempt, _first| {
+    Ok(Box::new(Events { stage: store.stage(job, partition, attempt)? }))
+});
+
+/// Records of bytes.
 struct Records<S> {
     stage: S,
     limit: Limit,
@@ -122,24 +135,42 @@ impl Sink for wal::Stage {
     }
 }
 
-/// A stage that ends with one part.
-trait OnePart: Sink {
-    fn part(self) -> Result<Part>;
+impl Sink for ledger::Stage {
+    const COLUMN: &'static str = "payload";
+
+    fn push(&mut self, _mug: u32, payload: &[u8]) -> Result<()> {
+        self.push(payload)
+    }
+
+    fn taken(&self) -> u64 {
+        self.len()
+    }
 }
 
-impl OnePart for book::Stage {
-    fn part(self) -> Result<Part> {
+/// A stage of bytes, which ends with parts.
+trait Finish: Sink {
+    fn parts(self) -> Result<Vec<Part>>;
+}
+
+impl Finish for book::Stage {
+    fn parts(self) -> Result<Vec<Part>> {
+        Ok(vec![self.finish()?])
+    }
+}
+
+impl Finish for wal::Stage {
+    fn parts(self) -> Result<Vec<Part>> {
+        Ok(vec![self.finish()?])
+    }
+}
+
+impl Finish for ledger::Stage {
+    fn parts(self) -> Result<Vec<Part>> {
         self.finish()
     }
 }
 
-impl OnePart for wal::Stage {
-    fn part(self) -> Result<Part> {
-        self.finish()
-    }
-}
-
-impl<S: OnePart> Staging for Records<S> {
+impl<S: Finish> Staging for Records<S> {
     fn extend(
         &mut self,
         records: &Bound<'_, PyAny>,
@@ -153,7 +184,45 @@ impl<S: OnePart> Staging for Records<S> {
     }
 
     fn finish(self: Box<Self>) -> Result<Vec<Part>> {
-        Ok(vec![self.stage.part()?])
+        self.stage.parts()
+    }
+}
+
+/// Events of an event store: as the store takes them, or as Arrow batches of its columns.
+struct Events {
+    stage: nostr::Stage,
+}
+
+impl Staging for Events {
+    fn extend(
+        &mut self,
+        records: &Bound<'_, PyAny>,
+        mugs: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let py = records.py();
+        if mugs.is_some() {
+            return Err(invalid(py, "mugs are for deeds".into()));
+        }
+        if !input::is_arrow(records)? {
+            for event in records.try_iter()? {
+                self.stage.push(&event_of(&event?)?).or_raise(py)?;
+            }
+            return Ok(());
+        }
+        for batch in records.extract::<AnyRecordBatch>()?.into_reader()? {
+            let batch = batch.map_err(|e| invalid(py, format!("arrow: {e}")))?;
+            py.detach(|| self.stage.push_batch(&batch)).or_raise(py)?;
+            py.check_signals()?;
+        }
+        Ok(())
+    }
+
+    fn len(&self) -> u64 {
+        self.stage.len()
+    }
+
+    fn finish(self: Box<Self>) -> Result<Vec<Part>> {
+        Ok(vec![self.stage.finish()?])
     }
 }
 

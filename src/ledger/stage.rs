@@ -2,27 +2,22 @@
 
 use std::mem::take;
 
-use super::record::{FORMAT, HEADER_BYTES};
-use super::{Batch, LedgerStore};
+use super::LedgerStore;
+use super::record::{Codec, FORMAT, HEADER_BYTES};
 use crate::error::Result;
 use crate::log::framing::Framing;
 use crate::storage::segmented::remove;
-use crate::transaction::{Part, StagedFile, Target};
-
-/// Staged with one write.
-const STAGED_BYTES: usize = 1 << 20;
+use crate::transaction::{Part, StagedWriter, Target};
 
 /// Records that a task stages for a commit of its job.
 #[derive(Debug)]
 pub struct Stage {
     store: LedgerStore,
     job: String,
-    /// The part being staged, with what its file holds.
+    /// The part being staged, before its records.
     part: Part,
-    /// `None` until it has a record, but for the first one.
-    file: Option<StagedFile>,
-    /// Records of that part on their way to its file.
-    batch: Batch,
+    /// Its file; `None` until it has a record, but for the first one.
+    file: Option<StagedWriter<Codec>>,
     /// The parts before.
     finished: Vec<Part>,
     is_finished: bool,
@@ -41,7 +36,7 @@ impl LedgerStore {
             let gate = shared.directory.gate()?;
             shared.directory.keep_limit(&gate, shared.options.record_bytes_max)?;
             drop(gate);
-            StagedFile::create(&shared.desk(), job, &part)
+            StagedWriter::create(&shared.desk(), job, part.clone(), shared.codec)
         };
         let file = begin().map_err(|e| e.of(FORMAT))?;
         Ok(Stage {
@@ -49,7 +44,6 @@ impl LedgerStore {
             job: job.into(),
             part,
             file: Some(file),
-            batch: Batch::with_framing(shared.codec),
             finished: Vec::new(),
             is_finished: false,
         })
@@ -59,21 +53,28 @@ impl LedgerStore {
 impl Stage {
     /// Add a record. What is staged is unchanged if the record is empty or beyond the limit.
     pub fn push(&mut self, payload: &[u8]) -> Result<()> {
-        self.store.shared.codec.check_len(payload.len())?;
-        if self.is_full_before(payload.len() as u64 + HEADER_BYTES) {
-            self.end_part().map_err(|e| e.of(FORMAT))?;
-        }
-        self.batch.push(payload)?;
-        match self.batch.bytes_len() >= STAGED_BYTES {
-            true => self.flush().map_err(|e| e.of(FORMAT)),
-            false => Ok(()),
-        }
+        let shared = self.store.shared.clone();
+        shared.codec.check_len(payload.len())?;
+        let mut add = || {
+            if self.is_full_before(payload.len() as u64 + HEADER_BYTES) {
+                self.end_part()?;
+            }
+            let file = match self.file.take() {
+                Some(file) => file,
+                None => {
+                    let part = self.part.clone();
+                    StagedWriter::create(&shared.desk(), &self.job, part, shared.codec)?
+                }
+            };
+            self.file.insert(file).push((), payload)
+        };
+        add().map_err(|e| e.of(FORMAT))
     }
 
     /// Records so far.
     pub fn len(&self) -> u64 {
         let finished: u64 = self.finished.iter().map(|part| part.records).sum();
-        finished + self.part.records + self.batch.len()
+        finished + self.file.as_ref().map_or(0, StagedWriter::len)
     }
 
     /// Whether there are none.
@@ -93,41 +94,20 @@ impl Stage {
     /// longer record has a file of its own.
     fn is_full_before(&self, bytes: u64) -> bool {
         let shared = &self.store.shared;
-        let staged = self.part.bytes + self.batch.bytes_len() as u64;
-        let records = self.part.records + self.batch.len();
-        let full = |max: u64| records >= max;
-        let by_records = shared.options.file_records_max.is_some_and(full);
-        records > 0 && (staged + bytes > shared.max_file_size || by_records)
-    }
-
-    fn flush(&mut self) -> Result<()> {
-        if self.batch.is_empty() {
-            return Ok(());
-        }
-        let file = match self.file.take() {
-            Some(file) => file,
-            None => StagedFile::create(&self.store.shared.desk(), &self.job, &self.part)?,
-        };
-        let file = self.file.insert(file);
-        file.write(&self.batch.bytes)?;
-        self.part.bytes += self.batch.bytes_len() as u64;
-        self.part.records += self.batch.len();
-        self.batch.clear();
-        Ok(())
+        let Some(file) = &self.file else { return false };
+        let by_records = shared.options.file_records_max.is_some_and(|max| file.len() >= max);
+        file.len() > 0 && (file.bytes_len() + bytes > shared.max_file_size || by_records)
     }
 
     fn end_part(&mut self) -> Result<()> {
-        self.flush()?;
         let desk = self.store.shared.desk();
-        let Some(file) = self.file.take() else { return Ok(()) };
-        if self.part.records == 0 {
-            return file.discard(&desk);
+        let Some(mut file) = self.file.take() else { return Ok(()) };
+        if file.len() == 0 {
+            file.give_up(&desk);
+            return Ok(());
         }
-        let (bytes, sum) = file.finish(&desk)?;
-        let Part { partition, sequence, attempt, records, .. } = self.part;
-        let next = Part { sequence: sequence + 1, bytes: 0, records: 0, ..self.part.clone() };
-        self.part = next;
-        let part = Part { partition, sequence, attempt, bytes, records, sum, first: None };
+        let part = file.finish(&desk)?;
+        self.part.sequence += 1;
         self.finished.push(part);
         Ok(())
     }
@@ -135,12 +115,16 @@ impl Stage {
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        if self.is_finished {
+        // A process that was forked has its parent's files, which go on.
+        if self.is_finished || self.store.shared.is_forked() {
             return;
         }
         // What nothing can commit.
         let desk = self.store.shared.desk();
-        for part in self.finished.iter().chain([&self.part]) {
+        if let Some(file) = &self.file {
+            file.give_up(&desk);
+        }
+        for part in &self.finished {
             let _ = remove(desk.storage, &desk.part_path(&self.job, part));
         }
     }

@@ -54,6 +54,11 @@ impl<C: Framing> StagedWriter<C> {
         self.part.records + self.batch.len()
     }
 
+    /// Size so far, bytes.
+    pub(crate) fn bytes_len(&self) -> u64 {
+        self.file.bytes_len() + self.batch.bytes_len() as u64
+    }
+
     /// Make the file durable.
     pub(crate) fn finish(&mut self, desk: &Desk<'_>) -> Result<Part> {
         self.flush()?;

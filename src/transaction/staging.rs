@@ -123,6 +123,11 @@ impl StagedFile {
         Ok(Self { path, file, bytes: 0, sum: 0 })
     }
 
+    /// Size so far, bytes.
+    pub(crate) fn bytes_len(&self) -> u64 {
+        self.bytes
+    }
+
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<()> {
         write_full(&*self.file, bytes, self.bytes)
             .map_err(|e| Error::io("write the staged file", &self.path, e))?;

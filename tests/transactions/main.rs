@@ -3,9 +3,9 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod crashes;
+mod ledger;
 #[cfg(feature = "nostr")]
 mod nostr;
-mod ledger;
 mod rules;
 mod store;
 #[path = "../harness/watch.rs"]

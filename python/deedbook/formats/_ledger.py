@@ -81,6 +81,12 @@ class _LedgerInfo(FormatInfo):
     def _is_file(self, place: Place) -> bool:
         return _base_of(place.name) is not None and LedgerSnapshot.is_file(place.path)
 
+    def open_store(self, path: str, base: str | None) -> Ledger:
+        """The ledger of a base, or the only one there."""
+        ledger = self.open(path, "a", base=base)
+        assert isinstance(ledger, Ledger)
+        return ledger
+
     def open(self, path: str, mode: str, **options: Any) -> Ledger | LedgerSnapshot:
         """A snapshot for reading, or the ledger for appending."""
         if mode == "r":

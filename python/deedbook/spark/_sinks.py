@@ -19,6 +19,7 @@ from pyspark.sql.types import (
 )
 
 from deedbook import Book, EventStore, InvalidArgumentError, Ledger, Wal
+from deedbook.formats._ledger import LEDGER
 from deedbook.spark._options import ReadOptions
 
 __all__ = ["SINKS", "Sink", "Taken", "bind_columns"]
@@ -66,7 +67,7 @@ def _open_wal(path: Path, mode: str, options: ReadOptions) -> Wal:
 
 
 def _open_ledger(path: Path, mode: str, options: ReadOptions) -> Ledger:
-    return Ledger.open(path, options.base or "events")
+    return LEDGER.open_store(str(path), options.base)
 
 
 def _open_store(path: Path, mode: str, options: ReadOptions) -> EventStore:

@@ -1,0 +1,119 @@
+"""Writing ledgers and event stores through Spark."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_cluster import local_session
+from test_spark_stream import events
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+from pyspark.errors import PySparkException
+
+from deedbook import EventStore, Ledger, LedgerSnapshot
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def spark() -> Any:
+    return local_session()
+
+
+def write(df: Any, at: Path, **options: Any) -> None:
+    df.write.format("deedbook").mode("append").options(**options).save(str(at))
+
+
+def spooled(at: Path, base: str) -> list[bytes]:
+    with LedgerSnapshot.open(at, base) as snapshot:
+        return list(snapshot.payloads())
+
+
+def rows(spark: Any, start: int, stop: int) -> Any:
+    numbers = spark.range(start, stop, 1, 3)
+    return numbers.selectExpr("""concat('{"n":', id, '}') as value""")
+
+
+def lines(start: int, stop: int) -> list[bytes]:
+    return [b'{"n":%d}' % number for number in range(start, stop)]
+
+
+def test_a_ledger_gets_whole_files_once(spark: Any, tmp_path: Path) -> None:
+    spool = tmp_path / "spool"
+    for _ in range(2):
+        write(rows(spark, 0, 90), spool, log="ledger", base="orders", txnAppId="a", txnVersion=1)
+    assert spooled(spool, "orders") == lines(0, 90)
+    with Ledger.open(spool, "orders") as ledger:
+        fetched = ledger.fetch()
+        assert fetched is not None
+        body = b"".join(reader.read() for reader in fetched.data)
+        assert body.count(b"\n") >= 87
+        ledger.remove(fetched.removable)
+        assert not ledger.has_data()
+        # A sender took the files of a transaction: it is known all the same.
+        write(rows(spark, 0, 90), spool, txnAppId="a", txnVersion=1)
+        assert not ledger.has_data()
+        write(rows(spark, 90, 95), spool, txnAppId="a", txnVersion=2)
+        assert ledger.has_data()
+    assert spooled(spool, "orders") == lines(90, 95)
+
+
+def test_a_stream_fills_a_ledger_beside_its_sender(spark: Any, tmp_path: Path) -> None:
+    source, spool = tmp_path / "in", tmp_path / "spool"
+    source.mkdir()
+    sent: list[bytes] = []
+    with Ledger.open(spool, "events") as ledger:
+        for number in range(3):
+            text = b"\n".join(lines(10 * number, 10 * number + 10)).decode()
+            (source / f"{number}.txt").write_text(text)
+            ledger.append(b'{"n":"from the application"}')
+            stream = spark.readStream.format("text").load(str(source)).writeStream
+            stream = stream.format("deedbook").option("checkpointLocation", str(tmp_path / "c"))
+            query = stream.trigger(availableNow=True).start(str(spool))
+            assert query.awaitTermination(60)
+            assert query.exception() is None
+            fetched = ledger.fetch()
+            assert fetched is not None
+            for reader in fetched.data:
+                sent += reader.read().splitlines()
+            ledger.remove(fetched.removable)
+    assert [line for line in sent if b"application" not in line] == lines(0, 30)
+    assert len(sent) == 33
+
+
+def test_events_are_written_from_typed_columns(spark: Any, tmp_path: Path) -> None:
+    written = events(0, 120)
+    written[7]["tags"] = []
+    with EventStore.create(tmp_path / "from") as store:
+        store.append_many(written)
+    frame = spark.read.format("deedbook").load(str(tmp_path / "from")).drop("flags")
+    for _ in range(2):  # without an application's number, too: by their ids
+        write(frame.repartition(4), tmp_path / "to", log="nostr")
+    with EventStore.open(tmp_path / "to") as store:
+        ids = sorted(event.id.hex() if isinstance(event.id, bytes) else event.id for event in store)
+    assert ids == sorted(event["id"] for event in written)
+    back = spark.read.format("deedbook").load(str(tmp_path / "to"))
+    assert back.exceptAll(spark.read.format("deedbook").load(str(tmp_path / "from"))).count() == 0
+
+
+def test_an_event_whose_id_is_not_its_hash_is_refused(spark: Any, tmp_path: Path) -> None:
+    with EventStore.create(tmp_path / "from") as store:
+        store.append_many(events(1, 10))
+    frame = spark.read.format("deedbook").load(str(tmp_path / "from")).drop("flags")
+    wrong = frame.withColumn("content", frame.content.substr(1, 1))
+    with pytest.raises(PySparkException, match="id"):
+        write(wrong, tmp_path / "to", log="nostr")
+    with EventStore.open(tmp_path / "to") as store:
+        assert list(store) == []
+    assert json.dumps([job.job for job in staged(tmp_path / "to")]) == "[]"
+
+
+def staged(at: Path) -> list[Any]:
+    with EventStore.open(at) as store:
+        return store.transactions.staged()
