@@ -52,8 +52,8 @@ def test_a_ledger_gets_whole_files_once(spark: Any, tmp_path: Path) -> None:
     with Ledger.open(spool, "orders") as ledger:
         fetched = ledger.fetch()
         assert fetched is not None
-        body = b"".join(reader.read() for reader in fetched.data)
-        assert body.count(b"\n") >= 87
+        bodies = [json.loads(reader.read()) for reader in fetched.data]
+        assert sum(bodies, []) == [{"n": number} for number in range(90)]
         ledger.remove(fetched.removable)
         assert not ledger.has_data()
         # A sender took the files of a transaction: it is known all the same.
@@ -67,7 +67,7 @@ def test_a_ledger_gets_whole_files_once(spark: Any, tmp_path: Path) -> None:
 def test_a_stream_fills_a_ledger_beside_its_sender(spark: Any, tmp_path: Path) -> None:
     source, spool = tmp_path / "in", tmp_path / "spool"
     source.mkdir()
-    sent: list[bytes] = []
+    sent: list[dict[str, Any]] = []
     with Ledger.open(spool, "events") as ledger:
         for number in range(3):
             text = b"\n".join(lines(10 * number, 10 * number + 10)).decode()
@@ -81,9 +81,10 @@ def test_a_stream_fills_a_ledger_beside_its_sender(spark: Any, tmp_path: Path) -
             fetched = ledger.fetch()
             assert fetched is not None
             for reader in fetched.data:
-                sent += reader.read().splitlines()
+                sent += json.loads(reader.read())
             ledger.remove(fetched.removable)
-    assert [line for line in sent if b"application" not in line] == lines(0, 30)
+    ours = [event for event in sent if event["n"] != "from the application"]
+    assert ours == [{"n": number} for number in range(30)]
     assert len(sent) == 33
 
 
