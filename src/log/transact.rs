@@ -81,7 +81,7 @@ impl<F: Format> Log<F> {
     /// durably, whatever the durability option. A transaction that the log has already is not
     /// appended again.
     ///
-    /// A commit that fails with [`Durable::No`] left nothing. Any other that failed has begun: the
+    /// A commit that fails with [`Durable::No`](crate::Durable::No) left nothing. Any other that failed has begun: the
     /// next opening for writing ends it.
     pub fn commit_staged(&self, transaction: &Transaction, parts: &[Part]) -> Result<Committed> {
         let shared = self.writable()?;

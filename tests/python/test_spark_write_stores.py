@@ -52,8 +52,8 @@ def test_a_ledger_gets_whole_files_once(spark: Any, tmp_path: Path) -> None:
     with Ledger.open(spool, "orders") as ledger:
         fetched = ledger.fetch()
         assert fetched is not None
-        bodies = [json.loads(reader.read()) for reader in fetched.data]
-        assert sum(bodies, []) == [{"n": number} for number in range(90)]
+        fetched_events = [event for body in fetched.data for event in json.loads(body.read())]
+        assert fetched_events == [{"n": number} for number in range(90)]
         ledger.remove(fetched.removable)
         assert not ledger.has_data()
         # A sender took the files of a transaction: it is known all the same.
