@@ -34,6 +34,7 @@ mod removable;
 mod reports;
 mod split;
 mod transaction;
+mod transaction_reports;
 mod wal;
 
 use pyo3::prelude::*;
@@ -83,8 +84,10 @@ mod _core {
     #[pymodule_export]
     use super::split::PySplit;
     #[pymodule_export]
-    use super::transaction::{
-        PyCommitted, PyCommittedTransaction, PyStage, PyStagedJob, PyStagedPart, PyTransactions,
+    use super::transaction::{PyStage, PyTransactions};
+    #[pymodule_export]
+    use super::transaction_reports::{
+        PyCommitted, PyCommittedTransaction, PyStagedJob, PyStagedPart,
     };
     #[pymodule_export]
     use super::wal::PyWal;
