@@ -16,7 +16,7 @@ use crate::log::identity::Anchor;
 use crate::log::{Log, Shared, State};
 use crate::sidecar::WriterLock;
 use crate::slice::part;
-use crate::storage::read_full;
+use crate::storage::{FileId, read_full};
 use crate::transaction::{
     self, Committed, Desk, Intent, Noted, Part, StagedJob, StagedWriter, Target, Transaction,
 };
@@ -125,27 +125,33 @@ impl<F: Format> Log<F> {
     }
 }
 
-/// Where in a log a transaction begins: the byte, the log's first record, the one before the byte.
+/// Where in a log a transaction begins: the byte, the log's first record, the one before the byte, and
+/// its file, by which a log without records is known.
 struct Place {
     offset: u64,
     first: Option<Anchor>,
     before: Option<Anchor>,
+    file: FileId,
 }
 
 impl Place {
-    fn of(extent: &Extent) -> Self {
+    fn of(state: &State) -> Self {
+        let State { extent, file_id: file, .. } = *state;
         let is_empty = extent.records == 0;
         let anchor = |offset, sum| Some(Anchor { offset, sum }).filter(|_| !is_empty);
         Self {
             offset: extent.end,
             first: anchor(extent.start, extent.first_sum),
             before: anchor(extent.last_offset, extent.last_sum),
+            file,
         }
     }
 
     fn encode(&self) -> String {
         let shown = |anchor: Option<Anchor>| anchor.map_or("-".into(), |anchor| anchor.to_string());
-        format!("{} {} {}", self.offset, shown(self.first), shown(self.before))
+        let FileId { device, inode, created_ns } = self.file;
+        let (first, before) = (shown(self.first), shown(self.before));
+        format!("{} {first} {before} {device}:{inode}:{created_ns}", self.offset)
     }
 
     fn decode(text: &str) -> Option<Self> {
@@ -155,7 +161,11 @@ impl Place {
             "-" => Some(None),
             word => word.parse().ok().map(Some),
         };
-        Some(Self { offset, first: anchor()?, before: anchor()? })
+        let (first, before) = (anchor()?, anchor()?);
+        let mut numbers = words.next()?.split(':').map(|number| number.parse().ok());
+        let mut number = || numbers.next().flatten();
+        let file = FileId { device: number()?, inode: number()?, created_ns: number()? };
+        Some(Self { offset, first, before, file })
     }
 }
 
@@ -183,7 +193,7 @@ impl<F: Format> Target for Shared<F> {
             self.check_open()?;
             let ordinal = self.next_ordinal(&state, records)?;
             check_numbers::<F>(self, ordinal, parts)?;
-            store(Place::of(&state.extent).encode())?;
+            store(Place::of(&state).encode())?;
             let first = if F::NUMBERED { ordinal } else { state.extent.end };
             self.append_parts(&mut state, job, parts, 0)?;
             (first, state.extent.end)
@@ -211,7 +221,7 @@ impl<F: Format> Target for Shared<F> {
         }
         if place.offset > state.extent.end {
             // A power cut took records before the place that nobody had synced.
-            place = Place::of(&state.extent);
+            place = Place::of(&state);
             store(place.encode())?;
         }
         let (bytes, there) = self.common_prefix(&state, &place, job, &intent.parts)?;
@@ -249,10 +259,12 @@ impl<F: Format> Shared<F> {
     /// before it. A log that was empty may have got the first of the transaction since.
     fn is_of(&self, state: &State, place: &Place, job: &str, parts: &[Part]) -> Result<bool> {
         let extent = state.extent;
-        let here = Place::of(&extent);
+        let here = Place::of(state);
+        if here.first.is_none() {
+            return Ok(place.file.is_still(here.file));
+        }
         let Some(first) = place.first else {
-            let (bytes, _) = self.common_prefix(state, place, job, parts)?;
-            return Ok(extent.records == 0 || bytes > 0);
+            return Ok(self.common_prefix(state, place, job, parts)?.0 > 0);
         };
         if here.first.is_some_and(|here| here.offset == first.offset && here.sum != first.sum) {
             return Ok(false);

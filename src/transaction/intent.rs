@@ -4,7 +4,7 @@
 //! ```text
 //! job 0c11d8a4
 //! id etl 12 query-or--                            (not of a transaction without an application)
-//! place 4096 16:1a2b3c4d 3012:5e6f7a8b            (as the format writes it)
+//! place 4096 16:1a2b3c4d 3012:5e6f7a8b 6:7:8      (as the format writes it)
 //! part 0 0 17 262144 1000 1a2b3c4d 97564          (partition, sequence, attempt, bytes, records,
 //! crc 1a2b3c4d                                     CRC-32, number of the first record or -)
 //! ```

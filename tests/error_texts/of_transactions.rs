@@ -131,8 +131,11 @@ fn begun(texts: &mut Texts) {
     for (what, lines) in [
         ("of a later version", "job job\nnew thing\n".to_string()),
         ("with a place of a later version", format!("job job\nplace top\n{part}")),
-        ("whose part is gone", "job job\nplace 144 - -\npart 0 0 7 128 2 00000000 -\n".into()),
-        ("whose part changed", format!("job job\nplace 144 {first} {before}\n{part}")),
+        (
+            "whose part is gone",
+            "job job\nplace 144 - - 1:1:1\npart 0 0 7 128 2 00000000 -\n".into(),
+        ),
+        ("whose part changed", format!("job job\nplace 144 {first} {before} 1:1:1\n{part}")),
     ] {
         here.refused(&format!("append to a book {what}"), opened(&of(&lines)));
     }
@@ -148,7 +151,7 @@ fn begun(texts: &mut Texts) {
     log.sync().unwrap();
     log.truncate_before(lsns[6]).unwrap();
     log.close().unwrap();
-    put(&disk, "transaction", &format!("job job\nplace 48 - -\n{part}"));
+    put(&disk, "transaction", &format!("job job\nplace 48 - - 1:1:1\n{part}"));
     let opened = options.open("/log", Mode::Append);
     here.refused("append to a wal that begins after its place", opened);
 }

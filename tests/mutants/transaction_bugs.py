@@ -118,6 +118,14 @@ TRANSACTION_BUGS = [
         [("transactions", "in_another_log")],
     ),
     Bug(
+        "transaction: finished in an empty log that took the place of its own",
+        KILL,
+        OF_LOG,
+        "            return Ok(place.file.is_still(here.file));\n",
+        "            return Ok(true);\n",
+        [("transactions", "in_another_log")],
+    ),
+    Bug(
         "transaction: parts are appended in the order of their tasks' ends",
         KILL,
         STAGING,
