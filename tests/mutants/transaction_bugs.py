@@ -105,8 +105,8 @@ TRANSACTION_BUGS = [
         "transaction: the place stays where a power cut took the records before it",
         POWER,
         OF_LOG,
-        "            place = Place::of(&state.extent);\n            store(place.encode())?;\n",
-        "            place = Place::of(&state.extent);\n",
+        "            place = Place::of(&state);\n            store(place.encode())?;\n",
+        "            place = Place::of(&state);\n",
         [("transactions", "a_crash_while_a_commit_is_finished")],
     ),
     Bug(
