@@ -136,8 +136,16 @@ pub(crate) fn commit(
     Ok(committed)
 }
 
-/// Bring a commit to its end that has begun, if there is one.
+/// Bring a commit to its end that has begun, if there is one. An error says what is known of what the
+/// caller is about to do: nothing of it began.
 pub(crate) fn finish(target: &impl Target) -> Result<()> {
+    finish_begun(target).map_err(|error| match error.durable() {
+        Some(_) => error,
+        None => error.with_durable(Durable::No),
+    })
+}
+
+fn finish_begun(target: &impl Target) -> Result<()> {
     let desk = target.desk();
     let loaded = Intent::load(&desk).map_err(with_advice)?;
     let Some(intent) = loaded else { return Ok(()) };
