@@ -161,7 +161,7 @@ def test_info_has_the_same_keys_for_every_format(kind: Kind, log: Path) -> None:
     facts = json.loads(ok("info", log, "--json"))
     shared = [
         *("path", "format", "layout", "records", "bounds", "bytes", "end", "file_end"),
-        *("durable_end", "recovery", "writer"),
+        *("durable_end", "recovery", "writer", "transactions", "staged"),
     ]
     assert list(facts)[: len(shared)] == shared
     assert facts["format"] == kind.name and facts["path"] == str(log)

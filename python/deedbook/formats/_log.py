@@ -198,12 +198,9 @@ def _facts(found: Found, info: LogInfo[Any], log: Any, writer: Writer) -> dict[s
         "durable_end": log.durable_end,
         "recovery": log.recovery.to_dict(),
         "writer": writer._asdict(),
+        **({} if found.saved else _transaction_facts(log.transactions)),
         **info.facts(log),
     }
-    if not found.saved:
-        transactions = log.transactions
-        facts["transactions"] = [one.to_dict() for one in transactions.committed()]
-        facts["staged"] = [job.to_dict() for job in transactions.staged()]
     if found.saved:
         facts["saved_from"] = found.saved_offset
     return facts
@@ -223,6 +220,13 @@ def _rows(found: Found, info: LogInfo[Any], log: Any, writer: Writer) -> list[tu
     if (loss := loss_text(info, recovery)) is not None:
         rows.append(("loss", loss))
     return rows
+
+
+def _transaction_facts(transactions: Transactions) -> dict[str, Any]:
+    return {
+        "transactions": [one.to_dict() for one in transactions.committed()],
+        "staged": [job.to_dict() for job in transactions.staged()],
+    }
 
 
 def _transaction_rows(transactions: Transactions) -> list[tuple[str, str]]:
