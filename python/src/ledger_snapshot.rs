@@ -10,13 +10,13 @@ use deedbook::{Error, ErrorKind, OnCorrupt, Result, Split};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
+use crate::any_log::Format;
 use crate::arguments::{self, numbers};
 use crate::batches::{BATCH_BYTES, BATCH_ROWS, BatchStream, on_corrupt, schema_of, stream_of};
 use crate::errors::OrRaise;
 use crate::iterators::{PayloadIterator, RecordIterator};
 use crate::ledger_batches::{Asked, FileBatches};
 use crate::ledger_walk::Files;
-use crate::log::Format;
 use crate::progress::Progress;
 use crate::reports::{PyLedgerFileInfo, PyLedgerFileReport, PyLedgerFileSalvage};
 use crate::split::PySplit;

@@ -4,6 +4,7 @@
 
 #![allow(missing_docs)]
 
+mod any_log;
 mod arguments;
 mod batches;
 mod book;

@@ -9,11 +9,11 @@ use deedbook::{Error, ErrorKind, Mode, OnCorrupt, Repair};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
+use crate::any_log::Format;
 use crate::arguments::{self, numbers, seconds};
 use crate::batches::{BatchStream, checks, on_corrupt, schema_of, stream_of};
 use crate::errors::OrRaise;
 use crate::handle::{Held, Owner, check_format, left};
-use crate::log::Format;
 use crate::nostr_arguments as words;
 use crate::nostr_columns::{self, Picked};
 use crate::nostr_event::{Place, PyEvent, event_of, flags_of, id_of, location_of};

@@ -5,11 +5,11 @@ use deedbook::book::Book;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PySlice};
 
+use crate::any_log::{AnyLog, How};
 use crate::batches::{schema_of, stream_of};
 use crate::errors::{OrRaise, invalid};
 use crate::handle::Held;
 use crate::iterators::{PayloadIterator, RecordIterator};
-use crate::log::{AnyLog, How};
 
 #[pyclass(frozen, module = "deedbook")]
 pub struct DeedRange {

@@ -10,10 +10,10 @@ use deedbook::wal::{self, Wal};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
+use crate::any_log::Format;
 use crate::arguments::{self, numbers};
 use crate::batches::{BatchStream, checks, columns, on_corrupt};
 use crate::errors::{OrRaise, invalid};
-use crate::log::Format;
 use crate::nostr_columns::{self, Picked};
 
 const FIELDS: [&str; 9] = [
