@@ -91,7 +91,7 @@ def _dead(transactions: Transactions, older_than: float) -> Iterator[tuple[Stage
 
 
 def _is_alive(owned: str) -> bool | None:
-    """Whether the owner of a job runs; None if that cannot be told from here."""
+    """Whether the owner of a job runs; None if that cannot be seen from here."""
     parts = owned.split("-")
     here = owner().split("-")
     if len(parts) != 4 or parts[:2] != here[:2] or owned == _NOBODY:

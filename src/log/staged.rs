@@ -82,7 +82,7 @@ impl Copy {
     fn push<C: Framing>(&mut self, record: &[u8], sum: u32) {
         let len = record.len() as u64;
         if self.skip > 0 {
-            self.skip -= len;
+            self.skip = self.skip.saturating_sub(len);
             return;
         }
         let mut rest = record;

@@ -220,7 +220,7 @@ impl<F: Format> Target for Shared<F> {
             return Ok(None);
         }
         if place.offset > state.extent.end {
-            // A power cut took records before the place that nobody had synced.
+            // A power cut took unsynced records before the place.
             place = Place::of(&state);
             store(place.encode())?;
         }

@@ -104,7 +104,7 @@ pub(crate) fn commit(
     transaction.check()?;
     finish(target)?;
     let desk = target.desk();
-    // Until the intent is stored: nobody removes what it will name.
+    // Held until the intent is stored: what it will name stays.
     let mut lock = desk.lock()?;
     if let Some(id) = &transaction.id
         && desk.is_repeated(id)?

@@ -1,6 +1,6 @@
 //! The record of transactions: `.deedbook/transactions`, text with a checksum; of each application
-//! the last that was committed. It is not derived from the log: without it, a repeat cannot be told
-//! from a new batch.
+//! the last that was committed. It is not derived from the log: without it, a repeat looks like a new
+//! batch.
 //!
 //! ```text
 //! etl 12 -                          (application, version, query or -), sorted by application

@@ -279,9 +279,10 @@ def test_other_output_modes_are_refused(spark: Any, tmp_path: Path) -> None:
     Book.create(tmp_path / "log").close()
     counted = spark.readStream.format("rate").load().groupBy("value").count()
     rows = counted.selectExpr("cast(value as string) as payload")
-    for mode in ("complete", "update"):
+    modes = {"complete": "a log is only appended to", "update": "does not support Update mode"}
+    for mode, wanted in modes.items():
         query = None
-        with pytest.raises((PySparkException, StreamingQueryException)):
+        with pytest.raises((PySparkException, StreamingQueryException), match=wanted):
             writer = rows.writeStream.format("deedbook").outputMode(mode)
             writer = writer.option("checkpointLocation", str(tmp_path / mode))
             query = writer.start(str(tmp_path / "log"))

@@ -37,7 +37,7 @@ fn of_query(query: &str, version: u64) -> Transaction {
     Transaction { job: JOB.into(), id: Some(id) }
 }
 
-fn of_nobody() -> Transaction {
+fn of_no_application() -> Transaction {
     Transaction { job: JOB.into(), id: None }
 }
 
@@ -53,7 +53,7 @@ fn prepared(kind: Kind) -> (Sim, Store, Vec<Part>) {
 }
 
 fn stage_all(store: &Store) -> Vec<Part> {
-    // An attempt that nobody commits.
+    // An attempt that is not committed.
     store.stage(JOB, 0, 90, &["dead"]);
     let numbered = STAGED.iter().enumerate().rev();
     numbered.map(|(i, payloads)| store.stage(JOB, i as u32, 10 + i as u64, payloads)).collect()

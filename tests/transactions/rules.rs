@@ -4,13 +4,13 @@ use deedbook::storage::Storage;
 use deedbook::{Durable, ErrorKind, Mode};
 
 use crate::store::{KINDS, Kind, PATH, Store};
-use crate::{BEFORE, JOB, all, of_app, of_nobody, of_query, prepared, stage_all};
+use crate::{BEFORE, JOB, all, of_app, of_no_application, of_query, prepared, stage_all};
 
 #[test]
 fn parts_are_appended_in_the_order_of_their_partitions() {
     for kind in KINDS {
         let (sim, store, parts) = prepared(kind);
-        let committed = store.commit(&of_nobody(), &parts).unwrap();
+        let committed = store.commit(&of_no_application(), &parts).unwrap();
         assert_eq!((committed.records, committed.repeated), (5, false), "{kind:?}");
         let at = if let Store::Book(_) = store { 5 } else { committed.first.unwrap() };
         assert_eq!(committed.first, Some(at));
@@ -21,7 +21,7 @@ fn parts_are_appended_in_the_order_of_their_partitions() {
         for index in 0..crashes.count().min(50) {
             assert_eq!(kind.read(&crashes.build(&crashes.nth(index))), all());
         }
-        assert!(store.staged().is_empty(), "also the attempt that nobody committed");
+        assert!(store.staged().is_empty(), "also the attempt that was not committed");
         store.append("after");
         drop(store);
         assert_eq!(kind.read(&sim).last().unwrap(), "after");
@@ -94,13 +94,16 @@ fn a_number_that_a_record_would_not_get_is_refused() {
     let stage = |partition, first| {
         store.stage_from(JOB, partition, first, Some(first), &["x", "y"]).unwrap()
     };
-    let error = store.commit(&of_nobody(), &[stage(0, 5), stage(1, 8)]).unwrap_err();
+    let error = store.commit(&of_no_application(), &[stage(0, 5), stage(1, 8)]).unwrap_err();
     assert_eq!((error.kind(), error.durable()), (ErrorKind::Contiguity, Some(Durable::No)));
     let wanted = "partition 1 begins with deed 8, and would get 7: the log goes on with 5";
     assert!(error.to_string().contains(wanted), "{error}");
     assert_eq!(store.read(), BEFORE);
     store.discard(JOB);
-    assert_eq!(store.commit(&of_nobody(), &[stage(0, 5), stage(1, 7)]).unwrap().first, Some(5));
+    assert_eq!(
+        store.commit(&of_no_application(), &[stage(0, 5), stage(1, 7)]).unwrap().first,
+        Some(5)
+    );
 }
 
 #[test]
@@ -108,7 +111,7 @@ fn both_attempts_of_a_task_are_refused() {
     for kind in KINDS {
         let (_, store, mut parts) = prepared(kind);
         parts.push(store.stage(JOB, 0, 99, &["a", "bb"]));
-        let error = store.commit(&of_nobody(), &parts).unwrap_err();
+        let error = store.commit(&of_no_application(), &parts).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
         assert!(error.to_string().contains("by attempts 10 and 99"), "{error}");
         assert_eq!(store.read(), BEFORE);

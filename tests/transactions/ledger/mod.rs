@@ -12,7 +12,7 @@ use deedbook::storage::sim::Sim;
 use deedbook::storage::{Access, Storage};
 use deedbook::{Durability, Durable, ErrorKind, Part};
 
-use crate::{BEFORE, JOB, STAGED, all, of_app, of_nobody, of_query};
+use crate::{BEFORE, JOB, STAGED, all, of_app, of_no_application, of_query};
 
 const DIR: &str = "/spool";
 const BASE: &str = "events";
@@ -100,7 +100,7 @@ fn is_begun(sim: &Sim) -> bool {
 #[test]
 fn files_get_the_next_indexes_in_the_order_of_partitions_and_parts() {
     let (sim, store, parts) = prepared();
-    let committed = store.commit_staged(&of_nobody(), &parts).unwrap();
+    let committed = store.commit_staged(&of_no_application(), &parts).unwrap();
     assert_eq!((committed.records, committed.first), (5, Some(2)));
     let expected = [(0, 3), (1, 1), (2, 2), (3, 2), (4, 1)];
     for state in cuts(&sim, CUTS).iter().chain([&sim]) {
@@ -126,7 +126,7 @@ fn a_task_makes_files_no_longer_than_the_cap_but_for_a_longer_record() {
     let parts = stage.finish().unwrap();
     let sizes: Vec<_> = parts.iter().map(|part| (part.sequence, part.bytes)).collect();
     assert_eq!(sizes, [(0, 76), (1, 38), (2, 308), (3, 76), (4, 76), (5, 38)]);
-    store.commit_staged(&of_nobody(), &parts).unwrap();
+    store.commit_staged(&of_no_application(), &parts).unwrap();
     let fetched = store.fetch(None, None).unwrap().unwrap();
     let mut sent = Vec::new();
     for mut reader in fetched.data.unwrap() {
@@ -192,7 +192,7 @@ fn parts_that_are_not_one_whole_attempt_are_refused() {
         (vec![part(0, 0), part(2, 0), second], "by attempts 12 and 99"),
         (vec![part(0, 0), part(2, 1)], "part 0 of partition 2 of job job-1 is missing"),
     ] {
-        let error = store.commit_staged(&of_nobody(), &parts).unwrap_err();
+        let error = store.commit_staged(&of_no_application(), &parts).unwrap_err();
         assert!(error.to_string().contains(text), "{error}");
         let kind = (error.kind(), error.durable());
         assert_eq!(kind, (ErrorKind::InvalidArgument, Some(Durable::No)));

@@ -13,7 +13,7 @@ use deedbook::storage::sim::Sim;
 use deedbook::storage::{Access, Storage};
 use deedbook::{Durability, Durable, ErrorKind, Mode, OnCorrupt, Part, Result};
 
-use crate::{JOB, of_app, of_nobody, of_query};
+use crate::{JOB, of_app, of_no_application, of_query};
 
 /// Pages of a segment: a transaction fits one, or spans some.
 const SEGMENTS: [u64; 2] = [40, 4];
@@ -147,7 +147,7 @@ fn change_byte(sim: &Sim, path: &str) {
 fn events_are_stored_in_the_order_of_their_partitions_and_once() {
     for pages in SEGMENTS {
         let (sim, store, parts) = prepared(pages);
-        let committed = store.commit_staged(&of_nobody(), &parts).unwrap();
+        let committed = store.commit_staged(&of_no_application(), &parts).unwrap();
         assert_eq!((committed.records, committed.repeated, committed.first), (5, false, None));
         assert_eq!(read(&store), all());
         // Durable, also where the writer syncs by itself.
@@ -156,7 +156,7 @@ fn events_are_stored_in_the_order_of_their_partitions_and_once() {
         }
         assert!(store.staged().unwrap().is_empty(), "also the attempt that was not committed");
         // Without an id nothing says that it was committed, but the events are there.
-        let again = store.commit_staged(&of_nobody(), &stage_all(&store)).unwrap();
+        let again = store.commit_staged(&of_no_application(), &stage_all(&store)).unwrap();
         assert_eq!((again.records, again.repeated), (0, false));
         drop(store);
         assert_eq!(read_disk(&sim, pages), all());
