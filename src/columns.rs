@@ -50,7 +50,12 @@ impl Int32Column {
 
     /// The array.
     pub fn finish(self) -> ArrayRef {
-        Arc::new(Int32Array::new(ScalarBuffer::from(self.values), None))
+        self.finish_with(None)
+    }
+
+    /// The array; which numbers count for nothing, because they are null.
+    pub fn finish_with(self, nulls: Option<NullBuffer>) -> ArrayRef {
+        Arc::new(Int32Array::new(ScalarBuffer::from(self.values), nulls))
     }
 }
 

@@ -19,7 +19,7 @@ pub use crate::log::repair::repair;
 pub use crate::log::reverse::Reverse;
 pub use crate::log::salvage::{create as create_copy, salvage};
 pub use crate::log::space::{Place, Space, base_of_tail};
-pub use crate::log::verify::verify;
+pub use crate::log::verify::{check, verify};
 pub use crate::mode::Depth;
 pub use crate::scan::{Bad, Step, Stop};
 pub use crate::sidecar::{LoadedMark, Mark, MarkFile, Settings};

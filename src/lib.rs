@@ -78,7 +78,7 @@ pub use log::cursor::{Cursor, Iter};
 pub use log::follow::Follow;
 pub use log::identity::{Anchor, Identity};
 pub use log::report::{
-    RecoveryReport, Repair, RepairReport, SalvageReport, SalvageRun, VerifyReport,
+    PartReport, RecoveryReport, Repair, RepairReport, SalvageReport, SalvageRun, VerifyReport,
 };
 pub use log::reverse::Reverse;
 pub use log::split::Split;

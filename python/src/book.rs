@@ -7,6 +7,7 @@ use deedbook::book::{self, Book, Meta, OnCorrupt, Options};
 use pyo3::prelude::*;
 use pyo3::types::PySlice;
 
+use crate::any_log::Format;
 use crate::arguments::{self, numbers, seconds};
 use crate::errors::OrRaise;
 use crate::handle::{Held, check_format, found, number_in};
@@ -18,6 +19,7 @@ use crate::progress::Progress;
 use crate::range::{DeedRange, event_of};
 use crate::record::{PyDeed, PyMeta};
 use crate::reports::{PyRepairReport, PySalvageReport, PyVerifyReport};
+use crate::split::{PySplit, of_format};
 
 // The signatures below show this number, because `help()` and the stub cannot show names.
 const _: () = assert!(book::DEED_BYTES_MAX == 4_294_967_296);
@@ -223,17 +225,20 @@ impl PyBook {
     }
 
     #[staticmethod]
-    #[pyo3(signature = (path, *, deed_bytes_max=4294967296, progress=None))]
+    #[pyo3(signature = (path, *, deed_bytes_max=4294967296, intact=None, progress=None))]
     fn verify(
         py: Python<'_>,
         #[pyo3(from_py_with = arguments::path)] path: PathBuf,
         #[pyo3(from_py_with = numbers::deed_bytes_max)] deed_bytes_max: u64,
+        intact: Option<Vec<PyRef<'_, PySplit>>>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<PyVerifyReport> {
         check_format(py, &path, "book")?;
         let options = Options { deed_bytes_max, ..Options::default() };
+        let intact = of_format(py, intact, Format::Book)?;
         let report = Progress::run(py, progress, |progress| {
-            book::verify(&path, &options, |done, total| progress.call(done, total))
+            let step = |done, total| progress.call(done, total);
+            book::verify_rest(&path, &options, &intact, step)
         });
         report.map(|report| (&report).into())
     }

@@ -12,6 +12,7 @@ use deedbook::ledger::{
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
+use crate::any_log::Format;
 use crate::arguments::{self, numbers, seconds};
 use crate::errors::OrRaise;
 use crate::handle::{Held, Owner, left};
@@ -21,8 +22,10 @@ use crate::payload::{Limit, bytes_of, each};
 use crate::progress::Progress;
 use crate::removable::PyRemovable;
 use crate::reports::{
-    PyLedgerFileInfo, PyLedgerFileMigration, PyLedgerFileReport, PyLedgerFileSalvage, PyLedgerStats,
+    PyLedgerFileInfo, PyLedgerFileMigration, PyLedgerFileReport, PyLedgerFileSalvage,
+    PyLedgerStats, PyVerifyReport,
 };
+use crate::split::{PySplit, of_format};
 use crate::transaction::PyTransactions;
 
 // The signatures below show this number, because `help()` and the stub cannot show names.
@@ -311,6 +314,22 @@ impl PyLedger {
             ledger::verify(&path, base, &Options::default(), step)
         })?;
         Ok(reports.iter().map(PyLedgerFileReport::from).collect())
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (path, *, intact=None, progress=None))]
+    fn verify_file(
+        py: Python<'_>,
+        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
+        intact: Option<Vec<PyRef<'_, PySplit>>>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<PyVerifyReport> {
+        let intact = of_format(py, intact, Format::Ledger)?;
+        let report = Progress::run(py, progress, |progress| {
+            let step = |done, total| progress.call(done, total);
+            ledger::verify_file(&path, &Options::default(), &intact, step)
+        })?;
+        Ok((&report).into())
     }
 
     #[staticmethod]

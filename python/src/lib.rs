@@ -26,6 +26,7 @@ mod nostr_columns;
 mod nostr_event;
 mod nostr_files;
 mod nostr_iterator;
+mod nostr_lines;
 mod nostr_reports;
 mod payload;
 mod progress;
@@ -65,10 +66,12 @@ mod _core {
     #[pymodule_export]
     use super::nostr_iterator::PyEventIterator;
     #[pymodule_export]
+    use super::nostr_lines::parse_events;
+    #[pymodule_export]
     use super::nostr_reports::{
         PyBadLine, PyCompactionReport, PyDamagedPart, PyEventCensus, PyEventFault, PyEventOutcome,
-        PyEventStoreOpening, PyEventStoreRepair, PyEventStoreReport, PyEventStoreSalvage,
-        PyImportReport,
+        PyEventStoreOpening, PyEventStorePartReport, PyEventStoreRepair, PyEventStoreReport,
+        PyEventStoreSalvage, PyImportReport,
     };
     #[pymodule_export]
     use super::range::DeedRange;
@@ -79,8 +82,8 @@ mod _core {
     #[pymodule_export]
     use super::reports::{
         PyDamage, PyLedgerFileInfo, PyLedgerFileMigration, PyLedgerFileReport, PyLedgerFileSalvage,
-        PyLedgerStats, PyLoss, PyRecoveryReport, PyRepairReport, PySalvageReport, PySalvageRun,
-        PyStats, PyVerifyReport,
+        PyLedgerStats, PyLoss, PyPartReport, PyRecoveryReport, PyRepairReport, PySalvageReport,
+        PySalvageRun, PyStats, PyVerifyReport,
     };
     #[pymodule_export]
     use super::split::PySplit;

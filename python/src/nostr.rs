@@ -20,11 +20,11 @@ use crate::nostr_event::{Place, PyEvent, event_of, flags_of, id_of, location_of}
 use crate::nostr_files::{Source, Target};
 use crate::nostr_iterator::{PyEventIterator, Walk};
 use crate::nostr_reports::{
-    PyCompactionReport, PyEventCensus, PyEventOutcome, PyEventStoreOpening, PyEventStoreRepair,
-    PyEventStoreReport, PyEventStoreSalvage, PyImportReport,
+    PyCompactionReport, PyEventCensus, PyEventOutcome, PyEventStoreOpening, PyEventStorePartReport,
+    PyEventStoreRepair, PyEventStoreReport, PyEventStoreSalvage, PyImportReport,
 };
 use crate::progress::Progress;
-use crate::split::PySplit;
+use crate::split::{PySplit, of_one};
 use crate::transaction::PyTransactions;
 
 /// Events of an iterable are appended in parts of at most so many, or of about so many bytes.
@@ -372,6 +372,28 @@ impl PyEventStore {
         let check = words::check(py, check)?;
         let report = Progress::run(py, progress, |progress| {
             self.store.verify_with(check, &mut |done, total| progress.call(done, total))
+        })?;
+        Ok((&report).into())
+    }
+
+    #[getter]
+    fn segments(&self, py: Python<'_>) -> PyResult<Vec<(u32, u64)>> {
+        py.detach(|| self.store.segments()).or_raise(py)
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (part, *, check="id", progress=None))]
+    fn verify_part(
+        py: Python<'_>,
+        part: &PySplit,
+        check: &str,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<PyEventStorePartReport> {
+        let check = words::check(py, check)?;
+        let part = of_one(py, part, Format::Nostr)?;
+        let report = Progress::run(py, progress, |progress| {
+            let step = &mut |done, total| progress.call(done, total);
+            EventStore::verify_part(part, &Options::default(), check, step)
         })?;
         Ok((&report).into())
     }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use deedbook::nostr::{
     BadLine, Census, CompactionReport, DamagedPart, Fault, ImportReport, Location, Opening,
-    Outcome, PageDamage, StoreRepair, StoreReport, StoreSalvage,
+    Outcome, PageDamage, StorePartReport, StoreRepair, StoreReport, StoreSalvage,
 };
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
@@ -91,6 +91,11 @@ report!(PyEventStoreReport, "EventStoreReport", StoreReport, {
     first_faults: Vec<PyEventFault> =
         |report| report.first_faults.iter().map(PyEventFault::from).collect(),
     is_loss: bool = |report| report.is_loss,
+});
+
+report!(PyEventStorePartReport, "EventStorePartReport", StorePartReport, {
+    report: PyEventStoreReport = |part| (&part.report).into(),
+    ids: Vec<u8> = |part| part.ids.iter().flat_map(|id| id.to_le_bytes()).collect(),
 });
 
 report!(PyCompactionReport, "CompactionReport", CompactionReport, {

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use deedbook::ledger::{FileInfo, FileMigration, FileReport, FileSalvage, LedgerStats};
 use deedbook::{
-    Damage, Loss, RecoveryReport, RepairReport, SalvageReport, SalvageRun, Stats, VerifyReport,
+    Damage, Loss, PartReport, RecoveryReport, RepairReport, SalvageReport, SalvageRun, Stats,
+    VerifyReport,
 };
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyTypeError;
@@ -154,6 +155,15 @@ report!(PyVerifyReport, "VerifyReport", VerifyReport, {
     durable_end: Option<u64> = |report| report.durable_end,
     lost_acknowledged: bool = |report| report.lost_acknowledged,
     loss: Option<PyLoss> = |report| report.loss.as_ref().map(PyLoss::from),
+    damages: Vec<PyDamage> = |report| damages(&report.damages),
+});
+
+report!(PyPartReport, "PartReport", PartReport, {
+    intact: bool = |report| report.intact,
+    records: u64 = |report| report.records,
+    uncertain: u64 = |report| report.uncertain,
+    bytes: u64 = |report| report.bytes,
+    end: u64 = |report| report.end,
     damages: Vec<PyDamage> = |report| damages(&report.damages),
 });
 

@@ -15,6 +15,8 @@ use crate::arguments::{self, numbers};
 use crate::batches::{BatchStream, checks, columns, on_corrupt};
 use crate::errors::{OrRaise, invalid};
 use crate::nostr_columns::{self, Picked};
+use crate::progress::Progress;
+use crate::reports::PyPartReport;
 
 const FIELDS: [&str; 9] = [
     "format",
@@ -126,6 +128,41 @@ impl PySplit {
         self.split.identity.map(|identity| identity.to_string())
     }
 
+    #[pyo3(signature = (*, record_bytes_max=None, progress=None))]
+    fn check(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = numbers::record_bytes_max)] record_bytes_max: Option<u64>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<PyPartReport> {
+        let split = &self.split;
+        let report = match self.format {
+            Format::Book => {
+                let options = book_options(record_bytes_max);
+                Progress::run(py, progress, |progress| {
+                    book::check_part(split, &options, |done, all| progress.call(done, all))
+                })
+            }
+            Format::Wal => {
+                let options = wal::Options { record_bytes_max, ..wal::Options::default() };
+                Progress::run(py, progress, |progress| {
+                    wal::check_part(split, &options, |done, all| progress.call(done, all))
+                })
+            }
+            Format::Ledger => {
+                let options = ledger_options(record_bytes_max);
+                Progress::run(py, progress, |progress| {
+                    ledger::check_part(split, &options, |done, all| progress.call(done, all))
+                })
+            }
+            Format::Nostr => {
+                let message = "check: a part of an event store is for EventStore.verify_part";
+                Err(invalid(py, message.into()))
+            }
+        };
+        report.map(|report| (&report).into())
+    }
+
     #[pyo3(signature = (*, start=None, stop=None, columns=None, batch_rows=65536,
                         batch_bytes=2097152, on_corrupt="raise", verify="crc",
                         record_bytes_max=None, include=None, filter=None))]
@@ -153,8 +190,7 @@ impl PySplit {
         match self.format {
             Format::Book => {
                 let columns = self::columns(py, columns, &book::Column::DEFAULT)?;
-                let deed_bytes_max = record_bytes_max.unwrap_or(book::DEED_BYTES_MAX);
-                let options = book::Options { deed_bytes_max, ..book::Options::default() };
+                let options = book_options(record_bytes_max);
                 let (split, start) = (&self.split, start.unwrap_or(0));
                 let cursor = py
                     .detach(|| Book::read_split(split, &options, start, stop, on_corrupt, check))
@@ -191,8 +227,7 @@ impl PySplit {
             }
             Format::Ledger => {
                 let columns = self::columns(py, columns, &ledger::Column::DEFAULT)?;
-                let mut options = ledger::Options::default();
-                options.record_bytes_max = record_bytes_max.unwrap_or(options.record_bytes_max);
+                let options = ledger_options(record_bytes_max);
                 let cursor = py
                     .detach(|| LedgerFile::read_split(&self.split, &options, on_corrupt, check))
                     .or_raise(py)?;
@@ -207,6 +242,38 @@ impl PySplit {
         let shown = fields.map(|(name, value)| Ok(format!("{name}={}", value.repr()?)));
         Ok(format!("Split({})", shown.collect::<PyResult<Vec<_>>>()?.join(", ")))
     }
+}
+
+/// The parts of logs of one format, as the core takes them.
+pub fn of_format(
+    py: Python<'_>,
+    parts: Option<Vec<PyRef<'_, PySplit>>>,
+    format: Format,
+) -> PyResult<Vec<Split>> {
+    let parts = parts.unwrap_or_default();
+    parts.iter().map(|part| of_one(py, part, format).cloned()).collect()
+}
+
+/// A part of a log of this format.
+pub fn of_one<'a>(py: Python<'_>, part: &'a PySplit, format: Format) -> PyResult<&'a Split> {
+    match part.format == format {
+        true => Ok(&part.split),
+        false => {
+            let (is, wanted) = (part.format.name(), format.name());
+            Err(invalid(py, format!("a part of the format {is}, must be of {wanted}")))
+        }
+    }
+}
+
+fn book_options(record_bytes_max: Option<u64>) -> book::Options {
+    let deed_bytes_max = record_bytes_max.unwrap_or(book::DEED_BYTES_MAX);
+    book::Options { deed_bytes_max, ..book::Options::default() }
+}
+
+fn ledger_options(record_bytes_max: Option<u64>) -> ledger::Options {
+    let options = ledger::Options::default();
+    let record_bytes_max = record_bytes_max.unwrap_or(options.record_bytes_max);
+    ledger::Options { record_bytes_max, ..options }
 }
 
 /// The bytes of a part that lie in `start..stop`.

@@ -8,6 +8,7 @@ use deedbook::Repair;
 use deedbook::wal::{self, Archive, Layout, Lsn, Options, Retention, Wal};
 use pyo3::prelude::*;
 
+use crate::any_log::Format;
 use crate::arguments::{self, numbers, seconds};
 use crate::errors::OrRaise;
 use crate::handle::{Held, check_format, found, number_in};
@@ -17,6 +18,7 @@ use crate::payload::{Limit, bytes_of, each};
 use crate::progress::Progress;
 use crate::record::PyRecord;
 use crate::reports::{PyRepairReport, PySalvageReport, PyVerifyReport};
+use crate::split::{PySplit, of_format};
 
 #[pyclass(frozen, extends = PyLog, name = "Wal", module = "deedbook")]
 pub struct PyWal {
@@ -268,19 +270,23 @@ impl PyWal {
     }
 
     #[staticmethod]
-    #[pyo3(signature = (path, *, segment_bytes=None, record_bytes_max=None, progress=None))]
+    #[pyo3(signature = (path, *, segment_bytes=None, record_bytes_max=None, intact=None,
+                        progress=None))]
     fn verify(
         py: Python<'_>,
         #[pyo3(from_py_with = arguments::path)] path: PathBuf,
         #[pyo3(from_py_with = numbers::segment_bytes)] segment_bytes: Option<u64>,
         #[pyo3(from_py_with = numbers::record_bytes_max)] record_bytes_max: Option<u64>,
+        intact: Option<Vec<PyRef<'_, PySplit>>>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<PyVerifyReport> {
         check_format(py, &path, "wal")?;
         let layout = layout(segment_bytes, false).or_raise(py)?;
         let options = Options { layout, record_bytes_max, ..Options::default() };
+        let intact = of_format(py, intact, Format::Wal)?;
         let report = Progress::run(py, progress, |progress| {
-            wal::verify(&path, &options, |done, total| progress.call(done, total))
+            let step = |done, total| progress.call(done, total);
+            wal::verify_rest(&path, &options, &intact, step)
         });
         report.map(|report| (&report).into())
     }

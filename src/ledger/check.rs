@@ -13,8 +13,9 @@ use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::format::{Format, Inspected};
 use crate::log::framing::Frame;
-use crate::log::report::{SalvageReport, SalvageRun, VerifyReport};
+use crate::log::report::{PartReport, SalvageReport, SalvageRun, VerifyReport};
 use crate::log::space::Place;
+use crate::log::split::Split;
 use crate::log::verify::{PROGRESS_BYTES, all_damages, cursor};
 use crate::mode::{Depth, Mode};
 use crate::storage::{Access, located};
@@ -116,6 +117,27 @@ pub fn verify(
     verify_files(files(location, base_filename, options)?, options, progress)
 }
 
+/// Check every record of one file, but for those of the parts `intact`, which [`check_part`] found to
+/// be intact: see [`crate::book::verify_rest`].
+pub fn verify_file(
+    path: impl AsRef<Path>,
+    options: &Options,
+    intact: &[Split],
+    progress: impl FnMut(u64, u64) -> Result<()>,
+) -> Result<VerifyReport> {
+    crate::log::verify::verify::<LedgerFormat>(path.as_ref(), options, intact, progress)
+}
+
+/// Check every record of a part of a file. `progress` is called with bytes done and bytes in all, and
+/// what it fails with ends the check.
+pub fn check_part(
+    split: &Split,
+    options: &Options,
+    progress: impl FnMut(u64, u64) -> Result<()>,
+) -> Result<PartReport> {
+    crate::log::verify::check::<LedgerFormat>(split, options, progress)
+}
+
 /// Copy every intact record to a new ledger, whose directory must have no files of that base: each
 /// file to one of its own. The quarantine, `.deedbook/quarantine`, can be copied in the same way.
 /// `progress` is called with bytes done and bytes in all, and what it fails with ends the copying.
@@ -160,7 +182,7 @@ fn verify_files(
     let (mut reports, mut done) = (Vec::new(), 0);
     for file in found {
         let step = |bytes: u64, _| progress((done + bytes).min(all), all);
-        match crate::log::verify::verify::<LedgerFormat>(&file.path, options, step) {
+        match verify_file(&file.path, options, &[], step) {
             Ok(report) => {
                 done += file.bytes;
                 reports.push(FileReport { file, report });

@@ -42,7 +42,9 @@ use format::LedgerFormat;
 use record::{Codec, FORMAT};
 use tally::Tally;
 
-pub use check::{FileInfo, FileReport, FileSalvage, files, open_file, salvage, verify};
+pub use check::{
+    FileInfo, FileReport, FileSalvage, check_part, files, open_file, salvage, verify, verify_file,
+};
 #[cfg(feature = "arrow")]
 pub use columns::Column;
 pub use contents::{Contents, bases, contents, is_ledger_file};

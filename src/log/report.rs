@@ -106,6 +106,25 @@ impl VerifyReport {
     }
 }
 
+/// What a check of a part found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PartReport {
+    /// Whether the part is what it was when it was cut: it has no damage, as many records, and the
+    /// last one ends where the part does.
+    pub intact: bool,
+    /// Intact records.
+    pub records: u64,
+    /// Of these, records that may lie inside a damaged record's payload.
+    pub uncertain: u64,
+    /// Bytes of intact records.
+    pub bytes: u64,
+    /// Byte after the last one.
+    pub end: u64,
+    /// Every damaged stretch.
+    pub damages: Vec<Damage>,
+}
+
 /// What a repair may do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Repair {

@@ -17,6 +17,7 @@ use crate::log::format::{Format, Inspected};
 use crate::log::options::Common;
 use crate::log::report::RecoveryReport;
 use crate::log::space::Place;
+use crate::log::transact::is_staged;
 use crate::mend::{above, rewrite, save_tail, sync_names};
 use crate::mode::Recovery;
 use crate::scan::Verdict;
@@ -43,7 +44,9 @@ pub fn settle<F: Format>(
     if !cut_begun {
         let file = &*found.space.file;
         let (base, end) = (&*place.saved, extent.end);
-        report.saved_to = save_tail(storage, file, base, common.file_mode, end)?;
+        if !is_staged(common, &place.sidecar, found) {
+            report.saved_to = save_tail(storage, file, base, common.file_mode, end)?;
+        }
         found.format.set_orphans_aside().map_err(|e| fail("set files aside", e))?;
     }
     found.format.before_cut(options, place, &found.more, &extent, &mut report)?;

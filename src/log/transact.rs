@@ -4,16 +4,20 @@
 //! batch. What a power cut left of one is compared with the staged files, and the rest is appended.
 
 use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::lines;
 use crate::locks::lock;
 use crate::log::append::PoisonOnPanic;
 use crate::log::extent::Extent;
-use crate::log::format::Format;
+use crate::log::format::{Format, Inspected};
 use crate::log::framing::Framing;
 use crate::log::identity::Anchor;
+use crate::log::options::Common;
 use crate::log::{Log, Shared, State};
+use crate::scan::end_of_data;
 use crate::sidecar::WriterLock;
 use crate::slice::part;
 use crate::storage::{FileId, read_full};
@@ -125,6 +129,28 @@ impl<F: Format> Log<F> {
     }
 }
 
+/// Whether all that lies after the records of a log is what a commit was copying when it died: it is
+/// staged, and the commit is brought to its end from there. `false` where that is not certain.
+pub(super) fn is_staged<F: Format>(common: &Common, sidecar: &Path, found: &Inspected<F>) -> bool {
+    let desk = Desk { storage: &*common.storage, sidecar, file_mode: common.file_mode };
+    let (extent, file) = (found.findings.extent, &*found.space.file);
+    let Ok(Some(intent)) = Intent::load(&desk) else { return false };
+    let Some(place) = Place::decode(&intent.place) else { return false };
+    if desk.check_parts(&intent.transaction.job, &intent.parts).is_err() {
+        return false; // the copy may be all that is left of it
+    }
+    let look = || -> io::Result<bool> {
+        let here = Place::of(&extent, file.id()?);
+        let is_here = (here.offset, here.first, here.before)
+            == (place.offset, place.first, place.before)
+            && (here.first.is_some() || place.file.is_still(here.file));
+        let copied = intent.parts.iter().map(|part| part.bytes).sum::<u64>();
+        let written = end_of_data(file, extent.end, file.len()?)?;
+        Ok(is_here && written <= extent.end.saturating_add(copied))
+    };
+    look().unwrap_or(false)
+}
+
 /// Where in a log a transaction begins: the byte, the log's first record, the one before the byte, and
 /// its file, by which a log without records is known.
 struct Place {
@@ -135,8 +161,7 @@ struct Place {
 }
 
 impl Place {
-    fn of(state: &State) -> Self {
-        let State { extent, file_id: file, .. } = *state;
+    fn of(extent: &Extent, file: FileId) -> Self {
         let is_empty = extent.records == 0;
         let anchor = |offset, sum| Some(Anchor { offset, sum }).filter(|_| !is_empty);
         Self {
@@ -193,7 +218,7 @@ impl<F: Format> Target for Shared<F> {
             self.check_open()?;
             let ordinal = self.next_ordinal(&state, records)?;
             check_numbers::<F>(self, ordinal, parts)?;
-            store(Place::of(&state).encode())?;
+            store(Place::of(&state.extent, state.file_id).encode())?;
             let first = if F::NUMBERED { ordinal } else { state.extent.end };
             self.append_parts(&mut state, job, parts, 0)?;
             (first, state.extent.end)
@@ -221,7 +246,7 @@ impl<F: Format> Target for Shared<F> {
         }
         if place.offset > state.extent.end {
             // A power cut took unsynced records before the place.
-            place = Place::of(&state);
+            place = Place::of(&state.extent, state.file_id);
             store(place.encode())?;
         }
         let (bytes, there) = self.common_prefix(&state, &place, job, &intent.parts)?;
@@ -259,7 +284,7 @@ impl<F: Format> Shared<F> {
     /// before it. A log that was empty may have got the first of the transaction since.
     fn is_of(&self, state: &State, place: &Place, job: &str, parts: &[Part]) -> Result<bool> {
         let extent = state.extent;
-        let here = Place::of(state);
+        let here = Place::of(&extent, state.file_id);
         if here.first.is_none() {
             return Ok(place.file.is_still(here.file));
         }

@@ -1,18 +1,28 @@
 //! The full check: every record, every damaged stretch, nothing changed.
+//!
+//! Several readers can share it. They check the parts that [`Log::splits_over`] cuts, each with
+//! [`check`]. Intact parts that follow each other from the log's first record on are its beginning, for
+//! each ends where the next one begins: a walk over the log would give just their records, without
+//! damage, and go on at their end. So [`verify`] need not read them again: the report of the log is that
+//! of a walk over the rest. The rest begins at the first part that is not intact; where all are, at the
+//! last one, after which the log ends.
 
 use std::path::Path;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
+use crate::log::Log;
 use crate::log::cursor::{Cursor, Range, Source};
 use crate::log::evidence::Evidence;
+use crate::log::extent::Extent;
 use crate::log::find_end::end_of;
 use crate::log::format::{Format, Inspected};
-use crate::log::framing::Frame;
+use crate::log::framing::{Frame, Framing};
 use crate::log::index::index_of;
 use crate::log::open::{inspect_patiently, place_of};
 use crate::log::options::Common;
-use crate::log::report::VerifyReport;
+use crate::log::report::{PartReport, VerifyReport};
 use crate::log::space::Place;
+use crate::log::split::Split;
 use crate::mode::Depth;
 use crate::scan::{Damage, OnCorrupt, Verdict};
 use crate::sidecar::Loss;
@@ -20,39 +30,43 @@ use crate::sidecar::Loss;
 /// Checked or copied between two calls of a progress function.
 pub const PROGRESS_BYTES: u64 = 4 << 20;
 
-/// Check every record of a log. `progress` is called with bytes done and bytes in all, and what it
-/// fails with ends the check.
+/// Check every record of a log, but for those of the parts `intact`. `progress` is called with bytes
+/// done and bytes in all, and what it fails with ends the check.
+///
+/// `intact` are parts that [`check`] found to be intact. They are read again where they are not the
+/// beginning of the log that is there now.
 pub fn verify<F: Format>(
     path: &Path,
     options: &F::Options,
+    intact: &[Split],
     mut progress: impl FnMut(u64, u64) -> Result<()>,
 ) -> Result<VerifyReport> {
     let (place, common) = place_of::<F>(path, options)?;
     let found = inspect_patiently::<F>(options, &place, Depth::Quick)?;
     let loss = Loss::load(&*common.storage, &place.sidecar).map_err(|e: Error| e.of(F::NAME))?;
     let findings = &found.findings;
-    let start = findings.extent.start;
     let (_, file_end) = found.space.whole();
-    let mut records = cursor(&common, &place, &found);
-    let mut prefix = findings.extent;
-    (prefix.records, prefix.end) = (0, start);
-    let (mut count, mut uncertain, mut bytes) = (0, 0, 0);
-    let mut next_progress = start;
-    progress(0, file_end - start)?;
+    let known = beginning(&place, &found, intact)?;
+    let mut records = cursor_from(&common, &place, &found, &known);
+    let mut prefix = known;
+    let (mut count, mut uncertain, mut bytes) = (known.records, 0, known.end - known.start);
+    let mut steps = Steps::new(known.end, file_end);
+    steps.begin(&mut progress)?;
     while let Some((_, offset, frame)) = records.advance()? {
         count += 1;
         bytes += frame.len();
         uncertain += u64::from(!records.is_proved());
-        let end = offset + frame.len();
-        if end >= next_progress {
-            progress(end - start, file_end - start)?;
-            next_progress = end + PROGRESS_BYTES;
-        }
+        steps.at(offset + frame.len(), &mut progress)?;
         if records.damages().is_empty() {
             prefix.push(offset, frame);
         }
     }
-    progress(file_end - start, file_end - start)?;
+    if known.records > 0 && prefix.records == known.records {
+        // What the last record before the damage is, only a walk tells that meets it.
+        let fewer = intact.split_last().map_or(&[][..], |(_, fewer)| fewer);
+        return verify::<F>(path, options, fewer, progress);
+    }
+    steps.end(&mut progress)?;
     let damages = all_damages(&found, records.damages());
     let durable_end = findings.durable_end;
     let lost = durable_end.is_some_and(|end| prefix.end < end);
@@ -69,6 +83,94 @@ pub fn verify<F: Format>(
         loss,
         damages,
     })
+}
+
+/// Check every record of a part, without opening the log. `progress` is called with bytes done and
+/// bytes in all, and what it fails with ends the check.
+pub fn check<F: Format>(
+    split: &Split,
+    options: &F::Options,
+    mut progress: impl FnMut(u64, u64) -> Result<()>,
+) -> Result<PartReport> {
+    let mut cursor = Log::<F>::cursor_of_split(split, options, OnCorrupt::Skip, true, None)?;
+    let (mut records, mut uncertain, mut bytes) = (0, 0, 0);
+    let mut steps = Steps::new(split.offset, split.end);
+    steps.begin(&mut progress)?;
+    while let Some((_, offset, frame)) = cursor.advance()? {
+        records += 1;
+        bytes += frame.len();
+        uncertain += u64::from(!cursor.is_proved());
+        steps.at(offset + frame.len(), &mut progress)?;
+    }
+    steps.end(&mut progress)?;
+    let (end, damages) = (cursor.offset(), cursor.damages().to_vec());
+    let is_as_cut = end == split.end && split.records.is_none_or(|cut| cut == records);
+    let intact = damages.is_empty() && is_as_cut;
+    Ok(PartReport { intact, records, uncertain, bytes, end, damages })
+}
+
+/// The beginning of a log that parts of it are, by what they were when they were cut; none of it
+/// where they do not follow each other from its first record on, or are of another log.
+fn beginning<F: Format>(place: &Place, found: &Inspected<F>, intact: &[Split]) -> Result<Extent> {
+    let findings = &found.findings;
+    let none = Extent { records: 0, end: findings.extent.start, ..findings.extent };
+    if F::Framing::LINKED {
+        // A part's first record is not held against the one before it.
+        return Ok(none);
+    }
+    let mut known = none;
+    for part in intact {
+        match part.records {
+            Some(records) if part.offset == known.end && part.end > part.offset => {
+                (known.records, known.end) = (known.records.saturating_add(records), part.end);
+            }
+            _ => return Ok(none),
+        }
+    }
+    if known.end > findings.extent.end {
+        return Ok(none);
+    }
+    let (file, end) = found.space.whole();
+    let framing = found.format.framing();
+    if let Some(identity) = intact.last().and_then(|part| part.identity) {
+        match identity.check((&**file, framing), (findings.extent.start, end), &place.log) {
+            Err(e) if e.kind() == ErrorKind::NotALog => return Ok(none),
+            checked => checked.map_err(|e| e.of(F::NAME))?,
+        }
+    }
+    Ok(known)
+}
+
+/// How far a walk over the bytes `start..end` is.
+struct Steps {
+    start: u64,
+    end: u64,
+    next: u64,
+}
+
+impl Steps {
+    fn new(start: u64, end: u64) -> Self {
+        let end = end.max(start);
+        Self { start, end, next: start }
+    }
+
+    fn begin(&self, progress: &mut impl FnMut(u64, u64) -> Result<()>) -> Result<()> {
+        progress(0, self.end - self.start)
+    }
+
+    /// The walk is at this byte.
+    #[inline]
+    fn at(&mut self, at: u64, progress: &mut impl FnMut(u64, u64) -> Result<()>) -> Result<()> {
+        if at >= self.next {
+            progress(at.min(self.end) - self.start, self.end - self.start)?;
+            self.next = at + PROGRESS_BYTES;
+        }
+        Ok(())
+    }
+
+    fn end(&self, progress: &mut impl FnMut(u64, u64) -> Result<()>) -> Result<()> {
+        progress(self.end - self.start, self.end - self.start)
+    }
 }
 
 /// How a log ends, by what a look at its files found and the damage that a walk over it met.
@@ -111,6 +213,17 @@ pub fn all_damages<F: Format>(found: &Inspected<F>, seen: &[Damage]) -> Vec<Dama
 
 /// A cursor over all of an inspected log, which passes over damage.
 pub fn cursor<F: Format>(common: &Common, place: &Place, found: &Inspected<F>) -> Cursor<F> {
+    let start = found.findings.extent.start;
+    cursor_from(common, place, found, &Extent::empty(found.findings.extent.first, start))
+}
+
+/// The same from the end of what is known to be its beginning.
+fn cursor_from<F: Format>(
+    common: &Common,
+    place: &Place,
+    found: &Inspected<F>,
+    read_from: &Extent,
+) -> Cursor<F> {
     let findings = &found.findings;
     let known = found
         .mark
@@ -118,7 +231,8 @@ pub fn cursor<F: Format>(common: &Common, place: &Place, found: &Inspected<F>) -
         .map(|mark| end_of(mark, findings.numbered && findings.numbered_by_mark));
     let index = index_of(common, place, found);
     let (file, end) = found.space.whole();
-    let range = Range { offset: findings.extent.start, end, ordinal: findings.first(), stop: None };
+    let ordinal = findings.first().and_then(|first| first.checked_add(read_from.records));
+    let range = Range { offset: read_from.end, end, ordinal, stop: None };
     let source = Source {
         file: file.clone(),
         path: place.log.clone(),

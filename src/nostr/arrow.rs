@@ -1,22 +1,14 @@
 //! Events as Arrow record batches, straight from the pages.
 
-use std::sync::Arc;
-
-use arrow_array::{
-    ArrayRef, FixedSizeBinaryArray, ListArray, RecordBatch, RecordBatchOptions, StringArray,
-    TimestampMicrosecondArray,
-};
-use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
+use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{ArrowError, SchemaRef};
 
 use super::FORMAT;
-use super::columns::{Column, KEY_BYTES, SIG_BYTES, UTC, tag_field, text_field};
+use super::columns::Column;
 use super::filter::Filter;
+use super::growing::{Growing, Room};
 use super::read::Events;
-use super::record::Parts;
-use super::tags::TagsRef;
 use super::walk::Seen;
-use crate::columns::{Int32Column, Int64Column};
 use crate::error::{Error, ErrorKind, Result};
 use crate::scan::Damage;
 
@@ -136,7 +128,8 @@ impl Batches {
             return Ok(None);
         }
         self.room = growing.iter().map(Growing::room).collect();
-        let arrays = growing.into_iter().map(Growing::finish).collect::<Result<_, _>>();
+        let arrays =
+            growing.into_iter().map(|column| column.finish(None)).collect::<Result<_, _>>();
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let batch = arrays.and_then(|arrays| {
             RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options)
@@ -163,174 +156,5 @@ impl Iterator for Batches {
 
     fn next(&mut self) -> Option<Self::Item> {
         Batches::next(self).transpose()
-    }
-}
-
-/// How much a column took: a batch is mostly as large as the one before.
-#[derive(Clone, Copy, Debug, Default)]
-struct Room {
-    rows: usize,
-    bytes: usize,
-    lists: usize,
-    texts: usize,
-}
-
-enum Growing {
-    Id(Bytes),
-    Pubkey(Bytes),
-    CreatedAt(Vec<i64>),
-    Kind(Int32Column),
-    Tags(TagsColumn),
-    Content(Texts),
-    Sig(Bytes),
-    Flags(Int32Column),
-    Segment(Int64Column),
-    Offset(Int64Column),
-    Length(Int64Column),
-}
-
-impl Growing {
-    fn new(column: Column, room: Room) -> Self {
-        match column {
-            Column::Id => Self::Id(Bytes::new(KEY_BYTES, room)),
-            Column::Pubkey => Self::Pubkey(Bytes::new(KEY_BYTES, room)),
-            Column::CreatedAt => Self::CreatedAt(Vec::with_capacity(room.rows)),
-            Column::Kind => Self::Kind(Int32Column::default()),
-            Column::Tags => Self::Tags(TagsColumn::new(room)),
-            Column::Content => Self::Content(Texts::with_capacity(room.rows, room.bytes)),
-            Column::Sig => Self::Sig(Bytes::new(SIG_BYTES, room)),
-            Column::Flags => Self::Flags(Int32Column::default()),
-            Column::Segment => Self::Segment(Int64Column::default()),
-            Column::Offset => Self::Offset(Int64Column::default()),
-            Column::Length => Self::Length(Int64Column::default()),
-        }
-    }
-
-    #[inline]
-    fn push(&mut self, parts: &Parts<'_>) {
-        match self {
-            Self::Id(column) => column.values.extend_from_slice(parts.id),
-            Self::Pubkey(column) => column.values.extend_from_slice(parts.pubkey),
-            Self::CreatedAt(column) => column.push(i64::from(parts.created_at) * 1_000_000),
-            Self::Kind(column) => column.push(parts.kind.into()),
-            Self::Tags(column) => column.push(parts.tags),
-            Self::Content(column) => column.push(parts.content),
-            Self::Sig(column) => column.values.extend_from_slice(parts.sig),
-            Self::Flags(_) | Self::Segment(_) | Self::Offset(_) | Self::Length(_) => {}
-        }
-    }
-
-    fn room(&self) -> Room {
-        match self {
-            Self::Id(column) | Self::Pubkey(column) | Self::Sig(column) => {
-                Room { bytes: column.values.len(), ..Room::default() }
-            }
-            Self::CreatedAt(column) => Room { rows: column.len(), ..Room::default() },
-            Self::Content(column) => column.room(),
-            Self::Tags(column) => column.room(),
-            _ => Room::default(),
-        }
-    }
-
-    fn finish(self) -> Result<ArrayRef, ArrowError> {
-        Ok(match self {
-            Self::Id(column) | Self::Pubkey(column) | Self::Sig(column) => column.finish()?,
-            Self::CreatedAt(column) => {
-                let times = TimestampMicrosecondArray::new(ScalarBuffer::from(column), None);
-                Arc::new(times.with_timezone(UTC))
-            }
-            Self::Tags(column) => column.finish()?,
-            Self::Content(column) => Arc::new(column.finish()?),
-            Self::Kind(column) | Self::Flags(column) => column.finish(),
-            Self::Segment(column) | Self::Offset(column) | Self::Length(column) => column.finish(),
-        })
-    }
-}
-
-/// A column of byte strings of one size.
-struct Bytes {
-    size: i32,
-    values: Vec<u8>,
-}
-
-impl Bytes {
-    fn new(size: i32, room: Room) -> Self {
-        Self { size, values: Vec::with_capacity(room.bytes) }
-    }
-
-    fn finish(self) -> Result<ArrayRef, ArrowError> {
-        let values = Buffer::from_vec(self.values);
-        Ok(Arc::new(FixedSizeBinaryArray::try_new(self.size, values, None)?))
-    }
-}
-
-/// A column of texts. The caller sees to it that they are shorter than 2^31 bytes together.
-struct Texts {
-    values: Vec<u8>,
-    ends: Vec<i32>,
-}
-
-impl Texts {
-    fn with_capacity(texts: usize, bytes: usize) -> Self {
-        let mut ends = Vec::with_capacity(texts + 1);
-        ends.push(0);
-        Self { values: Vec::with_capacity(bytes), ends }
-    }
-
-    #[inline]
-    fn push(&mut self, text: &[u8]) {
-        self.values.extend_from_slice(text);
-        self.ends.push(self.values.len() as i32);
-    }
-
-    fn room(&self) -> Room {
-        Room { rows: self.ends.len(), bytes: self.values.len(), ..Room::default() }
-    }
-
-    fn finish(self) -> Result<StringArray, ArrowError> {
-        let ends = OffsetBuffer::new(ScalarBuffer::from(self.ends));
-        StringArray::try_new(ends, Buffer::from_vec(self.values), None)
-    }
-}
-
-/// A column of lists of lists of texts.
-struct TagsColumn {
-    /// Where the tags of an event end.
-    events: Vec<i32>,
-    /// Where the texts of a tag end.
-    tags: Vec<i32>,
-    texts: Texts,
-}
-
-impl TagsColumn {
-    fn new(room: Room) -> Self {
-        let begun = |count: usize| {
-            let mut ends = Vec::with_capacity(count + 1);
-            ends.push(0);
-            ends
-        };
-        let texts = Texts::with_capacity(room.texts, room.bytes);
-        Self { events: begun(room.rows), tags: begun(room.lists), texts }
-    }
-
-    #[inline]
-    fn push(&mut self, tags: TagsRef<'_>) {
-        for tag in tags.iter() {
-            tag.each_text(|text| self.texts.push(text));
-            self.tags.push((self.texts.ends.len() - 1) as i32);
-        }
-        self.events.push((self.tags.len() - 1) as i32);
-    }
-
-    fn room(&self) -> Room {
-        let Room { rows: texts, bytes, .. } = self.texts.room();
-        Room { rows: self.events.len(), bytes, lists: self.tags.len(), texts }
-    }
-
-    fn finish(self) -> Result<ArrayRef, ArrowError> {
-        let ends = |ends| OffsetBuffer::new(ScalarBuffer::from(ends));
-        let texts: ArrayRef = Arc::new(self.texts.finish()?);
-        let tags = ListArray::try_new(text_field(), ends(self.tags), texts, None)?;
-        Ok(Arc::new(ListArray::try_new(tag_field(), ends(self.events), Arc::new(tags), None)?))
     }
 }

@@ -2,13 +2,17 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use super::FORMAT;
 use super::event::{EventRef, Flags, Id, Location};
 use super::import::Check;
 use super::names::{Names, recover};
-use super::segment::{Found, PageDamage};
+use super::options::Options;
+use super::segment::{Found, PageDamage, Segment};
 use super::signature;
+use super::split::open_part;
 use super::store::EventStore;
 use crate::error::Result;
+use crate::log::split::Split;
 
 /// Damage and wrong events beyond this are counted only.
 const FAULTS_KEPT: usize = 1000;
@@ -51,6 +55,16 @@ pub struct StoreReport {
     pub first_faults: Vec<Fault>,
     /// Whether a repair noted that acknowledged events are missing. It is no fault of what is there.
     pub is_loss: bool,
+}
+
+/// What verifying a part found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StorePartReport {
+    /// Of the part: its bytes, its events, and what is wrong with them.
+    pub report: StoreReport,
+    /// The first 8 bytes of the id of each event that counts, a big-endian number. Where none is
+    /// there twice in all parts, no event is stored twice.
+    pub ids: Vec<u64>,
 }
 
 impl StoreReport {
@@ -97,37 +111,62 @@ impl EventStore {
     ) -> Result<StoreReport> {
         let is_loss = self.opening().is_loss;
         let mut report = StoreReport { is_loss, ..StoreReport::default() };
-        let (mut ids, mut scratch) = (HashSet::new(), Vec::new());
+        let mut ids = HashSet::new();
         let segments = self.snapshot()?;
         let total = segments.iter().map(|segment| u64::from(segment.end())).sum();
         let mut reported = 0;
         for segment in segments {
-            let id = segment.header().segment;
             let before = report.bytes;
             report.segments += 1;
             report.bytes += u64::from(segment.end());
-            let mut scan = segment.scan(0);
-            while let Some(found) = scan.next()? {
-                let end = match found {
-                    Found::Record(found) => {
-                        let at = Location { segment: id, offset: found.offset };
-                        report.look(at, found.end, &found.event, check, &mut ids, &mut scratch);
-                        found.end
-                    }
-                    Found::Damage(PageDamage { offset, end, reason }) => {
-                        report.add(Location { segment: id, offset }, end, reason);
-                        end
-                    }
-                };
+            report.walk(&segment, 0, check, &mut |id| ids.insert(id), &mut |end| {
                 let done = before + u64::from(end);
                 if done >= reported + PROGRESS_BYTES {
                     reported = done;
                     progress(done, total)?;
                 }
-            }
+                Ok(())
+            })?;
         }
         progress(total, total)?;
         Ok(report)
+    }
+
+    /// The same of one of the [splits](Self::splits), without an open store, so that several
+    /// processes share the work: the reports of all parts make that of the store. Whether an event is
+    /// stored twice is seen by their ids.
+    pub fn verify_part(
+        split: &Split,
+        options: &Options,
+        check: Check,
+        progress: &mut dyn FnMut(u64, u64) -> Result<()>,
+    ) -> Result<StorePartReport> {
+        let (segment, from, to) = open_part(split, options).map_err(|e| e.of(FORMAT))?;
+        let bytes = u64::from(segment.end().saturating_sub(from));
+        let mut report = StoreReport { segments: 1, bytes, ..StoreReport::default() };
+        let total = u64::from(to.saturating_sub(from));
+        let (mut ids, mut reported) = (Vec::new(), 0);
+        let mut add = |id: Id| {
+            ids.push(short(id));
+            true
+        };
+        report.walk(&segment, from, check, &mut add, &mut |end| {
+            let done = u64::from(end.saturating_sub(from));
+            if done >= reported + PROGRESS_BYTES {
+                reported = done;
+                progress(done.min(total), total)?;
+            }
+            Ok(())
+        })?;
+        progress(total, total)?;
+        Ok(StorePartReport { report, ids })
+    }
+
+    /// The number of each segment, and its bytes.
+    pub fn segments(&self) -> Result<Vec<(u32, u64)>> {
+        let segments = self.snapshot()?;
+        let of = |segment: Segment| (segment.header().segment, u64::from(segment.end()));
+        Ok(segments.into_iter().map(of).collect())
     }
 
     /// Count the events by kind, author, day and names of tags.
@@ -165,26 +204,65 @@ impl Census {
     }
 }
 
+/// The first 8 bytes of an id.
+fn short(id: Id) -> u64 {
+    id.0.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
+}
+
 impl StoreReport {
-    fn look(
+    /// Check a segment from a byte on. `is_new` is asked for each event that counts; `step` gets the
+    /// byte at which each event ends.
+    fn walk(
         &mut self,
-        at: Location,
-        end: u32,
-        event: &EventRef<'_>,
+        segment: &Segment,
+        from: u32,
         check: Check,
-        ids: &mut HashSet<Id>,
-        scratch: &mut Vec<u8>,
-    ) {
+        is_new: &mut dyn FnMut(Id) -> bool,
+        step: &mut dyn FnMut(u32) -> Result<()>,
+    ) -> Result<()> {
+        let (id, mut scratch) = (segment.header().segment, Vec::new());
+        let mut scan = segment.scan(from);
+        while let Some(found) = scan.next()? {
+            let end = match found {
+                Found::Record(found) => {
+                    let at = Location { segment: id, offset: found.offset };
+                    if self.count(&found.event) && !is_new(found.event.id) {
+                        let reason = format!("event {} is stored twice", found.event.id);
+                        self.add(at, found.end, reason);
+                    }
+                    self.check(at, found.end, &found.event, check, &mut scratch);
+                    found.end
+                }
+                Found::Damage(PageDamage { offset, end, reason }) => {
+                    self.add(Location { segment: id, offset }, end, reason);
+                    end
+                }
+            };
+            step(end)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the event counts.
+    fn count(&mut self, event: &EventRef<'_>) -> bool {
         if event.flags.contains(Flags::DELETED) {
             self.deleted += 1;
         } else if event.flags.contains(Flags::REPLACED) {
             self.replaced += 1;
         } else {
             self.live += 1;
-            if !ids.insert(event.id) {
-                self.add(at, end, format!("event {} is stored twice", event.id));
-            }
         }
+        event.flags.is_live()
+    }
+
+    fn check(
+        &mut self,
+        at: Location,
+        end: u32,
+        event: &EventRef<'_>,
+        check: Check,
+        scratch: &mut Vec<u8>,
+    ) {
         if check == Check::None {
             return;
         }

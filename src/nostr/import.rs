@@ -259,17 +259,10 @@ fn parse(part: &Part, options: &ImportOptions, store: &Options) -> Parsed {
     for text in part.text.split_inclusive(|&byte| byte == b'\n') {
         let line = part.first_line + parsed.lines;
         parsed.lines += 1;
-        let text = text.strip_suffix(b"\n").unwrap_or(text);
-        let text = text.strip_suffix(b"\r").unwrap_or(text);
-        if text.trim_ascii().is_empty() {
-            continue;
-        }
-        let checked = match text.len() >= options.line_bytes_max {
-            true => Err(format!("longer than {} bytes", options.line_bytes_max)),
-            false => check(text, options.check, &mut scratch).map_err(|e| e.message().to_owned()),
-        };
-        match checked {
-            Ok(event) => {
+        let text = trimmed(text);
+        match event_in(text, options, &mut scratch) {
+            Ok(None) => {}
+            Ok(Some(event)) => {
                 if let Err(error) = parsed.records.push(&event, store) {
                     parsed.failed = Some(error);
                     break;
@@ -284,6 +277,27 @@ fn parse(part: &Part, options: &ImportOptions, store: &Options) -> Parsed {
         }
     }
     parsed
+}
+
+/// A line without its end.
+pub(super) fn trimmed(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+/// The event of a line, checked; none of an empty line. An error says what is wrong with it.
+pub(super) fn event_in(
+    line: &[u8],
+    options: &ImportOptions,
+    scratch: &mut Vec<u8>,
+) -> Result<Option<Event>, String> {
+    if line.trim_ascii().is_empty() {
+        return Ok(None);
+    }
+    if line.len() >= options.line_bytes_max {
+        return Err(format!("longer than {} bytes", options.line_bytes_max));
+    }
+    check(line, options.check, scratch).map(Some).map_err(|e| e.message().to_owned())
 }
 
 fn check(text: &[u8], check: Check, scratch: &mut Vec<u8>) -> Result<Event> {

@@ -15,6 +15,8 @@ mod event;
 mod export;
 mod files;
 mod filter;
+#[cfg(feature = "arrow")]
+mod growing;
 mod hex;
 mod hide;
 mod import;
@@ -27,6 +29,8 @@ mod names;
 mod opening;
 mod options;
 pub(crate) mod page;
+#[cfg(feature = "arrow")]
+mod parsed;
 mod policy;
 mod read;
 pub(crate) mod record;
@@ -53,7 +57,7 @@ pub(crate) mod walk;
 pub use append::Outcome;
 #[cfg(feature = "arrow")]
 pub use arrow::Batches;
-pub use check::{Census, Fault, StoreReport};
+pub use check::{Census, Fault, StorePartReport, StoreReport};
 #[cfg(feature = "arrow")]
 pub use columns::Column;
 pub use compaction::CompactionReport;
@@ -64,6 +68,8 @@ pub use index::{Change, Index, Query as Places};
 pub use names::{Names, recover};
 pub use opening::is_store;
 pub use options::{History, Options};
+#[cfg(feature = "arrow")]
+pub use parsed::ParsedLines;
 pub use read::{Events, Include, Query, StoredEvent};
 pub use record::RECORD_BYTES_MAX;
 pub use recovery::Opening;

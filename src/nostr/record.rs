@@ -252,7 +252,7 @@ pub(super) fn event_of_own(record: &[u8]) -> Result<EventRef<'_>, Bad> {
 
 /// Find the parts of a record, which is all of `record`, by their lengths.
 #[inline]
-fn measure(record: &[u8]) -> Result<Layout, Bad> {
+pub(super) fn measure(record: &[u8]) -> Result<Layout, Bad> {
     let (Some(record_len), Some(&flags)) = (u32_be_at(record, 0), record.get(FLAGS_AT)) else {
         return Err(bad("record of", record.len(), "minimum", FIXED_BYTES));
     };

@@ -39,28 +39,34 @@ impl EventStore {
         on_corrupt: OnCorrupt,
     ) -> Result<Events> {
         let read = || {
-            let path = located(&*options.storage, &split.path)?;
-            let segment = Segment::open(&*options.storage, &path, Access::Read)?;
-            let segment = segment.with_record_bytes_max(options.event_bytes_max);
-            if let Some(cut) = split.identity {
-                let [(_, unknown), (at, sum)] = cut.places();
-                let [header, (_, now)] = identity(&segment, at)?.places();
-                // Only an intact event with another id proves that it is another segment.
-                let stands = now == header.1 || sum == unknown;
-                let found = [header, (at, if stands { sum } else { now })];
-                Identity::of_places(found).check_is(&cut, &path)?;
-            }
-            let (from, to) = (offset(split.offset)?, offset(split.end)?);
+            let (segment, from, to) = open_part(split, options)?;
             let there = segment.end().max(from);
             let missing = (there < to).then(|| PageDamage {
                 offset: there,
                 end: to,
                 reason: format!("the segment ends at {there}, there were events up to {to}"),
             });
-            Ok(Events::of_part(segment.until(to), from, missing, (include, on_corrupt)))
+            Ok(Events::of_part(segment, from, missing, (include, on_corrupt)))
         };
         read().map_err(|error: Error| error.of(FORMAT))
     }
+}
+
+/// The segment of a part, up to the part's end, and the bytes between which the part lay.
+pub(super) fn open_part(split: &Split, options: &Options) -> Result<(Segment, u32, u32)> {
+    let path = located(&*options.storage, &split.path)?;
+    let segment = Segment::open(&*options.storage, &path, Access::Read)?;
+    let segment = segment.with_record_bytes_max(options.event_bytes_max);
+    if let Some(cut) = split.identity {
+        let [(_, unknown), (at, sum)] = cut.places();
+        let [header, (_, now)] = identity(&segment, at)?.places();
+        // Only an intact event with another id proves that it is another segment.
+        let stands = now == header.1 || sum == unknown;
+        let found = [header, (at, if stands { sum } else { now })];
+        Identity::of_places(found).check_is(&cut, &path)?;
+    }
+    let (from, to) = (offset(split.offset)?, offset(split.end)?);
+    Ok((segment.until(to), from, to))
 }
 
 /// Where a part ends that begins at `from`: at the first intact event after `split_bytes` bytes.

@@ -179,7 +179,7 @@ impl EventWal {
         let check = |piece: &Piece| {
             let options = self.options.file(piece.first, Lsn(0));
             let path = self.dir.join(file_name(piece.number));
-            crate::log::verify::verify::<FileFormat>(&path, &options, |_, _| Ok(()))
+            crate::log::verify::verify::<FileFormat>(&path, &options, &[], |_, _| Ok(()))
         };
         state.files.iter().map(check).collect()
     }

@@ -182,7 +182,7 @@ impl Desk<'_> {
     }
 
     /// Refuse parts that are not there whole.
-    pub(super) fn check_parts(&self, job: &str, parts: &[Part]) -> Result<()> {
+    pub(crate) fn check_parts(&self, job: &str, parts: &[Part]) -> Result<()> {
         for part in parts {
             let (path, file) = self.open_part(job, part)?;
             let len = file.len().map_err(|e| Error::io("look at the staged file", &path, e))?;

@@ -20,7 +20,7 @@ use crate::error::{ErrorKind, Result};
 use crate::log::append::Wanted;
 use crate::log::bookmark::Bookmark;
 use crate::log::format::Inspected;
-use crate::log::report::{Repair, RepairReport, SalvageReport, VerifyReport};
+use crate::log::report::{PartReport, Repair, RepairReport, SalvageReport, VerifyReport};
 use crate::log::{Log, Shared, State};
 use format::WalFormat;
 use record::{Codec, HEADER_BYTES};
@@ -302,7 +302,32 @@ pub fn verify(
     options: &Options,
     progress: impl FnMut(u64, u64) -> Result<()>,
 ) -> Result<VerifyReport> {
-    crate::log::verify::verify::<WalFormat>(path.as_ref(), options, progress)
+    verify_rest(path, options, &[], progress)
+}
+
+/// The same without reading again what [`check_part`] found to be intact: [`Wal::splits`] from the
+/// log's first record on. The report is that of [`verify`]. Parts that are not the beginning of the
+/// log that is there now are read again.
+///
+/// So several readers share a check: each checks parts, and the report of the log is that of its
+/// rest, which begins at the first part that is not intact; where all are, at the last one.
+pub fn verify_rest(
+    path: impl AsRef<Path>,
+    options: &Options,
+    intact: &[Split],
+    progress: impl FnMut(u64, u64) -> Result<()>,
+) -> Result<VerifyReport> {
+    crate::log::verify::verify::<WalFormat>(path.as_ref(), options, intact, progress)
+}
+
+/// Check every record of a part. `progress` is called with bytes done and bytes in all, and what it
+/// fails with ends the check.
+pub fn check_part(
+    split: &Split,
+    options: &Options,
+    progress: impl FnMut(u64, u64) -> Result<()>,
+) -> Result<PartReport> {
+    crate::log::verify::check::<WalFormat>(split, options, progress)
 }
 
 /// Cut a log after its valid prefix, after saving what is cut in `log.cut-BYTE` beside it (for a

@@ -306,5 +306,6 @@ impl Case<'_> {
         assert!(places.is_sorted(), "{}: {report:?}", what());
         let are_these = answer.ambiguous || self.are_the_damages(&places);
         assert!(are_these, "{}: {report:?}", what());
+        self.shared();
     }
 }

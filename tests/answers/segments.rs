@@ -1,5 +1,6 @@
 //! Segments that are missing, swapped, doubled or short: read as if what is not there were zeros.
 
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
 use deedbook::Mode;
@@ -131,7 +132,8 @@ fn dropped(beside: Beside) -> Specimen<'static> {
     let files = if end.is_none() { files.without_sidecar() } else { files };
     let events = events[first..].iter().map(|(_, bytes)| (0, bytes.clone())).collect();
     let edges = edges[first..].to_vec();
-    Specimen { format: &TINY, how: MANUAL, events, edges, space, files, beside, evidence }
+    let part = OnceCell::new();
+    Specimen { format: &TINY, how: MANUAL, events, edges, space, files, beside, evidence, part }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::unmet::UNMET;
 
 const DIRS: [&str; 6] = ["log", "book", "wal", "storage", "sidecar", "transaction"];
-const FILES: [&str; 15] = [
+const FILES: [&str; 16] = [
     "commit.rs",
     "mend.rs",
     "mode.rs",
@@ -17,6 +17,7 @@ const FILES: [&str; 15] = [
     "nostr/codec.rs",
     "nostr/entry.rs",
     "nostr/files.rs",
+    "nostr/parsed.rs",
     "nostr/records.rs",
     "nostr/replay.rs",
     "nostr/stage_arrow.rs",

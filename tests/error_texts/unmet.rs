@@ -3,6 +3,7 @@
 /// The text as the source has it, and the reason.
 pub const UNMET: &[(&str, &str)] = &[
     ("payload of {len} bytes, Arrow binary holds 2^31 - 1", "takes 2 GiB"),
+    ("a batch of {bytes} bytes after {rows} lines, limit {BYTES_MAX}", "src/nostr/parsed.rs does"),
     ("arrow: {e}", "Arrow refuses none of the columns that we make"),
     (
         "opened before a fork, by the parent; open it again in this process",

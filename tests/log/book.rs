@@ -7,12 +7,11 @@ use arrow_array::{Array, BinaryArray, Int32Array, Int64Array, RecordBatch, UInt6
 use deedbook::book::{
     self, Batch, Batches, Book, Column, Cursor, DEED_BYTES_MAX, DeedRef, Options,
 };
-use deedbook::{Bookmark, Mode, Reach, Repair, Result};
+use deedbook::{Bookmark, Mode, PartReport, Reach, Repair, Result, Split, VerifyReport};
 
 use crate::framing::Framing;
 use crate::subject::{
-    At, Checked, Event, Format, How, Log, Opened, Record, Repaired, Salvaged, Walk, on_corrupt,
-    walk,
+    At, Event, Format, How, Log, Opened, Record, Repaired, Salvaged, Walk, on_corrupt, walk,
 };
 
 /// The packed layout.
@@ -49,8 +48,12 @@ impl Format for BookFormat {
         Ok(Box::new(BookLog(options(at, how).open(&at.path, mode)?)))
     }
 
-    fn verify(&self, at: &At, how: How) -> Result<Checked> {
-        Ok(book::verify(&at.path, &options(at, how), |_, _| Ok(()))?.into())
+    fn verify_rest(&self, at: &At, how: How, intact: &[Split]) -> Result<VerifyReport> {
+        book::verify_rest(&at.path, &options(at, how), intact, |_, _| Ok(()))
+    }
+
+    fn check_part(&self, part: &Split, at: &At, how: How) -> Result<PartReport> {
+        book::check_part(part, &options(at, how), |_, _| Ok(()))
     }
 
     fn salvage(&self, at: &At, to: &Path, how: How) -> Result<Salvaged> {
@@ -141,6 +144,10 @@ impl Log for BookLog {
             Ok(mut cursor) => walk(|| Ok(cursor.next()?.map(record))),
             Err(error) => Walk::failed(error),
         }
+    }
+
+    fn parts(&self, bytes: u64) -> Result<Vec<Split>> {
+        self.0.splits(bytes, 0, None)
     }
 
     fn splits(

@@ -1,10 +1,11 @@
 //! Logs to break: their files, what was appended, and what of it was acknowledged.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use deedbook::Mode;
 use deedbook::storage::{Access, Memory, Storage};
+use deedbook::{Mode, Split};
 
 use crate::common::{read_file, write_file};
 use crate::framing::crc32;
@@ -152,6 +153,8 @@ pub struct Specimen<'a> {
     pub files: Files,
     pub beside: Beside,
     pub evidence: Evidence,
+    /// All of the undamaged log as one part.
+    pub part: OnceCell<Split>,
 }
 
 impl<'a> Specimen<'a> {
@@ -208,7 +211,7 @@ impl<'a> Specimen<'a> {
             evidence.borders = index_entries(&files);
             evidence.borders.push(end);
         }
-        Self { format, how, events, edges, space, files, beside, evidence }
+        Self { format, how, events, edges, space, files, beside, evidence, part: OnceCell::new() }
     }
 
     /// Number of record `i`.

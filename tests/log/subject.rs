@@ -13,7 +13,7 @@ use deedbook::{
     Bookmark, Damage, Durability, Error, ErrorKind, Loss, Mode, Reach, Recovery, RecoveryReport,
     Repair,
 };
-use deedbook::{RepairReport, Result, SalvageReport, VerifyReport};
+use deedbook::{PartReport, RepairReport, Result, SalvageReport, Split, VerifyReport};
 
 use crate::framing::Framing;
 
@@ -194,9 +194,15 @@ pub trait Format: Sync {
     fn first_ordinal(&self) -> u64;
     fn ordinal_after(&self, ordinal: u64, payload_len: usize) -> u64;
     fn open(&self, at: &At, mode: Mode, how: How) -> Result<Box<dyn Log>>;
-    fn verify(&self, at: &At, how: How) -> Result<Checked>;
+    /// A full check, without reading again what is known to be intact.
+    fn verify_rest(&self, at: &At, how: How, intact: &[Split]) -> Result<VerifyReport>;
+    fn check_part(&self, part: &Split, at: &At, how: How) -> Result<PartReport>;
     fn salvage(&self, at: &At, to: &Path, how: How) -> Result<Salvaged>;
     fn repair_as(&self, at: &At, how: How, may: Repair) -> Result<Repaired>;
+
+    fn verify(&self, at: &At, how: How) -> Result<Checked> {
+        Ok(self.verify_rest(at, how, &[])?.into())
+    }
 
     fn create(&self, at: &At, events: &[Event]) -> Box<dyn Log> {
         let log = self.open(at, Mode::Create, MANUAL).unwrap();
@@ -244,6 +250,7 @@ pub trait Log: Send + Sync {
     fn forward(&self, from: Option<u64>, to: Option<u64>, skip: bool) -> Walk;
     /// The same, the last one first.
     fn backward(&self, from: Option<u64>, to: Option<u64>) -> Walk;
+    fn parts(&self, bytes: u64) -> Result<Vec<Split>>;
     /// Each part, read without the handle.
     fn splits(
         &self,

@@ -8,13 +8,12 @@ use deedbook::wal::{
     self, Batch, Batches, Column, Cursor, Layout, Lsn, Options, RECORD_BYTES_MAX, RecordRef, Wal,
     segment_name,
 };
-use deedbook::{Bookmark, Mode, Reach, Repair, Result};
+use deedbook::{Bookmark, Mode, PartReport, Reach, Repair, Result, Split, VerifyReport};
 
 use crate::book::{number, payload, rows};
 use crate::framing::Framing;
 use crate::subject::{
-    At, Checked, Event, Format, How, Log, Opened, Record, Repaired, Salvaged, Walk, on_corrupt,
-    walk,
+    At, Event, Format, How, Log, Opened, Record, Repaired, Salvaged, Walk, on_corrupt, walk,
 };
 
 /// One layout.
@@ -75,8 +74,12 @@ impl Format for WalFormat {
         Ok(Box::new(WalLog(self.options(at, how).open(&at.path, mode)?)))
     }
 
-    fn verify(&self, at: &At, how: How) -> Result<Checked> {
-        Ok(wal::verify(&at.path, &self.options(at, how), |_, _| Ok(()))?.into())
+    fn verify_rest(&self, at: &At, how: How, intact: &[Split]) -> Result<VerifyReport> {
+        wal::verify_rest(&at.path, &self.options(at, how), intact, |_, _| Ok(()))
+    }
+
+    fn check_part(&self, part: &Split, at: &At, how: How) -> Result<PartReport> {
+        wal::check_part(part, &self.options(at, how), |_, _| Ok(()))
     }
 
     fn salvage(&self, at: &At, to: &Path, how: How) -> Result<Salvaged> {
@@ -177,6 +180,10 @@ impl Log for WalLog {
             Ok(mut cursor) => walk(|| Ok(cursor.next()?.map(record))),
             Err(error) => Walk::failed(error),
         }
+    }
+
+    fn parts(&self, bytes: u64) -> Result<Vec<Split>> {
+        self.0.splits(bytes, None, None)
     }
 
     fn splits(

@@ -105,8 +105,9 @@ TRANSACTION_BUGS = [
         "transaction: the place stays where a power cut took the records before it",
         POWER,
         OF_LOG,
-        "            place = Place::of(&state);\n            store(place.encode())?;\n",
-        "            place = Place::of(&state);\n",
+        "            place = Place::of(&state.extent, state.file_id);\n"
+        "            store(place.encode())?;\n",
+        "            place = Place::of(&state.extent, state.file_id);\n",
         [("transactions", "a_crash_while_a_commit_is_finished")],
     ),
     Bug(
@@ -124,6 +125,30 @@ TRANSACTION_BUGS = [
         "            return Ok(place.file.is_still(here.file));\n",
         "            return Ok(true);\n",
         [("transactions", "in_another_log")],
+    ),
+    Bug(
+        "transaction: a torn copy is dropped though what it copies is not staged any more",
+        POWER,
+        OF_LOG,
+        "    if desk.check_parts(&intent.transaction.job, &intent.parts).is_err() {\n",
+        "    if false {\n",
+        [("transactions", "not_staged_any_more_is_saved")],
+    ),
+    Bug(
+        "transaction: a tail that no commit copied is not saved",
+        POWER,
+        OF_LOG,
+        "        Ok(is_here && written <= extent.end.saturating_add(copied))\n",
+        "        let _ = (written, copied);\n        Ok(is_here)\n",
+        [("transactions", "what_no_commit_copied_is_saved")],
+    ),
+    Bug(
+        "transaction: a tail is not saved, whichever log had the commit",
+        POWER,
+        OF_LOG,
+        "        Ok(is_here && written <= extent.end.saturating_add(copied))\n",
+        "        let _ = is_here;\n        Ok(written <= extent.end.saturating_add(copied))\n",
+        [("transactions", "what_no_commit_copied_is_saved")],
     ),
     Bug(
         "transaction: parts are appended in the order of their tasks' ends",

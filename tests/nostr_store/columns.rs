@@ -24,7 +24,7 @@ const COLUMNS: [Column; 10] = [
 ];
 
 /// Events whose tags and contents are everything that a record can hold.
-fn odd() -> Vec<Event> {
+pub fn odd() -> Vec<Event> {
     let long = "é".repeat(70_000);
     let many: Vec<String> = (0..600).map(|number| number.to_string()).collect();
     let many: Vec<&str> = std::iter::once("many").chain(many.iter().map(String::as_str)).collect();

@@ -26,6 +26,8 @@ mod known;
 mod lifecycle;
 mod long_work;
 mod manifest;
+#[cfg(feature = "arrow")]
+mod parsed;
 mod parts;
 mod processes;
 mod rescue;

@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use deedbook::nostr::{EventStore, Id, Include, Location, PageDamage};
+use deedbook::nostr::{
+    Check, EventStore, Id, ImportOptions, ImportReport, Include, Location, PageDamage,
+    StorePartReport, StoreReport,
+};
 use deedbook::storage::Storage;
 use deedbook::storage::sim::Sim;
 use deedbook::{Durability, ErrorKind, Mode, OnCorrupt, Split};
@@ -79,6 +82,61 @@ fn parts_give_together_what_the_store_gives_also_around_damage() {
             let segments = store.splits(u64::MAX).unwrap().len();
             assert!(pages < 1000 || splits.len() == segments, "{what}");
             assert!(pages > 8 || splits.len() > segments, "{what}, parts of {pages} pages");
+        }
+    }
+}
+
+/// The reports of all parts are that of the store, but for events that are stored twice.
+#[test]
+fn parts_checked_apart_have_together_the_report_of_the_store() {
+    for (what, wrong, lost) in [("none", 0, 0), ("ids", 9, 0), ("pages", 0, 12), ("both", 9, 12)] {
+        let disk = Sim::new();
+        let store = on(&disk).open(DIR, Mode::Create).unwrap();
+        let mut events = notes(0..100);
+        (0..wrong).for_each(|i| events[11 * i].created_at += 1);
+        let lines: String = events.iter().map(|event| event.to_json() + "\n").collect();
+        let unchecked = ImportOptions { check: Check::None, ..ImportOptions::default() };
+        let mut no_progress = |_: &ImportReport| Ok(());
+        store.import(&mut lines.as_bytes(), &unchecked, None, &mut no_progress).unwrap();
+        store.close().unwrap();
+        changed(&disk, SEGMENT, |bytes| bytes[7 * PAGE..(7 + lost) * PAGE].fill(0));
+        let store = reader(&disk);
+        let alone = store.verify(Check::Id).unwrap();
+        let pages = store.verify(Check::None).unwrap();
+        assert_eq!((alone.faults > pages.faults, pages.faults > 0), (wrong > 0, lost > 0));
+        for part_pages in [1, 8, 1000] {
+            let segments = store.segments().unwrap();
+            let bytes = segments.iter().map(|(_, bytes)| bytes).sum();
+            let mut together =
+                StoreReport { segments: segments.len() as u64, bytes, ..StoreReport::default() };
+            let mut ids = Vec::new();
+            for part in store.splits((part_pages * PAGE) as u64).unwrap() {
+                let bytes = part.end - part.offset;
+                let mut told = (0, 0);
+                let mut tell = |done, all| {
+                    told = (done, all);
+                    Ok(())
+                };
+                let options = on(&disk);
+                let found = EventStore::verify_part(&part, &options, Check::Id, &mut tell);
+                assert_eq!(told, (bytes, bytes), "{part:?}");
+                let StorePartReport { report, ids: more } = found.unwrap();
+                assert_eq!((report.segments, report.bytes), (1, bytes), "{part:?}");
+                together.live += report.live;
+                together.deleted += report.deleted;
+                together.replaced += report.replaced;
+                together.lossy += report.lossy;
+                together.faults += report.faults;
+                together.first_faults.extend(report.first_faults);
+                ids.extend(more);
+            }
+            assert_eq!(together, alone, "{what}, parts of {part_pages} pages");
+            let mut walk = store.iter(Include::Live, OnCorrupt::Skip).unwrap();
+            for id in ids {
+                let next = walk.next_with(|_, event| event.id).unwrap();
+                assert_eq!(id.to_be_bytes()[..], next.unwrap().0[..8]);
+            }
+            assert_eq!(walk.next_with(|_, _| ()).unwrap(), None);
         }
     }
 }

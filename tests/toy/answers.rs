@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use deedbook::engine::*;
 use deedbook::wal::Recovery;
-use deedbook::{Bookmark, Mode, Reach, Repair, Result};
+use deedbook::{Bookmark, Mode, PartReport, Reach, Repair, Result, Split, VerifyReport};
 
 use crate::format::{LOG_NAME, Toy};
 use crate::framing::Framing;
 use crate::subject::{
-    At, Checked, Event, Format, How, Log, Opened, Record, Repaired, Salvaged, Walk, on_corrupt,
-    walk,
+    At, Event, Format, How, Log, Opened, Record, Repaired, Salvaged, Walk, on_corrupt, walk,
 };
 
 pub struct ToyFormat;
@@ -49,8 +48,12 @@ impl Format for ToyFormat {
         Ok(Box::new(ToyLog(open(&at.path, mode, options.clone())?, options)))
     }
 
-    fn verify(&self, at: &At, how: How) -> Result<Checked> {
-        Ok(verify::<Toy>(&at.path, &options(at, how), |_, _| Ok(()))?.into())
+    fn verify_rest(&self, at: &At, how: How, intact: &[Split]) -> Result<VerifyReport> {
+        verify::<Toy>(&at.path, &options(at, how), intact, |_, _| Ok(()))
+    }
+
+    fn check_part(&self, part: &Split, at: &At, how: How) -> Result<PartReport> {
+        check::<Toy>(part, &options(at, how), |_, _| Ok(()))
     }
 
     fn salvage(&self, at: &At, to: &Path, how: How) -> Result<Salvaged> {
@@ -141,6 +144,10 @@ impl Log for ToyLog {
             Ok(mut cursor) => walk(|| Ok(cursor.next()?.map(record))),
             Err(error) => Walk::failed(error),
         }
+    }
+
+    fn parts(&self, bytes: u64) -> Result<Vec<Split>> {
+        splits(&self.0, bytes)
     }
 
     fn splits(&self, bytes: u64, _: Option<u64>, _: Option<u64>, skip: bool) -> Result<Vec<Walk>> {

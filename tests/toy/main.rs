@@ -22,6 +22,8 @@ mod views;
 
 #[path = "../answers/judge.rs"]
 mod judge;
+#[path = "../answers/judge_parts.rs"]
+mod judge_parts;
 #[path = "../answers/judge_writing.rs"]
 mod judge_writing;
 #[path = "../answers/matrix.rs"]

@@ -81,7 +81,7 @@ impl Subject for ToySubject {
         opened(Mode::Read, options(storage, MANUAL))
     }
     fn check_on(&self, storage: Arc<dyn Storage>) -> Result<Checked> {
-        let report = verify::<Toy>(PATH.as_ref(), &options(storage, MANUAL), |_, _| Ok(()))?;
+        let report = verify::<Toy>(PATH.as_ref(), &options(storage, MANUAL), &[], |_, _| Ok(()))?;
         let (verdict, lost) = (report.verdict, report.lost_acknowledged);
         Ok(Checked { verdict, records: report.records, lost })
     }

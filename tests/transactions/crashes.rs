@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use deedbook::storage::sim::{Fault, Sim, What};
+use deedbook::storage::{Access, Storage};
 use deedbook::{Durable, ErrorKind, Mode, Part, book};
 
 use crate::store::{KINDS, Kind, PATH, Store};
@@ -50,6 +51,13 @@ fn cuts(sim: &Sim) -> Vec<Sim> {
     choices.iter().map(|choice| crashes.build(choice)).collect()
 }
 
+/// Files in which an opening saved what it cut.
+fn saved_tails(sim: &Sim) -> usize {
+    let names = |dir: &str| sim.list(dir.as_ref()).unwrap_or_default();
+    let names = names("/").into_iter().chain(names(PATH));
+    names.filter(|name| name.to_string_lossy().contains(".cut-")).count()
+}
+
 #[test]
 fn a_crash_at_any_step_leaves_the_transaction_to_be_finished_or_repeated() {
     for kind in KINDS {
@@ -62,7 +70,10 @@ fn a_crash_at_any_step_leaves_the_transaction_to_be_finished_or_repeated() {
             // Without a power cut, readers see all of it or nothing.
             let seen = kind.read(&state.kill()).len();
             assert!([BEFORE.len(), all().len()].contains(&seen), "{kind:?} step {step}: {seen}");
-            check_after_crash(kind, &state.kill(), &parts, &format!("{kind:?} step {step}"));
+            let killed = state.kill();
+            check_after_crash(kind, &killed, &parts, &format!("{kind:?} step {step}"));
+            // What a killed commit had copied is staged: it was saved as a torn tail as well.
+            assert_eq!(saved_tails(&killed), 0, "{kind:?} step {step}");
             for (cut, after) in cuts(state).iter().enumerate() {
                 let what = format!("{kind:?} step {step}, power cut {cut}");
                 check_after_crash(kind, after, &parts, &what);
@@ -234,7 +245,6 @@ fn a_commit_that_cannot_be_finished_is_given_up_on_request_only() {
             Kind::Single => "/.deedbook/log/staged",
             _ => "/log/.deedbook/staged",
         };
-        use deedbook::storage::Storage;
         sim.remove(format!("{directory}/{JOB}.2.0.12").as_ref()).unwrap();
         let error = kind.open(&sim, Mode::Append).map(|_| ()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Missing);
@@ -251,10 +261,41 @@ fn a_commit_that_cannot_be_finished_is_given_up_on_request_only() {
     }
 }
 
+#[test]
+fn what_no_commit_copied_is_saved_before_it_is_cut() {
+    let (_, parts) = stopped(Kind::Book);
+    let copied: u64 = parts.iter().map(|part| part.bytes).sum();
+    // More than was staged; and no more, but after a record that came later.
+    for (later, len) in [(false, copied + 1), (true, copied)] {
+        let (sim, _) = stopped(Kind::Book);
+        let file = sim.open("/log/book.log".as_ref(), Access::Write).unwrap();
+        if later {
+            let end = file.len().unwrap();
+            let mut deed = vec![0; 64];
+            file.read_at(&mut deed, 16).unwrap();
+            let deed_len = 24 + BEFORE[0].len();
+            file.write_at(&deed[..deed_len], end).unwrap();
+        }
+        file.write_at(&vec![1; len as usize], file.len().unwrap()).unwrap();
+        drop(Kind::Book.open(&sim, Mode::Append).unwrap());
+        assert_eq!(saved_tails(&sim), 1, "after another record: {later}");
+    }
+}
+
+#[test]
+fn a_copy_of_what_is_not_staged_any_more_is_saved_before_it_is_cut() {
+    let (sim, parts) = stopped(Kind::Book);
+    let file = sim.open("/log/book.log".as_ref(), Access::Write).unwrap();
+    file.write_at(&vec![1; parts[0].bytes as usize], file.len().unwrap()).unwrap();
+    sim.remove(format!("/log/.deedbook/staged/{JOB}.2.0.12").as_ref()).unwrap();
+    let error = Kind::Book.open(&sim, Mode::Append).map(|_| ()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Missing);
+    assert_eq!(saved_tails(&sim), 1);
+}
+
 /// The log was replaced after a crash, and the intent was left beside the new one.
 #[test]
 fn a_commit_that_had_begun_in_another_log_is_dropped() {
-    use deedbook::storage::Storage;
     for (kind, file) in [(Kind::Book, "/log/book.log"), (Kind::Single, "/log")] {
         for (is_empty, is_other_empty) in
             [(false, false), (true, false), (true, true), (false, true)]
@@ -277,7 +318,7 @@ fn a_commit_that_had_begun_in_another_log_is_dropped() {
             let records = if is_other_empty { &[][..] } else { &["other", "log"] };
             records.iter().for_each(|payload| store.append(payload));
             drop(store);
-            let from = other.open(file.as_ref(), deedbook::storage::Access::Read).unwrap();
+            let from = other.open(file.as_ref(), Access::Read).unwrap();
             let mut bytes = vec![0; from.len().unwrap() as usize];
             from.read_at(&mut bytes, 0).unwrap();
             state.remove(file.as_ref()).unwrap();

@@ -1,0 +1,70 @@
+//! Events of JSON lines as Arrow columns: the function `parse_events`.
+
+use deedbook::nostr::{ImportOptions, Options, ParsedLines};
+use pyo3::prelude::*;
+use pyo3_arrow::PyRecordBatch;
+
+use crate::arguments::numbers;
+use crate::errors::OrRaise;
+use crate::input::{Sink, feed};
+use crate::nostr_arguments as words;
+use crate::payload::Limit;
+
+/// Parsed at once without the GIL.
+const PART_BYTES: usize = 1 << 20;
+
+/// Parse and check JSON lines of Nostr events: one row a line in an Arrow record batch.
+#[pyfunction]
+#[pyo3(signature = (lines, /, *, check="id", event_bytes_max=100_000_000))]
+pub fn parse_events(
+    lines: &Bound<'_, PyAny>,
+    check: &str,
+    #[pyo3(from_py_with = numbers::event_bytes_max)] event_bytes_max: u32,
+) -> PyResult<PyRecordBatch> {
+    let py = lines.py();
+    let options = ImportOptions { check: words::check(py, check)?, ..Default::default() };
+    let store = Options { event_bytes_max, ..Options::default() };
+    let parsed = ParsedLines::new(options, store);
+    let mut waiting = Waiting { parsed, bytes: Vec::new(), ends: Vec::new() };
+    // A line that is too long is a bad line.
+    let limit = Limit { format: "nostr", noun: "line", bytes_max: u64::MAX };
+    feed(&mut waiting, limit, lines, None)?;
+    let finished = py.detach(move || waiting.flush().and_then(|()| waiting.parsed.finish()));
+    finished.or_raise(py).map(PyRecordBatch::new)
+}
+
+/// Lines that wait until there are enough to parse.
+struct Waiting {
+    parsed: ParsedLines,
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Sink for Waiting {
+    const COLUMN: &'static str = "value";
+
+    fn push(&mut self, _mug: u32, line: &[u8]) -> deedbook::Result<()> {
+        self.bytes.extend_from_slice(line);
+        self.ends.push(self.bytes.len());
+        Ok(())
+    }
+
+    fn is_full(&self) -> bool {
+        self.bytes.len() >= PART_BYTES
+    }
+
+    fn flush(&mut self) -> deedbook::Result<()> {
+        let mut from = 0;
+        for &end in &self.ends {
+            self.parsed.push(self.bytes.get(from..end).unwrap_or_default())?;
+            from = end;
+        }
+        self.bytes.clear();
+        self.ends.clear();
+        Ok(())
+    }
+
+    fn taken(&self) -> u64 {
+        (self.parsed.len() + self.ends.len()) as u64
+    }
+}
