@@ -8,7 +8,7 @@ import io
 import os
 from typing import Any, Final, Protocol
 
-__all__ = ["Reader", "Writer", "zstd"]
+__all__ = ["Reader", "Writer", "read_all", "zstd"]
 
 _GZIP: Final = b"\x1f\x8b"
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
@@ -60,6 +60,18 @@ class Reader:
         """Close what this opened."""
         if self._owned is not None:
             self._owned.close()
+
+
+def read_all(path: str | os.PathLike[str]) -> bytes:
+    """The content of a file. Raises OSError."""
+    reader = Reader(path)
+    try:
+        parts = []
+        while data := reader.read(_READ_BYTES):
+            parts.append(data)
+    finally:
+        reader.close()
+    return b"".join(parts)
 
 
 def _opened(source: _Readable) -> Any:

@@ -1,4 +1,4 @@
-"""The examples of docs/spark.md run as shown, one after the other."""
+"""The examples of docs/spark.md and docs/spark-jobs.md run as shown, one after the other."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from spark_cluster import local_session
+from test_nostr import SMALL
 from test_spark_stream import events
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
@@ -18,14 +19,30 @@ from deedbook import Book, EventStore, Ledger, Wal
 
 pytestmark = pytest.mark.spark
 
-GUIDE = Path(__file__).parents[2] / "docs" / "spark.md"
+DOCS = Path(__file__).parents[2] / "docs"
+GUIDES = (DOCS / "spark.md", DOCS / "spark-jobs.md")
 # What the examples read and write: here below a directory of its own.
-PATHS = ("pier", "spool", "notes", "orders", "copies", "checkpoint")
+PATHS = (
+    "pier",
+    "spool",
+    "notes",
+    "orders",
+    "copies",
+    "checkpoint",
+    "incoming",
+    "events",
+    "bad",
+    "exported",
+    "dumps",
+    "migrated",
+    "small",
+    "few",
+)
 
 
-def blocks() -> list[tuple[int, str, str]]:
+def blocks(guide: Path) -> list[tuple[int, str, str]]:
     """Line, language and text of each example."""
-    text = GUIDE.read_text(encoding="utf-8")
+    text = guide.read_text(encoding="utf-8")
     found = re.finditer(r"^```(python|sql)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     return [(text.count("\n", 0, match.start()) + 2, match[1], match[2]) for match in found]
 
@@ -36,9 +53,13 @@ def placed(text: str, directory: Path) -> str:
     return text
 
 
-def test_the_examples_of_the_guide_run(tmp_path: Path) -> None:
-    if not GUIDE.exists():
-        pytest.skip("no docs/spark.md")
+def test_the_examples_of_the_guides_run(tmp_path: Path) -> None:
+    if not DOCS.exists():
+        pytest.skip("no docs")
+    (tmp_path / "incoming").mkdir()
+    (tmp_path / "incoming" / "a.jsonl").write_text('{"a":1}\n{"a":\n')
+    (tmp_path / "dumps").mkdir()
+    (tmp_path / "dumps" / "a.jsonl").write_text(SMALL.read_text() + "{}\n")
     epoch = tmp_path / "pier" / ".urb" / "log" / "0i0"
     epoch.parent.mkdir(parents=True)
     with Book.create(epoch) as book:
@@ -46,18 +67,22 @@ def test_the_examples_of_the_guide_run(tmp_path: Path) -> None:
     with Wal.create(tmp_path / "orders.wal") as wal:
         wal.append_many([b"order %d" % number for number in range(30)])
         wal.sync()
+    (tmp_path / "small").mkdir()
+    for number in range(3):
+        with Wal.create(tmp_path / "small" / f"{number}") as wal:
+            wal.append(b"record")
     with Ledger.open(tmp_path / "spool", "events") as ledger:
         ledger.append_many([b"event"] * 10)
     with EventStore.create(tmp_path / "notes") as store:
         store.append_many(events(0, 9))
     spark = local_session()
     names: dict[str, Any] = {"spark": spark}
-    found = blocks()
-    assert len(found) >= 9
-    for line, language, text in found:
+    found = [(guide, *block) for guide in GUIDES for block in blocks(guide)]
+    assert len(found) >= 13
+    for guide, line, language, text in found:
         text = placed(text, tmp_path)
         if language == "python":
-            exec(compile("\n" * (line - 1) + text, str(GUIDE), "exec"), names)
+            exec(compile("\n" * (line - 1) + text, str(guide), "exec"), names)
             continue
         for statement in filter(str.strip, text.split(";")):
             names["answer"] = spark.sql(statement).collect()
@@ -69,5 +94,6 @@ def test_the_examples_of_the_guide_run(tmp_path: Path) -> None:
     assert spark.read.parquet(str(tmp_path / "orders.parquet")).count() == 30
     assert names["notes"].columns == ["created_at", "content"]
     assert names["damage"].count() == 0
+    assert (names["imported"].stored, names["imported"].bad) == (31, 1)
     for view in ("deeds", "copies"):
         spark.catalog.dropTempView(view)

@@ -12,7 +12,7 @@ from typing import Any, Literal, overload
 from deedbook._core import Book, EventStore, Ledger, LedgerSnapshot, Wal
 from deedbook._errors import InvalidArgumentError, MissingError, NotALogError
 from deedbook.formats._book import BOOK
-from deedbook.formats._info import SIDECAR, FormatInfo, Found, Place, first_setting
+from deedbook.formats._info import SIDECAR, FormatInfo, Found, Outcome, Place, first_setting
 from deedbook.formats._ledger import LEDGER
 from deedbook.formats._log import LogInfo
 from deedbook.formats._nostr import NOSTR
@@ -22,6 +22,7 @@ __all__ = [
     "FORMATS",
     "LOOKED_FOR",
     "Found",
+    "Outcome",
     "by_name",
     "check",
     "detect",

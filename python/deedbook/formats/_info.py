@@ -205,6 +205,10 @@ class FormatInfo(ABC):
         """Check every record; change nothing."""
 
     @abstractmethod
+    def outcome(self, path: str, report: Any) -> Outcome:
+        """What `verify` says of a report: the log's; of a ledger, those of its files."""
+
+    @abstractmethod
     def salvage(self, source: str, target: str, progress: Progress, **options: Any) -> Outcome:
         """Copy everything intact; the source is not changed."""
 

@@ -145,8 +145,12 @@ class _LedgerInfo(FormatInfo):
         for base in _asked(path, **options):
             with LedgerSnapshot.open(path, base) as snapshot:
                 checked += snapshot.verify(progress=progress)
-        bad = [one for one in checked if not _is_fine(one)]
-        records = sum(one.report.records for one in checked)
+        return self.outcome(path, checked)
+
+    def outcome(self, path: str, report: Sequence[LedgerFileReport]) -> Outcome:
+        """What the reports of a ledger's files say."""
+        bad = [one for one in report if not _is_fine(one)]
+        records = sum(one.report.records for one in report)
         lines = [
             f"{one.file.path}: {text}"
             for one in bad
@@ -154,9 +158,9 @@ class _LedgerInfo(FormatInfo):
             or [one.report.verdict]
         ]
         ok = "ok" if not bad else count(len(bad), "damaged file")
-        total = f"{count(len(checked), 'file')}, {count(records, self.noun)}"
+        total = f"{count(len(report), 'file')}, {count(records, self.noun)}"
         lines.append(f"{path}: {ok}, {total}")
-        facts = {"ok": not bad, "records": records, "files": [one.to_dict() for one in checked]}
+        facts = {"ok": not bad, "records": records, "files": [one.to_dict() for one in report]}
         return Outcome(not bad, facts, lines)
 
     def salvage(self, source: str, target: str, progress: Progress, **options: Any) -> Outcome:

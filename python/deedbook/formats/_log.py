@@ -163,7 +163,10 @@ class LogInfo(FormatInfo, Generic[LogT]):
 
     def verify(self, path: str, progress: Progress, **options: Any) -> Outcome:
         """Check the log."""
-        report = self.log.verify(path, progress=progress)
+        return self.outcome(path, self.log.verify(path, progress=progress))
+
+    def outcome(self, path: str, report: Any) -> Outcome:
+        """What a `deedbook.VerifyReport` says."""
         return Outcome(report.ok, report.to_dict(), _verify_lines(path, self, report))
 
     def salvage(self, source: str, target: str, progress: Progress, **options: Any) -> Outcome:

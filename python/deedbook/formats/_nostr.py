@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import Any, Final, Literal, NamedTuple
 
-from deedbook._core import Event, EventStore
+from deedbook._core import Event, EventStore, EventStoreReport
 from deedbook._errors import InvalidArgumentError
 from deedbook._text import count, exact_size, size
 from deedbook.formats._info import (
@@ -110,6 +110,10 @@ class _NostrInfo(FormatInfo):
         with EventStore.open(path) as store:
             report = store.verify(check=check, progress=progress)
             path = store.path
+        return self.outcome(path, report)
+
+    def outcome(self, path: str, report: EventStoreReport) -> Outcome:
+        """What the report of a store says."""
         verdict = "ok" if report.ok else count(report.faults, "fault")
         lines = [
             f"{path}: {verdict}, {count(report.live, 'event')}, {report.deleted:,} deleted,"

@@ -320,6 +320,16 @@ OPTIONS: tuple[Option, ...] = (
         ("write",),
     ),
     Option(
+        "txnQuery",
+        "none; of a stream, its query's id",
+        "a name without white space",
+        "For `foreachBatch`: the id of the query whose batch is written, beside `txnAppId` and"
+        " `txnVersion`, the batch's number. As for a stream, another query of the same application"
+        " is refused, and so is a batch that is not the next.",
+        _name,
+        ("write",),
+    ),
+    Option(
         "lockTimeout",
         "`60s`",
         "a number with `ms`, `s`, `m` or `h`",

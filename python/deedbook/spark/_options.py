@@ -67,6 +67,7 @@ class ReadOptions:
     segment_size: int | None = None
     txn_app_id: str | None = None
     txn_version: int | None = None
+    txn_query: str | None = None
     lock_timeout: float = 60.0
 
     @property

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from pyspark.sql.datasource import InputPartition
 
 from deedbook import Split
 
-__all__ = ["LOG_COST_BYTES", "LogPartition", "Loss", "Piece", "pack"]
+__all__ = ["LOG_COST_BYTES", "LogPartition", "Loss", "Piece", "group", "pack"]
 
 LOG_COST_BYTES = 256 << 10
 """What opening a log costs an executor, in bytes that it could have read meanwhile."""
@@ -32,6 +32,9 @@ Piece: TypeAlias = "Split | Loss"
 """What an executor reads at one go. Pickled with the partition, so numbers and a path only."""
 
 
+Item = TypeVar("Item")
+
+
 class LogPartition(InputPartition):
     """Pieces of one or several logs, in reading order."""
 
@@ -51,17 +54,30 @@ def pack(pieces: Iterable[Piece], size: int, log_cost: int = LOG_COST_BYTES) -> 
     A larger piece is a partition of its own. A log counts for ``log_cost`` more than its bytes, so
     that a task that opens a thousand tiny logs is not taken for a small one.
     """
-    packed: list[list[Piece]] = []
-    filled = 0
-    for piece in pieces:
-        before = packed[-1][-1] if packed else None
-        opened = before is not None and before.path == piece.path
-        weight = piece.end - piece.offset
-        more = weight if opened else weight + log_cost
-        if before is not None and filled + more <= size:
-            packed[-1].append(piece)
+    return [LogPartition(part) for part in group(pieces, size, log_cost, _measure)]
+
+
+def group(
+    items: Iterable[Item],
+    size: int,
+    log_cost: int,
+    measure: Callable[[Item], tuple[str, int]],
+) -> list[list[Item]]:
+    """Put what reads logs together as `pack` does; ``measure`` gives the log, and the bytes."""
+    packed: list[list[Item]] = []
+    filled, before = 0, None
+    for item in items:
+        log, weight = measure(item)
+        more = weight if log == before else weight + log_cost
+        if packed and filled + more <= size:
+            packed[-1].append(item)
             filled += more
         else:
-            packed.append([piece])
+            packed.append([item])
             filled = weight + log_cost
-    return [LogPartition(part) for part in packed]
+        before = log
+    return packed
+
+
+def _measure(piece: Piece) -> tuple[str, int]:
+    return piece.path, piece.end - piece.offset

@@ -20,7 +20,14 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from deedbook import Error, InvalidArgumentError, LockedError, MissingError, StagedPart
+from deedbook import (
+    Committed,
+    Error,
+    InvalidArgumentError,
+    LockedError,
+    MissingError,
+    StagedPart,
+)
 from deedbook import _jobs as jobs
 from deedbook.spark._options import ReadOptions, parse
 from deedbook.spark._paths import input_paths, local_path
@@ -31,7 +38,7 @@ from deedbook.spark._worker import settle
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Message", "make_stream_writer", "make_writer"]
+__all__ = ["BatchWriter", "Message", "make_own_writer", "make_stream_writer", "make_writer"]
 
 _log = logging.getLogger("deedbook")
 
@@ -56,7 +63,14 @@ def make_writer(options: Mapping[str, str], schema: StructType, overwrite: bool)
     target = _target(options, schema)
     if (target.options.txn_app_id is None) != (target.options.txn_version is None):
         raise InvalidArgumentError("options txnAppId and txnVersion go together")
+    if target.options.txn_query is not None and target.options.txn_app_id is None:
+        raise InvalidArgumentError("option txnQuery goes together with txnAppId and txnVersion")
     return BatchWriter(target, jobs.named(target.owner, uuid.uuid4().hex[:12]))
+
+
+def make_own_writer(options: Mapping[str, str], schema: StructType) -> BatchWriter:
+    """The writer of a job that runs its own tasks, and commits in this process."""
+    return BatchWriter(_target(options, schema), jobs.named(jobs.owner(), uuid.uuid4().hex[:12]))
 
 
 def make_stream_writer(
@@ -71,6 +85,8 @@ def make_stream_writer(
     target = _target(options, schema)
     if target.options.txn_version is not None:
         raise InvalidArgumentError("option txnVersion: of a stream it is the number of the batch")
+    if target.options.txn_query is not None:
+        raise InvalidArgumentError("option txnQuery: of a stream it is its own id")
     return StreamWriter(target, options.get("checkpointlocation"))
 
 
@@ -103,11 +119,13 @@ class Target:
         app: str | None,
         version: int | None,
         query: str | None,
-    ) -> None:
+    ) -> Committed:
         """On the driver: append what the tasks staged, and remove what is dead."""
         parts = [part for message in messages if message is not None for part in message.parts]
         with self._locked() as log:
-            done = log.transactions.commit(job, parts, app=app, version=version, query=query)
+            done: Committed = log.transactions.commit(
+                job, parts, app=app, version=version, query=query
+            )
             if done.repeated:
                 _log.warning(
                     "%s: %s %s is there already; not appended again", self.path, app, version
@@ -116,6 +134,7 @@ class Target:
                 jobs.vacuum(log.transactions)
             except Error as error:  # the records are there
                 _log.warning("%s: staged files were not removed: %s", self.path, error)
+        return done
 
     def _locked(self) -> Any:
         """The log, open for writing, once no other process has it."""
@@ -151,6 +170,8 @@ class BatchWriter(DataSourceArrowWriter):
     def __init__(self, target: Target, job: str) -> None:
         self._target = target
         self._job = job
+        self.committed: Committed | None = None
+        """What the commit did, in the process that called it."""
 
     def write(  # type: ignore[override]
         self, iterator: Iterator[pa.RecordBatch]
@@ -162,7 +183,9 @@ class BatchWriter(DataSourceArrowWriter):
         """On the driver: append them."""
         options = self._target.options
         given = _messages(messages)
-        self._target.commit(self._job, given, options.txn_app_id, options.txn_version, None)
+        self.committed = self._target.commit(
+            self._job, given, options.txn_app_id, options.txn_version, options.txn_query
+        )
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """On the driver: remove them. Spark calls this also after a commit that failed."""

@@ -1,0 +1,59 @@
+"""Files that are replaced whole, and names that a power cut does not take."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+__all__ = ["load_json", "store_json", "sync_file", "sync_folder", "sync_folders"]
+
+
+def store_json(file: Path, value: Mapping[str, Any]) -> None:
+    """Replace a file by one with this JSON, on stable storage when this returns. Raises OSError."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    new = file.with_name(f".{file.name}.new")
+    with new.open("w", encoding="utf-8") as opened:
+        json.dump(value, opened)
+        opened.flush()
+        os.fsync(opened.fileno())
+    new.replace(file)
+    sync_folder(file.parent)
+
+
+def load_json(file: Path) -> dict[str, Any] | None:
+    """The JSON object in a file; None if there is no file. Raises OSError and ValueError."""
+    try:
+        found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    return found
+
+
+def sync_file(file: Path) -> None:
+    """Put what a file holds on stable storage. Raises OSError."""
+    _sync(file)
+
+
+def sync_folder(folder: Path) -> None:
+    """Put the names in a folder on stable storage. Raises OSError."""
+    _sync(folder)
+
+
+def sync_folders(top: Path, files: Iterable[Path]) -> None:
+    """The same of ``top``'s own name, and of all folders from there down to these files."""
+    folders = {top.parent, top}
+    for file in files:
+        folders.update(parent for parent in file.parents if parent.is_relative_to(top))
+    for folder in sorted(folders):
+        sync_folder(folder)
+
+
+def _sync(path: Path) -> None:
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

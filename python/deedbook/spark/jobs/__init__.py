@@ -1,0 +1,36 @@
+"""Jobs that Spark distributes: what `deedbook spark` runs.
+
+Each is a function of a session. Run again after a kill, it goes on where it was.
+"""
+
+from __future__ import annotations
+
+from deedbook.spark.jobs._compact import CompactedLog, CompactReport, compact
+from deedbook.spark.jobs._export import ExportReport, export
+from deedbook.spark.jobs._import import EventImportReport, import_events
+from deedbook.spark.jobs._ingest import IngestReport, ingest
+from deedbook.spark.jobs._migrate import MigrateReport, migrate
+from deedbook.spark.jobs._run import JobFailedError
+from deedbook.spark.jobs._stats import LogStats, SizeClass, StatsReport, stats
+from deedbook.spark.jobs._verify import Verified, verify
+
+__all__ = [
+    "CompactReport",
+    "CompactedLog",
+    "EventImportReport",
+    "ExportReport",
+    "IngestReport",
+    "JobFailedError",
+    "LogStats",
+    "MigrateReport",
+    "SizeClass",
+    "StatsReport",
+    "Verified",
+    "compact",
+    "export",
+    "import_events",
+    "ingest",
+    "migrate",
+    "stats",
+    "verify",
+]

@@ -1,0 +1,130 @@
+"""Bad lines: an error with file and line, or rows of a table beside."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark import TaskContext
+
+from deedbook import InvalidArgumentError
+from deedbook._durable import sync_file, sync_folders
+from deedbook.spark.jobs._lines import Numbered
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Aside", "Check"]
+
+Check = Callable[["pa.RecordBatch"], "tuple[pa.RecordBatch, Sequence[str | None]]"]
+"""From a batch of lines to one with as many rows, and for each row what is wrong with it, if so."""
+
+
+class Aside:
+    """Takes bad lines out of a stream of lines. Pickled to every task.
+
+    They become rows of the Parquet table ``directory``, in the folder of their batch: ``file``,
+    ``line`` (from 1), ``byte``, ``reason``, ``value``. Without a directory, the first bad line
+    ends the job.
+    """
+
+    def __init__(self, directory: str | None, batch: int, what: str) -> None:
+        self._folder = None if directory is None else Path(directory) / f"batch={batch}"
+        self._what = what
+
+    def begin(self) -> None:
+        """On the driver, before the batch: remove what an attempt that died left."""
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def good(
+        self, batches: Iterator[pa.RecordBatch], check: Check, counted: tuple[Any, Any]
+    ) -> Iterator[pa.RecordBatch]:
+        """In a task: what ``check`` makes of good lines. Adds lines and bad ones to ``counted``."""
+        import pyarrow as pa
+
+        table = None
+        numbered = Numbered()
+        try:
+            for batch in batches:
+                checked, reasons = check(batch)
+                counted[0].add(batch.num_rows)
+                bad = [row for row, reason in enumerate(reasons) if reason is not None]
+                if not bad:
+                    yield checked
+                    continue
+                counted[1].add(len(bad))
+                rows = self._rows(batch, bad, reasons, numbered)
+                if table is None:
+                    table = self._begin_table(rows.schema)
+                table.write_batch(rows)
+                yield checked.filter(pa.array([reason is None for reason in reasons]))
+        except BaseException:
+            if table is not None:
+                table.abandon()
+            raise
+        finally:
+            numbered.close()
+        if table is not None:
+            table.finish()
+
+    def _rows(
+        self,
+        batch: pa.RecordBatch,
+        bad: Sequence[int],
+        reasons: Sequence[str | None],
+        numbered: Numbered,
+    ) -> pa.RecordBatch:
+        import pyarrow as pa
+
+        taken = batch.take(pa.array(bad, pa.int64()))
+        files: list[Any] = taken["file"].to_pylist()
+        places = zip(files, taken["byte"].to_pylist(), strict=True)
+        numbers = [numbered.line(file, byte or 0) for file, byte in places]
+        if self._folder is None:
+            file, reason = taken["file"][0].as_py(), reasons[bad[0]]
+            raise InvalidArgumentError(f"line {numbers[0]} of {file} is {self._what}: {reason}")
+        return pa.RecordBatch.from_arrays(
+            [
+                taken["file"],
+                pa.array(numbers, pa.int64()),
+                taken["byte"],
+                pa.array([reasons[row] for row in bad], pa.string()),
+                taken["value"],
+            ],
+            names=["file", "line", "byte", "reason", "value"],
+        )
+
+    def _begin_table(self, schema: pa.Schema) -> _Table:
+        context = TaskContext.get()
+        assert context is not None and self._folder is not None, "called in tasks only"
+        self._folder.mkdir(parents=True, exist_ok=True)
+        name = f"part-{context.partitionId():05}"
+        # Two attempts of a task write the same.
+        attempt = self._folder / f".{name}-{context.taskAttemptId()}"
+        return _Table(attempt, self._folder / f"{name}.parquet", schema)
+
+
+class _Table:
+    """A Parquet file that appears when it is complete."""
+
+    def __init__(self, path: Path, final: Path, schema: pa.Schema) -> None:
+        import pyarrow.parquet as pq
+
+        self._path = path
+        self._final = final
+        self._writer = pq.ParquetWriter(path, schema)
+        self.write_batch = self._writer.write_batch
+
+    def finish(self) -> None:
+        self._writer.close()
+        sync_file(self._path)
+        self._path.replace(self._final)
+        # The table, the folder of its batch, and the file.
+        sync_folders(self._final.parent.parent, [self._final])
+
+    def abandon(self) -> None:
+        self._writer.close()
+        self._path.unlink(missing_ok=True)

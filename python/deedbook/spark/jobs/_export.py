@@ -1,0 +1,142 @@
+"""``export``: logs into a table of Parquet files or a Delta table; again, what has come since."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deedbook import InvalidArgumentError
+from deedbook.spark._paths import local_path
+from deedbook.spark.jobs._ingest import BATCH_BYTES, Counted
+from deedbook.spark.jobs._run import Tell
+from deedbook.spark.jobs._stream import Checkpoint, run_stream
+from deedbook.spark.jobs._tables import TableKind, table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["ExportReport", "export"]
+
+
+@dataclass(frozen=True)
+class ExportReport:
+    """What `export` did, or with ``dry_run`` would begin with."""
+
+    source: str
+    table: str
+    kind: TableKind
+    checkpoint: str
+    columns: tuple[str, ...]
+    batches: int
+    """Batches that were added in this run."""
+    rows: int
+    """Rows that were read in this run."""
+    last_batch: int | None
+    """The last batch of this source that the table has, from 0; None for none."""
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+        return {**asdict(self), "columns": list(self.columns)}
+
+
+def export(
+    spark: SparkSession,
+    source: str | os.PathLike[str],
+    to: str | os.PathLike[str],
+    *,
+    kind: TableKind = "parquet",
+    columns: Sequence[str] = (),
+    partition_by: Sequence[str] = (),
+    checkpoint: str | os.PathLike[str] | None = None,
+    batch_bytes: int = BATCH_BYTES,
+    dry_run: bool = False,
+    progress: Tell | None = None,
+) -> ExportReport:
+    """Add the records of a log, a directory of logs or a glob to a table.
+
+    ``columns`` are those of reading the logs, all by default. ``partition_by`` names columns by
+    which the table is partitioned, or makes them: ``"day=date(created_at)"`` is a name and an
+    expression of Spark. Begun again, it adds what has come since.
+
+    A run that was killed goes on where it was, once it is begun again: the ``checkpoint``, by
+    default in ``TABLE.jobs``, knows what was read, and the table which batches it has. A batch
+    reads about ``batch_bytes``. A Delta table shows a batch whole or not at all; of plain Parquet
+    files a reader may see some of a batch before the others, each complete.
+
+    Raises `InvalidArgumentError` for a checkpoint that is gone, a column that is not there, and a
+    Delta table without its library; `JobFailedError`, and as a log's opening.
+    """
+    given = str(local_path(os.fspath(source)))
+    path = Path(os.path.abspath(to))
+    known = Checkpoint.of("export", given, path, checkpoint)
+    made = [_partition(text) for text in partition_by]
+    target = table(kind, path, known.app, _work(path, known.app), [name for name, _ in made])
+    known.check(target.committed())
+    reader = spark.readStream.format("deedbook").option("maxBytesPerTrigger", batch_bytes)
+    if columns:
+        reader = reader.option("columns", ",".join(columns))
+    rows = reader.load(given)
+    for name, expression in made:
+        rows = _with_column(rows, name, expression)
+    counted = Counted(spark)
+    batches, seconds = 0, 0.0
+    if not dry_run:
+        totals, read = counted.totals, counted.bytes
+
+        def count(parts: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for part in parts:
+                totals[0].add(part.num_rows)
+                read.add(part.nbytes)
+                yield part
+
+        def write(frame: DataFrame, query: str, batch: int) -> None:
+            target.add(frame.mapInArrow(count, frame.schema), query, batch)
+
+        ended = run_stream(spark, "export", rows, known, write, counted.look, progress)
+        batches, seconds = ended.batches, ended.seconds
+    return ExportReport(
+        given,
+        str(path),
+        kind,
+        str(known.path),
+        tuple(rows.columns),
+        batches,
+        counted.rows,
+        target.committed(),
+        round(seconds, 3),
+    )
+
+
+def _work(path: Path, app: str) -> Path:
+    """What belongs to the job besides its checkpoint, on the disk of the table."""
+    return path.parent / f"{path.name}.jobs" / f"{app}.work"
+
+
+def _partition(text: str) -> tuple[str, str | None]:
+    """A column's name, and the expression that makes it."""
+    name, is_made, expression = text.partition("=")
+    if not name.strip() or (is_made and not expression.strip()):
+        raise InvalidArgumentError(f"partition by {text!r}: a column, or NAME=EXPRESSION")
+    return name.strip(), expression.strip() if is_made else None
+
+
+def _with_column(rows: DataFrame, name: str, expression: str | None) -> DataFrame:
+    from pyspark.errors import AnalysisException
+    from pyspark.sql import functions as F
+
+    if expression is None:
+        if name not in rows.columns:
+            raise InvalidArgumentError(
+                f"partition by {name!r}: no such column among {', '.join(rows.columns)}"
+            )
+        return rows
+    try:
+        return rows.withColumn(name, F.expr(expression))
+    except AnalysisException as error:
+        first = str(error).splitlines()[0]
+        raise InvalidArgumentError(f"partition by {name}={expression}: {first}") from error

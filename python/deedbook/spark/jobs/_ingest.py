@@ -1,0 +1,290 @@
+"""``ingest``: files of lines, Parquet files or other logs into a log; again, what is new."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from deedbook import InvalidArgumentError
+from deedbook._json import why_not_json
+from deedbook.formats import find, missing
+from deedbook.spark._paths import local_path
+from deedbook.spark._sinks import SINKS
+from deedbook.spark.jobs._aside import Aside, Check
+from deedbook.spark.jobs._lines import lines, stream_of
+from deedbook.spark.jobs._run import Tell
+from deedbook.spark.jobs._stream import Destination, run_stream
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["BATCH_BYTES", "Counted", "IngestReport", "Kind", "append_all", "ingest", "kind_of"]
+
+BATCH_BYTES = 1 << 30
+"""Of a batch: what a kill in the middle makes a run do again."""
+
+Kind = Literal["lines", "parquet", "log"]
+
+
+@dataclass(frozen=True)
+class IngestReport:
+    """What `ingest` did, or with ``dry_run`` would begin with."""
+
+    source: str
+    kind: Kind
+    log: str
+    format: str
+    checkpoint: str
+    batches: int
+    """Batches that were appended in this run."""
+    rows: int
+    """Rows, or lines, that were read in this run."""
+    bad: int
+    """Lines put aside."""
+    last_batch: int | None
+    """The last batch of this source that the log has, from 0; None for none."""
+    seconds: float
+
+    @property
+    def appended(self) -> int:
+        """Records that were appended in this run."""
+        return self.rows - self.bad
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+        return {**asdict(self), "appended": self.appended}
+
+
+def ingest(
+    spark: SparkSession,
+    source: str | os.PathLike[str],
+    log: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    kind: Kind | None = None,
+    column: str | None = None,
+    check: Literal["json", "none"] = "json",
+    aside: str | os.PathLike[str] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    batch_bytes: int = BATCH_BYTES,
+    dry_run: bool = False,
+    progress: Tell | None = None,
+) -> IngestReport:
+    """Append what is at ``source`` to a log, and in a later run what has come since.
+
+    ``source`` is a directory of files, a file or a glob: files of lines (also gzip and zstd), a
+    record for each line, or Parquet files; or a log, or a directory of logs. ``kind`` says which,
+    where the names do not. ``format`` is needed to create the log.
+
+    Lines are ``check``-ed to be JSON. The first that is not ends the job, unless a directory
+    ``aside`` is given: it gets the bad lines as a Parquet table with file, line and reason. Of
+    Parquet files, the columns that the log takes are taken by their names, or ``column`` as the
+    payload.
+
+    Files of a batch are taken in the order of their names, and their lines in order. A file must be
+    complete when it appears under its name; one that is changed later is not read again.
+
+    A run that was killed goes on where it was, once it is begun again: the ``checkpoint``, by
+    default in ``LOG.jobs``, knows what was read, and the log which batches it has. A batch reads
+    about ``batch_bytes``.
+
+    Raises `InvalidArgumentError` for a bad line, columns that do not fit and a checkpoint that is
+    gone, `MissingError` for a source that is not there, `JobFailedError`, and as a log's opening.
+    """
+    return append_all(
+        spark,
+        "ingest",
+        str(local_path(os.fspath(source))),
+        log,
+        format=format,
+        kind=kind,
+        column=column,
+        check=_check_json if check == "json" else _check_nothing,
+        aside=aside,
+        checkpoint=checkpoint,
+        batch_bytes=batch_bytes,
+        dry_run=dry_run,
+        progress=progress,
+    )
+
+
+def append_all(
+    spark: SparkSession,
+    job: str,
+    source: str,
+    log: str | os.PathLike[str],
+    *,
+    format: str | None,
+    kind: Kind | None = None,
+    column: str | None = None,
+    check: Check | None = None,
+    aside: str | os.PathLike[str] | None = None,
+    checkpoint: str | os.PathLike[str] | None,
+    batch_bytes: int,
+    keeps_numbers: bool = False,
+    dry_run: bool,
+    progress: Tell | None,
+) -> IngestReport:
+    """Append what is at a path, for a job of this name; ``check`` is for lines."""
+    found = kind or kind_of(source)
+    to = Destination.of(job, source, log, format, checkpoint)
+    to.checkpoint.check(to.committed)
+    if found == "lines" and to.format == "nostr":
+        raise InvalidArgumentError(
+            f"{source} holds lines; import parses them and puts the events into an event store"
+        )
+    counted = Counted(spark)
+    rows = _rows_of(spark, found, source, to, column, batch_bytes, counted, keeps_numbers)
+    if dry_run:
+        return _report(source, found, to, 0, counted, 0.0)
+    aside_at = None if aside is None else os.path.abspath(aside)
+    totals = counted.totals
+
+    def write(frame: DataFrame, query: str, batch: int) -> None:
+        if found == "lines":
+            assert check is not None, "lines are checked"
+            # Other sources may have the same directory.
+            folder = None if aside_at is None else os.path.join(aside_at, f"query={query}")
+            taken = Aside(folder, batch, "not JSON")
+            taken.begin()
+            frame = frame.mapInArrow(
+                lambda batches: taken.good(batches, check, totals), "payload binary"
+            )
+        to.append(frame, query, batch)
+
+    ended = run_stream(spark, job, rows, to.checkpoint, write, counted.look, progress)
+    return _report(source, found, to, ended.batches, counted, ended.seconds)
+
+
+class Counted:
+    """What tasks have read so far. A task that is tried again counts again."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.bytes = spark.sparkContext.accumulator(0)
+        self.totals = (spark.sparkContext.accumulator(0), spark.sparkContext.accumulator(0))
+
+    @property
+    def rows(self) -> int:
+        """Rows or lines read."""
+        return int(self.totals[0].value)
+
+    @property
+    def bad(self) -> int:
+        """Bad lines among them."""
+        return int(self.totals[1].value)
+
+    def look(self) -> tuple[int, int | None, str]:
+        """For `watch`."""
+        return int(self.bytes.value), None, f"{self.rows:,} rows"
+
+
+def _report(
+    source: str, kind: Kind, to: Destination, batches: int, counted: Counted, seconds: float
+) -> IngestReport:
+    return IngestReport(
+        source,
+        kind,
+        str(to.log),
+        to.format,
+        str(to.checkpoint.path),
+        batches,
+        counted.rows,
+        counted.bad,
+        to.committed,
+        round(seconds, 3),
+    )
+
+
+def kind_of(source: str) -> Kind:
+    """What lies at a source, by formats and names."""
+    if os.path.exists(source):
+        names = [source]
+        if os.path.isdir(source):
+            children = sorted(os.scandir(source), key=lambda child: child.name)
+            if find(source) is not None:
+                return "log"
+            if any(child.is_dir() and find(child.path) is not None for child in children):
+                return "log"
+            names = [child.name for child in children]
+    else:
+        names = glob.glob(source)
+        if not names:
+            raise missing("no such file or directory, and no glob that matches", source)
+        if any(os.path.isdir(name) and find(name) is not None for name in names):
+            return "log"
+    return "parquet" if any(name.endswith(".parquet") for name in names) else "lines"
+
+
+def _rows_of(
+    spark: SparkSession,
+    kind: Kind,
+    source: str,
+    to: Destination,
+    column: str | None,
+    batch_bytes: int,
+    counted: Counted,
+    keeps_numbers: bool,
+) -> DataFrame:
+    """The stream of what is to be appended; of lines, the lines."""
+    if kind == "lines":
+        return lines(spark, source, batch_bytes, counted.bytes)
+    if kind == "parquet":
+        files = spark.read.format("parquet").options(**stream_of(source)).load()
+        reader = spark.readStream.format("parquet").schema(files.schema)
+        rows = reader.options(maxBytesPerTrigger=batch_bytes, **stream_of(source)).load()
+    else:
+        reader = spark.readStream.format("deedbook").option("maxBytesPerTrigger", batch_bytes)
+        rows = reader.load(source)
+    chosen = rows.select(*_columns(rows.columns, to, column, kind == "log" and not keeps_numbers))
+    totals, read = counted.totals, counted.bytes
+
+    def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            totals[0].add(batch.num_rows)
+            read.add(batch.nbytes)
+            yield batch
+
+    return chosen.mapInArrow(count, chosen.schema)
+
+
+def _columns(
+    names: Sequence[str], to: Destination, column: str | None, renumbers: bool
+) -> list[Any]:
+    """The columns that the log takes."""
+    from pyspark.sql import functions as F
+
+    sink = SINKS[to.format]
+    if column is not None:
+        return [F.col(column).alias(sink.columns[0].name)]
+    left_out = {sink.numbered} if renumbers else set()  # another log counts in another way
+    taken: list[Any] = []
+    for one in sink.columns:
+        known = [name for name in (one.name, *one.aliases) if name in names]
+        if known and one.name not in left_out:
+            taken.append(F.col(known[0]))
+        elif one.is_needed:
+            raise InvalidArgumentError(
+                f"no column {' or '.join((one.name, *one.aliases))} among {', '.join(names)}: say"
+                " which column is the payload"
+            )
+    return taken
+
+
+def _check_json(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Sequence[str | None]]:
+    lines: list[bytes] = batch["value"].to_pylist()  # type: ignore[assignment]
+    reasons = [why_not_json(line) for line in lines]
+    return _payloads(batch), reasons
+
+
+def _check_nothing(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Sequence[str | None]]:
+    return _payloads(batch), [None] * batch.num_rows
+
+
+def _payloads(batch: pa.RecordBatch) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_arrays([batch["value"]], names=["payload"])

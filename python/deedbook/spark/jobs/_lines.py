@@ -1,0 +1,198 @@
+"""Files of lines as a stream of rows: the executors read them, each file in parts.
+
+A stream knows by its checkpoint which files it has read. It takes those of a batch in the order of
+their names, and each file's lines in order. A file must be complete when it appears under its name.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from deedbook._compressed import Reader
+from deedbook.spark._worker import settle
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["LINE_SCHEMA", "Numbered", "file_of", "lines", "stream_of"]
+
+LINE_SCHEMA: Final = "file string, byte bigint, value binary"
+"""Of a line: its file, its first byte there (uncompressed), and its bytes without the newline."""
+
+PART_BYTES: Final = 32 << 20
+"""A file that is not compressed is read in parts of about so many bytes."""
+_BATCH_ROWS: Final = 8192
+_BATCH_BYTES: Final = 4 << 20
+_READ_BYTES: Final = 1 << 20
+_SUFFIXES: Final = (".gz", ".zst")
+
+
+def lines(spark: SparkSession, source: str, batch_bytes: int, bytes_read: Any = None) -> DataFrame:
+    """The lines of the files at ``source``, a directory, a file or a glob, as `LINE_SCHEMA`.
+
+    A batch has files of about ``batch_bytes``. ``bytes_read`` is an accumulator of Spark.
+    """
+    from pyspark.sql import functions as F
+
+    files = (
+        spark.readStream.format("binaryFile")
+        .schema("path string, modificationTime timestamp, length bigint, content binary")
+        .options(maxBytesPerTrigger=batch_bytes, **stream_of(source))
+        .load()
+        .select("path", "length")
+    )
+    parts = files.where("length > 0").select(
+        "path",
+        F.explode(
+            F.when(F.col("path").rlike(r"\.(gz|zst)$"), F.array(F.lit(0).cast("bigint"))).otherwise(
+                F.sequence(F.lit(0), F.col("length") - 1, F.lit(PART_BYTES))
+            )
+        ).alias("start"),
+    )
+    # Sampling these few rows gives tasks that follow one another.
+    tasks = 2 * spark.sparkContext.defaultParallelism
+    ordered = parts.repartitionByRange(tasks, "path", "start")
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        settle()
+        places = [place for batch in batches for place in batch.to_pylist()]
+        for place in sorted(places, key=lambda place: (place["path"], place["start"])):
+            for batch in _read_part(file_of(place["path"]), place["start"]):
+                if bytes_read is not None:
+                    bytes_read.add(batch.nbytes)
+                yield batch
+
+    return ordered.mapInArrow(read, LINE_SCHEMA)
+
+
+def stream_of(source: str) -> dict[str, str]:
+    """The options by which Spark streams the files at a source: of one file, by its name."""
+
+    def plain(path: str) -> str:
+        return re.sub(r"([\\*?\[\]{}])", r"\\\1", path)
+
+    if os.path.isdir(source):
+        return {"path": f"file://{plain(source)}"}
+    if os.path.exists(source):
+        folder, name = os.path.split(source)
+        return {"path": f"file://{plain(folder)}", "pathGlobFilter": plain(name)}
+    return {"path": f"file://{source}"}
+
+
+def file_of(path: str) -> str:
+    """The path of a file as Spark names it."""
+    return "/" + path.removeprefix("file:").lstrip("/")
+
+
+class Numbered:
+    """The numbers of lines, from 1, by their first bytes; asked for in order, it reads once."""
+
+    def __init__(self) -> None:
+        self._file: str | None = None
+        self._reader: Reader | None = None
+        self._byte = 0
+        self._newlines = 0
+
+    def line(self, file: str, byte: int) -> int:
+        """The number of the line of a file that begins at a byte. Raises OSError."""
+        if file != self._file or byte < self._byte:
+            self.close()
+            self._file, self._reader = file, Reader(file)
+            self._byte = self._newlines = 0
+        assert self._reader is not None
+        while self._byte < byte and (
+            data := self._reader.read(min(_READ_BYTES, byte - self._byte))
+        ):
+            self._byte += len(data)
+            self._newlines += data.count(b"\n")
+        return self._newlines + 1
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._reader is not None:
+            self._reader.close()
+        self._file = self._reader = None
+
+
+def _read_part(file: str, start: int) -> Iterator[pa.RecordBatch]:
+    """The lines that begin in a part of a file."""
+    if file.endswith(_SUFFIXES):
+        reader = Reader(file)
+        try:
+            yield from _batches(file, 0, None, reader.read)
+        finally:
+            reader.close()
+        return
+    with Path(file).open("rb", buffering=0) as opened:
+        first = start
+        if start > 0:  # a line that began before is the part's before
+            opened.seek(start - 1)
+            first = start - 1
+            while data := opened.read(_READ_BYTES):
+                at = data.find(b"\n")
+                if at >= 0:
+                    first += at + 1
+                    break
+                first += len(data)
+            opened.seek(first)
+        yield from _batches(file, first, start + PART_BYTES, opened.read)
+
+
+def _batches(file: str, first: int, stop: int | None, read: Any) -> Iterator[pa.RecordBatch]:
+    """Lines from ``first`` on that begin before ``stop``, as batches."""
+    batch = _Batch(file)
+    rest = b""
+    while stop is None or first < stop:
+        data = read(_READ_BYTES)
+        found = (rest + data).split(b"\n")
+        rest = found.pop()
+        if not data:
+            if rest:
+                batch.add(first, rest)
+            break
+        for line in found:
+            if stop is not None and first >= stop:
+                break
+            batch.add(first, line)
+            first += len(line) + 1
+        if batch.is_full():
+            yield batch.take()
+    if batch.values:
+        yield batch.take()
+
+
+class _Batch:
+    """Lines on the way."""
+
+    def __init__(self, file: str) -> None:
+        self._file = os.fsdecode(file)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._starts: list[int] = []
+        self.values: list[bytes] = []
+        self._size = 0
+
+    def add(self, byte: int, value: bytes) -> None:
+        self._starts.append(byte)
+        self.values.append(value)
+        self._size += len(value)
+
+    def is_full(self) -> bool:
+        return len(self.values) >= _BATCH_ROWS or self._size >= _BATCH_BYTES
+
+    def take(self) -> pa.RecordBatch:
+        import pyarrow as pa
+
+        arrays: list[Any] = [
+            pa.repeat(pa.scalar(self._file, pa.string()), len(self.values)),
+            pa.array(self._starts, pa.int64()),
+            pa.array(self.values, pa.binary()),
+        ]
+        self._begin()
+        return pa.RecordBatch.from_arrays(arrays, names=["file", "byte", "value"])

@@ -1,0 +1,179 @@
+"""``migrate``: the records of logs into a log of another format, verified."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from deedbook import Book, CorruptError, InvalidArgumentError
+from deedbook.spark._detect import detect_logs
+from deedbook.spark._options import parse
+from deedbook.spark._paths import local_path
+from deedbook.spark._worker import settle
+from deedbook.spark.jobs._ingest import BATCH_BYTES, IngestReport, append_all
+from deedbook.spark.jobs._run import Tell, watch
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["MigrateReport", "migrate"]
+
+_PAYLOAD = {"book": "jam", "wal": "payload", "ledger": "payload"}
+_SUMS = "part int, records bigint, plain string, weighted string"
+_MODULUS = 1 << 64
+_STEP = 1 << 14
+"""Rows whose products of 32 bits, summed up, fit in 63."""
+
+
+@dataclass(frozen=True)
+class MigrateReport:
+    """What `migrate` did, or with ``dry_run`` would begin with."""
+
+    source: str
+    source_format: str
+    log: str
+    format: str
+    checkpoint: str
+    appended: int
+    """Records that were appended in this run."""
+    records: int | None
+    """Records in the source, and in the log, found equal; None if that was not verified."""
+    digest: str | None
+    """Of all payloads in their order, 16 hexadecimal digits: the same for both."""
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+        return asdict(self)
+
+
+def migrate(
+    spark: SparkSession,
+    source: str | os.PathLike[str],
+    log: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    batch_bytes: int = BATCH_BYTES,
+    verify: bool = True,
+    dry_run: bool = False,
+    progress: Tell | None = None,
+) -> MigrateReport:
+    """Copy a log, a directory of logs or a glob into a log of another format, and compare.
+
+    Books, WALs and ledgers go into each other. From books to a book, mugs and numbers are kept: the
+    new book begins where the first of them does. ``verify`` then reads both, compares all
+    checksums, and the digest of all payloads (and mugs) in their order. The source is only read.
+
+    Begun again, it copies what has come since; killed, it goes on where it was, as `ingest` does.
+
+    Raises `deedbook.CorruptError` for damage, and if what was written is not what was read;
+    `deedbook.ContiguityError` where a number cannot be kept; and as `ingest`.
+    """
+    given = str(local_path(os.fspath(source)))
+    of, series = detect_logs({"path": given}, parse({}, None))
+    if of.name not in _PAYLOAD or format == "nostr":
+        raise InvalidArgumentError(
+            "event stores have a format of their own for import and export; migrate copies books,"
+            " WALs and ledgers"
+        )
+    keeps_numbers = of.name == "book"
+    if keeps_numbers and format == "book" and not dry_run and not os.path.exists(log):
+        with Book.open(series[0].logs[0]) as first:
+            Book.create(log, epoch=first.epoch).close()
+    done: IngestReport = append_all(
+        spark,
+        "migrate",
+        given,
+        log,
+        format=format,
+        checkpoint=checkpoint,
+        batch_bytes=batch_bytes,
+        keeps_numbers=keeps_numbers,
+        dry_run=dry_run,
+        progress=progress,
+    )
+    records = digest = None
+    if verify and not dry_run:
+        with_mugs = keeps_numbers and done.format == "book"
+
+        def work() -> list[tuple[int, str]]:
+            return [
+                _digest(spark, path, name, with_mugs)
+                for path, name in ((given, of.name), (done.log, done.format))
+            ]
+
+        (read, one), (written, other) = watch(spark, "verify", work)
+        if (read, one) != (written, other):
+            raise CorruptError(
+                f"{done.log} is not what {given} is: {written:,} records of digest {other}, the"
+                f" source has {read:,} of {one}; was it appended to meanwhile, or before?"
+            )
+        records, digest = read, one
+    return MigrateReport(
+        given,
+        of.name,
+        done.log,
+        done.format,
+        done.checkpoint,
+        done.appended,
+        records,
+        digest,
+        done.seconds,
+    )
+
+
+def _digest(spark: SparkSession, path: str, format: str, with_mugs: bool) -> tuple[int, str]:
+    """Records, and the sum of their hashes, each multiplied by its place."""
+    from pyspark.sql import functions as F
+
+    columns = [_PAYLOAD[format], *(["mug"] if with_mugs else [])]
+    reader = spark.read.format("deedbook").option("log", format)
+    rows = reader.option("columns", ",".join(columns)).load(path)
+    hashes = rows.select(F.xxhash64(*columns).alias("hash"))
+    plain = weighted = place = 0
+    for part in sorted(_sums(hashes), key=lambda row: row.part):
+        plain += int(part.plain)
+        weighted += int(part.weighted) + place * int(part.plain)
+        place += part.records
+    total = (weighted * 0x9E3779B97F4A7C15 + plain) % _MODULUS
+    return place, f"{total:016x}"
+
+
+def _sums(hashes: DataFrame) -> list[Any]:
+    """For each partition its records, the sum of the hashes, and each times its place there."""
+
+    def add(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+        from pyspark import TaskContext
+
+        settle()
+        compute: Any = pc
+        place = plain = weighted = 0
+        for batch in batches:
+            for first in range(0, batch.num_rows, _STEP):
+                part: Any = batch.column(0)[first : first + _STEP]
+                places = pa.array(range(len(part)), pa.int64())
+                for shift in (0, 32):
+                    half = compute.bit_wise_and(compute.shift_right(part, shift), 0xFFFFFFFF)
+                    total = compute.sum(half).as_py()
+                    here = compute.sum(compute.multiply(half, places)).as_py()
+                    plain += total << shift
+                    weighted += (here + place * total) << shift
+                place += len(part)
+        context = TaskContext.get()
+        assert context is not None, "called in tasks only"
+        yield pa.RecordBatch.from_pydict(
+            {
+                "part": pa.array([context.partitionId()], pa.int32()),
+                "records": [place],
+                "plain": [str(plain)],
+                "weighted": [str(weighted)],
+            }
+        )
+
+    return hashes.mapInArrow(add, _SUMS).collect()

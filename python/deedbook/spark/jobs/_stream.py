@@ -1,0 +1,165 @@
+"""A job that writes a stream, batch by batch, until nothing is left; resumable."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deedbook import InvalidArgumentError, MissingError
+from deedbook.formats import by_name, find
+from deedbook.spark._options import parse
+from deedbook.spark._sinks import SINKS
+from deedbook.spark.jobs._run import Tell, watch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Checkpoint", "Destination", "Ended", "run_stream"]
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where a job keeps how far it has read one source for one target.
+
+    The target knows the last batch of the source, so that none is written a second time.
+    """
+
+    target: str
+    app: str
+    """Names job and source, where the target notes its last batch."""
+    path: Path
+
+    @classmethod
+    def of(
+        cls, job: str, source: str, target: Path, given: str | os.PathLike[str] | None
+    ) -> Checkpoint:
+        """By default in ``TARGET.jobs``."""
+        digest = hashlib.sha256(source.encode("utf-8", "surrogateescape")).hexdigest()[:12]
+        base = re.sub(r"[^A-Za-z0-9.-]", "-", os.path.basename(source.rstrip("/*")))[-40:]
+        app = f"{job}-{base}-{digest}"
+        own = target.parent / f"{target.name}.jobs" / app
+        return cls(str(target), app, Path(os.path.abspath(given)) if given else own)
+
+    @property
+    def query(self) -> str | None:
+        """The id of the query that the checkpoint is of; None before the first run."""
+        try:
+            text = (self.path / "metadata").read_text(encoding="utf-8")
+            return str(json.loads(text)["id"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def check(self, committed: int | None) -> None:
+        """Refuse to go on without the checkpoint: all would be written a second time."""
+        if committed is not None and self.query is None:
+            raise InvalidArgumentError(
+                f"{self.target} has batches 0 to {committed} of this source, and no checkpoint is"
+                f" at {self.path}: everything would be written a second time; restore the"
+                " checkpoint or say where it is"
+            )
+
+
+@dataclass(frozen=True)
+class Destination:
+    """The log that a job appends to."""
+
+    log: Path
+    format: str
+    checkpoint: Checkpoint
+
+    @classmethod
+    def of(
+        cls,
+        job: str,
+        source: str,
+        log: str | os.PathLike[str],
+        format: str | None,
+        checkpoint: str | os.PathLike[str] | None,
+    ) -> Destination:
+        """Raises `InvalidArgumentError` where the format is not known, or another one is there."""
+        path = Path(os.path.abspath(log))
+        there = find(path) if path.exists() else None
+        if there is not None and format not in (None, there.format.name):
+            raise InvalidArgumentError(
+                f"{path} holds a {there.format.title}, not a {by_name(str(format)).title}"
+            )
+        name = format if there is None else there.format.name
+        if name is None:
+            raise InvalidArgumentError(
+                f"no log at {path}: to create one, say its format: {', '.join(SINKS)}"
+            )
+        by_name(name)
+        return cls(path, name, Checkpoint.of(job, source, path, checkpoint))
+
+    @property
+    def committed(self) -> int | None:
+        """The last batch of the source that the log has; None if it has none."""
+        try:
+            with SINKS[self.format].open(self.log, "r", parse({}, None)) as log:
+                done = log.transactions.committed()
+        except MissingError:
+            return None
+        return next((one.version for one in done if one.app == self.checkpoint.app), None)
+
+    def append(self, rows: DataFrame, query: str, batch: int) -> None:
+        """Append a batch, once however often it is tried."""
+        writer = rows.write.format("deedbook").mode("append").option("log", self.format)
+        writer = writer.options(txnAppId=self.checkpoint.app, txnVersion=batch, txnQuery=query)
+        writer.save(str(self.log))
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a stream did until nothing was left."""
+
+    batches: int
+    seconds: float
+
+
+def run_stream(
+    spark: SparkSession,
+    name: str,
+    rows: DataFrame,
+    checkpoint: Checkpoint,
+    write: Callable[[DataFrame, str, int], None],
+    look: Callable[[], tuple[int, int | None, str]] | None = None,
+    progress: Tell | None = None,
+) -> Ended:
+    """Give each batch of what is there to ``write``, with the query's id and the batch's number.
+
+    A batch that a killed run began comes again, with the same number. Raises as `watch`.
+    """
+    checkpoint.path.mkdir(parents=True, exist_ok=True)
+    begun = time.monotonic()
+    batches: list[int] = []
+    running: list[Any] = []
+
+    def write_batch(frame: DataFrame, batch: int) -> None:
+        query = checkpoint.query
+        assert query is not None, "Spark writes it before the first batch"
+        write(frame, query, batch)
+        batches.append(batch)
+
+    def work() -> None:
+        query = (
+            rows.writeStream.foreachBatch(write_batch)
+            .option("checkpointLocation", f"file://{checkpoint.path}")
+            .trigger(availableNow=True)
+            .start()
+        )
+        running.append(query)
+        query.awaitTermination()
+
+    def stop() -> None:
+        for query in running:
+            query.stop()
+
+    watch(spark, name, work, look, progress, stop)
+    return Ended(len(batches), time.monotonic() - begun)

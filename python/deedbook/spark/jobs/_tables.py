@@ -1,0 +1,259 @@
+"""Tables of Parquet files, plain or Delta, to which a batch is added once.
+
+Spark writes the files of a batch into a folder beside the table; the driver syncs them and gives
+them their names in the table. A Delta table shows them with its commit, which notes the batch. Of a
+plain table the driver stores first which files a batch has (the intent), and last that it is there
+(the note), so that the next run brings to its end what was killed between.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+from urllib.parse import unquote
+
+from deedbook import InvalidArgumentError
+from deedbook._durable import load_json, store_json, sync_file, sync_folders
+from deedbook.formats import missing
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["DeltaTable", "ParquetTable", "Table", "TableKind", "table"]
+
+TableKind = Literal["parquet", "delta"]
+_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
+
+
+@dataclass(frozen=True)
+class Table(ABC):
+    """A table, and the folder beside it that belongs to one job and source."""
+
+    path: Path
+    app: str
+    work: Path
+    partition_by: tuple[str, ...] = ()
+
+    @abstractmethod
+    def committed(self) -> int | None:
+        """The last batch of the job that the table has; None if it has none. Changes nothing."""
+
+    @abstractmethod
+    def add(self, rows: DataFrame, query: str, batch: int) -> None:
+        """Add a batch, unless it is there. Raises `InvalidArgumentError` for another query's."""
+
+    def files(self, query: str, batch: int) -> list[Path]:
+        """The files that a batch added."""
+        return sorted(self.path.rglob(f"part-{query[:8]}-{batch:06}-*.parquet"))
+
+    def _stage(self, rows: DataFrame, query: str, batch: int) -> list[tuple[Path, str]]:
+        """Have Spark write the files of a batch; returns each with its name in the table."""
+        staged = self.work / "staged"
+        shutil.rmtree(staged, ignore_errors=True)
+        # Else times are written in a form that Delta does not know.
+        rows.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+        writer = rows.write.mode("overwrite").partitionBy(*self.partition_by)
+        writer.parquet(f"file://{staged}")
+        files = sorted(file for file in staged.rglob("*.parquet") if file.name[0] not in "._")
+        named = []
+        for number, file in enumerate(files):
+            sync_file(file)
+            name = f"part-{query[:8]}-{batch:06}-{number:04}.parquet"
+            named.append((file, str(file.parent.relative_to(staged) / name)))
+        sync_folders(self.work, files)
+        return named
+
+    def _move(self, files: Sequence[tuple[Path, str]]) -> None:
+        """Give files their names in the table; those that have them already stay.
+
+        Raises `MissingError` for one that is nowhere.
+        """
+        for file, name in files:
+            target = self.path / name
+            if file.exists():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                file.replace(target)
+            elif not target.exists():
+                raise missing(f"a staged file of the table {self.path} is gone", file)
+        sync_folders(self.path, (self.path / name for _, name in files))
+
+    def _is_there(self, query: str, batch: int, done: tuple[str, int] | None) -> bool:
+        """Whether a batch was added, by the query and number of the last one."""
+        if done is None:
+            return False
+        if done[0] != query:
+            raise InvalidArgumentError(
+                f"{self.path}: its batches of {self.app} are of query {done[0]}, not {query}, whose"
+                " checkpoint is another one"
+            )
+        return batch <= done[1]
+
+
+class ParquetTable(Table):
+    """A directory of Parquet files, partitioned by folders."""
+
+    def committed(self) -> int | None:
+        """As in the base class. What a run was killed in the middle of will be there, too."""
+        found = load_json(self._intent) or load_json(self._note)
+        return None if found is None else int(found["batch"])
+
+    def add(self, rows: DataFrame, query: str, batch: int) -> None:
+        """Add a batch. A reader may see some of its files before the others."""
+        self._finish()
+        if self._is_there(query, batch, self._done()):
+            return
+        self.path.mkdir(parents=True, exist_ok=True)
+        files = self._stage(rows, query, batch)
+        moves = [(str(file), name) for file, name in files]
+        store_json(self._intent, {"query": query, "batch": batch, "files": moves})
+        self._finish()
+
+    @property
+    def _intent(self) -> Path:
+        return self.work / "intent.json"
+
+    @property
+    def _note(self) -> Path:
+        return self.path / "_deedbook" / f"{self.app}.json"
+
+    def _done(self) -> tuple[str, int] | None:
+        found = load_json(self._note)
+        return None if found is None else (found["query"], found["batch"])
+
+    def _finish(self) -> None:
+        """Bring to its end what was killed after its intent."""
+        intent = load_json(self._intent)
+        if intent is None:
+            return
+        self._move([(Path(file), name) for file, name in intent["files"]])
+        store_json(self._note, {"query": intent["query"], "batch": intent["batch"]})
+        self._intent.unlink()
+        shutil.rmtree(self.work / "staged", ignore_errors=True)
+
+
+class DeltaTable(Table):
+    """A Delta table, by delta-rs: its log notes each batch as the transaction of an application."""
+
+    def committed(self) -> int | None:
+        """As in the base class."""
+        opened = self._open()
+        return None if opened is None else opened.transaction_version(self.app)
+
+    def add(self, rows: DataFrame, query: str, batch: int) -> None:
+        """Add a batch in one commit."""
+        from deltalake import CommitProperties, Transaction
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        schema = to_arrow_schema(rows.schema, timezone="UTC")
+        opened = self._open() or _delta().create(
+            self.path, schema, partition_by=list(self.partition_by)
+        )
+        # delta-rs keeps versions, and refuses nothing: the query's own name tells whose they are.
+        own = f"{self.app}#{query}"
+        last, of_query = opened.transaction_version(self.app), opened.transaction_version(own)
+        done = None if last is None else (query if of_query == last else "another", last)
+        if self._is_there(query, batch, done):
+            return
+        files = self._stage(rows, query, batch)
+        for stray in self.files(query, batch):  # of a run that was killed before its commit
+            stray.unlink()
+        self._move(files)
+        opened.create_write_transaction(
+            [self._added(name) for _, name in files],
+            "append",
+            schema,
+            list(self.partition_by),
+            commit_properties=CommitProperties(
+                app_transactions=[Transaction(self.app, batch), Transaction(own, batch)]
+            ),
+        )
+
+    def _open(self) -> Any:
+        return _delta()(self.path) if _delta().is_deltatable(str(self.path)) else None
+
+    def _added(self, name: str) -> Any:
+        from deltalake.transaction import AddAction
+
+        file = self.path / name
+        found = file.stat()
+        return AddAction(
+            name,
+            found.st_size,
+            _partition_values(name),
+            int(found.st_mtime * 1000),
+            True,
+            json.dumps(_statistics(file)),
+        )
+
+
+def table(
+    kind: TableKind, path: Path, app: str, work: Path, partition_by: Sequence[str] = ()
+) -> Table:
+    """A table of a kind. Raises `InvalidArgumentError` without the library of Delta tables."""
+    if kind == "parquet":
+        return ParquetTable(path, app, work, tuple(partition_by))
+    _delta()
+    return DeltaTable(path, app, work, tuple(partition_by))
+
+
+def _delta() -> Any:
+    try:
+        import deltalake
+    except ImportError as error:
+        raise InvalidArgumentError(
+            "Delta tables need deltalake: pip install 'deedbook[delta]'"
+        ) from error
+    return deltalake.DeltaTable
+
+
+def _partition_values(name: str) -> dict[str, str | None]:
+    """What the folders of a file say."""
+    values: dict[str, str | None] = {}
+    for folder in name.split("/")[:-1]:
+        key, _, value = folder.partition("=")
+        values[unquote(key)] = None if value == _NULL else unquote(value)
+    return values
+
+
+def _statistics(file: Path) -> dict[str, Any]:
+    """Rows, and of columns of numbers and times the least, the greatest and the nulls.
+
+    Times are cut to milliseconds by readers of Delta, so the greatest is rounded up.
+    """
+    import pyarrow.parquet as pq
+
+    found = pq.read_metadata(file)
+    least: dict[str, Any] = {}
+    greatest: dict[str, Any] = {}
+    nulls: dict[str, int] = {}
+    groups = [found.row_group(number) for number in range(found.num_row_groups)]
+    for place in range(found.num_columns):
+        columns = [group.column(place) for group in groups]
+        seen: list[Any] = [column.statistics for column in columns]
+        name = columns[0].path_in_schema if columns else ""
+        if not seen or "." in name or any(one is None or not one.has_min_max for one in seen):
+            continue
+        low, high = min(one.min for one in seen), max(one.max for one in seen)
+        if isinstance(low, datetime):
+            least[name], greatest[name] = _time(low), _time(high + timedelta(microseconds=999))
+        elif isinstance(low, int):
+            least[name], greatest[name] = low, high
+        else:
+            continue
+        nulls[name] = sum(one.null_count for one in seen)
+    return {
+        "numRecords": found.num_rows,
+        "minValues": least,
+        "maxValues": greatest,
+        "nullCount": nulls,
+    }
+
+
+def _time(at: datetime) -> str:
+    return at.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")

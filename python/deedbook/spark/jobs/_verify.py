@@ -1,0 +1,310 @@
+"""``verify``: check every record of many logs, or of huge ones, with the answer of the core."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from deedbook import (
+    Book,
+    Error,
+    EventStore,
+    InvalidArgumentError,
+    LedgerFileInfo,
+    LedgerFileReport,
+    LedgerSnapshot,
+    MissingError,
+    Split,
+    Wal,
+)
+from deedbook._text import count, size
+from deedbook.formats import Outcome, by_name, find
+from deedbook.spark._book import BOOK
+from deedbook.spark._formats import formats
+from deedbook.spark._options import ReadOptions
+from deedbook.spark._parts import LOG_COST_BYTES, group
+from deedbook.spark._paths import find_logs, local_path, natural_key
+from deedbook.spark._worker import settle
+from deedbook.spark.jobs._checks import Check, Found, Level, Target, first_round, joined, run
+from deedbook.spark.jobs._run import Tell, watch
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["PART_BYTES", "Verified", "verify"]
+
+PART_BYTES = 512 << 20
+"""Bytes of a task."""
+_PART_BYTES_MIN = 16 << 20
+_WAVES = 4
+"""So many tasks for each core, as far as they are not too small: then all cores end at one time."""
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What `verify` found of a log; of a dry run, what it would read."""
+
+    path: str
+    format: str | None
+    """None where there is no log."""
+    outcome: Outcome
+    """Whether it is as it should be, and what ``deedbook verify`` says of it: as plain values for
+    JSON, and in words."""
+    parts: int
+    """Parts that it was cut into."""
+    bytes: int
+    """Bytes of these."""
+    error: Exception | None = None
+    """Why it was not checked."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether it was checked, and is as it should be."""
+        return self.error is None and self.outcome.ok
+
+
+def verify(
+    spark: SparkSession,
+    *paths: str | os.PathLike[str],
+    part_bytes: int = PART_BYTES,
+    check: Literal["none", "id", "signature"] = "id",
+    progress: Tell | None = None,
+    dry_run: bool = False,
+) -> list[Verified]:
+    """Check every record of the logs at ``paths``, each with the report of its class's ``verify``.
+
+    A path is a log of any format, a pier, a directory of logs, or a glob of these. Logs are cut
+    into parts of at most ``part_bytes``, which tasks check; small ones share a task. ``check`` is
+    what is checked of the events of event stores, as `EventStore.verify` has it. Nothing is
+    changed, so a run that was killed is simply begun again. With ``dry_run`` the logs are only
+    opened and cut.
+
+    What cannot be opened has an ``error``, and the others are still checked. Results are in the
+    order of the paths. Raises `InvalidArgumentError` for wrong arguments, and `JobFailedError`
+    where Spark cannot do its part.
+    """
+    if not paths:
+        raise InvalidArgumentError("no path: say what to check")
+    if part_bytes < 1:
+        raise InvalidArgumentError(f"part_bytes {part_bytes}, must be at least 1")
+    if check not in ("none", "id", "signature"):
+        raise InvalidArgumentError(f'check "{check}", known are "none", "id", "signature"')
+    logs = [log for path in paths for log in _logs_at(os.fspath(path))]
+    cores = spark.sparkContext.defaultParallelism
+    _cut(logs, part_bytes, cores)
+    if dry_run:
+        return [log.planned() for log in logs]
+    targets = [target for log in logs for target in log.targets]
+    first = [first_round(number, target, check) for number, target in enumerate(targets)]
+    counted = spark.sparkContext.accumulator(0)
+    total = sum(one.bytes for checks in first for one in checks)
+
+    def spread(checks: Sequence[Check]) -> Iterator[Found]:
+        return _spread(spark, checks, part_bytes, counted)
+
+    def work() -> list[Any]:
+        return _reports(targets, first, check, spread)
+
+    def look() -> tuple[int, int | None, str]:
+        return min(int(counted.value), total), total, ""
+
+    reports = iter(watch(spark, "verify", work, look, progress))
+    return [log.verified([next(reports) for _ in log.targets]) for log in logs]
+
+
+def _reports(
+    targets: Sequence[Target],
+    first: Sequence[Sequence[Check]],
+    level: Level,
+    spread: Callable[[Sequence[Check]], Iterator[Found]],
+) -> list[Any]:
+    """The report of each target, or the exception instead of it."""
+    found = spread([check for checks in first for check in checks])
+    reports: list[Any] = []
+    for number, (target, checks) in enumerate(zip(targets, first, strict=True)):
+        of_target = [next(found) for _ in checks]
+        try:
+            reports.append(joined(number, target, of_target, level))
+        except (Error, OSError) as error:
+            reports.append(error)
+    again = [report for report in reports if isinstance(report, Check)]
+    for one in spread(again):
+        reports[one.target] = one.report if one.error is None else one.error
+    return reports
+
+
+def _spread(
+    spark: SparkSession, checks: Sequence[Check], part_bytes: int, counted: Any
+) -> Iterator[Found]:
+    """What the checks found, in their order; packed into tasks of about ``part_bytes``."""
+    if not checks:
+        return iter(())
+    cores = spark.sparkContext.defaultParallelism
+    total = sum(check.bytes for check in checks)
+    part_bytes = _task_bytes(total, part_bytes, cores)
+    tasks = group(checks, part_bytes, LOG_COST_BYTES, lambda check: (check.path, check.bytes))
+    do = functools.partial(_task, count=counted.add)
+    return iter(spark.sparkContext.parallelize(tasks, len(tasks)).mapPartitions(do).collect())
+
+
+def _task(tasks: Iterator[list[Check]], count: Callable[[int], object]) -> Iterator[Found]:
+    settle()
+    for checks in tasks:
+        yield from run(checks, count)
+
+
+def _task_bytes(total: int, part_bytes: int, cores: int) -> int:
+    """Bytes of a task: at most ``part_bytes``, and so that all cores get as many tasks."""
+    waves = max(_WAVES, math.ceil(total / (part_bytes * cores)))
+    return min(part_bytes, max(_PART_BYTES_MIN, math.ceil(total / (waves * cores))))
+
+
+# -- which logs there are
+
+
+class _Log:
+    """A log as planning found it."""
+
+    def __init__(self, path: str, format: str | None, error: Exception | None = None) -> None:
+        self.path = path
+        self.format = format
+        self.error = error
+        self.targets: list[Target] = []
+        self._files: list[LedgerFileInfo] = []
+        self._unopened: Exception | None = None
+
+    @property
+    def bytes(self) -> int:
+        """Its bytes."""
+        return sum(target.bytes for target in self.targets)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether it has parts."""
+        return any(target.parts for target in self.targets)
+
+    def cut(self, part_bytes: int) -> None:
+        """Cut it into parts of about ``part_bytes`` bytes; what cannot be cut is one."""
+        if self.format is None:
+            return
+        if self.format != "ledger":
+            try:
+                self.targets = [_target(self.format, self.path, part_bytes)]
+            except (Error, OSError) as error:
+                self._unopened = error  # its check says why
+                self.targets = [Target(self.format, self.path, (), 0)]
+            return
+        try:
+            self._files = _files(self.path)
+        except (Error, OSError) as error:
+            self.error = error
+        # Each file is one: only reading it would tell where its records end.
+        self.targets = [Target("ledger", file.path, (), file.bytes) for file in self._files]
+
+    def planned(self) -> Verified:
+        """For a dry run."""
+        parts, self.error = self._count_parts(), self.error or self._unopened
+        facts = {"parts": parts, "bytes": self.bytes}
+        line = f"{self.path}: {self.format}, {count(parts, 'part')}, {size(self.bytes)}"
+        return self._verified(Outcome(True, facts, [line]))
+
+    def verified(self, reports: Sequence[Any]) -> Verified:
+        """With the report of each target, or its error."""
+        if self.error is None:
+            errors = (one for one in reports if isinstance(one, Exception))
+            self.error = next((one for one in errors if not self._is_gone(one)), None)
+        if self.error is not None or self.format is None:
+            return self._verified(Outcome(False, {}, []))
+        report: Any = reports[0] if reports else None
+        if self.format == "ledger":
+            pairs = zip(self._files, reports, strict=True)
+            # A file that is gone was sent meanwhile.
+            there = [(file, one) for file, one in pairs if not isinstance(one, Exception)]
+            report = [LedgerFileReport(file=file, report=one) for file, one in there]
+        return self._verified(by_name(self.format).outcome(self.path, report))
+
+    def _is_gone(self, error: Exception) -> bool:
+        return self.format == "ledger" and isinstance(error, MissingError)
+
+    def _count_parts(self) -> int:
+        return sum(max(len(target.parts), 1) for target in self.targets)
+
+    def _verified(self, outcome: Outcome) -> Verified:
+        return Verified(
+            self.path, self.format, outcome, self._count_parts(), self.bytes, self.error
+        )
+
+
+def _cut(logs: Sequence[_Log], part_bytes: int, cores: int) -> None:
+    """Cut all logs, finer where there are fewer bytes than make tasks for all cores."""
+    for log in logs:
+        log.cut(part_bytes)
+    finer = _task_bytes(sum(log.bytes for log in logs), part_bytes, cores)
+    for log in logs:
+        if finer < part_bytes and log.is_cut and log.bytes > finer:
+            log.cut(finer)
+
+
+def _target(format: str, path: str, part_bytes: int) -> Target:
+    """A log, cut: an event store as a whole, others as far as records were counted."""
+    if format == "nostr":
+        with EventStore.open(path) as store:
+            parts, segments = store.splits(part_bytes), store.segments
+            is_loss = store.opening.is_loss
+        return Target(format, path, tuple(parts), _bytes(parts), tuple(segments), is_loss)
+    opened: type[Book] | type[Wal] = Book if format == "book" else Wal
+    with opened.open(path) as log:
+        parts = log.splits(part_bytes)
+    counted = itertools.takewhile(lambda part: part.records is not None, parts)
+    return Target(format, path, tuple(counted), _bytes(parts))
+
+
+def _bytes(parts: Sequence[Split]) -> int:
+    return sum(part.end - part.offset for part in parts)
+
+
+def _files(path: str) -> list[LedgerFileInfo]:
+    """The files of all ledgers in a directory; or the one at a path."""
+    files: list[LedgerFileInfo] = []
+    for base in LedgerSnapshot.bases(path) if os.path.isdir(path) else [None]:
+        with LedgerSnapshot.open(path, base) as snapshot:
+            files += snapshot.files
+    return files
+
+
+def _logs_at(given: str) -> list[_Log]:
+    """The logs at a path; one with an error where it leads to none."""
+    try:
+        path = local_path(given)
+        is_there = os.path.lexists(path)
+        if not is_there and (gone := find(path)) is not None:
+            return [_Log(str(path), gone.format.name)]  # what lies beside it says what it was
+        return find_logs([given], functools.partial(_expand, is_glob=not is_there))
+    except (Error, OSError) as error:
+        return [_Log(given, None, error)]
+
+
+def _expand(path: Path, is_glob: bool) -> list[_Log]:
+    """What `deedbook.formats.find` finds there; else the logs of a pier or a directory."""
+    options = ReadOptions()
+    if path.is_dir() or not is_glob:
+        found = find(path)
+        if found is not None:
+            return [_Log(str(path), found.format.name)]
+    if not path.is_dir():
+        return [_Log(str(log), one.name) for one in formats() for log in one.expand(path, options)]
+    books = [_Log(str(book), BOOK.name) for book in BOOK.expand(path, options)]
+    children = sorted((child for child in path.iterdir() if child.is_dir()), key=natural_key)
+    found_in = [(child, find(child)) for child in children]
+    others = [
+        _Log(str(child), found.format.name)
+        for child, found in found_in
+        if found is not None and found.format.name != BOOK.name
+    ]
+    return books + others

@@ -1,0 +1,245 @@
+"""Exporting: a table gets each record once, whatever is repeated, replaced or killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_cluster import local_session
+from test_spark_stream import events
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+pytest.importorskip("deltalake", reason="deltalake is not installed")
+
+import deltalake
+import pyarrow.parquet as pq
+
+from deedbook import Book, EventStore, InvalidArgumentError, MissingError, Wal
+from deedbook.spark.jobs import _tables, export
+
+pytestmark = pytest.mark.spark
+KINDS = ("parquet", "delta")
+
+
+@pytest.fixture(scope="module")
+def spark() -> Any:
+    return local_session()
+
+
+def append(log: Path, start: int, count: int) -> None:
+    with Book.open(log, "a") if log.exists() else Book.create(log) as book:
+        book.append_many([b"event %d" % n for n in range(start, start + count)])
+
+
+def rows_of(kind: str, table: Path) -> list[dict[str, Any]]:
+    """What a reader other than Spark finds."""
+    if kind == "delta":
+        found = deltalake.DeltaTable(table).to_pyarrow_table()
+    else:
+        found = pq.read_table(table)
+    return sorted(found.to_pylist(), key=lambda row: row["event"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_record_is_in_the_table_once(spark: Any, tmp_path: Path, kind: Any) -> None:
+    log, table = tmp_path / "log", tmp_path / "table"
+    append(log, 1, 300)
+    options = {"kind": kind, "partition_by": ["tens=event div 100"]}
+    first = export(spark, log, table, **options)
+    assert (first.rows, first.last_batch) == (300, 0)
+    assert first.columns == ("event", "mug", "jam", "tens")
+    again = export(spark, log, table, **options)
+    assert (again.rows, again.batches, again.last_batch) == (0, 0, 0)
+    append(log, 301, 50)
+    later = export(spark, log, table, **options)
+    assert (later.rows, later.last_batch) == (50, 1)
+    rows = rows_of(kind, table)
+    assert [row["event"] for row in rows] == list(range(1, 351))
+    assert all(row["jam"] == b"event %d" % row["event"] for row in rows)
+    folders = sorted(path.name for path in table.iterdir() if path.name[0] != "_")
+    assert folders == ["tens=0", "tens=1", "tens=2", "tens=3"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_batch_that_is_repeated_after_its_commit_adds_nothing(
+    spark: Any, tmp_path: Path, kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver dies after the table has the batch, and before the checkpoint knows."""
+    log, table = tmp_path / "log", tmp_path / "table"
+    append(log, 1, 20)
+    first = export(spark, log, table, kind=kind)
+    (commit,) = (Path(first.checkpoint) / "commits").glob("[0-9]*")
+    commit.unlink()
+    (commit.parent / f".{commit.name}.crc").unlink(missing_ok=True)
+    again = export(spark, log, table, kind=kind)
+    assert again.batches == 1
+    assert len(rows_of(kind, table)) == 20
+
+
+@pytest.mark.parametrize("step", range(4))
+def test_a_batch_of_plain_files_is_added_once_wherever_the_driver_dies(
+    spark: Any, tmp_path: Path, step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dies before the intent, before a file has its name, before the note, after it."""
+    log, table = tmp_path / "log", tmp_path / "table"
+    append(log, 1, 20)
+
+    def die(*_: Any) -> None:
+        raise RuntimeError("died here")
+
+    with monkeypatch.context() as patch:
+        store, calls = _tables.store_json, []
+
+        def store_until(file: Path, value: Any) -> None:
+            calls.append(file)
+            if len(calls) == step:
+                die()
+            store(file, value)
+
+        if step == 0:
+            patch.setattr(_tables.Table, "_move", die)
+        elif step == 3:
+            patch.setattr(Path, "unlink", die)
+        else:
+            patch.setattr(_tables, "store_json", store_until)
+        with pytest.raises(Exception, match="died here"):
+            export(spark, log, table, partition_by=["half=event > 10"])
+    export(spark, log, table, partition_by=["half=event > 10"])
+    assert [row["event"] for row in rows_of("parquet", table)] == list(range(1, 21))
+
+
+def test_a_staged_file_that_is_nowhere_is_refused(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run is killed after its intent; somebody removes what it had staged."""
+    table, work = tmp_path / "table", tmp_path / "work"
+    made = _tables.table("parquet", table, "export-x", work)
+    rows = spark.range(3).selectExpr("id as event").coalesce(1)
+    with monkeypatch.context() as patch:
+        patch.setattr(_tables.ParquetTable, "_finish", lambda _: None)
+        made.add(rows, "one", 0)
+    assert made.committed() == 0 and not made.files("one", 0)
+    (staged,) = (work / "staged").glob("*.parquet")
+    staged.unlink()
+    for _ in range(2):
+        with pytest.raises(MissingError, match="a staged file of the table") as caught:
+            made.add(rows, "one", 0)
+        assert caught.value.filename == str(staged)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_files_are_on_stable_storage_before_they_count(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Any
+) -> None:
+    """Files, then the folders that name them, then the intent or the commit."""
+    made = _tables.table(kind, tmp_path / "table", "export-x", tmp_path / "work", ["half"])
+    steps: list[str] = []
+
+    def note(name: str, step: Any) -> None:
+        def noted(path: Path, *rest: Any) -> None:
+            step(path, *rest)
+            steps.append(f"{name} {path.relative_to(tmp_path).parts[0]}")
+
+        monkeypatch.setattr(_tables, name, noted)
+
+    for name in ("sync_file", "sync_folders", "store_json"):
+        note(name, getattr(_tables, name))
+    made.add(spark.range(1).selectExpr("id as event", "id > 5 as half"), "one", 0)
+    staged = ["sync_file work", "sync_folders work"]
+    if kind == "delta":
+        assert steps == [*staged, "sync_folders table"]
+    else:
+        expected = [*staged, "store_json work", "sync_folders table", "store_json table"]
+        assert steps == expected
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_the_checkpoint_nothing_is_added_a_second_time(
+    spark: Any, tmp_path: Path, kind: Any
+) -> None:
+    log, table = tmp_path / "log", tmp_path / "table"
+    append(log, 1, 5)
+    first = export(spark, log, table, kind=kind)
+    Path(first.checkpoint).rename(tmp_path / "kept")
+    with pytest.raises(InvalidArgumentError, match=r"batches 0 to 0 .* written a second time"):
+        export(spark, log, table, kind=kind)
+    made = _tables.table(kind, table, "export-x", tmp_path / "work")
+    rows = spark.range(3).selectExpr("id as event", "0 as mug", "cast('x' as binary) as jam")
+    made.add(rows, "one", 0)
+    with pytest.raises(InvalidArgumentError, match=r"are of query .*, not other"):
+        made.add(rows, "other", 1)
+    assert len(rows_of(kind, table)) == 8
+
+
+def test_typed_columns_of_events_are_partitioned_by_day(spark: Any, tmp_path: Path) -> None:
+    with EventStore.create(tmp_path / "notes") as store:
+        store.append_many(events(0, 40))
+    options = {
+        "kind": "delta",
+        "partition_by": ["day=date(created_at)", "odd=concat('a b:', kind)"],
+    }
+    report = export(spark, tmp_path / "notes", tmp_path / "table", **options)
+    assert report.rows == 40
+    table = deltalake.DeltaTable(tmp_path / "table")
+    found = table.to_pyarrow_table()
+    assert found.num_rows == 40
+    with EventStore.open(tmp_path / "notes") as store:
+        expected = {event.id: event for event in store}
+    for row in found.to_pylist():
+        event = expected[row["id"].hex()]
+        assert int(row["created_at"].timestamp()) == event.created_at
+        assert row["day"] == row["created_at"].date()
+        assert (row["odd"], row["tags"]) == (f"a b:{event.kind}", event.tags)
+    actions = table.get_add_actions(flatten=True)
+    names = actions.schema.names if hasattr(actions.schema, "names") else []
+    assert {"min.kind", "max.created_at", "null_count.kind"} <= set(names)
+
+
+def test_what_cannot_be_exported_is_refused(spark: Any, tmp_path: Path) -> None:
+    append(tmp_path / "log", 1, 5)
+    for given, said in {
+        "nothing": "no such column among event, mug, jam",
+        "x=nothing + 1": r"partition by x=nothing \+ 1: .*nothing",
+        "=1": "a column, or NAME=EXPRESSION",
+    }.items():
+        with pytest.raises(InvalidArgumentError, match=said):
+            export(spark, tmp_path / "log", tmp_path / "table", partition_by=[given])
+    report = export(spark, tmp_path / "log", tmp_path / "table", columns=["event"], dry_run=True)
+    assert (report.columns, report.rows, report.last_batch) == (("event",), 0, None)
+    assert not (tmp_path / "table").exists()
+
+
+@pytest.mark.slow
+def test_a_killed_export_goes_on_where_it_was(tmp_path: Path) -> None:
+    """The driver, its JVM and the workers are killed in the middle of the batches."""
+    log, table = tmp_path / "log", tmp_path / "table"
+    with Wal.create(log) as wal:
+        wal.append_many([b"%08d" % n + bytes(1000) for n in range(4000)])
+    command = [sys.executable, "-m", "deedbook", "spark", "export", str(log), str(table)]
+    command += ["--to", "delta", "--batch-size", "500k", "--master", "local[2]", "--json"]
+
+    def batches() -> int:
+        return len(list(table.glob("_delta_log/*.json")))
+
+    with subprocess.Popen(command, start_new_session=True, stdout=subprocess.PIPE) as killed:
+        until = time.monotonic() + 120
+        while batches() < 4:
+            assert killed.poll() is None and time.monotonic() < until
+            time.sleep(0.02)
+        os.killpg(killed.pid, signal.SIGKILL)
+    assert batches() < 8
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert ended.returncode == 0, ended.stderr[-4000:]
+    assert json.loads(ended.stdout)["last_batch"] >= 7
+    found = deltalake.DeltaTable(table).to_pyarrow_table().to_pylist()
+    numbers = sorted(int(row["payload"][:8]) for row in found)
+    assert numbers == list(range(4000))

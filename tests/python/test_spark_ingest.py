@@ -1,0 +1,247 @@
+"""Ingesting: every line once, in order, whatever is repeated, bad or killed."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_cluster import local_session
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+from deedbook import Book, InvalidArgumentError, Ledger, Log, MissingError, Wal
+from deedbook import open as open_log
+from deedbook.spark.jobs import IngestReport, ingest
+from deedbook.spark.jobs import _lines as lines_module
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def spark() -> Any:
+    return local_session()
+
+
+def payloads(log: Path) -> list[bytes]:
+    with open_log(log) as opened:
+        assert isinstance(opened, Log)
+        return list(opened.payloads())
+
+
+def records(file: int, count: int) -> list[bytes]:
+    return [json.dumps({"file": file, "n": n}).encode() for n in range(count)]
+
+
+def put(path: Path, lines: list[bytes]) -> list[bytes]:
+    """Write a file of lines as a careful producer does: it appears when it is complete."""
+    path.parent.mkdir(exist_ok=True)
+    data = b"".join(line + b"\n" for line in lines)
+    hidden = path.parent / f".{path.name}"
+    hidden.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    hidden.replace(path)
+    return lines
+
+
+def test_lines_are_appended_once_in_the_order_of_files_and_lines(
+    spark: Any, tmp_path: Path
+) -> None:
+    source, log = tmp_path / "in", tmp_path / "events"
+    expected = put(source / "a.jsonl", records(1, 300)) + put(source / "b.gz", records(2, 50))
+    first = ingest(spark, source, log, format="book")
+    assert (first.kind, first.rows, first.appended, first.last_batch) == ("lines", 350, 350, 0)
+    assert payloads(log) == expected
+    again = ingest(spark, source, log)
+    assert (again.batches, again.appended) == (0, 0)
+    expected += put(source / "0 before.jsonl", records(3, 20))
+    later = ingest(spark, source, log)
+    assert (later.batches, later.appended, later.last_batch) == (1, 20, 1)
+    assert payloads(log) == expected
+
+
+def test_a_bad_line_ends_the_job_with_its_place_and_nothing_is_appended(
+    spark: Any, tmp_path: Path
+) -> None:
+    source, log = tmp_path / "in", tmp_path / "events"
+    good = put(source / "a.jsonl", records(1, 10))
+    put(source / "b.jsonl", [b'{"b":1}', b"{", b'{"b":2}', b""])
+    with pytest.raises(InvalidArgumentError, match=r"line 2 of .*/in/b\.jsonl is not JSON: expect"):
+        ingest(spark, source, log, format="wal")
+    assert payloads(log) == []
+    report = ingest(spark, source, log, aside=tmp_path / "bad")
+    assert (report.appended, report.bad) == (12, 2)
+    assert payloads(log) == [*good, b'{"b":1}', b'{"b":2}']
+    rows = spark.read.parquet(str(tmp_path / "bad")).orderBy("line").collect()
+    assert [(row.line, row.byte, bytes(row.value)) for row in rows] == [(2, 8, b"{"), (4, 18, b"")]
+    assert all(row.file == str(source / "b.jsonl") and row.reason for row in rows)
+
+
+def test_lines_that_are_no_json_are_taken_where_nothing_is_checked(
+    spark: Any, tmp_path: Path
+) -> None:
+    lines = put(tmp_path / "in" / "a[1] {x}.log", [b"\xff\x00", b"", b"two\r"])
+    ingest(spark, tmp_path / "in" / "a[1] {x}.log", tmp_path / "log", format="wal", check="none")
+    assert payloads(tmp_path / "log") == lines
+
+
+def test_without_the_checkpoint_nothing_is_appended_a_second_time(
+    spark: Any, tmp_path: Path
+) -> None:
+    source, log = tmp_path / "in", tmp_path / "events"
+    put(source / "a.jsonl", records(1, 3))
+    first = ingest(spark, source, log, format="book")
+    Path(first.checkpoint).rename(tmp_path / "kept")
+    with pytest.raises(InvalidArgumentError, match=r"batches 0 to 0 .* written a second time"):
+        ingest(spark, source, log)
+    assert ingest(spark, source, log, checkpoint=tmp_path / "kept").appended == 0
+    assert payloads(log) == records(1, 3)
+
+
+def test_another_query_of_the_same_application_is_refused_in_foreach_batch(
+    spark: Any, tmp_path: Path
+) -> None:
+    rows = spark.range(3).selectExpr("cast(id as string) as payload")
+
+    def append(**options: Any) -> None:
+        writer = rows.write.format("deedbook").mode("append").option("log", "book")
+        writer.options(**options).save(str(tmp_path / "log"))
+
+    append(txnAppId="a", txnVersion=0, txnQuery="q")
+    append(txnAppId="a", txnVersion=0, txnQuery="q")
+    assert len(payloads(tmp_path / "log")) == 3
+    with pytest.raises(Exception, match="give another txnAppId"):
+        append(txnAppId="a", txnVersion=1, txnQuery="other")
+    with pytest.raises(Exception, match="batch"):
+        append(txnAppId="a", txnVersion=2, txnQuery="q")
+    with pytest.raises(Exception, match="txnQuery goes together with txnAppId"):
+        append(txnQuery="q")
+    assert len(payloads(tmp_path / "log")) == 3
+
+
+def test_parquet_columns_become_records(spark: Any, tmp_path: Path) -> None:
+    rows = spark.range(100).selectExpr("id", "cast(concat('r', id) as binary) as body")
+    rows.coalesce(1).write.parquet(str(tmp_path / "table"))
+    with pytest.raises(InvalidArgumentError, match="no column jam or payload or value among id, b"):
+        ingest(spark, tmp_path / "table", tmp_path / "log", format="book")
+    report = ingest(spark, tmp_path / "table", tmp_path / "log", format="book", column="body")
+    assert (report.kind, report.appended) == ("parquet", 100)
+    assert payloads(tmp_path / "log") == [b"r%d" % n for n in range(100)]
+
+
+def test_records_of_other_logs_become_records(spark: Any, tmp_path: Path) -> None:
+    lines = records(1, 40)
+    with Ledger.open(tmp_path / "spool") as ledger:
+        for line in lines:
+            ledger.append(line)
+    first = ingest(spark, tmp_path / "spool", tmp_path / "log", format="book")
+    assert (first.kind, first.appended) == ("log", 40)
+    with Book.open(tmp_path / "log", "a") as book:
+        book.append_many([b"more"], mugs=[7])
+    report = ingest(spark, tmp_path / "log", tmp_path / "copy", format="book")
+    assert report.appended == 41
+    assert payloads(tmp_path / "copy") == [*lines, b"more"]
+    with Book.open(tmp_path / "copy") as copy:
+        assert copy[41].mug == 7
+
+
+def test_what_cannot_be_ingested_is_refused(spark: Any, tmp_path: Path) -> None:
+    put(tmp_path / "in" / "a.jsonl", records(1, 3))
+    with pytest.raises(MissingError, match="no glob that matches"):
+        ingest(spark, tmp_path / "none*", tmp_path / "log", format="book")
+    with pytest.raises(InvalidArgumentError, match="import parses them and puts the events into"):
+        ingest(spark, tmp_path / "in", tmp_path / "log", format="nostr")
+    with pytest.raises(InvalidArgumentError, match="to create one, say its format: book, wal"):
+        ingest(spark, tmp_path / "in", tmp_path / "log")
+    Wal.create(tmp_path / "log").close()
+    with pytest.raises(InvalidArgumentError, match="holds a write-ahead log, not a book"):
+        ingest(spark, tmp_path / "in", tmp_path / "log", format="book")
+
+
+def test_a_dry_run_appends_nothing(spark: Any, tmp_path: Path) -> None:
+    put(tmp_path / "in" / "a.jsonl", records(1, 3))
+    log = tmp_path / "log"
+    report = ingest(spark, tmp_path / "in", log, format="book", dry_run=True)
+    assert report == IngestReport(
+        source=str(tmp_path / "in"),
+        kind="lines",
+        log=str(log),
+        format="book",
+        checkpoint=report.checkpoint,
+        batches=0,
+        rows=0,
+        bad=0,
+        last_batch=None,
+        seconds=0.0,
+    )
+    assert not log.exists() and not Path(report.checkpoint).exists()
+
+
+@given(
+    lines=st.lists(st.binary(max_size=12).filter(lambda line: b"\n" not in line), max_size=30),
+    ends_with_newline=st.booleans(),
+    part=st.integers(1, 40),
+)
+def test_parts_of_a_file_have_each_line_once(
+    lines: list[bytes], ends_with_newline: bool, part: int, tmp_path_factory: Any
+) -> None:
+    data = b"\n".join(lines) + (b"\n" if ends_with_newline and lines else b"")
+    file = tmp_path_factory.mktemp("parts") / "file"
+    file.write_bytes(data)
+    expected = data.split(b"\n")
+    if expected[-1] == b"":
+        expected.pop()
+    found: list[tuple[int, bytes]] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lines_module, "PART_BYTES", part)
+        for start in range(0, len(data), part):
+            for batch in lines_module._read_part(str(file), start):
+                found += zip(batch["byte"].to_pylist(), batch["value"].to_pylist(), strict=True)
+    assert [value for _, value in found] == expected
+    assert all(data[byte : byte + len(value)] == value for byte, value in found)
+    numbered = lines_module.Numbered()
+    assert [numbered.line(str(file), byte) for byte, _ in found] == [*range(1, len(found) + 1)]
+    numbered.close()
+
+
+@pytest.mark.slow
+def test_a_killed_job_goes_on_where_it_was(tmp_path: Path) -> None:
+    """The driver, its JVM and the workers are killed in the middle of the batches."""
+    source, log = tmp_path / "in", tmp_path / "events"
+    expected: list[bytes] = []
+    for number in range(6):
+        expected += put(source / f"{number}.jsonl", records(number, 2000))
+        os.utime(source / f"{number}.jsonl", (1_700_000_000 + number,) * 2)
+    command = [sys.executable, "-m", "deedbook", "spark", "ingest", str(source), str(log)]
+    command += ["--format", "wal", "--batch-size", "40k", "--master", "local[2]", "--json"]
+
+    def written() -> int:
+        with suppress(MissingError):  # the job is creating it
+            return len(payloads(log))
+        return 0
+
+    with subprocess.Popen(command, start_new_session=True, stdout=subprocess.PIPE) as killed:
+        until = time.monotonic() + 120
+        while written() < 2000:
+            assert killed.poll() is None and time.monotonic() < until
+            time.sleep(0.05)
+        os.killpg(killed.pid, signal.SIGKILL)
+    there = len(payloads(log))
+    assert there % 2000 == 0 and there < len(expected)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert ended.returncode == 0, ended.stderr[-4000:]
+    result = json.loads(ended.stdout)
+    assert result["ok"] and result["last_batch"] == 5
+    assert payloads(log) == expected
+    assert ended.stderr == ""

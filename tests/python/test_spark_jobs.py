@@ -1,0 +1,229 @@
+"""Counting, compacting and migrating logs with Spark."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from spark_cluster import local_session
+from test_spark_stream import events
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+from deedbook import Book, CorruptError, EventStore, InvalidArgumentError, Ledger, Wal
+from deedbook.spark.jobs import JobFailedError, _compact, compact, migrate, stats
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def spark() -> Any:
+    return local_session()
+
+
+def test_records_are_counted_by_log_and_size(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    for name, payloads in {"a": [b"", b"x", b"yy", b"zzz"], "b": [b"4444", bytes(1000)]}.items():
+        with Wal.create(tmp_path / "logs" / name) as wal:
+            wal.append_many(payloads)
+    report = stats(spark, tmp_path / "logs")
+    assert (report.format, report.records, report.bytes) == ("wal", 6, 1010)
+    assert (report.least_bytes, report.most_bytes) == (0, 1000)
+    found = [(Path(log.path).name, log.records, log.bytes) for log in report.logs]
+    assert found == [("a", 4, 6), ("b", 2, 1004)]
+    sizes = [(size.below, size.records, size.bytes) for size in report.sizes]
+    assert sizes == [(1, 1, 0), (2, 1, 1), (4, 2, 5), (8, 1, 4), (1024, 1, 1000)]
+    assert report.to_dict()["top"] == {}
+
+
+def test_events_are_counted_as_the_store_counts_them(spark: Any, tmp_path: Path) -> None:
+    with EventStore.create(tmp_path / "notes") as store:
+        store.append_many(events(0, 60))
+        census = store.census()
+    report = stats(spark, tmp_path / "notes")
+    assert report.records == census.events == 60
+    assert report.top["kind"] == {str(kind): count for kind, count in census.kinds.items()}
+    assert report.top["tag"] == census.tags
+    assert sum(report.top["day"].values()) == 60
+    most = Counter(census.authors).most_common(1)[0][1]
+    assert max(report.top["author"].values()) == most
+    one = stats(spark, tmp_path / "notes", top=1)
+    assert all(len(found) <= 1 for found in one.top.values())
+
+
+def test_damage_ends_the_count_unless_it_is_to_be_passed_over(spark: Any, tmp_path: Path) -> None:
+    with Book.create(tmp_path / "log") as book:
+        book.append_many([b"event %03d" % n for n in range(100)])
+    file = tmp_path / "log" / "book.log"
+    data = bytearray(file.read_bytes())
+    data[1000] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(CorruptError, match=r"book\.log: byte 973: deed 30"):
+        stats(spark, tmp_path / "log")
+    assert stats(spark, tmp_path / "log", skip_corrupt=True).records == 99
+
+
+def small_books(directory: Path, count: int) -> list[bytes]:
+    directory.mkdir()
+    expected = []
+    for number in range(count):
+        payloads = [b"log %d event %d" % (number, n) for n in range(number % 4 + 1)]
+        with Book.create(directory / f"log{number}") as book:
+            book.append_many(payloads, mugs=[0xFFFF_FF00 + n for n in range(len(payloads))])
+        expected += payloads
+    return expected
+
+
+def test_many_small_books_become_few(spark: Any, tmp_path: Path) -> None:
+    expected = small_books(tmp_path / "small", 25)
+    planned = compact(spark, [tmp_path / "small"], tmp_path / "few", size_bytes=1000, dry_run=True)
+    assert planned.made == 0 and not (tmp_path / "few").exists()
+    report = compact(spark, [tmp_path / "small"], tmp_path / "few", size_bytes=1000)
+    assert 1 < report.made == len(report.logs) == len(planned.logs) < 10
+    found: list[bytes] = []
+    for log in report.logs:
+        with Book.open(log.path) as book:
+            assert (len(book), book.bounds[0]) == (log.records, log.first)
+            found += book.payloads()
+            assert all(deed.mug >= 0xFFFF_FF00 for deed in book)
+    assert found == expected
+    names = [Path(source).name for log in report.logs for source in log.sources]
+    assert names == [f"log{number}" for number in range(25)]
+    again = compact(spark, [tmp_path / "small"], tmp_path / "few", size_bytes=1000)
+    assert (again.made, again.logs) == (0, report.logs)
+    (tmp_path / "few" / "00001" / "book.log").unlink()
+    for rest in sorted((tmp_path / "few" / "00001").rglob("*"), reverse=True):
+        rest.rmdir() if rest.is_dir() else rest.unlink()
+    (tmp_path / "few" / "00001").rmdir()
+    assert compact(spark, [tmp_path / "small"], tmp_path / "few", size_bytes=1000).made == 1
+
+
+def test_the_numbers_of_books_that_follow_one_another_are_kept(spark: Any, tmp_path: Path) -> None:
+    pier = tmp_path / "pier" / ".urb" / "log"
+    pier.mkdir(parents=True)
+    for first, last in [(1, 10), (11, 30), (31, 31)]:
+        with Book.create(pier / f"0i{first - 1}", epoch=first - 1) as book:
+            book.append_many([b"%d" % n for n in range(first, last + 1)])
+    report = compact(spark, [pier / f"0i{n}" for n in (10, 30)], tmp_path / "few")
+    (log,) = report.logs
+    assert (log.first, log.records) == (11, 21)
+    with Book.open(log.path) as book:
+        assert all(deed.jam == b"%d" % deed.event for deed in book)
+
+
+def test_wals_are_compacted_and_a_source_that_grew_is_refused(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        with Wal.create(tmp_path / f"w{number}", segment_bytes=4096) as wal:
+            wal.append_many([b"%d" % number] * 50)
+    sources = [tmp_path / f"w{number}" for number in range(3)]
+    plan = _compact._planned([str(path) for path in sources], tmp_path / "few", 1 << 20)
+    (tmp_path / "few").mkdir()
+    _compact.store_json(tmp_path / "few" / "compaction.json", plan)
+    with Wal.open(tmp_path / "w1", "a") as wal:
+        wal.append(b"late")
+    with pytest.raises(Exception, match="w1 has 51 records, the plan says 50: it was changed"):
+        compact(spark, sources, tmp_path / "few")
+    assert [path.name for path in (tmp_path / "few").iterdir()] == ["compaction.json"]
+    (tmp_path / "few" / "compaction.json").unlink()
+    report = compact(spark, sources, tmp_path / "few")
+    with Wal.open(report.logs[0].path) as wal:
+        assert list(wal.payloads()) == [b"0"] * 50 + [b"1"] * 50 + [b"late"] + [b"2"] * 50
+
+
+def test_two_attempts_of_a_task_make_one_log(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under speculation, a task begins again while its first attempt is at work."""
+    small_books(tmp_path / "small", 3)
+    path = tmp_path / "few"
+    plan = _compact._planned([str(tmp_path / "small")], path, 1 << 20)
+    path.mkdir()
+    (bin,) = plan["logs"]
+
+    class Attempt:
+        def __init__(self, number: int) -> None:
+            self.taskAttemptId = lambda: number
+
+    attempts = []
+    for number in (1, 2):
+        context = Attempt(number)
+        monkeypatch.setattr(_compact, "TaskContext", SimpleNamespace(get=lambda got=context: got))
+        attempt = _compact._make(path, bin, "book")
+        next(attempt)
+        attempts.append(attempt)
+    assert len(list(path.iterdir())) == 2
+    for attempt in reversed(attempts):
+        assert sum(records for records, _ in attempt) == sum(
+            one["records"] for one in bin["sources"][1:]
+        )
+    assert [one.name for one in path.iterdir()] == ["00000"]
+    with Book.open(path / "00000") as book:
+        assert len(book) == sum(one["records"] for one in bin["sources"])
+
+
+def test_what_a_killed_compaction_left_is_removed(spark: Any, tmp_path: Path) -> None:
+    small_books(tmp_path / "small", 2)
+    half = tmp_path / "few" / ".00000.making-7"
+    half.mkdir(parents=True)
+    (half / "book.log").write_bytes(b"half")
+    plan = _compact._planned([str(tmp_path / "small")], tmp_path / "none", 1 << 20)
+    _compact.store_json(tmp_path / "few" / "compaction.json", plan)
+    assert compact(spark, [tmp_path / "small"], tmp_path / "few", size_bytes=1 << 20).made == 1
+    names = sorted(one.name for one in (tmp_path / "few").iterdir())
+    assert names == ["00000", "compaction.json"]
+
+
+def test_what_cannot_be_compacted_is_refused(spark: Any, tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "spool") as ledger:
+        ledger.append(b"x")
+    with pytest.raises(InvalidArgumentError, match="makes books and WALs, there is a ledger"):
+        compact(spark, [tmp_path / "spool"], tmp_path / "few")
+    small_books(tmp_path / "small", 2)
+    with pytest.raises(InvalidArgumentError, match="small is not empty; new logs go into a new"):
+        compact(spark, [tmp_path / "small"], tmp_path / "small")
+    compact(spark, [tmp_path / "small"], tmp_path / "few")
+    with pytest.raises(InvalidArgumentError, match=r"few was made from .*/small, not from"):
+        compact(spark, [tmp_path / "small" / "log0"], tmp_path / "few")
+    assert issubclass(JobFailedError, RuntimeError)
+
+
+def test_a_pier_is_migrated_with_its_numbers_and_compared(spark: Any, tmp_path: Path) -> None:
+    pier = tmp_path / "pier"
+    pier.mkdir()
+    for epoch, count in [(10, 5), (15, 40)]:
+        with Book.create(pier / f"0i{epoch}", epoch=epoch) as book:
+            payloads = [b"%d" % n for n in range(epoch + 1, epoch + 1 + count)]
+            book.append_many(payloads, mugs=[0xFFFF_0000 + n for n in range(count)])
+    report = migrate(spark, pier, tmp_path / "one", format="book")
+    assert (report.appended, report.records, report.source_format) == (45, 45, "book")
+    with Book.open(tmp_path / "one") as book:
+        assert book.bounds == (11, 55)
+        assert [deed.jam for deed in book] == [b"%d" % n for n in range(11, 56)]
+        assert book[16].mug == 0xFFFF_0000
+    other = migrate(spark, tmp_path / "one", tmp_path / "wal", format="wal")
+    back = migrate(spark, tmp_path / "wal", tmp_path / "back", format="book")
+    assert other.digest == back.digest != report.digest  # a WAL has no mugs
+    assert migrate(spark, pier, tmp_path / "one").appended == 0
+
+
+def test_a_copy_that_differs_is_noticed(spark: Any, tmp_path: Path) -> None:
+    with Wal.create(tmp_path / "wal") as wal:
+        wal.append_many([b"one", b"two", b"three"])
+    migrate(spark, tmp_path / "wal", tmp_path / "book", format="book")
+    for payloads in ([b"two", b"one", b"three"], [b"one", b"two", b"threE"], [b"one", b"two"]):
+        with Book.create(tmp_path / f"other{len(list(tmp_path.iterdir()))}") as book:
+            book.append_many(payloads)
+            (tmp_path / "book" / "book.log").write_bytes(
+                (Path(book.path) / "book.log").read_bytes()
+            )
+        for mark in (tmp_path / "book" / ".deedbook").glob("mark*"):
+            mark.unlink()
+        with pytest.raises(CorruptError, match=r"is not what .* is: [23] records of digest"):
+            migrate(spark, tmp_path / "wal", tmp_path / "book")
