@@ -9,6 +9,7 @@ VENV   ?= .venv
 INPUT  ?=
 OUT    ?= demo-out
 EVENTS ?=
+KILLS  ?= 3
 ARGS   ?=
 export PYTHON VENV
 
@@ -28,10 +29,12 @@ export PYO3_PYTHON           := $(abspath $(PY))
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' Makefile
 
-demo: ## logs in, Spark through, tables and pictures out: results in demo-out
+demo: ## logs in, Spark through, tables and pictures out, killed meanwhile: demo-out
 	@scripts/need.sh rust python java
 	@scripts/env.sh demo
 	$(PY) -m deedbook demo $(if $(INPUT),--input "$(INPUT)") $(if $(EVENTS),--events $(EVENTS)) --out "$(OUT)"
+	rm -rf "$(OUT)/pipeline"
+	$(PY) -m deedbook pipeline chaos "$(OUT)/pipeline" --kills $(KILLS)
 
 test: ## all tests of Rust and Python, the latter with the wheel installed
 	@scripts/need.sh rust python java

@@ -14,11 +14,12 @@ promise=$(sed -n 's/^spark = \[\(.*\)\]$/\1/p' pyproject.toml | tr -d '",')
 from() { echo "$promise" | sed -n "s/.*\b$1>=\([0-9.]*\).*/\1/p"; }
 pyspark=$(from pyspark)
 pyarrow=$(from pyarrow)
+pandas=$(from pandas)
 
 requirements() {
     case $1 in
-    lowest) echo "pyspark==$pyspark.0 pyarrow==$pyarrow.*" ;;
-    newest) echo "pyspark>=$pyspark,<5 pyarrow>=$pyarrow" ;;
+    lowest) echo "pyspark==$pyspark.0 pyarrow==$pyarrow.* pandas==$pandas.*" ;;
+    newest) echo "pyspark>=$pyspark,<5 pyarrow>=$pyarrow pandas>=$pandas" ;;
     *) echo "scripts/spark.sh: $1 is not lowest or newest" >&2 && exit 2 ;;
     esac
 }
@@ -27,8 +28,9 @@ run() {
     local venv=target/spark/$1 which=$1
     shift
     [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
-    # shellcheck disable=SC2046  # two requirements
-    "$venv/bin/python" -m pip install --quiet --upgrade --upgrade-strategy eager pytest \
+    # shellcheck disable=SC2046  # three requirements
+    "$venv/bin/python" -m pip install --quiet --upgrade --upgrade-strategy eager pytest hypothesis \
+        'deltalake>=1.2,<2' \
         $(requirements "$which")
     "$venv/bin/python" -m pip install --quiet --force-reinstall --no-deps --no-index \
         "${CARGO_TARGET_DIR:-target}"/wheels/make/deedbook-*.whl

@@ -29,6 +29,7 @@ from deedbook._core import (
     EventOutcome,
     EventStore,
     EventStoreOpening,
+    EventStorePartReport,
     EventStoreRepair,
     EventStoreReport,
     EventStoreSalvage,
@@ -45,6 +46,7 @@ from deedbook._core import (
     Log,
     Loss,
     Meta,
+    PartReport,
     Record,
     RecordIterator,
     RecoveryReport,
@@ -61,6 +63,7 @@ from deedbook._core import (
     VerifyReport,
     Wal,
     __version__,
+    parse_events,
 )
 from deedbook._errors import (
     AlreadyExistsError,
@@ -107,6 +110,7 @@ __all__ = [
     "EventOutcome",
     "EventStore",
     "EventStoreOpening",
+    "EventStorePartReport",
     "EventStoreRepair",
     "EventStoreReport",
     "EventStoreSalvage",
@@ -131,6 +135,7 @@ __all__ = [
     "MissingError",
     "NotALogError",
     "OutOfRangeError",
+    "PartReport",
     "PoisonedError",
     "ReadOnlyError",
     "Record",
@@ -152,4 +157,5 @@ __all__ = [
     "Wal",
     "__version__",
     "open",
+    "parse_events",
 ]

@@ -28,6 +28,7 @@ __all__ = [
     "EventOutcome",
     "EventStore",
     "EventStoreOpening",
+    "EventStorePartReport",
     "EventStoreRepair",
     "EventStoreReport",
     "EventStoreSalvage",
@@ -44,6 +45,7 @@ __all__ = [
     "Log",
     "Loss",
     "Meta",
+    "PartReport",
     "Record",
     "RecordIterator",
     "RecoveryReport",
@@ -60,6 +62,7 @@ __all__ = [
     "VerifyReport",
     "Wal",
     "__version__",
+    "parse_events",
 ]
 
 __version__: str
@@ -69,6 +72,31 @@ _Mode = Literal["r", "a", "x"]
 _Verdict = Literal["clean", "open", "torn", "corrupt"]
 _OnCorrupt = Literal["raise", "skip"]
 _R = TypeVar("_R", Deed, Record, LedgerRecord)
+
+def parse_events(
+    lines: Iterable[Buffer] | Any,
+    /,
+    *,
+    check: Literal["none", "id", "signature"] = "id",
+    event_bytes_max: int = 100_000_000,
+) -> Any:
+    """Parse and check JSON lines of Nostr events: one row a line in an Arrow record batch.
+
+    ``lines`` is any Arrow array of binary or text (of a table, the column ``value``), or an
+    iterable of bytes-like objects; the ends of lines may be missing. The result has
+    ``__arrow_c_array__``: ``pyarrow.record_batch(result)`` takes it. Its columns ``id``,
+    ``pubkey``, ``created_at``, ``kind``, ``tags``, ``content`` and ``sig`` are typed as those of
+    `EventStore.batches`, and null where the line is no event, or a wrong one. There, ``error``
+    says why, in the words of `BadLine.reason`; elsewhere it is null. In the row of an empty line
+    everything is null.
+
+    ``check`` says what is checked of an event besides its form, as in `EventStore.import_json`.
+    ``event_bytes_max`` is the limit of the store that is to take the events: what is larger is
+    wrong, too. One thread does the work, without the GIL.
+
+    Raises `InvalidArgumentError` for another word or a null among the lines, TypeError for what has
+    no bytes, and `TooLargeError` where the columns would take 2 GiB: give fewer lines at once.
+    """
 
 @final
 class Deed:
@@ -346,6 +374,38 @@ class VerifyReport:
     @property
     def damages(self) -> list[Damage]:
         """Every damaged stretch, in log order."""
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class PartReport:
+    """What a check of a part found."""
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
+    @property
+    def intact(self) -> bool:
+        """Whether the part is what it was when it was cut.
+
+        It has no damage, as many records, and the last one ends where the part does.
+        """
+    @property
+    def records(self) -> int:
+        """Intact records."""
+    @property
+    def uncertain(self) -> int:
+        """Of these, records that may lie inside the payload of a damaged record."""
+    @property
+    def bytes(self) -> int:
+        """Bytes of intact records."""
+    @property
+    def end(self) -> int:
+        """Byte after the last one."""
+    @property
+    def damages(self) -> list[Damage]:
+        """Every damaged stretch."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -826,6 +886,18 @@ class Ledger:
         ``progress`` is called with bytes done and bytes in all; what it raises ends the check.
         """
     @staticmethod
+    def verify_file(
+        path: _Path,
+        *,
+        intact: Sequence[Split] | None = None,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> VerifyReport:
+        """Check every record of one file; changes nothing. `MissingError` if it is not there.
+
+        ``intact``: parts of the file, from its first one on, of which `Split.check` said so; they
+        are not read again. ``progress`` as of `verify`.
+        """
+    @staticmethod
     def salvage(
         source: _Path,
         target: _Path,
@@ -1194,6 +1266,26 @@ class EventStoreReport:
         """Whether a repair noted that acknowledged events are missing; ``ok`` is about the rest."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class EventStorePartReport:
+    """What verifying a part of a store found."""
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
+    @property
+    def report(self) -> EventStoreReport:
+        """Of the part: its bytes, its events, and what is wrong with them."""
+    @property
+    def ids(self) -> bytes:
+        """The first 8 bytes of the id of each event that counts, as a little-endian number.
+
+        Where none is there twice in all parts, no event is stored twice.
+        """
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
     def __eq__(self, other: object, /) -> bool: ...
 
@@ -1650,6 +1742,22 @@ class EventStore:
         Nothing is changed. ``progress`` is called with bytes done and bytes in all; what it raises
         ends the check.
         """
+    @property
+    def segments(self) -> list[tuple[int, int]]:
+        """Number and bytes of each segment."""
+    @staticmethod
+    def verify_part(
+        part: Split,
+        *,
+        check: Literal["none", "id", "signature"] = "id",
+        progress: Callable[[int, int], object] | None = None,
+    ) -> EventStorePartReport:
+        """As `verify` of one of the `splits`, without an open store.
+
+        So several processes can share the work: the reports of all parts make that of the store.
+        Whether an event is stored twice is seen by the ids of all parts. Raises `NotALogError`
+        where another segment lies at the path than was cut, and `MissingError` for none.
+        """
     def compact(self, ratio: float | None = None, *, dry_run: bool = False) -> CompactionReport:
         """Drop deleted, replaced and expired events from segments of which they take this part.
 
@@ -1761,6 +1869,33 @@ class Split:
 
         ``"BYTE:CHECKSUM BYTE:CHECKSUM"`` of the first and the last one when it was cut. It is the
         same for a copy of the log, and after appending.
+        """
+    def check(
+        self,
+        *,
+        record_bytes_max: int | None = None,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> PartReport:
+        """Check every record of the part, without opening the log; changes nothing.
+
+        Not for a part of an event store: that is `EventStore.verify_part`. ``progress`` is called
+        with bytes done and bytes in all; what it raises ends the check. Raises `NotALogError` where
+        another log lies at the path than the one of ``identity``, and `MissingError` for none.
+        ``record_bytes_max`` as of `batches`.
+
+        So several processes can share a check. ``verify`` of the log's class takes the parts that
+        are ``intact``, from the log's first one on, and reads the rest:
+
+        >>> import deedbook
+        >>> with deedbook.Book.open("events", "x") as book:
+        ...     _ = book.append_many([b"%d" % i for i in range(30_000)])
+        ...     parts = book.splits(200_000)
+        >>> intact = [part for part in parts[:-1] if part.check().intact]
+        >>> deedbook.Book.verify("events", intact=intact).records
+        30000
+
+        It gives the report of one process. Parts that are not the beginning of the log that is
+        there now are read again.
         """
     def batches(
         self,
@@ -2352,12 +2487,14 @@ class Book(Log[Deed]):
         path: _Path,
         *,
         deed_bytes_max: int = 4294967296,
+        intact: Sequence[Split] | None = None,
         progress: Callable[[int, int], object] | None = None,
     ) -> VerifyReport:
         """Check every deed of a log without changing it.
 
         ``progress(bytes_done, bytes_total)`` is called now and then; what it raises ends the
-        check.
+        check. ``intact``: parts of the log, from its first one on, of which `Split.check` said so;
+        they are not read again.
         """
     @staticmethod
     def repair(
@@ -2563,9 +2700,14 @@ class Wal(Log[Record]):
         *,
         segment_bytes: int | None = None,
         record_bytes_max: int | None = None,
+        intact: Sequence[Split] | None = None,
         progress: Callable[[int, int], object] | None = None,
     ) -> VerifyReport:
-        """Check every record; changes nothing. ``progress`` gets bytes done and bytes in all."""
+        """Check every record; changes nothing. ``progress`` gets bytes done and bytes in all.
+
+        ``intact``: parts of the log, from its first one on, of which `Split.check` said so; they
+        are not read again.
+        """
     @staticmethod
     def repair(
         path: _Path,

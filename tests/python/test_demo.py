@@ -101,6 +101,7 @@ from types import SimpleNamespace
 import deedbook
 from deedbook import demo
 from deedbook.demo import crash, pipeline, workspace
+from deedbook.spark._session import session
 
 out, count = Path(sys.argv[1]), int(sys.argv[2])
 
@@ -138,7 +139,7 @@ changes = {
     "one replaced by its neighbour": lambda jams: jams[:50] + jams[49:50] + jams[51:],
     "one byte other": lambda jams: jams[:7] + [jams[7][:-2] + b"?}"] + jams[8:],
 }
-with pipeline.session("local[2]", space.spark_log) as spark:
+with session("deedbook demo", space.spark_log, "local[2]", pipeline.SETTINGS) as spark:
     def failed():
         checks = pipeline.check_log(spark, space, count, count)
         return [check.name for check in checks if not check.ok]

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from deedbook import Error
+from deedbook._json import why_not_json
 from deedbook._text import count
 from deedbook.cli.failure import EXIT_OK, CliError, details
-from deedbook.cli.lines import Batch, LineSource, why_not_json
+from deedbook.cli.lines import Batch, LineSource
 from deedbook.cli.output import Output
 from deedbook.cli.progress import Progress
 from deedbook.cli.signals import Stop

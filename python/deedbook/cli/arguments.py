@@ -37,6 +37,22 @@ def add_quiet(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_batches(parser: argparse.ArgumentParser, target: str) -> None:
+    """How a job of Spark goes through its source."""
+    parser.add_argument(
+        "--checkpoint",
+        metavar="DIR",
+        help=f"where the job keeps how far it is (default: {target}.jobs)",
+    )
+    parser.add_argument(
+        "--batch-size",
+        metavar="BYTES",
+        type=size,
+        default=1 << 30,
+        help="read about so much in a batch, which a killed job does again (default: 1g)",
+    )
+
+
 def _amount(text: str, units: dict[str, int], what: str) -> int:
     """A number from 1 up, which may end in a unit."""
     number, unit = (text[:-1], units.get(text[-1:].lower())) if text[-1:].isalpha() else (text, 1)

@@ -9,7 +9,7 @@ from deedbook import Error
 from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, CliError, describe, details, exit_code
 from deedbook.cli.output import Output, complain, table
 from deedbook.cli.progress import Progress
-from deedbook.formats import FORMATS, Found, require
+from deedbook.formats import FORMATS, Found, Outcome, require
 
 
 def asked_for(args: argparse.Namespace, path: str) -> tuple[Found, dict[str, Any]]:
@@ -60,17 +60,26 @@ def run_verify(args: argparse.Namespace, out: Output) -> int:
                 # The callback is given even if nothing is drawn: Ctrl-C is raised from it.
                 outcome = found.format.verify(path, progress.update, **options)
         except (Error, OSError) as error:
-            worst = max(worst, exit_code(error))
-            complain(describe(error))
-            if args.json:
-                out.emit({"path": path, "ok": False, "error": details(error)})
+            worst = max(worst, show_failure(path, error, out, args.json))
             continue
-        if not outcome.ok:
-            worst = max(worst, EXIT_DAMAGE)
-        if args.json:
-            out.emit({"path": path, "format": found.format.name, **outcome.facts})
-        else:
-            for line in outcome.lines:
-                out.line(line)
-            out.flush()
+        worst = max(worst, show_outcome(path, found.format.name, outcome, out, args.json))
     return worst
+
+
+def show_outcome(path: str, name: str, outcome: Outcome, out: Output, as_json: bool) -> int:
+    """Print what a check of a log of the format ``name`` found; return the exit code."""
+    if as_json:
+        out.emit({"path": path, "format": name, **outcome.facts})
+    else:
+        for line in outcome.lines:
+            out.line(line)
+        out.flush()
+    return EXIT_OK if outcome.ok else EXIT_DAMAGE
+
+
+def show_failure(path: str, error: Exception, out: Output, as_json: bool) -> int:
+    """Print why a log was not checked; return the exit code."""
+    complain(describe(error))
+    if as_json:
+        out.emit({"path": path, "ok": False, "error": details(error)})
+    return exit_code(error)

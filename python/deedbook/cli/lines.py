@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 import sys
@@ -144,29 +143,6 @@ class LineSource:
                 "(--line-bytes-max)"
             )
         return lines, False
-
-
-def why_not_json(line: bytes) -> str | None:
-    """Why a line is not one JSON value in UTF-8 (RFC 8259), or None if it is."""
-    try:
-        _DECODER.decode(line.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        return f"byte {error.start + 1} is not UTF-8"
-    except json.JSONDecodeError as error:
-        return f"{error.msg[:1].lower()}{error.msg[1:]} at column {error.pos + 1}"
-    except ValueError as error:
-        return str(error)
-    except RecursionError:
-        return "nested too deeply"
-    return None
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
-
-
-# Numbers are checked, not converted: no limit on their digits, and faster.
-_DECODER: Final = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_refuse_constant)
 
 
 def _size_if_regular(fd: int) -> int | None:

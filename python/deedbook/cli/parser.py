@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any, Final, NoReturn
 
 from deedbook import __version__
-from deedbook.cli import append, cat, check, mend, nostr, spool, vacuum, wal
+from deedbook.cli import append, cat, check, mend, nostr, pipeline, spark, spool, vacuum, wal
 from deedbook.cli.arguments import Commands, add_base, add_json, add_path, add_quiet, size
 from deedbook.cli.failure import CliError
 from deedbook.cli.output import Output
@@ -101,6 +101,8 @@ def build(argv: Sequence[str]) -> Parser:
     wal.add_arguments(commands)
     spool.add_arguments(commands)
     nostr.add_arguments(commands)
+    spark.add_arguments(commands)
+    pipeline.add_arguments(commands)
     command = next((word for word in argv if not word.startswith("-")), None)
     _add_demo(commands, load=command == "demo")
     return parser

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deedbook import Ledger
+from deedbook._json import why_not_json
 from deedbook._text import count, size
 from deedbook.cli import check
 from deedbook.cli.append import positive
 from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, CliError
-from deedbook.cli.lines import LineSource, why_not_json
+from deedbook.cli.lines import LineSource
 from deedbook.cli.output import Output
 from deedbook.cli.progress import Progress
 from deedbook.cli.signals import Stop

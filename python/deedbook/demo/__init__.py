@@ -160,10 +160,12 @@ def _with_spark(
 ) -> tuple[Summary | None, dict[str, str]]:
     """Do Spark's part: append to ``checks``, return the summary and the versions used."""
     from deedbook.demo import pipeline
+    from deedbook.spark._session import session
 
     with ExitStack() as stack:
         with _timed(seconds, "start Spark"):
-            spark = stack.enter_context(pipeline.session(master, space.spark_log))
+            begun = session("deedbook demo", space.spark_log, master, pipeline.SETTINGS)
+            spark = stack.enter_context(begun)
         with _timed(seconds, "compare log and input in Spark"):
             checks += pipeline.check_log(spark, space, writing.acknowledged, source.lines)
         summary = None

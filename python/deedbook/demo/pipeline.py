@@ -7,16 +7,11 @@ Nostr events have. Its time is the first present one of ``ts``, ``timestamp``, `
 
 from __future__ import annotations
 
-import logging
-import os
 import re
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from deedbook.demo.workspace import Check, Workspace, is_from_spark, reason
 
@@ -71,52 +66,13 @@ class Summary:
     """Events by the field that gave a readable time; "" for none."""
 
 
-@contextmanager
-def session(master: str, log: Path) -> Iterator[SparkSession]:
-    """A Spark session of this demo alone; what the JVM has to say goes into the file ``log``."""
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder.master(master).appName("deedbook demo")
-    if master.startswith("local"):
-        # The Python and the interface of this machine: the right ones for local workers only.
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    options = {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "8",
-        # {"a":1,"a":2} is an object, if an odd one; the last value counts.
-        "spark.sql.variant.allowDuplicateKeys": "true",
-    }
-    for key, value in options.items():
-        builder = builder.config(key, value)
-    if not logging.root.handlers:
-        # The bridge logs tracebacks when it is interrupted, to stderr where there is no handler.
-        logging.root.addHandler(logging.NullHandler())
-    with _stderr_to(log):
-        spark = builder.getOrCreate()
-    try:
-        spark.sparkContext.setLogLevel("WARN")
-        yield spark
-    finally:
-        # After an interrupt at the terminal the JVM is gone already.
-        with suppress(Exception):
-            spark.stop()
-
-
-@contextmanager
-def _stderr_to(path: Path) -> Iterator[None]:
-    """Give the processes started meanwhile, the JVM above all, ``path`` as standard error."""
-    sys.stderr.flush()
-    saved = os.dup(2)
-    try:
-        with path.open("ab") as file:
-            os.dup2(file.fileno(), 2)
-        yield
-    finally:
-        os.dup2(saved, 2)
-        os.close(saved)
+SETTINGS: Final = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "8",
+    # {"a":1,"a":2} is an object, if an odd one; the last value counts.
+    "spark.sql.variant.allowDuplicateKeys": "true",
+}
+"""Of Spark."""
 
 
 def read_log(spark: SparkSession, log: Path) -> DataFrame:

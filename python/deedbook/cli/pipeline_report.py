@@ -1,0 +1,131 @@
+"""``deedbook pipeline report`` and ``chaos``: a page about a pipeline, and a trial of one."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deedbook.cli.append import positive
+from deedbook.cli.arguments import Commands, add_json, add_quiet
+from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, CliError
+from deedbook.cli.output import Output
+from deedbook.pipeline.config import Config
+
+if TYPE_CHECKING:
+    from deedbook.pipeline.chaos import Kill
+
+__all__ = ["add_chaos", "add_report"]
+
+Load = Callable[[str], Config]
+
+
+def add_report(actions: Commands, load: Load) -> None:
+    """Add the action ``report``."""
+    parser = actions.add_parser(
+        "report",
+        help="write a page with pictures: events, batches, quarantine, checks",
+        description="Check the pipeline, and write report/index.html and its pictures in the "
+        "pipeline's directory. The exit code is 1 if a check failed.",
+    )
+    parser.add_argument("file", metavar="FILE", help="the pipeline's file, TOML")
+    parser.add_argument(
+        "--no-check", action="store_true", help="leave the checks out, as while the pipeline runs"
+    )
+    add_json(parser)
+    parser.set_defaults(run=lambda args, out: _report(load(args.file), args, out))
+
+
+def add_chaos(actions: Commands) -> None:
+    """Add the action ``chaos``."""
+    parser = actions.add_parser(
+        "chaos",
+        help="try a pipeline: three live sources, kills, then the check and the report",
+        description="Make a pipeline in the new directory DIR, with three producers, a follower, "
+        "and Spark; kill it again and again, at random and at the steps of its commits; then let "
+        "it come to its end, check that each event came through once, and write the report.",
+        epilog="examples:\n"
+        "  deedbook pipeline chaos /tmp/trial --kills 3\n"
+        "  deedbook pipeline chaos /tmp/trial --kills 200 --seed 7 --from events.jsonl\n\n"
+        "The exit code is 1 if anything was lost, doubled or changed.",
+    )
+    parser.add_argument("directory", metavar="DIR", help="where all of it is made")
+    parser.add_argument("--kills", metavar="N", type=positive, default=10, help="so many (10)")
+    parser.add_argument("--seed", metavar="N", type=int, default=0, help="of what is killed when")
+    parser.add_argument(
+        "--events", metavar="N", type=positive, help="of the producers (20,000, or all of --from)"
+    )
+    parser.add_argument(
+        "--from", metavar="FILE", dest="source", help="real events, JSON lines (else synthetic)"
+    )
+    parser.add_argument(
+        "--rate", metavar="N", type=positive, default=200, help="events a second (200)"
+    )
+    parser.add_argument(
+        "--master", metavar="URL", default="local[2,4]", help="Spark's master (local[2,4])"
+    )
+    parser.add_argument(
+        "--conf", metavar="KEY=VALUE", action="append", default=[], help="a setting of Spark"
+    )
+    add_json(parser)
+    add_quiet(parser)
+    parser.set_defaults(run=_chaos)
+
+
+def _report(config: Config, args: argparse.Namespace, out: Output) -> int:
+    try:
+        from deedbook.pipeline.check import check
+        from deedbook.pipeline.report import write_report
+
+        checks = [] if args.no_check else check(config)
+        page = write_report(config, checks)
+    except ImportError as error:
+        raise CliError(
+            f"a report needs matplotlib: pip install 'deedbook[pipeline]' ({error})"
+        ) from error
+    failed = [one.name for one in checks if one.ok is False]
+    if args.json:
+        facts = {"page": str(page), "checks": [one.to_dict() for one in checks]}
+        out.emit({"ok": not failed, **facts})
+    else:
+        for name in failed:
+            out.talk(f"FAILED: {name}")
+        out.talk(f"wrote {page}")
+    return EXIT_DAMAGE if failed else EXIT_OK
+
+
+def _chaos(args: argparse.Namespace, out: Output) -> int:
+    from deedbook.pipeline.chaos import TrialError
+    from deedbook.pipeline.trial import Trial
+
+    def tell(kill: Kill) -> None:
+        seen = "" if kill.seen else ", which was not seen in time"
+        moment = kill.moment if kill.moment == "at random" else f"at {kill.moment}"
+        out.talk(f"killed {kill.target} {moment}{seen}, after {kill.seconds:.0f} s")
+
+    trial = Trial(
+        Path(args.directory).absolute(),
+        args.seed,
+        args.events,
+        None if args.source is None else Path(args.source).absolute(),
+        float(args.rate),
+        args.master,
+        tuple(args.conf),
+    )
+    try:
+        ended = trial.run(args.kills, tell)
+    except TrialError as error:
+        raise CliError(f"{trial.directory}: {error}") from error
+    failed = [one for one in ended.checks if one.ok is False]
+    if args.json:
+        facts: dict[str, Any] = ended.to_dict()
+        out.emit({"ok": not failed, **facts})
+        return EXIT_DAMAGE if failed else EXIT_OK
+    for one in ended.checks:
+        verdict = "FAILED" if one.ok is False else "ok" if one.ok else "not checked"
+        out.line(f"{verdict:<6}  {one.name}: expected {one.expected}, found {one.found}")
+    out.line(f"{len(ended.kills)} kills; {len(failed)} of {len(ended.checks)} checks failed")
+    out.line(f"report: {ended.page}")
+    out.flush()
+    return EXIT_DAMAGE if failed else EXIT_OK

@@ -1,0 +1,181 @@
+"""The file that describes a pipeline."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from deedbook import InvalidArgumentError
+
+__all__ = ["Config", "Source", "load"]
+
+Kind = Literal["lines", "log"]
+_UNITS: Final = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,40}")
+_TABLES: Final = ("parquet", "delta")
+_BRONZE: Final = {"lines": ("nostr", "book", "wal"), "log": ("book", "wal")}
+_CHECKS: Final = ("id", "signature")
+_RESERVED: Final = ("silver", "gold")
+
+
+@dataclass(frozen=True)
+class Source:
+    """One source of events."""
+
+    name: str
+    kind: Kind
+    path: Path
+    bronze: str
+    """Format of its bronze log."""
+    check: str
+    """What is checked of an event."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """A pipeline. Paths are absolute."""
+
+    file: Path
+    name: str
+    directory: Path
+    trigger_seconds: float
+    """In continuous mode a round begins at most so often."""
+    lateness_seconds: float
+    """An event is late that is older than the newest one before its batch, less this."""
+    batch_bytes: int
+    sources: tuple[Source, ...]
+    tables: tuple[Literal["parquet", "delta"], ...]
+
+
+def load(path: str | os.PathLike[str]) -> Config:
+    """Read a pipeline's file; relative paths are relative to it.
+
+    Raises OSError, and `InvalidArgumentError` with the key, its value and what is allowed.
+    """
+    file = Path(os.path.abspath(path))
+    text = file.read_text(encoding="utf-8")
+    toml: Any = _toml()
+    try:
+        found = toml.loads(text)
+    except toml.TOMLDecodeError as error:
+        raise InvalidArgumentError(f"{file}: {error}") from error
+    return _Parser(file).config(found)
+
+
+def _toml() -> Any:
+    """The standard library's module since Python 3.11, or the one that it was made of."""
+    import importlib
+
+    name = "tomllib" if sys.version_info >= (3, 11) else "tomli"
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise InvalidArgumentError(
+            "a pipeline's file needs Python 3.11, or: pip install 'deedbook[pipeline]'"
+        ) from error
+
+
+class _Parser:
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def config(self, found: Mapping[str, Any]) -> Config:
+        self._known("", found, ("pipeline", "source", "tables"))
+        pipeline = self._table(found, "pipeline")
+        self._known(
+            "pipeline", pipeline, ("name", "directory", "trigger", "lateness", "batch_bytes")
+        )
+        tables = self._table(found, "tables", {})
+        self._known("tables", tables, ("silver",))
+        silver = tables.get("silver", ["parquet"])
+        if not isinstance(silver, list) or not silver or any(one not in _TABLES for one in silver):
+            raise self._wrong("tables.silver", silver, 'a list of "parquet" and "delta"')
+        sources = found.get("source", [])
+        if not isinstance(sources, list) or not sources:
+            raise self._wrong("source", sources, "at least one [[source]]")
+        parsed = tuple(self._source(number, one) for number, one in enumerate(sources, 1))
+        names = [one.name for one in parsed]
+        for name in names:
+            if names.count(name) > 1:
+                raise self._wrong("source.name", name, "a name of its own for each source")
+        size = pipeline.get("batch_bytes", 1 << 28)
+        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+            raise self._wrong("pipeline.batch_bytes", size, "bytes, from 1 up")
+        directory = pipeline.get("directory", "out")
+        return Config(
+            self._file,
+            self._name("pipeline.name", pipeline.get("name", "pipeline")),
+            self._path("pipeline.directory", directory),
+            self._seconds("pipeline.trigger", pipeline.get("trigger", "5 seconds")),
+            self._seconds("pipeline.lateness", pipeline.get("lateness", "1 hour")),
+            size,
+            parsed,
+            tuple(dict.fromkeys(silver)),
+        )
+
+    def _source(self, number: int, found: Any) -> Source:
+        at = f"source {number}"
+        if not isinstance(found, dict):
+            raise self._wrong(at, found, "a table [[source]]")
+        self._known(at, found, ("name", "lines", "log", "bronze", "check"))
+        name = self._name(f"{at}.name", found.get("name"))
+        kinds = [kind for kind in _BRONZE if kind in found]
+        if len(kinds) != 1:
+            raise self._wrong(at, kinds, "one of lines = PATH and log = PATH")
+        kind: Any = kinds[0]
+        allowed = _BRONZE[kind]
+        bronze = found.get("bronze", allowed[0])
+        if bronze not in allowed:
+            raise self._wrong(f"{at}.bronze", bronze, ", ".join(allowed))
+        check = found.get("check", "id")
+        if check not in _CHECKS:
+            raise self._wrong(f"{at}.check", check, ", ".join(_CHECKS))
+        return Source(name, kind, self._path(f"{at}.{kind}", found[kind]), bronze, check)
+
+    def _table(self, found: Mapping[str, Any], name: str, default: Any = None) -> dict[str, Any]:
+        value = found.get(name, default)
+        if not isinstance(value, dict):
+            raise self._wrong(name, value, f"a table [{name}]")
+        return value
+
+    def _known(self, at: str, found: Mapping[str, Any], names: tuple[str, ...]) -> None:
+        for key in found:
+            if key not in names:
+                close = difflib.get_close_matches(key, names, n=1)
+                hint = f" (did you mean {close[0]}?)" if close else ""
+                where = f"{at}.{key}" if at else key
+                raise InvalidArgumentError(
+                    f"{self._file}: unknown key {where}{hint}; allowed: {', '.join(names)}"
+                )
+
+    def _name(self, at: str, value: Any) -> str:
+        if not isinstance(value, str) or not _NAME.fullmatch(value) or value in _RESERVED:
+            reserved = " and ".join(_RESERVED)
+            raise self._wrong(
+                at, value, f"letters, digits and '-', a letter first, and not {reserved}"
+            )
+        return value
+
+    def _path(self, at: str, value: Any) -> Path:
+        if not isinstance(value, str) or not value:
+            raise self._wrong(at, value, "a path")
+        return Path(os.path.abspath(self._file.parent / value))
+
+    def _seconds(self, at: str, value: Any) -> float:
+        match = (
+            re.fullmatch(r"([0-9]{1,9}) *([a-z]+?)s?", value) if isinstance(value, str) else None
+        )
+        if match is None or match[2] not in _UNITS:
+            raise self._wrong(at, value, 'as "5 seconds", "1 minute", "2 hours", "1 day"')
+        return int(match[1]) * _UNITS[match[2]]
+
+    def _wrong(self, at: str, value: Any, allowed: str) -> InvalidArgumentError:
+        return InvalidArgumentError(
+            f"{self._file}: {at}: {value!r} is not allowed; allowed: {allowed}"
+        )

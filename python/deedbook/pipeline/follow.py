@@ -1,0 +1,168 @@
+"""A follower of bronze: a reader that notes each record as it sees it.
+
+What it saw must be in the log for ever, whatever was killed: `deedbook.pipeline.check` holds the
+notes against the log. A follower that is begun again reads from the first record on, and compares
+what it noted before.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeVar
+
+from deedbook import Book, Error, EventStore, MissingError, Wal
+from deedbook.pipeline.config import Config, Source
+from deedbook.pipeline.layout import Layout
+from deedbook.pipeline.notes import JsonLines, digest, json_lines
+
+__all__ = ["Followed", "follow"]
+
+_POLL_SECONDS: Final = 0.25
+
+Seen = tuple[int, bytes]
+_L = TypeVar("_L")
+
+
+@dataclass(frozen=True)
+class Followed:
+    """What a follower of one log saw, in this run and those before."""
+
+    source: str
+    records: int
+    error: str | None
+    """What ended it before it was stopped: a change of what it had seen, or damage."""
+
+
+def follow(
+    config: Config, stop: threading.Event, idle_seconds: float | None = None
+) -> list[Followed]:
+    """Follow all bronze logs until ``stop`` is set, or nothing came for some seconds.
+
+    A log may be yet to come.
+    """
+    layout = Layout(config.directory)
+    found: dict[str, Followed] = {}
+
+    def run(source: Source) -> None:
+        found[source.name] = _follow(source, layout, stop, idle_seconds)
+
+    threads = [threading.Thread(target=run, args=(source,)) for source in config.sources]
+    for thread in threads:
+        thread.start()
+    try:
+        for thread in threads:
+            thread.join()
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    return [found[source.name] for source in config.sources]
+
+
+def _follow(
+    source: Source, layout: Layout, stop: threading.Event, idle_seconds: float | None
+) -> Followed:
+    file = layout.follower(source.name)
+    count = 0
+    error = None
+    with JsonLines(file) as notes:
+        before = list(json_lines(file))
+        idle = _Idle(stop, idle_seconds)
+        try:
+            for position, payload in _READERS[source.bronze](layout.bronze(source.name), idle):
+                note = {"sha256": digest(payload), "position": position}
+                if count >= len(before):
+                    notes.add([note], sync=False)
+                elif before[count] != note:
+                    error = f"record {count + 1} was {before[count]} and is {note}"
+                    break
+                count += 1
+        except (Error, OSError) as caught:
+            error = str(caught)
+    return Followed(source.name, max(count, len(before)), error)
+
+
+class _Idle:
+    """Knows when to end: at the stop, or when nothing came for so many seconds."""
+
+    def __init__(self, stop: threading.Event, seconds: float | None) -> None:
+        self._stop = stop
+        self._seconds = seconds
+        self._last = time.monotonic()
+
+    def came(self) -> None:
+        self._last = time.monotonic()
+
+    def ends(self, wait: bool = False) -> bool:
+        if wait:
+            self._stop.wait(_POLL_SECONDS)
+        idle = time.monotonic() - self._last
+        return self._stop.is_set() or (self._seconds is not None and idle >= self._seconds)
+
+
+def _read_book(path: Path, idle: _Idle) -> Iterator[Seen]:
+    book = _opened(lambda: Book.open(path), idle)
+    if book is None:
+        return
+    with book:
+        at = book.epoch + 1
+        while not idle.ends():
+            for deed in book.follow(at, timeout=_POLL_SECONDS):
+                at += 1
+                idle.came()
+                yield deed.event or 0, deed.jam
+                if idle.ends():
+                    return
+
+
+def _read_wal(path: Path, idle: _Idle) -> Iterator[Seen]:
+    wal = _opened(lambda: Wal.open(path), idle)
+    if wal is None:
+        return
+    with wal:
+        at = wal.head
+        while not idle.ends():
+            for record in wal.follow(at, timeout=_POLL_SECONDS):
+                at = record.next_lsn
+                idle.came()
+                yield record.lsn, record.payload
+                if idle.ends():
+                    return
+
+
+def _read_store(path: Path, idle: _Idle) -> Iterator[Seen]:
+    """A reader of a store sees what was there when it was opened, so it is opened again."""
+    seen = 0
+    while not idle.ends():
+        store = _opened(lambda: EventStore.open(path), idle)
+        if store is None:
+            return
+        with store:
+            for number, event in enumerate(store.iter(include="all"), 1):
+                if number > seen:
+                    seen = number
+                    idle.came()
+                    yield number, event.to_json().encode()
+        if idle.ends(wait=True):
+            return
+
+
+_READERS: Final[dict[str, Callable[[Path, _Idle], Iterator[Seen]]]] = {
+    "book": _read_book,
+    "wal": _read_wal,
+    "nostr": _read_store,
+}
+
+
+def _opened(open_log: Callable[[], _L], idle: _Idle) -> _L | None:
+    """Open a log as soon as it is there; None if that is not to be waited for any longer."""
+    while True:
+        try:
+            return open_log()
+        except (MissingError, FileNotFoundError):
+            if idle.ends(wait=True):
+                return None

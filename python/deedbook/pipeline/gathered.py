@@ -1,0 +1,194 @@
+"""What a pipeline's logs and tables hold, read without Spark and without the pipeline's code."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from deedbook import Book, Error, Event, EventStore, InvalidArgumentError, Wal
+from deedbook.pipeline.events import judge
+from deedbook.pipeline.notes import digest
+
+__all__ = ["Bronze", "Record", "Silver", "UnreadableError", "bronze_of", "rows_of", "silver_of"]
+
+_EVENT: Final = ["id", "pubkey", "created_at", "kind", "tags", "content", "sig"]
+
+
+@dataclass(frozen=True)
+class Record:
+    """One record of a bronze log."""
+
+    position: int
+    """Event of a book, LSN of a WAL, number from 1 of an event store."""
+    sha256: str
+    """Of the payload; of a stored event, of its JSON."""
+    id: str | None
+    """Of a payload that is a good event."""
+
+
+@dataclass
+class Bronze:
+    """A bronze log."""
+
+    records: list[Record] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    """What is damaged, missing or out of order."""
+
+
+@dataclass
+class Silver:
+    """A table of events as far as it can be read, and the counts that follow from it."""
+
+    problem: str | None = None
+    """Why it cannot be read."""
+
+    ids: Counter[str] = field(default_factory=Counter)
+    rows: Counter[bytes] = field(default_factory=Counter)
+    """By a hash of all columns."""
+    forged: int = 0
+    """Rows whose content is not what the id says."""
+    hours: Counter[tuple[int, int]] = field(default_factory=Counter)
+    """Events by the second at which the hour begins, and kind."""
+    sizes: Counter[tuple[int, int]] = field(default_factory=Counter)
+    """Bytes of content, likewise."""
+    authors: Counter[str] = field(default_factory=Counter)
+
+
+def bronze_of(path: Path, format: str) -> Bronze:
+    """Read a log as far as it can be read."""
+    found = Bronze()
+    try:
+        if format == "nostr":
+            _read_store(path, found)
+        elif format == "book":
+            _read_book(path, found)
+        else:
+            _read_wal(path, found)
+    except (Error, OSError) as error:
+        found.problems.append(str(error))
+    return found
+
+
+def _read_book(path: Path, found: Bronze) -> None:
+    report = Book.verify(path)
+    if not report.ok:
+        found.problems.append(f"verify says {report.verdict}")
+    with Book.open(path) as book:
+        for number, deed in enumerate(book.iter(on_corrupt="skip"), book.epoch + 1):
+            if deed.event != number:
+                found.problems.append(f"event {deed.event} where {number} is due")
+            found.records.append(_record(deed.event or 0, deed.jam))
+
+
+def _read_wal(path: Path, found: Bronze) -> None:
+    report = Wal.verify(path)
+    if not report.ok:
+        found.problems.append(f"verify says {report.verdict}")
+    with Wal.open(path) as wal:
+        due = wal.head
+        for record in wal.iter(on_corrupt="skip"):
+            if record.lsn != due:
+                found.problems.append(f"a record at LSN {record.lsn} where {due} is due")
+            due = record.next_lsn
+            found.records.append(_record(record.lsn, record.payload))
+
+
+def _read_store(path: Path, found: Bronze) -> None:
+    with EventStore.open(path) as store:
+        report = store.verify(check="id")
+        if not report.ok:
+            found.problems.append(f"verify finds {report.faults} faults")
+        if store.opening.is_loss:
+            found.problems.append("acknowledged events are missing")
+        events = store.iter(include="all", on_corrupt="skip")
+        for number, event in enumerate(events, 1):
+            data = event.to_json().encode()
+            found.records.append(Record(number, digest(data), event.id))
+
+
+def _record(position: int, payload: bytes) -> Record:
+    return Record(position, digest(payload), judge(payload)[0])
+
+
+class UnreadableError(Exception):
+    """A table cannot be read, or not as a table."""
+
+
+def rows_of(path: Path, kind: str = "parquet") -> Iterator[dict[str, Any]]:
+    """The rows of a table, ``parquet`` or ``delta``; none if there is no table.
+
+    Times are whole seconds since 1970. Raises `UnreadableError`.
+    """
+    rows = _rows(path, kind)
+    while True:
+        try:
+            row = next(rows, None)
+        except Exception as error:  # of pyarrow and delta-rs, which have no error in common
+            raise UnreadableError(f"{path}: {str(error).splitlines()[0]}") from error
+        if row is None:
+            return
+        yield row
+
+
+def _rows(path: Path, kind: str) -> Iterator[dict[str, Any]]:
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    if kind == "delta":
+        from deltalake import DeltaTable
+
+        if not DeltaTable.is_deltatable(str(path)):
+            return
+        dataset: Any = DeltaTable(str(path)).to_pyarrow_dataset()
+    elif any(path.rglob("*.parquet")):
+        day = ds.partitioning(pa.schema([("day", pa.date32())]), flavor="hive")
+        partitioned = any(path.glob("day=*"))
+        dataset = ds.dataset(path, format="parquet", partitioning=day if partitioned else None)
+    else:
+        return
+    for batch in dataset.to_batches():
+        for name in batch.schema.names:
+            column = batch.schema.get_field_index(name)
+            if pa.types.is_timestamp(batch.schema.field(column).type):
+                unit = batch[name].cast(pa.timestamp("s", "UTC"), safe=True).cast(pa.int64())
+                batch = batch.set_column(column, name, unit)
+        yield from batch.to_pylist()
+
+
+def silver_of(path: Path, kind: str) -> Silver:
+    """Read a table of events."""
+    found = Silver()
+    try:
+        _read_silver(path, kind, found)
+    except UnreadableError as error:
+        found.problem = str(error)
+    return found
+
+
+def _read_silver(path: Path, kind: str, found: Silver) -> None:
+    for row in rows_of(path, kind):
+        event = row["id"].hex()
+        found.ids[event] += 1
+        values = repr([row[name] for name in ("source", *_EVENT)] + [str(row["day"])])
+        found.rows[hashlib.sha256(values.encode()).digest()] += 1
+        found.forged += not _is_true(row)
+        content = row["content"].encode()
+        hour = row["created_at"] // 3600 * 3600, row["kind"]
+        found.hours[hour] += 1
+        found.sizes[hour] += len(content)
+        found.authors[row["pubkey"].hex()] += 1
+
+
+def _is_true(row: dict[str, Any]) -> bool:
+    """Whether the id is the hash of the content."""
+    values = {name: row[name] for name in _EVENT}
+    values.update({name: row[name].hex() for name in ("id", "pubkey", "sig")})
+    try:
+        Event(**values).check_id()
+    except InvalidArgumentError:
+        return False
+    return True

@@ -1,0 +1,114 @@
+"""Counts of the events: what each batch adds, and the totals."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from deedbook._durable import load_json, store_json
+from deedbook.pipeline.config import Config
+from deedbook.pipeline.layout import Layout
+from deedbook.spark.jobs._tables import table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Gold"]
+
+_TOP: Final = 20
+
+
+class Gold:
+    """The tables of counts. Each batch adds rows; the sum over the batches is the total.
+
+    An event is late if it is older than the newest one before its batch, less the lateness; a time
+    after now does not count as the newest.
+    """
+
+    def __init__(self, config: Config, layout: Layout, work: Path) -> None:
+        self._lateness = timedelta(seconds=config.lateness_seconds)
+        self._layout = layout
+        self._hours = table("parquet", layout.hours, "gold", work / "hours")
+        self._authors = table("parquet", layout.authors, "gold", work / "authors")
+
+    def add(self, events: DataFrame, query: str, batch: int) -> int:
+        """Count a batch, unless it is counted already; returns its events."""
+        from pyspark.sql import functions as F
+
+        total = events.agg(F.max("created_at").alias("newest"), F.count("*").alias("events"))
+        ((newest, count),) = [(row.newest, row.events) for row in total.collect()]
+        before = self._newest_before(batch, newest)
+        created = F.col("created_at")
+        late = created < F.lit(before - self._lateness) if before is not None else F.lit(False)
+        number = F.lit(batch).cast("bigint").alias("batch")
+        hours = events.groupBy(F.date_trunc("hour", created).alias("hour"), "kind").agg(
+            F.count("*").alias("events"),
+            F.sum(F.octet_length("content").cast("bigint")).alias("bytes"),
+            F.sum(F.when(late, 1).otherwise(0).cast("bigint")).alias("late"),
+        )
+        self._hours.add(hours.select(number, "*").coalesce(1), query, batch)
+        authors = events.groupBy("pubkey").agg(F.count("*").alias("events"))
+        self._authors.add(authors.select(number, "*").coalesce(1), query, batch)
+        return int(count)
+
+    def _newest_before(self, batch: int, newest: datetime | None) -> datetime | None:
+        """The newest event before a batch.
+
+        What the batch adds is noted at once, so that a repeat of the batch finds the same.
+        """
+        state = load_json(self._layout.state)
+        if state is not None and state["batch"] == batch:
+            return _time(state["before"])
+        before = None if state is None else _time(state["newest"])
+        now = datetime.now(timezone.utc)
+        found = [one for one in (before, None if newest is None else _utc(newest)) if one]
+        after = min(max(found), now) if found else None
+        store_json(
+            self._layout.state,
+            {
+                "batch": batch,
+                "before": before.isoformat() if before else None,
+                "newest": after.isoformat() if after else None,
+            },
+        )
+        return before
+
+    def write_totals(self, spark: SparkSession) -> dict[str, Any]:
+        """Sum up, and replace ``top.json``; returns what is in it."""
+        from pyspark.sql import functions as F
+
+        totals: dict[str, Any] = {"events": 0, "bytes": 0, "late": 0, "kinds": {}, "authors": {}}
+        if self._hours.committed() is not None:
+            hours = spark.read.parquet(f"file://{self._layout.hours}")
+            sums = hours.agg(*(F.sum(name).alias(name) for name in ("events", "bytes", "late")))
+            for row in sums.collect():
+                totals.update({name: row[name] or 0 for name in ("events", "bytes", "late")})
+            totals["kinds"] = _top(hours, "kind")
+            authors = spark.read.parquet(f"file://{self._layout.authors}")
+            totals["authors"] = _top(
+                authors.select(F.hex("pubkey").alias("author"), "events"), "author"
+            )
+        state = load_json(self._layout.state)
+        newest = None if state is None else _time(state["newest"])
+        totals["watermark"] = (newest - self._lateness).isoformat() if newest else None
+        store_json(self._layout.top, totals)
+        return totals
+
+
+def _top(rows: DataFrame, name: str) -> dict[str, int]:
+    """The most frequent ones."""
+    from pyspark.sql import functions as F
+
+    sums = rows.groupBy(name).agg(F.sum("events").alias("events"))
+    best = sums.orderBy(F.desc("events"), name).limit(_TOP).collect()
+    return {str(row[name]).lower(): row.events for row in best}
+
+
+def _time(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
+
+
+def _utc(at: datetime) -> datetime:
+    """Spark gives times of the zone of this process."""
+    return at.astimezone(timezone.utc)

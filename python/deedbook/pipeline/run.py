@@ -1,0 +1,161 @@
+"""Running a pipeline: rounds, each of which takes what is there through all tables."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from deedbook.pipeline.config import Config, Source
+from deedbook.pipeline.gold import Gold
+from deedbook.pipeline.layout import Layout
+from deedbook.pipeline.progress import Journal
+from deedbook.pipeline.silver import refine
+from deedbook.spark._options import parse
+from deedbook.spark._session import session
+from deedbook.spark._sinks import SINKS
+from deedbook.spark.jobs import JobFailedError, import_events, ingest
+from deedbook.spark.jobs._run import clear
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["SETTINGS", "Round", "run"]
+
+_log = logging.getLogger("deedbook")
+
+FAILURES_MAX: Final = 3
+"""After so many rounds in a row in which Spark failed, a run ends."""
+
+SETTINGS: Final = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "4",
+    # The ids of all events that were seen: on disk, not in the memory of the JVM.
+    "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state"
+    ".RocksDBStateStoreProvider",
+}
+"""Of Spark, where the caller gives no others."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """What one round did."""
+
+    rows: dict[str, int]
+    """Rows read, by source, and of ``silver``."""
+    totals: dict[str, Any]
+    """Of gold."""
+    seconds: float
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was new."""
+        return not any(self.rows.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+        return asdict(self)
+
+
+def run(
+    config: Config,
+    *,
+    once: bool = False,
+    master: str | None = None,
+    settings: Mapping[str, str] | None = None,
+    tell: Callable[[Round], object] | None = None,
+) -> Round:
+    """Run a pipeline: one round, or rounds until something is raised.
+
+    In a round the sources are read into their logs at the same time, then bronze into silver and
+    gold. ``tell`` gets each round as it ends. Returns the last one. Whatever is killed meanwhile, a
+    later run goes on where it was. Rounds go on after one in which Spark failed, as where too many
+    of its workers died, but not after three in a row.
+
+    Raises as the jobs do: `deedbook.Error`, `deedbook.spark.jobs.JobFailedError`.
+    """
+    layout = Layout(config.directory)
+    layout.directory.mkdir(parents=True, exist_ok=True)
+    _create_bronze(config, layout)
+    journal = Journal(layout)
+    name = f"deedbook pipeline {config.name}"
+    with (
+        session(name, layout.spark_log, master, {**SETTINGS, **(settings or {})}) as spark,
+        journal.running(),
+    ):
+        failures = 0
+        while True:
+            begun = time.monotonic()
+            try:
+                done = _round(spark, config, layout, journal)
+            except Exception as error:
+                cleared = clear(error)
+                failures += 1
+                if once or failures == FAILURES_MAX or not isinstance(cleared, JobFailedError):
+                    raise cleared from error
+                _log.warning("pipeline %s: %s; the next round tries again", config.name, cleared)
+            else:
+                failures = 0
+                if tell is not None:
+                    tell(done)
+                if once:
+                    return done
+            time.sleep(max(0.0, begun + config.trigger_seconds - time.monotonic()))
+
+
+def _create_bronze(config: Config, layout: Layout) -> None:
+    """Make the logs: the stream of silver reads all of them from its first batch on."""
+    for source in config.sources:
+        path = layout.bronze(source.name)
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            SINKS[source.bronze].open(path, "a", parse({}, None)).close()
+
+
+def _round(spark: SparkSession, config: Config, layout: Layout, journal: Journal) -> Round:
+    begun = time.monotonic()
+    rows: dict[str, int] = {}
+    with ThreadPoolExecutor(len(config.sources), "deedbook-source") as pool:
+        started = {
+            source.name: pool.submit(_take, spark, config, source, layout, journal)
+            for source in config.sources
+        }
+        for name, future in started.items():
+            rows[name] = future.result()
+    rows["silver"] = refine(spark, config, layout, journal)
+    totals = Gold(config, layout, layout.directory / "work").write_totals(spark)
+    return Round(rows, totals, round(time.monotonic() - begun, 3))
+
+
+def _take(
+    spark: SparkSession, config: Config, source: Source, layout: Layout, journal: Journal
+) -> int:
+    """Read what is new at a source into its log; returns the rows. A source may be yet to come."""
+    if not _has_come(source.path):
+        return 0
+    options: dict[str, Any] = {
+        "checkpoint": layout.checkpoint(source.name),
+        "batch_bytes": config.batch_bytes,
+    }
+    bronze = layout.bronze(source.name)
+    aside = layout.quarantine(source.name)
+    if source.bronze == "nostr":
+        check: Any = source.check
+        stored = import_events(spark, source.path, bronze, check=check, aside=aside, **options)
+        rows, batches, seconds = stored.lines, stored.batches, stored.seconds
+    else:
+        aside_at = aside if source.kind == "lines" else None
+        taken = ingest(spark, source.path, bronze, kind=source.kind, aside=aside_at, **options)
+        rows, batches, seconds = taken.rows, taken.batches, taken.seconds
+    if batches:
+        journal.batch(source.name, None, rows, seconds)
+    return rows
+
+
+def _has_come(path: Path) -> bool:
+    """Whether there is anything to read."""
+    return path.is_file() or (path.is_dir() and any(path.iterdir()))

@@ -1,0 +1,229 @@
+"""The check of a pipeline: all is well after a run, and each check fails when its thing is broken.
+
+The pipeline runs once. Each test breaks a copy.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+pytest.importorskip("deltalake", reason="deltalake is not installed")
+
+from deedbook import Event, EventStore
+from deedbook.pipeline.check import Check, check
+from deedbook.pipeline.config import load
+from deedbook.pipeline.events import judge
+from deedbook.pipeline.follow import follow
+from deedbook.pipeline.generate import start
+from deedbook.pipeline.kept import Kept
+from deedbook.pipeline.notes import lines_of_files
+from pipeline_breaks import (
+    BROKEN,
+    BYTES,
+    DELTA,
+    EQUAL,
+    EVENTS,
+    HAS,
+    INTACT,
+    SAW,
+    TOTALS,
+    change_log,
+    change_top,
+    swap,
+)
+from test_nostr import made
+
+pytestmark = pytest.mark.spark
+
+CONFIG = """
+[pipeline]
+name = "checked"
+directory = "out"
+
+[[source]]
+name = "files"
+lines = "in/files"
+bronze = "nostr"
+
+[[source]]
+name = "orders"
+log = "in/app.wal"
+bronze = "book"
+
+[[source]]
+name = "spool"
+log = "in/spool"
+bronze = "wal"
+
+[tables]
+silver = ["parquet", "delta"]
+"""
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A pipeline that has read everything, and what a follower saw of it."""
+    home = tmp_path_factory.mktemp("pipeline")
+    (home / "pipeline.toml").write_text(CONFIG)
+    assert start(home / "in", events=900, seed=5).wait().complete
+    followed: list[Any] = []
+    stop = threading.Event()
+    config = load(home / "pipeline.toml")
+    # It waits for logs that are not there yet.
+    follower = threading.Thread(target=lambda: followed.extend(follow(config, stop)))
+    follower.start()
+    try:
+        command = [sys.executable, "-m", "deedbook", "pipeline", "run", "pipeline.toml", "--once"]
+        few = ["--master", "local[2]", "--conf", "spark.sql.shuffle.partitions=2"]
+        run = subprocess.run([*command, *few], cwd=home, timeout=280)
+    finally:
+        stop.set()
+        follower.join()
+    assert run.returncode == 0, (home / "out" / "spark.log").read_text()[-2000:]
+    assert [one.error for one in followed] == [None] * 3
+    # Again, from what it noted on.
+    followed = follow(config, threading.Event(), idle_seconds=1.0)
+    assert [one.error for one in followed] == [None] * 3 and all(one.records for one in followed)
+    return home
+
+
+@pytest.fixture
+def home(ran: Path, tmp_path: Path) -> Path:
+    """A copy to break."""
+    return Path(shutil.copytree(ran, tmp_path / "home"))
+
+
+def checked(home: Path) -> dict[str, Check]:
+    return {one.name: one for one in check(load(home / "pipeline.toml"))}
+
+
+def wrong(home: Path) -> set[str]:
+    return {name for name, one in checked(home).items() if one.ok is False}
+
+
+def test_all_is_well_after_a_run(ran: Path) -> None:
+    found = checked(ran)
+    assert {name: one for name, one in found.items() if one.ok is not True} == {}
+    assert len(found) == 22
+    command = [sys.executable, "-m", "deedbook", "pipeline", "check", str(ran / "pipeline.toml")]
+    shown = subprocess.run(command, capture_output=True, text=True)
+    assert (shown.returncode, shown.stdout.count("ok "), shown.stderr) == (0, 22, "")
+
+
+# -- what is broken -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_check_fails_when_its_thing_is_broken(home: Path, what: str) -> None:
+    break_it, expected = BROKEN[what]
+    break_it(home)
+    failed = wrong(home)
+    bronze = {name for name in expected if HAS in name or INTACT in name}
+    if bronze:
+        # What follows from bronze may be wrong with it.
+        assert expected <= failed
+        source = next(iter(bronze)).partition(":")[0]
+        others = {name for name in failed if HAS in name or INTACT in name} - expected
+        assert others <= {f"{source}: {HAS}"}
+    else:
+        assert failed == expected
+
+
+def test_the_command_shows_what_is_wrong(home: Path) -> None:
+    change_top(events=1)(home)
+    command = [sys.executable, "-m", "deedbook", "pipeline", "check", str(home / "pipeline.toml")]
+    shown = subprocess.run([*command, "--json"], capture_output=True, text=True)
+    found = json.loads(shown.stdout)
+    assert (shown.returncode, found["ok"]) == (1, False)
+    (failed,) = [one for one in found["checks"] if not one["ok"]]
+    assert (failed["name"], failed["found"]["events"]) == (TOTALS, 1)
+    shown = subprocess.run(command, capture_output=True, text=True)
+    assert shown.returncode == 1
+    assert shown.stdout.count("WRONG") == 1 and "expected: events" in shown.stdout
+
+
+def test_without_notes_an_input_is_not_checked(home: Path) -> None:
+    (home / "in" / "expected" / "orders.jsonl").unlink()
+    found = checked(home)
+    assert [name for name, one in found.items() if one.ok is not True] == [f"orders: {HAS}"]
+    assert found[f"orders: {HAS}"].ok is None
+
+
+def test_a_log_or_table_that_is_not_there_is_wrong(home: Path) -> None:
+    for gone in ("bronze/spool", "silver/delta", "gold/hours"):
+        shutil.rmtree(home / "out" / gone)
+    failed = wrong(home)
+    assert failed >= {
+        f"spool: {INTACT}",
+        f"spool: {HAS}",
+        f"spool: {SAW}",
+        DELTA,
+        EQUAL,
+        EVENTS,
+        BYTES,
+    }
+
+
+def test_a_follower_sees_that_what_it_saw_was_changed(home: Path) -> None:
+    change_log("orders", swap)(home)
+    change_log("spool", lambda log: log.append(b"new"))(home)
+    found = {
+        one.source: one for one in follow(load(home / "pipeline.toml"), threading.Event(), 1.0)
+    }
+    assert "record 41 was" in str(found["orders"].error)
+    assert found["spool"].error is None
+    assert f"spool: {SAW}" not in wrong(home)
+
+
+# -- the rules of a store -------------------------------------------------------------------------
+
+
+def test_rules_are_those_of_the_store(tmp_path: Path) -> None:
+    """The short version of the NIPs that checks go by keeps what a store keeps."""
+    me, other = "ab" * 32, "ef" * 32
+    page = made("page", kind=30_023, tags=[["d", "a:b"]], created_at=20)
+    old = made("old", kind=30_023, tags=[["d", "a:b"]], created_at=10)
+    new = made("new", kind=30_023, tags=[["d", "a:b"]], created_at=90)
+    note, early, foreign = made("note"), made("early"), made("foreign", pubkey=other)
+    cases = [
+        page,
+        note,
+        note,
+        made("typing", kind=20_000),
+        made("over", tags=[["expiration", "1000"]]),
+        made("not over", tags=[["expiration", "99999999999"]]),
+        made("no time", tags=[["expiration", "soon"]]),
+        made("profile", kind=0, created_at=5),
+        made("older profile", kind=0, created_at=4),
+        made("", kind=5, tags=[["e", note["id"]], ["e", early["id"]], ["e", foreign["id"]]]),
+        early,
+        foreign,
+        note,
+        made("", kind=5, tags=[["a", f"30023:{me}:a:b"]], created_at=50),
+        old,
+        new,
+        made("", kind=5, tags=[["a", f"0:{me}:"], ["a", f"0:{other}:"], ["a"], []], created_at=60),
+        made("profile again", kind=0, created_at=55),
+        made("foreign profile", kind=0, created_at=55, pubkey=other),
+    ]
+    events = [Event(**one) for one in cases]
+    assert start(tmp_path / "in", events=2000).wait().complete
+    lines = [line for _, line in lines_of_files(tmp_path / "in" / "files")]
+    events += [Event.from_json(line) for line in lines if judge(line)[0]]
+    with EventStore.create(tmp_path / "store", durability="manual") as store:
+        store.append_many(events)
+        there = {event.id for event in store.iter(include="all")}
+    kept = Kept(events, 1.7e9, 3e9)
+    assert kept.ids == there
+    assert kept.open == set()
+    assert early["id"] not in there and old["id"] not in there and foreign["id"] in there

@@ -1,0 +1,116 @@
+"""The file of a pipeline: what it says, and what is said about a wrong one."""
+
+from __future__ import annotations
+
+import sys
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from deedbook import InvalidArgumentError
+from deedbook.cli import main
+from deedbook.pipeline.config import load
+from deedbook.pipeline.progress import lines_of
+
+if sys.version_info < (3, 11):
+    pytest.importorskip("tomli", reason="tomli is not installed")
+
+LEAST = '[pipeline]\n[[source]]\nname = "a"\nlog = "a.wal"\n'
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    file = tmp_path / "pipeline.toml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_the_example_that_ships_is_a_pipeline(tmp_path: Path) -> None:
+    text = (resources.files("deedbook.pipeline") / "example.toml").read_text(encoding="utf-8")
+    config = load(written(tmp_path, text))
+    assert (config.name, config.directory) == ("notes", tmp_path / "out")
+    assert (config.trigger_seconds, config.lateness_seconds) == (5.0, 3600.0)
+    found = [(one.name, one.kind, one.bronze, one.check) for one in config.sources]
+    assert found == [
+        ("files", "lines", "nostr", "id"),
+        ("orders", "log", "book", "id"),
+        ("spool", "log", "wal", "id"),
+    ]
+    assert config.sources[1].path == tmp_path / "in" / "app.wal"
+    assert config.tables == ("parquet", "delta")
+
+
+def test_what_is_left_out_has_a_default(tmp_path: Path) -> None:
+    config = load(written(tmp_path, LEAST))
+    assert (config.name, config.tables, config.sources[0].bronze) == (
+        "pipeline",
+        ("parquet",),
+        "book",
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("[pipeline]", "[pipelin]", r"unknown key pipelin \(did you mean pipeline\?\)"),
+        ("[pipeline]", "[pipeline", r"pipeline\.toml: .*line 1"),
+        ("[pipeline]", '[pipeline]\ntriger = "1 second"', r"pipeline\.triger \(did you mean tri"),
+        (
+            "[pipeline]",
+            "[pipeline]\ntrigger = 5",
+            r'pipeline\.trigger: 5 .*allowed: as "5 seconds"',
+        ),
+        ("[pipeline]", '[pipeline]\nlateness = "5 years"', "'5 years' is not allowed"),
+        ("[pipeline]", "[pipeline]\nbatch_bytes = 0", "0 is not allowed; allowed: bytes, from 1"),
+        ("[pipeline]", '[pipeline]\nname = "a b"', "'a b' is not allowed; allowed: letters"),
+        ("[pipeline]", "[pipeline]\ndirectory = 1", r"pipeline\.directory: 1 .*allowed: a path"),
+        ('name = "a"', 'name = "silver"', "and not silver and gold"),
+        ('name = "a"', "", r"source 1\.name: None is not allowed"),
+        ('log = "a.wal"', "", "allowed: one of lines = PATH and log = PATH"),
+        ('log = "a.wal"', 'log = "a"\nlines = "b"', "one of lines = PATH and log = PATH"),
+        (
+            'log = "a.wal"',
+            'log = "a"\nbronze = "nostr"',
+            "'nostr' is not allowed; allowed: book, w",
+        ),
+        ('log = "a.wal"', 'log = "a"\ncheck = "no"', "'no' is not allowed; allowed: id, signature"),
+        ('log = "a.wal"', 'log = "a"\n[[source]]\nname = "a"\nlog = "b"', "a name of its own"),
+        ('log = "a.wal"', 'log = "a"\n[tables]\nsilver = ["csv"]', 'a list of "parquet" and "del'),
+    ],
+)
+def test_a_wrong_file_is_refused_with_the_key_and_what_is_allowed(
+    tmp_path: Path, old: str, new: str, said: str
+) -> None:
+    with pytest.raises(InvalidArgumentError, match=said):
+        load(written(tmp_path, LEAST.replace(old, new)))
+
+
+def test_a_file_without_sources_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"at least one \[\[source\]\]"):
+        load(written(tmp_path, "[pipeline]\n"))
+
+
+def test_the_command_says_what_is_wrong_in_one_line(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["pipeline", "status", str(tmp_path / "none.toml")]) == 2
+    assert capfd.readouterr().err.endswith("none.toml: No such file or directory\n")
+    assert main(["pipeline", "run", str(written(tmp_path, "x"))]) == 2
+    error = capfd.readouterr().err
+    assert error.count("\n") == 1 and "pipeline.toml: Expected '='" in error
+
+
+def test_the_status_of_a_pipeline_that_never_ran(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["pipeline", "status", str(written(tmp_path, LEAST))]) == 0
+    shown = capfd.readouterr().out
+    assert "never run; 0 runs, 0 killed" in shown
+    assert "book, no records, not there yet" in shown
+
+
+def test_a_torn_last_line_of_progress_is_left_out(tmp_path: Path) -> None:
+    file = tmp_path / "silver.jsonl"
+    file.write_text('{"a":1}\n{"a":', encoding="utf-8")
+    assert lines_of(file) == [{"a": 1}]
+    assert lines_of(tmp_path / "none.jsonl") == []
