@@ -156,7 +156,7 @@ def draw(seen: Story, path: Path) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    from deedbook.demo.picture import COLOURS, INK, STYLE
+    from deedbook._style import COLOURS, INK, STYLE
 
     blue, _, red, _, green, *_ = COLOURS
     # Without them the file would be another one each time.
@@ -205,7 +205,7 @@ def shade(axes: Axes, seen: Story) -> None:
     """Mark the times in which the server failed."""
     from matplotlib.ticker import StrMethodFormatter
 
-    from deedbook.demo.picture import COLOURS
+    from deedbook._style import COLOURS
 
     for start, end, _ in seen.outages:
         axes.axvspan(start, end, color=COLOURS[2], alpha=0.12, linewidth=0)

@@ -1,49 +1,16 @@
-"""What a small Spark task costs: with and without freezing, through TCP and Unix sockets.
-
-``python benches/python/spark_tasks.py [--tasks 100] [--rounds 5]`` prints a table of medians: wall
-seconds of a query of so many tasks of one block each, and the CPU seconds that Spark's Python
-workers and its JVM spend meanwhile.
-"""
+"""What a small task costs: with and without freezing, through TCP and Unix sockets."""
 
 from __future__ import annotations
 
-import argparse
-import os
-import statistics
-import subprocess
-import sys
-import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from spark_measure import PAYLOAD_BYTES, Row, Sizes, book, cost, deedbook, medians, session
+
 BLOCK_BYTES = 64 << 10
-EVENT_BYTES = 200
-
-
-def cpu_seconds(root: int) -> dict[str, float]:
-    """CPU of the Python workers and of the JVMs below a process, reaped children included."""
-    parents, spent, names = {}, {}, {}
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdecimal():
-            continue
-        try:
-            name, _, fields = (entry / "stat").read_text().partition("(")[2].rpartition(")")
-        except OSError:
-            continue
-        values = fields.split()
-        parents[int(entry.name)] = int(values[1])
-        spent[int(entry.name)] = sum(map(int, values[11:15])) / os.sysconf("SC_CLK_TCK")
-        names[int(entry.name)] = name
-    total = {"python": 0.0, "jvm": 0.0}
-    for process in parents:
-        above = process
-        while above in parents and above != root:
-            above = parents[above]
-        if above == root and process != root:
-            total["jvm" if names[process] == "java" else "python"] += spent[process]
-    return total
+BLOCKS = 132
+"""Which become about a hundred tasks: a part ends at the first border behind its size."""
 
 
 def plain_source() -> Any:
@@ -75,59 +42,61 @@ def plain_source() -> Any:
     return Plain
 
 
-def measure(path: str, tasks: int, rounds: int, unix: bool) -> None:
-    """Print one row per kind of source, in a session of its own."""
-    from pyspark.sql import SparkSession
+def nothing_source() -> Any:
+    """A source of as many tasks, given as an option, each of which yields one row."""
+    from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.python.unix.domain.socket.enabled", str(unix).lower())
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("OFF")
-    spark.dataSource.register(plain_source())
-    for kind in ("plain", "deedbook"):
-        frame = spark.read.format(kind).options(splitSize=BLOCK_BYTES, columns="event").load(path)
-        assert abs(frame.rdd.getNumPartitions() - tasks) <= 2
-        frame.count()  # the workers start
-        rows = []
-        for _ in range(rounds):
-            before, begun = cpu_seconds(os.getpid()), time.perf_counter()
-            frame.count()
-            wall, after = time.perf_counter() - begun, cpu_seconds(os.getpid())
-            rows.append((wall, *(after[name] - before[name] for name in ("python", "jvm"))))
-        wall, python, jvm = (statistics.median(column) for column in zip(*rows, strict=True))
-        socket, frozen = ("Unix" if unix else "TCP"), ("yes" if kind == "deedbook" else "no")
-        print(f"{socket:6}  {frozen:6}  {wall:7.2f}  {python:10.2f}  {jvm:7.2f}", flush=True)
-    spark.stop()
+    class Reader(DataSourceReader):
+        def __init__(self, tasks: int) -> None:
+            self.tasks = tasks
 
+        def partitions(self) -> Any:
+            return [InputPartition(number) for number in range(self.tasks)]
 
-def main() -> None:
-    """Write a book, and measure both sockets in a process each."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tasks", type=int, default=100)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--measure", nargs=2, metavar=("BOOK", "SOCKET"), help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.measure:
-        path, socket = options.measure
-        measure(path, options.tasks, options.rounds, socket == "unix")
-        return
-    from deedbook import Book
+        def read(self, partition: Any) -> Iterator[Any]:
+            yield (0,)
 
-    print("socket  frozen  wall s  Python CPU s  JVM CPU s")
-    with tempfile.TemporaryDirectory() as directory:
-        with Book.create(f"{directory}/book", durability="none") as book:
-            per_block = -(-BLOCK_BYTES // (EVENT_BYTES + 24))
-            book.append_many(bytes(EVENT_BYTES) for _ in range(options.tasks * per_block))
-        for socket in ("tcp", "unix"):
-            command = [sys.executable, __file__, "--measure", f"{directory}/book", socket]
-            command += ["--tasks", str(options.tasks), "--rounds", str(options.rounds)]
-            environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
-            subprocess.run(command, env=environment, check=True)
+    class Nothing(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "nothing"
+
+        def schema(self) -> str:
+            return "event bigint"
+
+        def reader(self, schema: Any) -> Any:
+            return Reader(int(self.options["tasks"]))
+
+    return Nothing
 
 
-if __name__ == "__main__":
-    main()
+def measure(place: Path, sizes: Sizes) -> list[Row]:
+    """The rows of the table about tasks."""
+    per_block = -(-BLOCK_BYTES // (PAYLOAD_BYTES + 24))
+    path = book(place / "book", BLOCKS * per_block)
+    rows = []
+    for socket, unix in (("Unix sockets", "true"), ("TCP", "false")):
+        spark = session(spark_python_unix_domain_socket_enabled=unix)
+        for source in (plain_source(), nothing_source()):
+            spark.dataSource.register(source)
+        options = {"splitSize": BLOCK_BYTES, "columns": "event"}
+        ours = deedbook(spark, path, **options)
+        tasks = ours.rdd.getNumPartitions()
+        assert 90 <= tasks <= 110, tasks
+        plain = spark.read.format("plain").options(**options).load(path)
+        nothing = spark.read.format("nothing").option("tasks", tasks).load()
+        found = medians(
+            {
+                "Deedbook": ours.count,
+                "Deedbook, not frozen": plain.count,
+                "a source that does nothing": nothing.count,
+            },
+            sizes.rounds,
+        )
+        spark.stop()
+        what = f"{tasks} tasks, {socket}"
+        by = "Python's CPU"
+        rows.append(cost(what, "Deedbook", "a source that does nothing", found, by, 0.4))
+        rows.append(cost(what, "Deedbook", "Deedbook, not frozen", found, by, 0.4))
+        rows[-1].asked = None
+    return rows

@@ -1,0 +1,195 @@
+"""What the benchmarks of Spark share: a session, what its processes spend, medians, table rows."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+CORES = 2
+PAYLOAD_BYTES = 200
+BATCH_ROWS = 200_000
+"""Of a batch of a stream."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is measured."""
+
+    events: int
+    """Of 200 bytes, in most logs."""
+    rounds: int
+    """Of which the medians are taken, after one that warms up."""
+    results: Path | None = None
+    """Where pictures go."""
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Seconds of one piece of work."""
+
+    wall: float
+    python: float | None = None
+    """CPU of Spark's Python workers."""
+    jvm: float | None = None
+    """CPU of the JVM, which is driver and executor here."""
+
+    @property
+    def cpu(self) -> float:
+        """Of both together."""
+        return (self.python or 0.0) + (self.jvm or 0.0)
+
+
+@dataclass
+class Row:
+    """A row of the table: what was measured, by the name of each side, and what is asked of it."""
+
+    what: str
+    sides: Mapping[str, Spent]
+    """Ours, then the peer."""
+    unit: str
+    """Of the ratio: rows a second, wall, CPU, Python's CPU."""
+    ratio: float
+    asked: float | None = None
+    at_most: bool = False
+    """Else ``asked`` is the least."""
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_met(self) -> bool | None:
+        """Whether the ratio is as asked; None where nothing is asked."""
+        if self.asked is None:
+            return None
+        shown = round(self.ratio, 2)
+        return shown <= self.asked if self.at_most else shown >= self.asked
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON; seconds with three digits."""
+        found = asdict(self)
+        found["ratio"] = round(self.ratio, 3)
+        found["met"] = self.is_met
+        for side in found["sides"].values():
+            for name, value in side.items():
+                side[name] = None if value is None else round(value, 3)
+        return found
+
+
+def rate(what: str, ours: str, peer: str, found: Mapping[str, Spent], asked: float | None) -> Row:
+    """A row of rows a second, at least ``asked`` times the peer's."""
+    sides = {name: found[name] for name in (ours, peer)}
+    return Row(what, sides, "rows a second", found[peer].wall / found[ours].wall, asked)
+
+
+def cost(
+    what: str, ours: str, peer: str, found: Mapping[str, Spent], unit: str, asked: float
+) -> Row:
+    """A row of what is spent, at most ``asked`` times what the peer spends."""
+    values = {
+        name: {"wall": spent.wall, "CPU": spent.cpu, "Python's CPU": spent.python or 0.0}[unit]
+        for name, spent in found.items()
+    }
+    sides = {name: found[name] for name in (ours, peer)}
+    return Row(what, sides, unit, values[ours] / values[peer], asked, at_most=True)
+
+
+def session(master: str = f"local[{CORES}]", **settings: str) -> Any:
+    """A session without noise. Names of settings have ``_`` for ``.``."""
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master(master)
+    ours = {
+        "spark_ui_enabled": "false",
+        "spark_ui_showConsoleProgress": "false",
+        "spark_python_unix_domain_socket_enabled": "true",
+    }
+    for name, value in {**ours, **settings}.items():
+        builder = builder.config(name.replace("_", "."), value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    return spark
+
+
+def cpu_seconds(root: int) -> dict[str, float]:
+    """CPU of the Python workers and of the JVMs below a process, reaped children included."""
+    parents, spent, names = {}, {}, {}
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdecimal():
+            continue
+        try:
+            name, _, fields = (entry / "stat").read_text().partition("(")[2].rpartition(")")
+        except OSError:
+            continue
+        values = fields.split()
+        parents[int(entry.name)] = int(values[1])
+        spent[int(entry.name)] = sum(map(int, values[11:15])) / os.sysconf("SC_CLK_TCK")
+        names[int(entry.name)] = name
+    total = {"python": 0.0, "jvm": 0.0}
+    for process in parents:
+        above = process
+        while above in parents and above != root:
+            above = parents[above]
+        if above == root and process != root:
+            total["jvm" if names[process] == "java" else "python"] += spent[process]
+    return total
+
+
+def spend(work: Callable[[], object]) -> Spent:
+    """Do it once."""
+    before, begun = cpu_seconds(os.getpid()), time.perf_counter()
+    work()
+    wall, after = time.perf_counter() - begun, cpu_seconds(os.getpid())
+    return Spent(wall, after["python"] - before["python"], after["jvm"] - before["jvm"])
+
+
+def median(runs: Iterable[Spent]) -> Spent:
+    """Of each of the values by itself."""
+    values = zip(*((one.wall, one.python or 0.0, one.jvm or 0.0) for one in runs), strict=True)
+    return Spent(*(statistics.median(column) for column in values))
+
+
+def medians(
+    measured: Mapping[str, Callable[[], object]],
+    rounds: int,
+    before: Callable[[], object] = lambda: None,
+) -> dict[str, Spent]:
+    """Medians of all, measured in turn; the first round warms up. ``before`` is not measured."""
+    runs: dict[str, list[Spent]] = {name: [] for name in measured}
+    for _ in range(rounds + 1):
+        for name, work in measured.items():
+            before()
+            runs[name].append(spend(work))
+    return {name: median(all_[1:]) for name, all_ in runs.items()}
+
+
+def book(path: Path, events: int) -> str:
+    """Make a book of so many events of 200 bytes."""
+    from deedbook import Book
+
+    with Book.create(path, durability="manual") as made:
+        made.append_many(bytes(PAYLOAD_BYTES) for _ in range(events))
+        made.sync()
+    return str(path)
+
+
+def wal(path: Path, records: int, segment_bytes: int) -> str:
+    """Make a WAL of so many records of 200 bytes."""
+    from deedbook import Wal
+
+    with Wal.create(path, segment_bytes=segment_bytes, durability="manual") as made:
+        made.append_many(bytes(PAYLOAD_BYTES) for _ in range(records))
+        made.sync()
+    return str(path)
+
+
+def read_all(frame: Any) -> None:
+    """Read a DataFrame, every column of every row, into nothing."""
+    frame.write.format("noop").mode("append").save()
+
+
+def deedbook(spark: Any, path: str, **options: object) -> Any:
+    """A DataFrame of a log."""
+    return spark.read.format("deedbook").options(**options).load(path)

@@ -1,0 +1,181 @@
+"""What reading costs, beside the ceiling of Python sources, Spark's Parquet, and its JSON."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from spark_measure import (
+    PAYLOAD_BYTES,
+    Row,
+    Sizes,
+    book,
+    cost,
+    deedbook,
+    medians,
+    rate,
+    read_all,
+    session,
+    wal,
+)
+
+MIB = 1 << 20
+SEGMENTS = {"64 MiB": 64 * MIB, "16 MiB": 16 * MIB, "256 KiB": MIB // 4}
+SMALL_LOGS, SMALL_EVENTS = 500, 100
+MANY_SEGMENTS, SEGMENT_BYTES = 10_000, 4096
+JSON_SHARE = 10
+"""So many fewer Nostr events than events of 200 bytes."""
+
+EVENT = (
+    "id string, pubkey string, created_at bigint, kind int, tags array<array<string>>,"
+    " content string, sig string"
+)
+
+
+def ready_source() -> Any:
+    """A source that yields one ready-made batch again and again: what Python sources can do."""
+    from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+    class Reader(DataSourceReader):
+        def __init__(self, options: Any) -> None:
+            self.rows, self.tasks, self.size = (
+                int(options[name]) for name in ("rows", "tasks", "size")
+            )
+
+        def partitions(self) -> Any:
+            return [InputPartition(number) for number in range(self.tasks)]
+
+        def read(self, partition: Any) -> Iterator[Any]:
+            import pyarrow as pa
+
+            arrays = [
+                pa.array(range(self.size), pa.int64()),
+                pa.array([0] * self.size, pa.int32()),
+                pa.array([bytes(PAYLOAD_BYTES)] * self.size, pa.binary()),
+            ]
+            batch = pa.RecordBatch.from_arrays(arrays, names=["event", "mug", "jam"])
+            left = self.rows // self.tasks
+            while left > 0:
+                yield batch.slice(0, min(left, self.size))
+                left -= self.size
+
+    class Ready(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "ready"
+
+        def schema(self) -> str:
+            return "event bigint, mug int, jam binary"
+
+        def reader(self, schema: Any) -> Any:
+            return Reader(self.options)
+
+    return Ready
+
+
+def measure(place: Path, sizes: Sizes) -> list[Row]:
+    """The rows of the table about reading."""
+    whole = book(place / "book", sizes.events)
+    wals = {name: wal(place / name, sizes.events, size) for name, size in SEGMENTS.items()}
+    spark = session()
+    spark.dataSource.register(ready_source())
+    frame = deedbook(spark, whole)
+    columns = [(field.name, field.dataType.simpleString()) for field in frame.schema]
+    assert columns == [("event", "bigint"), ("mug", "int"), ("jam", "binary")], columns
+    table = str(place / "table")
+    frame.write.option("compression", "none").parquet(table)
+    # As many rows in a batch as ours have: 16 MiB.
+    ready = spark.read.format("ready").options(
+        rows=sizes.events,
+        tasks=frame.rdd.getNumPartitions(),
+        size=16 * MIB // (PAYLOAD_BYTES + 24),
+    )
+    twentieth = sizes.events // 20
+    works: dict[str, Callable[[], object]] = {
+        "Book": lambda: read_all(deedbook(spark, whole)),
+        "ready-made batches": lambda: read_all(ready.load()),
+        "Parquet": lambda: read_all(spark.read.parquet(table)),
+        "a twentieth": lambda: read_all(
+            deedbook(spark, whole, start=10 * twentieth, end=11 * twentieth)
+        ),
+    }
+    for name, path in wals.items():
+        works[f"WAL, {name}"] = lambda path=path: read_all(deedbook(spark, path))
+    found = medians(works, sizes.rounds)
+    rows = [
+        rate("Book, all columns", "Book", "ready-made batches", found, 0.9),
+        rate("Book, all columns", "Book", "Parquet", found, 0.6),
+        *(
+            rate(f"WAL in segments of {name}", f"WAL, {name}", "Book", found, 0.95)
+            for name in SEGMENTS
+        ),
+        cost("a twentieth by start, end", "a twentieth", "Book", found, "CPU", 0.1),
+        *_small(spark, place, sizes),
+        *_json(spark, place, sizes),
+    ]
+    spark.stop()
+    return rows
+
+
+def _small(spark: Any, place: Path, sizes: Sizes) -> list[Row]:
+    """Many small logs, and many small segments, beside one log of as many events."""
+    (place / "small").mkdir()
+    for number in range(SMALL_LOGS):
+        book(place / "small" / f"log{number}", SMALL_EVENTS)
+    one = book(place / "one", SMALL_LOGS * SMALL_EVENTS)
+    records = MANY_SEGMENTS * SEGMENT_BYTES // (PAYLOAD_BYTES + 24)
+    many = wal(place / "many", records, SEGMENT_BYTES)
+    few = wal(place / "few", records, 64 * MIB)
+    segments = sum(1 for _ in Path(many).glob("*"))
+    assert segments >= MANY_SEGMENTS * 0.9, segments
+    found = medians(
+        {
+            "500 books": lambda: read_all(deedbook(spark, str(place / "small"))),
+            "one book": lambda: read_all(deedbook(spark, one)),
+            "10,000 segments": lambda: read_all(deedbook(spark, many)),
+            "one segment": lambda: read_all(deedbook(spark, few)),
+        },
+        sizes.rounds,
+    )
+    return [
+        cost("500 logs of 100 events", "500 books", "one book", found, "wall", 2.0),
+        cost("10,000 segments", "10,000 segments", "one segment", found, "wall", 2.0),
+    ]
+
+
+def _json(spark: Any, place: Path, sizes: Sizes) -> list[Row]:
+    """Nostr events as JSON lines, the same in a book and in an event store."""
+    from deedbook import Book, EventStore
+    from deedbook.pipeline.events import Synthetic
+
+    count = sizes.events // JSON_SHARE
+    source = Synthetic(7, int(time.time()) - 86400, 86400.0, count)
+    lines = [source.line(number, 0).data for number in range(count)]
+    (place / "events.jsonl").write_bytes(b"".join(line + b"\n" for line in lines))
+    with Book.create(place / "events", durability="manual") as made:
+        made.append_many(lines)
+    with EventStore.create(place / "store") as store:
+        store.append_many(lines)
+    rows = deedbook(spark, str(place / "store"), include="all").count()
+    found = medians(
+        {
+            "read.json": lambda: read_all(
+                spark.read.schema(EVENT).json(str(place / "events.jsonl"))
+            ),
+            "Book of the lines": lambda: read_all(deedbook(spark, str(place / "events"))),
+            "event store, typed": lambda: read_all(
+                deedbook(spark, str(place / "store"), include="all")
+            ),
+        },
+        sizes.rounds,
+    )
+    facts = {"events": count, "of them in the store": rows}
+    made_rows = [
+        rate("a Book of JSON events", "Book of the lines", "read.json", found, 3.0),
+        rate("an event store, typed columns", "event store, typed", "read.json", found, None),
+    ]
+    for row in made_rows:
+        row.facts.update(facts)
+    return made_rows

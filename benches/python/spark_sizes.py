@@ -1,0 +1,155 @@
+"""Time and peak memory of each process: by size, by partitions, and by the number of logs.
+
+The events are synthetic, in the proportions of public Nostr relays; a block of them is repeated.
+Each case has a session of its own, so that peaks are its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from spark_measure import Row, Sizes, Spent, deedbook, read_all, session
+
+GB = 10**9
+BLOCK_EVENTS = 100_000
+SIZES = (0.1, 1.0, 10.0)
+"""Of a book, in GB."""
+PARTITIONS = (8, 64, 512)
+"""Of a book of 1 GB."""
+LOGS = (1, 100, 10_000)
+"""That have 0.1 GB together."""
+
+
+def case(work: str, path: str, split_bytes: int | None) -> None:
+    """In a process of its own: do it once, and print seconds and peaks in MB."""
+    from deedbook.spark import jobs
+
+    spark = session(spark_driver_memory="2g")
+    read_all(spark.range(1000))
+    options = {} if split_bytes is None else {"splitSize": split_bytes}
+    frame = deedbook(spark, path, **options)
+    works: dict[str, Callable[[], object]] = {
+        "read": lambda: read_all(frame),
+        "verify": lambda: jobs.verify(spark, path),
+        "export": lambda: jobs.export(spark, path, f"{path}.table"),
+    }
+    begun = time.perf_counter()
+    works[work]()
+    seconds = time.perf_counter() - begun
+    peaks = dict(_peaks(os.getpid()))
+    peaks["driver's Python"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    tasks = frame.rdd.getNumPartitions() if work == "read" else None
+    spark.stop()
+    print(json.dumps({"seconds": round(seconds, 2), "peak MB": peaks, "tasks": tasks}))
+
+
+def _peaks(root: int) -> Iterator[tuple[str, int]]:
+    """The greatest peak of resident memory of the JVM, and of the Python workers."""
+    found = {"JVM": 0, "Python worker": 0}
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdecimal() or int(entry.name) == root:
+            continue
+        try:
+            lines = (entry / "status").read_text().splitlines()
+            if os.getsid(int(entry.name)) != os.getsid(root):
+                continue
+        except OSError:
+            continue
+        status = dict(one.split(":", 1) for one in lines if ":" in one)
+        program = status["Name"].strip()
+        if "VmHWM" in status and program.startswith(("java", "python")):
+            name = "JVM" if program == "java" else "Python worker"
+            found[name] = max(found[name], int(status["VmHWM"].split()[0]) // 1024)
+    yield from found.items()
+
+
+def run_case(work: str, path: Path, split_bytes: int | None = None) -> dict[str, Any]:
+    """What a case printed."""
+    code = "import json, sys, spark_sizes; spark_sizes.case(*json.loads(sys.argv[1]))"
+    command = [sys.executable, "-c", code, json.dumps([work, str(path), split_bytes])]
+    done = subprocess.run(
+        command,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        start_new_session=True,  # by which its processes are known
+    )
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def fill(path: Path, block: list[bytes], size: float) -> int:
+    """A book of about so many bytes of events; returns how many it has."""
+    from deedbook import Book
+
+    per_block = sum(map(len, block))
+    events = 0
+    with Book.create(path, durability="manual") as made:
+        while size > 0:
+            part = block if size >= per_block else block[: int(len(block) * size / per_block) + 1]
+            made.append_many(part)
+            events += len(part)
+            size -= per_block
+        made.sync()
+    return events
+
+
+def measure(place: Path, sizes: Sizes) -> list[Row]:
+    """Rows of the table that have no peer: the smallest case of its kind stands beside each."""
+    from deedbook.pipeline.events import Synthetic
+
+    scale = sizes.events / 1_000_000
+    source = Synthetic(7, int(time.time()) - 86400, 86400.0, BLOCK_EVENTS)
+    block = [source.line(number, 0).data for number in range(int(BLOCK_EVENTS * min(1, scale)))]
+    cases = _Cases()
+    for size in SIZES:
+        path = place / "book"
+        events = fill(path, block, size * GB * scale)
+        for work in ("read", "verify", "export"):
+            cases.add(work, f"{work}, {size:g} GB", events, run_case(work, path))
+            shutil.rmtree(f"{path}.table", ignore_errors=True)
+        if size == 1.0:
+            bytes_ = (path / "book.log").stat().st_size
+            for tasks in PARTITIONS:
+                found = run_case("read", path, bytes_ // tasks + 1)
+                cases.add("partitions", f"read, 1 GB in {tasks} partitions", events, found)
+        shutil.rmtree(path)
+    for logs in LOGS:
+        folder = place / "logs"
+        folder.mkdir()
+        each = 0.1 * GB * scale / logs
+        events = sum(fill(folder / f"{number:05}", block, each) for number in range(logs))
+        cases.add("logs", f"read, 0.1 GB in {logs:,} logs", events, run_case("read", folder))
+        shutil.rmtree(folder)
+    return cases.rows
+
+
+class _Cases:
+    """Rows, each beside the first one of its kind."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self._firsts: dict[str, tuple[str, Spent, float]] = {}
+
+    def add(self, kind: str, name: str, events: int, found: dict[str, Any]) -> None:
+        """A row for a case."""
+        spent = Spent(found["seconds"])
+        rate = events / spent.wall
+        first, first_spent, first_rate = self._firsts.setdefault(kind, (name, spent, rate))
+        facts = {
+            "events": f"{events:,}",
+            "tasks": found["tasks"],
+            **{f"peak MB of {process}": peak for process, peak in found["peak MB"].items()},
+        }
+        sides = {name: spent, first: first_spent}
+        self.rows.append(Row(name, sides, "rows a second", rate / first_rate, facts=facts))

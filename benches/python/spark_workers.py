@@ -1,0 +1,309 @@
+"""What more workers bring: a standalone cluster of 1, 2, 4 and 8, each with a fifth of a core.
+
+Rows a second against one worker, the share that does not become shorter (fitted: seconds are
+``serial + parallel / workers``), and what Spark does in it: before the first stage (planning),
+between stages, and after the last one (commit, checkpoint). The driver has no quota, but shares
+the machine. Draws spark-workers.svg.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import statistics
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from deedbook.pipeline.cluster import standalone_cluster
+from spark_cgroup import Group, groups
+from spark_measure import Row, Sizes, Spent, book, deedbook, read_all, session
+
+WORKERS = (1, 2, 4, 8)
+QUOTA_CORES = 0.2
+READ_TIMES = 4
+"""Of the events of the table, so that eight workers have enough to do."""
+VERIFY_TIMES = 40
+EVENTS_SHARE = 20
+"""So many fewer events go through the pipeline."""
+FILES = 16
+PIPELINE = """
+[pipeline]
+name = "bench"
+trigger = "0.1 seconds"
+
+[[source]]
+name = "files"
+lines = "in"
+"""
+ASKED = {"read": 0.75, "verify": 0.75, "write": 0.6}
+"""Of linear, by eight workers."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Seconds of one run, and where they went."""
+
+    wall: float
+    planning: float
+    stages: float
+    between: float
+    ending: float
+    """After the last stage."""
+
+
+def stages_since(spark: Any, begun: datetime) -> list[tuple[datetime, datetime]]:
+    """Begins and ends of the stages that ran since then, by Spark's own interface."""
+    context = spark.sparkContext
+    url = f"{context.uiWebUrl}/api/v1/applications/{context.applicationId}/stages?status=complete"
+    for _ in range(50):  # what it tells comes a little later
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            found = [
+                tuple(_time(stage[name]) for name in ("submissionTime", "completionTime"))
+                for stage in json.load(answer)
+            ]
+        new = sorted(one for one in found if one[0] >= begun)
+        if new:
+            return new
+        time.sleep(0.1)
+    return []
+
+
+def _time(text: str) -> datetime:
+    return datetime.strptime(text.removesuffix("GMT"), "%Y-%m-%dT%H:%M:%S.%f").replace(
+        tzinfo=timezone.utc
+    )
+
+
+def timed(spark: Any, work: Callable[[], object]) -> Run:
+    """Run it once, and look where the time went."""
+    begun = datetime.now(timezone.utc)
+    clock = time.perf_counter()
+    work()
+    wall = time.perf_counter() - clock
+    # Spark's times have milliseconds.
+    stages = stages_since(spark, begun.replace(microsecond=begun.microsecond // 1000 * 1000))
+    if not stages:
+        return Run(wall, wall, 0.0, 0.0, 0.0)
+    busy, end = 0.0, stages[0][0]
+    for one, other in stages:  # stages of one job may overlap
+        busy += max(0.0, (other - max(one, end)).total_seconds())
+        end = max(end, other)
+    planning = max(0.0, (stages[0][0] - begun).total_seconds())
+    span = (end - stages[0][0]).total_seconds()
+    return Run(wall, planning, busy, span - busy, max(0.0, wall - planning - span))
+
+
+def works(spark: Any, place: Path) -> dict[str, Callable[[], object]]:
+    """What is measured, by name. Each begins with nothing at ``out``."""
+    from deedbook.spark import jobs
+
+    out = str(place / "out")
+    return {
+        "read": lambda: read_all(deedbook(spark, str(place / "book"))),
+        "verify": lambda: jobs.verify(spark, place / "large"),
+        "export": lambda: jobs.export(spark, place / "some", out),
+        "write": lambda: (
+            spark.read.parquet(str(place / "table"))
+            .write.format("deedbook")
+            .option("log", "book")
+            .mode("append")
+            .save(out)
+        ),
+    }
+
+
+class _Stop(Exception):
+    """Ends a pipeline."""
+
+
+def pipeline_seconds(
+    master: str, place: Path, confined: list[Group], workers: int, events: list[bytes]
+) -> Run:
+    """A round of a pipeline with so many events, after one with a few that warms up."""
+    from deedbook.pipeline.config import load
+    from deedbook.pipeline.run import Round, run
+
+    home = Path(tempfile.mkdtemp(dir=place))
+    inputs = home / "in"
+    inputs.mkdir()
+    (home / "pipeline.toml").write_text(PIPELINE, encoding="utf-8")
+    warm = len(events) // 10
+    (inputs / "0.jsonl").write_bytes(b"".join(events[:warm]))
+    part = -(-(len(events) - warm) // FILES)
+    rounds: list[float] = []
+
+    def tell(done: Round) -> None:
+        rounds.append(done.seconds)
+        if len(rounds) == 2:
+            raise _Stop
+        for number in range(FILES):
+            lines = events[warm + number * part : warm + (number + 1) * part]
+            (inputs / f"{number + 1}.jsonl").write_bytes(b"".join(lines))
+        for group in confined:
+            group.limit(QUOTA_CORES)
+
+    settings = {
+        "spark.cores.max": str(workers),
+        "spark.executor.cores": "1",
+        "spark.executor.memory": "512m",
+        "spark.default.parallelism": str(2 * workers),
+        "spark.sql.shuffle.partitions": str(max(WORKERS)),
+    }
+    try:
+        run(load(home / "pipeline.toml"), master=master, settings=settings, tell=tell)
+    except _Stop:
+        pass
+    finally:
+        for group in confined:
+            group.limit(None)
+        shutil.rmtree(home)
+    return Run(rounds[1], 0.0, 0.0, 0.0, 0.0)
+
+
+def of_workers(
+    master: str, place: Path, confined: list[Group], workers: int, rounds: int
+) -> dict[str, list[Run]]:
+    """The runs with so many workers: warmed up without a quota, then measured with it."""
+    spark = session(
+        master,
+        spark_cores_max=str(workers),
+        spark_executor_cores="1",
+        spark_executor_memory="512m",
+        spark_default_parallelism=str(2 * workers),
+        spark_ui_enabled="true",
+        spark_ui_port="0",
+    )
+    found: dict[str, list[Run]] = {}
+    try:
+        measured = works(spark, place)
+        for number in range(rounds + 1):
+            for group in confined:
+                group.limit(QUOTA_CORES if number else None)
+            for name, work in measured.items():
+                shutil.rmtree(place / "out", ignore_errors=True)
+                run = timed(spark, work)
+                if number:
+                    found.setdefault(name, []).append(run)
+    finally:
+        for group in confined:
+            group.limit(None)
+        spark.stop()
+    return found
+
+
+def fit(seconds: Mapping[int, float]) -> tuple[float, float]:
+    """Serial and parallel seconds: least squares of the relative error."""
+    import numpy as np
+
+    left = np.array([[1.0, 1.0 / workers] for workers in seconds])
+    right = np.array(list(seconds.values()))
+    (serial, parallel), *_ = np.linalg.lstsq(left / right[:, None], np.ones(len(right)), rcond=None)
+    return float(serial), float(parallel)
+
+
+def measure(place: Path, sizes: Sizes) -> list[Row]:
+    """The rows of the table about workers."""
+    from deedbook.pipeline.events import Synthetic
+
+    book(place / "book", READ_TIMES * sizes.events)
+    book(place / "some", 2 * sizes.events)
+    book(place / "large", VERIFY_TIMES * sizes.events)
+    _table(place / "table", 2 * sizes.events)
+    count = sizes.events // EVENTS_SHARE
+    source = Synthetic(7, int(time.time()) - 86400, 86400.0, count)
+    events = [source.line(number, 0).data + b"\n" for number in range(count)]
+    rounds = max(1, sizes.rounds // 2)
+    runs: dict[str, dict[int, list[Run]]] = {}
+    with (
+        groups(max(WORKERS)) as confined,
+        tempfile.TemporaryDirectory(dir=place) as work,
+        standalone_cluster(Path(work), max(WORKERS)) as cluster,
+    ):
+        for group, pid in zip(confined, cluster.workers, strict=True):
+            group.add(pid)
+        for workers in WORKERS:
+            found = of_workers(cluster.master, place, confined, workers, rounds)
+            found["pipeline"] = [
+                pipeline_seconds(cluster.master, place, confined, workers, events)
+                for _ in range(rounds)
+            ]
+            for name, ones in found.items():
+                runs.setdefault(name, {})[workers] = ones
+    if sizes.results is not None:
+        draw(runs, sizes.results / "spark-workers.svg")
+    return [row(name, by_workers) for name, by_workers in runs.items()]
+
+
+def _table(path: Path, events: int) -> None:
+    """A Parquet table of payloads, written on this machine's cores."""
+    from spark_write import PAYLOAD
+
+    spark = session()
+    rows = spark.range(0, events, 1, 16).selectExpr(PAYLOAD)
+    rows.write.option("compression", "none").parquet(str(path))
+    spark.stop()
+
+
+def row(name: str, runs: Mapping[int, list[Run]]) -> Row:
+    """What eight workers bring, and the serial share."""
+    seconds = {
+        workers: statistics.median(run.wall for run in ones) for workers, ones in runs.items()
+    }
+    most = max(seconds)
+    serial, parallel = fit(seconds)
+    parts = {
+        part: statistics.median(getattr(run, part) for run in runs[most])
+        for part in ("planning", "stages", "between", "ending")
+    }
+    return Row(
+        f"{name}, {most} workers of {QUOTA_CORES} cores",
+        {f"{most} workers": Spent(seconds[most]), "one worker": Spent(seconds[1])},
+        "of linear",
+        seconds[1] / seconds[most] / most,
+        ASKED.get(name),
+        facts={
+            "seconds by workers": {workers: round(one, 3) for workers, one in seconds.items()},
+            "fitted serial seconds": round(serial, 3),
+            "fitted parallel seconds": round(parallel, 3),
+            f"seconds of {most} workers": {part: round(one, 3) for part, one in parts.items()},
+        },
+    )
+
+
+def draw(runs: Mapping[str, Mapping[int, list[Run]]], path: Path) -> None:
+    """Rows a second against one worker, as SVG."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    from deedbook._style import COLOURS, GREY, INK, STYLE
+
+    style: dict[Any, Any] = {**STYLE, "svg.hashsalt": "deedbook"}
+    with plt.rc_context(style):
+        figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
+        axes.plot(WORKERS, WORKERS, color=GREY, linestyle="--")
+        axes.annotate("linear", (6.2, 6.4), color="#6e7781", ha="right")
+        for (name, by_workers), colour in zip(runs.items(), COLOURS, strict=False):
+            walls = {
+                workers: statistics.median(run.wall for run in ones)
+                for workers, ones in by_workers.items()
+            }
+            faster = [walls[1] / walls[workers] for workers in WORKERS]
+            axes.plot(WORKERS, faster, color=colour, marker="o", label=name)
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log", base=2)
+        axes.set_xticks(WORKERS, [str(one) for one in WORKERS])
+        axes.set_yticks(WORKERS, [str(one) for one in WORKERS])
+        axes.set_xlabel(f"workers of {QUOTA_CORES} cores")
+        axes.set_ylabel("rows a second, against one worker")
+        axes.set_title("What more workers bring", color=INK, fontweight="bold")
+        axes.legend(frameon=False, loc="upper left")
+        figure.savefig(path, metadata={"Date": None})
+        plt.close(figure)
