@@ -1,4 +1,4 @@
-"""Fixtures: a place for a book, books made byte by byte without Deedbook, child processes."""
+"""Fixtures: a place for a book, books made byte by byte, child processes, a pipeline that ran."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from aio_kinds import KINDS, Kind, no_threads_are_left
+from pipeline_runs import run_once
 
 Packed = Callable[..., bytes]
 MakeBook = Callable[..., Path]
@@ -91,3 +92,11 @@ def threads_end(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     assert no_threads_are_left()
     below = ("asyncio", "concurrent.futures")
     assert [record for record in caplog.records if record.name in below] == []
+
+
+@pytest.fixture(scope="session")
+def pipeline_ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of a pipeline that ran once, with ``pipeline.toml``; not to be changed."""
+    home = tmp_path_factory.mktemp("pipeline")
+    run_once(home)
+    return home

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -45,62 +44,11 @@ from test_nostr import made
 
 pytestmark = pytest.mark.spark
 
-CONFIG = """
-[pipeline]
-name = "checked"
-directory = "out"
-
-[[source]]
-name = "files"
-lines = "in/files"
-bronze = "nostr"
-
-[[source]]
-name = "orders"
-log = "in/app.wal"
-bronze = "book"
-
-[[source]]
-name = "spool"
-log = "in/spool"
-bronze = "wal"
-
-[tables]
-silver = ["parquet", "delta"]
-"""
-
-
-@pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A pipeline that has read everything, and what a follower saw of it."""
-    home = tmp_path_factory.mktemp("pipeline")
-    (home / "pipeline.toml").write_text(CONFIG)
-    assert start(home / "in", events=900, seed=5).wait().complete
-    followed: list[Any] = []
-    stop = threading.Event()
-    config = load(home / "pipeline.toml")
-    # It waits for logs that are not there yet.
-    follower = threading.Thread(target=lambda: followed.extend(follow(config, stop)))
-    follower.start()
-    try:
-        command = [sys.executable, "-m", "deedbook", "pipeline", "run", "pipeline.toml", "--once"]
-        few = ["--master", "local[2]", "--conf", "spark.sql.shuffle.partitions=2"]
-        run = subprocess.run([*command, *few], cwd=home, timeout=280)
-    finally:
-        stop.set()
-        follower.join()
-    assert run.returncode == 0, (home / "out" / "spark.log").read_text()[-2000:]
-    assert [one.error for one in followed] == [None] * 3
-    # Again, from what it noted on.
-    followed = follow(config, threading.Event(), idle_seconds=1.0)
-    assert [one.error for one in followed] == [None] * 3 and all(one.records for one in followed)
-    return home
-
 
 @pytest.fixture
-def home(ran: Path, tmp_path: Path) -> Path:
+def home(pipeline_ran: Path, tmp_path: Path) -> Path:
     """A copy to break."""
-    return Path(shutil.copytree(ran, tmp_path / "home"))
+    return Path(shutil.copytree(pipeline_ran, tmp_path / "home"))
 
 
 def checked(home: Path) -> dict[str, Check]:
@@ -111,7 +59,8 @@ def wrong(home: Path) -> set[str]:
     return {name for name, one in checked(home).items() if one.ok is False}
 
 
-def test_all_is_well_after_a_run(ran: Path) -> None:
+def test_all_is_well_after_a_run(pipeline_ran: Path) -> None:
+    ran = pipeline_ran
     found = checked(ran)
     assert {name: one for name, one in found.items() if one.ok is not True} == {}
     assert len(found) == 22

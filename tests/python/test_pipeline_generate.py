@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,7 @@ def assert_complete(directory: Path) -> None:
 
 
 def test_notes_say_what_the_inputs_hold(tmp_path: Path) -> None:
+    begun = time.time()
     done = made(tmp_path, events=3000, seed=1)
     assert (done.complete, done.events) == (True, "synthetic")
     assert "synthetic" in (tmp_path / "expected" / "README").read_text()
@@ -76,6 +78,8 @@ def test_notes_say_what_the_inputs_hold(tmp_path: Path) -> None:
     for name in INPUTS:
         notes = noted(tmp_path, name)
         assert len(notes) == done.lines[name]
+        times = [note.at or 0.0 for note in notes]
+        assert begun <= times[0] and times == sorted(times) and times[-1] <= time.time()
         # The generator knows by how it made a line what the core finds by reading it.
         judged = [judge(data) for _, data in held(tmp_path, name)]
         assert [(note.id, note.fault) for note in notes] == judged
@@ -90,8 +94,8 @@ def test_notes_say_what_the_inputs_hold(tmp_path: Path) -> None:
     assert names == {".jsonl", ".gz"}
     assert len(LedgerSnapshot.open(tmp_path / "spool").files) > 1
     events = [json.loads(data) for _, data in held(tmp_path, "files") if judge(data)[0]]
-    times = [event["created_at"] for event in events]
-    assert times != sorted(times) and (max(times) - min(times)) < 3 * 86400
+    created = [event["created_at"] for event in events]
+    assert created != sorted(created) and (max(created) - min(created)) < 3 * 86400
     kinds = {event["kind"] for event in events}
     assert {0, 1, 3, 5, 7, 20001, 30023} <= kinds
     assert any(tag[0] == "expiration" for event in events for tag in event["tags"])
@@ -171,13 +175,25 @@ def test_a_note_that_was_torn_and_a_line_without_a_note(tmp_path: Path) -> None:
     made(tmp_path, events=500, seed=4)
     expected = expected_file(tmp_path, "orders")
     whole = expected.read_bytes()
+    before = noted(tmp_path, "orders")
     expected.write_bytes(whole[: len(whole) // 2])
     assert not whole[: len(whole) // 2].endswith(b"\n")
     half = tmp_path / "files" / ".000002.jsonl.gz.new"
     half.write_bytes(b"half")
     made(tmp_path, resume=True)
-    assert expected.read_bytes() == whole
+    after = noted(tmp_path, "orders")
+    kept = whole[: len(whole) // 2].count(b"\n")
+    assert after[:kept] == before[:kept]
+    # When the others were acknowledged is not known any more.
+    assert after[kept:] == [replace(note, at=None) for note in before[kept:]] != []
     assert not half.exists()
+
+
+def test_notes_without_times_are_read(tmp_path: Path) -> None:
+    """Producers did not note times at first."""
+    file = tmp_path / "orders.jsonl"
+    file.write_text('{"n":1,"sha256":"ab","id":null,"good":false,"where":null,"fault":"json"}\n')
+    assert list(notes_of(file)) == [Note(1, "ab", None, False, None, "json", None)]
 
 
 def test_producers_end_with_their_parent(tmp_path: Path) -> None:

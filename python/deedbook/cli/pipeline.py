@@ -16,6 +16,7 @@ from deedbook.cli.spark import settings_of
 from deedbook.pipeline.config import Config, load
 
 if TYPE_CHECKING:
+    from deedbook.pipeline.progress import Lag
     from deedbook.pipeline.run import Round
 
 __all__ = ["add_arguments"]
@@ -127,13 +128,20 @@ def _run_status(args: argparse.Namespace, out: Output) -> int:
     for source in found.sources:
         come = "" if source.has_come else ", not there yet"
         records = "no" if source.records is None else f"{source.records:,}"
-        read = f", last read {source.last_read}" if source.last_read else ""
+        read = f", last read {source.last_read}{_lag(source.lag)}" if source.last_read else ""
         rows.append((source.name, f"{source.bronze}, {records} records{read}{come}"))
     if found.totals:
         rows.append(("events", f"{found.totals['events']:,}, {found.totals['late']:,} late"))
         rows.append(("watermark", found.totals["watermark"] or "none"))
-    rows.append(("last batch", found.silver_at or "none"))
+    last = f"{found.silver_at}{_lag(found.silver_lag)}" if found.silver_at else "none"
+    rows.append(("last batch", last))
     for line in table(rows):
         out.line(line)
     out.flush()
     return EXIT_OK
+
+
+def _lag(lag: Lag | None) -> str:
+    from deedbook.pipeline.status import lag_text
+
+    return "" if lag is None else f", lag then {lag_text(lag)}"

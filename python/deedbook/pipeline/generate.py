@@ -24,7 +24,8 @@ _SYNTHETIC_SECONDS: Final = 2 * 86400
 _README: Final = """What the inputs beside this directory hold, a line of JSON for each of them.
 
 n is its number, sha256 of its bytes, id the event's, where its file and line, fault what is wrong
-with it: json, event, id, empty. A line is noted once it is durable in its input.
+with it: json, event, id, empty; at when it was acknowledged, in seconds since 1970, null where a
+kill came before the note. A line is noted once it is durable in its input.
 
 The events are {events}.
 """

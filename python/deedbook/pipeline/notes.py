@@ -40,12 +40,17 @@ class Note:
     """File and line, ``000001.jsonl:12``; None in a log."""
     fault: Fault | None
     """What is wrong with it."""
+    at: float | None = None
+    """When it was acknowledged, in seconds since 1970.
+
+    None where that is not known: a kill came before the note, or the note is an old one.
+    """
 
     @classmethod
-    def of(cls, n: int, line: Line, where: str | None) -> Note:
+    def of(cls, n: int, line: Line, where: str | None, at: float | None) -> Note:
         """The note of a line."""
         good = line.fault is None
-        return cls(n, digest(line.data), line.id, good, where, line.fault)
+        return cls(n, digest(line.data), line.id, good, where, line.fault, at)
 
 
 def digest(data: bytes) -> str:

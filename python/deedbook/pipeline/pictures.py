@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
 from deedbook._style import COLOURS, GREY, INK, RED, STYLE
+from deedbook.pipeline.latency import Latency
+from deedbook.pipeline.progress import Batch
 
-__all__ = ["Batch", "draw_events", "draw_quarantine", "draw_run"]
+__all__ = ["draw_events", "draw_latency", "draw_quarantine", "draw_run"]
 
 _KINDS_MAX: Final = len(COLOURS)
 _BARS_MAX: Final = 200
 _WIDTH: Final = 11
-
-Batch = tuple[str, datetime, int, float]
-"""Of a query: its name, when the batch ended, rows, seconds."""
 
 
 def draw_events(hours: Mapping[tuple[datetime, int], int], path: Path) -> None:
@@ -53,54 +53,56 @@ def draw_events(hours: Mapping[tuple[datetime, int], int], path: Path) -> None:
     _count_axis(only)
     unit = "hour" if step == timedelta(hours=1) else f"{step.days} days" if step.days > 1 else "day"
     only.set_title(f"Events per {unit} of their time (UTC), by kind", loc="left")
-    if places:
-        handles, labels = only.get_legend_handles_labels()
-        only.legend(
-            handles[::-1], labels[::-1], loc="upper left", bbox_to_anchor=(1, 1), frameon=False
-        )
+    _legend(only, reverse=True)
     _save(figure, path)
 
 
-def draw_run(
-    batches: Sequence[Batch],
-    latencies: Sequence[tuple[datetime, float]],
-    latency_of: str,
-    kills: Sequence[datetime],
-    path: Path,
-) -> None:
-    """Rows of each batch, and how long events took to gold, over all runs and their kills."""
-    figure, (upper, lower) = _figure(2, 6.4)
-    names = sorted({name for name, *_ in batches})
-    for name, colour in zip(names, COLOURS, strict=False):
-        points = [(at, rows) for of, at, rows, _ in batches if of == name]
-        upper.plot(
-            [at for at, _ in points],
-            [rows for _, rows in points],
-            marker="o",
-            markersize=3,
-            linewidth=0.8,
-            color=colour,
-            label=name,
-        )
-    upper.set_title("Rows of each batch", loc="left")
-    _count_axis(upper)
-    lower.plot(
-        [at for at, _ in latencies],
-        [seconds for _, seconds in latencies],
-        linestyle="none",
-        marker="o",
-        markersize=3,
-        color=COLOURS[0],
-    )
-    lower.set_title(f"Seconds {latency_of}", loc="left")
-    lower.set_ylim(bottom=0)
-    lower.grid(axis="y", color="#d8dee4", linewidth=0.6)
-    for axes in (upper, lower):
-        for number, at in enumerate(kills):
-            label = "run broken off" if number == 0 and axes is upper else None
-            axes.axvline(at, color=RED, linewidth=0.7, alpha=0.7, label=label)
-    if batches:
-        upper.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
+def draw_run(batches: Sequence[Batch], kills: Sequence[datetime], path: Path) -> None:
+    """Rows of each batch, and what was not read yet at its end, over all runs and their kills."""
+    panels: list[tuple[str, list[tuple[Batch, int]]]] = [
+        ("Rows of each batch", [(one, one.rows) for one in batches]),
+        (
+            "Lag: records that were there and not read yet, at the end of each batch",
+            [(one, one.lag.records) for one in batches if one.lag and one.lag.records is not None],
+        ),
+        (
+            "Lag of files, in bytes",
+            [(one, one.lag.bytes) for one in batches if one.lag and one.lag.files is not None],
+        ),
+    ]
+    panels = [panels[0], *(panel for panel in panels[1:] if panel[1])]
+    figure, all_axes = _figure(len(panels), 0.8 + 2.4 * len(panels))
+    names = list(dict.fromkeys(one.query for one in batches))
+    colours = dict(zip(names, itertools.cycle(COLOURS)))
+    for axes, (title, points) in zip(all_axes, panels, strict=True):
+        for name in names:
+            own = [(one.at, value) for one, value in points if one.query == name]
+            if own:
+                _line(axes, own, colours[name], name)
+        axes.set_title(title, loc="left")
+        _count_axis(axes)
+        _mark(axes, kills)
+        _legend(axes)
+    _save(figure, path)
+
+
+def draw_latency(latency: Latency, kills: Sequence[datetime], path: Path) -> None:
+    """How long events took to gold, by when they came there."""
+    figure, (only,) = _figure(1, 3.6)
+    spreads = latency.by_time()
+    for name, colour, values in (
+        ("worst", COLOURS[1], [spread.worst for _, spread in spreads]),
+        ("95 %", COLOURS[3], [spread.most for _, spread in spreads]),
+        ("median", COLOURS[0], [spread.median for _, spread in spreads]),
+    ):
+        if values:
+            times = [at for at, _ in spreads]
+            _line(only, list(zip(times, values, strict=True)), colour, name)
+    title = f"Seconds from {latency.begins} to gold, of what each batch brought there"
+    only.set_title(title, loc="left")
+    _count_axis(only)
+    _mark(only, kills)
+    _legend(only)
     _save(figure, path)
 
 
@@ -138,6 +140,28 @@ def _save(figure: Any, path: Path) -> None:
     with plt.rc_context(STYLE):
         figure.savefig(path, dpi=110)
     plt.close(figure)
+
+
+def _line(axes: Any, points: Sequence[tuple[datetime, float]], colour: str, name: str) -> None:
+    times, values = zip(*points, strict=True)
+    axes.plot(times, values, marker="o", markersize=3, linewidth=0.8, color=colour, label=name)
+
+
+def _mark(axes: Any, kills: Sequence[datetime]) -> None:
+    """Where runs broke off."""
+    for number, at in enumerate(kills):
+        label = "run broken off" if number == 0 else None
+        axes.axvline(at, color=RED, linewidth=0.7, linestyle="--", zorder=0, label=label)
+
+
+def _legend(axes: Any, reverse: bool = False) -> None:
+    """Beside the picture, if there is anything in it."""
+    handles, labels = axes.get_legend_handles_labels()
+    if handles:
+        step = -1 if reverse else 1
+        axes.legend(
+            handles[::step], labels[::step], loc="upper left", bbox_to_anchor=(1, 1), frameon=False
+        )
 
 
 def _count_axis(axes: Any) -> None:

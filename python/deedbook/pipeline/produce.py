@@ -172,12 +172,13 @@ def produce(directory: Path, name: str, stop: threading.Event) -> tuple[int, boo
             added = 0
             for group in _groups(rest, target, settings.rate, stop):
                 places = target.add([line.data for line in group])
+                acknowledged = round(time.time(), 3)
                 first = there + added + 1
                 added += len(group)
                 notes.add_notes(
                     [
-                        Note.of(first + at, line, where)
-                        for at, (line, where) in enumerate(zip(group, places, strict=True))
+                        Note.of(first + more, line, where, acknowledged)
+                        for more, (line, where) in enumerate(zip(group, places, strict=True))
                     ]
                 )
     finally:
@@ -196,7 +197,7 @@ def _settle(target: Input, rest: Iterator[Due], expected: Path, notes: JsonLines
             raise ProducerError(f"{expected}: record {there + 1} is not the one that was sent")
         there += 1
         if there > len(noted):
-            without.append(Note.of(there, line, where))
+            without.append(Note.of(there, line, where, None))
         elif (noted[there - 1].sha256, noted[there - 1].n) != (digest(data), there):
             raise ProducerError(f"{expected}: line {there} is not of the record that was sent")
     if there < len(noted):

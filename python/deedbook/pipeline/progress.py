@@ -7,13 +7,42 @@ import os
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from deedbook.pipeline.layout import Layout
 
-__all__ = ["Journal", "lines_of"]
+__all__ = ["Batch", "Journal", "Lag", "batches_of", "kills_of", "lines_of"]
+
+
+@dataclass(frozen=True)
+class Lag:
+    """How far a source is ahead of what was read of it."""
+
+    records: int | None
+    """None of files of lines, whose lines are not counted before they are read."""
+    bytes: int
+    """Of logs with framing, of files as they lie there."""
+    files: int | None = None
+    """Of files of lines, those that were not read; None of logs."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch as it was noted."""
+
+    query: str
+    """A source, or ``silver``."""
+    number: int | None
+    """Of a batch of silver."""
+    at: datetime
+    """When it had ended."""
+    rows: int
+    seconds: float
+    lag: Lag | None
+    """At its end; None if it was not known."""
 
 
 class Journal:
@@ -34,9 +63,12 @@ class Journal:
         finally:
             self._write("run", {"event": ended})
 
-    def batch(self, query: str, batch: int | None, rows: int, seconds: float) -> None:
-        """Note a batch that is done."""
-        self._write(query, {"batch": batch, "rows": rows, "seconds": round(seconds, 3)})
+    def batch(
+        self, query: str, batch: int | None, rows: int, seconds: float, lag: Lag | None
+    ) -> None:
+        """Note a batch that is done; ``lag`` is that of its end, None if it is not known."""
+        facts = {"batch": batch, "rows": rows, "seconds": round(seconds, 3)}
+        self._write(query, {**facts, "lag": None if lag is None else asdict(lag)})
 
     def _write(self, query: str, facts: dict[str, Any]) -> None:
         file = self._layout.progress(query)
@@ -58,3 +90,36 @@ def lines_of(file: Path) -> list[dict[str, Any]]:
     except FileNotFoundError:
         return []
     return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+
+
+def batches_of(layout: Layout, query: str) -> list[Batch]:
+    """The batches of a query in the order of their ends; one that was repeated comes twice."""
+    found = []
+    for line in lines_of(layout.progress(query)):
+        lag = line.get("lag")
+        at = datetime.fromisoformat(line["at"])
+        found.append(
+            Batch(
+                query,
+                line["batch"],
+                at,
+                line["rows"],
+                line["seconds"],
+                None if lag is None else Lag(**lag),
+            )
+        )
+    return found
+
+
+def kills_of(layout: Layout) -> list[datetime]:
+    """About when runs broke off that came to no end, or failed: at their last line."""
+    marks = lines_of(layout.progress("run"))
+    ended = {one["run"] for one in marks if one["event"] == "end"}
+    killed = {one["run"]: one["at"] for one in marks if one["run"] not in ended}
+    if marks and marks[-1]["run"] in killed:
+        del killed[marks[-1]["run"]]  # it may be running
+    for file in layout.progress("run").parent.glob("*.jsonl"):
+        for line in lines_of(file):
+            if line["run"] in killed:
+                killed[line["run"]] = max(killed[line["run"]], line["at"])
+    return sorted(datetime.fromisoformat(at) for at in killed.values())

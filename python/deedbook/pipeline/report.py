@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import html
+import itertools
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deedbook.pipeline.config import Config
+from deedbook.pipeline.latency import Latency, Spread, latency_of
 from deedbook.pipeline.layout import SILVER, Layout
-from deedbook.pipeline.pictures import Batch, draw_events, draw_quarantine, draw_run
-from deedbook.pipeline.progress import lines_of
-from deedbook.pipeline.status import Status, status
+from deedbook.pipeline.pictures import draw_events, draw_latency, draw_quarantine, draw_run
+from deedbook.pipeline.progress import batches_of, kills_of
+from deedbook.pipeline.status import Status, lag_text, status
 
 if TYPE_CHECKING:
     from deedbook.pipeline.check import Check
@@ -22,12 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["write_report"]
 
 _REASON_MAX = 60
-
-
-@dataclass(frozen=True)
-class _Picture:
-    file: str
-    alt: str
 
 
 def write_report(config: Config, checks: Sequence[Check]) -> Path:
@@ -39,20 +34,16 @@ def write_report(config: Config, checks: Sequence[Check]) -> Path:
     layout.report.mkdir(parents=True, exist_ok=True)
     found = status(config)
     names = [SILVER, *(source.name for source in config.sources)]
-    batches = _batches(layout, names)
-    kills = _kills(layout)
-    appended = _appended(layout, [source.name for source in config.sources])
+    batches = [batch for name in names for batch in batches_of(layout, name)]
+    kills = kills_of(layout)
+    latency = latency_of(config)
     reasons = _reasons(layout)
     draw_events(_hours(layout), layout.report / "events.png")
-    draw_run(batches, appended, "from bronze to gold", kills, layout.report / "run.png")
+    draw_run(batches, kills, layout.report / "run.png")
+    draw_latency(latency, kills, layout.report / "latency.png")
     draw_quarantine(reasons, layout.report / "quarantine.png")
-    pictures = [
-        _Picture("events.png", "Events by time and kind"),
-        _Picture("run.png", "Rows of each batch, and seconds to gold, over the run"),
-        _Picture("quarantine.png", "What was put aside, by reason"),
-    ]
     page = layout.report / "index.html"
-    text = "".join(_page(found, len(kills), checks, reasons, pictures))
+    text = "".join(_page(found, len(kills), checks, reasons, latency))
     new = page.with_name(".index.html.new")
     new.write_text(text, encoding="utf-8")
     new.replace(page)
@@ -64,7 +55,7 @@ def _page(
     kills: int,
     checks: Sequence[Check],
     reasons: dict[str, int],
-    pictures: Sequence[_Picture],
+    latency: Latency,
 ) -> Iterator[str]:
     failed = sum(check.ok is False for check in checks)
     verdict = (
@@ -75,34 +66,40 @@ def _page(
         else f"all {len(checks)} checks passed"
     )
     events = found.totals.get("events", 0)
-    title = f"{found.name}: {events:,} events, {kills} runs broken off, {verdict}"
+    broken = "1 run" if kills == 1 else f"{kills:,} runs"
+    title = f"{found.name}: {events:,} events, {broken} broken off, {verdict}"
     yield _HEAD.format(title=html.escape(title), verdict="bad" if failed else "good")
     yield "<h2>Sources</h2>\n"
-    yield _table(
-        ["source", "bronze", "records", "last read (UTC)"],
-        [
-            [one.name, one.bronze, _number(one.records), (one.last_read or "")[:19]]
-            for one in found.sources
-        ],
+    rows = [
+        [one.name, one.bronze, _number(one.records), lag_text(one.lag), _time(one.last_read)]
+        for one in found.sources
+    ]
+    rows.append(
+        [SILVER, "table", f"{events:,}", lag_text(found.silver_lag), _time(found.silver_at)]
     )
+    yield _table(["source", "kept as", "records", "lag after the last batch", "last read"], rows)
     totals = found.totals
     yield "<h2>Totals</h2>\n"
     yield _table(
-        ["events", "bytes of content", "late", "put aside", "watermark (UTC)", "runs"],
+        ["events", "bytes of content", "late", "put aside", "watermark", "runs"],
         [
             [
                 f"{events:,}",
                 _number(totals.get("bytes")),
                 _number(totals.get("late")),
                 f"{sum(reasons.values()):,}",
-                (totals.get("watermark") or "")[:19],
+                _time(totals.get("watermark")),
                 f"{found.runs:,}",
             ]
         ],
     )
-    for picture in pictures:
-        alt = html.escape(picture.alt)
-        yield f'<figure><img src="{picture.file}" alt="{alt}"></figure>\n'
+    yield "<p>Times are UTC.</p>\n"
+    yield _picture("events.png", "Events by time and kind")
+    yield "<h2>Batches and lag</h2>\n"
+    yield _picture("run.png", "Rows of each batch and the lag at its end, over the run, with kills")
+    yield from _latency(latency)
+    yield "<h2>Quarantine</h2>\n"
+    yield _picture("quarantine.png", "What was put aside, by reason")
     if checks:
         yield "<h2>Checks</h2>\n"
         yield _table(
@@ -116,6 +113,8 @@ def _page(
                 ]
                 for one in checks
             ],
+            "checks",
+            ["bad" if one.ok is False else "" for one in checks],
         )
     tops = [(name, totals.get(name, {})) for name in ("kinds", "authors")]
     for name, top in tops:
@@ -125,13 +124,49 @@ def _page(
     yield "</main></html>\n"
 
 
+def _latency(latency: Latency) -> Iterator[str]:
+    begin, what = latency.begins, "events" if latency.begins == "append" else "records"
+    yield f"<h2>Latency from {begin} to gold</h2>\n"
+    if begin == "append":
+        yield (
+            "<p>From the moment at which a producer's append was acknowledged, at the source where"
+            " an event came first, to the end of the batch with which it came to gold."
+        )
+        if latency.unknown:
+            yield f" Of {latency.unknown:,} events it is not known when they were appended."
+        yield "</p>\n"
+    else:
+        yield (
+            "<p>From the end of the batch that brought a record into bronze. When it was appended"
+            " at its source is not known.</p>\n"
+        )
+    spreads = latency.by_source()
+    if len(spreads) > 1:
+        spreads["all"] = Spread.of(latency.taken)
+    if spreads:
+        yield _table(
+            ["source", what, "median", "95 %", "worst"],
+            [
+                [
+                    name,
+                    f"{spread.events:,}",
+                    *(f"{one:,.1f} s" for one in (spread.median, spread.most, spread.worst)),
+                ]
+                for name, spread in spreads.items()
+            ],
+            "latency",
+        )
+    yield _picture("latency.png", f"Seconds from {begin} to gold over the run, with kills")
+
+
 _HEAD = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>{title}</title>
+<link rel="icon" href="data:,">
 <style>
 body {{ font: 15px/1.5 system-ui, sans-serif; color: #24292f; margin: 0; background: #fff; }}
 main {{ max-width: 1100px; margin: 2rem auto; padding: 0 1rem; }}
-h1 {{ font-size: 1.5rem; }} h1.bad {{ color: #cf222e; }}
+h1 {{ font-size: 1.5rem; }} h1.bad, tr.bad td {{ color: #cf222e; }}
 h2 {{ font-size: 1.1rem; margin-top: 2rem; }}
 table {{ border-collapse: collapse; }} img {{ max-width: 100%; }} figure {{ margin: 2rem 0; }}
 th, td {{ text-align: left; padding: .2rem .8rem .2rem 0; border-bottom: 1px solid #d8dee4;
@@ -141,13 +176,33 @@ th, td {{ text-align: left; padding: .2rem .8rem .2rem 0; border-bottom: 1px sol
 """
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _table(
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    id_: str = "",
+    classes: Sequence[str] = (),
+) -> str:
+    """A table; ``classes`` are those of its rows."""
     head = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
     body = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>\n"
-        for row in rows
+        (f'<tr class="{of}">' if of else "<tr>")
+        + "".join(f"<td>{html.escape(cell)}</td>" for cell in row)
+        + "</tr>\n"
+        for row, of in itertools.zip_longest(rows, classes, fillvalue="")
     )
-    return f"<table>\n<tr>{head}</tr>\n{body}</table>\n"
+    name = f' id="{id_}"' if id_ else ""
+    return f"<table{name}>\n<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table>\n"
+
+
+def _picture(file: str, alt: str) -> str:
+    """A picture, and the way to it at its full size."""
+    image = f'<img src="{file}" alt="{html.escape(alt)}">'
+    return f'<figure><a href="{file}">{image}</a></figure>\n'
+
+
+def _time(at: str | None) -> str:
+    """To the second."""
+    return "" if at is None else at[:19].replace("T", " ")
 
 
 def _number(value: int | None) -> str:
@@ -156,42 +211,6 @@ def _number(value: int | None) -> str:
 
 def _shown(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _batches(layout: Layout, names: Sequence[str]) -> list[Batch]:
-    found: list[Batch] = []
-    for name in names:
-        for line in lines_of(layout.progress(name)):
-            at = datetime.fromisoformat(line["at"])
-            found.append((name, at, line["rows"], line["seconds"]))
-    return found
-
-
-def _kills(layout: Layout) -> list[datetime]:
-    """About when runs broke off that came to no end, or failed: at their last line."""
-    marks = lines_of(layout.progress("run"))
-    ended = {one["run"] for one in marks if one["event"] == "end"}
-    killed = {one["run"]: one["at"] for one in marks if one["run"] not in ended}
-    if marks and marks[-1]["run"] in killed:
-        del killed[marks[-1]["run"]]  # it may be running
-    for file in layout.progress("x").parent.glob("*.jsonl"):
-        for line in lines_of(file):
-            if line["run"] in killed:
-                killed[line["run"]] = max(killed[line["run"]], line["at"])
-    return sorted(datetime.fromisoformat(at) for at in killed.values())
-
-
-def _appended(layout: Layout, sources: Sequence[str]) -> list[tuple[datetime, float]]:
-    """Of each batch in bronze, when it came to gold and after how many seconds."""
-    done = [datetime.fromisoformat(line["at"]) for line in lines_of(layout.progress(SILVER))]
-    found = []
-    for name in sources:
-        for line in lines_of(layout.progress(name)):
-            at = datetime.fromisoformat(line["at"])
-            reached = next((one for one in done if one >= at), None)
-            if reached is not None:
-                found.append((reached, (reached - at).total_seconds()))
-    return sorted(found)
 
 
 def _hours(layout: Layout) -> dict[tuple[datetime, int], int]:

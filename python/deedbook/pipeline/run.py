@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deedbook.pipeline.config import Config, Source
 from deedbook.pipeline.gold import Gold
+from deedbook.pipeline.lag import lag_of_source
 from deedbook.pipeline.layout import Layout
 from deedbook.pipeline.progress import Journal
 from deedbook.pipeline.silver import refine
@@ -152,7 +153,7 @@ def _take(
         taken = ingest(spark, source.path, bronze, kind=source.kind, aside=aside_at, **options)
         rows, batches, seconds = taken.rows, taken.batches, taken.seconds
     if batches:
-        journal.batch(source.name, None, rows, seconds)
+        journal.batch(source.name, None, rows, seconds, lag_of_source(source, layout))
     return rows
 
 

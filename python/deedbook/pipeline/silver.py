@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from deedbook import parse_events
 from deedbook.pipeline.config import Config, Source
 from deedbook.pipeline.gold import Gold
+from deedbook.pipeline.lag import lag_of_silver
 from deedbook.pipeline.layout import SILVER, Layout
 from deedbook.pipeline.progress import Journal
 from deedbook.spark._worker import settle
@@ -72,7 +73,8 @@ def refine(spark: SparkSession, config: Config, layout: Layout, journal: Journal
         for other in others:
             other.add(added, query, batch)
         events = gold.add(added, query, batch)
-        journal.batch(SILVER, batch, events, time.monotonic() - begun)
+        seconds = time.monotonic() - begun
+        journal.batch(SILVER, batch, events, seconds, lag_of_silver(config, layout))
 
     run_stream(spark, SILVER, rows, checkpoint, write)
     return sum(rows_read)

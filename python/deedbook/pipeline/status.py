@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from deedbook import EventStore, Log, MissingError
 from deedbook import open as open_log
-from deedbook.pipeline.config import Config
+from deedbook.pipeline.config import Config, Source
 from deedbook.pipeline.layout import SILVER, Layout
-from deedbook.pipeline.progress import lines_of
+from deedbook.pipeline.progress import Batch, Lag, batches_of, lines_of
 
-__all__ = ["SourceStatus", "Status", "status"]
+__all__ = ["SourceStatus", "Status", "lag_text", "status"]
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,8 @@ class SourceStatus:
     """Records in its log; of an event store, events that count. None before the first run."""
     last_read: str | None
     """When the last batch was read from it, UTC."""
+    lag: Lag | None
+    """What it had beyond that batch, at the batch's end; None if it is not known."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,8 @@ class Status:
     silver_batches: int
     silver_at: str | None
     """When the last batch came to gold, UTC."""
+    silver_lag: Lag | None
+    """What the bronze logs had beyond that batch, at its end."""
     totals: dict[str, Any]
     """Of gold, as ``gold/top.json`` has them."""
 
@@ -64,27 +69,45 @@ def status(config: Config) -> Status:
         state = {"end": "ended", "failed": "failed"}.get(
             ends.get(runs[-1], ""), "running or killed"
         )
-    batches = lines_of(layout.progress(SILVER))
+    batches = batches_of(layout, SILVER)
     return Status(
         config.name,
         str(config.directory),
         state,
         len(runs),
         sum(run not in ends for run in runs[:-1]),
-        tuple(
-            SourceStatus(
-                source.name,
-                source.path.exists(),
-                source.bronze,
-                _records(layout, source.name),
-                next((one["at"] for one in reversed(lines_of(layout.progress(source.name)))), None),
-            )
-            for source in config.sources
-        ),
+        tuple(_source(layout, source) for source in config.sources),
         len(batches),
-        batches[-1]["at"] if batches else None,
+        _at(batches),
+        batches[-1].lag if batches else None,
         _totals(layout),
     )
+
+
+def lag_text(lag: Lag | None) -> str:
+    """A lag in words; empty if it is not known."""
+    if lag is None:
+        return ""
+    if lag.files is not None:
+        return f"{lag.files:,} files, {lag.bytes:,} bytes"
+    return f"{lag.records:,} records, {lag.bytes:,} bytes"
+
+
+def _source(layout: Layout, source: Source) -> SourceStatus:
+    batches = batches_of(layout, source.name)
+    return SourceStatus(
+        source.name,
+        source.path.exists(),
+        source.bronze,
+        _records(layout, source.name),
+        _at(batches),
+        batches[-1].lag if batches else None,
+    )
+
+
+def _at(batches: Sequence[Batch]) -> str | None:
+    """When the last of them ended."""
+    return batches[-1].at.isoformat(timespec="milliseconds") if batches else None
 
 
 def _records(layout: Layout, source: str) -> int | None:

@@ -1,0 +1,100 @@
+"""How far sources are ahead of what was read of them: by the checkpoints, and as they are now.
+
+Spark's own progress has the end of a source as it was before a batch; this is for the end of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote
+
+from deedbook import Error
+from deedbook.pipeline.config import Config, Source
+from deedbook.pipeline.layout import SILVER, Layout
+from deedbook.pipeline.progress import Lag
+from deedbook.spark._detect import detect_logs
+from deedbook.spark._format import Limits, Place
+from deedbook.spark._options import parse
+
+__all__ = ["lag_of_silver", "lag_of_source"]
+
+_ALL: Final = 2**62
+"""A limit that is none, for which a log counts the records nevertheless."""
+
+
+def lag_of_source(source: Source, layout: Layout) -> Lag | None:
+    """What a source has beyond the last batch of its query.
+
+    Of a log what a stream may read: up to the last sync, of a ledger the finished files. None where
+    that cannot be said, as of a log that was replaced; the next batch says what that means.
+    """
+    checkpoint = layout.checkpoint(source.name)
+    try:
+        if source.kind == "lines":
+            return _lag_of_files(source.path, checkpoint)
+        return _lag_of_logs([(source.path, None)], _places(checkpoint / "offsets"))
+    except (Error, OSError, ValueError):
+        return None
+
+
+def lag_of_silver(config: Config, layout: Layout) -> Lag | None:
+    """What the bronze logs have beyond the last batch of silver; None as in `lag_of_source`."""
+    bronze = [(layout.bronze(source.name), source.bronze) for source in config.sources]
+    try:
+        return _lag_of_logs(bronze, _places(layout.checkpoint(SILVER) / "offsets"))
+    except (Error, OSError, ValueError):
+        return None
+
+
+def _places(offsets: Path) -> dict[str, Place]:
+    """Where the last batch of a query ends, in each log."""
+    last = max((file for file in offsets.iterdir() if file.name.isdecimal()), key=_number)
+    places: dict[str, Place] = {}
+    # A line for the version, one for settings, then one for each source.
+    for line in last.read_text(encoding="utf-8").splitlines()[2:]:
+        found = json.loads(line) if line.startswith("{") else {}
+        places.update(found.get("logs", {}))
+    return places
+
+
+def _number(file: Path) -> int:
+    return int(file.name)
+
+
+def _lag_of_logs(logs: Sequence[tuple[Path, str | None]], places: Mapping[str, Place]) -> Lag:
+    """Of logs at paths, whose format may be given."""
+    records = size = 0
+    for path, format in logs:
+        options = parse({} if format is None else {"log": format}, scope="stream")
+        log, series = detect_logs({"path": str(path)}, options)
+        for one in (name for found in series for name in found.logs):
+            place = places[one] if one in places else log.begin(Path(one), "earliest", options)
+            while True:  # a step ends at damage
+                step = log.advance(Path(one), place, Limits(rows=_ALL), options)
+                if step.place == place:
+                    break
+                records, size, place = records + step.rows, size + step.bytes, step.place
+    return Lag(records, size)
+
+
+def _lag_of_files(path: Path, checkpoint: Path) -> Lag:
+    seen = set(_files_seen(checkpoint / "sources" / "0"))
+    files = path.iterdir() if path.is_dir() else [path]
+    sizes = [
+        file.stat().st_size
+        for file in files
+        if file.name[0] not in "._" and file.name not in seen and file.is_file()
+    ]
+    return Lag(None, sum(sizes), len(sizes))
+
+
+def _files_seen(log: Path) -> Iterator[str]:
+    """The names of the files that Spark has read, by its own notes."""
+    for file in log.iterdir():
+        if file.name[0] != ".":
+            for line in file.read_text(encoding="utf-8").splitlines()[1:]:
+                found: dict[str, Any] = json.loads(line)
+                yield unquote(found["path"].rpartition("/")[2])

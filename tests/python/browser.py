@@ -1,0 +1,101 @@
+"""A headless Chromium, driven over HTTP by the WebDriver protocol; Debian has both as packages."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+__all__ = ["Browser", "browser"]
+
+_OPTIONS = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run"
+    " --disable-background-networking --disable-component-update --disable-sync"
+)
+_ANSWER_SECONDS = 60
+
+
+class Browser:
+    """A window of a browser."""
+
+    def __init__(self, session: str) -> None:
+        self._session = session
+
+    def go(self, url: str, width: int) -> None:
+        """Load a page, in a window of so many pixels."""
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        self._do("goog/cdp/execute", cmd="Emulation.setDeviceMetricsOverride", params=size)
+        self._do("url", url=url)
+
+    def run(self, script: str) -> Any:
+        """What a function body in JavaScript returns."""
+        return self._do("execute/sync", script=script, args=[])
+
+    def console(self) -> list[str]:
+        """Errors and warnings since the last call."""
+        return [entry["message"] for entry in self._do("se/log", type="browser")]
+
+    def picture(self, file: Path) -> None:
+        """Store all of the page as PNG."""
+        import base64
+
+        params = {"captureBeyondViewport": True}
+        found = self._do("goog/cdp/execute", cmd="Page.captureScreenshot", params=params)
+        file.write_bytes(base64.b64decode(found["data"]))
+
+    def _do(self, command: str, **arguments: Any) -> Any:
+        return _post(f"{self._session}/{command}", arguments)
+
+
+@contextmanager
+def browser(profile: Path) -> Iterator[Browser]:
+    """A browser with an empty profile. Skips the test where there is none."""
+    driver, chromium = shutil.which("chromedriver"), shutil.which("chromium")
+    if driver is None or chromium is None:
+        pytest.skip("no chromium and chromedriver: scripts/browser.sh installs them on Debian")
+    process = subprocess.Popen(
+        [driver, "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    try:
+        assert process.stdout is not None
+        said = (re.search(r"on port ([0-9]+)", line) for line in process.stdout)
+        port = next(found[1] for found in said if found is not None)
+        arguments = [*_OPTIONS.split(), f"--user-data-dir={profile}"]
+        wanted = {
+            "goog:chromeOptions": {"binary": chromium, "args": arguments},
+            "goog:loggingPrefs": {"browser": "WARNING"},
+        }
+        sessions = f"http://127.0.0.1:{port}/session"
+        begun = _post(sessions, {"capabilities": {"alwaysMatch": wanted}})
+        session = f"{sessions}/{begun['sessionId']}"
+        try:
+            yield Browser(session)
+        finally:
+            _send(urllib.request.Request(session, method="DELETE"))
+    finally:
+        process.terminate()
+        process.communicate()
+
+
+def _post(url: str, body: dict[str, Any]) -> Any:
+    return _send(urllib.request.Request(url, json.dumps(body).encode()))
+
+
+def _send(request: urllib.request.Request) -> Any:
+    """The value of an answer. Raises AssertionError with what the browser says."""
+    try:
+        with urllib.request.urlopen(request, timeout=_ANSWER_SECONDS) as answer:
+            return json.load(answer)["value"]
+    except urllib.error.HTTPError as error:
+        with error:
+            said = error.read().decode(errors="replace")
+        raise AssertionError(f"{request.full_url}: {said[:1000]}") from None
