@@ -14,6 +14,8 @@ from deedbook.pipeline.progress import Batch
 
 __all__ = ["draw_events", "draw_latency", "draw_quarantine", "draw_run"]
 
+_LINES: Final = tuple(COLOURS[number] for number in (0, 1, 3, 6, 7, 4, 5))
+"""None of them looks like the red of kills."""
 _KINDS_MAX: Final = len(COLOURS)
 _BARS_MAX: Final = 200
 _WIDTH: Final = 11
@@ -50,7 +52,7 @@ def draw_events(hours: Mapping[tuple[datetime, int], int], path: Path) -> None:
             label=name,
         )
         base = {place: base[place] + heights[place] for place in places}
-    _count_axis(only)
+    _set_axes(only)
     unit = "hour" if step == timedelta(hours=1) else f"{step.days} days" if step.days > 1 else "day"
     only.set_title(f"Events per {unit} of their time (UTC), by kind", loc="left")
     _legend(only, reverse=True)
@@ -73,14 +75,14 @@ def draw_run(batches: Sequence[Batch], kills: Sequence[datetime], path: Path) ->
     panels = [panels[0], *(panel for panel in panels[1:] if panel[1])]
     figure, all_axes = _figure(len(panels), 0.8 + 2.4 * len(panels))
     names = list(dict.fromkeys(one.query for one in batches))
-    colours = dict(zip(names, itertools.cycle(COLOURS)))
+    colours = dict(zip(names, itertools.cycle(_LINES)))
     for axes, (title, points) in zip(all_axes, panels, strict=True):
         for name in names:
             own = [(one.at, value) for one, value in points if one.query == name]
             if own:
                 _line(axes, own, colours[name], name)
         axes.set_title(title, loc="left")
-        _count_axis(axes)
+        _set_axes(axes)
         _mark(axes, kills)
         _legend(axes)
     _save(figure, path)
@@ -100,7 +102,7 @@ def draw_latency(latency: Latency, kills: Sequence[datetime], path: Path) -> Non
             _line(only, list(zip(times, values, strict=True)), colour, name)
     title = f"Seconds from {latency.begins} to gold, of what each batch brought there"
     only.set_title(title, loc="left")
-    _count_axis(only)
+    _set_axes(only, unit=0.1)
     _mark(only, kills)
     _legend(only)
     _save(figure, path)
@@ -144,7 +146,8 @@ def _save(figure: Any, path: Path) -> None:
 
 def _line(axes: Any, points: Sequence[tuple[datetime, float]], colour: str, name: str) -> None:
     times, values = zip(*points, strict=True)
-    axes.plot(times, values, marker="o", markersize=3, linewidth=0.8, color=colour, label=name)
+    marker = {"marker": "o", "markersize": 3, "clip_on": False}
+    axes.plot(times, values, linewidth=0.8, color=colour, label=name, **marker)
 
 
 def _mark(axes: Any, kills: Sequence[datetime]) -> None:
@@ -164,12 +167,24 @@ def _legend(axes: Any, reverse: bool = False) -> None:
         )
 
 
-def _count_axis(axes: Any) -> None:
-    from matplotlib.ticker import StrMethodFormatter
+def _set_axes(axes: Any, unit: float = 1.0) -> None:
+    """Counts, or multiples of a unit, by time. Without data, neither."""
+    from matplotlib import dates
+    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
-    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    axes.set_ylim(bottom=0)
+    if not axes.has_data():
+        axes.set_axis_off()
+        axes.text(0, 0.9, "nothing yet", transform=axes.transAxes, color=INK)
+        return
+    axes.set_ylim(0, max(axes.get_ylim()[1], unit))
+    axes.yaxis.set_major_locator(MaxNLocator(6, integer=unit == 1.0, steps=[1, 2, 5, 10]))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
     axes.grid(axis="y", color="#d8dee4", linewidth=0.6)
+    # Only what changes from one time to the next; the rest stands at the end.
+    untyped: Any = dates
+    locator = untyped.AutoDateLocator(minticks=4, maxticks=9)
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(untyped.ConciseDateFormatter(locator))
 
 
 def _step(times: Sequence[datetime]) -> timedelta:
