@@ -6,7 +6,6 @@ import argparse
 import math
 import threading
 from collections.abc import Callable
-from typing import Any
 
 from deedbook.cli.arguments import Commands, add_json, add_quiet
 from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, CliError
@@ -61,7 +60,7 @@ def _check(config: Config, args: argparse.Namespace, out: Output) -> int:
         raise CliError(
             f"a check reads tables: pip install 'deedbook[pipeline]' ({error})"
         ) from error
-    from deedbook.pipeline.check import check
+    from deedbook.pipeline.check import check, text_of
 
     checks = check(config)
     ok = all(one.ok is not False for one in checks)
@@ -71,19 +70,11 @@ def _check(config: Config, args: argparse.Namespace, out: Output) -> int:
         width = max(len(one.name) for one in checks)
         words = {True: "ok", False: "WRONG", None: "-"}
         for one in checks:
-            out.line(f"{words[one.ok]:<5}  {one.name:<{width}}  {_text(one.found)}")
+            out.line(f"{words[one.ok]:<5}  {one.name:<{width}}  {text_of(one.found)}")
             if one.ok is False:
-                out.line(f"{'':<5}  {'':<{width}}  expected: {_text(one.expected)}")
+                out.line(f"{'':<5}  {'':<{width}}  expected: {text_of(one.expected)}")
         out.flush()
     return EXIT_OK if ok else EXIT_DAMAGE
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{name} {_text(one)}" for name, one in value.items())
-    if isinstance(value, list):
-        return f"{len(value)} with {sum(value)}"
-    return str(value)
 
 
 def _follow(config: Config, args: argparse.Namespace, out: Output) -> int:

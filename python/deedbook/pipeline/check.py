@@ -36,7 +36,7 @@ from deedbook.pipeline.notes import (
     notes_of,
 )
 
-__all__ = ["Check", "check"]
+__all__ = ["Check", "check", "text_of"]
 
 _TOP: Final = 20
 """So many are in a top list, if there are as many."""
@@ -78,6 +78,15 @@ def check(config: Config) -> list[Check]:
     checks.extend(_silver(bronzes, tables))
     checks.extend(_readable(_gold(tables[config.tables[0]], layout)))
     return checks
+
+
+def text_of(value: Any) -> str:
+    """What was expected or found, in a line."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {text_of(one)}" for name, one in value.items())
+    if isinstance(value, list):
+        return f"{len(value)} with {sum(value)}"
+    return str(value)
 
 
 def _readable(checks: Iterable[Check]) -> Iterator[Check]:

@@ -8,17 +8,15 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from deedbook.pipeline.check import Check, text_of
 from deedbook.pipeline.config import Config
 from deedbook.pipeline.latency import Latency, Spread, latency_of
 from deedbook.pipeline.layout import SILVER, Layout
 from deedbook.pipeline.pictures import draw_events, draw_latency, draw_quarantine, draw_run
 from deedbook.pipeline.progress import batches_of, kills_of
 from deedbook.pipeline.status import Status, lag_text, status
-
-if TYPE_CHECKING:
-    from deedbook.pipeline.check import Check
 
 __all__ = ["write_report"]
 
@@ -108,8 +106,8 @@ def _page(
                 [
                     "✗" if one.ok is False else "✓" if one.ok else "?",
                     one.name,
-                    _shown(one.expected),
-                    _shown(one.found),
+                    text_of(one.expected),
+                    text_of(one.found),
                 ]
                 for one in checks
             ],
@@ -169,8 +167,9 @@ main {{ max-width: 1100px; margin: 2rem auto; padding: 0 1rem; }}
 h1 {{ font-size: 1.5rem; }} h1.bad, tr.bad td {{ color: #cf222e; }}
 h2 {{ font-size: 1.1rem; margin-top: 2rem; }}
 table {{ border-collapse: collapse; }} img {{ max-width: 100%; }} figure {{ margin: 2rem 0; }}
-th, td {{ text-align: left; padding: .2rem .8rem .2rem 0; border-bottom: 1px solid #d8dee4;
+th, td {{ text-align: left; vertical-align: top; padding: .2rem .8rem .2rem 0; border-bottom: 1px solid #d8dee4;
   overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }}
+@media (max-width: 600px) {{ body {{ font-size: 13px; }} th, td {{ padding-right: .4rem; }} }}
 </style>
 <main><h1 class="{verdict}">{title}</h1>
 """
@@ -207,10 +206,6 @@ def _time(at: str | None) -> str:
 
 def _number(value: int | None) -> str:
     return "" if value is None else f"{value:,}"
-
-
-def _shown(value: Any) -> str:
-    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def _hours(layout: Layout) -> dict[tuple[datetime, int], int]:
