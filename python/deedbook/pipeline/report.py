@@ -167,8 +167,8 @@ main {{ max-width: 1100px; margin: 2rem auto; padding: 0 1rem; }}
 h1 {{ font-size: 1.5rem; }} h1.bad, tr.bad td {{ color: #cf222e; }}
 h2 {{ font-size: 1.1rem; margin-top: 2rem; }}
 table {{ border-collapse: collapse; }} img {{ max-width: 100%; }} figure {{ margin: 2rem 0; }}
-th, td {{ text-align: left; vertical-align: top; padding: .2rem .8rem .2rem 0; border-bottom: 1px solid #d8dee4;
-  overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }}
+th, td {{ text-align: left; vertical-align: top; padding: .2rem .8rem .2rem 0;
+  border-bottom: 1px solid #d8dee4; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }}
 @media (max-width: 600px) {{ body {{ font-size: 13px; }} th, td {{ padding-right: .4rem; }} }}
 </style>
 <main><h1 class="{verdict}">{title}</h1>
