@@ -22,6 +22,7 @@ _OPTIONS = (
     " --disable-background-networking --disable-component-update --disable-sync"
 )
 _ANSWER_SECONDS = 60
+_HTTP = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class Browser:
@@ -67,7 +68,7 @@ def browser(profile: Path) -> Iterator[Browser]:
     )
     try:
         assert process.stdout is not None
-        said = (re.search(r"on port ([0-9]+)", line) for line in process.stdout)
+        said = (re.search(r"successfully on port ([0-9]+)", line) for line in process.stdout)
         port = next(found[1] for found in said if found is not None)
         arguments = [*_OPTIONS.split(), f"--user-data-dir={profile}"]
         wanted = {
@@ -93,7 +94,7 @@ def _post(url: str, body: dict[str, Any]) -> Any:
 def _send(request: urllib.request.Request) -> Any:
     """The value of an answer. Raises AssertionError with what the browser says."""
     try:
-        with urllib.request.urlopen(request, timeout=_ANSWER_SECONDS) as answer:
+        with _HTTP.open(request, timeout=_ANSWER_SECONDS) as answer:
             return json.load(answer)["value"]
     except urllib.error.HTTPError as error:
         with error:

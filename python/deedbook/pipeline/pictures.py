@@ -19,6 +19,8 @@ _LINES: Final = tuple(COLOURS[number] for number in (0, 1, 3, 6, 7, 4, 5))
 _KINDS_MAX: Final = len(COLOURS)
 _BARS_MAX: Final = 200
 _WIDTH: Final = 11
+_LEAST_SECONDS: Final = 10
+"""Of an axis of time."""
 
 
 def draw_events(hours: Mapping[tuple[datetime, int], int], path: Path) -> None:
@@ -82,8 +84,7 @@ def draw_run(batches: Sequence[Batch], kills: Sequence[datetime], path: Path) ->
             if own:
                 _line(axes, own, colours[name], name)
         axes.set_title(title, loc="left")
-        _set_axes(axes)
-        _mark(axes, kills)
+        _set_axes(axes, kills)
         _legend(axes)
     _save(figure, path)
 
@@ -102,8 +103,7 @@ def draw_latency(latency: Latency, kills: Sequence[datetime], path: Path) -> Non
             _line(only, list(zip(times, values, strict=True)), colour, name)
     title = f"Seconds from {latency.begins} to gold, of what each batch brought there"
     only.set_title(title, loc="left")
-    _set_axes(only, unit=0.1)
-    _mark(only, kills)
+    _set_axes(only, kills, unit=0.1)
     _legend(only)
     _save(figure, path)
 
@@ -119,6 +119,8 @@ def draw_quarantine(reasons: Mapping[str, int], path: Path) -> None:
     only.spines["bottom"].set_visible(False)
     only.tick_params(left=False)
     only.margins(x=0.1)
+    if not shown:
+        only.set_axis_off()
     only.set_title("Put aside, by reason" if shown else "Nothing was put aside", loc="left")
     _save(figure, path)
 
@@ -167,8 +169,8 @@ def _legend(axes: Any, reverse: bool = False) -> None:
         )
 
 
-def _set_axes(axes: Any, unit: float = 1.0) -> None:
-    """Counts, or multiples of a unit, by time. Without data, neither."""
+def _set_axes(axes: Any, kills: Sequence[datetime] = (), unit: float = 1.0) -> None:
+    """Counts, or multiples of a unit, by time, with marks at kills. Without data, nothing."""
     from matplotlib import dates
     from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
@@ -176,6 +178,11 @@ def _set_axes(axes: Any, unit: float = 1.0) -> None:
         axes.set_axis_off()
         axes.text(0, 0.9, "nothing yet", transform=axes.transAxes, color=INK)
         return
+    _mark(axes, kills)
+    first, last = axes.dataLim.intervalx  # in days
+    more = (_LEAST_SECONDS / 86400 - (last - first)) / 2
+    if more > 0:
+        axes.set_xlim(first - more, last + more)
     axes.set_ylim(0, max(axes.get_ylim()[1], unit))
     axes.yaxis.set_major_locator(MaxNLocator(6, integer=unit == 1.0, steps=[1, 2, 5, 10]))
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))

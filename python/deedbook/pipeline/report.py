@@ -21,6 +21,7 @@ from deedbook.pipeline.status import Status, lag_text, status
 __all__ = ["write_report"]
 
 _REASON_MAX = 60
+_WORD_MAX = 16
 
 
 def write_report(config: Config, checks: Sequence[Check]) -> Path:
@@ -168,7 +169,8 @@ h1 {{ font-size: 1.5rem; }} h1.bad, tr.bad td {{ color: #cf222e; }}
 h2 {{ font-size: 1.1rem; margin-top: 2rem; }}
 table {{ border-collapse: collapse; }} img {{ max-width: 100%; }} figure {{ margin: 2rem 0; }}
 th, td {{ text-align: left; vertical-align: top; padding: .2rem .8rem .2rem 0;
-  border-bottom: 1px solid #d8dee4; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }}
+  border-bottom: 1px solid #d8dee4; font-variant-numeric: tabular-nums; }}
+h1, p, td.long {{ overflow-wrap: anywhere; }}
 @media (max-width: 600px) {{ body {{ font-size: 13px; }} th, td {{ padding-right: .4rem; }} }}
 </style>
 <main><h1 class="{verdict}">{title}</h1>
@@ -184,13 +186,17 @@ def _table(
     """A table; ``classes`` are those of its rows."""
     head = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
     body = "".join(
-        (f'<tr class="{of}">' if of else "<tr>")
-        + "".join(f"<td>{html.escape(cell)}</td>" for cell in row)
-        + "</tr>\n"
+        (f'<tr class="{of}">' if of else "<tr>") + "".join(map(_cell, row)) + "</tr>\n"
         for row, of in itertools.zip_longest(rows, classes, fillvalue="")
     )
     name = f' id="{id_}"' if id_ else ""
     return f"<table{name}>\n<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table>\n"
+
+
+def _cell(text: str) -> str:
+    """A cell; only long words may be broken, where the window is narrow."""
+    is_long = max(map(len, text.split()), default=0) > _WORD_MAX
+    return f"<td{' class=long' if is_long else ''}>{html.escape(text)}</td>"
 
 
 def _picture(file: str, alt: str) -> str:
