@@ -268,6 +268,7 @@ def look(window: Browser, page: Path, width: int) -> dict[str, Any]:
     return seen
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_reader_sees_the_page_of_a_run_in_which_all_is_well(
     home: Path, config: Config, window: Browser, width: int
@@ -288,6 +289,7 @@ def test_a_reader_sees_the_page_of_a_run_in_which_all_is_well(
     assert all(re.fullmatch(r"[0-9,]+\.[0-9] s", cell) for cell in of_all[2:])
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_reader_sees_a_failed_check_in_red(
     home: Path, config: Config, window: Browser, width: int

@@ -86,6 +86,7 @@ def draw_run(batches: Sequence[Batch], kills: Sequence[datetime], path: Path) ->
         axes.set_title(title, loc="left")
         _set_axes(axes, kills)
         _legend(axes)
+    _widen(all_axes)
     _save(figure, path)
 
 
@@ -104,6 +105,7 @@ def draw_latency(latency: Latency, kills: Sequence[datetime], path: Path) -> Non
     title = f"Seconds from {latency.begins} to gold, of what each batch brought there"
     only.set_title(title, loc="left")
     _set_axes(only, kills, unit=0.1)
+    _widen([only])
     _legend(only)
     _save(figure, path)
 
@@ -179,10 +181,6 @@ def _set_axes(axes: Any, kills: Sequence[datetime] = (), unit: float = 1.0) -> N
         axes.text(0, 0.9, "nothing yet", transform=axes.transAxes, color=INK)
         return
     _mark(axes, kills)
-    first, last = axes.dataLim.intervalx  # in days
-    more = (_LEAST_SECONDS / 86400 - (last - first)) / 2
-    if more > 0:
-        axes.set_xlim(first - more, last + more)
     axes.set_ylim(0, max(axes.get_ylim()[1], unit))
     axes.yaxis.set_major_locator(MaxNLocator(6, integer=unit == 1.0, steps=[1, 2, 5, 10]))
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
@@ -192,6 +190,16 @@ def _set_axes(axes: Any, kills: Sequence[datetime] = (), unit: float = 1.0) -> N
     locator = untyped.AutoDateLocator(minticks=4, maxticks=9)
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(untyped.ConciseDateFormatter(locator))
+
+
+def _widen(all_axes: Sequence[Any]) -> None:
+    """Show some seconds at least: around a single moment there would be years."""
+    spans = [axes.dataLim.intervalx for axes in all_axes if axes.has_data()]
+    if spans:
+        first, last = min(first for first, _ in spans), max(last for _, last in spans)  # in days
+        more = (_LEAST_SECONDS / 86400 - (last - first)) / 2
+        if more > 0:
+            all_axes[0].set_xlim(first - more, last + more)
 
 
 def _step(times: Sequence[datetime]) -> timedelta:
