@@ -86,7 +86,7 @@ def draw_run(batches: Sequence[Batch], kills: Sequence[datetime], path: Path) ->
         axes.set_title(title, loc="left")
         _set_axes(axes, kills)
         _legend(axes)
-    _widen(all_axes)
+    _set_times(all_axes)
     _save(figure, path)
 
 
@@ -105,7 +105,7 @@ def draw_latency(latency: Latency, kills: Sequence[datetime], path: Path) -> Non
     title = f"Seconds from {latency.begins} to gold, of what each batch brought there"
     only.set_title(title, loc="left")
     _set_axes(only, kills, unit=0.1)
-    _widen([only])
+    _set_times([only])
     _legend(only)
     _save(figure, path)
 
@@ -192,14 +192,13 @@ def _set_axes(axes: Any, kills: Sequence[datetime] = (), unit: float = 1.0) -> N
     axes.xaxis.set_major_formatter(untyped.ConciseDateFormatter(locator))
 
 
-def _widen(all_axes: Sequence[Any]) -> None:
-    """Show some seconds at least: around a single moment there would be years."""
+def _set_times(all_axes: Sequence[Any]) -> None:
+    """Show all data and kills, and some seconds at least, where else there would be years."""
     spans = [axes.dataLim.intervalx for axes in all_axes if axes.has_data()]
     if spans:
         first, last = min(first for first, _ in spans), max(last for _, last in spans)  # in days
-        more = (_LEAST_SECONDS / 86400 - (last - first)) / 2
-        if more > 0:
-            all_axes[0].set_xlim(first - more, last + more)
+        more = max((last - first) / 20, (_LEAST_SECONDS / 86400 - (last - first)) / 2)
+        all_axes[0].set_xlim(first - more, last + more)
 
 
 def _step(times: Sequence[datetime]) -> timedelta:

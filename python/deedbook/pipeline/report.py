@@ -226,7 +226,9 @@ def _reasons(layout: Layout) -> dict[str, int]:
     """What was put aside, by its reason without the numbers in it."""
     found: dict[str, int] = {}
     for row in _rows(layout.quarantine("x").parent, ["reason"]):
-        reason = re.sub(r"[0-9a-f]{16,}|[0-9]+", "…", row["reason"])[:_REASON_MAX]
+        reason = re.sub(r"[0-9a-f]{16,}|[0-9]+", "…", row["reason"])
+        if len(reason) > _REASON_MAX:
+            reason = reason[: _REASON_MAX - 1] + "…"
         found[reason] = found.get(reason, 0) + 1
     return found
 
