@@ -13,7 +13,6 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("deltalake", reason="deltalake is not installed")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
-from deedbook.pipeline.progress import lines_of
 from deedbook.pipeline.trial import Trial
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -32,9 +31,6 @@ def test_each_event_comes_through_once_whatever_is_killed(tmp_path: Path) -> Non
     assert wrong == []
     assert len(ended.checks) == 22
     assert all(one.records > 0 and one.error is None for one in ended.followed)
-    progress = (tmp_path / "trial" / "out" / "progress").glob("*.jsonl")
-    lags = [line.get("lag") or {} for file in progress for line in lines_of(file)]
-    assert any(lag.get("bytes") for lag in lags), "live sources were always read to their ends"
     page = Path(ended.page).read_text(encoding="utf-8")
     assert "all 22 checks passed" in page
     assert "Latency from append to gold" in page
