@@ -1,4 +1,4 @@
-"""What the Spark tests share: one local session, books made by hand, a standalone cluster.
+"""What the Spark tests share: one local session, books made by hand, drivers of a cluster.
 
 Nothing here needs pyspark until it is called.
 """
@@ -9,16 +9,12 @@ import atexit
 import functools
 import os
 import shutil
-import signal
-import socket
 import struct
 import subprocess
 import sys
 import tempfile
-import time
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -94,43 +90,6 @@ def local_session() -> Any:
     return session
 
 
-@contextmanager
-def standalone_cluster(directory: Path, workers: int = 2) -> Iterator[str]:
-    """A standalone master with workers of one core each on loopback; yields ``spark://...``.
-
-    Every process is killed on the way out, executors with the worker that started them.
-    """
-    import pyspark
-
-    master = f"spark://127.0.0.1:{_free_port()}"
-    started: list[subprocess.Popen[bytes]] = []
-    environment = {
-        **os.environ,
-        "SPARK_HOME": str(Path(pyspark.__file__).parent),
-        "PYSPARK_PYTHON": sys.executable,
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_LOCAL_DIRS": str(directory),
-    }
-    deploy = "org.apache.spark.deploy"
-    ends = ["--host", "127.0.0.1", "--webui-port", "0"]
-    try:
-        port = master.rpartition(":")[2]
-        started.append(
-            _start([f"{deploy}.master.Master", "--port", port, *ends], environment, directory)
-        )
-        _await_port(int(port), started[0])
-        for number in range(workers):
-            work = ["--cores", "1", "--memory", "600m", "--work-dir", str(directory / f"{number}")]
-            started.append(
-                _start([f"{deploy}.worker.Worker", master, *ends, *work], environment, directory)
-            )
-        yield master
-    finally:
-        for process in started:
-            _kill(process)
-
-
 def run_driver(script: str, master: str, *arguments: str, timeout_s: float = 120) -> str:
     """Run a driver script in a process of its own; return what it prints.
 
@@ -146,47 +105,3 @@ def run_driver(script: str, master: str, *arguments: str, timeout_s: float = 120
     )
     assert result.returncode == 0, f"the driver failed\n{result.stdout}\n{result.stderr[-8000:]}"
     return result.stdout
-
-
-def _start(
-    command: list[str], environment: dict[str, str], directory: Path
-) -> subprocess.Popen[bytes]:
-    spark_class = Path(environment["SPARK_HOME"]) / "bin" / "spark-class"
-    with (directory / "cluster.log").open("ab") as log:
-        return subprocess.Popen(
-            [str(spark_class), *command],
-            env=environment,
-            cwd=directory,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        try:
-            os.killpg(process.pid, number)
-            process.wait(timeout=10)
-        except (ProcessLookupError, subprocess.TimeoutExpired):
-            continue
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def _await_port(port: int, process: subprocess.Popen[bytes], timeout_s: float = 60) -> None:
-    until = time.monotonic() + timeout_s
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-            return
-        except OSError:
-            if process.poll() is not None or time.monotonic() > until:
-                raise
-            time.sleep(0.2)

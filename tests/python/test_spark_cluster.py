@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_cluster import require_spark, run_driver, standalone_cluster, write_book
+from deedbook.pipeline.cluster import standalone_cluster
+from spark_cluster import require_spark, run_driver, write_book
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -59,8 +60,8 @@ def test_both_executors_read_their_part(tmp_path: Path) -> None:
     jams = [bytes(10 * (number % 200)) for number in range(EVENTS)]
     book = write_book(tmp_path / "book", jams)
     (tmp_path / "cluster").mkdir()
-    with standalone_cluster(tmp_path / "cluster") as master:
-        output = run_driver(DRIVER, master, str(book))
+    with standalone_cluster(tmp_path / "cluster") as cluster:
+        output = run_driver(DRIVER, cluster.master, str(book))
     report = next(line for line in output.splitlines() if line.startswith("REPORT "))
     tasks = json.loads(report.removeprefix("REPORT "))
     assert len(tasks) > 4

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from spark_cluster import local_session, require_spark, run_driver, standalone_cluster
+from spark_cluster import local_session, require_spark, run_driver
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 from deedbook import Book, Wal
+from deedbook.pipeline.cluster import standalone_cluster
 
 pytestmark = pytest.mark.spark
 
@@ -198,8 +199,8 @@ print(json.dumps({"partitions": frame.rdd.getNumPartitions(), "total": list(tota
 def test_two_workers_read_a_segmented_log(log: Path, tmp_path: Path) -> None:
     require_spark()
     rows = rows_of(log)
-    with standalone_cluster(tmp_path) as master:
-        told = json.loads(run_driver(DRIVER, master, str(log)).splitlines()[-1])
+    with standalone_cluster(tmp_path) as cluster:
+        told = json.loads(run_driver(DRIVER, cluster.master, str(log)).splitlines()[-1])
     assert told["partitions"] > 4
     lsns = sum(lsn for lsn, _ in rows)
     assert told["total"] == [len(rows), lsns, sum(len(payload) for _, payload in rows)]

@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 
-from spark_cluster import local_session, require_spark, run_driver, standalone_cluster
+from spark_cluster import local_session, require_spark, run_driver
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 from deedbook import Book, Wal
+from deedbook.pipeline.cluster import standalone_cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -206,8 +207,8 @@ def test_an_executor_that_is_killed_and_attempts_that_overtake_write_each_record
     require_spark()
     (tmp_path / "cluster").mkdir()
     log, mark = tmp_path / "log", tmp_path / "killed"
-    with standalone_cluster(tmp_path / "cluster") as master:
-        run_driver(WRITER, master, str(log), str(mark))
+    with standalone_cluster(tmp_path / "cluster") as cluster:
+        run_driver(WRITER, cluster.master, str(log), str(mark))
     assert mark.exists()
     with Wal.open(log) as wal:
         assert list(wal.payloads()) == [b"%d" % number for number in range(8000)]

@@ -1,0 +1,142 @@
+"""A standalone cluster of Spark on this machine: a master, and nodes of one core each."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from deedbook.pipeline.processes import await_end, is_executor, is_python_worker, kill_all, session
+
+__all__ = ["SETTINGS", "Cluster", "standalone_cluster"]
+
+SETTINGS: Final = {
+    "spark.executor.memory": "512m",
+    "spark.executor.cores": "1",
+    "spark.speculation": "true",
+    # So that there is a second attempt of many a task, and both come to their end.
+    "spark.speculation.interval": "100ms",
+    "spark.speculation.multiplier": "1.2",
+    "spark.speculation.quantile": "0.5",
+}
+"""Of Spark, for a driver that uses the cluster: what fits a node, and speculation."""
+
+_NODE_MEMORY: Final = "600m"
+_START_SECONDS: Final = 60.0
+_DEPLOY: Final = "org.apache.spark.deploy"
+
+
+class Cluster:
+    """A running cluster. A node is a Worker of Spark with the executor that it starts."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._port = _free_port()
+        self._master: subprocess.Popen[bytes] | None = None
+        self._nodes: list[subprocess.Popen[bytes]] = []
+        self.master = f"spark://127.0.0.1:{self._port}"
+        """What drivers are given."""
+
+    def start(self, nodes: int) -> None:
+        """Start the master and the nodes. Raises OSError where the master does not listen."""
+        self._master = self._started("master.Master", "--port", str(self._port))
+        _await_port(self._port, self._master)
+        self._nodes = [self._node(number) for number in range(nodes)]
+
+    def stop(self) -> None:
+        """Kill all of it, executors and their Python workers included."""
+        for process in [*self._nodes, *([self._master] if self._master else [])]:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # also where there is no /proc
+            kill_all(process.pid)
+            process.wait()
+        self._nodes, self._master = [], None
+
+    def executors(self) -> list[int]:
+        """The executors of all drivers."""
+        return [pid for node in self._nodes for pid in session(node.pid) if is_executor(pid)]
+
+    def python_workers(self) -> list[int]:
+        """The Python workers of all executors."""
+        return [pid for node in self._nodes for pid in session(node.pid) if is_python_worker(pid)]
+
+    @property
+    def nodes(self) -> int:
+        """How many there are."""
+        return len(self._nodes)
+
+    def kill_node(self, number: int) -> None:
+        """SIGKILL a node: Worker, executor and Python workers; then start another one."""
+        kill_all(self._nodes[number].pid)
+        self._nodes[number].wait()
+        self._nodes[number] = self._node(number)
+
+    def await_idle(self, timeout_seconds: float) -> bool:
+        """Wait until no executor is left, as after the end of a driver; whether none is."""
+        return not await_end(self.executors(), timeout_seconds)
+
+    def _node(self, number: int) -> subprocess.Popen[bytes]:
+        size = ["--cores", "1", "--memory", _NODE_MEMORY]
+        work = ["--work-dir", str(self._directory / f"{number}")]
+        return self._started("worker.Worker", self.master, *size, *work)
+
+    def _started(self, name: str, *arguments: str) -> subprocess.Popen[bytes]:
+        import pyspark
+
+        home = Path(pyspark.__file__).parent
+        environment = {
+            **os.environ,
+            "SPARK_HOME": str(home),
+            "PYSPARK_PYTHON": sys.executable,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_LOCAL_DIRS": str(self._directory),
+        }
+        ends = ["--host", "127.0.0.1", "--webui-port", "0"]
+        with (self._directory / "cluster.log").open("ab") as log:
+            return subprocess.Popen(
+                [str(home / "bin" / "spark-class"), f"{_DEPLOY}.{name}", *arguments, *ends],
+                env=environment,
+                cwd=self._directory,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+
+@contextmanager
+def standalone_cluster(directory: Path, nodes: int = 2) -> Iterator[Cluster]:
+    """A cluster on loopback with its files in a directory; it is killed on the way out."""
+    cluster = Cluster(directory)
+    try:
+        cluster.start(nodes)
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _await_port(port: int, process: subprocess.Popen[bytes]) -> None:
+    until = time.monotonic() + _START_SECONDS
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return
+        except OSError:
+            if process.poll() is not None or time.monotonic() > until:
+                raise
+            time.sleep(0.2)
