@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +13,7 @@ from deedbook.cli.append import positive
 from deedbook.cli.arguments import Commands, add_json, add_quiet
 from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, CliError
 from deedbook.cli.output import Output
+from deedbook.cli.spark import settings_of
 from deedbook.pipeline.config import Config
 
 if TYPE_CHECKING:
@@ -43,31 +46,46 @@ def add_chaos(actions: Commands) -> None:
         "chaos",
         help="try a pipeline: three live sources, kills, then the check and the report",
         description="Make a pipeline in the new directory DIR, with three producers, a follower, "
-        "and Spark; kill it again and again, at random and at the steps of its commits; then let "
-        "it come to its end, check that each event came through once, and write the report.",
+        "and Spark; kill parts of it again and again, at random and at the steps of its commits; "
+        "then let it come to its end, check that each event came through once, and write the "
+        "report. With ten kills or more it also loses a checkpoint, fills a disk and cuts a log, "
+        "and checks that the pipeline refuses to go on meanwhile.",
         epilog="examples:\n"
         "  deedbook pipeline chaos /tmp/trial --kills 3\n"
+        "  deedbook pipeline chaos /tmp/trial --kills 20 --cluster    a master, 2 nodes\n"
         "  deedbook pipeline chaos /tmp/trial --kills 200 --seed 7 --from events.jsonl\n\n"
-        "The exit code is 1 if anything was lost, doubled or changed.",
+        "The exit code is 1 if anything was lost, doubled or changed. It needs Linux; the full "
+        "disk\nneeds root, and is left out without.",
     )
     parser.add_argument("directory", metavar="DIR", help="where all of it is made")
     parser.add_argument("--kills", metavar="N", type=positive, default=10, help="so many (10)")
     parser.add_argument("--seed", metavar="N", type=int, default=0, help="of what is killed when")
     parser.add_argument(
-        "--events", metavar="N", type=positive, help="of the producers (20,000, or all of --from)"
+        "--events",
+        metavar="N",
+        type=positive,
+        help="of the producers (as many as last for the kills, or all of --from)",
     )
     parser.add_argument(
         "--from", metavar="FILE", dest="source", help="real events, JSON lines (else synthetic)"
     )
     parser.add_argument(
-        "--rate", metavar="N", type=positive, default=200, help="events a second (200)"
+        "--rate", metavar="N", type=positive, default=100, help="events a second (100)"
     )
-    parser.add_argument(
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
         "--master", metavar="URL", default="local[2,4]", help="Spark's master (local[2,4])"
+    )
+    where.add_argument(
+        "--cluster",
+        action="store_true",
+        help="start a standalone cluster, a master and two nodes of one core, with speculation; "
+        "executors and nodes are killed, too",
     )
     parser.add_argument(
         "--conf", metavar="KEY=VALUE", action="append", default=[], help="a setting of Spark"
     )
+    parser.add_argument("--no-troubles", action="store_true", help="kill only")
     add_json(parser)
     add_quiet(parser)
     parser.set_defaults(run=_chaos)
@@ -96,14 +114,16 @@ def _report(config: Config, args: argparse.Namespace, out: Output) -> int:
 
 
 def _chaos(args: argparse.Namespace, out: Output) -> int:
-    from deedbook.pipeline.chaos import TrialError
-    from deedbook.pipeline.trial import Trial
-
-    def tell(kill: Kill) -> None:
-        seen = "" if kill.seen else ", which was not seen in time"
-        moment = kill.moment if kill.moment == "at random" else f"at {kill.moment}"
-        out.talk(f"killed {kill.target} {moment}{seen}, after {kill.seconds:.0f} s")
-
+    try:
+        from deedbook.pipeline.runs import TrialError
+        from deedbook.pipeline.trial import Trial
+    except ImportError as error:
+        raise CliError(
+            f"a trial needs matplotlib: pip install 'deedbook[pipeline]' ({error})"
+        ) from error
+    if not sys.platform.startswith("linux"):
+        raise CliError("a trial finds what it kills in /proc: it needs Linux")
+    settings_of("pipeline", args.conf)  # refuses what is no setting, before anything is made
     trial = Trial(
         Path(args.directory).absolute(),
         args.seed,
@@ -112,9 +132,11 @@ def _chaos(args: argparse.Namespace, out: Output) -> int:
         float(args.rate),
         args.master,
         tuple(args.conf),
+        cluster=args.cluster,
+        troubles=not args.no_troubles,
     )
     try:
-        ended = trial.run(args.kills, tell)
+        ended = trial.run(args.kills, lambda kill: out.talk(_told(kill)))
     except TrialError as error:
         raise CliError(f"{trial.directory}: {error}") from error
     failed = [one for one in ended.checks if one.ok is False]
@@ -122,10 +144,27 @@ def _chaos(args: argparse.Namespace, out: Output) -> int:
         facts: dict[str, Any] = ended.to_dict()
         out.emit({"ok": not failed, **facts})
         return EXIT_DAMAGE if failed else EXIT_OK
-    for one in ended.checks:
-        verdict = "FAILED" if one.ok is False else "ok" if one.ok else "not checked"
-        out.line(f"{verdict:<6}  {one.name}: expected {one.expected}, found {one.found}")
-    out.line(f"{len(ended.kills)} kills; {len(failed)} of {len(ended.checks)} checks failed")
+    for check in ended.checks:
+        verdict = "FAILED" if check.ok is False else "ok" if check.ok else "not checked"
+        out.line(f"{verdict:<6}  {check.name}: expected {check.expected}, found {check.found}")
+    for trouble in ended.not_tried:
+        out.line(f"not tried: {trouble}")
+    killed = Counter(one.target for one in ended.kills if one.is_kill)
+    troubles = len(ended.kills) - killed.total()
+    parts = ", ".join(f"{name} {count}" for name, count in killed.most_common())
+    out.line(
+        f"{killed.total()} kills ({parts}) and {troubles} troubles in {ended.seconds:.0f} s;"
+        f" {len(failed)} of {len(ended.checks)} checks failed"
+    )
     out.line(f"report: {ended.page}")
     out.flush()
     return EXIT_DAMAGE if failed else EXIT_OK
+
+
+def _told(kill: Kill) -> str:
+    if not kill.is_kill:
+        refused = "refused" if kill.seen else "NOT refused as it must be"
+        return f"trouble {kill.moment}: {kill.target}, {refused}, in {kill.seconds:.0f} s"
+    seen = "" if kill.seen else ", which was not seen in time"
+    moment = kill.moment if kill.moment == "at random" else f"at {kill.moment}"
+    return f"killed {kill.target} {moment}{seen}, after {kill.seconds:.0f} s"

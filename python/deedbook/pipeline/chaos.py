@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import os
 import random
-import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -15,48 +11,56 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from deedbook.pipeline.config import Config
-from deedbook.pipeline.layout import SILVER, Layout
+from deedbook.pipeline.cluster import Cluster
+from deedbook.pipeline.layout import Layout
+from deedbook.pipeline.moments import AT_RANDOM, MOMENTS, Watch
+from deedbook.pipeline.processes import is_jvm, is_python_worker, kill, kill_all, session
+from deedbook.pipeline.runs import Runs, TrialError
+from deedbook.pipeline.troubles import TROUBLES, Made, Troubles
 
-__all__ = ["MOMENTS", "TARGETS", "Chaos", "Kill", "TrialError"]
+__all__ = ["TARGETS", "Chaos", "Kill"]
 
-MOMENTS: Final = (
-    "at random",
-    "staged",
-    "intent",
-    "recorded",
-    "table staged",
-    "table intent",
-    "delta commit",
-    "checkpoint offsets",
-    "checkpoint commit",
-)
-"""When something is killed: after a random wait, or as soon as a step of a commit is seen."""
+TARGETS: Final = {
+    "all": "the driver with its JVM and its Python workers",
+    "jvm": "the JVM of the driver alone",
+    "terminate": "the driver, with SIGTERM",
+    "worker": "a Python worker, or the daemon that forks them",
+    "producer": "the process that appends to the WAL",
+    "executor": "an executor of the cluster",
+    "node": "a Worker of the cluster with its executor; another one is started",
+}
+"""What is killed. The first three end a run; the others Spark makes good, or the round fails."""
 
-TARGETS: Final = ("all", "jvm", "terminate")
-"""What ends a run: SIGKILL of driver, JVM and workers; of the JVM; SIGTERM to the driver.
-
-Before it, a Python worker is killed, which Spark makes good by itself.
-"""
-
-_WAIT_SECONDS: Final = 45.0
-_LOOK_SECONDS: Final = 0.002
-
-
-class TrialError(Exception):
-    """The pipeline or a producer failed, and not because it was killed."""
+_ENDS: Final = ("all", "all", "jvm", "terminate")
+_OTHERS: Final = ("worker", "worker", "producer")
+_OTHERS_OF_CLUSTER: Final = ("worker", "executor", "executor", "worker", "producer", "node")
+_OTHERS_MAX: Final = 3
+"""So many are killed at most before the run is ended."""
+_BEGIN_SECONDS: Final = 90.0
+_MOMENT_SECONDS: Final = 25.0
+_TARGET_SECONDS: Final = 8.0
+_END_SECONDS: Final = 20.0
+_LOOK_SECONDS: Final = 0.0005
+_FAILED_MAX: Final = 5
+"""So many runs in a row may end by themselves."""
 
 
 @dataclass(frozen=True)
 class Kill:
-    """One kill."""
+    """One kill, or one of `TROUBLES`, which are no kills."""
 
     target: str
     moment: str
     seen: bool
-    """Whether the moment was seen; else it was killed after a wait."""
+    """Whether the moment was seen, else it was killed after a wait; of a trouble, whether the run
+    refused to go on, as it must."""
     seconds: float
-    """After the run began."""
+    """After the run began; of a trouble, how long it took."""
+
+    @property
+    def is_kill(self) -> bool:
+        """Whether a process was killed."""
+        return self.target not in TROUBLES
 
 
 @dataclass
@@ -66,121 +70,146 @@ class Chaos:
     The order of targets and moments follows from the seed; when a step is seen does not.
     """
 
-    config: Config
+    runs: Runs
     seed: int
-    settings: tuple[str, ...] = ()
-    """Of Spark, ``KEY=VALUE``."""
-    master: str = "local[2,4]"
     producer: Callable[[], bool] | None = None
     """Kills a producer of the inputs and has it go on; returns whether there was one."""
+    cluster: Cluster | None = None
+    """On which the runs are, if they are on one that may be killed, too."""
+    troubles: Troubles | None = None
+    tell: Callable[[Kill], object] | None = None
+    """Gets each kill and each trouble as it was done."""
     kills: list[Kill] = field(default_factory=list)
+    failed: int = 0
+    """Runs that ended by themselves, as after too many deaths of workers."""
 
-    def run(self, count: int, tell: Callable[[Kill], object] | None = None) -> None:
-        """Kill so often, or once or twice more. The pipeline does not run any more afterwards."""
+    def run(self, count: int) -> None:
+        """Kill so often. The pipeline does not run any more afterwards.
+
+        Raises `TrialError` where runs end by themselves again and again.
+        """
         order = random.Random(self.seed)
-        moments = _shuffled(order, MOMENTS)
-        while len(self.kills) < count:
-            before = len(self.kills)
-            target = order.choice(TARGETS) if order.random() < 0.6 else "all"
-            self._one(target, next(moments), order, is_last=len(self.kills) + 1 == count)
-            if tell is not None:
-                for kill in self.kills[before:]:
-                    tell(kill)
+        moments, ends = _shuffled(order, MOMENTS), _shuffled(order, _ENDS)
+        others = _shuffled(order, _OTHERS_OF_CLUSTER if self.cluster else _OTHERS)
+        failed = 0
+        while (left := count - self._killed) > 0:
+            if self.troubles is not None:
+                self._note_troubles(self.troubles.due(self._killed))
+            meanwhile = [next(others) for _ in range(order.randint(1, _OTHERS_MAX))]
+            if self._one(next(ends), next(moments), meanwhile[: left - 1], order):
+                failed = 0
+                continue
+            self.failed += 1
+            failed += 1
+            if failed == _FAILED_MAX:
+                text = self.runs.log.read_text(encoding="utf-8", errors="replace")
+                raise TrialError(f"{failed} runs in a row ended by themselves: {text[-4000:]}")
+        if self.troubles is not None:
+            self._note_troubles(self.troubles.rest())
 
     def settle(self, timeout_seconds: float = 600.0) -> None:
         """Run it undisturbed until a round finds nothing new. Raises `TrialError` if it fails."""
         until = time.monotonic() + timeout_seconds
         while time.monotonic() < until:
-            done = subprocess.run(
-                [*self._command(), "--once", "--json"],
-                capture_output=True,
-                text=True,
-                timeout=timeout_seconds,
-                check=False,
-            )
-            if done.returncode != 0:
-                raise TrialError(f"the pipeline failed: {done.stdout}{done.stderr[-4000:]}")
-            if not any(json.loads(done.stdout)["rows"].values()):
+            done = self.runs.once()
+            if done.code != 0:
+                raise TrialError(f"the pipeline failed: {done.said[-4000:]}")
+            if not any(done.rows.values()):
                 return
         raise TrialError(f"the pipeline found something new for {timeout_seconds:.0f} s")
 
-    def _command(self) -> list[str]:
-        command = [sys.executable, "-m", "deedbook", "pipeline", "run", str(self.config.file)]
-        command += ["--master", self.master]
-        for setting in self.settings:
-            command += ["--conf", setting]
-        return command
+    @property
+    def _killed(self) -> int:
+        return sum(kill.is_kill for kill in self.kills)
 
-    def _one(self, target: str, moment: str, order: random.Random, is_last: bool) -> None:
-        """One run: a worker and perhaps a producer are killed, then what ends the run."""
+    def _add(self, kill: Kill) -> None:
+        self.kills.append(kill)
+        if self.tell is not None:
+            self.tell(kill)
+
+    def _note_troubles(self, made: Iterator[Made]) -> None:
+        for one in made:
+            self._add(Kill(one.name, one.moment, one.wrong is None, round(one.seconds, 3)))
+
+    def _one(self, end: str, moment: str, others: list[str], order: random.Random) -> bool:
+        """One run; returns whether it was killed, and did not end by itself before."""
         begun = time.monotonic()
-        log = self.config.directory / "chaos.log"
-        log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("ab") as output:
-            process = subprocess.Popen(
-                self._command(),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-            )
+        process = self.runs.start()
         try:
             self._await_begin(process)
-            if not is_last:
-                self._kill_others(process, order, begun)
-            seen = self._await(process, moment, order.uniform(0.0, 6.0))
-            _kill(process, target)
-            self.kills.append(Kill(target, moment, seen, round(time.monotonic() - begun, 3)))
-        finally:
+            for target in others:
+                _sleep(process, order.uniform(0.2, 2.0))
+                if self._kill_other(process, target, order):
+                    seconds = round(time.monotonic() - begun, 3)
+                    self._add(Kill(target, AT_RANDOM, True, seconds))
+            seen, known = self._await(process, moment, order.uniform(0.0, 4.0))
+            is_killed = _end(process, end, known)
+            if is_killed:
+                self._add(Kill(end, moment, seen, round(time.monotonic() - begun, 3)))
             # What is left of the run ends with it: a driver without its JVM fails by itself.
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=20.0)
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+            _sleep(process, _END_SECONDS)
+        finally:
+            kill_all(process.pid)
             process.wait()
+        self.runs.tidy()
+        # Else they would hold the cores that the next run waits for.
+        if self.cluster is not None and not self.cluster.await_idle(_END_SECONDS):
+            raise TrialError("executors live on after the end of their driver")
+        return is_killed
 
     def _await_begin(self, process: subprocess.Popen[bytes]) -> None:
         """Until Spark has started, or for a while."""
-        layout = Layout(self.config.directory)
-        before = len(_marks(layout))
-        until = time.monotonic() + 2 * _WAIT_SECONDS
-        while len(_marks(layout)) == before and process.poll() is None:
-            if time.monotonic() > until:
-                return
-            time.sleep(0.05)
+        file = Layout(self.runs.config.directory).progress("run")
+        before = _size(file)
+        until = time.monotonic() + _BEGIN_SECONDS
+        while _size(file) == before and process.poll() is None and time.monotonic() < until:
+            time.sleep(0.02)
 
-    def _kill_others(
-        self, process: subprocess.Popen[bytes], order: random.Random, begun: float
-    ) -> None:
-        """A Python worker, as soon as there is one, and by chance a producer."""
-        wait = order.uniform(0.0, 4.0)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=wait)
-        until = time.monotonic() + _WAIT_SECONDS / 3
-        while time.monotonic() < until and process.poll() is None:
-            if _kill(process, "worker"):
-                seconds = round(time.monotonic() - begun, 3)
-                self.kills.append(Kill("worker", "at random", True, seconds))
-                break
-            time.sleep(0.05)
-        if self.producer is not None and order.random() < 0.4 and self.producer():
-            seconds = round(time.monotonic() - begun, 3)
-            self.kills.append(Kill("producer", "at random", True, seconds))
-
-    def _await(self, process: subprocess.Popen[bytes], moment: str, wait_seconds: float) -> bool:
-        """Until the moment, or for a while; returns whether the moment was seen."""
-        layout = Layout(self.config.directory)
-        if moment == "at random":
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=wait_seconds)
+    def _kill_other(
+        self, process: subprocess.Popen[bytes], target: str, order: random.Random
+    ) -> bool:
+        """Kill what does not end the run, as soon as there is one; whether there was."""
+        if target == "producer":
+            return self.producer is not None and self.producer()
+        if target == "node":
+            assert self.cluster is not None
+            self.cluster.kill_node(order.randrange(self.cluster.nodes))
             return True
-        before = set(_traces(layout, self.config, moment))
-        until = time.monotonic() + _WAIT_SECONDS
+        until = time.monotonic() + _TARGET_SECONDS
         while time.monotonic() < until and process.poll() is None:
-            if not before.issuperset(_traces(layout, self.config, moment)):
+            found = self._found(process, target)
+            if found and kill(order.choice(found)):
                 return True
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(0.05)
         return False
+
+    def _found(self, process: subprocess.Popen[bytes], target: str) -> list[int]:
+        """Python workers, or executors."""
+        if target == "executor":
+            assert self.cluster is not None
+            return self.cluster.executors()
+        # On a cluster those beside the driver plan and commit for it, the others work.
+        if self.cluster is not None and (found := self.cluster.python_workers()):
+            return found
+        return [pid for pid in session(process.pid) if is_python_worker(pid)]
+
+    def _await(
+        self, process: subprocess.Popen[bytes], moment: str, wait_seconds: float
+    ) -> tuple[bool, list[int]]:
+        """Until the moment, or for a while: whether it was seen, and the processes of the run."""
+        if moment == AT_RANDOM:
+            _sleep(process, wait_seconds)
+            return True, session(process.pid)
+        watch = Watch(self.runs.config, moment)
+        until = time.monotonic() + _MOMENT_SECONDS
+        known, looked = session(process.pid), time.monotonic()
+        while (now := time.monotonic()) < until and process.poll() is None:
+            if watch.sees():
+                return True, known
+            if now - looked > 0.1:  # not when it is seen: a step is short
+                known, looked = session(process.pid), now
+            time.sleep(_LOOK_SECONDS)
+        return False, known
 
 
 def _shuffled(order: random.Random, names: tuple[str, ...]) -> Iterator[str]:
@@ -189,70 +218,25 @@ def _shuffled(order: random.Random, names: tuple[str, ...]) -> Iterator[str]:
         yield from order.sample(names, len(names))
 
 
-def _marks(layout: Layout) -> list[bytes]:
-    """The begins and ends of runs."""
+def _sleep(process: subprocess.Popen[bytes], seconds: float) -> None:
+    """Wait so long, or until the process ends."""
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=seconds)
+
+
+def _size(file: Path) -> int:
     with suppress(FileNotFoundError):
-        return layout.progress("run").read_bytes().splitlines()
-    return []
+        return file.stat().st_size
+    return 0
 
 
-def _traces(layout: Layout, config: Config, moment: str) -> Iterator[tuple[str, int]]:
-    """The files that a step of a commit leaves, with when they changed."""
-    bronze = [layout.bronze(source.name) for source in config.sources]
-    checkpoints = [
-        layout.checkpoint(name) for name in (SILVER, *(one.name for one in config.sources))
-    ]
-    tables = layout.directory / "work"
-    patterns: dict[str, list[tuple[Path, str]]] = {
-        "staged": [(log, ".deedbook/**/staged/*") for log in bronze],
-        "intent": [(log, ".deedbook/**/transaction") for log in bronze],
-        "recorded": [(log, ".deedbook/**/transactions") for log in bronze],
-        "table staged": [(tables, "*/staged")],
-        "table intent": [(tables, "*/intent.json")],
-        "delta commit": [(layout.silver("delta"), "_delta_log/*.json")],
-        "checkpoint offsets": [(one, "offsets/[0-9]*") for one in checkpoints],
-        "checkpoint commit": [(one, "commits/[0-9]*") for one in checkpoints],
-    }
-    for folder, pattern in patterns[moment]:
-        for path in folder.glob(pattern):
-            with suppress(FileNotFoundError):
-                yield str(path), path.stat().st_mtime_ns
-
-
-def _kill(process: subprocess.Popen[bytes], target: str) -> bool:
-    """Returns whether there was such a process."""
-    with suppress(ProcessLookupError):
-        if target == "all":
-            os.killpg(process.pid, signal.SIGKILL)
-            return True
-        if target == "terminate":
-            process.terminate()
-            return True
-        for pid in _group(process.pid):
-            is_jvm = _name(pid) == "java"
-            if (target == "jvm") == is_jvm and (is_jvm or _is_worker(pid)):
-                os.kill(pid, signal.SIGKILL)
-                return True
-    return False
-
-
-def _group(leader: int) -> Iterator[int]:
-    """The other processes of a group, the youngest first."""
-    pids = sorted((int(one) for one in os.listdir("/proc") if one.isdecimal()), reverse=True)
-    for pid in pids:
-        with suppress(OSError):
-            if pid != leader and os.getpgid(pid) == leader:
-                yield pid
-
-
-def _name(pid: int) -> str:
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip()
-    return ""
-
-
-def _is_worker(pid: int) -> bool:
-    """Whether a process is a Python worker, or the daemon that forks them."""
-    with suppress(OSError):
-        return b"pyspark.daemon" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    return False
+def _end(process: subprocess.Popen[bytes], target: str, known: list[int]) -> bool:
+    """Kill what ends a run; whether it was running still."""
+    if process.poll() is not None:
+        return False
+    if target == "terminate":
+        process.terminate()
+        return True
+    found = [pid for pid in known if target == "all" or is_jvm(pid)]
+    # One after the other, but within less than a millisecond.
+    return any([kill(pid) for pid in found])

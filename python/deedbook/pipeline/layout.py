@@ -21,6 +21,7 @@ class Layout:
         self.authors = directory / "gold" / "authors"
         self.state = directory / "gold" / "state.json"
         self.report = directory / "report"
+        self.work = directory / "work"
 
     def bronze(self, source: str) -> Path:
         """The log of a source."""

@@ -128,7 +128,7 @@ def _round(spark: SparkSession, config: Config, layout: Layout, journal: Journal
         for name, future in started.items():
             rows[name] = future.result()
     rows["silver"] = refine(spark, config, layout, journal)
-    totals = Gold(config, layout, layout.directory / "work").write_totals(spark)
+    totals = Gold(config, layout, layout.work).write_totals(spark)
     return Round(rows, totals, round(time.monotonic() - begun, 3))
 
 

@@ -41,7 +41,7 @@ def refine(spark: SparkSession, config: Config, layout: Layout, journal: Journal
     from pyspark.sql import functions as F
 
     checkpoint = Checkpoint(str(layout.silver(config.tables[0])), SILVER, layout.checkpoint(SILVER))
-    work = layout.directory / "work"
+    work = layout.work
     first, *others = (
         table(kind, layout.silver(kind), SILVER, work / kind, ["day"]) for kind in config.tables
     )

@@ -1,0 +1,110 @@
+"""Runs of a pipeline, each a process of its own, as in real life."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from deedbook.pipeline.config import Config
+
+__all__ = ["Once", "Runs", "TrialError"]
+
+_ONCE_SECONDS: Final = 600.0
+_LINE_MAX: Final = 400
+_SETTINGS: Final = {
+    # A run lives for seconds: a compiler that thinks for long does not pay.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+
+
+class TrialError(Exception):
+    """The pipeline or a producer failed, and not because it was killed."""
+
+
+@dataclass(frozen=True)
+class Once:
+    """A run that took what was there, or failed."""
+
+    code: int
+    said: str
+    """On standard output and standard error."""
+    rows: Mapping[str, int]
+    """Rows read, by source, and of ``silver``; nothing if it failed."""
+
+    @property
+    def line(self) -> str:
+        """The last line that it said; of a long one, the end."""
+        lines = self.said.split("\n")
+        return next((line.strip()[-_LINE_MAX:] for line in reversed(lines) if line.strip()), "")
+
+
+@dataclass(frozen=True)
+class Runs:
+    """How a pipeline is run."""
+
+    config: Config
+    master: str
+    settings: tuple[str, ...]
+    """Of Spark, ``KEY=VALUE``."""
+    scratch: Path
+    """Where Spark keeps what a kill leaves behind; `tidy` removes it."""
+
+    @property
+    def log(self) -> Path:
+        """What runs print that are killed."""
+        return self.config.directory / "chaos.log"
+
+    def start(self) -> subprocess.Popen[bytes]:
+        """Start a run that goes on until it is stopped, in a session of its own."""
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        with self.log.open("ab") as output:
+            return subprocess.Popen(
+                self._command(),
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+
+    def once(self) -> Once:
+        """Run it for what is there now. Raises `TrialError` if that does not end."""
+        try:
+            done = subprocess.run(
+                [*self._command(), "--once", "--json"],
+                env=self._environment(),
+                capture_output=True,
+                text=True,
+                timeout=_ONCE_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise TrialError(f"a run did not end in {_ONCE_SECONDS:.0f} s") from error
+        said = f"{done.stdout}{done.stderr}"
+        rows: dict[str, Any] = json.loads(done.stdout)["rows"] if done.returncode == 0 else {}
+        return Once(done.returncode, said, rows)
+
+    def tidy(self) -> None:
+        """Remove what runs that were killed left; none may be running."""
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+    def _command(self) -> list[str]:
+        command = [sys.executable, "-m", "deedbook", "pipeline", "run", str(self.config.file)]
+        command += ["--master", self.master]
+        for setting in (*(f"{key}={value}" for key, value in _SETTINGS.items()), *self.settings):
+            command += ["--conf", setting]
+        return command
+
+    def _environment(self) -> dict[str, str]:
+        self.scratch.mkdir(parents=True, exist_ok=True)
+        # For all that runs on this machine, also where the master is no local one.
+        own = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+        return {**own, **os.environ, "SPARK_LOCAL_DIRS": str(self.scratch)}

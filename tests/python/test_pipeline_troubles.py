@@ -1,0 +1,135 @@
+"""What a trial of a pipeline finds its victims and moments by, and how it makes trouble."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from deedbook.pipeline.config import Config, load
+from deedbook.pipeline.layout import Layout
+from deedbook.pipeline.moments import MOMENTS, Watch
+from deedbook.pipeline.processes import await_end, kill_all, session
+from deedbook.pipeline.runs import Once
+from deedbook.pipeline.trouble import NotNowError, full_disk
+from deedbook.pipeline.troubles import judge
+
+pytestmark = pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="finds processes in /proc"
+)
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    file = tmp_path / "pipeline.toml"
+    example = resources.files("deedbook.pipeline") / "example.toml"
+    file.write_text(example.read_text(encoding="utf-8"), encoding="utf-8")
+    return load(file)
+
+
+# -- moments --------------------------------------------------------------------------------------
+
+
+def left_by(layout: Layout) -> dict[str, Path]:
+    """A file that each step of a commit leaves."""
+    sidecar = layout.bronze("orders") / ".deedbook"
+    return {
+        "staged": sidecar / "staged" / "job.0.0.1",
+        "intent": sidecar / "transaction",
+        "recorded": sidecar / "transactions",
+        "table staged": layout.work / "delta" / "staged" / "part.parquet",
+        "table intent": layout.work / "hours" / "intent.json",
+        "delta commit": layout.silver("delta") / "_delta_log" / "00000000000000000001.json",
+        "checkpoint offsets": layout.checkpoint("silver") / "offsets" / "3",
+        "checkpoint commit": layout.checkpoint("spool") / "commits" / "3",
+    }
+
+
+def test_each_step_is_seen_by_the_file_that_it_leaves_and_no_other(config: Config) -> None:
+    files = left_by(Layout(config.directory))
+    assert set(files) == set(MOMENTS) - {"at random"}
+    watches = {moment: Watch(config, moment) for moment in files}
+    assert not any(watch.sees() for watch in watches.values())
+    for moment, file in files.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"")
+        assert watches[moment].sees(), moment
+        assert not Watch(config, moment).sees(), "what was there before is no step"
+        new = {other for other, watch in watches.items() if watch.sees()}
+        assert new == {one for one in files if files[one].exists()}
+
+
+def test_a_note_that_is_replaced_is_a_step(config: Config) -> None:
+    file = left_by(Layout(config.directory))["recorded"]
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"1")
+    watch = Watch(config, "recorded")
+    new = file.with_name("new")
+    new.write_bytes(b"2")
+    new.replace(file)
+    assert watch.sees()
+
+
+# -- processes ------------------------------------------------------------------------------------
+
+FAMILY = """
+import os, sys, time
+if os.fork() == 0:
+    os.setpgid(0, 0)  # as Spark's Python daemon
+    os.fork()
+    time.sleep(60)
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_session_is_killed_with_those_that_left_its_group() -> None:
+    leader = subprocess.Popen(
+        [sys.executable, "-c", FAMILY], stdout=subprocess.PIPE, start_new_session=True
+    )
+    try:
+        assert leader.stdout is not None and leader.stdout.readline() == b"ready\n"
+        while len(pids := session(leader.pid)) < 3:
+            pass
+        assert leader.pid in pids and pids == sorted(pids, reverse=True)
+        assert await_end([leader.pid], 0.0) == [leader.pid]
+    finally:
+        kill_all(leader.pid)
+        leader.wait()
+    assert leader.stdout.read() == b""
+    assert await_end(pids, 5.0) == [] and session(leader.pid) == []
+
+
+# -- troubles -------------------------------------------------------------------------------------
+
+
+def test_a_full_disk_is_full_and_then_gone(tmp_path: Path) -> None:
+    folder = tmp_path / "staged"
+    try:
+        with full_disk(folder, tmp_path / "full"):
+            with pytest.raises(OSError) as caught:
+                (folder / "file").write_bytes(b"x")
+            assert caught.value.errno == errno.ENOSPC
+    except NotNowError as error:
+        pytest.skip(str(error))
+    assert not os.path.ismount(folder) and not os.path.ismount(tmp_path / "full")
+    (folder / "file").write_bytes(b"x")
+
+
+def test_a_run_must_refuse_say_why_and_change_nothing() -> None:
+    refused = Once(1, "deedbook: /log: no checkpoint is at /there\n", {})
+    assert judge(refused, ["no checkpoint", "/there"], True) is None
+    assert judge(refused, ["no checkpoint", "/elsewhere"], True) == (
+        "it did not say '/elsewhere': deedbook: /log: no checkpoint is at /there"
+    )
+    assert judge(refused, ["no checkpoint"], False) == (
+        "it changed something: deedbook: /log: no checkpoint is at /there"
+    )
+    assert judge(Once(0, "{}", {"orders": 3}), ["no checkpoint"], True) == (
+        "it went on: {'orders': 3}"
+    )
