@@ -37,7 +37,9 @@ _OTHERS_OF_CLUSTER: Final = ("worker", "executor", "executor", "worker", "produc
 _OTHERS_MAX: Final = 3
 """So many are killed at most before the run is ended."""
 _BEGIN_SECONDS: Final = 90.0
-_MOMENT_SECONDS: Final = 25.0
+_MOMENT_SECONDS: Final = 15.0
+_MOMENT_BEGINS: Final = 2.0
+"""A step is waited for so long, and so many times the time that Spark took to start."""
 _TARGET_SECONDS: Final = 8.0
 _END_SECONDS: Final = 20.0
 _LOOK_SECONDS: Final = 0.0005
@@ -137,12 +139,14 @@ class Chaos:
         process = self.runs.start()
         try:
             self._await_begin(process)
+            patience = _MOMENT_SECONDS + _MOMENT_BEGINS * (time.monotonic() - begun)
             for target in others:
                 _sleep(process, order.uniform(0.2, 2.0))
                 if self._kill_other(process, target, order):
                     seconds = round(time.monotonic() - begun, 3)
                     self._add(Kill(target, AT_RANDOM, True, seconds))
-            seen, known = self._await(process, moment, order.uniform(0.0, 4.0))
+            wait = order.uniform(0.0, 4.0) if moment == AT_RANDOM else patience
+            seen, known = self._await(process, moment, wait)
             is_killed = _end(process, end, known)
             if is_killed:
                 self._add(Kill(end, moment, seen, round(time.monotonic() - begun, 3)))
@@ -196,12 +200,12 @@ class Chaos:
     def _await(
         self, process: subprocess.Popen[bytes], moment: str, wait_seconds: float
     ) -> tuple[bool, list[int]]:
-        """Until the moment, or for a while: whether it was seen, and the processes of the run."""
+        """Until the moment, or so long: whether it was seen, and the processes of the run."""
         if moment == AT_RANDOM:
             _sleep(process, wait_seconds)
             return True, session(process.pid)
         watch = Watch(self.runs.config, moment)
-        until = time.monotonic() + _MOMENT_SECONDS
+        until = time.monotonic() + wait_seconds
         known, looked = session(process.pid), time.monotonic()
         while (now := time.monotonic()) < until and process.poll() is None:
             if watch.sees():

@@ -21,13 +21,17 @@ SETTINGS: Final = {
     "spark.executor.memory": "512m",
     "spark.executor.cores": "1",
     "spark.speculation": "true",
-    # So that there is a second attempt of many a task, and both come to their end.
-    "spark.speculation.interval": "100ms",
-    "spark.speculation.multiplier": "1.2",
-    "spark.speculation.quantile": "0.5",
+    # As eager as can be, so that many a task has a second attempt, and both come to their end.
+    "spark.speculation.interval": "20ms",
+    "spark.speculation.minTaskRuntime": "10ms",
+    "spark.speculation.quantile": "0.25",
+    "spark.speculation.multiplier": "1.01",
+    "spark.speculation.task.duration.threshold": "100ms",
+    "spark.speculation.efficiency.enabled": "false",
 }
 """Of Spark, for a driver that uses the cluster: what fits a node, and speculation."""
 
+_HOST: Final = "127.0.0.1"
 _NODE_MEMORY: Final = "600m"
 _START_SECONDS: Final = 60.0
 _DEPLOY: Final = "org.apache.spark.deploy"
@@ -41,12 +45,12 @@ class Cluster:
         self._port = _free_port()
         self._master: subprocess.Popen[bytes] | None = None
         self._nodes: list[subprocess.Popen[bytes]] = []
-        self.master = f"spark://127.0.0.1:{self._port}"
+        self.master = f"spark://{_HOST}:{self._port}"
         """What drivers are given."""
 
     def start(self, nodes: int) -> None:
         """Start the master and the nodes. Raises OSError where the master does not listen."""
-        self._master = self._started("master.Master", "--port", str(self._port))
+        self._master = self._started("master.Master", _HOST, "--port", str(self._port))
         _await_port(self._port, self._master)
         self._nodes = [self._node(number) for number in range(nodes)]
 
@@ -85,9 +89,11 @@ class Cluster:
     def _node(self, number: int) -> subprocess.Popen[bytes]:
         size = ["--cores", "1", "--memory", _NODE_MEMORY]
         work = ["--work-dir", str(self._directory / f"{number}")]
-        return self._started("worker.Worker", self.master, *size, *work)
+        # Hosts of their own: Spark makes no second attempt on the host of the first.
+        host = f"127.0.0.{number + 1}" if sys.platform.startswith("linux") else _HOST
+        return self._started("worker.Worker", host, self.master, *size, *work)
 
-    def _started(self, name: str, *arguments: str) -> subprocess.Popen[bytes]:
+    def _started(self, name: str, host: str, *arguments: str) -> subprocess.Popen[bytes]:
         import pyspark
 
         home = Path(pyspark.__file__).parent
@@ -95,11 +101,11 @@ class Cluster:
             **os.environ,
             "SPARK_HOME": str(home),
             "PYSPARK_PYTHON": sys.executable,
-            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_LOCAL_IP": host,
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_LOCAL_DIRS": str(self._directory),
         }
-        ends = ["--host", "127.0.0.1", "--webui-port", "0"]
+        ends = ["--host", host, "--webui-port", "0"]
         with (self._directory / "cluster.log").open("ab") as log:
             return subprocess.Popen(
                 [str(home / "bin" / "spark-class"), f"{_DEPLOY}.{name}", *arguments, *ends],
@@ -125,7 +131,7 @@ def standalone_cluster(directory: Path, nodes: int = 2) -> Iterator[Cluster]:
 
 def _free_port() -> int:
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.bind((_HOST, 0))
         port: int = probe.getsockname()[1]
         return port
 
@@ -134,7 +140,7 @@ def _await_port(port: int, process: subprocess.Popen[bytes]) -> None:
     until = time.monotonic() + _START_SECONDS
     while True:
         try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            socket.create_connection((_HOST, port), timeout=1).close()
             return
         except OSError:
             if process.poll() is not None or time.monotonic() > until:

@@ -18,11 +18,8 @@ __all__ = ["Once", "Runs", "TrialError"]
 
 _ONCE_SECONDS: Final = 600.0
 _LINE_MAX: Final = 400
-_SETTINGS: Final = {
-    # A run lives for seconds: a compiler that thinks for long does not pay.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-}
+_JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""A run lives for seconds: a compiler that thinks for long does not pay."""
 
 
 class TrialError(Exception):
@@ -55,7 +52,8 @@ class Runs:
     settings: tuple[str, ...]
     """Of Spark, ``KEY=VALUE``."""
     scratch: Path
-    """Where Spark keeps what a kill leaves behind; `tidy` removes it."""
+    """Where Spark puts what a kill leaves behind; it is there, and its path is short enough for
+    sockets. `tidy` empties it."""
 
     @property
     def log(self) -> Path:
@@ -94,17 +92,22 @@ class Runs:
 
     def tidy(self) -> None:
         """Remove what runs that were killed left; none may be running."""
-        shutil.rmtree(self.scratch, ignore_errors=True)
+        for left in self.scratch.iterdir():
+            if left.is_dir():
+                shutil.rmtree(left, ignore_errors=True)
+            else:
+                left.unlink(missing_ok=True)
 
     def _command(self) -> list[str]:
         command = [sys.executable, "-m", "deedbook", "pipeline", "run", str(self.config.file)]
         command += ["--master", self.master]
-        for setting in (*(f"{key}={value}" for key, value in _SETTINGS.items()), *self.settings):
+        java = f"{_JAVA} -Djava.io.tmpdir={self.scratch}"
+        own = [f"spark.{name}.extraJavaOptions={java}" for name in ("driver", "executor")]
+        for setting in (*own, *self.settings):
             command += ["--conf", setting]
         return command
 
     def _environment(self) -> dict[str, str]:
-        self.scratch.mkdir(parents=True, exist_ok=True)
         # For all that runs on this machine, also where the master is no local one.
         own = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
         return {**own, **os.environ, "SPARK_LOCAL_DIRS": str(self.scratch)}

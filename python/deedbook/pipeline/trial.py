@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from importlib import resources
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from deedbook import InvalidArgumentError
@@ -184,7 +185,9 @@ class Trial:
 
     def _runs(self, config: Config, stack: ExitStack) -> tuple[Cluster | None, Runs]:
         """How the pipeline is run; starts the cluster that it is run on."""
-        scratch = self.directory / "scratch"
+        scratch = Path(
+            stack.enter_context(TemporaryDirectory(prefix="deedbook-", ignore_cleanup_errors=True))
+        )
         if not self.cluster:
             return None, Runs(config, self.master, self.settings, scratch)
         directory = self.directory / "cluster"
