@@ -35,7 +35,7 @@ FILES = 16
 PIPELINE = """
 [pipeline]
 name = "bench"
-trigger = "0.1 seconds"
+trigger = "1 second"
 
 [[source]]
 name = "files"
@@ -62,7 +62,7 @@ def stages_since(spark: Any, begun: datetime) -> list[tuple[datetime, datetime]]
     context = spark.sparkContext
     url = f"{context.uiWebUrl}/api/v1/applications/{context.applicationId}/stages?status=complete"
     for _ in range(50):  # what it tells comes a little later
-        with urllib.request.urlopen(url, timeout=10) as answer:
+        with urllib.request.urlopen(url, timeout=120) as answer:
             found = [
                 tuple(_time(stage[name]) for name in ("submissionTime", "completionTime"))
                 for stage in json.load(answer)
@@ -225,7 +225,7 @@ def measure(place: Path, sizes: Sizes) -> list[Row]:
         tempfile.TemporaryDirectory(dir=place) as work,
         standalone_cluster(Path(work), max(WORKERS)) as cluster,
     ):
-        for group, pid in zip(confined, cluster.workers, strict=True):
+        for group, pid in zip(confined, cluster.pids, strict=True):
             group.add(pid)
         for workers in WORKERS:
             found = of_workers(cluster.master, place, confined, workers, rounds)

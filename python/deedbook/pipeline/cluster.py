@@ -76,6 +76,11 @@ class Cluster:
         """How many there are."""
         return len(self._nodes)
 
+    @property
+    def pids(self) -> list[int]:
+        """The process of each node, whose children its executors are."""
+        return [node.pid for node in self._nodes]
+
     def kill_node(self, number: int) -> None:
         """SIGKILL a node: Worker, executor and Python workers; then start another one."""
         kill_all(self._nodes[number].pid)
