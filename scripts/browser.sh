@@ -10,9 +10,9 @@ have() { command -v chromium >/dev/null 2>&1 && command -v chromedriver >/dev/nu
 
 install() {
     export DEBIAN_FRONTEND=noninteractive
-    timeout 120 apt-get -qq update
     # shellcheck disable=SC2086 # two words
-    timeout 300 apt-get -qq install --yes --no-install-recommends $packages >/dev/null
+    timeout 60 apt-get -qq update &&
+        timeout 180 apt-get -qq install --yes --no-install-recommends $packages >/dev/null
 }
 
 if have; then

@@ -20,9 +20,10 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from deedbook.pipeline.cluster import standalone_cluster
 from spark_cgroup import Group, groups
 from spark_measure import Row, Sizes, Spent, book, deedbook, read_all, session
+
+from deedbook.pipeline.cluster import standalone_cluster
 
 WORKERS = (1, 2, 4, 8)
 QUOTA_CORES = 0.2
