@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import statistics
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -165,12 +165,17 @@ def medians(
     return {name: median(all_[1:]) for name, all_ in runs.items()}
 
 
+def payloads(count: int) -> Iterator[bytes]:
+    """Of 200 bytes, each another one: equal ones would be a dictionary of one entry to Parquet."""
+    return (b"%0*d" % (PAYLOAD_BYTES, number) for number in range(count))
+
+
 def book(path: Path, events: int) -> str:
     """Make a book of so many events of 200 bytes."""
     from deedbook import Book
 
     with Book.create(path, durability="manual") as made:
-        made.append_many(bytes(PAYLOAD_BYTES) for _ in range(events))
+        made.append_many(payloads(events))
         made.sync()
     return str(path)
 
@@ -180,7 +185,7 @@ def wal(path: Path, records: int, segment_bytes: int) -> str:
     from deedbook import Wal
 
     with Wal.create(path, segment_bytes=segment_bytes, durability="manual") as made:
-        made.append_many(bytes(PAYLOAD_BYTES) for _ in range(records))
+        made.append_many(payloads(records))
         made.sync()
     return str(path)
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from clock import say
 from facts import facts
-from run import data_dir
+from run import command, data_dir
 from spark_measure import Sizes
 
 PARTS = ("read", "tasks", "stream", "write", "jobs", "workers", "sizes")
@@ -57,16 +57,16 @@ def run_part(given: argparse.Namespace) -> None:
 def child(given: argparse.Namespace, part: str, place: Path) -> list[dict[str, Any]]:
     """The rows of a part, from a process of its own."""
     say(f"== {part}")
-    command = [sys.executable, __file__, "--part", part, "--dir", str(place)]
-    command += ["--events", str(given.events), "--rounds", str(given.rounds)]
+    own = [sys.executable, __file__, "--part", part, "--dir", str(place)]
+    own += ["--events", str(given.events), "--rounds", str(given.rounds)]
     if given.results is not None:
-        command += ["--results", str(given.results)]
+        own += ["--results", str(given.results)]
     environment = {
         **os.environ,
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run(own, env=environment, stdout=subprocess.PIPE, text=True, check=True)
     rows: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
     for row in rows:
         say(line(row))
@@ -128,7 +128,7 @@ def main() -> None:
         "spark": pyspark.__version__,
         "machine": facts(place),
         "run": {
-            "command": " ".join(["make bench-spark", *(["ARGS=--quick"] if given.quick else [])]),
+            "command": command(sys.argv[1:]).replace("make bench", "make bench-spark"),
             "began": time.strftime("%Y-%m-%d", time.gmtime()),
             "events": given.events,
             "rounds": given.rounds,
