@@ -28,8 +28,8 @@ __all__ = ["Ended", "Trial"]
 
 TROUBLES_FROM: Final = 10
 """With so many kills there are troubles besides."""
-_KILL_SECONDS: Final = 30.0
-"""What is generated lasts for so long for each kill, longer than a kill takes."""
+_KILL_SECONDS: Final = 90.0
+"""What is generated lasts for so long for each kill, longer than a kill takes on a slow machine."""
 _FILE: Final = "pipeline.toml"
 
 
