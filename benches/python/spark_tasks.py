@@ -10,7 +10,7 @@ from spark_measure import PAYLOAD_BYTES, Row, Sizes, book, cost, deedbook, media
 
 BLOCK_BYTES = 64 << 10
 BLOCKS = 132
-"""Which become about a hundred tasks: a part ends at the first border behind its size."""
+"""Which become about a hundred tasks: a part ends at the first border after its size."""
 
 
 def plain_source() -> Any:

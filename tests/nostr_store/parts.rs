@@ -112,14 +112,14 @@ fn parts_checked_apart_have_together_the_report_of_the_store() {
             let mut ids = Vec::new();
             for part in store.splits((part_pages * PAGE) as u64).unwrap() {
                 let bytes = part.end - part.offset;
-                let mut told = (0, 0);
+                let mut seen = (0, 0);
                 let mut tell = |done, all| {
-                    told = (done, all);
+                    seen = (done, all);
                     Ok(())
                 };
                 let options = on(&disk);
                 let found = EventStore::verify_part(&part, &options, Check::Id, &mut tell);
-                assert_eq!(told, (bytes, bytes), "{part:?}");
+                assert_eq!(seen, (bytes, bytes), "{part:?}");
                 let StorePartReport { report, ids: more } = found.unwrap();
                 assert_eq!((report.segments, report.bytes), (1, bytes), "{part:?}");
                 together.live += report.live;

@@ -34,9 +34,9 @@ CHECKS = 22
 def tried(trial: Trial) -> tuple[Ended, Counter[str]]:
     """Run a trial, look at what it found; returns what was killed, how often."""
     require_spark()
-    told: list[Kill] = []
-    ended = trial.run(KILLS, told.append)
-    assert tuple(told) == ended.kills
+    seen: list[Kill] = []
+    ended = trial.run(KILLS, seen.append)
+    assert tuple(seen) == ended.kills
     killed = Counter(kill.target for kill in ended.kills if kill.is_kill)
     assert killed.total() == KILLS
     wrong = [(one.name, one.expected, one.found) for one in ended.checks if not one.ok]

@@ -135,8 +135,8 @@ def test_nothing_is_stored_twice_whatever_is_repeated(spark: Any, tmp_path: Path
     assert (again.batches, again.lines, again.stored) == (0, 0, 0)
     # What knows which files were read is gone: all is read again.
     shutil.rmtree(first.checkpoint)
-    anew = import_events(spark, source, store, check="id")
-    assert (anew.lines, anew.stored, anew.passed_over, anew.bad) == (301, 0, 300, 1)
+    again = import_events(spark, source, store, check="id")
+    assert (again.lines, again.stored, again.passed_over, again.bad) == (301, 0, 300, 1)
     assert stored(store) == there
     put(source / "b.jsonl", notes(290, 320))
     more = import_events(spark, source, store, check="id")

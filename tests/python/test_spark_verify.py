@@ -338,14 +338,14 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_logs_of_all_formats_are_checked_by_tasks(spark: Any, logs: Path) -> None:
-    told: list[tuple[int, int | None]] = []
+    seen: list[tuple[int, int | None]] = []
     found = verify(
         spark,
         logs,
         str(logs / "[bp]*"),
         logs / "none",
         part_bytes=PART_BYTES,
-        progress=lambda done, total, note: told.append((done, total)),
+        progress=lambda done, total, note: seen.append((done, total)),
     )
     names = ["book", "damaged", "lost", "spool", "store"]
     assert [Path(one.path).name for one in found] == [
@@ -359,8 +359,8 @@ def test_logs_of_all_formats_are_checked_by_tasks(spark: Any, logs: Path) -> Non
     assert [one.ok for one in found[:5]] == [True, False, False, True, True]
     assert all(one.parts > 8 for one in found[:3])
     assert isinstance(found[-1].error, MissingError) and not found[-1].ok
-    totals = {total for _, total in told}
-    assert len(totals) == 1 and all(0 <= done <= (total or 0) for done, total in told)
+    totals = {total for _, total in seen}
+    assert len(totals) == 1 and all(0 <= done <= (total or 0) for done, total in seen)
 
 
 def test_a_dry_run_says_what_would_be_read(spark: Any, logs: Path) -> None:

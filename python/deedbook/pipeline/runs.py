@@ -52,7 +52,7 @@ class Runs:
     settings: tuple[str, ...]
     """Of Spark, ``KEY=VALUE``."""
     scratch: Path
-    """Where Spark puts what a kill leaves behind; it is there, and its path is short enough for
+    """Where Spark puts what a kill leaves; it is there, and its path is short enough for
     sockets. `tidy` empties it."""
 
     @property
