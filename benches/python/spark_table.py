@@ -142,8 +142,10 @@ def main() -> None:
     print(text)
     if given.results is not None:
         found = json.dumps({**about, "rows": rows}, indent=1, ensure_ascii=False)
-        (given.results / "spark.json").write_text(found + "\n", encoding="utf-8")
-        (given.results / "spark.md").write_text(text, encoding="utf-8")
+        # Scaling takes as long as the table, and has results of its own.
+        scaling = "" if set(parts) - {"workers", "sizes"} else "-" + "-".join(parts)
+        (given.results / f"spark{scaling}.json").write_text(found + "\n", encoding="utf-8")
+        (given.results / f"spark{scaling}.md").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
