@@ -1,4 +1,4 @@
-//! The golden files: written byte for byte, read, and the other layouts refused by name.
+//! The golden files of the layout `packed`: written byte for byte, and read. `slots.rs` has the others.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 #![allow(clippy::print_stdout, clippy::print_stderr)]
@@ -182,72 +182,6 @@ fn repair_cuts_what_verify_complains_about() {
         let book = Book::append_to(dir.path()).unwrap();
         assert_eq!(book.append(7, b"new").unwrap(), book.len().unwrap());
     }
-}
-
-/// Open for reading and writing, verify: each names the layout, and nothing changes.
-fn refused_by_name(name: &str, layout: &str, log: &[u8]) {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("book.log");
-    fs::write(&path, log).unwrap();
-    let options = Options::default();
-    let errors = [
-        Book::open(dir.path()).map(drop),
-        Book::append_to(dir.path()).map(drop),
-        deedbook::book::verify(dir.path(), &options, |_, _| Ok(())).map(drop),
-        repair(
-            dir.path(),
-            &options,
-            deedbook::Repair { force: true, accept_loss: true, dry_run: false },
-        )
-        .map(drop),
-    ];
-    for error in errors {
-        let error = refused(error, ErrorKind::Unsupported);
-        assert!(error.message().contains(&format!("layout {layout}")), "{name}: {error}");
-        assert_eq!(error.path(), Some(&*path));
-    }
-    assert_eq!(fs::read(&path).unwrap(), log, "{name}");
-}
-
-#[test]
-fn the_slots_layout_is_refused_by_name() {
-    for name in ["head-3x1", "head-badnewest", "head-empty100"] {
-        let slots = fs::read(data(name).join("slots.bin")).unwrap();
-        let mut log = vec![0; 8192 + 100];
-        log[..48].copy_from_slice(&slots[..48]);
-        log[4096..4144].copy_from_slice(&slots[48..]);
-        refused_by_name(name, "slots", &log);
-    }
-}
-
-#[test]
-fn the_padded_layout_is_refused_by_name() {
-    for name in ["specC-3", "specC-epoch100"] {
-        refused_by_name(name, "padded", &fs::read(data(name).join("book.log")).unwrap());
-    }
-}
-
-#[test]
-fn all_golden_logs_of_other_layouts_are_refused_by_name() {
-    let Some(golden) = golden() else { return };
-    let mut seen = 0;
-    for entry in fs::read_dir(golden).unwrap() {
-        let dir = entry.unwrap().path();
-        let name = dir.file_name().unwrap().to_str().unwrap().to_string();
-        let layout = if name.starts_with("head-") { "slots" } else { "padded" };
-        if !name.starts_with("head-") && !name.starts_with("specC-") {
-            continue;
-        }
-        for epoch in fs::read_dir(&dir).unwrap() {
-            refused_by_name(
-                &name,
-                layout,
-                &fs::read(epoch.unwrap().path().join("book.log")).unwrap(),
-            );
-            seen += 1;
-        }
-    }
-    assert_eq!(seen, 11);
 }
 
 #[test]

@@ -17,6 +17,7 @@ __all__ = [
     "Committed",
     "CommittedTransaction",
     "CompactionReport",
+    "ConvertReport",
     "Damage",
     "DamagedPart",
     "Deed",
@@ -406,6 +407,38 @@ class PartReport:
     @property
     def damages(self) -> list[Damage]:
         """Every damaged stretch."""
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class ConvertReport:
+    """What a conversion of a book copied and compared."""
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
+    @property
+    def source_layout(self) -> str:
+        """Layout of the source: ``"packed"``, ``"slots"`` or ``"padded"``."""
+    @property
+    def target_layout(self) -> str:
+        """Layout of the copy: ``"packed"`` or ``"slots"``."""
+    @property
+    def deeds(self) -> int:
+        """Deeds copied, read back and compared."""
+    @property
+    def jam_bytes(self) -> int:
+        """Bytes of their jams."""
+    @property
+    def bounds(self) -> tuple[int, int] | None:
+        """First and last event; None for a book without deeds."""
+    @property
+    def source_bytes(self) -> int:
+        """Size of the source up to its last deed, bytes."""
+    @property
+    def target_bytes(self) -> int:
+        """Size of the copy, bytes."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -2366,6 +2399,7 @@ class Book(Log[Deed]):
         durability: str = "always",
         recovery: Literal["valid", "acknowledged", "spec"] = "valid",
         epoch: int | None = None,
+        layout: Literal["packed", "slots", "padded"] | None = None,
         deed_bytes_max: int = 4294967296,
         slow_sync: float = 1.0,
         file_mode: int = 0o644,
@@ -2386,6 +2420,12 @@ class Book(Log[Deed]):
 
         ``epoch``: last event before this log's first one; only for an empty log (default 0, or
         the N of a directory named ``0iN``). ``deed_bytes_max``: limit of ``len_d``.
+
+        ``layout``: that of the log, and for a new one ``"packed"`` (the UIP's text) by default.
+        ``"slots"`` is that of the reference implementation's head, ``"padded"`` that of January
+        2026, which is only read. A log of another layout than the one asked for is refused with
+        `InvalidArgumentError`; `convert` makes a copy.
+
         ``slow_sync``: the logger ``deedbook`` reports a sync that takes longer, in seconds.
 
         `deedbook.open` opens a log of any format.
@@ -2400,6 +2440,7 @@ class Book(Log[Deed]):
         *,
         durability: str = "always",
         epoch: int | None = None,
+        layout: Literal["packed", "slots", "padded"] | None = None,
         deed_bytes_max: int = 4294967296,
         slow_sync: float = 1.0,
         file_mode: int = 0o644,
@@ -2523,8 +2564,28 @@ class Book(Log[Deed]):
     ) -> SalvageReport:
         """Copy every intact deed, and the metadata, to a new book at ``target``.
 
-        A packed book has no gaps, so deeds after a gap get new numbers; the report tells them.
-        What ``progress`` raises ends it, and leaves a book with what was copied so far.
+        A book has no gaps, so deeds after a gap get new numbers; the report tells them. The copy
+        has the layout of the source, ``packed`` where that is ``padded``. What ``progress`` raises
+        ends it, and leaves a book with what was copied so far.
+        """
+    @staticmethod
+    def convert(
+        source: _Path,
+        target: _Path,
+        layout: Literal["packed", "slots"],
+        *,
+        deed_bytes_max: int = 4294967296,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> ConvertReport:
+        """Copy a book, with its epoch and metadata, to a new one in another layout.
+
+        Then both are read, and each event is compared. The source is never changed.
+        ``progress(bytes_done, bytes_total)`` counts both passes; what it raises ends the
+        conversion. Until this returns, what lies at ``target`` is no copy.
+
+        Raises: `CorruptError` for a source that is corrupt (`salvage` copies what is intact),
+        `AlreadyExistsError`, `InvalidArgumentError` for a layout that is none, `UnsupportedError`
+        for ``"padded"``.
         """
 
 @final

@@ -18,7 +18,7 @@ use crate::payload::{Limit, bytes_of};
 use crate::progress::Progress;
 use crate::range::{DeedRange, event_of};
 use crate::record::{PyDeed, PyMeta};
-use crate::reports::{PyRepairReport, PySalvageReport, PyVerifyReport};
+use crate::reports::{PyConvertReport, PyRepairReport, PySalvageReport, PyVerifyReport};
 use crate::split::{PySplit, of_format};
 
 // The signatures below show this number, because `help()` and the stub cannot show names.
@@ -39,7 +39,8 @@ impl PyBook {
 impl PyBook {
     #[staticmethod]
     #[pyo3(signature = (path, mode="r", *, durability="always", recovery="valid", epoch=None,
-                        deed_bytes_max=4294967296, slow_sync=1.0, file_mode=0o644))]
+                        layout=None, deed_bytes_max=4294967296, slow_sync=1.0,
+                        file_mode=0o644))]
     #[allow(clippy::too_many_arguments)]
     fn open(
         py: Python<'_>,
@@ -48,6 +49,7 @@ impl PyBook {
         durability: &str,
         recovery: &str,
         #[pyo3(from_py_with = numbers::epoch)] epoch: Option<u64>,
+        layout: Option<&str>,
         #[pyo3(from_py_with = numbers::deed_bytes_max)] deed_bytes_max: u64,
         slow_sync: f64,
         #[pyo3(from_py_with = numbers::file_mode)] file_mode: u32,
@@ -57,6 +59,7 @@ impl PyBook {
             durability: durability.parse().or_raise(py)?,
             recovery: recovery.parse().or_raise(py)?,
             epoch,
+            layout: layout.map(str::parse).transpose().or_raise(py)?,
             deed_bytes_max,
             slow_sync: seconds(py, "slow_sync", slow_sync)?,
             file_mode,
@@ -69,13 +72,15 @@ impl PyBook {
     }
 
     #[staticmethod]
-    #[pyo3(signature = (path, *, durability="always", epoch=None, deed_bytes_max=4294967296,
-                        slow_sync=1.0, file_mode=0o644))]
+    #[pyo3(signature = (path, *, durability="always", epoch=None, layout=None,
+                        deed_bytes_max=4294967296, slow_sync=1.0, file_mode=0o644))]
+    #[allow(clippy::too_many_arguments)]
     fn create(
         py: Python<'_>,
         #[pyo3(from_py_with = arguments::path)] path: PathBuf,
         durability: &str,
         #[pyo3(from_py_with = numbers::epoch)] epoch: Option<u64>,
+        layout: Option<&str>,
         #[pyo3(from_py_with = numbers::deed_bytes_max)] deed_bytes_max: u64,
         slow_sync: f64,
         #[pyo3(from_py_with = numbers::file_mode)] file_mode: u32,
@@ -88,6 +93,7 @@ impl PyBook {
             durability,
             recovery,
             epoch,
+            layout,
             deed_bytes_max,
             slow_sync,
             file_mode,
@@ -135,7 +141,7 @@ impl PyBook {
 
     #[pyo3(signature = (jam, mug=0))]
     fn append_unsynced(&self, py: Python<'_>, jam: &Bound<'_, PyAny>, mug: u32) -> PyResult<u64> {
-        let mut batch = book::Batch::new(self.book.options().deed_bytes_max);
+        let mut batch = self.book.batch();
         batch.push(mug, bytes_of(jam, self.limit())?.as_ref()).or_raise(py)?;
         py.detach(|| self.book.append_unsynced(&batch)).or_raise(py)
     }
@@ -158,7 +164,7 @@ impl PyBook {
         #[pyo3(from_py_with = numbers::event)] event: Option<u64>,
         #[pyo3(from_py_with = numbers::epoch)] epoch: Option<u64>,
     ) -> PyResult<(u64, u64)> {
-        let batch = input::collect(jams, mugs, self.limit())?;
+        let batch = input::collect(jams, mugs, self.limit(), self.book.batch())?;
         let first = py.detach(|| self.book.append_batch(&batch, event, epoch)).or_raise(py)?;
         Ok((first, first + batch.len()))
     }
@@ -273,6 +279,26 @@ impl PyBook {
         let options = Options { deed_bytes_max, ..Options::default() };
         let report = Progress::run(py, progress, |progress| {
             book::salvage(&source, &target, &options, |done, total| progress.call(done, total))
+        });
+        report.map(|report| (&report).into())
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (source, target, layout, *, deed_bytes_max=4294967296, progress=None))]
+    fn convert(
+        py: Python<'_>,
+        #[pyo3(from_py_with = arguments::path)] source: PathBuf,
+        #[pyo3(from_py_with = arguments::path)] target: PathBuf,
+        layout: &str,
+        #[pyo3(from_py_with = numbers::deed_bytes_max)] deed_bytes_max: u64,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<PyConvertReport> {
+        let layout = layout.parse().or_raise(py)?;
+        check_format(py, &source, "book")?;
+        let options = Options { deed_bytes_max, ..Options::default() };
+        let report = Progress::run(py, progress, |progress| {
+            let step = |done, total| progress.call(done, total);
+            book::convert(&source, &target, layout, &options, step)
         });
         report.map(|report| (&report).into())
     }

@@ -50,14 +50,14 @@ impl<'py> Mugs<'py> {
     }
 }
 
-/// Encode all of an iterable into one batch.
+/// Encode all of an iterable into a batch.
 pub fn collect<'py>(
     jams: &Bound<'py, PyAny>,
     mugs: Option<&Bound<'py, PyAny>>,
     limit: Limit,
+    mut batch: Batch,
 ) -> PyResult<Batch> {
     let py = jams.py();
-    let mut batch = Batch::new(limit.bytes_max);
     let mut mugs = Mugs::new(mugs)?;
     each(jams, |jam| {
         let mug = mugs.next(py, batch.len())?;
@@ -97,7 +97,7 @@ struct Appender<'a> {
 
 impl<'a> Appender<'a> {
     fn new(book: &'a Book) -> Self {
-        let batch = Batch::new(book.options().deed_bytes_max);
+        let batch = book.batch();
         Self { book, batch, first: None, appended: 0, last: 0 }
     }
 

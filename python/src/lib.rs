@@ -81,9 +81,9 @@ mod _core {
     use super::removable::PyRemovable;
     #[pymodule_export]
     use super::reports::{
-        PyDamage, PyLedgerFileInfo, PyLedgerFileMigration, PyLedgerFileReport, PyLedgerFileSalvage,
-        PyLedgerStats, PyLoss, PyPartReport, PyRecoveryReport, PyRepairReport, PySalvageReport,
-        PySalvageRun, PyStats, PyVerifyReport,
+        PyConvertReport, PyDamage, PyLedgerFileInfo, PyLedgerFileMigration, PyLedgerFileReport,
+        PyLedgerFileSalvage, PyLedgerStats, PyLoss, PyPartReport, PyRecoveryReport, PyRepairReport,
+        PySalvageReport, PySalvageRun, PyStats, PyVerifyReport,
     };
     #[pymodule_export]
     use super::split::PySplit;

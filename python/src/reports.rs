@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use deedbook::book::ConvertReport;
 use deedbook::ledger::{FileInfo, FileMigration, FileReport, FileSalvage, LedgerStats};
 use deedbook::{
     Damage, Loss, PartReport, RecoveryReport, RepairReport, SalvageReport, SalvageRun, Stats,
@@ -165,6 +166,16 @@ report!(PyPartReport, "PartReport", PartReport, {
     bytes: u64 = |report| report.bytes,
     end: u64 = |report| report.end,
     damages: Vec<PyDamage> = |report| damages(&report.damages),
+});
+
+report!(PyConvertReport, "ConvertReport", ConvertReport, {
+    source_layout: String = |report| report.from.name().into(),
+    target_layout: String = |report| report.to.name().into(),
+    deeds: u64 = |report| report.deeds,
+    jam_bytes: u64 = |report| report.jam_bytes,
+    bounds: Option<(u64, u64)> = |report| report.bounds,
+    source_bytes: u64 = |report| report.source_bytes,
+    target_bytes: u64 = |report| report.target_bytes,
 });
 
 report!(PyRepairReport, "RepairReport", RepairReport, {

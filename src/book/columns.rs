@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use arrow_schema::{DataType, Field};
 
-use super::packed::FORMAT;
+use super::codec::FORMAT;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::arrow::{Columns, Value};
 

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use super::codec::FORMAT;
 use super::header::in_header;
 use super::options::Options;
-use super::packed::{FIRST_AT, FORMAT};
+use super::packed::FIRST_AT;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::extent::Extent;
 use crate::log::find_end::Findings;
@@ -47,9 +48,9 @@ pub fn check_epoch(options: &Options, findings: &Findings) -> Result<()> {
 /// A first number in the header that contradicts the name of the directory. Also where no deed is left
 /// before the damage: what is appended after a cut would be numbered by that header.
 pub fn contradicts_name(dir: &Path, findings: &Findings) -> Option<Damage> {
-    let Extent { first, records, .. } = findings.extent;
-    let numbered = records > 0 || (findings.verdict == Verdict::Corrupt && findings.numbered);
+    let Extent { first, records, start, .. } = findings.extent;
+    let numbered = findings.numbered && (records > 0 || findings.verdict == Verdict::Corrupt);
     let named = epoch_in_name(dir).filter(|_| numbered)?;
     let reason = format!("the first event is {first}, but the directory's name says epoch {named}");
-    (named.checked_add(1) != Some(first)).then(|| in_header(FIRST_AT, reason))
+    (named.checked_add(1) != Some(first)).then(|| in_header(start, FIRST_AT, reason))
 }

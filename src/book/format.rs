@@ -1,18 +1,22 @@
 //! Book as a format of the engine: which files, what their header says, which number is first.
 
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::codec::{Codec, FORMAT, Frame, LOG_NAME, Layout};
+use super::committed::{begins_at, end_by_slots, read_slots, sum_more};
 use super::epoch::{check_epoch, contradicts_name, epoch_in_name, epoch_of_empty};
-use super::header::{Header, detect_other_layouts, in_header, lost_file, read_header};
+use super::find_slots::find_by_slots;
+use super::header::{Header, in_header, lost_file, read_header, refuse_other_bytes};
 use super::options::Options;
-use super::packed::{
-    FIRST_AT, FORMAT, Frame, HEADER_BYTES, LOG_NAME, MUG_BYTES, Packed, encode_file_header,
-    parse_file_header,
-};
+use super::packed::{FIRST_AT, HEADER_BYTES, encode_file_header, parse_file_header};
+use super::slot_writer::SlotWriter;
+use super::slots::{encode_empty, newest_first};
 use super::{Deed, DeedRef};
 use crate::error::{Error, ErrorKind, Result};
+use crate::lines::Locked;
 use crate::log::extent::Extent;
 use crate::log::find_end::{Findings, Known, find_end};
 use crate::log::format::{Format, Inspected};
@@ -23,22 +27,29 @@ use crate::mode::{Depth, Mode};
 use crate::scan::{Bad, Damage, Stop, Verdict};
 use crate::sidecar::{LoadedMark, Mark, MarkFile, MarkUse, Settings, refuse_other_format};
 use crate::slice::part;
-use crate::storage::{Access, File, read_full, replace};
+use crate::storage::{Access, File, read_full, replace, write_full};
 
 const GONE: &str = "the log is missing or empty";
 
-/// The layout `packed` of one log.
-#[derive(Clone, Copy, Debug)]
+/// The layout of one log.
+#[derive(Clone, Debug)]
 pub struct BookFormat {
-    codec: Packed,
+    codec: Codec,
+    /// Of the layout `slots`.
+    slots: Option<Arc<SlotWriter>>,
+}
+
+impl BookFormat {
+    pub(super) fn layout(&self) -> Layout {
+        self.codec.layout
+    }
 }
 
 impl Format for BookFormat {
     const NAME: &'static str = FORMAT;
     const NOUN: &'static str = "deed";
     const NUMBERED: bool = true;
-    const HEADER_BYTES: u64 = HEADER_BYTES;
-    type Framing = Packed;
+    type Framing = Codec;
     type Options = Options;
     type More = ();
     type Ref<'a> = DeedRef<'a>;
@@ -46,12 +57,16 @@ impl Format for BookFormat {
     #[cfg(feature = "arrow")]
     type Column = super::columns::Column;
 
-    fn framing(&self) -> Packed {
+    fn framing(&self) -> Codec {
         self.codec
     }
 
-    fn appending(&self, options: &Options) -> Packed {
-        Packed::new(options.deed_bytes_max)
+    fn header_bytes(&self) -> u64 {
+        self.layout().header_bytes()
+    }
+
+    fn appending(&self, options: &Options) -> Codec {
+        Codec::new(self.layout(), options.deed_bytes_max)
     }
 
     fn common(options: &Options) -> Result<Common> {
@@ -72,7 +87,13 @@ impl Format for BookFormat {
 
     #[inline]
     fn show(ordinal: Option<u64>, offset: u64, frame: Frame, record: &[u8]) -> DeedRef<'_> {
-        DeedRef { event: ordinal, offset, mug: frame.mug, jam: frame.payload(record) }
+        DeedRef {
+            event: ordinal,
+            offset,
+            mug: frame.mug,
+            jam: frame.payload(record),
+            framed_len: frame.len(),
+        }
     }
 
     fn own(deed: DeedRef<'_>) -> Deed {
@@ -122,8 +143,12 @@ impl Format for BookFormat {
             }
             Ok(file) if file.len().map_err(|e| Error::io("open the log", log, e))? > 0 => {
                 let mark = load_mark(options, place)?.0;
-                let header = read_header(&*file, log, mark.as_ref(), Packed::new(u64::MAX >> 1));
-                header.map(drop)
+                let header = read_header(&*file, log, mark.as_ref(), u64::MAX >> 1)?;
+                if header.layout == Layout::Padded {
+                    let message = "layout padded is only read: convert makes a copy to append to";
+                    return Err(Error::new(ErrorKind::Unsupported, message).at(log));
+                }
+                check_layout(options, header.layout, log)
             }
             Ok(_) => Ok(()),
             Err(e) => Err(e),
@@ -145,7 +170,15 @@ impl Format for BookFormat {
         if let Some(mark) = load_mark(options, place)?.0.filter(|mark| mark.records > 0) {
             return Err(lost_file(&place.log, GONE, &mark));
         }
-        replace(&*options.storage, &place.log, &encode_file_header(0), options.file_mode)
+        let file = match options.layout.unwrap_or_default() {
+            Layout::Packed => encode_file_header(0).to_vec(),
+            Layout::Slots => encode_empty(epoch_of_empty(&place.dir, options, 0, None)),
+            Layout::Padded => {
+                let message = "layout padded is only read: new logs are packed or slots";
+                return Err(Error::new(ErrorKind::Unsupported, message).at(&place.log));
+            }
+        };
+        replace(&*options.storage, &place.log, &file, options.file_mode)
             .map_err(|e| Error::io("create the log", &place.log, e))
     }
 
@@ -167,8 +200,7 @@ impl Format for BookFormat {
         };
         let settings = Settings::load(&*options.storage, &place.sidecar, FORMAT)?;
         let kept = settings.map_or(0, |settings| settings.record_bytes_max);
-        let codec = Packed::new(options.deed_bytes_max.max(kept));
-        let format = Self { codec };
+        let deed_bytes_max = options.deed_bytes_max.max(kept);
         // The mark before the file's length: what it vouches for must then be there, also beside a
         // writer.
         let (mark, damaged_mark) = match place.is_tail {
@@ -176,7 +208,7 @@ impl Format for BookFormat {
             false => load_mark(options, place)?,
         };
         let end = file.len().map_err(fail)?;
-        let inspected = |space, findings, mark| Inspected {
+        let inspected = |format, space, findings, mark| Inspected {
             format,
             space,
             findings,
@@ -186,39 +218,114 @@ impl Format for BookFormat {
             more: (),
         };
         if place.is_tail {
+            let format =
+                Self::reading(tail_layout(&*file, deed_bytes_max).map_err(fail)?, deed_bytes_max);
             let space = Space::new(file, 0, end);
             let known = Known { mark: None, damaged_mark: false, first: None, depth: Depth::Full };
             let findings = find_end(&format, &space, known).map_err(fail)?;
             let findings = Findings { numbered: false, ..findings };
-            return Ok(inspected(space, findings, None));
+            return Ok(inspected(format, space, findings, None));
         }
-        let header = read_header(&*file, log, mark.as_ref(), codec)?;
-        let space = Space::new(file, HEADER_BYTES, end);
+        let header = read_header(&*file, log, mark.as_ref(), deed_bytes_max)?;
+        let mut format = Self::reading(header.layout, deed_bytes_max);
         let first = Some(header.first).filter(|&first| first > 0);
         let known = Known { mark, damaged_mark, first, depth };
-        let mut findings = find_end(&format, &space, known).map_err(fail)?;
+        let (space, mut findings) = match header.layout {
+            Layout::Packed | Layout::Padded => {
+                let space = Space::new(file, HEADER_BYTES, end);
+                let findings = find_end(&format, &space, known).map_err(fail)?;
+                (space, findings)
+            }
+            Layout::Slots => {
+                let found = find_by_slots(&format, &file, &header.slots, known).map_err(fail)?;
+                format.slots = Some(Arc::new(SlotWriter::new(header.slots, found.slot)));
+                (found.space, found.findings)
+            }
+        };
         let mark = mark.filter(|_| findings.mark_is_ours());
         number(&mut findings, &header, mark.as_ref());
         if let Some(damage) = contradicts_name(&place.dir, &findings) {
             findings.verdict = Verdict::Corrupt;
             findings.damage = Some(damage);
         }
-        if mark.is_none() && findings.extent.records == 0 && depth != Depth::Begin {
-            detect_other_layouts(&*space.file, log, &findings)?;
+        let is_slots = header.layout == Layout::Slots;
+        if !is_slots && mark.is_none() && findings.extent.records == 0 && depth != Depth::Begin {
+            refuse_other_bytes(log, &findings)?;
         }
         if findings.extent.records == 0 && findings.verdict != Verdict::Corrupt {
             let epoch = epoch_of_empty(&place.dir, options, header.first, mark.as_ref());
             findings.extent.first = epoch.saturating_add(1);
         }
-        Ok(inspected(space, findings, mark))
+        Ok(inspected(format, space, findings, mark))
     }
 
     fn check_found(options: &Options, place: &Place, found: &Inspected<Self>) -> Result<()> {
+        check_layout(options, found.format.layout(), &place.log)?;
         check_epoch(options, &found.findings).map_err(|e| e.at(&place.log))
     }
 
     fn begin(&self, file: &dyn File, first: u64) -> io::Result<()> {
-        crate::storage::write_full(file, &encode_file_header(first), 0)
+        match self.layout() {
+            Layout::Packed | Layout::Padded => write_full(file, &encode_file_header(first), 0),
+            // Its slots say so, with the deeds.
+            Layout::Slots => Ok(()),
+        }
+    }
+
+    /// Not in `slots`: the reference implementation takes zeros after the last deed for damage.
+    fn reserves_space(&self) -> bool {
+        self.layout() != Layout::Slots
+    }
+
+    /// A first batch that is not there is then no loss.
+    fn proves_empty(&self) -> bool {
+        self.layout() == Layout::Slots
+    }
+
+    fn turn(&self) -> Option<Locked<'_, ()>> {
+        self.slots.as_ref().map(|slots| slots.turn())
+    }
+
+    fn cover(
+        &self,
+        file: &dyn File,
+        from: u64,
+        extent: &Extent,
+        written: Option<&[u8]>,
+    ) -> io::Result<()> {
+        match &self.slots {
+            Some(slots) => slots.cover(file, from, extent, written),
+            None => Ok(()),
+        }
+    }
+
+    fn seal(&self, file: &dyn File, extent: &Extent) -> io::Result<()> {
+        match &self.slots {
+            Some(slots) => slots.seal(file, extent),
+            None => Ok(()),
+        }
+    }
+
+    fn block_sum(&self, file: &dyn File, block: Range<u64>) -> io::Result<Option<u32>> {
+        match self.layout() {
+            Layout::Slots => sum_more(file, 0, block.start, block.end).map(Some),
+            Layout::Packed | Layout::Padded => Ok(None),
+        }
+    }
+
+    fn commit(&self, file: &dyn File, _upto: &Extent) -> io::Result<()> {
+        file.sync_data()?;
+        if let Some(slots) = &self.slots {
+            slots.synced();
+        }
+        Ok(())
+    }
+
+    fn end_now(&self, file: &dyn File, known: &Extent, there: u64) -> io::Result<u64> {
+        match self.layout() {
+            Layout::Packed | Layout::Padded => Ok(there),
+            Layout::Slots => end_by_slots(file, self.codec, known, there),
+        }
     }
 
     /// By its lengths, which must agree.
@@ -232,7 +339,7 @@ impl Format for BookFormat {
         let Some(Stop::Bad(Bad { what: "length", against: "limit", found, .. })) = why else {
             return Ok(false);
         };
-        let whole = found.checked_add(super::packed::FRAMING_BYTES);
+        let whole = found.checked_add(self.layout().framing_bytes());
         let to = whole.and_then(|len| at.checked_add(len)).filter(|&to| to <= end);
         let Some(trailer_at) = to.map(|to| to - 8) else { return Ok(false) };
         let mut trailer = [0; 8];
@@ -241,14 +348,49 @@ impl Format for BookFormat {
     }
 
     fn first_now(&self, file: &Arc<dyn File>, known: u64) -> Result<Option<u64>> {
+        let fail = |e| Error::new(ErrorKind::Io, format!("cannot read the header: {e}"));
+        if self.layout() == Layout::Slots {
+            let slots = read_slots(&**file).map_err(fail)?;
+            let newest = newest_first(&slots).next().filter(|(_, slot)| slot.records() > 0);
+            return Ok(newest.map(|(_, slot)| slot.fir.saturating_add(1)));
+        }
         let mut header = [0; HEADER_BYTES as usize];
-        let read = read_full(&**file, &mut header, 0)
-            .map_err(|e| Error::new(ErrorKind::Io, format!("cannot read the header: {e}")))?;
+        let read = read_full(&**file, &mut header, 0).map_err(fail)?;
         match parse_file_header(part(&header, ..read))? {
             0 => Ok(None),
             first => Ok(Some(first).or(Some(known))),
         }
     }
+}
+
+impl BookFormat {
+    fn reading(layout: Layout, deed_bytes_max: u64) -> Self {
+        Self { codec: Codec::new(layout, deed_bytes_max), slots: None }
+    }
+}
+
+/// Refuse a layout asked for that is not the log's.
+fn check_layout(options: &Options, layout: Layout, log: &Path) -> Result<()> {
+    match options.layout {
+        Some(asked) if asked != layout => {
+            let (asked, has) = (asked.name(), layout.name());
+            let message =
+                format!("layout {asked} asked for, but the log has {has}: convert makes a copy");
+            Err(Error::new(ErrorKind::InvalidArgument, message).of(FORMAT).at(log))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The layout of a saved tail: the first in which it has an intact deed at its beginning.
+fn tail_layout(file: &dyn File, deed_bytes_max: u64) -> io::Result<Layout> {
+    let end = file.len()?;
+    for layout in [Layout::Packed, Layout::Padded, Layout::Slots] {
+        if begins_at(file, Codec::new(layout, deed_bytes_max), 0, end)? {
+            return Ok(layout);
+        }
+    }
+    Ok(Layout::Packed)
 }
 
 /// The number of the first deed, from header and mark: one rule for all that read.
@@ -259,6 +401,7 @@ fn number(findings: &mut Findings, header: &Header, mark: Option<&Mark>) {
         findings.verdict = Verdict::Corrupt;
         findings.damage = Some(damage);
     };
+    let start = findings.extent.start;
     if let Some(damage) = &header.damage {
         corrupt(damage.clone());
     }
@@ -268,7 +411,7 @@ fn number(findings: &mut Findings, header: &Header, mark: Option<&Mark>) {
                 "the first event is {} by the header and {first} by the mark",
                 header.first
             );
-            corrupt(in_header(FIRST_AT, reason));
+            corrupt(in_header(start, FIRST_AT, reason));
         }
         findings.extent.first = first;
         return;
@@ -289,11 +432,13 @@ fn number(findings: &mut Findings, header: &Header, mark: Option<&Mark>) {
         return;
     }
     let damaged = records > 0 || findings.verdict == Verdict::Corrupt;
-    if header.first == 0 && damaged {
+    if header.first == 0 && header.damage.is_some() {
+        findings.numbered = false;
+    } else if header.first == 0 && damaged {
         findings.numbered = false;
         let reason = "the first event is 0 by the header, but deeds follow it";
         findings.verdict = Verdict::Corrupt;
-        findings.damage = Some(in_header(FIRST_AT, reason.into()));
+        findings.damage = Some(in_header(start, FIRST_AT, reason.into()));
     } else if header.first.checked_add(records).is_none() {
         findings.numbered = false;
         let reason = format!(
@@ -301,7 +446,7 @@ fn number(findings: &mut Findings, header: &Header, mark: Option<&Mark>) {
             header.first
         );
         findings.verdict = Verdict::Corrupt;
-        findings.damage = Some(in_header(FIRST_AT, reason));
+        findings.damage = Some(in_header(start, FIRST_AT, reason));
     }
 }
 
@@ -335,5 +480,3 @@ fn load_mark(options: &Options, place: &Place) -> Result<(Option<Mark>, bool)> {
         LoadedMark::Damaged => (None, true),
     })
 }
-
-const _: () = assert!(MUG_BYTES == 4);

@@ -3,11 +3,13 @@
 use std::io;
 use std::path::Path;
 
-use super::packed::{
-    FORMAT, HEADER_BYTES, Layout, Packed, looks_padded, looks_slots, parse_file_header,
-};
+use super::codec::{Codec, FORMAT, Layout};
+use super::committed::{begins_at, read_slots};
+use super::packed::{HEADER_BYTES, parse_file_header};
+use super::slots::{DEEDS_AT, Slot, newest_first};
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::find_end::Findings;
+use crate::log::framing::Framing as _;
 use crate::scan::{Damage, Scanned, Scanner, Verdict};
 use crate::sidecar::Mark;
 use crate::slice::{part, u64_at};
@@ -16,8 +18,12 @@ use crate::storage::{File, read_full};
 /// A header as found.
 #[derive(Clone, Debug)]
 pub struct Header {
-    /// `fir_d`: number of the first deed, 0 before the first save or where it is not there.
+    /// Which layout follows.
+    pub layout: Layout,
+    /// Number of the first deed, 0 before the first save or where it is not there.
     pub first: u64,
+    /// The slots, `None` for a damaged one; of other layouts none.
+    pub slots: [Option<Slot>; 2],
     /// What is wrong with the rest.
     pub damage: Option<Damage>,
 }
@@ -27,7 +33,7 @@ pub fn read_header(
     file: &dyn File,
     log: &Path,
     mark: Option<&Mark>,
-    codec: Packed,
+    deed_bytes_max: u64,
 ) -> Result<Header> {
     let fail = |e| Error::io("read the header", log, e).of(FORMAT);
     let mut header = [0; HEADER_BYTES as usize];
@@ -35,45 +41,83 @@ pub fn read_header(
     if let Some(mark) = mark.filter(|mark| mark.records > 0 && read < header.len()) {
         return Err(lost_file(log, &format!("{read} bytes are left"), mark));
     }
-    let slot = |at: u64| -> Result<bool> {
-        let mut slot = [0; 48];
-        let read = read_full(file, &mut slot, at).map_err(fail)?;
-        Ok(looks_slots(part(&slot, ..read)))
-    };
-    // A payload at byte 4096 of a packed log may hold a slot, but no slot a deed at byte 16.
-    let slots = file.len().map_err(fail)? >= 8192 && (slot(0)? || slot(4096)?);
-    let intact = || first_deed_is_intact(file, codec).map_err(fail);
-    if slots && !intact()? {
-        return Err(unsupported(Layout::Slots).at(log));
+    if let Some(header) = slots_header(file, mark, deed_bytes_max).map_err(fail)? {
+        return Ok(header);
     }
+    let layout = layout_of_deeds(file, deed_bytes_max).map_err(fail)?;
+    let codec = Codec::new(layout, deed_bytes_max);
+    let of = |first, damage| Header { layout, first, slots: [None; 2], damage };
     match parse_file_header(part(&header, ..read)) {
-        Ok(first) => Ok(Header { first, damage: None }),
-        Err(e) if read == header.len() && intact()? => {
-            let damage = Some(in_header(e.offset().unwrap_or(0), e.message().into()));
-            Ok(Header { first: u64_at(&header, 8).unwrap_or(0), damage })
+        Ok(first) => Ok(of(first, None)),
+        Err(e) if read == header.len() && first_is_intact(file, codec).map_err(fail)? => {
+            let damage = in_header(HEADER_BYTES, e.offset().unwrap_or(0), e.message().into());
+            Ok(of(u64_at(&header, 8).unwrap_or(0), Some(damage)))
         }
         Err(e) => Err(e.at(log)),
     }
 }
 
-fn first_deed_is_intact(file: &dyn File, codec: Packed) -> io::Result<bool> {
-    let mut scanner = Scanner::new(codec, HEADER_BYTES, file.len()?);
+/// The header of a log of the layout `slots`: by an intact slot, or by the deeds where both slots are
+/// damaged.
+fn slots_header(
+    file: &dyn File,
+    mark: Option<&Mark>,
+    deed_bytes_max: u64,
+) -> io::Result<Option<Header>> {
+    let end = file.len()?;
+    if end < DEEDS_AT {
+        return Ok(None);
+    }
+    let slots = read_slots(file)?;
+    let newest = newest_first(&slots).next();
+    // A payload at byte 4096 of another layout may hold a slot, but no slot a deed at byte 16.
+    let other = |layout| first_is_intact(file, Codec::new(layout, deed_bytes_max));
+    let header = |first, damage| Header { layout: Layout::Slots, first, slots, damage };
+    if let Some((_, slot)) = newest {
+        let is_other = other(Layout::Packed)? || other(Layout::Padded)?;
+        return Ok((!is_other).then(|| header(slot.fir.saturating_add(1), None)));
+    }
+    let marked = mark.filter(|mark| mark.start == DEEDS_AT && mark.records > 0);
+    let codec = Codec::new(Layout::Slots, deed_bytes_max);
+    let mut magic = [0; HEADER_BYTES as usize];
+    read_full(file, &mut magic, 0)?;
+    let is_book = marked.is_some() || parse_file_header(&magic).is_ok();
+    if !is_book || !begins_at(file, codec, DEEDS_AT, end)? {
+        return Ok(None);
+    }
+    if marked.is_none() && (other(Layout::Packed)? || other(Layout::Padded)?) {
+        return Ok(None);
+    }
+    let reason = "both header slots are damaged".into();
+    let first = marked.map_or(0, |mark| mark.first);
+    Ok(Some(header(first, Some(in_header(DEEDS_AT, 0, reason)))))
+}
+
+/// Whether the deeds from byte 16 on are padded. A look at few bytes, where they are not.
+fn layout_of_deeds(file: &dyn File, deed_bytes_max: u64) -> io::Result<Layout> {
+    let ends = |layout: Layout| -> io::Result<bool> {
+        let codec = Codec::new(layout, deed_bytes_max);
+        let (mut head, mut trailer) = ([0; 8], [0; 8]);
+        read_full(file, &mut head, HEADER_BYTES)?;
+        let trailer_at =
+            codec.claimed_len(&head).and_then(|len| (HEADER_BYTES - 8).checked_add(len));
+        let Some(trailer_at) = trailer_at else { return Ok(false) };
+        let read = read_full(file, &mut trailer, trailer_at)?;
+        Ok(read == 8 && head == trailer)
+    };
+    let padded = !ends(Layout::Packed)?
+        && ends(Layout::Padded)?
+        && first_is_intact(file, Codec::new(Layout::Padded, deed_bytes_max))?;
+    Ok(if padded { Layout::Padded } else { Layout::Packed })
+}
+
+fn first_is_intact(file: &dyn File, codec: Codec) -> io::Result<bool> {
+    let mut scanner = Scanner::new(codec, codec.layout.header_bytes(), file.len()?);
     Ok(matches!(scanner.next(file)?, Scanned::Record { .. }))
 }
 
-fn unsupported(layout: Layout) -> Error {
-    let message = format!("layout {}: this version reads and writes packed only", layout.name());
-    Error::new(ErrorKind::Unsupported, message).of(FORMAT)
-}
-
-/// Without a single packed deed and without a mark, the file may be of another layout.
-pub fn detect_other_layouts(file: &dyn File, log: &Path, findings: &Findings) -> Result<()> {
-    let fail = |e| Error::io("read the log", log, e).of(FORMAT);
-    let mut begin = vec![0; 1 << 20];
-    let read = read_full(file, &mut begin, HEADER_BYTES).map_err(fail)?;
-    if looks_padded(part(&begin, ..read)) {
-        return Err(unsupported(Layout::Padded).at(log));
-    }
+/// Bytes after the header without a single deed, and without a mark, are no book.
+pub fn refuse_other_bytes(log: &Path, findings: &Findings) -> Result<()> {
     if findings.verdict == Verdict::Torn && findings.data_end > HEADER_BYTES {
         let why = findings.damage.as_ref().map(|damage| damage.reason.clone()).unwrap_or_default();
         let message =
@@ -94,13 +138,13 @@ pub fn lost_file(log: &Path, what: &str, mark: &Mark) -> Error {
     Error::new(ErrorKind::LostRecords, message).of(FORMAT).at(log).offset_at(0)
 }
 
-/// Damage in the header, before all deeds.
-pub fn in_header(offset: u64, reason: String) -> Damage {
+/// Damage in the header, before the first deed at byte `start`.
+pub fn in_header(start: u64, offset: u64, reason: String) -> Damage {
     Damage {
         offset,
-        end: HEADER_BYTES,
+        end: start,
         reason,
-        next_intact: Some(HEADER_BYTES),
+        next_intact: Some(start),
         next_proved: true,
         ..Damage::default()
     }

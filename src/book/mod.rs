@@ -1,37 +1,49 @@
 #![doc = include_str!("FORMAT.md")]
 
+pub(crate) mod codec;
 #[cfg(feature = "arrow")]
 mod columns;
+mod committed;
+mod convert;
 mod epoch;
+mod find_slots;
 pub(crate) mod format;
 mod header;
 mod meta;
 mod options;
-pub(crate) mod packed;
+mod packed;
+mod slot_writer;
+mod slots;
 
+use std::borrow::Cow;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 use crate::locks::lock;
+use crate::log::Log;
 use crate::log::append::Wanted;
 use crate::log::bookmark::Bookmark;
+use crate::log::format::Format as _;
 use crate::log::format::Inspected;
+use crate::log::framing::{Frame as _, Framing as _};
 use crate::log::report::{PartReport, Repair, RepairReport, SalvageReport, VerifyReport};
 use crate::log::split::bytes_of;
-use crate::log::{Log, framing::Framing};
+use crate::scan::Step;
+use crate::slice::part;
+use codec::FORMAT;
 use format::BookFormat;
-use packed::{FORMAT, FRAMING_BYTES, MUG_BYTES};
 
 pub use crate::mode::{Mode, Recovery};
 pub use crate::scan::OnCorrupt;
 pub use crate::sidecar::MarkUse;
+pub use codec::{Codec, DEED_BYTES_MAX, LOG_NAME, Layout, META_NAME};
 #[cfg(feature = "arrow")]
 pub use columns::Column;
+pub use convert::{ConvertReport, convert};
 pub use meta::{META_BYTES, Meta};
 pub use options::Options;
-pub use packed::{DEED_BYTES_MAX, LOG_NAME, Layout, META_NAME, Packed};
 
 /// An open event log. Handles may be shared by threads; clones are the same handle.
 pub type Book = Log<BookFormat>;
@@ -44,7 +56,7 @@ pub type Iter = crate::log::cursor::Iter<BookFormat>;
 /// Follows a book from a given event on.
 pub type Follow = crate::log::follow::Follow<BookFormat>;
 /// Encoded deeds, appended all or not at all by [`Book::append_batch`].
-pub type Batch = crate::log::batch::Batch<Packed>;
+pub type Batch = crate::log::batch::Batch<Codec>;
 /// Deeds that a task stages for a commit of its job: [`Book::stage`].
 pub type Stage = crate::log::transact::Stage<BookFormat>;
 /// A stream of Arrow record batches over a cursor.
@@ -74,19 +86,21 @@ pub struct DeedRef<'a> {
     pub mug: u32,
     /// The payload.
     pub jam: &'a [u8],
+    framed_len: u64,
 }
 
 impl DeedRef<'_> {
     /// Size in the log with its framing, bytes.
     pub fn framed_len(&self) -> u64 {
-        self.jam.len() as u64 + MUG_BYTES + FRAMING_BYTES
+        self.framed_len
     }
 }
 
 impl Batch {
-    /// An empty batch for deeds whose `len_d` is at most `deed_bytes_max`.
+    /// An empty batch for deeds whose `len_d` is at most `deed_bytes_max`, encoded in the default
+    /// layout. A log of another one encodes it again; [`Book::batch`] spares that.
     pub fn new(deed_bytes_max: u64) -> Self {
-        Self::with_framing(Packed::new(deed_bytes_max))
+        Self::with_framing(Codec::new(Layout::default(), deed_bytes_max))
     }
 
     /// Add a deed. The batch is unchanged if the deed is beyond the limit.
@@ -131,7 +145,7 @@ impl Book {
 
     /// Layout on disk.
     pub fn layout(&self) -> Layout {
-        Layout::Packed
+        self.shared.format.layout()
     }
 
     /// First and last event, or `None` while empty.
@@ -192,6 +206,27 @@ impl Book {
         Ok(appended.ordinal)
     }
 
+    /// An empty batch in the layout of this log, with its limit.
+    pub fn batch(&self) -> Batch {
+        Batch::with_framing(self.shared.appending)
+    }
+
+    /// A batch in the layout of this log.
+    fn encoded<'a>(&self, batch: &'a Batch) -> Result<Cow<'a, Batch>> {
+        if batch.framing().layout == self.layout() {
+            return Ok(Cow::Borrowed(batch));
+        }
+        let mut encoded = self.batch();
+        let mut rest = &batch.bytes[..];
+        while let Step::Record { frame, len } = batch.framing().parse(rest) {
+            encoded
+                .push(frame.mug, frame.payload(rest))
+                .map_err(|e| e.at(&self.shared.place.log))?;
+            rest = part(rest, len as usize..);
+        }
+        Ok(Cow::Owned(encoded))
+    }
+
     /// Append a batch with one write and return the first event number; an error means that
     /// none of it is acknowledged. `event`: the number that the first deed must get. `epoch`:
     /// the last event before this log, which an empty log takes over and any other must have.
@@ -208,6 +243,7 @@ impl Book {
             Some(epoch) => Some(self.first_after(epoch)?),
             None => None,
         };
+        let batch = &self.encoded(batch)?;
         let appended = shared.append_batch_at(batch, Wanted { ordinal: event, first })?;
         if !batch.is_empty() {
             shared.after_append(appended.end)?;
@@ -238,6 +274,7 @@ impl Book {
     /// series of batches that is acknowledged at its end.
     pub fn append_unsynced(&self, batch: &Batch) -> Result<u64> {
         let shared = self.writable()?;
+        let batch = &self.encoded(batch)?;
         let appended = shared.append_batch_at(batch, Wanted::default())?;
         shared.after_append_unsynced(appended.end)?;
         Ok(appended.ordinal)
@@ -399,7 +436,7 @@ pub fn repair(path: impl AsRef<Path>, options: &Options, how: Repair) -> Result<
 }
 
 /// Copy every intact deed, and the metadata, to a new log; of an unacknowledged tail those before
-/// its first damage. Deeds after a gap get new numbers, because a packed log has no gaps; the report
+/// its first damage. Deeds after a gap get new numbers, because a log has no gaps; the report
 /// has both. `progress` is called with bytes done and bytes in all, and what it fails with ends
 /// the copying.
 pub fn salvage(
@@ -416,7 +453,11 @@ pub fn salvage(
         let copying = Options {
             durability: Durability::Manual,
             epoch: Some(first.saturating_sub(1)),
-            deed_bytes_max: found.format_limit(),
+            deed_bytes_max: found.format.framing().deed_bytes_max,
+            layout: Some(match found.format.layout() {
+                Layout::Padded => Layout::Packed,
+                layout => layout,
+            }),
             ..options.clone()
         };
         let copy = crate::log::salvage::create::<BookFormat>(target.as_ref(), copying)?;
@@ -428,11 +469,4 @@ pub fn salvage(
         Ok(copy)
     };
     crate::log::salvage::salvage(source.as_ref(), options, create, |mug| mug, progress)
-}
-
-impl Inspected<BookFormat> {
-    fn format_limit(&self) -> u64 {
-        let framing = crate::log::format::Format::framing(&self.format);
-        framing.record_bytes_max() - FRAMING_BYTES
-    }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Book;
-use super::packed::{DEED_BYTES_MAX, FORMAT, MUG_BYTES};
+use super::codec::{DEED_BYTES_MAX, FORMAT, Layout, MUG_BYTES};
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 pub use crate::mode::{Mode, Recovery};
@@ -21,6 +21,9 @@ pub struct Options {
     /// Last event before this log's first one, for an empty log. By default the N of a directory
     /// named `0iN` (any other is refused there), what an earlier handle was given, or 0.
     pub epoch: Option<u64>,
+    /// Layout on disk. By default that of the log, `packed` for a new one; any other than the log's
+    /// is refused.
+    pub layout: Option<Layout>,
     /// Limit of a deed's `len_d` (mug and jam), bytes.
     pub deed_bytes_max: u64,
     /// Unix permissions of new files, less the umask; the specification asks for 0644.
@@ -37,6 +40,7 @@ impl Default for Options {
             durability: Durability::Always,
             recovery: Recovery::Valid,
             epoch: None,
+            layout: None,
             deed_bytes_max: DEED_BYTES_MAX,
             file_mode: 0o644,
             slow_sync: Duration::from_secs(1),

@@ -150,8 +150,8 @@ impl Framing for Codec {
         (1..=self.record_bytes_max).contains(&length).then_some(HEADER_BYTES + length)
     }
 
-    fn sum_at(_record_len: u64) -> u64 {
-        CRC_AT as u64
+    fn sum_at(&self, _record_len: u64) -> Option<u64> {
+        Some(CRC_AT as u64)
     }
 
     fn record_bytes_max(&self) -> u64 {

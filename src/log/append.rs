@@ -9,6 +9,7 @@ use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::lines;
 use crate::locks::atomic::Ordering;
 use crate::log::batch::Batch;
+use crate::log::extent::Extent;
 use crate::log::format::Format;
 use crate::log::framing::Framing;
 use crate::log::{Log, Shared, State};
@@ -103,17 +104,24 @@ impl<F: Format> Shared<F> {
         payload: &[u8],
     ) -> Result<Appended> {
         self.appending.check_len(payload.len()).map_err(|e| e.at(&self.place.log))?;
+        let _turn = self.format.turn();
         let mut state = self.state();
         let state = &mut *state;
         let _guard = PoisonOnPanic(self);
         self.check_open()?;
         let ordinal = self.next_ordinal(state, 1)?;
         let offset = state.extent.end;
-        let (len, sum) = match payload.len() <= PART_BYTES {
+        let in_one = payload.len() <= PART_BYTES;
+        let (len, sum) = match in_one {
             true => self.write_copied(state, tag, payload)?,
             false => self.write_in_parts(state, tag, payload)?,
         };
-        state.extent.push_parts(offset, len, sum);
+        let mut extent = state.extent;
+        extent.push_parts(offset, len, sum);
+        let scratch = std::mem::take(&mut state.scratch);
+        let covered = self.cover(state, extent, in_one.then_some(&scratch));
+        state.scratch = scratch;
+        covered?;
         self.close_block(state, ordinal + 1, offset + len);
         self.counters.appended(1, len);
         Ok(Appended { ordinal, offset, end: state.extent.end })
@@ -175,6 +183,7 @@ impl<F: Format> Shared<F> {
         wanted: Wanted,
     ) -> Result<Appended> {
         self.appending.check_len(batch.payload_len_max).map_err(|e| e.at(&self.place.log))?;
+        let _turn = self.format.turn();
         let mut state = self.state();
         let state = &mut *state;
         let _guard = PoisonOnPanic(self);
@@ -216,7 +225,7 @@ impl<F: Format> Shared<F> {
             self.write(state, part(bytes, head..), offset + head as u64)?;
             self.write(state, part(bytes, ..head), offset)?;
         }
-        let extent = &mut state.extent;
+        let mut extent = state.extent;
         if extent.records == 0 {
             extent.first_sum = batch.first_sum;
         }
@@ -224,6 +233,7 @@ impl<F: Format> Shared<F> {
         extent.end = offset + bytes.len() as u64;
         extent.last_offset = offset + batch.last_at as u64;
         extent.last_sum = batch.last_sum;
+        self.cover(state, extent, Some(bytes))?;
         for &(records, at) in &batch.cuts {
             self.close_block(state, ordinal + records, offset + at as u64);
         }
@@ -233,14 +243,33 @@ impl<F: Format> Shared<F> {
         Ok(Appended { ordinal, offset, end: state.extent.end })
     }
 
+    /// Make what was written after the last record a part of the log.
+    #[inline]
+    pub(super) fn cover(
+        &self,
+        state: &mut State,
+        extent: Extent,
+        written: Option<&[u8]>,
+    ) -> Result<()> {
+        let from = state.extent.end;
+        self.format
+            .cover(&*self.file, from, &extent, written)
+            .map_err(|e| self.write_failed(state, e))?;
+        state.extent = extent;
+        Ok(())
+    }
+
     /// Note the end of a block, if it is long enough by now.
     #[inline]
     pub(super) fn close_block(&self, state: &mut State, ordinal: u64, offset: u64) {
         if offset < state.block_start + INDEX_BLOCK_BYTES {
             return;
         }
+        // Advisory: without it `verify` finds less.
+        let sum = self.format.block_sum(&*self.file, state.block_start..offset);
+        let sum = sum.ok().flatten().unwrap_or(0);
         let mut index = self.index();
-        index.push(Entry { ordinal, offset, sum: 0 });
+        index.push(Entry { ordinal, offset, sum });
         if index.wants_flush() {
             index.flush(&*self.common.storage, self.common.file_mode);
         }

@@ -34,6 +34,10 @@ impl<C: Framing> Batch<C> {
         }
     }
 
+    pub(crate) fn framing(&self) -> &C {
+        &self.framing
+    }
+
     /// Add a record; returns its byte in the batch. The batch is unchanged if the payload is beyond
     /// the limit.
     #[inline]

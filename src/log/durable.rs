@@ -83,6 +83,7 @@ impl<F: Format> Shared<F> {
     pub(crate) fn sync_to(&self, target: u64) -> Result<()> {
         let _held = lines::hold();
         let result = self.commits.commit(target, || {
+            let _turn = self.format.turn();
             // Before the sync: what is appended during it may not be covered.
             let (extent, file_id) = {
                 let state = self.state();
@@ -115,7 +116,7 @@ impl<F: Format> Shared<F> {
     }
 
     /// Advisory: if the mark cannot be stored, the one before stands, which costs time only. An
-    /// exact one must be durable.
+    /// exact one must be durable, and the first one where that of an empty log proves something.
     pub(crate) fn store_mark(&self, mark: Mark, closed: bool) -> Result<()> {
         let mut index = self.index();
         index.flush(&*self.common.storage, self.common.file_mode);
@@ -126,7 +127,8 @@ impl<F: Format> Shared<F> {
         let mut file = lock(&self.mark_file);
         let Some(file) = file.as_mut() else { return Ok(()) };
         let stored = file.store(&mark);
-        if exact {
+        let is_first = self.durable_records.load(Ordering::Acquire) == 0 && mark.records > 0;
+        if exact || (is_first && self.format.proves_empty()) {
             let stored = stored.and_then(|()| file.sync());
             return stored.map_err(|e| self.fail("store the mark", e));
         }

@@ -147,6 +147,12 @@ pub fn find_end<F: Format>(format: &F, space: &Space, known: Known) -> io::Resul
     walk.lost(extent, stop, &mark)
 }
 
+/// Whether a log has exactly the last record that a mark names, where it names it.
+pub fn anchored<F: Format>(format: &F, space: &Space, mark: &Mark) -> io::Result<bool> {
+    let possible = is_possible::<F>(mark) && mark.start == space.start && mark.records > 0;
+    Ok(possible && Walk::new(format, space).is_anchored(mark)?)
+}
+
 /// Whether a mark's numbers can be those of any log, so that counting with them cannot overflow.
 fn is_possible<F: Format>(mark: &Mark) -> bool {
     let shortest = F::Framing::RECORD_BYTES_MIN;

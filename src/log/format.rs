@@ -2,9 +2,11 @@
 
 use std::fmt::Debug;
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::Result;
+use crate::lines::Locked;
 use crate::log::extent::Extent;
 use crate::log::find_end::Findings;
 use crate::log::framing::Framing;
@@ -49,8 +51,6 @@ pub trait Format: Clone + Debug + Send + Sync + Sized + 'static {
     const NOUN: &'static str;
     /// Whether its records have numbers that users see; else they go by their bytes.
     const NUMBERED: bool;
-    /// Bytes of its file before the first record.
-    const HEADER_BYTES: u64 = 0;
     /// How records lie in bytes.
     type Framing: Framing;
     /// How such a log is opened.
@@ -67,6 +67,11 @@ pub trait Format: Clone + Debug + Send + Sync + Sized + 'static {
 
     /// The codec that reads this log.
     fn framing(&self) -> Self::Framing;
+
+    /// Bytes of its file before the first record.
+    fn header_bytes(&self) -> u64 {
+        0
+    }
 
     /// The codec that checks what is appended: it may have a lower limit.
     fn appending(&self, _options: &Self::Options) -> Self::Framing {
@@ -127,9 +132,48 @@ pub trait Format: Clone + Debug + Send + Sync + Sized + 'static {
         Ok(())
     }
 
+    /// Whether space may be reserved after the last record while the log is open.
+    fn reserves_space(&self) -> bool {
+        true
+    }
+
+    /// Whether an open mark of an empty log proves that no commit ever returned.
+    fn proves_empty(&self) -> bool {
+        false
+    }
+
+    /// Held by an append and by a sync, where a sync must not cover half of an append's bytes.
+    fn turn(&self) -> Option<Locked<'_, ()>> {
+        None
+    }
+
     /// Write what must stand before the first record, whose number is `first`.
     fn begin(&self, _file: &dyn File, _first: u64) -> io::Result<()> {
         Ok(())
+    }
+
+    /// Have the file say that the records from byte `_from` to the end of `_extent` are the log's: the
+    /// last step of an append. What fails leaves the file saying what it said before. `_written` are
+    /// their bytes, where they are at hand.
+    fn cover(
+        &self,
+        _file: &dyn File,
+        _from: u64,
+        _extent: &Extent,
+        _written: Option<&[u8]>,
+    ) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Have the file say that the log ends with `_extent`, before it is cut there on opening. What it
+    /// says already is written once more: the last sync may have failed.
+    fn seal(&self, _file: &dyn File, _extent: &Extent) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// The checksum of a block of records, for the index of a format whose records have none.
+    fn block_sum(&self, _file: &dyn File, _block: Range<u64>) -> io::Result<Option<u32>> {
+        Ok(None)
     }
 
     /// Return when the log is durable up to the end of `_upto`.
@@ -196,6 +240,12 @@ pub trait Format: Clone + Debug + Send + Sync + Sized + 'static {
     /// What must be done once a log is open for writing.
     fn opened(_log: &crate::log::Log<Self>) -> Result<()> {
         Ok(())
+    }
+
+    /// For readers: the byte up to which the file's `_there` bytes are the log's, of which `_known` is
+    /// known.
+    fn end_now(&self, _file: &dyn File, _known: &Extent, there: u64) -> io::Result<u64> {
+        Ok(there)
     }
 
     /// For readers: the byte at which the log begins now, if that can move.

@@ -69,8 +69,9 @@ pub trait Framing: Copy + Debug + Send + Sync + 'static {
         None
     }
 
-    /// The byte within a record of `record_len` bytes at which its checksum is stored, in 4 bytes.
-    fn sum_at(record_len: u64) -> u64;
+    /// The byte within a record of `record_len` bytes at which its checksum is stored, in 4 bytes;
+    /// `None` where a record has none, and [`Frame::sum`] is computed.
+    fn sum_at(&self, record_len: u64) -> Option<u64>;
 
     /// Size of the longest record.
     fn record_bytes_max(&self) -> u64;

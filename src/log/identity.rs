@@ -99,7 +99,8 @@ impl Anchor {
         let len = framing.claimed_len(&head).filter(|_| read == head.len());
         let within = |len: &u64| (C::RECORD_BYTES_MIN..=end - self.offset).contains(len);
         let Some(len) = len.filter(within) else { return Ok(false) };
-        let read = read_full(file, &mut sum, self.offset + C::sum_at(len))?;
+        let Some(sum_at) = framing.sum_at(len) else { return Ok(false) };
+        let read = read_full(file, &mut sum, self.offset + sum_at)?;
         Ok(read == sum.len() && u32::from_le_bytes(sum) == self.sum)
     }
 }

@@ -106,8 +106,8 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::book::codec::{Codec, Layout};
     use crate::book::format::BookFormat;
-    use crate::book::packed::Packed;
     use crate::log::framing::Framing;
     use crate::storage::{Memory, Storage as _};
 
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn an_index_is_filled_from_where_it_ends() {
-        let framing = Packed::new(1 << 20);
+        let framing = Codec::new(Layout::Packed, 1 << 20);
         let (mut space, mut records) = (vec![0; START as usize], 0);
         while space.len() < 6 << 20 {
             framing.encode(&mut space, 1, &[3; 5000]);

@@ -138,7 +138,7 @@ impl<F: Format> Log<F> {
             numbered: findings.numbered,
             file_id: space.file.id().map_err(|e| Error::io("look at the log", &place.log, e))?,
             file_end: extent.end,
-            allocates: true,
+            allocates: format.reserves_space(),
             mark_is_open: !mark.is_some_and(|mark| mark.closed),
             scratch: Vec::new(),
             block_start: index.last_offset().max(extent.start),

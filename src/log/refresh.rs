@@ -1,11 +1,13 @@
 //! What others did to a log that is open for reading: appended, dropped a prefix, cut the end.
 
+use std::io;
+
 use crate::error::{Error, ErrorKind, Result};
 use crate::locks::atomic::Ordering;
 use crate::log::extent::Extent;
 use crate::log::find_end::end_of;
 use crate::log::format::Format;
-use crate::log::framing::{Frame, Framing};
+use crate::log::framing::{Frame, Framing as _};
 use crate::log::index::build_index;
 use crate::log::notice;
 use crate::log::open::inspect_patiently;
@@ -91,19 +93,28 @@ impl<F: Format> Shared<F> {
         let fail = |e| self.fail("read the log", e);
         self.format.reopen();
         let there = self.file.len().map_err(fail)?;
-        let mut sum = [0; 4];
         if there < extent.end && !shorter {
             return Ok(());
         }
-        let at = extent.last_offset + F::Framing::sum_at(extent.end - extent.last_offset);
-        let read = match there < extent.end {
-            true => 0,
-            false => read_full(&*self.file, &mut sum, at).map_err(fail)?,
-        };
-        match read == sum.len() && u32::from_le_bytes(sum) == extent.last_sum {
+        match there >= extent.end && self.still_ends_with(&extent).map_err(fail)? {
             true => Ok(()),
             false => Err(self.was_cut(extent.end)),
         }
+    }
+
+    /// Whether the last record of an extent is there: a look at its checksum, where one is stored.
+    fn still_ends_with(&self, extent: &Extent) -> io::Result<bool> {
+        let len = extent.end - extent.last_offset;
+        let Some(at) = self.framing.sum_at(len) else {
+            let mut scanner = Scanner::new(self.framing, extent.last_offset, extent.end);
+            let last = scanner.next(&*self.file)?;
+            return Ok(
+                matches!(last, Scanned::Record { frame, .. } if frame.sum() == extent.last_sum),
+            );
+        };
+        let mut sum = [0; 4];
+        let read = read_full(&*self.file, &mut sum, extent.last_offset + at)?;
+        Ok(read == sum.len() && u32::from_le_bytes(sum) == extent.last_sum)
     }
 
     pub(crate) fn was_cut(&self, known: u64) -> Error {
@@ -139,7 +150,7 @@ impl<F: Format> Shared<F> {
     }
 
     /// Whether the record that a mark names last is there.
-    fn vouches(&self, mark: &Mark, extent: &Extent) -> std::io::Result<bool> {
+    fn vouches(&self, mark: &Mark, extent: &Extent) -> io::Result<bool> {
         if mark.records == 0 || mark.last_offset < extent.start || mark.end > extent.end {
             return Ok(false);
         }
@@ -166,6 +177,7 @@ impl<F: Format> Shared<F> {
             }
         }
         let there = self.file.len().map_err(fail)?;
+        let there = self.format.end_now(&*self.file, &extent, there).map_err(fail)?;
         let mut scanner = Scanner::new(self.framing, extent.end, there);
         let mut blocks = Vec::new();
         let mut block_start = self.state().block_start;

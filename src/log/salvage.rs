@@ -42,7 +42,7 @@ pub fn salvage<F: Format>(
         report.loss =
             Loss::load(&*common.storage, &place.sidecar).map_err(|e: Error| e.of(F::NAME))?;
     }
-    let mut batch = Batch::with_framing(found.format.framing());
+    let mut batch = Batch::with_framing(copy.shared.appending);
     let (mut next_progress, mut last_end, mut was_proved) = (start, None, true);
     let mut into = copy.extent()?;
     while let Some((ordinal, offset, frame)) = records.advance()? {

@@ -62,11 +62,13 @@ pub fn settle<F: Format>(
     let from = found.mark.map_or(extent.start, |mark| mark.end.clamp(extent.start, extent.end));
     if found.mark.is_some() && from < extent.end {
         // After a failed sync the system takes pages for clean that never reached the disk.
-        let header = if from == extent.start { F::HEADER_BYTES } else { 0 };
+        let header = if from == extent.start { found.format.header_bytes() } else { 0 };
         rewrite(&*found.space.file, from - header, extent.end)
             .map_err(|e| fail("write the tail again", e))?;
     }
     if cut || unmarked || cut_begun {
+        let sealed = found.format.seal(&*found.space.file, &extent);
+        sealed.map_err(|e| fail("write the tail again", e))?;
         // What survived a crash in the page cache is durable only from here on.
         let whole = found.mark.is_none_or(|mark| mark.file != id);
         let from = if whole { extent.start } else { from };

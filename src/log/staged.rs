@@ -36,7 +36,7 @@ impl<F: Format> Shared<F> {
         copy.flush(self, state)?;
         // Until now no reader took what is there for a record.
         self.write(state, &copy.head, state.extent.end)?;
-        state.extent = copy.extent;
+        self.cover(state, copy.extent, None)?;
         for &(ordinal, offset) in &copy.cuts {
             self.close_block(state, ordinal, offset);
         }

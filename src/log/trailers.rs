@@ -106,7 +106,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
-    use crate::book::packed::Packed;
+    use crate::book::codec::{Codec, Layout};
     use crate::storage::FileId;
 
     /// Bytes that count how many of them are read.
@@ -150,8 +150,8 @@ mod tests {
         }
     }
 
-    fn records(count: usize) -> (Counted, Packed, Vec<u64>) {
-        let framing = Packed::new(1 << 32);
+    fn records(count: usize) -> (Counted, Codec, Vec<u64>) {
+        let framing = Codec::new(Layout::Packed, 1 << 32);
         let (mut file, mut edges) = (Counted::default(), vec![0]);
         for n in 0..count {
             framing.encode(&mut file.bytes, 0, &vec![0xff; n % 90]);

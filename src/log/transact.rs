@@ -213,6 +213,7 @@ impl<F: Format> Target for Shared<F> {
         let _held = lines::hold();
         let appended = {
             // From here on no other thread appends: what lies at the place is the transaction's.
+            let _turn = self.format.turn();
             let mut state = self.state();
             let _guard = PoisonOnPanic(self);
             self.check_open()?;
@@ -239,6 +240,7 @@ impl<F: Format> Target for Shared<F> {
         })?;
         let job = &intent.transaction.job;
         let _held = lines::hold();
+        let turn = self.format.turn();
         let mut state = self.state();
         let _guard = PoisonOnPanic(self);
         if !self.is_of(&state, &place, job, &intent.parts)? {
@@ -255,7 +257,7 @@ impl<F: Format> Target for Shared<F> {
             self.append_parts(&mut state, job, &intent.parts, bytes)?;
         }
         let end = state.extent.end;
-        drop(state);
+        drop((state, turn));
         self.sync_to(end)?;
         Ok(Some(Committed { repeated: false, records, first: None }))
     }

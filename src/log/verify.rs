@@ -10,6 +10,7 @@
 use std::path::Path;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::locks::lock;
 use crate::log::Log;
 use crate::log::cursor::{Cursor, Range, Source};
 use crate::log::evidence::Evidence;
@@ -67,7 +68,9 @@ pub fn verify<F: Format>(
         return verify::<F>(path, options, fewer, progress);
     }
     steps.end(&mut progress)?;
-    let damages = all_damages(&found, records.damages());
+    let mut damages = all_damages(&found, records.damages());
+    damages.extend(rotten_blocks(&common, &place, &found)?);
+    damages.sort_by_key(|damage| damage.offset);
     let durable_end = findings.durable_end;
     let lost = durable_end.is_some_and(|end| prefix.end < end);
     Ok(VerifyReport {
@@ -139,6 +142,44 @@ fn beginning<F: Format>(place: &Place, found: &Inspected<F>, intact: &[Split]) -
         }
     }
     Ok(known)
+}
+
+/// The blocks whose bytes are not those that were indexed, for formats whose records have no checksum.
+/// A block's is taken when it is complete, so the last, open one has none.
+fn rotten_blocks<F: Format>(
+    common: &Common,
+    place: &Place,
+    found: &Inspected<F>,
+) -> Result<Vec<Damage>> {
+    let index = index_of(common, place, found);
+    let index = lock(&index);
+    let file = &*found.space.file;
+    let (mut damages, mut from) = (Vec::new(), found.findings.extent.start);
+    for entry in (0..index.len()).filter_map(|i| index.entry(i)) {
+        let block = from..entry.offset;
+        from = entry.offset;
+        if entry.sum == 0 || entry.offset > found.findings.extent.end {
+            continue;
+        }
+        let sum = found.format.block_sum(file, block.clone());
+        let sum = sum.map_err(|e| Error::io("read the log", &place.log, e).of(F::NAME))?;
+        if let Some(sum) = sum.filter(|&sum| sum != entry.sum) {
+            let name = F::name_of(None, block.start);
+            damages.push(Damage {
+                offset: block.start,
+                end: block.end,
+                reason: format!(
+                    "{name}, or another one up to byte {}: checksum {sum:08x} of the block, the index \
+                     has {:08x}",
+                    block.end, entry.sum
+                ),
+                next_intact: Some(block.end),
+                next_proved: true,
+                ..Damage::default()
+            });
+        }
+    }
+    Ok(damages)
 }
 
 /// How far a walk over the bytes `start..end` is.

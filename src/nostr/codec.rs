@@ -127,8 +127,8 @@ impl Framing for Codec {
         (length <= self.data_bytes_max).then_some(FRAMING_BYTES + length)
     }
 
-    fn sum_at(record_len: u64) -> u64 {
-        record_len - CRC_BYTES as u64
+    fn sum_at(&self, record_len: u64) -> Option<u64> {
+        Some(record_len - CRC_BYTES as u64)
     }
 
     fn record_bytes_max(&self) -> u64 {
@@ -187,7 +187,7 @@ mod tests {
         let (head, trailer) = codec.enclose(tag, 50, sum);
         assert_eq!([&head[..], &data, &trailer].concat(), whole);
         assert_eq!(Codec::short_sum(sum), short);
-        let at = Codec::sum_at(whole.len() as u64) as usize;
+        let at = codec.sum_at(whole.len() as u64).unwrap_or(0) as usize;
         assert_eq!(u32_at(&whole, at), Some(short));
     }
 }

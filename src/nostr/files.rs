@@ -70,7 +70,6 @@ impl Format for FileFormat {
     const NAME: &'static str = FORMAT;
     const NOUN: &'static str = "entry";
     const NUMBERED: bool = true;
-    const HEADER_BYTES: u64 = HEADER_BYTES as u64;
     type Framing = Codec;
     type Options = FileOptions;
     type More = ();
@@ -81,6 +80,10 @@ impl Format for FileFormat {
 
     fn framing(&self) -> Codec {
         self.codec
+    }
+
+    fn header_bytes(&self) -> u64 {
+        HEADER_BYTES as u64
     }
 
     fn common(options: &FileOptions) -> Result<Common> {
@@ -157,7 +160,7 @@ impl Format for FileFormat {
         })?;
         let codec = Codec::new(options.data_bytes_max);
         let end = file.len().map_err(fail)?;
-        let space = Space::new(file, Self::HEADER_BYTES, end);
+        let space = Space::new(file, HEADER_BYTES as u64, end);
         let by_file = first_lsn(&space, codec).map_err(fail)?;
         let by_mark = mark.filter(|mark| mark.records > 0).map(|mark| Lsn(mark.first));
         let first = by_file.or(by_mark).unwrap_or(options.first);

@@ -187,8 +187,8 @@ impl Framing for Codec {
         possible.then_some(HEADER_BYTES + length)
     }
 
-    fn sum_at(_record_len: u64) -> u64 {
-        0
+    fn sum_at(&self, _record_len: u64) -> Option<u64> {
+        Some(0)
     }
 
     fn record_bytes_max(&self) -> u64 {

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::Duration;
 
 use deedbook::storage::Storage;
@@ -160,13 +161,19 @@ fn what_is_appended_during_a_sync_is_durable_after_the_next_one(subject: &dyn Su
         // After every sync of a file something is appended, but not after those of that append.
         let late: Arc<Mutex<Option<Arc<dyn Log>>>> = Arc::default();
         let count = Arc::new(AtomicU64::new(0));
+        let waiting: Arc<Mutex<Vec<thread::JoinHandle<()>>>> = Arc::default();
+        let waits = subject.appends_wait_for_syncs();
         let hook = {
-            let (late, count) = (late.clone(), count.clone());
+            let (late, count, waiting) = (late.clone(), count.clone(), waiting.clone());
             move |seen| {
                 let (Seen::Synced, Ok(log)) = (seen, late.try_lock()) else { return };
-                let Some(log) = &*log else { return };
+                let Some(log) = log.clone() else { return };
                 if count.fetch_add(1, Ordering::Relaxed) < 12 {
-                    log.append(&[(7, vec![7; len])]).unwrap();
+                    let append = move || log.append(&[(7, vec![7; len])]).unwrap();
+                    match waits {
+                        true => waiting.lock().unwrap().push(thread::spawn(append)),
+                        false => append(),
+                    }
                 }
             }
         };
@@ -178,6 +185,8 @@ fn what_is_appended_during_a_sync_is_durable_after_the_next_one(subject: &dyn Su
         *late.lock().unwrap() = Some(log.clone());
         for _ in 0..3 {
             log.sync().unwrap();
+            let threads = std::mem::take(&mut *waiting.lock().unwrap());
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
             expect_durable(subject, &*log, &disk, 30);
         }
         assert!(count.load(Ordering::Relaxed) >= 3);

@@ -63,12 +63,12 @@ fn records_inside_a_torn_record_never_surface_after_damage(subject: &dyn Subject
     }
     log.sync().unwrap();
     let end = log.end().unwrap();
+    let last = last_offset(subject, &log.read_all().unwrap(), end);
     let payload = deceiving(subject, end, 0);
     log.append(&[(2, payload.clone())]).unwrap();
     let mut torn = 0;
     for after in states(&disk, 200) {
-        // A byte of the last one's payload.
-        damage(subject, &after, end - (subject.framing_bytes() - subject.head_bytes()) - 5);
+        damage(subject, &after, subject.telling_byte(last, end));
         let reader = subject.read_on(Arc::new(after.clone())).unwrap();
         let got = reader.read_past_damage().unwrap();
         assert_eq!(got[..3], acknowledged[..3]);
@@ -113,16 +113,17 @@ fn damage_below_the_mark_is_reported_as_a_loss(subject: &dyn Subject) {
     let log = subject.open(&disk, ALWAYS).unwrap();
     let mut offsets = Vec::new();
     for n in 1..6u8 {
-        offsets.push(log.end().unwrap());
+        let offset = log.end().unwrap();
         log.append(&[(0, vec![n; 60])]).unwrap();
+        offsets.push((offset, log.end().unwrap()));
     }
     for closed in [false, true] {
         if closed {
             log.close().unwrap();
         }
-        for (number, offset) in offsets.iter().enumerate() {
+        for (number, &(offset, end)) in offsets.iter().enumerate() {
             let disk = disk.kill();
-            damage(subject, &disk, offset + subject.head_bytes() + 10);
+            damage(subject, &disk, subject.telling_byte(offset, end));
             let checked = subject.check_on(Arc::new(disk.clone())).unwrap();
             assert!(checked.lost, "record {number}, closed: {closed}: {checked:?}");
             assert_eq!(checked.records, 4, "record {number}, closed: {closed}");

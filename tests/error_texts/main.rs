@@ -37,6 +37,7 @@ mod faults;
 mod literals;
 mod live;
 mod of_book;
+mod of_layouts;
 mod of_nostr_transactions;
 mod of_nostr_wal;
 mod of_segments;
@@ -66,6 +67,7 @@ fn all() -> Texts {
     damage::all(&mut texts);
     live::all(&mut texts);
     of_book::all(&mut texts);
+    of_layouts::all(&mut texts);
     of_wal::all(&mut texts);
     of_segments::all(&mut texts);
     of_transactions::all(&mut texts);

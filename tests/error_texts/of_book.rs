@@ -72,7 +72,7 @@ fn all_deeds(book: &Book) -> Result<()> {
     book.iter(0, None)?.try_for_each(|deed| deed.map(drop))
 }
 
-fn tried(here: &mut Situation<'_>, disk: &Sim) {
+pub fn tried(here: &mut Situation<'_>, disk: &Sim) {
     let options = options(disk);
     match options.open("/log", Mode::Read) {
         Ok(book) => {

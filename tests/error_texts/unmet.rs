@@ -22,6 +22,10 @@ pub const UNMET: &[(&str, &str)] = &[
     ("the directory was locked for {wait:?}", "takes half a minute: src/ledger/directory.rs"),
     ("part of {} bytes, or {count} parts, beyond 2^32", "takes 4 GiB"),
     (
+        "event {event} of the copy is not that of the source",
+        "needs a disk that changes what it has",
+    ),
+    (
         "lsn {lsn}: not {records} records from {start} to {end}",
         "needs an index and a mark that are wrong alike",
     ),

@@ -4,31 +4,41 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use deedbook::book::{
-    Batch, Book, Cursor, DEED_BYTES_MAX, DeedRef, LOG_NAME, Mode, OnCorrupt, Options, Recovery,
-    Reverse, repair, verify,
+    Batch, Book, Cursor, DEED_BYTES_MAX, DeedRef, LOG_NAME, Layout, Mode, OnCorrupt, Options,
+    Recovery, Reverse, repair, verify,
 };
 use deedbook::storage::sim::Sim;
 use deedbook::storage::{Access, Memory, Storage};
-use deedbook::{Durability, Error, ErrorKind, Result};
+use deedbook::{Error, ErrorKind, Result};
 
 use super::{Checked, How, Log, MANUAL, Record, Steps, Subject};
 
 /// Where the log lies: one directory deep, so that its own name can be lost, too.
 pub const PATH: &str = "/log";
 
-/// The packed layout, in a directory of this name.
+/// A layout, in a directory of this name.
 pub struct BookSubject {
     pub path: &'static str,
     pub first: u64,
+    pub layout: Layout,
 }
 
 /// A log that begins with event 1.
-pub const BOOK: BookSubject = BookSubject { path: PATH, first: 1 };
+pub const BOOK: BookSubject = BookSubject { path: PATH, first: 1, layout: Layout::Packed };
 /// A log whose directory says which events came before it.
-pub const EPOCH: BookSubject = BookSubject { path: "/0i70000", first: 70_001 };
+pub const EPOCH: BookSubject =
+    BookSubject { path: "/0i70000", first: 70_001, layout: Layout::Packed };
+/// A log whose header says how far it is committed.
+pub const SLOTS: BookSubject = BookSubject { path: PATH, first: 1, layout: Layout::Slots };
 
 pub fn options(disk: &Sim, how: How) -> Options {
     options_on(Arc::new(disk.clone()), how)
+}
+
+impl BookSubject {
+    fn options_on(&self, storage: Arc<dyn Storage>, how: How) -> Options {
+        Options { layout: Some(self.layout), ..options_on(storage, how) }
+    }
 }
 
 pub fn options_on(storage: Arc<dyn Storage>, how: How) -> Options {
@@ -62,7 +72,11 @@ fn collect_back(mut deeds: Reverse) -> Result<Vec<Record>> {
 
 impl Subject for BookSubject {
     fn name(&self) -> &'static str {
-        if self.first == 1 { "book" } else { "book-epoch" }
+        match (self.layout, self.first) {
+            (Layout::Slots, _) => "book-slots",
+            (_, 1) => "book",
+            _ => "book-epoch",
+        }
     }
 
     fn steps(&self) -> Steps {
@@ -73,12 +87,29 @@ impl Subject for BookSubject {
             families: &[("", 0)],
             blocks: ("HBs", "1bHBsr"),
             scripts: &["0=sbLr>s1rK", "Lbs", "r1r"],
-            share: if self.first == 1 { 1 } else { 10 },
+            share: if self.first == 1 && self.layout == Layout::Packed { 1 } else { 10 },
         }
     }
 
     fn framing_bytes(&self) -> u64 {
-        24
+        if self.layout == Layout::Slots { 20 } else { 24 }
+    }
+
+    /// A deed in slots has no checksum, only its length twice.
+    fn telling_byte(&self, offset: u64, end: u64) -> u64 {
+        if self.layout == Layout::Slots { end - 7 } else { offset + self.head_bytes() + 10 }
+    }
+
+    fn counts_records(&self) -> bool {
+        self.layout == Layout::Slots
+    }
+
+    fn appends_wait_for_syncs(&self) -> bool {
+        self.layout == Layout::Slots
+    }
+
+    fn head_bytes(&self) -> u64 {
+        12
     }
 
     fn first_ordinal(&self) -> u64 {
@@ -88,15 +119,16 @@ impl Subject for BookSubject {
     fn nested(&self) -> Vec<u8> {
         let memory = Memory::new();
         let storage: Arc<dyn Storage> = Arc::new(memory.clone());
-        let options = Options { storage, durability: Durability::Manual, ..Options::default() };
+        let options = self.options_on(storage, MANUAL);
         let book = options.open("/nested", Mode::Create).unwrap();
         for size in [8, 0, 40, 100, 1, 300] {
             book.append(0xbad, &vec![0xee; size]).unwrap();
         }
         book.close().unwrap();
         let file = memory.open(Path::new("/nested/book.log"), Access::Read).unwrap();
-        let mut bytes = vec![0; file.len().unwrap() as usize - 16];
-        file.read_at(&mut bytes, 16).unwrap();
+        let header = if self.layout == Layout::Slots { 8192 } else { 16 };
+        let mut bytes = vec![0; file.len().unwrap() as usize - header];
+        file.read_at(&mut bytes, header as u64).unwrap();
         bytes
     }
 
@@ -105,7 +137,7 @@ impl Subject for BookSubject {
     }
 
     fn open_on(&self, storage: Arc<dyn Storage>, how: How) -> Result<Box<dyn Log>> {
-        let options = options_on(storage, how);
+        let options = self.options_on(storage, how);
         Ok(Box::new(BookLog(options.open(self.path, Mode::Append)?)))
     }
 
@@ -130,7 +162,7 @@ impl Subject for BookSubject {
     }
 
     fn open_cutting_on(&self, storage: Arc<dyn Storage>) -> Result<Box<dyn Log>> {
-        let options = Options { recovery: Recovery::Spec, ..options_on(storage, MANUAL) };
+        let options = Options { recovery: Recovery::Spec, ..self.options_on(storage, MANUAL) };
         Ok(Box::new(BookLog(options.open(self.path, Mode::Append)?)))
     }
 

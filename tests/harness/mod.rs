@@ -40,6 +40,7 @@ macro_rules! for_every_subject {
     ($($tests:tt)*) => {
         for_subject! { book, harness::book::BOOK, $($tests)* }
         for_subject! { book_epoch, harness::book::EPOCH, $($tests)* }
+        for_subject! { book_slots, harness::book::SLOTS, $($tests)* }
         for_subject! { wal_single, harness::wal::SINGLE, $($tests)* }
         for_subject! { wal_segments, harness::wal::SEGMENTS, $($tests)* }
         for_subject! { wal_tiny, harness::wal::TINY, $($tests)* }
@@ -130,6 +131,18 @@ pub trait Subject: Sync {
     }
     /// Whether an append may sync the records before it, and so acknowledge them.
     fn appends_sync(&self) -> bool {
+        false
+    }
+    /// A byte of the record at `offset..end` whose change its framing shows.
+    fn telling_byte(&self, offset: u64, _end: u64) -> u64 {
+        offset + self.head_bytes() + 10
+    }
+    /// Whether its files say how many records there are, so that a lost end is noticed without a mark.
+    fn counts_records(&self) -> bool {
+        false
+    }
+    /// Whether an append that another thread begins during a sync waits for its end.
+    fn appends_wait_for_syncs(&self) -> bool {
         false
     }
     /// The tag that a record is read back with.

@@ -72,7 +72,7 @@ impl Format for BookFormat {
 pub struct BookLog(pub Book);
 
 fn record(deed: DeedRef<'_>) -> Record {
-    let DeedRef { event, offset, mug, jam } = deed;
+    let DeedRef { event, offset, mug, jam, .. } = deed;
     Record { ordinal: event, offset, tag: mug, bytes: jam.to_vec() }
 }
 

@@ -6,14 +6,14 @@ from bug import Bug
 from rows import ADVICE, FLIP, HEAD, LENGTH, OVERFLOW, PLACE, POWER, REPLACED
 
 FORMAT = "src/book/format.rs"
-PACKED = "src/book/packed.rs"
+CODEC = "src/book/codec.rs"
 RESYNC = "src/log/resync.rs"
 
 BOOK_BUGS = [
     Bug(
         "book: the length trailer is not compared",
         LENGTH,
-        PACKED,
+        CODEC,
         "        if trailer != len {\n",
         "        if false && trailer != len {\n",
         [("recovery", "deeds_inside_a_deed_with_broken")],
@@ -21,18 +21,18 @@ BOOK_BUGS = [
     Bug(
         "book: checksums are not compared",
         FLIP,
-        PACKED,
-        "            if crc != stored {\n",
-        "            if false && crc != stored {\n",
+        CODEC,
+        "stored.filter(|&stored| stored != crc) {\n",
+        "stored.filter(|&stored| stored != crc && false) {\n",
         [("recovery", "deeds_inside_a_deed_with_broken")],
     ),
     Bug(
         "book: the limit of a length is not checked",
         LENGTH,
-        PACKED,
+        CODEC,
         "        if len > self.deed_bytes_max {\n",
         "        if false && len > self.deed_bytes_max {\n",
-        [("lib", "packed")],
+        [("lib", "codec")],
     ),
     Bug(
         "book: the header follows the deeds",
@@ -70,8 +70,8 @@ BOOK_BUGS = [
         "book: a first number of 0 before deeds is believed",
         HEAD,
         FORMAT,
-        "    if header.first == 0 && damaged {\n",
-        "    if header.first == u64::MAX && damaged {\n",
+        "    } else if header.first == 0 && damaged {\n",
+        "    } else if header.first == u64::MAX && damaged {\n",
         [("limits", "deeds_after_a_header")],
     ),
     Bug(
@@ -91,11 +91,11 @@ BOOK_BUGS = [
         [("numbers", "a_log_under_a_wrong_name")],
     ),
     Bug(
-        "book: what has another layout is taken for a torn log",
+        "book: other bytes are taken for a torn log",
         PLACE,
         FORMAT,
-        "            detect_other_layouts(&*space.file, log, &findings)?;\n",
-        "            let _ = detect_other_layouts;\n",
+        "            refuse_other_bytes(log, &findings)?;\n",
+        "            let _ = refuse_other_bytes;\n",
         [("golden", "what_fits_no_layout")],
     ),
     Bug(
@@ -118,9 +118,9 @@ BOOK_BUGS = [
     Bug(
         "book: zeros are a trailer",
         FLIP,
-        PACKED,
+        CODEC,
         "        self.claimed_len(trailer)\n",
-        "        Some(u64_at(trailer, 0)?.saturating_add(FRAMING_BYTES))\n",
+        "        Some(u64_at(trailer, 0)?.saturating_add(self.layout.framing_bytes()))\n",
         [("regressions", "zeros_are_no_trailer")],
     ),
     Bug(

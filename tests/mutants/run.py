@@ -28,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from book_bugs import BOOK_BUGS
 from bug import Bug, Tests, stale
 from event_store_bugs import EVENT_STORE_BUGS
+from layout_bugs import LAYOUT_BUGS
 from ledger_bugs import LEDGER_BUGS
 from ledger_transaction_bugs import LEDGER_TRANSACTION_BUGS
 from log_bugs import LOG_BUGS
@@ -46,6 +47,7 @@ TABLES = {
     "nostr_wal": NOSTR_WAL_BUGS,
     "segments": SEGMENTED_BUGS,
     "book": BOOK_BUGS,
+    "layouts": LAYOUT_BUGS,
     "storage": STORAGE_BUGS,
     "ledger": LEDGER_BUGS,
     "event-store": EVENT_STORE_BUGS,

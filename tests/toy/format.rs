@@ -88,8 +88,8 @@ impl Framing for Toy {
         let found = Found { sum, payload_len: len };
         Some(found.len()).filter(|_| found.payload_len() <= PAYLOAD_MAX)
     }
-    fn sum_at(_record_len: u64) -> u64 {
-        4
+    fn sum_at(&self, _record_len: u64) -> Option<u64> {
+        Some(4)
     }
     fn record_bytes_max(&self) -> u64 {
         HEAD as u64 + PAYLOAD_MAX
@@ -146,7 +146,6 @@ impl Format for Toy {
     const NAME: &'static str = "toy";
     const NOUN: &'static str = "record";
     const NUMBERED: bool = false;
-    const HEADER_BYTES: u64 = MAGIC.len() as u64;
     type Framing = Self;
     type Options = Common;
     type More = ();
@@ -157,6 +156,10 @@ impl Format for Toy {
 
     fn framing(&self) -> Self {
         *self
+    }
+
+    fn header_bytes(&self) -> u64 {
+        MAGIC.len() as u64
     }
     fn common(options: &Common) -> Result<Common> {
         Ok(options.clone())
@@ -208,7 +211,7 @@ impl Format for Toy {
         if read_full(&*file, &mut magic, 0).map_err(fail)? < MAGIC.len() || magic != *MAGIC {
             return Err(none(place, mark));
         }
-        let space = Space::new(file, Self::HEADER_BYTES, end);
+        let space = Space::new(file, MAGIC.len() as u64, end);
         let known = Known { mark, damaged_mark, first: Some(0), depth };
         let findings = find_end(&TOY, &space, known).map_err(fail)?;
         Ok(Inspected {

@@ -10,7 +10,19 @@ from types import ModuleType
 from typing import Any, Final, NoReturn
 
 from deedbook import __version__
-from deedbook.cli import append, cat, check, mend, nostr, pipeline, spark, spool, vacuum, wal
+from deedbook.cli import (
+    append,
+    cat,
+    check,
+    convert,
+    mend,
+    nostr,
+    pipeline,
+    spark,
+    spool,
+    vacuum,
+    wal,
+)
 from deedbook.cli.arguments import Commands, add_base, add_json, add_path, add_quiet, size
 from deedbook.cli.failure import CliError
 from deedbook.cli.output import Output
@@ -97,6 +109,7 @@ def build(argv: Sequence[str]) -> Parser:
     _add_verify(commands)
     _add_repair(commands)
     _add_salvage(commands)
+    convert.add_arguments(commands)
     vacuum.add_arguments(commands)
     wal.add_arguments(commands)
     spool.add_arguments(commands)
@@ -270,6 +283,11 @@ def _add_append(commands: Commands) -> None:
         metavar="EVENT",
         type=append.epoch,
         help="for an empty book: the last event before its first one (default: 0)",
+    )
+    parser.add_argument(
+        "--layout",
+        choices=convert.LAYOUTS,
+        help="for a new book: its layout (default: packed)",
     )
     parser.add_argument(
         "--line-bytes-max",

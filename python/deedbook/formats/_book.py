@@ -30,7 +30,7 @@ class _BookInfo(LogInfo[Book]):
     position_min = 1
     log = Book
     saved_name = re.compile(r"book\.log\.cut-(?P<offset>[0-9]+)(\.[0-9]+)?")
-    create_options = ("epoch",)
+    create_options = ("epoch", "layout")
     append_options = ("resume",)
 
     def evidence(self, place: Place) -> str | None:

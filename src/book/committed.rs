@@ -1,0 +1,219 @@
+//! How far the slots of a log say that it is committed, and whether their deeds are there.
+//!
+//! The newest slot whose batch holds says where the log ends; deeds after it are never a part of it. A
+//! commit writes the older slot after the deeds and syncs both at once, so a power cut may leave a slot
+//! without its deeds: then the older one counts.
+
+use std::io;
+
+use super::codec::Codec;
+use super::slots::{DEEDS_AT, SLOT_BYTES, SLOTS_AT, Slot, newest_first};
+use crate::checksum::crc32_more;
+use crate::log::extent::Extent;
+use crate::log::framing::Framing as _;
+use crate::scan::{Scanned, Scanner};
+use crate::slice::part;
+use crate::storage::{File, read_full};
+
+const READ_BYTES: u64 = 1 << 20;
+
+/// A place between deeds: how many lie before it, and its byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Deeds before it.
+    pub records: u64,
+    /// Its byte.
+    pub offset: u64,
+}
+
+impl Place {
+    /// Before the first deed.
+    pub const START: Self = Self { records: 0, offset: DEEDS_AT };
+}
+
+/// What became of the deeds that a slot counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// All are there, up to this byte.
+    Whole(u64),
+    /// They end here, by their lengths.
+    Short(Place),
+    /// All are there by their lengths, but the checksum of the newest batch differs.
+    Differs {
+        /// Where the batch begins.
+        from: u64,
+        /// Where it ends.
+        end: u64,
+        /// Its checksum.
+        sum: u32,
+    },
+}
+
+/// Where a log ends by its slots.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Committed {
+    /// The deeds of this slot are there, up to the byte. `newest` is what became of a newer slot's.
+    Up {
+        /// Which slot.
+        at: usize,
+        /// Byte after its last deed.
+        end: u64,
+        /// A newer slot whose deeds are not there.
+        newest: Option<(Slot, Held)>,
+    },
+    /// Deeds lie in the log, and no slot that counts some holds.
+    Not {
+        /// The newest intact slot that counts deeds.
+        newest: Option<(Slot, Held)>,
+    },
+}
+
+/// The slots of a file, `None` for a damaged one.
+pub fn read_slots(file: &dyn File) -> io::Result<[Option<Slot>; 2]> {
+    let mut slots = [None; 2];
+    for (slot, at) in slots.iter_mut().zip(SLOTS_AT) {
+        let mut bytes = [0; SLOT_BYTES];
+        let read = read_full(file, &mut bytes, at)?;
+        *slot = Slot::parse(part(&bytes, ..read));
+    }
+    Ok(slots)
+}
+
+/// Where the log ends by its slots. `known` is a place between deeds, from which on they are counted.
+pub fn committed(
+    file: &dyn File,
+    codec: Codec,
+    slots: &[Option<Slot>; 2],
+    known: Place,
+    file_end: u64,
+) -> io::Result<Committed> {
+    let all_initial = slots.iter().all(|slot| slot.is_some_and(|slot| slot.records() == 0));
+    let mut newest = None;
+    for (at, slot) in newest_first(slots) {
+        if slot.records() > 0 {
+            match hold(file, codec, &slot, known, file_end)? {
+                Held::Whole(end) => return Ok(Committed::Up { at, end, newest }),
+                held => newest = newest.or(Some((slot, held))),
+            }
+        } else if all_initial || !begins_at(file, codec, DEEDS_AT, file_end)? {
+            // What follows the header of an empty log was never committed, unless the slot that says
+            // so is damaged.
+            return Ok(Committed::Up { at, end: DEEDS_AT, newest });
+        }
+    }
+    Ok(Committed::Not { newest })
+}
+
+/// Whether a deed begins here, by its lengths.
+pub fn begins_at(file: &dyn File, codec: Codec, offset: u64, end: u64) -> io::Result<bool> {
+    let mut scanner = Scanner::new(codec, offset, end);
+    Ok(matches!(scanner.next(file)?, Scanned::Record { .. }))
+}
+
+/// Whether the deeds that a slot counts are there. Up to what is known they are.
+pub fn hold(
+    file: &dyn File,
+    codec: Codec,
+    slot: &Slot,
+    known: Place,
+    file_end: u64,
+) -> io::Result<Held> {
+    let (all, before_batch) = (slot.records(), slot.records() - slot.bat);
+    if known.records == all {
+        return Ok(Held::Whole(known.offset));
+    }
+    let mut batch = Some(known).filter(|known| known.records == before_batch);
+    let end = match known.records <= all {
+        true => {
+            let reached = |place: Place| {
+                if place.records == before_batch {
+                    batch = Some(place);
+                }
+            };
+            forward(file, codec, known, all, file_end, reached)?
+        }
+        false => back(file, codec, known, all)?.unwrap_or(known),
+    };
+    if end.records != all {
+        return Ok(Held::Short(end));
+    }
+    let batch = match batch {
+        Some(batch) => batch,
+        None => match back(file, codec, end, before_batch)? {
+            Some(batch) => batch,
+            None => return Ok(Held::Short(end)),
+        },
+    };
+    let sum = sum_more(file, 0, batch.offset, end.offset)?;
+    Ok(match sum == slot.sum {
+        true => Held::Whole(end.offset),
+        false => Held::Differs { from: batch.offset, end: end.offset, sum },
+    })
+}
+
+/// Walk on to the place after `records` deeds, or as far as they go.
+fn forward(
+    file: &dyn File,
+    codec: Codec,
+    from: Place,
+    records: u64,
+    end: u64,
+    mut reached: impl FnMut(Place),
+) -> io::Result<Place> {
+    let mut scanner = Scanner::new(codec.by_lengths(), from.offset, end);
+    let mut place = from;
+    while place.records < records {
+        let Scanned::Record { .. } = scanner.next(file)? else { break };
+        place = Place { records: place.records + 1, offset: scanner.position() };
+        reached(place);
+    }
+    Ok(place)
+}
+
+/// Walk back to the place after `records` deeds, by the lengths at the ends of deeds; `None` where they
+/// lead elsewhere.
+fn back(file: &dyn File, codec: Codec, from: Place, records: u64) -> io::Result<Option<Place>> {
+    let mut place = from;
+    while place.records > records {
+        let (mut trailer, mut head) = ([0; 8], [0; 8]);
+        let Some(trailer_at) = place.offset.checked_sub(8) else { return Ok(None) };
+        let read = read_full(file, &mut trailer, trailer_at)?;
+        let len = codec.trailed_len(part(&trailer, ..read));
+        let offset = len.and_then(|len| place.offset.checked_sub(len));
+        let Some(offset) = offset.filter(|&offset| offset >= DEEDS_AT) else { return Ok(None) };
+        read_full(file, &mut head, offset)?;
+        if head != trailer {
+            return Ok(None);
+        }
+        place = Place { records: place.records - 1, offset };
+    }
+    Ok(Some(place))
+}
+
+/// CRC-32 of the bytes `from..end`, going on from that of what came before them (0 at the start).
+pub fn sum_more(file: &dyn File, before: u32, from: u64, end: u64) -> io::Result<u32> {
+    let mut block = vec![0; end.saturating_sub(from).min(READ_BYTES) as usize];
+    let (mut sum, mut at) = (before, from);
+    while at < end {
+        let want = (end - at).min(READ_BYTES) as usize;
+        let target = block.get_mut(..want).unwrap_or_default();
+        let read = read_full(file, target, at)?;
+        if read == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        sum = crc32_more(sum, part(target, ..read));
+        at += read as u64;
+    }
+    Ok(sum)
+}
+
+/// For a reader beside a writer: the byte up to which `there` bytes are committed, of which those up to
+/// the end of `known` are known. A slot that is being written counts at the next look.
+pub fn end_by_slots(file: &dyn File, codec: Codec, known: &Extent, there: u64) -> io::Result<u64> {
+    let slots = read_slots(file)?;
+    let known_place = Place { records: known.records, offset: known.end };
+    Ok(match committed(file, codec, &slots, known_place, there)? {
+        Committed::Up { end, .. } => end.clamp(known.end.min(there), there),
+        Committed::Not { .. } => known.end.min(there),
+    })
+}

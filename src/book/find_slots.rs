@@ -1,0 +1,190 @@
+//! Where a log of the layout `slots` ends: by its slots, and what the mark adds.
+
+use std::io;
+use std::sync::Arc;
+
+use super::committed::{Committed, Held, Place, committed};
+use super::format::BookFormat;
+use super::slots::{DEEDS_AT, Slot};
+use crate::log::find_end::{Findings, Known, anchored, find_end};
+use crate::log::format::Format as _;
+use crate::log::space::{Beyond, Space};
+use crate::mode::Depth;
+use crate::scan::{Damage, Verdict, end_of_data};
+use crate::sidecar::MarkUse;
+use crate::storage::File;
+
+/// What was found, and the slot that says so.
+pub struct Found {
+    /// The bytes of the log.
+    pub space: Space,
+    /// Where it ends.
+    pub findings: Findings,
+    /// The slot whose deeds are there; `None` where none holds.
+    pub slot: Option<usize>,
+}
+
+/// Find the end of a log by its slots.
+pub fn find_by_slots(
+    format: &BookFormat,
+    file: &Arc<dyn File>,
+    slots: &[Option<Slot>; 2],
+    known: Known,
+) -> io::Result<Found> {
+    let file_end = file.len()?;
+    let space_to = |end| Space { files_end: file_end, ..Space::new(file.clone(), DEEDS_AT, end) };
+    if known.depth == Depth::Begin {
+        let space = space_to(file_end.max(DEEDS_AT));
+        let findings = find_end(format, &space, known)?;
+        return Ok(Found { space, findings, slot: None });
+    }
+    let marked = match known.mark {
+        Some(mark) if anchored(format, &space_to(file_end), &mark)? => {
+            // Numbered otherwise, it would count other deeds.
+            let same = known.first.is_none_or(|first| first == mark.first);
+            Some(Place { records: mark.records, offset: mark.end }).filter(|_| same)
+        }
+        _ => None,
+    };
+    let known_place = marked.unwrap_or(Place::START);
+    match committed(&**file, format.framing(), slots, known_place, file_end)? {
+        Committed::Up { at, end, newest } => {
+            let space = space_to(end);
+            let mut findings = find_end(format, &space, known)?;
+            if findings.mark == MarkUse::Lost {
+                return lost(format, known, file_end, &space_to);
+            }
+            after_end(&mut findings, &**file, end, newest)?;
+            Ok(Found { space, findings, slot: Some(at) })
+        }
+        Committed::Not { newest } => not_committed(format, file, known, newest, &space_to),
+    }
+}
+
+/// The log ends below its mark: what the mark vouches for is read as far as it is there. What lies after
+/// that no slot vouches for, and its deeds have no checksums.
+fn lost(
+    format: &BookFormat,
+    known: Known,
+    file_end: u64,
+    space_to: &dyn Fn(u64) -> Space,
+) -> io::Result<Found> {
+    let marked = known.mark.map_or(file_end, |mark| mark.end.min(file_end));
+    let space = bounded(space_to(marked.max(DEEDS_AT)));
+    let mut findings = find_end(format, &space, known)?;
+    findings.file_end = file_end;
+    Ok(Found { space, findings, slot: None })
+}
+
+/// Deeds lie in the log, and no slot that counts some holds.
+fn not_committed(
+    format: &BookFormat,
+    file: &Arc<dyn File>,
+    known: Known,
+    newest: Option<(Slot, Held)>,
+    space_to: &dyn Fn(u64) -> Space,
+) -> io::Result<Found> {
+    let file_end = file.len()?;
+    let empty = space_to(DEEDS_AT);
+    let mut findings = find_end(format, &empty, known)?;
+    let was_empty = known.mark.is_some_and(|mark| mark.records == 0 && !mark.closed);
+    if was_empty && findings.mark == MarkUse::Used {
+        // The first commit never returned.
+        after_end(&mut findings, &**file, DEEDS_AT, newest)?;
+        return Ok(Found { space: empty, findings, slot: None });
+    }
+    let marked = find_end(format, &space_to(file_end.max(DEEDS_AT)), known)?;
+    if marked.mark == MarkUse::Lost {
+        return lost(format, known, file_end, space_to);
+    }
+    if let Some((slot, Held::Short(place))) = newest
+        && slot.bat == slot.records()
+    {
+        // The first batch was cut: what is left of it counts, as for the reference implementation.
+        let space = space_to(place.offset);
+        let mut findings = find_end(format, &space, known)?;
+        after_end(&mut findings, &**file, place.offset, newest)?;
+        return Ok(Found { space, findings, slot: None });
+    }
+    // The valid prefix of a batch that differs ends before it; its deeds can be read past that.
+    let (valid_end, end) = match newest {
+        Some((_, Held::Differs { from, end, .. })) => (from, end),
+        _ => (file_end.max(DEEDS_AT), file_end.max(DEEDS_AT)),
+    };
+    let space = bounded(space_to(end));
+    let mut findings = find_end(format, &space_to(valid_end), known)?;
+    findings.verdict = Verdict::Corrupt;
+    findings.file_end = file_end;
+    let damage = match newest {
+        Some(newest) => not_held(newest, file_end),
+        None => Damage {
+            offset: findings.extent.end,
+            end: file_end,
+            reason: "no header slot says how far the log is committed".into(),
+            ..Damage::default()
+        },
+    };
+    findings.damage.get_or_insert(damage);
+    Ok(Found { space, findings, slot: None })
+}
+
+/// Nothing after its end is read, not even past damage.
+fn bounded(space: Space) -> Space {
+    let beyond = Beyond { file: space.file.clone(), end: space.end };
+    Space { beyond: Some(beyond), ..space }
+}
+
+/// What lies after the end of the log was never a part of it.
+fn after_end(
+    findings: &mut Findings,
+    file: &dyn File,
+    end: u64,
+    newest: Option<(Slot, Held)>,
+) -> io::Result<()> {
+    let file_end = file.len()?;
+    findings.file_end = file_end;
+    findings.data_end = end_of_data(file, end, file_end)?;
+    findings.unacknowledged_from.get_or_insert(end);
+    if findings.verdict == Verdict::Corrupt || (file_end <= end && newest.is_none()) {
+        return Ok(());
+    }
+    if findings.data_end <= end && newest.is_none() {
+        findings.verdict = Verdict::Open;
+        return Ok(());
+    }
+    findings.verdict = Verdict::Torn;
+    findings.damage = Some(match newest {
+        Some(newest) => Damage { offset: end, ..not_held(newest, file_end.max(end)) },
+        None => Damage {
+            offset: end,
+            end: file_end,
+            reason: format!(
+                "deed {}: the header ends with event {}",
+                findings.extent.next(),
+                findings.extent.next().saturating_sub(1)
+            ),
+            ..Damage::default()
+        },
+    });
+    Ok(())
+}
+
+/// What became of the deeds of a slot.
+fn not_held((slot, held): (Slot, Held), file_end: u64) -> Damage {
+    let Slot { fir, las, bat, sum, .. } = slot;
+    let (offset, end, reason) = match held {
+        Held::Short(Place { records, offset }) => {
+            let there = fir + records;
+            (offset, file_end, format!("the header ends with event {las}, the deeds with {there}"))
+        }
+        Held::Differs { from, end, sum: found } => {
+            let first = las - bat + 1;
+            let reason = format!(
+                "the batch of events {first} to {las}: checksum {found:08x}, the header has {sum:08x}"
+            );
+            (from, end, reason)
+        }
+        Held::Whole(end) => (end, file_end, "committed".into()),
+    };
+    Damage { offset, end, reason, ..Damage::default() }
+}

@@ -1,0 +1,122 @@
+//! Writing the slots.
+//!
+//! An append ends with its header: the slot counts the deeds since the last sync as one batch. So until
+//! a sync the appends change one slot, and the other stays what a power cut falls back to. Only after a
+//! sync has returned the next append takes the other one. An append during a sync would change the slot
+//! that is being synced, so it waits: the turn.
+
+use std::io;
+
+use super::committed::sum_more;
+use super::slots::{SLOTS_AT, Slot, newest_first};
+use crate::checksum::crc32_more;
+use crate::lines::{Locked, locked};
+use crate::locks::{Mutex, lock};
+use crate::log::extent::Extent;
+use crate::storage::{File, write_full};
+
+/// The slots of an open log.
+#[derive(Debug)]
+pub struct SlotWriter {
+    turn: Mutex<()>,
+    slots: Mutex<Slots>,
+}
+
+#[derive(Debug)]
+struct Slots {
+    /// The newest one, and where it is.
+    newest: Slot,
+    at: usize,
+    /// What stands at the other place, as far as it is intact.
+    other: Option<Slot>,
+    /// Whether the newest one is on stable storage.
+    synced: bool,
+}
+
+impl SlotWriter {
+    /// For the slots of a file, and which of them says where the log ends. Where none does, the older
+    /// one is written next.
+    pub fn new(slots: [Option<Slot>; 2], at: Option<usize>) -> Self {
+        let at = at.or_else(|| newest_first(&slots).next().map(|(at, _)| at)).unwrap_or(0);
+        let [first, second] = slots;
+        let (newest, other) = if at == 0 { (first, second) } else { (second, first) };
+        let slots = Slots { newest: newest.unwrap_or_default(), at, other, synced: true };
+        Self { turn: Mutex::new(()), slots: Mutex::new(slots) }
+    }
+
+    /// Held by an append and by a sync.
+    pub fn turn(&self) -> Locked<'_, ()> {
+        locked(&self.turn)
+    }
+
+    /// Count the deeds from byte `from` to the end of `extent`.
+    pub fn cover(
+        &self,
+        file: &dyn File,
+        from: u64,
+        extent: &Extent,
+        written: Option<&[u8]>,
+    ) -> io::Result<()> {
+        let mut slots = lock(&self.slots);
+        let Slots { newest, at, other, synced } = *slots;
+        let fir = extent.first.saturating_sub(1);
+        // The first deed may set another epoch.
+        let known = if newest.fir == fir { newest.records() } else { 0 };
+        let (bat, sum) = if synced { (0, 0) } else { (newest.bat, newest.sum) };
+        let sum = match written {
+            Some(bytes) => crc32_more(sum, bytes),
+            None => sum_more(file, sum, from, extent.end)?,
+        };
+        let slot = Slot {
+            fir,
+            las: fir + extent.records,
+            seq: newest.seq + u64::from(synced),
+            bat: bat + extent.records - known,
+            sum,
+        };
+        let to = if synced { 1 - at } else { at };
+        if let Err(e) = put(file, to, &slot) {
+            // What stood there; if that fails too, the other slot counts.
+            let before = if synced { other } else { Some(newest) };
+            if let Some(before) = before {
+                let _ = put(file, to, &before);
+            }
+            return Err(e);
+        }
+        let other = if synced { Some(newest) } else { other };
+        *slots = Slots { newest: slot, at: to, other, synced: false };
+        Ok(())
+    }
+
+    /// What was covered is on stable storage.
+    pub fn synced(&self) {
+        lock(&self.slots).synced = true;
+    }
+
+    /// Have the newest slot say that the log ends with `extent`.
+    pub fn seal(&self, file: &dyn File, extent: &Extent) -> io::Result<()> {
+        let mut slots = lock(&self.slots);
+        let fir = extent.first.saturating_sub(1);
+        let las = fir + extent.records;
+        let Slots { newest, at, other, .. } = *slots;
+        // A newer one whose deeds are not there would be reported at every opening.
+        let is_newest = other.is_none_or(|other| other.seq <= newest.seq);
+        if (newest.fir, newest.las) == (fir, las) && is_newest {
+            return put(file, at, &newest);
+        }
+        // Its batch is the last deed, whatever the batches were.
+        let bat = extent.records.min(1);
+        let sum = if bat == 0 { 0 } else { sum_more(file, 0, extent.last_offset, extent.end)? };
+        let seq = newest.seq.max(other.map_or(0, |other| other.seq)) + 1;
+        let slot = Slot { fir, las, seq, bat, sum };
+        put(file, 1 - at, &slot)?;
+        // The opening syncs it before any append.
+        *slots = Slots { newest: slot, at: 1 - at, other: Some(newest), synced: true };
+        Ok(())
+    }
+}
+
+fn put(file: &dyn File, at: usize, slot: &Slot) -> io::Result<()> {
+    let offset = SLOTS_AT.get(at).copied().unwrap_or_default();
+    write_full(file, &slot.encode(), offset)
+}

@@ -1,0 +1,99 @@
+//! What the other layouts of a book refuse, and what a conversion does.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use deedbook::Durability;
+use deedbook::book::{Batch, Layout, Mode, Options, convert, verify};
+use deedbook::storage::Storage;
+use deedbook::storage::sim::Sim;
+
+use crate::common::{read_file, write_file};
+use crate::of_book::tried;
+use crate::texts::Texts;
+
+const FILE: &str = "/log/book.log";
+const SLOTS: [usize; 2] = [0, 4096];
+const DEEDS_AT: usize = 8192;
+const LEN: usize = 60;
+
+fn options(disk: &Sim) -> Options {
+    let storage = Arc::new(disk.clone());
+    Options { durability: Durability::Always, storage, ..Options::default() }
+}
+
+/// A book in slots with four deeds of 60 bytes, in batches of these sizes, closed.
+fn written(batches: &[usize]) -> Sim {
+    let disk = Sim::new();
+    let in_slots = Options { layout: Some(Layout::Slots), ..options(&disk) };
+    let book = in_slots.open("/log", Mode::Create).unwrap();
+    for &deeds in batches {
+        let mut batch = Batch::new(1000);
+        (0..deeds).for_each(|n| batch.push(n as u32, &[7; LEN - 20]).unwrap());
+        book.append_batch(&batch, None, None).unwrap();
+    }
+    book.close().unwrap();
+    disk
+}
+
+/// The same without anything beside it, and changed.
+fn changed(batches: &[usize], change: impl Fn(&mut Vec<u8>)) -> Sim {
+    let mut bytes = read_file(&written(batches), Path::new(FILE));
+    change(&mut bytes);
+    let disk = Sim::new();
+    disk.create_dir(Path::new("/log")).unwrap();
+    write_file(&disk, Path::new(FILE), &bytes);
+    disk
+}
+
+pub fn all(texts: &mut Texts) {
+    ends(texts);
+    choices(texts);
+    conversions(texts);
+}
+
+fn ends(texts: &mut Texts) {
+    let mut at = |what: &str, disk: &Sim| {
+        tried(&mut texts.situation(format!("slots: {what}")), disk);
+    };
+    at("the last batch is cut", &changed(&[2, 2], |log| log.truncate(DEEDS_AT + 3 * LEN + 1)));
+    at("a deed that no slot counts", &changed(&[4], |log| log.extend_from_within(DEEDS_AT..)));
+    at("the first batch is not what was committed", &changed(&[4], |log| log[DEEDS_AT + 30] ^= 1));
+    at(
+        "both slots are damaged",
+        &changed(&[4], |log| SLOTS.iter().for_each(|at| log[at + 30] ^= 1)),
+    );
+    at("an initial slot and a damaged one", &changed(&[4], |log| log[SLOTS[1] + 30] ^= 1));
+    at("a length in the middle", &changed(&[1, 1, 1, 1], |log| log[DEEDS_AT + LEN] ^= 1));
+    let disk = written(&[2, 2]);
+    let whole = read_file(&disk, Path::new(FILE));
+    write_file(&disk, Path::new(FILE), &whole[..DEEDS_AT + 2 * LEN]);
+    at("the last batch is gone, and was acknowledged", &disk);
+    let disk = written(&[2000]);
+    let mut rotten = read_file(&disk, Path::new(FILE));
+    rotten[DEEDS_AT + 30] ^= 1;
+    write_file(&disk, Path::new(FILE), &rotten);
+    at("a byte of an indexed block", &disk);
+}
+
+fn choices(texts: &mut Texts) {
+    let mut here = texts.situation("book: layouts asked for");
+    let disk = written(&[4]);
+    let asking = |layout| Options { layout: Some(layout), ..options(&disk) };
+    here.refused("open as packed", asking(Layout::Packed).open("/log", Mode::Read));
+    here.refused("append as packed", asking(Layout::Packed).open("/log", Mode::Append));
+    here.refused("create as padded", asking(Layout::Padded).open("/new", Mode::Create));
+    here.refused("parse", "slot".parse::<Layout>());
+}
+
+fn conversions(texts: &mut Texts) {
+    let mut here = texts.situation("book: conversions");
+    let disk = written(&[4]);
+    let run = |disk: &Sim, to: Layout| convert("/log", "/to", to, &options(disk), |_, _| Ok(()));
+    here.refused("to padded", run(&disk, Layout::Padded));
+    run(&disk, Layout::Packed).unwrap();
+    here.refused("to a book that exists", run(&disk, Layout::Packed));
+    let corrupt = changed(&[4], |log| log[DEEDS_AT + 30] ^= 1);
+    here.refused("of a corrupt book", run(&corrupt, Layout::Packed));
+    assert!(verify("/to", &options(&disk), |_, _| Ok(())).unwrap().ok());
+}

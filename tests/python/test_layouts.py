@@ -1,0 +1,129 @@
+"""The layouts of a book: what the reference implementation wrote is read, continued, converted."""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from pathlib import Path
+
+import pytest
+
+import deedbook
+from deedbook import Book
+from test_cli import complaint, ok
+from test_cli import deedbook as shell
+
+EVENTS = [(b"one", 1), (b"", 2), (b"three" * 300, 3)]
+
+
+def slot(first: int, last: int, sequence: int, batch: int, checksum: int) -> bytes:
+    """A header slot, by the byte table of FORMAT.md."""
+    bytes_ = struct.pack("<IIQQQQI", 0x424F4F4B, 1, first, last, sequence, batch, checksum)
+    return bytes_ + struct.pack("<I", zlib.crc32(bytes_))
+
+
+def deed(jam: bytes, mug: int) -> bytes:
+    length = struct.pack("<Q", len(jam) + 4)
+    return length + struct.pack("<I", mug) + jam + length
+
+
+def written(book: Path) -> bytes:
+    return (book / "book.log").read_bytes()
+
+
+def test_a_book_in_slots_has_the_bytes_of_the_table(tmp_path: Path) -> None:
+    path = tmp_path / "0i7"
+    with Book.create(path, layout="slots") as book:
+        assert (book.layout, book.epoch) == ("slots", 7)
+        assert book.append(*EVENTS[0]) == 8
+        assert book.append_batch([jam for jam, _ in EVENTS[1:]], [2, 3]) == (9, 11)
+    deeds = [deed(jam, mug) for jam, mug in EVENTS]
+    expected = bytearray(8192) + b"".join(deeds)
+    expected[4096:4144] = slot(7, 8, 1, 1, zlib.crc32(deeds[0]))
+    expected[0:48] = slot(7, 10, 2, 2, zlib.crc32(deeds[1] + deeds[2]))
+    assert written(path) == bytes(expected)
+
+
+def test_a_book_of_the_reference_is_opened_and_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "0i0"
+    path.mkdir()
+    one = deed(b"jam", 9)
+    log = bytearray(8192) + one
+    log[0:48] = slot(0, 0, 0, 0, 0)
+    log[4096:4144] = slot(0, 1, 1, 1, zlib.crc32(one))
+    (path / "book.log").write_bytes(log)
+    with deedbook.open(path, "a") as book:
+        assert isinstance(book, Book)
+        assert book.layout == "slots"
+        assert book.append(b"more", 5) == 2
+        assert [bytes(each.jam) for each in book] == [b"jam", b"more"]
+    assert written(path)[:48] == slot(0, 2, 2, 1, zlib.crc32(deed(b"more", 5)))
+    assert Book.verify(path).ok
+
+
+def test_a_conversion_there_and_back_gives_the_same_bytes(tmp_path: Path) -> None:
+    source = tmp_path / "0i5"
+    with Book.create(source) as book:
+        for jam, mug in EVENTS:
+            book.append(jam, mug)
+        book.save_meta(who=7, version=1, life=2, fake=False)
+    there, back = tmp_path / "there" / "0i5", tmp_path / "back" / "0i5"
+    for parent in (there.parent, back.parent):
+        parent.mkdir()
+    report = Book.convert(source, there, "slots")
+    assert (report.source_layout, report.target_layout) == ("packed", "slots")
+    assert (report.deeds, report.bounds) == (3, (6, 8))
+    assert report.jam_bytes == sum(len(jam) for jam, _ in EVENTS)
+    with Book.open(there) as copy:
+        assert [(bytes(each.jam), each.mug) for each in copy] == EVENTS
+        assert copy.meta.who == 7
+    text = ok("convert", there, back, "--layout", "packed").decode()
+    assert "3 deeds copied and compared, events 6..8, slots to packed" in text
+    assert written(back) == written(source)
+    assert (back / "meta.bin").read_bytes() == (source / "meta.bin").read_bytes()
+
+
+def test_the_shell_makes_and_names_layouts(tmp_path: Path) -> None:
+    book = tmp_path / "book"
+    done = shell("append", book, "--layout", "slots", stdin=b'{"a":1}\n')
+    assert done.returncode == 0
+    assert json.loads(ok("info", "--json", book))["layout"] == "slots"
+    assert ok("cat", book) == b'1\t{"a":1}\n'
+    error = complaint(shell("append", book, "--layout", "packed", stdin=b"{}\n"), 2)
+    assert "layout packed asked for, but the log has slots" in error
+    shown = json.loads(ok("convert", "--json", book, tmp_path / "new", "--layout", "packed"))
+    assert (shown["ok"], shown["deeds"], shown["target_layout"]) == (True, 1, "packed")
+    again = complaint(shell("convert", book, tmp_path / "new", "--layout", "packed"), 2)
+    assert "exist" in again
+    wal = tmp_path / "log.wal"
+    shell("append", wal, "--format", "wal", stdin=b"{}\n")
+    assert "only books have layouts" in complaint(
+        shell("convert", wal, tmp_path / "x", "--layout", "packed"), 2
+    )
+    assert "--layout is for books" in complaint(
+        shell("append", wal, "--layout", "slots", stdin=b"{}\n"), 2
+    )
+
+
+def test_wrong_layouts_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(deedbook.InvalidArgumentError, match="must be packed, slots or padded"):
+        Book.create(tmp_path / "a", layout="slot")  # type: ignore[arg-type]
+    with pytest.raises(deedbook.UnsupportedError, match="padded is only read"):
+        Book.create(tmp_path / "b", layout="padded")
+    with Book.create(tmp_path / "c"):
+        pass
+    with pytest.raises(deedbook.InvalidArgumentError, match="slots asked for"):
+        Book.open(tmp_path / "c", layout="slots")
+
+
+def test_a_corrupt_source_is_not_converted(tmp_path: Path) -> None:
+    source = tmp_path / "book"
+    with Book.create(source) as book:
+        for number in range(10):
+            book.append(b"%d" % number * 50)
+    log = bytearray(written(source))
+    log[200] ^= 1
+    (source / "book.log").write_bytes(log)
+    with pytest.raises(deedbook.CorruptError):
+        Book.convert(source, tmp_path / "copy", "slots")
