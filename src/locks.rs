@@ -9,12 +9,15 @@ use std::time::Duration;
 use std::time::Instant;
 
 #[cfg(not(shuttle))]
-pub use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+pub use std::sync::{
+    Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+    TryLockError,
+};
 #[cfg(not(shuttle))]
 pub use std::thread::yield_now;
 
 #[cfg(shuttle)]
-pub use shuttle::sync::{Condvar, Mutex, MutexGuard};
+pub use shuttle::sync::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 #[cfg(shuttle)]
 pub use shuttle::thread::yield_now;
 #[cfg(shuttle)]

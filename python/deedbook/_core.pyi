@@ -22,6 +22,8 @@ __all__ = [
     "DamagedPart",
     "Deed",
     "DeedRange",
+    "Epoch",
+    "EpochReport",
     "Event",
     "EventCensus",
     "EventFault",
@@ -47,6 +49,8 @@ __all__ = [
     "Loss",
     "Meta",
     "PartReport",
+    "Pier",
+    "PierReport",
     "Record",
     "RecordIterator",
     "RecoveryReport",
@@ -2207,14 +2211,14 @@ class RecordIterator(Generic[_R]):
 
 @final
 class DeedRange:
-    """The deeds ``start <= event < stop`` of a book; iterable again and again."""
+    """The deeds ``start <= event < stop`` of a book or a pier; iterable again and again."""
 
     @property
     def start(self) -> int:
-        """Number of the first deed, clipped to the book."""
+        """Number of the first deed, clipped to what is there."""
     @property
     def stop(self) -> int:
-        """Number after the last deed, clipped to the book."""
+        """Number after the last deed, clipped to what is there."""
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[Deed]: ...
     def __reversed__(self) -> Iterator[Deed]: ...
@@ -2586,6 +2590,310 @@ class Book(Log[Deed]):
         Raises: `CorruptError` for a source that is corrupt (`salvage` copies what is intact),
         `AlreadyExistsError`, `InvalidArgumentError` for a layout that is none, `UnsupportedError`
         for ``"padded"``.
+        """
+
+@final
+class Epoch:
+    """An epoch of a pier, as it was when `Pier.epochs` was asked."""
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
+    @property
+    def number(self) -> int:
+        """The N of its name ``0iN``: the last event before it."""
+    @property
+    def path(self) -> str:
+        """Its directory, which `Book.open` takes."""
+    @property
+    def layout(self) -> str:
+        """Name of the layout on disk."""
+    @property
+    def bounds(self) -> tuple[int, int] | None:
+        """First and last event; None while it has none."""
+    @property
+    def deeds(self) -> int:
+        """Number of deeds."""
+    @property
+    def bytes(self) -> int:
+        """Bytes of its log up to the end of the last deed."""
+    @property
+    def verdict(self) -> _Verdict:
+        """How its log ended when it was opened; as in `RecoveryReport`."""
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class EpochReport:
+    """What a full check of an epoch found."""
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
+    @property
+    def number(self) -> int:
+        """The N of its name ``0iN``."""
+    @property
+    def path(self) -> str:
+        """Its directory."""
+    @property
+    def report(self) -> VerifyReport:
+        """As of any book."""
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class PierReport:
+    """What a full check of a pier found."""
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is damaged, torn, lost or missing between epochs."""
+    @property
+    def epochs(self) -> list[EpochReport]:
+        """One for each epoch, in the order of their events."""
+    @property
+    def gaps(self) -> list[str]:
+        """Where epochs leave out events or overlap, in words with the numbers."""
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class Pier:
+    """The epochs of an Urbit pier, each a book in ``.urb/log/0iN``, as one log.
+
+    N is the last event before an epoch, so that each must begin right after the last event of the
+    one before; a gap or an overlap is refused with its numbers. Appends go to the last epoch, until
+    `roll` begins another. The other epochs are only read.
+
+    A handle may be shared by threads; no call holds the GIL while it works or waits. After a fork
+    the child must open the pier itself. It is a context manager, an iterable of its deeds, and an
+    Arrow table for every library that knows ``__arrow_c_stream__``. One that goes without a `close`
+    gives a ResourceWarning, as files do.
+    """
+
+    @staticmethod
+    def open(
+        path: _Path,
+        mode: _Mode = "r",
+        *,
+        durability: str = "always",
+        recovery: Literal["valid", "acknowledged", "spec"] = "valid",
+        epoch: int | None = None,
+        deed_bytes_max: int = 4294967296,
+        slow_sync: float = 1.0,
+        file_mode: int = 0o644,
+    ) -> Pier:
+        """Open the pier in directory ``path``, or the path of its ``.urb/log``.
+
+        ``mode``: ``"r"`` reads, takes no lock and never writes; ``"a"`` appends, creating the pier
+        with one epoch if it is missing; ``"x"`` creates and fails if there is an epoch. One writer
+        has the pier, whatever its epoch.
+
+        ``epoch``: number of the first epoch, the last event before it; for a new pier 0 by default,
+        and another than an existing pier's is refused. The other options are those of `Book.open`;
+        ``recovery`` is for the last epoch.
+
+        Raises: `MissingError` (no epoch, or one without ``book.log``), `ContiguityError` (a gap or
+        an overlap), `UnsupportedError` (an epoch in LMDB, by its name), and what `Book.open`
+        raises.
+        """
+    @staticmethod
+    def create(
+        path: _Path,
+        *,
+        durability: str = "always",
+        epoch: int | None = None,
+        deed_bytes_max: int = 4294967296,
+        slow_sync: float = 1.0,
+        file_mode: int = 0o644,
+    ) -> Pier:
+        """Create a pier with one empty epoch; the same as ``open(path, "x")``."""
+    def close(self) -> None:
+        """Sync (unless ``durability="none"``), close every epoch, release the lock.
+
+        Closing twice is fine.
+        """
+    def __enter__(self) -> Self:
+        """The pier, to be closed at the end of ``with``; `ClosedError` if it is closed already."""
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+    def __bool__(self) -> bool:
+        """Whether the pier is open, also while it is empty."""
+    @property
+    def path(self) -> str:
+        """What was opened."""
+    @property
+    def log_path(self) -> str:
+        """The directory of the epochs, ``.urb/log``."""
+    @property
+    def mode(self) -> _Mode:
+        """The mode as given to `open`."""
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called; every call but `close` then raises `ClosedError`."""
+    @property
+    def durability(self) -> str:
+        """The durability option as given."""
+    @property
+    def recovery(self) -> RecoveryReport:
+        """What opening the last epoch found and did."""
+    @property
+    def epochs(self) -> list[Epoch]:
+        """The epochs in the order of their events, as they are now."""
+    @property
+    def bounds(self) -> tuple[int, int] | None:
+        """First and last event over all epochs; None while there is none."""
+    @property
+    def epoch(self) -> int:
+        """The last event before the first epoch."""
+    @property
+    def last(self) -> int:
+        """Last event; while there is none, `epoch`."""
+    @property
+    def durable_last(self) -> int | None:
+        """Last event known to be on stable storage; None if a reader finds no mark.
+
+        What lies before the last epoch was synced when that one began.
+        """
+    def roll(self) -> int:
+        """Begin a new epoch after the last event, durably, and append to it from now on.
+
+        Returns its number, the last event before it. The epoch before is synced and closed. The new
+        one is made whole beside the others (``meta.bin`` and ``vere.txt`` copied, ``epoc.txt``
+        ``3``) and then named, so that a crash leaves the pier with it or without it. Appends of
+        other threads wait.
+
+        Raises `ContiguityError` where the last epoch has no event, `ReadOnlyError`, `ClosedError`
+        and `IoError`. After an error the last epoch takes appends as before; where it cannot be
+        told whether the new one is there, the handle is closed.
+        """
+    def append(self, jam: Buffer, mug: int = 0) -> int:
+        """Append one deed to the last epoch and return its number. Raises as `Book.append`."""
+    def commit(self, jam: Buffer, mug: int = 0) -> int:
+        """Append one deed and sync, whatever the durability option."""
+    def append_many(
+        self,
+        jams: Iterable[Buffer] | object,
+        mugs: Iterable[int] | None = None,
+    ) -> tuple[int, int]:
+        """Append every item of an iterable, or of an Arrow binary array; as `Book.append_many`."""
+    def append_batch(
+        self,
+        jams: Iterable[Buffer],
+        mugs: Iterable[int] | None = None,
+        *,
+        event: int | None = None,
+        epoch: int | None = None,
+    ) -> tuple[int, int]:
+        """Append deeds as one batch: if the call returns, all of them are in the last epoch.
+
+        ``event``: the number the first deed must get, else `ContiguityError`. ``epoch``: the number
+        that the last epoch must have. Returns as `append_many`.
+        """
+    def sync(self) -> None:
+        """Return when every deed appended so far is on stable storage."""
+    def refresh(self) -> int:
+        """Look for deeds and epochs of other processes; return the last event.
+
+        A tail that is still being written is left for the next time; damage is `CorruptError`.
+        """
+    def read(self, event: int) -> Deed:
+        """The deed with that number; `OutOfRangeError` if there is none."""
+    def __len__(self) -> int:
+        """Number of deeds in all epochs."""
+    @overload
+    def __getitem__(self, key: int, /) -> Deed: ...
+    @overload
+    def __getitem__(self, key: slice, /) -> DeedRange: ...
+    def __contains__(self, item: int | Deed, /) -> bool:
+        """Whether there is an event of that number, or just that deed under its number.
+
+        TypeError for anything else: payloads are not looked for.
+        """
+    def __iter__(self) -> RecordIterator[Deed]:
+        """The deeds, as far as the pier goes now."""
+    def __reversed__(self) -> RecordIterator[Deed]:
+        """The deeds, the last one first."""
+    def iter(
+        self,
+        start: int | None = None,
+        stop: int | None = None,
+        *,
+        reverse: bool = False,
+        on_corrupt: _OnCorrupt = "raise",
+    ) -> RecordIterator[Deed]:
+        """The deeds from event ``start`` to before ``stop``; checksums are compared.
+
+        With ``on_corrupt="skip"`` (forwards only) damage is passed over up to the end of its epoch,
+        and ``damages`` of the iterator lists it, each by its bytes in the log of its epoch.
+        """
+    def payloads(self, start: int | None = None, stop: int | None = None) -> Iterator[bytes]:
+        """The payloads alone of the same deeds, which is quicker."""
+    def jams(self, start: int | None = None, stop: int | None = None) -> Iterator[bytes]:
+        """Another name of `payloads`."""
+    def follow(self, start: int | None = None, *, timeout: float | None = None) -> Iterator[Deed]:
+        """The deeds from ``start`` (default: the first) on, waiting for more.
+
+        Goes on into the epochs that begin meanwhile. Ends when nothing came for ``timeout`` seconds
+        (None: never).
+        """
+    def batches(
+        self,
+        start: int | None = None,
+        stop: int | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        batch_rows: int = 65536,
+        batch_bytes: int = 2097152,
+        on_corrupt: _OnCorrupt = "raise",
+        verify: Literal["crc", "none"] = "crc",
+    ) -> BatchStream:
+        """The deeds as Arrow record batches; columns as in `Split.batches`.
+
+        No batch has deeds of two epochs.
+        """
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The pier as an Arrow table, a fresh snapshot for each call."""
+    def __arrow_c_schema__(self) -> object: ...
+    @property
+    def meta(self) -> Meta:
+        """The metadata in the last epoch's ``meta.bin``, which `roll` copies.
+
+        Vere keeps the pier's own in the LMDB environment ``.urb/log/data.mdb``, which is neither
+        read nor changed here.
+        """
+    def save_meta(
+        self,
+        *,
+        who: int | None = None,
+        version: int | None = None,
+        life: int | None = None,
+        fake: bool | None = None,
+    ) -> None:
+        """Change the last epoch's metadata fields, durably and all at once; None leaves a field."""
+    @staticmethod
+    def verify(
+        path: _Path,
+        *,
+        deed_bytes_max: int = 4294967296,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> PierReport:
+        """Check every deed of every epoch, and what lies between them, without changing anything.
+
+        ``progress(bytes_done, bytes_total)`` is called now and then; what it raises ends the check.
+        Raises `MissingError` where there is no epoch, and `UnsupportedError` for one in LMDB.
         """
 
 @final

@@ -152,7 +152,7 @@ impl PyBook {
         jams: &Bound<'_, PyAny>,
         mugs: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<(u64, u64)> {
-        input::append_many(&self.book, self.limit(), jams, mugs)
+        input::append_many(&*self.book, self.limit(), jams, mugs)
     }
 
     #[pyo3(signature = (jams, mugs=None, *, event=None, epoch=None))]
@@ -182,9 +182,11 @@ impl PyBook {
         key: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         if let Ok(slice) = key.cast::<PySlice>() {
-            return Ok(Bound::new(py, DeedRange::new(py, &self.book, slice)?)?.into_any());
+            return Ok(
+                Bound::new(py, DeedRange::new(py, Box::new(self.book.clone()), slice)?)?.into_any()
+            );
         }
-        let event = event_of(py, &self.book, key.extract()?)?;
+        let event = event_of(py, &*self.book, key.extract()?)?;
         Ok(Bound::new(py, self.read(py, event.into())?)?.into_any())
     }
 

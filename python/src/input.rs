@@ -4,7 +4,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, StructArray};
 use arrow_schema::DataType;
 use deedbook::Durability;
-use deedbook::book::{Batch, Book};
+use deedbook::book::Batch;
 use deedbook::ledger::{self, LedgerStore};
 use deedbook::wal::{self, Lsn, Wal};
 use pyo3::prelude::*;
@@ -12,6 +12,7 @@ use pyo3::types::PyIterator;
 use pyo3_arrow::input::AnyArray;
 
 use crate::arguments::number;
+use crate::deeds::Deeds;
 use crate::errors::{OrRaise, invalid};
 use crate::payload::{Limit, bytes_of, each};
 
@@ -88,7 +89,7 @@ pub trait Sink: Send {
 
 /// Appends parts of an endless stream of deeds.
 struct Appender<'a> {
-    book: &'a Book,
+    book: &'a dyn Deeds,
     batch: Batch,
     first: Option<u64>,
     appended: u64,
@@ -96,8 +97,8 @@ struct Appender<'a> {
 }
 
 impl<'a> Appender<'a> {
-    fn new(book: &'a Book) -> Self {
-        let batch = book.batch();
+    fn new(book: &'a dyn Deeds) -> Self {
+        let batch = Batch::new(book.options().deed_bytes_max);
         Self { book, batch, first: None, appended: 0, last: 0 }
     }
 
@@ -262,7 +263,7 @@ pub fn is_arrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// Append everything that an iterable or an Arrow object gives; returns the first event and the
 /// one after the last. What came before an error stays appended.
 pub fn append_many<'py>(
-    book: &Book,
+    book: &dyn Deeds,
     limit: Limit,
     jams: &Bound<'py, PyAny>,
     mugs: Option<&Bound<'py, PyAny>>,

@@ -3,6 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use deedbook::book::pier;
 use deedbook::{Damage, book, wal};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -33,6 +34,17 @@ impl ToPython for book::DeedRef<'_> {
 
     fn to_python<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let deed = PyDeed::build(py, self.event, self.mug, self.jam);
+        Ok(Bound::new(py, deed)?.into_any())
+    }
+}
+
+impl ToPython for book::Deed {
+    fn payload(&self) -> &[u8] {
+        &self.jam
+    }
+
+    fn to_python<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let deed = PyDeed::build(py, self.event, self.mug, &self.jam);
         Ok(Bound::new(py, deed)?.into_any())
     }
 }
@@ -107,6 +119,8 @@ walks! {
     wal::Cursor: wal::Cursor::ready, wal::Cursor::damages;
     book::Reverse: |_: &Self| false, |_| [];
     wal::Reverse: |_: &Self| false, |_| [];
+    pier::Cursor: pier::Cursor::ready, pier::Cursor::damages;
+    pier::Reverse: |_: &Self| false, |_| [];
 }
 
 macro_rules! waits {
@@ -125,7 +139,7 @@ macro_rules! waits {
     )*};
 }
 
-waits!(book::Follow, wal::Follow);
+waits!(book::Follow, pier::Follow, wal::Follow);
 
 #[pyclass(frozen, module = "deedbook")]
 pub struct RecordIterator(Mutex<Box<dyn Walk>>);

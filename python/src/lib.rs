@@ -9,6 +9,7 @@ mod arguments;
 mod batches;
 mod book;
 mod bookmark;
+mod deeds;
 mod errors;
 mod handle;
 mod input;
@@ -29,6 +30,7 @@ mod nostr_iterator;
 mod nostr_lines;
 mod nostr_reports;
 mod payload;
+mod pier;
 mod progress;
 mod range;
 mod record;
@@ -73,6 +75,8 @@ mod _core {
         PyEventStoreOpening, PyEventStorePartReport, PyEventStoreRepair, PyEventStoreReport,
         PyEventStoreSalvage, PyImportReport,
     };
+    #[pymodule_export]
+    use super::pier::{PyEpoch, PyEpochReport, PyPier, PyPierReport};
     #[pymodule_export]
     use super::range::DeedRange;
     #[pymodule_export]

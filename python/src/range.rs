@@ -1,19 +1,19 @@
-//! A range of a book as a value: iterable again and again, both ways, and an Arrow table.
+//! A range of a book or a pier as a value: iterable again and again, both ways, and an Arrow table.
 
 use deedbook::OnCorrupt;
-use deedbook::book::Book;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PySlice};
 
-use crate::any_log::{AnyLog, How};
+use crate::any_log::How;
 use crate::batches::{schema_of, stream_of};
+use crate::deeds::{Deeds, schema};
 use crate::errors::{OrRaise, invalid};
 use crate::handle::Held;
 use crate::iterators::{PayloadIterator, RecordIterator};
 
 #[pyclass(frozen, module = "deedbook")]
 pub struct DeedRange {
-    book: Held<Book>,
+    deeds: Held<Box<dyn Deeds>>,
     #[pyo3(get)]
     start: u64,
     #[pyo3(get)]
@@ -22,14 +22,19 @@ pub struct DeedRange {
 
 /// An event number as given: counted from the end if negative. What no log can have becomes 0 or
 /// the last u64, which no log has.
-pub fn event_of(py: Python<'_>, book: &Book, given: i128) -> PyResult<u64> {
+pub fn event_of(py: Python<'_>, book: &dyn Deeds, given: i128) -> PyResult<u64> {
     let next = i128::from(py.detach(|| book.last()).or_raise(py)?) + 1;
     let event = if given < 0 { next.saturating_add(given) } else { given };
     Ok(event.clamp(0, u64::MAX.into()) as u64)
 }
 
 impl DeedRange {
-    pub fn new(py: Python<'_>, book: &Book, slice: &Bound<'_, PySlice>) -> PyResult<Self> {
+    pub fn new(
+        py: Python<'_>,
+        deeds: Box<dyn Deeds>,
+        slice: &Bound<'_, PySlice>,
+    ) -> PyResult<Self> {
+        let book = &*deeds;
         let part = |name: &str| slice.getattr(name)?.extract::<Option<i128>>();
         if let Some(step) = part("step")?.filter(|&step| step != 1) {
             return Err(invalid(py, format!("step {step}; only 1, and reversed()")));
@@ -43,7 +48,7 @@ impl DeedRange {
         };
         let start = resolve(part("start")?, first)?;
         let stop = resolve(part("stop")?, next)?.max(start);
-        Ok(Self { book: Held::new(book.clone()), start, stop })
+        Ok(Self { deeds: Held::new(deeds), start, stop })
     }
 
     fn range(&self) -> (Option<u64>, Option<u64>) {
@@ -58,17 +63,17 @@ impl DeedRange {
     }
 
     fn __iter__(&self, py: Python<'_>) -> PyResult<RecordIterator> {
-        let walk = py.detach(|| self.book.walk(self.range(), OnCorrupt::Raise));
+        let walk = py.detach(|| self.deeds.walk(self.range(), OnCorrupt::Raise));
         Ok(RecordIterator::new(walk.or_raise(py)?))
     }
 
     fn __reversed__(&self, py: Python<'_>) -> PyResult<RecordIterator> {
-        let walk = py.detach(|| self.book.walk_back(self.range()));
+        let walk = py.detach(|| self.deeds.walk_back(self.range()));
         Ok(RecordIterator::new(walk.or_raise(py)?))
     }
 
     fn payloads(&self, py: Python<'_>) -> PyResult<PayloadIterator> {
-        let walk = py.detach(|| self.book.walk(self.range(), OnCorrupt::Raise));
+        let walk = py.detach(|| self.deeds.walk(self.range(), OnCorrupt::Raise));
         Ok(PayloadIterator::new(walk.or_raise(py)?))
     }
 
@@ -82,11 +87,11 @@ impl DeedRange {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyCapsule>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        stream_of(py, self.book.batches(py, self.range(), How::default())?, requested_schema)
+        stream_of(py, self.deeds.batches(py, self.range(), How::default())?, requested_schema)
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        schema_of(py, &self.book.schema())
+        schema_of(py, &schema())
     }
 
     fn __repr__(&self) -> String {

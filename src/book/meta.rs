@@ -44,7 +44,8 @@ fn span(key: &str) -> Result<std::ops::Range<usize>> {
     }
 }
 
-fn load(storage: &dyn Storage, dir: &Path) -> Result<Option<[u8; META_BYTES]>> {
+/// The file's bytes; `None` where nothing was ever saved.
+pub fn load(storage: &dyn Storage, dir: &Path) -> Result<Option<[u8; META_BYTES]>> {
     let path = dir.join(META_NAME);
     let file = match storage.open(&path, Access::Read) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),

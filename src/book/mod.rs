@@ -12,6 +12,7 @@ mod header;
 mod meta;
 mod options;
 mod packed;
+pub mod pier;
 mod slot_writer;
 mod slots;
 

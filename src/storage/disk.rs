@@ -136,6 +136,10 @@ impl Storage for Disk {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        // The system would replace an empty directory.
+        if from.is_dir() && (to.exists() || to.is_symlink()) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
         fs::rename(from, to)
     }
 

@@ -60,6 +60,23 @@ impl Memory {
     }
 }
 
+impl Tree {
+    fn rename_dir(&mut self, from: &Path, to: &Path) -> io::Result<()> {
+        if self.files.contains_key(to) || self.dirs.contains_key(to) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let moved = |path: PathBuf| match path.strip_prefix(from) {
+            Ok(rest) if rest.as_os_str().is_empty() => to.to_path_buf(),
+            Ok(rest) => to.join(rest),
+            Err(_) => path,
+        };
+        let (files, dirs) = (std::mem::take(&mut self.files), std::mem::take(&mut self.dirs));
+        self.files = files.into_iter().map(|(path, inode)| (moved(path), inode)).collect();
+        self.dirs = dirs.into_iter().map(|(path, number)| (moved(path), number)).collect();
+        Ok(())
+    }
+}
+
 impl Storage for Memory {
     fn open(&self, path: &Path, access: Access) -> io::Result<Box<dyn File>> {
         Ok(Box::new(Handle { inode: self.inode(path)?, access }))
@@ -92,6 +109,9 @@ impl Storage for Memory {
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut tree = lock(&self.tree);
+        if tree.dirs.contains_key(from) {
+            return tree.rename_dir(from, to);
+        }
         let inode = tree.files.remove(from).ok_or(io::ErrorKind::NotFound)?;
         if let Some(replaced) = tree.files.insert(to.to_path_buf(), inode) {
             replaced.unlinked.store(true, Ordering::Release);
@@ -217,6 +237,21 @@ impl File for Handle {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_directory_is_renamed_with_all_that_is_in_it() {
+        let memory = Memory::new();
+        for dir in ["/a", "/a/b", "/ab"] {
+            memory.create_dir(Path::new(dir)).unwrap();
+        }
+        memory.create_new(Path::new("/a/b/c"), 0o600).unwrap();
+        let taken = memory.rename(Path::new("/a"), Path::new("/ab")).unwrap_err();
+        assert_eq!(taken.kind(), io::ErrorKind::AlreadyExists);
+        memory.rename(Path::new("/a"), Path::new("/z")).unwrap();
+        assert!(memory.is_dir(Path::new("/z/b")) && memory.is_dir(Path::new("/ab")));
+        assert!(!memory.is_dir(Path::new("/a")));
+        memory.open(Path::new("/z/b/c"), Access::Read).unwrap();
+    }
 
     /// Names came sorted, and so a caller that forgot to sort them passed on memory.
     #[test]

@@ -121,7 +121,7 @@ pub trait Storage: Send + Sync + fmt::Debug {
     fn create_new(&self, path: &Path, mode: u32) -> io::Result<Box<dyn File>>;
     /// Create a directory whose parent exists; fine if it is there already.
     fn create_dir(&self, path: &Path) -> io::Result<()>;
-    /// Replace `to` by `from`, atomically.
+    /// Replace `to` by `from`, atomically; a directory only gets a name that is free.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Remove a file.
     fn remove(&self, path: &Path) -> io::Result<()>;

@@ -151,7 +151,7 @@ def test_log_is_still_another_name_of_format_and_not_shown(path: Path) -> None:
     ok("append", "--log", "wal", path, stdin=b"1\n")
     assert formats.detect(path) == "wal"
     help_text = ok("append", "--help").decode()
-    assert "--format {book,wal}" in help_text and "--log" not in help_text
+    assert "--format {book,pier,wal}" in help_text and "--log" not in help_text
 
 
 def test_info_has_the_same_keys_for_every_format(kind: Kind, log: Path) -> None:

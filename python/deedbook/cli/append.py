@@ -76,9 +76,10 @@ def _format(args: argparse.Namespace) -> LogInfo[Any]:
         )
     info = found.format if found is not None else asked or logs()[0]
     assert isinstance(info, LogInfo)  # --format offers no other
+    allowed = info.create_options + info.append_options
     for other in logs():
         for option in other.create_options + other.append_options:
-            if other is not info and getattr(args, option) not in (None, False):
+            if option not in allowed and getattr(args, option) not in (None, False):
                 flag = option.replace("_", "-")
                 why = info.instead.get(option)
                 raise CliError(

@@ -21,7 +21,7 @@ def run_repair(args: argparse.Namespace, out: Output) -> int:
     """
     found = require(args.path)
     info = found.format
-    if not isinstance(info, LogInfo):
+    if not isinstance(info, LogInfo) or "repair" in info.instead:
         instead = info.instead["repair"]
         raise CliError(f"repair: {args.path} holds a {info.title}; {instead}", path=args.path)
     if found.saved:

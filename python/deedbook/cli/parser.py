@@ -17,6 +17,7 @@ from deedbook.cli import (
     convert,
     mend,
     nostr,
+    pier,
     pipeline,
     spark,
     spool,
@@ -112,6 +113,7 @@ def build(argv: Sequence[str]) -> Parser:
     convert.add_arguments(commands)
     vacuum.add_arguments(commands)
     wal.add_arguments(commands)
+    pier.add_arguments(commands)
     spool.add_arguments(commands)
     nostr.add_arguments(commands)
     spark.add_arguments(commands)
@@ -134,7 +136,9 @@ def _add_info(commands: Commands) -> None:
         "the last record), bytes, end, file_end, durable_end, recovery, writer; a book and a WAL\n"
         "also transactions and staged; a book epoch, durable_event, meta; a WAL head,\n"
         "segment_bytes, segments, record_bytes_max,\n"
-        "consumers; a saved end of a log saved_from, the byte at which it was cut off.\n\n"
+        "consumers; a saved end of a log saved_from, the byte at which it was cut off. A pier has\n"
+        "epochs, each with number, path, layout, bounds, deeds, bytes and verdict, and log_path,\n"
+        "epoch, durable_event and meta; recovery is that of the last epoch.\n\n"
         "Of a ledger every file is read: it has path, format, records, bytes, finished_files,\n"
         "active_files, quarantined_files, dead_letters, and for each base in ledgers the same,\n"
         "verdicts and files. Of an event store the manifest tells, and no event is read: path,\n"

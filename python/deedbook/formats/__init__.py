@@ -9,13 +9,14 @@ import errno
 import os
 from typing import Any, Literal, overload
 
-from deedbook._core import Book, EventStore, Ledger, LedgerSnapshot, Wal
+from deedbook._core import Book, EventStore, Ledger, LedgerSnapshot, Pier, Wal
 from deedbook._errors import InvalidArgumentError, MissingError, NotALogError
 from deedbook.formats._book import BOOK
 from deedbook.formats._info import SIDECAR, FormatInfo, Found, Outcome, Place, first_setting
 from deedbook.formats._ledger import LEDGER
 from deedbook.formats._log import LogInfo
 from deedbook.formats._nostr import NOSTR
+from deedbook.formats._pier import PIER
 from deedbook.formats._wal import WAL
 
 __all__ = [
@@ -33,13 +34,16 @@ __all__ = [
     "require",
 ]
 
-Format = Literal["book", "wal", "ledger", "nostr"]
+Format = Literal["book", "pier", "wal", "ledger", "nostr"]
 _Mode = Literal["r", "a", "x"]
 
-FORMATS: tuple[FormatInfo, ...] = (BOOK, WAL, LEDGER, NOSTR)
+FORMATS: tuple[FormatInfo, ...] = (BOOK, PIER, WAL, LEDGER, NOSTR)
 """All formats, in the order in which detection tries them."""
 
-LOOKED_FOR = "book.log, WAL segments, files N-BASE of a ledger and data/segments of an event store"
+LOOKED_FOR = (
+    "book.log, epochs 0iN of a pier, WAL segments, files N-BASE of a ledger and data/segments of an"
+    " event store"
+)
 """For an error that says that nothing was found."""
 
 
@@ -47,6 +51,10 @@ LOOKED_FOR = "book.log, WAL segments, files N-BASE of a ledger and data/segments
 def open(
     path: str | os.PathLike[str], mode: _Mode = "r", *, format: Literal["book"], **options: Any
 ) -> Book: ...
+@overload
+def open(
+    path: str | os.PathLike[str], mode: _Mode = "r", *, format: Literal["pier"], **options: Any
+) -> Pier: ...
 @overload
 def open(
     path: str | os.PathLike[str], mode: _Mode = "r", *, format: Literal["wal"], **options: Any
@@ -74,25 +82,25 @@ def open(
 @overload
 def open(
     path: str | os.PathLike[str], mode: Literal["r"] = "r", **options: Any
-) -> Book | Wal | LedgerSnapshot | EventStore: ...
+) -> Book | Pier | Wal | LedgerSnapshot | EventStore: ...
 @overload
 def open(
     path: str | os.PathLike[str], mode: Literal["a", "x"], **options: Any
-) -> Book | Wal | Ledger | EventStore: ...
+) -> Book | Pier | Wal | Ledger | EventStore: ...
 def open(
     path: str | os.PathLike[str],
     mode: _Mode = "r",
     *,
     format: Format | None = None,
     **options: Any,
-) -> Book | Wal | Ledger | LedgerSnapshot | EventStore:
+) -> Book | Pier | Wal | Ledger | LedgerSnapshot | EventStore:
     """Open what lies at a path, whatever its format.
 
-    ``mode`` and ``options`` are those of `Book.open`, `Wal.open` or `EventStore.open`. A ledger is
-    opened for reading as a `LedgerSnapshot`, which has the option ``base``, and for appending as a
-    `Ledger`, with the options of `Ledger.open`. ``base`` may be left out where the directory holds
-    one ledger; a new one has the base ``"events"``. ``format`` (``"book"``, ``"wal"``, ``"ledger"``
-    or ``"nostr"``) is needed only to create something.
+    ``mode`` and ``options`` are those of `Book.open`, `Pier.open`, `Wal.open` or `EventStore.open`.
+    A ledger is opened for reading as a `LedgerSnapshot`, which has the option ``base``, and for
+    appending as a `Ledger`, with the options of `Ledger.open`. ``base`` may be left out where the
+    directory holds one ledger; a new one has the base ``"events"``. ``format`` (``"book"``,
+    ``"pier"``, ``"wal"``, ``"ledger"`` or ``"nostr"``) is needed only to create something.
 
     Raises as they do; `InvalidArgumentError` if there is nothing to append to and no format is
     given, or several ledgers and no ``base``; `NotALogError` if what is there is of another format
@@ -112,7 +120,7 @@ def open(
         asked = found.format
     elif found is not None and found.format is not asked and found.format.is_there(os.fspath(path)):
         raise _holds(path, found.format)
-    opened: Book | Wal | Ledger | LedgerSnapshot | EventStore
+    opened: Book | Pier | Wal | Ledger | LedgerSnapshot | EventStore
     opened = asked.open(os.fspath(path), mode, **options)
     return opened
 
@@ -134,7 +142,8 @@ def by_name(name: str) -> FormatInfo:
 def find(path: str | os.PathLike[str], **options: Any) -> Found | None:
     """The format of what lies at a path; None if there is nothing of any format.
 
-    A book is a directory with ``book.log``, or that file. A WAL is a directory with segments
+    A book is a directory with ``book.log``, or that file. A pier is a directory with epochs ``0iN``
+    in ``.urb/log``, or that one. A WAL is a directory with segments
     ``%020d.wal`` or a ``head``, or any other file: whether its bytes are a log, opening it reports.
     A ledger is a directory with files ``N-BASE`` of which one holds an intact record, or that has
     ``.deedbook/next-BASE``; or such a file. An event store is a directory with segments

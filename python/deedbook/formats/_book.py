@@ -8,13 +8,13 @@ import stat
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from deedbook._core import Book, Deed, Loss, Meta, SalvageReport
+from deedbook._core import Book, Deed, Loss, Meta, Pier, SalvageReport
 from deedbook._errors import NotALogError
 from deedbook._text import count, exact_size
 from deedbook.formats._info import Entry, Place, Skipping
 from deedbook.formats._log import Appender, LogInfo, LogView, Present
 
-__all__ = ["BOOK"]
+__all__ = ["BOOK", "DeedAppender", "Deeds", "deed_entry", "meta_facts", "meta_text"]
 
 _LOG = "book.log"
 _MAGIC = bytes.fromhex("4b4f4f42")
@@ -58,15 +58,13 @@ class _BookInfo(LogInfo[Book]):
         return os.path.lexists(os.path.join(path, _LOG))
 
     def view(self, log: Book) -> LogView:
-        return _Deeds(log)
+        return Deeds(log)
 
     def entry(self, record: Deed) -> Entry:
-        event = record.event
-        following = None if event is None else event + 1
-        return Entry(event, following, record.jam, {"event": event, "mug": record.mug}, "jam")
+        return deed_entry(record)
 
     def appender(self, log: Book) -> Appender:
-        return _DeedAppender(log)
+        return DeedAppender(log)
 
     def files(self, log: Book) -> Sequence[str]:
         return [os.path.join(log.path, _LOG)]
@@ -79,13 +77,7 @@ class _BookInfo(LogInfo[Book]):
         return {
             "epoch": log.epoch if numbered else None,
             "durable_event": log.durable_last if numbered else None,
-            "meta": {
-                # 128 bits: a JSON number would lose the lower ones in most readers.
-                "who": None if meta.who is None else f"{meta.who:#x}",
-                "version": meta.version,
-                "life": meta.life,
-                "fake": meta.fake,
-            },
+            "meta": meta_facts(meta),
         }
 
     def rows(self, log: Book) -> list[tuple[str, str]]:
@@ -94,7 +86,7 @@ class _BookInfo(LogInfo[Book]):
             ("events", _events_text(log)),
             ("size", f"{exact_size(log.end)}, file {exact_size(log.recovery.file_end)}"),
             ("durable", _durable_text(log)),
-            ("metadata", _meta_text(log.meta)),
+            ("metadata", meta_text(log.meta)),
         ]
 
     def extent_text(self, bounds: tuple[int, int] | None) -> str:
@@ -117,12 +109,12 @@ class _BookInfo(LogInfo[Book]):
         return lines
 
 
-class _Deeds:
-    """A book as ``cat`` reads it."""
+class Deeds:
+    """A book, or a pier, as ``cat`` reads it."""
 
     left_out = None
 
-    def __init__(self, book: Book) -> None:
+    def __init__(self, book: Book | Pier) -> None:
         self._book = book
         self.read = book.read
         self.payloads = book.jams
@@ -148,10 +140,10 @@ class _Deeds:
         return self._book.follow(start, timeout=timeout_seconds)
 
 
-class _DeedAppender(Appender):
+class DeedAppender(Appender):
     """Lines as deeds, which have numbers: what is there can be skipped."""
 
-    def __init__(self, book: Book) -> None:
+    def __init__(self, book: Book | Pier) -> None:
         self._book = book
         self._first = book.epoch + 1
         self._last = book.last
@@ -179,6 +171,13 @@ class _DeedAppender(Appender):
         return Present(self._first, len(self._book), self._book.jams)
 
 
+def deed_entry(record: Deed) -> Entry:
+    """A deed in the terms that all formats share."""
+    event = record.event
+    following = None if event is None else event + 1
+    return Entry(event, following, record.jam, {"event": event, "mug": record.mug}, "jam")
+
+
 def _is_numbered(book: Book) -> bool:
     """Whether the numbers of its deeds are known, which those of a saved end are not."""
     return BOOK.saved_name.fullmatch(os.path.basename(book.path)) is None
@@ -200,7 +199,19 @@ def _durable_text(book: Book) -> str:
     return f"through event {book.durable_last} (byte {end:,})"
 
 
-def _meta_text(meta: Meta) -> str:
+def meta_facts(meta: Meta) -> dict[str, Any]:
+    """The metadata for JSON."""
+    return {
+        # 128 bits: a JSON number would lose the lower ones in most readers.
+        "who": None if meta.who is None else f"{meta.who:#x}",
+        "version": meta.version,
+        "life": meta.life,
+        "fake": meta.fake,
+    }
+
+
+def meta_text(meta: Meta) -> str:
+    """The metadata in words."""
     parts = []
     if meta.who is not None:
         parts.append(f"who {meta.who:#x}")

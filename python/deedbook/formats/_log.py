@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
-from deedbook._core import Book, Loss, SalvageReport, Transactions, Wal
+from deedbook._core import Book, Loss, Pier, SalvageReport, Transactions, Wal
 from deedbook._errors import Error
 from deedbook._text import count, damage_text, size
 from deedbook.formats._info import (
@@ -25,7 +25,7 @@ from deedbook.formats._writer import Writer, writer_of, writer_text
 
 __all__ = ["Appender", "LogInfo", "LogT", "LogView", "Present", "loss_text"]
 
-LogT = TypeVar("LogT", Book, Wal)
+LogT = TypeVar("LogT", Book, Pier, Wal)
 
 
 class LogView(View, Protocol):
@@ -172,7 +172,8 @@ class LogInfo(FormatInfo, Generic[LogT]):
     def salvage(self, source: str, target: str, progress: Progress, **options: Any) -> Outcome:
         """Copy the log. Nothing copied although there are bytes is a failure."""
         lost = _lost_at_end(self, source)
-        report = self.log.salvage(source, target, progress=progress)
+        log: Any = self.log  # a pier has none, and refuses before
+        report = log.salvage(source, target, progress=progress)
         nothing = report.records == 0 and (bool(report.damages) or lost is not None)
         facts = {**report.to_dict(), "lost_at_end": lost}
         return Outcome(not nothing, facts, _salvage_lines(target, self, report, lost))

@@ -223,9 +223,13 @@ impl Machine {
         Ok(inode)
     }
 
-    /// Give a file another name, replacing what has it.
+    /// Give a file another name, replacing the file that has it; or a directory one that is free.
     pub fn rename(&mut self, from: &Path, to: &Path) -> io::Result<()> {
-        let inode = self.find_file(from)?;
+        let inode = self.find(from).ok_or(io::ErrorKind::NotFound)?;
+        let is_dir = |inode: &u64| self.dirs.contains_key(inode);
+        if self.find(to).is_some_and(|there| is_dir(&inode) || is_dir(&there)) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
         let ((from_dir, from_name), (to_dir, to_name)) = (self.place(from)?, self.place(to)?);
         let gone = (from_dir, from_name, None);
         self.change(Change(vec![gone, (to_dir, to_name, Some(inode))]));

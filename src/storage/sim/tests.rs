@@ -106,6 +106,33 @@ fn a_rename_happens_or_not() {
     assert_eq!(outcomes(&sim), [Some(vec![1; 1000]), Some(vec![6; 3])]);
 }
 
+#[test]
+fn a_directory_is_renamed_with_all_that_is_in_it_or_not_at_all() {
+    let (sim, _file) = start();
+    sim.create_dir(Path::new("/aside")).unwrap();
+    let inside = sim.create_new(Path::new("/aside/file"), 0o600).unwrap();
+    inside.write_at(&[6; 3], 0).unwrap();
+    inside.sync_data().unwrap();
+    sim.sync_dir(Path::new("/aside")).unwrap();
+    sim.sync_dir(Path::new("/")).unwrap();
+    let taken = sim.rename(Path::new("/aside"), Path::new("/dir")).unwrap_err();
+    assert_eq!(taken.kind(), io::ErrorKind::AlreadyExists);
+    sim.rename(Path::new("/aside"), Path::new("/dir/named")).unwrap();
+    let crashes = sim.crashes();
+    let is_named = |index| {
+        let after = crashes.build(&crashes.nth(index));
+        let [old, new] = ["/aside/file", "/dir/named/file"]
+            .map(|path| after.open(Path::new(path), Access::Read).is_ok());
+        assert!(old != new, "state {index}");
+        new
+    };
+    let named: Vec<bool> = (0..crashes.count()).map(is_named).collect();
+    assert!(named.contains(&true) && named.contains(&false));
+    sim.sync_dir(Path::new("/dir")).unwrap();
+    let worst = sim.crashes().build(&sim.crashes().nth(0));
+    assert!(worst.open(Path::new("/dir/named/file"), Access::Read).is_ok());
+}
+
 /// What a power cut leaves after a sync that failed and one that succeeded, with that seed.
 fn after_a_failed_sync(seed: u64) -> (Sim, Box<dyn File>, Vec<u8>) {
     let (sim, file) = start();

@@ -1,0 +1,94 @@
+//! The full check of every epoch, and of what lies between them.
+
+use std::path::{Path, PathBuf};
+
+use super::open::of_part;
+use super::places::{Named, check_joint, list, log_dir};
+use crate::book::{LOG_NAME, Options};
+use crate::error::{Error, ErrorKind, Result};
+use crate::log::report::VerifyReport;
+use crate::scan::Verdict;
+use crate::storage::{Access, located};
+
+/// What a full check of an epoch found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EpochReport {
+    /// The N of `0iN`.
+    pub number: u64,
+    /// Its directory.
+    pub path: PathBuf,
+    /// As of any book.
+    pub report: VerifyReport,
+}
+
+/// What a full check of a pier found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Report {
+    /// One for each epoch, in the order of their events.
+    pub epochs: Vec<EpochReport>,
+    /// Where epochs leave out events or overlap, in words.
+    pub gaps: Vec<String>,
+}
+
+impl Report {
+    /// Whether nothing is damaged, torn, lost or missing between epochs.
+    pub fn ok(&self) -> bool {
+        self.gaps.is_empty() && self.epochs.iter().all(|epoch| epoch.report.ok())
+    }
+}
+
+/// Check every deed of every epoch. `progress` is called with bytes done and bytes in all, and what
+/// it fails with ends the check.
+pub fn verify(
+    path: impl AsRef<Path>,
+    options: &Options,
+    progress: impl FnMut(u64, u64) -> Result<()>,
+) -> Result<Report> {
+    check(path.as_ref(), options, progress).map_err(|e| e.of(super::FORMAT))
+}
+
+fn check(
+    path: &Path,
+    options: &Options,
+    mut progress: impl FnMut(u64, u64) -> Result<()>,
+) -> Result<Report> {
+    let storage = &*options.storage;
+    let dir = log_dir(storage, &located(storage, path)?);
+    let named = list(storage, &dir)?;
+    if named.is_empty() {
+        return Err(Error::new(ErrorKind::Missing, "no epoch 0iN of a pier there").at(&dir));
+    }
+    let bytes = |named: &Named| {
+        let log = named.dir.join(LOG_NAME);
+        let file = storage.open(&log, Access::Read);
+        file.and_then(|file| file.len()).map_err(|e| Error::io("look at the log", &log, e))
+    };
+    let sizes = named.iter().map(bytes).collect::<Result<Vec<u64>>>()?;
+    let total = sizes.iter().sum();
+    let (mut epochs, mut gaps, mut done): (Vec<EpochReport>, Vec<String>, u64) =
+        (Vec::new(), Vec::new(), 0);
+    for (named, size) in named.iter().zip(sizes) {
+        if let Some(Err(gap)) = epochs.last().and_then(|before| joint(before, named)) {
+            gaps.push(gap.message().into());
+        }
+        let each = of_part(options);
+        let report = crate::book::verify(&named.dir, &each, |at, _| {
+            // An epoch that grows meanwhile has no more of the whole.
+            progress(done + at.min(size), total)
+        })?;
+        done += size;
+        progress(done, total)?;
+        epochs.push(EpochReport { number: named.number, path: named.dir.clone(), report });
+    }
+    Ok(Report { epochs, gaps })
+}
+
+/// `None` where the last event before is not known: the report says why.
+fn joint(before: &EpochReport, after: &Named) -> Option<Result<()>> {
+    let report = &before.report;
+    let known = report.verdict != Verdict::Corrupt;
+    let last = report.bounds.map_or(before.number, |(_, last)| last);
+    known.then(|| check_joint(before.number, last.saturating_add(1), after))
+}

@@ -1,0 +1,75 @@
+//! Reading deeds as they are appended, on into the epochs that begin meanwhile.
+
+use std::time::{Duration, Instant};
+
+use super::Pier;
+use super::open::of_part;
+use super::places::Named;
+use crate::book::format::BookFormat;
+use crate::book::{self, Deed};
+use crate::error::Result;
+use crate::log::format::Format;
+use crate::mode::Mode;
+
+/// Between two looks for a new epoch.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Follows a pier from a given event on.
+#[derive(Debug)]
+pub struct Follow {
+    pier: Pier,
+    /// The first event to give.
+    start: u64,
+    /// The epoch that is being followed, by a handle of its own: a roll closes that of a writer.
+    number: u64,
+    follow: book::Follow,
+}
+
+impl Pier {
+    /// Follow the pier from event `start` on (`None`: its first).
+    pub fn follow(&self, start: Option<u64>) -> Result<Follow> {
+        let start = start.unwrap_or(0);
+        let parts = self.parts()?;
+        let found = parts.iter().rev().find(|part| part.number < start).or(parts.first());
+        let (number, dir) = match found {
+            Some(part) => (part.number, part.dir.clone()),
+            None => (0, self.shared.dir.clone()),
+        };
+        let follow = self.follow_epoch(&Named { number, dir }, start)?;
+        Ok(Follow { pier: self.clone(), start, number, follow })
+    }
+
+    fn follow_epoch(&self, named: &Named, start: u64) -> Result<book::Follow> {
+        of_part(self.options()).open(&named.dir, Mode::Read)?.follow(Some(start))
+    }
+}
+
+impl Follow {
+    /// The next deed, after waiting for it at most so long. `None`: not yet. As
+    /// [`Follow::next`](crate::Follow::next).
+    pub fn next(&mut self, wait: Duration) -> Result<Option<Deed>> {
+        let deadline = Instant::now().checked_add(wait);
+        loop {
+            self.pier.shared.usable()?;
+            let now = Instant::now();
+            let left = deadline.map_or(LOOK_EVERY, |at| at.saturating_duration_since(now));
+            if let Some(deed) = self.within(left.min(LOOK_EVERY))? {
+                return Ok(Some(deed));
+            }
+            if let Some(after) = self.pier.after(self.number)? {
+                // This epoch is finished by now, and may have got more before it was.
+                if let Some(deed) = self.within(Duration::ZERO)? {
+                    return Ok(Some(deed));
+                }
+                self.follow = self.pier.follow_epoch(&after, self.start)?;
+                self.number = after.number;
+            } else if left.is_zero() {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn within(&mut self, wait: Duration) -> Result<Option<Deed>> {
+        Ok(self.follow.next(wait)?.map(BookFormat::own))
+    }
+}

@@ -1,0 +1,302 @@
+//! A pier's event log: the epochs `0iN` in `.urb/log`, each a book, read as one log.
+//!
+//! N is the last event before the epoch, so each epoch must begin right after the last event of the
+//! one before. Finished epochs are only read. The last one takes what is appended, until
+//! [`Pier::roll`] starts another.
+//!
+//! The metadata is that of the last epoch's `meta.bin`, which a roll copies. Vere keeps the pier's
+//! own in the LMDB environment `.urb/log/data.mdb`, which is neither read nor changed here.
+//!
+//! ```
+//! use deedbook::book::pier::Pier;
+//!
+//! # fn main() -> deedbook::Result<()> {
+//! # let dir = tempfile::tempdir().unwrap();
+//! # let path = dir.path().join("zod");
+//! let pier = Pier::append_to(&path)?; // .urb/log/0i0
+//! pier.append(0, b"first")?;
+//! pier.roll()?; // .urb/log/0i1
+//! assert_eq!(pier.append(0, b"second")?, 2);
+//! pier.close()?;
+//!
+//! let pier = Pier::open(&path)?;
+//! assert_eq!(pier.epochs()?.len(), 2);
+//! assert_eq!(pier.read(1)?.jam, b"first");
+//! assert_eq!(pier.iter(0, None)?.count(), 2);
+//! # Ok(())
+//! # }
+//! ```
+
+mod check;
+mod follow;
+mod open;
+mod places;
+mod read;
+mod roll;
+
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::packed::FORMAT;
+use super::{Batch, Book, Layout, Meta, Options};
+use crate::error::{Error, ErrorKind, Result};
+use crate::lines::{Held, hold};
+use crate::locks::atomic::{AtomicBool, Ordering};
+use crate::locks::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, lock};
+use crate::mode::Mode;
+use crate::scan::Verdict;
+use crate::sidecar::WriterLock;
+
+pub use check::{EpochReport, Report, verify};
+pub use follow::Follow;
+pub use read::{Cursor, Iter, Reverse};
+
+/// An open pier. Handles may be shared by threads; clones are the same handle.
+#[derive(Clone, Debug)]
+pub struct Pier {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    path: PathBuf,
+    /// `.urb/log`.
+    dir: PathBuf,
+    mode: Mode,
+    options: Options,
+    /// In the order of their events, one at least. Changed by a roll, and by a reader that meets
+    /// one.
+    parts: RwLock<Vec<Part>>,
+    closed: AtomicBool,
+    /// Dropped after the epochs.
+    lock: Mutex<Option<WriterLock>>,
+}
+
+/// An epoch in the making of this handle: only the last one of a writer is open for appending.
+#[derive(Clone, Debug)]
+struct Part {
+    number: u64,
+    dir: PathBuf,
+    book: Book,
+}
+
+/// An epoch of a pier as it is now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Epoch {
+    /// The N of `0iN`: the last event before it.
+    pub number: u64,
+    /// Its directory.
+    pub path: PathBuf,
+    /// Layout on disk.
+    pub layout: Layout,
+    /// First and last event; `None` while empty.
+    pub bounds: Option<(u64, u64)>,
+    /// Number of deeds.
+    pub deeds: u64,
+    /// Bytes of the log up to the end of the last deed.
+    pub bytes: u64,
+    /// How the log ended when it was opened.
+    pub verdict: Verdict,
+}
+
+impl Options {
+    /// Open the pier in a directory that has `.urb/log`, or with that `.urb/log` named itself. To
+    /// append, the pier is created with one epoch if it is missing; [`Options::epoch`] is that
+    /// epoch's, and that of the first one of a pier that exists.
+    pub fn open_pier(&self, path: impl AsRef<Path>, mode: Mode) -> Result<Pier> {
+        Pier::open_with(path.as_ref(), mode, self).map_err(|error| error.of(FORMAT))
+    }
+}
+
+impl Pier {
+    /// Open a pier for reading.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Options::default().open_pier(path, Mode::Read)
+    }
+
+    /// Open a pier for appending, creating it if it is missing.
+    pub fn append_to(path: impl AsRef<Path>) -> Result<Self> {
+        Options::default().open_pier(path, Mode::Append)
+    }
+
+    /// What was opened.
+    pub fn path(&self) -> &Path {
+        &self.shared.path
+    }
+
+    /// The directory of the epochs, `.urb/log`.
+    pub fn log_dir(&self) -> &Path {
+        &self.shared.dir
+    }
+
+    /// What the handle may do.
+    pub fn mode(&self) -> Mode {
+        self.shared.mode
+    }
+
+    /// The options it was opened with.
+    pub fn options(&self) -> &Options {
+        &self.shared.options
+    }
+
+    /// The epochs in the order of their events.
+    pub fn epochs(&self) -> Result<Vec<Epoch>> {
+        self.parts()?.iter().map(Part::shown).collect()
+    }
+
+    /// First and last event, or `None` while there is none.
+    pub fn bounds(&self) -> Result<Option<RangeInclusive<u64>>> {
+        let parts = self.parts()?;
+        let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return Ok(None) };
+        let last = last.book.last()?;
+        Ok((last > first.number).then(|| first.number + 1..=last))
+    }
+
+    /// The last event before the pier's first one.
+    pub fn epoch(&self) -> Result<u64> {
+        Ok(self.parts()?.first().map_or(0, |part| part.number))
+    }
+
+    /// Last event; while there is none, the event before the first one.
+    pub fn last(&self) -> Result<u64> {
+        self.on_last(Book::last)
+    }
+
+    /// Number of deeds.
+    pub fn len(&self) -> Result<u64> {
+        self.parts()?.iter().map(|part| part.book.len()).sum()
+    }
+
+    /// Whether there are no deeds.
+    pub fn is_empty(&self) -> Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    /// Last event known to be on stable storage: what lies before the last epoch was synced when that
+    /// one began. `None` for a reader that finds no mark.
+    pub fn durable_last(&self) -> Result<Option<u64>> {
+        self.on_last(Book::durable_last)
+    }
+
+    /// Append one deed to the last epoch; as [`Book::append`].
+    pub fn append(&self, mug: u32, jam: &[u8]) -> Result<u64> {
+        self.on_last(|book| book.append(mug, jam))
+    }
+
+    /// Append a batch to the last epoch; as [`Book::append_batch`], where `epoch` is the last
+    /// epoch's.
+    pub fn append_batch(
+        &self,
+        batch: &Batch,
+        event: Option<u64>,
+        epoch: Option<u64>,
+    ) -> Result<u64> {
+        self.on_last(|book| book.append_batch(batch, event, epoch))
+    }
+
+    /// Append a batch to the last epoch; as [`Book::append_unsynced`].
+    pub fn append_unsynced(&self, batch: &Batch) -> Result<u64> {
+        self.on_last(|book| book.append_unsynced(batch))
+    }
+
+    /// Append one deed and sync; as [`Book::commit`].
+    pub fn commit(&self, mug: u32, jam: &[u8]) -> Result<u64> {
+        self.on_last(|book| book.commit(mug, jam))
+    }
+
+    /// Return when all that was appended is on stable storage.
+    pub fn sync(&self) -> Result<()> {
+        self.on_last(Book::sync)
+    }
+
+    /// The metadata of the last epoch.
+    pub fn meta(&self) -> Result<Meta> {
+        self.on_last(Book::meta)
+    }
+
+    /// Change the last epoch's metadata fields that are `Some`, durably and all at once.
+    pub fn save_meta(&self, meta: &Meta) -> Result<()> {
+        self.on_last(|book| book.save_meta(meta))
+    }
+
+    /// What opening the last epoch found and did.
+    pub fn recovery(&self) -> Result<crate::RecoveryReport> {
+        self.on_last(|book| Ok(book.recovery().clone()))
+    }
+
+    /// Sync (unless the durability is none), close all epochs, and release the lock. Closing twice
+    /// is fine.
+    pub fn close(&self) -> Result<()> {
+        let (_held, mut parts) = self.shared.changing();
+        self.shared.finish(&mut parts)
+    }
+
+    /// Whether the handle is closed.
+    pub fn is_closed(&self) -> bool {
+        self.shared.closed.load(Ordering::Acquire)
+    }
+
+    /// The epochs as they are now.
+    fn parts(&self) -> Result<Vec<Part>> {
+        self.shared.usable()?;
+        Ok(self.shared.reading().1.clone())
+    }
+
+    /// Do something with the last epoch, which does not change meanwhile.
+    fn on_last<T>(&self, work: impl FnOnce(&Book) -> Result<T>) -> Result<T> {
+        self.shared.usable()?;
+        let (_held, parts) = self.shared.reading();
+        match parts.last() {
+            Some(part) => work(&part.book),
+            None => Err(self.shared.error(ErrorKind::Closed, "the pier is closed")),
+        }
+    }
+}
+
+impl Shared {
+    fn usable(&self) -> Result<()> {
+        match self.closed.load(Ordering::Acquire) {
+            true => Err(self.error(ErrorKind::Closed, "the pier is closed")),
+            false => Ok(()),
+        }
+    }
+
+    /// Lines wait while the lock is held: a handler of them may append to this very pier.
+    fn reading(&self) -> (Held, RwLockReadGuard<'_, Vec<Part>>) {
+        (hold(), self.parts.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn changing(&self) -> (Held, RwLockWriteGuard<'_, Vec<Part>>) {
+        (hold(), self.parts.write().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Close every epoch and release the lock; the first error counts.
+    fn finish(&self, parts: &mut [Part]) -> Result<()> {
+        let closed = parts.iter().map(|part| part.book.close()).fold(Ok(()), Result::and);
+        self.closed.store(true, Ordering::Release);
+        lock(&self.lock).take();
+        closed
+    }
+
+    fn error(&self, kind: ErrorKind, message: impl Into<String>) -> Error {
+        Error::new(kind, message).of(FORMAT).at(&self.dir)
+    }
+}
+
+impl Part {
+    fn shown(&self) -> Result<Epoch> {
+        let Self { number, dir, book } = self;
+        let bounds = book.bounds()?.map(|bounds| (*bounds.start(), *bounds.end()));
+        Ok(Epoch {
+            number: *number,
+            path: dir.clone(),
+            layout: book.layout(),
+            bounds,
+            deeds: book.len()?,
+            bytes: book.end()?,
+            verdict: book.recovery().verdict,
+        })
+    }
+}

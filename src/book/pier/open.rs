@@ -1,0 +1,176 @@
+//! Opening: which epochs, whether they fit, the lock, and what others rolled since.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::places::{Named, check_joint, list, log_dir, name_of};
+use super::{Part, Pier, Shared, roll};
+use crate::book::Options;
+use crate::error::{Error, ErrorKind, Result};
+use crate::locks::atomic::AtomicBool;
+use crate::locks::{Mutex, RwLock};
+use crate::mend::{above, make_dir, sync_above};
+use crate::mode::Mode;
+use crate::scan::Verdict;
+use crate::sidecar::{SIDECAR_NAME, WriterLock};
+use crate::storage::located;
+
+impl Pier {
+    pub(super) fn open_with(path: &Path, mode: Mode, options: &Options) -> Result<Self> {
+        options.check()?;
+        let storage = &*options.storage;
+        let path = located(storage, path)?;
+        let dir = log_dir(storage, &path);
+        let lock = match mode {
+            Mode::Read => None,
+            Mode::Append | Mode::Create => {
+                // Before anything is put beside what is no pier.
+                check_found(options, mode, &list(storage, &dir)?)?;
+                Some(acquire(options, &path, &dir)?)
+            }
+        };
+        let mut named = list(storage, &dir)?;
+        check_found(options, mode, &named)?;
+        if named.is_empty() {
+            if mode == Mode::Read {
+                let message = "no epoch 0iN of a pier there";
+                return Err(Error::new(ErrorKind::Missing, message).at(&dir));
+            }
+            let number = options.epoch.unwrap_or(0);
+            roll::make(options, &dir, number, None)?;
+            named.push(roll::put(options, &dir, number)?);
+        }
+        let mut parts: Vec<Part> = Vec::new();
+        if let Some((last, finished)) = named.split_last() {
+            for named in finished {
+                push(options, &mut parts, named, Mode::Read)?;
+            }
+            let mode = if mode == Mode::Read { Mode::Read } else { Mode::Append };
+            push(options, &mut parts, last, mode)?;
+        }
+        let shared = Shared {
+            path,
+            dir,
+            mode,
+            options: options.clone(),
+            parts: RwLock::new(parts),
+            closed: AtomicBool::new(false),
+            lock: Mutex::new(lock),
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Read what other processes appended and the epochs that they began; returns the last event.
+    pub fn refresh(&self) -> Result<u64> {
+        if self.mode() == Mode::Read {
+            self.find_more()?;
+        }
+        self.on_last(|book| book.refresh())
+    }
+
+    /// Open the epochs that began since.
+    fn find_more(&self) -> Result<()> {
+        let shared = &*self.shared;
+        shared.usable()?;
+        let (_held, mut parts) = shared.changing();
+        // Before the last one is read on: what is finished by now is read to its end.
+        let named = list(&*shared.options.storage, &shared.dir)?;
+        let Some(last) = parts.last() else { return Ok(()) };
+        let (number, book) = (last.number, last.book.clone());
+        let more: Vec<_> = named.into_iter().filter(|named| named.number > number).collect();
+        if more.is_empty() {
+            return Ok(());
+        }
+        book.refresh()?;
+        let mut longer = parts.clone();
+        for named in &more {
+            push(&shared.options, &mut longer, named, Mode::Read)?;
+        }
+        *parts = longer;
+        Ok(())
+    }
+
+    /// The epoch after one, if there is one by now.
+    pub(super) fn after(&self, number: u64) -> Result<Option<Named>> {
+        let known = || -> Result<_> {
+            let after = self.parts()?.into_iter().find(|part| part.number > number);
+            Ok(after.map(|Part { number, dir, .. }| Named { number, dir }))
+        };
+        match known()? {
+            None if self.mode() == Mode::Read => {
+                self.find_more()?;
+                known()
+            }
+            found => Ok(found),
+        }
+    }
+}
+
+/// How a part is opened: the number is in its name.
+pub(super) fn of_part(options: &Options) -> Options {
+    Options { epoch: None, ..options.clone() }
+}
+
+/// Open an epoch and put it after the others, where it must fit.
+pub(super) fn push(
+    options: &Options,
+    parts: &mut Vec<Part>,
+    named: &Named,
+    mode: Mode,
+) -> Result<()> {
+    if let Some(before) = parts.last() {
+        // Where damage ends the epoch before, nobody knows its last event: reading meets that.
+        if before.book.recovery().verdict != Verdict::Corrupt {
+            check_joint(before.number, before.book.last()?.saturating_add(1), named)?;
+        }
+    }
+    let Named { number, dir } = named.clone();
+    let book = of_part(options).open(&dir, mode)?;
+    parts.push(Part { number, dir, book });
+    Ok(())
+}
+
+/// Refuse what is there if it must not be, or begins elsewhere than asked for.
+fn check_found(options: &Options, mode: Mode, named: &[Named]) -> Result<()> {
+    let Some(first) = named.first() else { return Ok(()) };
+    if mode == Mode::Create {
+        let exists = std::io::ErrorKind::AlreadyExists.into();
+        return Err(Error::io("create the pier", &first.dir, exists));
+    }
+    match options.epoch {
+        Some(asked) if asked != first.number => {
+            let has = name_of(first.number);
+            let message = format!("epoch {asked} asked for, but the pier begins with {has}");
+            Err(Error::new(ErrorKind::Contiguity, message).at(&first.dir))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Make the directories, and take the lock of the pier: two processes could roll at once, each with
+/// the lock of another epoch.
+fn acquire(options: &Options, path: &Path, dir: &Path) -> Result<WriterLock> {
+    let storage = &*options.storage;
+    let mut dirs: Vec<PathBuf> = vec![dir.to_path_buf()];
+    if dir != path {
+        dirs.extend([above(dir).to_path_buf(), path.to_path_buf()]);
+    }
+    for dir in dirs.iter().rev() {
+        make_dir(storage, dir)?;
+        // A writer that died may have left the name unsynced.
+        sync_above(storage, dir)?;
+    }
+    let sidecar = dir.join(SIDECAR_NAME);
+    if storage.is_link(&sidecar) {
+        let message =
+            "this is a symbolic link and must be a directory: nothing is written through it";
+        return Err(Error::new(ErrorKind::NotALog, message).at(&sidecar));
+    }
+    make_dir(storage, &sidecar)?;
+    let mut lock = WriterLock::acquire(storage, &sidecar, options.file_mode)?;
+    // Deleting the sidecar deletes its lock.
+    lock.add_log(storage, dir)?;
+    // One that died may have begun an epoch and not synced its name.
+    storage.sync_dir(dir).map_err(|e| Error::io("sync the directory", dir, e))?;
+    Ok(lock)
+}

@@ -1,0 +1,158 @@
+//! Beginning an epoch: made aside as a whole, then given its name.
+//!
+//! ```text
+//! 1 the last epoch is synced and closed
+//! 2 .urb/log/.deedbook/next/     a book without deeds, its epoch in the mark; meta.bin and vere.txt
+//!                                copied, epoc.txt: 3; all of it synced
+//! 3 renamed to .urb/log/0iN      both directories synced
+//! ```
+//!
+//! A crash up to the rename leaves the pier as it was, but for `next`, which the next roll empties.
+//! After it the epoch is there as a whole: what lies before it was synced first, so that a power cut
+//! leaves no gap.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::open::of_part;
+use super::places::{EPOC_BOOK, EPOC_NAME, Named, VERE_NAME, check_joint, name_of, text};
+use super::{Part, Pier, Shared};
+use crate::book::meta;
+use crate::book::{META_NAME, Options};
+use crate::durability::Durability;
+use crate::error::{Error, ErrorKind, Result};
+use crate::mend::{make_dir, sync_names};
+use crate::mode::{Mode, Recovery};
+use crate::sidecar::sidecar_dir;
+use crate::storage::{Storage, replace};
+
+const NEXT_NAME: &str = "next";
+
+impl Pier {
+    /// Begin a new epoch after the last event, durably, and append to it from now on. Returns its
+    /// number, the last event before it. An epoch without events is kept: [`ErrorKind::Contiguity`].
+    ///
+    /// Appends of other threads wait. After an error, the last epoch takes appends as before; where
+    /// it cannot be told whether the new one is there, the handle is closed, and opening the pier
+    /// again finds out.
+    pub fn roll(&self) -> Result<u64> {
+        let shared = &*self.shared;
+        shared.usable()?;
+        if shared.mode == Mode::Read {
+            let message = "the pier was opened for reading only";
+            return Err(shared.error(ErrorKind::ReadOnly, message));
+        }
+        let (_held, mut parts) = shared.changing();
+        let Some(last) = parts.last().cloned() else { return Ok(0) };
+        let number = last.book.last()?;
+        if number == last.number {
+            let name = name_of(number);
+            let message = format!("epoch {name} has no event: another one would have its name");
+            return Err(shared.error(ErrorKind::Contiguity, message));
+        }
+        match shared.begin_after(&last, number) {
+            Ok((finished, begun)) => {
+                parts.pop();
+                parts.extend([finished, begun]);
+                Ok(number)
+            }
+            Err(error) => {
+                shared.go_on(&mut parts, number);
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn begin_after(&self, last: &Part, number: u64) -> Result<(Part, Part)> {
+        let Self { options, dir, .. } = self;
+        last.book.sync()?;
+        last.book.close()?;
+        let each = of_part(options);
+        let finished = Part { book: each.open(&last.dir, Mode::Read)?, ..last.clone() };
+        // Something else may have appended to the epoch since it was closed.
+        let next = finished.book.last()?.saturating_add(1);
+        check_joint(last.number, next, &Named { number, dir: dir.join(name_of(number)) })?;
+        make(options, dir, number, Some(&last.dir))?;
+        let Named { number, dir } = put(options, dir, number)?;
+        let book = each.open(&dir, Mode::Append)?;
+        Ok((finished, Part { number, dir, book }))
+    }
+
+    /// After a roll that failed: append to the last epoch as before, unless the new one may be there.
+    fn go_on(&self, parts: &mut [Part], number: u64) {
+        let options = of_part(&self.options);
+        let begun = self.options.storage.is_dir(&self.dir.join(name_of(number)));
+        let again = parts.last_mut().filter(|_| !begun).is_some_and(|part| {
+            // Not closed, if it was the sync that failed: it says so itself.
+            let open = !part.book.is_closed();
+            let opened = options.open(&part.dir, Mode::Append).ok().filter(|_| !open);
+            opened.map(|book| part.book = book).is_some() || open
+        });
+        if !again {
+            // The error that is being returned tells more than what closing fails with.
+            let _ = self.finish(parts);
+        }
+    }
+}
+
+/// Make an epoch aside, whole and synced: an empty book, and what the epoch before has beside its own.
+pub fn make(options: &Options, dir: &Path, number: u64, before: Option<&Path>) -> Result<()> {
+    let storage = &*options.storage;
+    let next = place_aside(dir);
+    let sidecar = sidecar_dir(&next);
+    for dir in [&next, &sidecar] {
+        remove_files(storage, dir)?;
+        make_dir(storage, dir)?;
+    }
+    let making = Options {
+        durability: Durability::Manual,
+        recovery: Recovery::Valid,
+        epoch: Some(number),
+        ..options.clone()
+    };
+    making.open(&next, Mode::Create)?.close()?;
+    let store = |name: &str, bytes: &[u8]| {
+        let path = next.join(name);
+        replace(storage, &path, bytes, options.file_mode)
+            .map_err(|e| Error::io("store what goes with the epoch", &path, e))
+    };
+    if let Some(before) = before {
+        if let Some(bytes) = meta::load(storage, before)? {
+            store(META_NAME, &bytes)?;
+        }
+        if let Some(bytes) = text(storage, &before.join(VERE_NAME))? {
+            store(VERE_NAME, &bytes)?;
+        }
+    }
+    store(EPOC_NAME, EPOC_BOOK.as_bytes())?;
+    sync_names(storage, &sidecar, &next)
+}
+
+/// Give the epoch that was made its name, durably.
+pub fn put(options: &Options, dir: &Path, number: u64) -> Result<Named> {
+    let storage = &*options.storage;
+    let (next, place) = (place_aside(dir), dir.join(name_of(number)));
+    storage.rename(&next, &place).map_err(|e| Error::io("name the new epoch", &place, e))?;
+    for dir in [dir, &*sidecar_dir(dir)] {
+        storage.sync_dir(dir).map_err(|e| Error::io("sync the directory", dir, e))?;
+    }
+    Ok(Named { number, dir: place })
+}
+
+fn place_aside(dir: &Path) -> PathBuf {
+    sidecar_dir(dir).join(NEXT_NAME)
+}
+
+/// Remove what an interrupted roll left in a directory, if it is there.
+fn remove_files(storage: &dyn Storage, dir: &Path) -> Result<()> {
+    let names = match storage.list(dir) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        names => names.map_err(|e| Error::io("list the directory", dir, e))?,
+    };
+    for path in names.iter().map(|name| dir.join(name)).filter(|path| !storage.is_dir(path)) {
+        storage.remove(&path).map_err(|e| Error::io("remove what was left", &path, e))?;
+    }
+    Ok(())
+}

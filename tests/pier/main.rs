@@ -1,0 +1,13 @@
+//! Piers: epochs in order, read as one log; what does not fit is refused; a roll survives crashes.
+
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+#![allow(dead_code)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod crash;
+mod open;
+mod read;
+mod roll;
+mod support;

@@ -1,0 +1,158 @@
+//! Rolling: what the new epoch gets, what is refused, and one writer only.
+
+use std::path::Path;
+use std::sync::{Arc, Barrier};
+
+use deedbook::book::pier::Pier;
+use deedbook::book::{Batch, Book, Meta, Mode, Options};
+use deedbook::storage::{Disk, Storage};
+use deedbook::{Durability, ErrorKind};
+
+use crate::common::read_file;
+use crate::support::*;
+
+#[test]
+fn a_new_epoch_gets_the_metadata_and_the_texts_of_the_one_before() {
+    let disk = epochs(&[(0, 2)]);
+    put(&disk, epoch(0).join("vere.txt"), b"3.5");
+    put(&disk, epoch(0).join("epoc.txt"), b"3");
+    let pier = appending(&disk);
+    let meta = Meta { who: Some(7), version: Some(3), life: Some(1), fake: Some(true) };
+    pier.save_meta(&meta).unwrap();
+    let file = epoch(0).join("meta.bin");
+    // What is reserved there is kept, too.
+    let mut bytes = read_file(&disk, &file);
+    bytes[100] = 9;
+    put(&disk, &file, &bytes);
+    assert_eq!(pier.roll().unwrap(), 2);
+    assert_eq!(pier.meta().unwrap(), meta);
+    assert_eq!(read_file(&disk, &epoch(2).join("meta.bin")), bytes);
+    assert_eq!(read_file(&disk, &epoch(2).join("vere.txt")), b"3.5");
+    assert_eq!(read_file(&disk, &epoch(2).join("epoc.txt")), b"3");
+    // It is a book of its own.
+    drop(pier);
+    let book = options(&disk).open(epoch(2), Mode::Append).unwrap();
+    assert_eq!((book.epoch().unwrap(), book.append(0, b"").unwrap()), (2, 3));
+}
+
+#[test]
+fn an_epoch_without_events_is_kept() {
+    let disk = epochs(&[(0, 2)]);
+    let pier = appending(&disk);
+    pier.roll().unwrap();
+    let again = pier.roll().unwrap_err();
+    assert_eq!(again.kind(), ErrorKind::Contiguity);
+    assert_eq!(again.message(), "epoch 0i2 has no event: another one would have its name");
+    append(&pier, 3..=3);
+    assert_eq!(numbers(&pier), [0, 2]);
+}
+
+#[test]
+fn a_reader_and_a_closed_handle_do_not_roll() {
+    let disk = three_epochs();
+    let pier = reading(&disk);
+    assert_eq!(pier.roll().unwrap_err().kind(), ErrorKind::ReadOnly);
+    assert_eq!(pier.append(0, b"").unwrap_err().kind(), ErrorKind::ReadOnly);
+    let pier = appending(&disk);
+    pier.close().unwrap();
+    pier.close().unwrap();
+    assert!(pier.is_closed());
+    for refused in [pier.roll(), pier.append(0, b""), pier.last(), pier.len(), pier.refresh()] {
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::Closed);
+    }
+    assert_eq!(pier.epochs().unwrap_err().kind(), ErrorKind::Closed);
+    assert_eq!(pier.iter(0, None).unwrap_err().kind(), ErrorKind::Closed);
+}
+
+/// Each with the lock of another epoch, two writers could begin epochs at once.
+#[test]
+fn one_pier_has_one_writer_whatever_its_epoch() {
+    let disk = three_epochs();
+    let pier = appending(&disk);
+    pier.roll().unwrap();
+    let second = options(&disk).open_pier(PIER, Mode::Append).unwrap_err();
+    assert_eq!(second.kind(), ErrorKind::Locked);
+    // The epoch is locked as any book.
+    let book = options(&disk).open(epoch(9), Mode::Append).unwrap_err();
+    assert_eq!(book.kind(), ErrorKind::Locked);
+    pier.close().unwrap();
+    append(&appending(&disk), 10..=10);
+}
+
+/// Another program appended to the last epoch between its closing and the roll: not seen by the lock of
+/// the pier. Here it did before, beside a handle that had the epoch open.
+#[test]
+fn batches_go_to_the_last_epoch_under_its_rules() {
+    let disk = three_epochs();
+    let pier = manual(&disk).open_pier(PIER, Mode::Append).unwrap();
+    let mut batch = Batch::new(1000);
+    (10..=12).for_each(|event| batch.push(event as u32, &jam(event)).unwrap());
+    let wrong = pier.append_batch(&batch, Some(11), None).unwrap_err();
+    assert_eq!(wrong.kind(), ErrorKind::Contiguity);
+    let wrong = pier.append_batch(&batch, Some(10), Some(4)).unwrap_err();
+    assert_eq!(wrong.kind(), ErrorKind::Contiguity);
+    assert_eq!(pier.append_batch(&batch, Some(10), Some(5)).unwrap(), 10);
+    // A roll syncs what was appended, whatever the durability.
+    assert_eq!(pier.durable_last().unwrap(), Some(9));
+    assert_eq!(pier.roll().unwrap(), 12);
+    assert_eq!(pier.durable_last().unwrap(), Some(12));
+    assert_eq!(all(&pier), (1..=12).collect::<Vec<_>>());
+}
+
+#[test]
+fn appends_and_rolls_of_many_threads_leave_every_event_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("zod");
+    let options = Options { durability: Durability::None, ..Options::default() };
+    let pier = options.open_pier(&path, Mode::Append).unwrap();
+    let begin = Arc::new(Barrier::new(5));
+    let threads: Vec<_> = (0..4)
+        .map(|_| {
+            let (pier, begin) = (pier.clone(), begin.clone());
+            std::thread::spawn(move || {
+                begin.wait();
+                (0..500).map(|_| pier.append(1, b"deed").unwrap()).collect::<Vec<u64>>()
+            })
+        })
+        .collect();
+    begin.wait();
+    let mut rolled = 0;
+    while rolled < 20 {
+        match pier.roll() {
+            Ok(_) => rolled += 1,
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Contiguity),
+        }
+        if threads.iter().all(|thread| thread.is_finished()) {
+            break;
+        }
+    }
+    let mut events: Vec<u64> =
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
+    events.sort_unstable();
+    assert_eq!(events, (1..=2000).collect::<Vec<_>>());
+    assert!(rolled > 0);
+    pier.close().unwrap();
+    let pier = Pier::open(&path).unwrap();
+    assert_eq!(pier.epochs().unwrap().len(), rolled + 1);
+    assert_eq!(pier.len().unwrap(), 2000);
+}
+
+#[test]
+fn on_a_real_disk_nothing_is_left_aside() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("zod");
+    let pier = Pier::append_to(&path).unwrap();
+    append(&pier, 1..=2);
+    pier.roll().unwrap();
+    append(&pier, 3..=3);
+    pier.close().unwrap();
+    let log = path.join(".urb/log");
+    let mut names = Disk.list(&log).unwrap();
+    names.sort();
+    assert_eq!(names, [".deedbook", "0i0", "0i2"]);
+    assert_eq!(Disk.list(&log.join(".deedbook")).unwrap(), ["lock"]);
+    assert_eq!(std::fs::read(log.join("0i2/epoc.txt")).unwrap(), b"3");
+    let book = Book::open(log.join("0i2")).unwrap();
+    assert_eq!(book.bounds().unwrap(), Some(3..=3));
+    assert!(Path::new(&log).is_absolute());
+}

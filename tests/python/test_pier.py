@@ -1,0 +1,357 @@
+"""Piers: epochs read and appended to as one log, in Python and in the shell."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pyarrow
+import pytest
+
+import deedbook
+from deedbook import (
+    AlreadyExistsError,
+    Book,
+    ClosedError,
+    ContiguityError,
+    CorruptError,
+    Deed,
+    Epoch,
+    InvalidArgumentError,
+    LockedError,
+    MissingError,
+    NotALogError,
+    OutOfRangeError,
+    Pier,
+    ReadOnlyError,
+    UnsupportedError,
+)
+
+JAMS = [b'{"n":%d}' % n for n in range(1, 10)]
+
+
+@pytest.fixture
+def zod(tmp_path: Path) -> Path:
+    """A pier with the epochs 0i0 (events 1 to 3), 0i3 (4 and 5) and 0i5 (6 to 9)."""
+    path = tmp_path / "zod"
+    with Pier.create(path) as pier:
+        assert pier.append_many(JAMS[:3]) == (1, 4)
+        pier.save_meta(who=0x1122, version=3, life=7, fake=False)
+        assert pier.roll() == 3
+        assert [pier.append(jam, n) for n, jam in enumerate(JAMS[3:5], 4)] == [4, 5]
+        assert pier.roll() == 5
+        assert pier.append_batch(JAMS[5:], event=6, epoch=5) == (6, 10)
+    return path
+
+
+def log_of(zod: Path) -> Path:
+    return zod / ".urb" / "log"
+
+
+def deedbook_cli(*args: object, code: int = 0, stdin: bytes | None = None) -> tuple[str, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "deedbook", *map(str, args)], input=stdin, capture_output=True
+    )
+    out, err = done.stdout.decode(), done.stderr.decode()
+    assert done.returncode == code, (done.returncode, out, err)
+    assert "Traceback" not in err
+    return out, err
+
+
+# -- reading --------------------------------------------------------------------------------------
+
+
+def test_the_epochs_are_one_log(zod: Path) -> None:
+    for path in (zod, log_of(zod)):
+        with Pier.open(path) as pier:
+            assert len(pier) == 9 and pier.bounds == (1, 9)
+            assert (pier.epoch, pier.last, pier.durable_last) == (0, 9, 9)
+            assert [deed.event for deed in pier] == list(range(1, 10))
+            assert [deed.jam for deed in reversed(pier)] == JAMS[::-1]
+            assert list(pier.jams()) == list(pier.payloads()) == JAMS
+            assert list(pier.jams(3, 7)) == JAMS[2:6]
+            assert pier.log_path == str(log_of(zod)) and pier.path == str(path)
+            assert (pier.mode, pier.durability) == ("r", "always")
+            assert pier.recovery.verdict == "clean"
+
+
+def test_deeds_are_found_by_index_slice_and_in(zod: Path) -> None:
+    with Pier.open(zod) as pier:
+        assert pier[4] == Deed(4, 4, JAMS[3]) and pier.read(9).jam == JAMS[8]
+        assert pier[-1].event == 9 and pier[-9].event == 1
+        assert [deed.event for deed in pier[2:7]] == [2, 3, 4, 5, 6]
+        assert [deed.event for deed in reversed(pier[:6])] == [5, 4, 3, 2, 1]
+        assert len(pier[:]) == 9 and list(pier[3:5].jams()) == JAMS[2:4]
+        assert 1 in pier and 9 in pier and 0 not in pier and 10 not in pier
+        assert Deed(4, 4, JAMS[3]) in pier and Deed(4, 5, JAMS[3]) not in pier
+        with pytest.raises(TypeError):
+            assert b"x" in pier  # type: ignore[operator]
+        for event in (0, 10, -1, 1 << 70):
+            with pytest.raises(OutOfRangeError, match="the pier has 1 to 9"):
+                pier.read(event)
+        with pytest.raises(IndexError):
+            pier[10]
+        with pytest.raises(InvalidArgumentError, match="only forwards"):
+            pier.iter(reverse=True, on_corrupt="skip")
+
+
+def test_arrow_has_the_deeds_of_every_epoch(zod: Path) -> None:
+    with Pier.open(zod) as pier:
+        table = pyarrow.table(pier)
+        assert table["event"].to_pylist() == list(range(1, 10))
+        assert table["jam"].to_pylist() == JAMS
+        assert pyarrow.table(pier[3:8])["event"].to_pylist() == [3, 4, 5, 6, 7]
+        batches = pier.batches(2, 7, columns=["event"])
+        assert [pyarrow.record_batch(batch).to_pydict() for batch in batches] == [
+            {"event": [2, 3]},
+            {"event": [4, 5]},
+            {"event": [6]},
+        ]
+        empty = pyarrow.table(pier.batches(20))
+        assert empty.num_rows == 0 and empty.schema == table.schema
+    with Pier.create(zod.parent / "new") as pier:
+        assert pyarrow.table(pier).schema == table.schema
+
+
+def test_epochs_are_plain_values(zod: Path) -> None:
+    with Pier.open(zod) as pier:
+        epochs = pier.epochs
+    assert [epoch.number for epoch in epochs] == [0, 3, 5]
+    assert [epoch.bounds for epoch in epochs] == [(1, 3), (4, 5), (6, 9)]
+    assert [epoch.deeds for epoch in epochs] == [3, 2, 4]
+    last = epochs[-1]
+    assert last.path == str(log_of(zod) / "0i5")
+    assert (last.layout, last.verdict) == ("packed", "clean")
+    assert last.bytes == (log_of(zod) / "0i5" / "book.log").stat().st_size
+    assert pickle.loads(pickle.dumps(epochs)) == epochs
+    assert json.loads(json.dumps(last.to_dict()))["bounds"] == [6, 9]
+    assert repr(last).startswith("Epoch(number=5, ")
+    assert Epoch(**last.to_dict()) == last
+
+
+def test_a_follower_goes_on_into_new_epochs(zod: Path) -> None:
+    with Pier.open(zod, "a") as writer, Pier.open(zod) as reader:
+        deeds = reader.follow(9, timeout=5)
+        assert next(deeds).event == 9
+        writer.append(b"x")
+        writer.roll()
+        writer.append(b"y")
+        assert [next(deeds).event, next(deeds).event] == [10, 11]
+        assert reader.last == 9 or reader.last == 11
+        assert reader.refresh() == 11
+        assert [epoch.number for epoch in reader.epochs] == [0, 3, 5, 10]
+        assert list(reader.follow(12, timeout=0.05)) == []
+
+
+# -- writing --------------------------------------------------------------------------------------
+
+
+def test_appends_go_to_the_last_epoch(zod: Path) -> None:
+    with Pier.open(zod, "a", durability="manual") as pier:
+        assert pier.append(b"10") == 10 and pier.commit(b"11", mug=5) == 11
+        assert pier.append_many(pyarrow.array([b"12", b"13"])) == (12, 14)
+        pier.sync()
+        assert pier.durable_last == 13
+        with pytest.raises(ContiguityError):
+            pier.append_batch([b"x"], event=99)
+        with pytest.raises(ContiguityError):
+            pier.append_batch([b"x"], epoch=3)
+    with Book.open(log_of(zod) / "0i5") as book:
+        assert book.bounds == (6, 13)
+
+
+def test_a_roll_keeps_the_metadata_and_an_empty_epoch(zod: Path) -> None:
+    with Pier.open(zod, "a") as pier:
+        assert pier.meta.who == 0x1122 and pier.meta.fake is False
+        assert pier.roll() == 9
+        with pytest.raises(ContiguityError, match="epoch 0i9 has no event"):
+            pier.roll()
+        assert (pier.meta.version, pier.meta.life) == (3, 7)
+        assert pier.bounds == (1, 9) and pier.epochs[-1].bounds is None
+        assert pier.append(b"10") == 10
+    assert (log_of(zod) / "0i9" / "epoc.txt").read_text() == "3"
+    assert sorted(entry.name for entry in log_of(zod).iterdir()) == [
+        ".deedbook",
+        "0i0",
+        "0i3",
+        "0i5",
+        "0i9",
+    ]
+
+
+def test_handles_end_as_those_of_other_formats(zod: Path) -> None:
+    pier = Pier.open(zod, "a")
+    assert pier and not pier.closed
+    assert repr(pier) == f'<deedbook.Pier "{zod}", events 1 to 9, 3 epochs, mode "a">'
+    with pytest.raises(LockedError):
+        Pier.open(log_of(zod), "a")
+    pier.close()
+    pier.close()
+    assert pier.closed and not pier and "closed" in repr(pier)
+    for call in (
+        lambda: len(pier),
+        lambda: pier.last,
+        lambda: pier.roll(),
+        lambda: pier.append(b""),
+        lambda: list(pier),
+        lambda: pier.epochs,
+        lambda: pier.meta,
+        lambda: pier.recovery,
+        lambda: pier.__enter__(),
+    ):
+        with pytest.raises(ClosedError):
+            call()
+    with Pier.open(zod) as reader:
+        for refused in (reader.roll, lambda: reader.append(b""), lambda: reader.save_meta(life=1)):
+            with pytest.raises(ReadOnlyError):
+                refused()
+    with pytest.warns(ResourceWarning, match=r"unclosed <deedbook\.Pier"):
+        Pier.open(zod)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with Pier.open(zod):
+            pass
+
+
+def test_what_is_no_whole_pier_is_refused(zod: Path, tmp_path: Path) -> None:
+    with pytest.raises(MissingError):
+        Pier.open(tmp_path / "none")
+    with pytest.raises(AlreadyExistsError):
+        Pier.create(zod)
+    with pytest.raises(ContiguityError, match="the pier begins with 0i0"):
+        Pier.open(zod, "a", epoch=4)
+    with pytest.raises(NotALogError, match=r"holds a pier; open it with Pier\.open"):
+        Book.open(zod)
+    with Book.create(tmp_path / "book"):
+        pass
+    with pytest.raises(NotALogError, match="holds a book"):
+        Pier.open(tmp_path / "book")
+    (log_of(zod) / "0i3").rename(tmp_path / "0i3")
+    with pytest.raises(ContiguityError, match="events 4 to 5 are missing") as raised:
+        Pier.open(zod)
+    assert raised.value.path == str(log_of(zod) / "0i5")
+    lmdb = log_of(zod) / "0i3"
+    lmdb.mkdir()
+    (lmdb / "data.mdb").write_bytes(b"")
+    with pytest.raises(UnsupportedError, match=r"0i3 is in LMDB .*deedbook migrate"):
+        Pier.open(zod)
+
+
+def test_damage_is_met_in_its_epoch(zod: Path) -> None:
+    file = log_of(zod) / "0i3" / "book.log"
+    data = bytearray(file.read_bytes())
+    data[20] ^= 1  # the length of event 4
+    file.write_bytes(data)
+    with Pier.open(zod) as pier:
+        with pytest.raises(CorruptError) as raised:
+            list(pier)
+        assert raised.value.path == str(file)
+        walk = pier.iter(on_corrupt="skip")
+        events = [deed.event for deed in walk]
+        assert events == [1, 2, 3, 5, 6, 7, 8, 9] and len(walk.damages) == 1
+        assert [deed.event for deed in pier.iter(6)] == [6, 7, 8, 9]
+    report = Pier.verify(zod)
+    assert not report.ok and report.gaps == []
+    assert [one.report.ok for one in report.epochs] == [True, False, True]
+    assert pickle.loads(pickle.dumps(report)) == report
+
+
+def test_verify_tells_progress_and_gaps(zod: Path, tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    report = Pier.verify(zod, progress=lambda done, total: told.append((done, total)))
+    assert report.ok and [one.number for one in report.epochs] == [0, 3, 5]
+    assert told[-1][0] == told[-1][1] and told == sorted(told)
+    (log_of(zod) / "0i3").rename(tmp_path / "0i3")
+    report = Pier.verify(zod)
+    assert not report.ok
+    assert report.gaps == [
+        "epoch 0i5 begins with event 6, but epoch 0i0 ends with event 3: events 4 to 5 are missing"
+    ]
+
+    def fail(done: int, total: int) -> None:
+        raise KeyError(total)
+
+    with pytest.raises(KeyError):
+        Pier.verify(zod, progress=fail)
+
+
+# -- what is there --------------------------------------------------------------------------------
+
+
+def test_open_recognises_a_pier(zod: Path, tmp_path: Path) -> None:
+    for path in (zod, log_of(zod)):
+        assert deedbook.formats.detect(path) == "pier"
+        with deedbook.open(path) as pier:
+            assert isinstance(pier, Pier) and len(pier) == 9
+    with deedbook.open(log_of(zod) / "0i3") as book:
+        assert isinstance(book, Book)
+    with deedbook.open(tmp_path / "new", "x", format="pier", epoch=7) as pier:
+        assert pier.append(b"") == 8
+    # A directory of something else that has an epoch's name.
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "0i5").write_bytes(b"")
+    assert deedbook.formats.detect(tmp_path / "other") is None
+
+
+def test_info_shows_the_epochs_as_a_table(zod: Path) -> None:
+    out, _ = deedbook_cli("info", zod)
+    rows = dict(line.split("  ", 1) for line in out.splitlines() if "  " in line)
+    assert rows["format"].strip() == "pier"
+    assert rows["events"].strip() == "1..9 (9 deeds, 3 epochs)"
+    table = [line.split()[:4] for line in out.splitlines() if line.startswith("0i")]
+    assert table == [
+        ["0i0", "1..3", "3", "deeds"],
+        ["0i3", "4..5", "2", "deeds"],
+        ["0i5", "6..9", "4", "deeds"],
+    ]
+    assert "who 0x1122" in out and "none" in rows["writer"]
+    facts = json.loads(deedbook_cli("info", zod, "--json")[0])
+    assert (facts["format"], facts["records"], facts["bounds"]) == ("pier", 9, [1, 9])
+    assert [epoch["number"] for epoch in facts["epochs"]] == [0, 3, 5]
+    assert facts["meta"]["who"] == "0x1122" and facts["durable_event"] == 9
+
+
+def test_the_shell_reads_appends_rolls_and_verifies(zod: Path) -> None:
+    assert deedbook_cli("cat", zod, "3:6", "--raw")[0].encode().splitlines() == JAMS[2:5]
+    newest = json.loads(deedbook_cli("cat", zod, "--reverse", "--json")[0].splitlines()[0])
+    assert newest == {"event": 9, "mug": 0, "jam": JAMS[8].decode()}
+    assert deedbook_cli("cat", zod, "4", "--raw")[0].encode() == JAMS[3] + b"\n"
+    _, err = deedbook_cli("append", zod, stdin=b"[10]\n[11]\n")
+    assert "appended 2 deeds (events 10..11); all durable" in err
+    told = json.loads(deedbook_cli("pier", "roll", zod, "--json")[0])
+    assert told["ok"] and told["epoch"] == 11 and told["epoch_path"] == str(log_of(zod) / "0i11")
+    assert "has no event" in deedbook_cli("pier", "roll", zod, code=2)[1]
+    assert "0i11" in deedbook_cli("info", zod)[0]
+    out, _ = deedbook_cli("verify", zod)
+    assert out.strip() == f"{zod}: ok, 4 epochs, 11 deeds, events 1..11"
+    assert len(deedbook_cli("cat", zod, "--follow", "--timeout", "0.1")[0].splitlines()) == 11
+    lines = b"".join(jam + b"\n" for jam in JAMS) + b"[10]\n[11]\n[12]\n"
+    _, err = deedbook_cli("append", zod, "--resume", stdin=lines)
+    assert "appended 1 deed (events 12..12), 11 lines already there" in err
+    assert deedbook_cli("pier", "roll", zod)[1].strip().endswith(f"0i12, the 5. of {zod}")
+
+
+def test_the_shell_reports_damage_and_what_cannot_be(zod: Path, tmp_path: Path) -> None:
+    none = tmp_path / "none"
+    assert "No such file" in deedbook_cli("pier", "roll", none, code=2)[1] or not none.exists()
+    assert not none.exists()
+    assert "repair the epoch" in deedbook_cli("repair", zod, code=2)[1]
+    assert "one by one" in deedbook_cli("salvage", zod, tmp_path / "copy", code=2)[1]
+    assert json.loads(deedbook_cli("vacuum", zod, "--json")[0])["left"] == []
+    (log_of(zod) / "0i3").rename(tmp_path / "0i3")
+    out, _ = deedbook_cli("verify", zod, code=1)
+    assert "events 4 to 5 are missing" in out and "damaged, 2 epochs, 7 deeds" in out
+    report = json.loads(deedbook_cli("verify", zod, "--json", code=1)[0])
+    assert not report["ok"] and len(report["gaps"]) == 1 and len(report["epochs"]) == 2
+    assert "are missing" in deedbook_cli("info", zod, code=2)[1]
+    assert "are missing" in deedbook_cli("append", zod, code=2, stdin=b"[1]\n")[1]
+
+
+def test_a_new_pier_is_made_by_the_shell(tmp_path: Path) -> None:
+    deedbook_cli("append", "--format", "pier", tmp_path / "new", stdin=b"[1]\n")
+    assert (tmp_path / "new" / ".urb" / "log" / "0i0" / "book.log").exists()
+    assert deedbook_cli("cat", tmp_path / "new", "--raw")[0] == "[1]\n"
