@@ -40,6 +40,7 @@ mod of_book;
 mod of_layouts;
 mod of_nostr_transactions;
 mod of_nostr_wal;
+mod of_piers;
 mod of_segments;
 mod of_transactions;
 mod of_wal;
@@ -68,6 +69,7 @@ fn all() -> Texts {
     live::all(&mut texts);
     of_book::all(&mut texts);
     of_layouts::all(&mut texts);
+    of_piers::all(&mut texts);
     of_wal::all(&mut texts);
     of_segments::all(&mut texts);
     of_transactions::all(&mut texts);

@@ -219,9 +219,7 @@ fn verify_checks_every_epoch_and_what_lies_between() {
     assert!(!report.ok());
     assert_eq!(
         report.gaps,
-        [
-            "epoch 0i4 begins with event 5, but epoch 0i0 ends with event 3: events 4 to 4 are missing"
-        ]
+        ["epoch 0i4 begins with event 5, but epoch 0i0 ends with event 3: event 4 is missing"]
     );
     let missing = verify("/none", &options(&Sim::new()), |_, _| Ok(())).unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::Missing);

@@ -127,14 +127,16 @@ pub fn check_joint(before: u64, next: u64, after: &Named) -> Result<()> {
         return Ok(());
     }
     let (low, high) = (first.min(next), first.max(next));
-    let what = if first > next { "are missing" } else { "are in both" };
+    let (which, be) = match high - 1 {
+        last if last == low => (format!("event {low}"), "is"),
+        last => (format!("events {low} to {last}"), "are"),
+    };
+    let what = if first > next { "missing" } else { "in both" };
     let message = format!(
-        "epoch {} begins with event {first}, but epoch {} ends with event {}: events {low} to {} \
-         {what}",
+        "epoch {} begins with event {first}, but epoch {} ends with event {}: {which} {be} {what}",
         name_of(after.number),
         name_of(before),
         next.saturating_sub(1),
-        high - 1
     );
     Err(Error::new(ErrorKind::Contiguity, message).at(&after.dir))
 }

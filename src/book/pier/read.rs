@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 
-use super::places::name_of;
 use super::{Part, Pier};
 use crate::book::format::BookFormat;
 use crate::book::{self, Book, Deed, DeedRef};
@@ -36,21 +35,16 @@ pub struct Iter {
 impl Pier {
     /// The deed with that number.
     pub fn read(&self, event: u64) -> Result<Deed> {
-        let shared = &*self.shared;
         let (epoch, last) = (self.epoch()?, self.last()?);
-        if event <= epoch || event > last {
-            let message = match last > epoch {
-                true => format!("no deed {event}, the pier has {} to {last}", epoch + 1),
-                false => format!("no deed {event}, the pier is empty"),
-            };
-            return Err(shared.error(ErrorKind::OutOfRange, message));
-        }
         let parts = self.parts()?;
-        match parts.iter().rev().find(|part| part.number < event) {
+        match parts.iter().rev().find(|part| part.number < event && event <= last) {
             Some(part) => part.book.read(event),
             None => {
-                let message = format!("no deed {event} after epoch {}", name_of(epoch));
-                Err(shared.error(ErrorKind::OutOfRange, message))
+                let message = match last > epoch {
+                    true => format!("no deed {event}, the pier has {} to {last}", epoch + 1),
+                    false => format!("no deed {event}, the pier is empty"),
+                };
+                Err(self.shared.error(ErrorKind::OutOfRange, message))
             }
         }
     }

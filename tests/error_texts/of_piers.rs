@@ -1,0 +1,155 @@
+//! What only a pier refuses: epochs that do not fit, those in LMDB, rolls.
+
+use std::io::ErrorKind as Io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use deedbook::Durability;
+use deedbook::book::pier::{Pier, verify};
+use deedbook::book::{Mode, OnCorrupt, Options};
+use deedbook::storage::Storage;
+use deedbook::storage::sim::{Fault, Sim, What};
+
+use crate::common::write_file;
+use crate::texts::{Situation, Texts};
+
+const PIER: &str = "/zod";
+const LOG: &str = "/zod/.urb/log";
+
+fn options(disk: &Sim) -> Options {
+    let storage = Arc::new(disk.clone());
+    Options { durability: Durability::Manual, storage, ..Options::default() }
+}
+
+fn epoch(number: u64) -> PathBuf {
+    Path::new(LOG).join(format!("0i{number}"))
+}
+
+fn holding(epochs: &[(u64, u64)]) -> Sim {
+    let disk = Sim::new();
+    for dir in ["/zod", "/zod/.urb", LOG] {
+        disk.create_dir(Path::new(dir)).unwrap();
+    }
+    for &(number, deeds) in epochs {
+        let book = options(&disk).open(epoch(number), Mode::Create).unwrap();
+        (0..deeds).for_each(|_| assert!(book.append(0, b"deed").is_ok()));
+        book.close().unwrap();
+    }
+    disk
+}
+
+fn open(disk: &Sim, mode: Mode) -> deedbook::Result<Pier> {
+    options(disk).open_pier(PIER, mode)
+}
+
+pub fn all(texts: &mut Texts) {
+    sequences(texts);
+    stores(texts);
+    handles(texts);
+    faults(texts);
+}
+
+fn tried(here: &mut Situation<'_>, disk: &Sim) {
+    here.tried("open", open(disk, Mode::Read));
+    here.tried("append to", open(disk, Mode::Append));
+    match verify(PIER, &options(disk), |_, _| Ok(())) {
+        Ok(report) => {
+            for gap in report.gaps {
+                let text = deedbook::Error::new(deedbook::ErrorKind::Contiguity, gap);
+                here.error("verify, in its report", &text);
+            }
+        }
+        Err(error) => drop(here.error("verify", &error)),
+    }
+}
+
+fn sequences(texts: &mut Texts) {
+    let mut gap = texts.situation("pier: an epoch is missing between two");
+    tried(&mut gap, &holding(&[(0, 3), (5, 1)]));
+    let mut both = texts.situation("pier: two epochs have the same events");
+    tried(&mut both, &holding(&[(0, 3), (2, 4)]));
+    let mut none = texts.situation("pier: no epoch");
+    none.refused("open", open(&holding(&[]), Mode::Read));
+    none.refused("verify", verify(PIER, &options(&holding(&[])), |_, _| Ok(())));
+    let mut there = texts.situation("pier: one that is there, or begins elsewhere");
+    let disk = holding(&[(3, 2)]);
+    there.refused("create", open(&disk, Mode::Create));
+    let asked = Options { epoch: Some(4), ..options(&disk) };
+    there.refused("append to with epoch 4", asked.open_pier(PIER, Mode::Append));
+}
+
+fn stores(texts: &mut Texts) {
+    let file = |name: &str, bytes: &[u8]| {
+        let disk = holding(&[(0, 3)]);
+        disk.create_dir(&epoch(3)).unwrap();
+        write_file(&disk, &epoch(3).join(name), bytes);
+        disk
+    };
+    let cases = [
+        ("in LMDB by epoc.txt", file("epoc.txt", b"1")),
+        ("in LMDB by its environment", file("data.mdb", b"")),
+        ("of a version to come", file("epoc.txt", b"4")),
+        ("with a long text", file("epoc.txt", &[b'3'; 4097])),
+        ("without a log", file("vere.txt", b"3.5")),
+    ];
+    for (name, disk) in cases {
+        tried(&mut texts.situation(format!("pier: an epoch {name}")), &disk);
+    }
+    let disk = holding(&[(0, 3)]);
+    write_file(&disk, &epoch(3), b"");
+    tried(&mut texts.situation("pier: an epoch that is a file"), &disk);
+    let disk = holding(&[]);
+    write_file(&disk, &Path::new(LOG).join("data.mdb"), b"");
+    tried(&mut texts.situation("pier: LMDB without epochs"), &disk);
+}
+
+fn handles(texts: &mut Texts) {
+    let disk = holding(&[(0, 3)]);
+    let mut reading = texts.situation("pier: opened for reading");
+    let reader = open(&disk, Mode::Read).unwrap();
+    reading.refused("roll", reader.roll());
+    reading.refused("read", reader.read(4));
+    let mut writing = texts.situation("pier: opened for appending");
+    let pier = open(&disk, Mode::Append).unwrap();
+    writing.refused("append to, a second time", open(&disk, Mode::Append));
+    pier.roll().unwrap();
+    writing.refused("roll, a second time", pier.roll());
+    let new = open(&Sim::new(), Mode::Append).unwrap();
+    writing.refused("read of an empty one", new.read(1));
+    pier.close().unwrap();
+    let mut closed = texts.situation("pier: closed");
+    closed.refused("append", pier.append(0, b""));
+    closed.refused("cursor", pier.cursor(0, None, OnCorrupt::Raise));
+    closed.refused("roll", pier.roll());
+}
+
+/// Each call of the storage in turn, until none is left.
+fn faults(texts: &mut Texts) {
+    let mut here = texts.situation("pier: a call of the file system fails");
+    let mut each = |call: &str, work: &dyn Fn(&Sim) -> deedbook::Result<()>| {
+        for at in 1.. {
+            let disk = holding(&[(0, 3)]);
+            write_file(&disk, &epoch(0).join("vere.txt"), b"3.5");
+            if call == "roll" {
+                // What an interrupted roll left.
+                for dir in [".deedbook", ".deedbook/next"] {
+                    disk.create_dir(&Path::new(LOG).join(dir)).unwrap();
+                }
+                write_file(&disk, &Path::new(LOG).join(".deedbook/next/epoc.txt"), b"3");
+            }
+            disk.set_seed(1);
+            disk.inject(Fault::once(at, What::Error(Io::Other)));
+            here.tried(call, work(&disk));
+            if disk.fired() == 0 {
+                break;
+            }
+        }
+    };
+    each("open", &|disk| open(disk, Mode::Read).map(drop));
+    each("append to", &|disk| open(disk, Mode::Append).map(drop));
+    each("verify", &|disk| verify(PIER, &options(disk), |_, _| Ok(())).map(drop));
+    each("roll", &|disk| {
+        let faultless = open(disk, Mode::Append);
+        faultless.and_then(|pier| pier.roll()).map(drop)
+    });
+}
