@@ -75,12 +75,14 @@ fn one_pier_has_one_writer_whatever_its_epoch() {
     // The epoch is locked as any book.
     let book = options(&disk).open(epoch(9), Mode::Append).unwrap_err();
     assert_eq!(book.kind(), ErrorKind::Locked);
+    // Deleting what lies beside the epochs is always allowed, and deletes a lock with it.
+    disk.remove(&Path::new(LOG).join(".deedbook/lock")).unwrap();
+    let second = options(&disk).open_pier(PIER, Mode::Append).unwrap_err();
+    assert_eq!((second.kind(), second.path()), (ErrorKind::Locked, Some(Path::new(LOG))));
     pier.close().unwrap();
     append(&appending(&disk), 10..=10);
 }
 
-/// Another program appended to the last epoch between its closing and the roll: not seen by the lock of
-/// the pier. Here it did before, beside a handle that had the epoch open.
 #[test]
 fn batches_go_to_the_last_epoch_under_its_rules() {
     let disk = three_epochs();

@@ -21,7 +21,7 @@ use crate::book::meta;
 use crate::book::{META_NAME, Options};
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
-use crate::mend::{make_dir, sync_names};
+use crate::mend::make_dir;
 use crate::mode::{Mode, Recovery};
 use crate::sidecar::sidecar_dir;
 use crate::storage::{Storage, replace};
@@ -126,8 +126,8 @@ pub fn make(options: &Options, dir: &Path, number: u64, before: Option<&Path>) -
             store(VERE_NAME, &bytes)?;
         }
     }
-    store(EPOC_NAME, EPOC_BOOK.as_bytes())?;
-    sync_names(storage, &sidecar, &next)
+    // The book has synced its own names, and each store those of `next`.
+    store(EPOC_NAME, EPOC_BOOK.as_bytes())
 }
 
 /// Give the epoch that was made its name, durably.

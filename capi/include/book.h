@@ -1,0 +1,154 @@
+/* The functions u3_book_* of Urbit's Book, over deedbook.
+**
+** Signatures and return values are those of vere's pkg/vere/db/book.h. c3y is 0, c3n is 1. No
+** function prints to standard output; errors are lines on standard error. A panic of the library
+** becomes c3n, or a null pointer.
+**
+** Functions may be called by several threads, except that a walk belongs to one thread at a time, and
+** u3_book_exit() is the last call with its handle. One log is open for writing once: a second
+** u3_book_init() of it fails, in this process as in any other.
+*/
+#ifndef U3_VERE_DB_BOOK_H
+#define U3_VERE_DB_BOOK_H
+
+/* vere's types, where its headers are there; else the same types. C3_TYPES_H guards vere's own. */
+#if !defined(C3_TYPES_H) && !defined(DEEDBOOK_OWN_TYPES) && defined(__has_include)
+#  if __has_include("c3/c3.h")
+#    include "c3/c3.h"
+#    define DEEDBOOK_HAS_C3
+#  endif
+#endif
+
+#if !defined(C3_TYPES_H) && !defined(DEEDBOOK_HAS_C3)
+#  include <inttypes.h>
+#  include <stddef.h>
+#  include <stdint.h>
+#  include <sys/types.h>
+
+  typedef char     c3_c;   /* a character */
+  typedef int      c3_i;   /* an int */
+  typedef uint8_t  c3_y;   /* a byte */
+  typedef uint32_t c3_w;   /* 32 bits */
+  typedef uint32_t c3_l;   /* 31 bits: a mug */
+  typedef uint64_t c3_d;   /* 64 bits */
+  typedef uint8_t  c3_o;   /* a loobean */
+  typedef size_t   c3_z;   /* a size */
+  typedef ssize_t  c3_zs;  /* a size, or less than 0 */
+
+#  define c3y 0            /* yes */
+#  define c3n 1            /* no */
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* An open log. */
+typedef struct _u3_book u3_book;
+
+/* A walk over events, as large as vere's. The members are the library's: set them to nothing. */
+typedef struct _u3_book_walk {
+  void* ptr_v;  /* what u3_book_walk_done() releases */
+  c3_d  nex_d;  /* next event */
+  c3_d  las_d;  /* last event */
+  c3_d  off_d;  /* not used */
+  c3_o  liv_o;  /* c3y while there may be more */
+} u3_book_walk;
+
+/* u3_book_init(): open the log in the directory [pax_c] for reading and writing.
+**
+** It is created if it is missing, with the directory, whose parent must be there. The N of a
+** directory 0iN is the last event before the log. What a crash left after the last intact event is
+** cut off, and saved beside the log unless it is all zeros; so is, with a line on standard error,
+** what damage leaves of events that were acknowledged.
+**
+** Returns null where this is no log, or it is open for writing already.
+*/
+u3_book*
+u3_book_init(const c3_c* pax_c);
+
+/* u3_book_exit(): sync and close a log. Null is fine.
+*/
+void
+u3_book_exit(u3_book* txt_u);
+
+/* u3_book_stat(): print what is in the log [pax_c] (its directory, or its book.log) to standard error.
+*/
+void
+u3_book_stat(const c3_c* pax_c);
+
+/* u3_book_gulf(): first and last event; 0 and 0 while there is none.
+*/
+c3_o
+u3_book_gulf(u3_book* txt_u, c3_d* low_d, c3_d* hig_d);
+
+/* u3_book_save(): append [len_d] events, the first of which gets the number [eve_d]; durable when it
+** returns c3y, and none of them is there when it returns c3n.
+**
+** [byt_p] and [siz_i] have a buffer (4 bytes of mug, then the jam) and its size for each event. The
+** number must follow the last event; in a log without events it must be [epo_d] + 1, which may change
+** the event that the log begins after.
+*/
+c3_o
+u3_book_save(u3_book* txt_u,
+             c3_d     eve_d,
+             c3_d     len_d,
+             void**   byt_p,
+             c3_z*    siz_i,
+             c3_d     epo_d);
+
+/* u3_book_read(): call [read_f] with [ptr_v] and each of [len_d] events from [eve_d] on: its number,
+** size and buffer, which is the library's and ends with the call. c3n if an event is missing or
+** damaged, or [read_f] returned it.
+*/
+c3_o
+u3_book_read(u3_book* txt_u,
+             void*    ptr_v,
+             c3_d     eve_d,
+             c3_d     len_d,
+             c3_o  (*read_f)(void*, c3_d, c3_z, void*));
+
+/* u3_book_read_meta(): call [read_f] with [ptr_v] and the size and bytes of a key of the metadata:
+** "who" (16), "version" (4), "fake" (1), "life" (4). Zeros where nothing was saved; the size -1 and a
+** null pointer for any other key, and on errors.
+*/
+void
+u3_book_read_meta(u3_book*    txt_u,
+                  void*       ptr_v,
+                  const c3_c* key_c,
+                  void     (*read_f)(void*, c3_zs, void*));
+
+/* u3_book_save_meta(): change a key of the metadata, durably. c3n for an unknown key, or a value
+** [val_p] whose size [val_z] is not the key's.
+*/
+c3_o
+u3_book_save_meta(u3_book*    txt_u,
+                  const c3_c* key_c,
+                  c3_z        val_z,
+                  void*       val_p);
+
+/* u3_book_walk_init(): begin a walk over the events [nex_d] to [las_d], both included. c3n unless all
+** of them are there; u3_book_walk_done() is then not needed.
+*/
+c3_o
+u3_book_walk_init(u3_book*      txt_u,
+                  u3_book_walk* itr_u,
+                  c3_d          nex_d,
+                  c3_d          las_d);
+
+/* u3_book_walk_next(): the next event: its size, and a buffer of mug and jam that the caller frees
+** with free(). c3n after the last one, and on errors.
+*/
+c3_o
+u3_book_walk_next(u3_book_walk* itr_u, c3_z* len_z, void** buf_v);
+
+/* u3_book_walk_done(): end a walk. It may outlive its log's handle.
+*/
+void
+u3_book_walk_done(u3_book_walk* itr_u);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* ifndef U3_VERE_DB_BOOK_H */

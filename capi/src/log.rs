@@ -1,0 +1,174 @@
+//! What the functions do, without C: the rules that vere's own code has, over [`Book`].
+
+use std::path::Path;
+
+use deedbook::book::{
+    self, Batch, Book, Cursor, DeedRef, Meta, Mode, OnCorrupt, Options, Recovery,
+};
+use deedbook::{Error, ErrorKind, Repair, Result};
+
+/// Bytes of the mug, which a buffer begins with.
+const MUG_BYTES: usize = 4;
+
+/// An open log.
+pub struct Log {
+    book: Book,
+}
+
+/// A walk over events that were all there when it began.
+pub struct Walk {
+    cursor: Cursor,
+}
+
+/// How a log is opened: as the specification says, cut after the last valid event whatever lies
+/// there. The layout of new logs is decided here, too.
+fn options() -> Options {
+    Options { recovery: Recovery::Spec, ..Options::default() }
+}
+
+impl Log {
+    /// Open a log, creating it if it is missing. Vere goes on with what is intact whatever is lost,
+    /// so what the log refuses for damage is repaired; all that is cut is saved beside it, and a loss
+    /// is noted.
+    pub fn init(path: &Path) -> Result<Self> {
+        let options = options();
+        let open = || options.open(path, Mode::Append);
+        let book = match open() {
+            Err(error) if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::LostRecords) => {
+                complain(&format!("{error}; going on with what is intact"));
+                let how = Repair { force: true, accept_loss: true, dry_run: false };
+                book::repair(path, &options, how)?;
+                open()?
+            }
+            opened => opened?,
+        };
+        Ok(Self { book })
+    }
+
+    /// Close the log.
+    pub fn exit(&self) -> Result<()> {
+        self.book.close()
+    }
+
+    /// First and last event; zeros without events.
+    pub fn gulf(&self) -> Result<(u64, u64)> {
+        Ok(self.book.bounds()?.map_or((0, 0), |bounds| (*bounds.start(), *bounds.end())))
+    }
+
+    /// Append events, each with its mug, the first of which must get that number.
+    pub fn save(&self, event: u64, events: &[&[u8]], epoch: u64) -> Result<()> {
+        let (_, last) = self.gulf()?;
+        // Of a log with events, only the number is compared, as vere does.
+        let epoch = (last == 0).then_some(epoch);
+        if let Some(epoch) = epoch
+            && epoch.checked_add(1) != Some(event)
+        {
+            let message = format!("the first event after epoch {epoch} cannot be event {event}");
+            return Err(Error::new(ErrorKind::Contiguity, message));
+        }
+        let mut batch = Batch::new(self.book.options().deed_bytes_max);
+        for (at, buffer) in events.iter().enumerate() {
+            let Some((mug, jam)) = buffer.split_first_chunk::<MUG_BYTES>() else {
+                let event = event.saturating_add(at as u64);
+                let message = format!("event {event} of {} bytes, 4 at least", buffer.len());
+                return Err(Error::new(ErrorKind::InvalidArgument, message));
+            };
+            batch.push(u32::from_le_bytes(*mug), jam)?;
+        }
+        self.book.append_batch(&batch, Some(event), epoch).map(drop)
+    }
+
+    /// The events from one to another, both included, all of which must be there.
+    pub fn walk(&self, first: u64, last: u64) -> Result<Walk> {
+        let refuse = |message| Err(Error::new(ErrorKind::OutOfRange, message));
+        let Some(bounds) = self.book.bounds()? else {
+            return refuse(format!("no event {first}, the log is empty"));
+        };
+        let (low, high) = (bounds.start(), bounds.end());
+        if !bounds.contains(&first) || !bounds.contains(&last) || first > last {
+            return refuse(format!("no events {first} to {last}, the log has {low} to {high}"));
+        }
+        let cursor = self.book.cursor(first, last.checked_add(1), OnCorrupt::Raise)?;
+        Ok(Walk { cursor })
+    }
+
+    /// The bytes of a key of the metadata; zeros where nothing was saved.
+    pub fn read_meta(&self, key: &str) -> Result<Vec<u8>> {
+        let bytes = self.book.read_meta(key)?;
+        // A file that was never saved reads as zeros, which have the key's size.
+        Ok(bytes.unwrap_or_else(|| vec![0; size_of_key(key)]))
+    }
+
+    /// Change a key of the metadata.
+    pub fn save_meta(&self, key: &str, value: &[u8]) -> Result<()> {
+        let wrong = |size: usize| {
+            let message = format!("metadata {key:?} of {} bytes, must be {size}", value.len());
+            Error::new(ErrorKind::InvalidArgument, message)
+        };
+        let mut meta = Meta::default();
+        match key {
+            "who" => {
+                let bytes = value.try_into().map_err(|_| wrong(16))?;
+                meta.who = Some(u128::from_le_bytes(bytes));
+            }
+            "fake" => {
+                let [loobean] = <[u8; 1]>::try_from(value).map_err(|_| wrong(1))?;
+                meta.fake = Some(loobean == 0);
+            }
+            "version" | "life" => {
+                let number = u32::from_le_bytes(value.try_into().map_err(|_| wrong(4))?);
+                let field = if key == "life" { &mut meta.life } else { &mut meta.version };
+                *field = Some(number);
+            }
+            // Refuses the key.
+            _ => return self.book.read_meta(key).map(drop),
+        }
+        self.book.save_meta(&meta)
+    }
+}
+
+impl Walk {
+    /// The next event with its mug, as one buffer; `None` after the last one.
+    pub fn next(&mut self) -> Result<Option<(u64, Vec<u8>)>> {
+        let Some(DeedRef { event, mug, jam, .. }) = self.cursor.next()? else { return Ok(None) };
+        Ok(Some((event.unwrap_or(0), [&mug.to_le_bytes()[..], jam].concat())))
+    }
+}
+
+/// What is in a log, in lines.
+pub fn stat(path: &Path) -> Result<Vec<String>> {
+    let book = Book::open(path)?;
+    let (first, last) = book.bounds()?.map_or((0, 0), |bounds| (*bounds.start(), *bounds.end()));
+    let recovery = book.recovery();
+    let meta = book.meta()?;
+    let mut lines = vec![
+        format!("  file: {}", book.path().display()),
+        format!("  layout: {}", book.layout().name()),
+        format!("  first event: {first}"),
+        format!("  last event: {last}"),
+        format!("  file size: {} bytes, {} of them events", recovery.file_end, book.end()?),
+        format!("  left: {}", recovery.verdict.name()),
+    ];
+    if let Some(who) = meta.who {
+        lines.push(format!("  who: {who:#x}"));
+        lines.push(format!("  version: {}", meta.version.unwrap_or(0)));
+        lines.push(format!("  fake: {}", if meta.fake == Some(true) { "yes" } else { "no" }));
+        lines.push(format!("  life: {}", meta.life.unwrap_or(0)));
+    }
+    Ok(lines)
+}
+
+/// A line on standard error.
+pub fn complain(what: &str) {
+    use std::io::Write;
+    // Where nothing reads it, the return value still tells.
+    let _ = writeln!(std::io::stderr(), "book: {what}");
+}
+
+fn size_of_key(key: &str) -> usize {
+    match key {
+        "who" => 16,
+        "fake" => 1,
+        _ => 4,
+    }
+}

@@ -1,0 +1,460 @@
+/* A program over the functions of book.h, as vere would use them. With a directory as its argument it
+** does everything there; prints what does not hold, and exits with 1.
+*/
+#include "book.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int failed_i = 0;
+
+#define HOLDS(what)                                                            \
+  do {                                                                         \
+    if ( !(what) ) {                                                           \
+      fprintf(stderr, "%s:%d: does not hold: %s\n", __func__, __LINE__, #what); \
+      failed_i = 1;                                                            \
+    }                                                                          \
+  } while ( 0 )
+
+static const char* home_c;
+
+/* A directory of its own for each part. */
+static char*
+place(const char* name_c)
+{
+  static char paths[64][4096];
+  static int  used_i = 0;
+  char*       path_c = paths[used_i++];
+  snprintf(path_c, sizeof(paths[0]), "%s/%s", home_c, name_c);
+  mkdir(path_c, 0755);
+  return path_c;
+}
+
+static char*
+log_in(const char* dir_c)
+{
+  static char path_c[4200];
+  snprintf(path_c, sizeof(path_c), "%s/book.log", dir_c);
+  return path_c;
+}
+
+static off_t
+size_of(const char* dir_c)
+{
+  struct stat sta_u;
+  return stat(log_in(dir_c), &sta_u) ? -1 : sta_u.st_size;
+}
+
+/* The bytes of an event: a mug, and a jam that depends on the number. */
+static size_t
+fill(uint8_t* buf_y, uint64_t eve_d)
+{
+  size_t len_z = 4 + eve_d % 100;
+  for ( size_t i = 0; i < len_z; i++ ) {
+    buf_y[i] = (uint8_t)(eve_d * 31 + i);
+  }
+  return len_z;
+}
+
+/* Save some events. */
+static c3_o
+save(u3_book* log_u, uint64_t eve_d, uint64_t len_d, uint64_t epo_d)
+{
+  uint8_t (*all_y)[128] = calloc(len_d ? len_d : 1, 128);
+  void**    byt_p = calloc(len_d ? len_d : 1, sizeof(void*));
+  c3_z*     siz_i = calloc(len_d ? len_d : 1, sizeof(c3_z));
+  for ( uint64_t i = 0; i < len_d; i++ ) {
+    siz_i[i] = fill(all_y[i], eve_d + i);
+    byt_p[i] = all_y[i];
+  }
+  c3_o ret_o = u3_book_save(log_u, eve_d, len_d, byt_p, siz_i, epo_d);
+  free(all_y);
+  free(byt_p);
+  free(siz_i);
+  return ret_o;
+}
+
+/* Count events that come in order, and stop at one. */
+typedef struct {
+  uint64_t next_d;
+  uint64_t stop_d;
+  int      good_i;
+} seen;
+
+static c3_o
+see(void* ptr_v, c3_d eve_d, c3_z len_z, void* buf_v)
+{
+  seen*   see_u = ptr_v;
+  uint8_t buf_y[128];
+  size_t  want_z = fill(buf_y, eve_d);
+  see_u->good_i += eve_d == see_u->next_d && len_z == want_z && !memcmp(buf_v, buf_y, want_z);
+  see_u->next_d++;
+  return eve_d == see_u->stop_d ? c3n : c3y;
+}
+
+static int
+read_all(u3_book* log_u, uint64_t eve_d, uint64_t len_d)
+{
+  seen see_u = { eve_d, 0, 0 };
+  return c3y == u3_book_read(log_u, &see_u, eve_d, len_d, see) ? see_u.good_i : -1;
+}
+
+static void
+check_bounds(u3_book* log_u, uint64_t low_d, uint64_t hig_d)
+{
+  c3_d is_d = 99, to_d = 99;
+  HOLDS(c3y == u3_book_gulf(log_u, &is_d, &to_d));
+  HOLDS(is_d == low_d);
+  HOLDS(to_d == hig_d);
+}
+
+static void
+an_empty_log(void)
+{
+  char*    dir_c = place("empty");
+  u3_book* log_u = u3_book_init(dir_c);
+  u3_book_walk itr_u;
+  HOLDS(log_u);
+  check_bounds(log_u, 0, 0);
+  HOLDS(-1 == read_all(log_u, 1, 1));
+  HOLDS(-1 == read_all(log_u, 0, 0));
+  HOLDS(c3n == u3_book_walk_init(log_u, &itr_u, 1, 1));
+  u3_book_walk_done(&itr_u);
+  /* The second handle is refused, not only slow. */
+  HOLDS(!u3_book_init(dir_c));
+  u3_book_exit(log_u);
+  log_u = u3_book_init(dir_c);
+  HOLDS(log_u);
+  u3_book_exit(log_u);
+}
+
+static void
+what_is_saved_is_read(void)
+{
+  char*    dir_c = place("saved");
+  u3_book* log_u = u3_book_init(dir_c);
+  HOLDS(c3y == save(log_u, 1, 1, 0));
+  HOLDS(c3y == save(log_u, 2, 299, 0));
+  check_bounds(log_u, 1, 300);
+  HOLDS(300 == read_all(log_u, 1, 300));
+  HOLDS(1 == read_all(log_u, 300, 1));
+  HOLDS(0 == read_all(log_u, 7, 0));
+  HOLDS(-1 == read_all(log_u, 300, 2));
+  HOLDS(-1 == read_all(log_u, 301, 1));
+  HOLDS(-1 == read_all(log_u, 0, 1));
+  HOLDS(-1 == read_all(log_u, 2, UINT64_MAX));
+  seen see_u = { 5, 7, 0 };
+  HOLDS(c3n == u3_book_read(log_u, &see_u, 5, 100, see));
+  HOLDS(3 == see_u.good_i);
+  u3_book_exit(log_u);
+  log_u = u3_book_init(dir_c);
+  check_bounds(log_u, 1, 300);
+  HOLDS(300 == read_all(log_u, 1, 300));
+  HOLDS(c3y == save(log_u, 301, 1, 0));
+  HOLDS(301 == read_all(log_u, 1, 301));
+  u3_book_exit(log_u);
+}
+
+static void
+numbers_follow_each_other(void)
+{
+  u3_book* log_u = u3_book_init(place("numbers"));
+  HOLDS(c3n == save(log_u, 5, 1, 0));
+  HOLDS(c3n == save(log_u, 0, 1, UINT64_MAX));
+  check_bounds(log_u, 0, 0);
+  /* An empty log begins after whatever epoch is said. */
+  HOLDS(c3y == save(log_u, 5, 2, 4));
+  check_bounds(log_u, 5, 6);
+  HOLDS(c3n == save(log_u, 8, 1, 4));
+  HOLDS(c3n == save(log_u, 6, 1, 4));
+  HOLDS(c3n == save(log_u, 1, 1, 0));
+  HOLDS(c3y == save(log_u, 7, 1, 4));
+  check_bounds(log_u, 5, 7);
+  HOLDS(3 == read_all(log_u, 5, 3));
+  u3_book_exit(log_u);
+}
+
+static void
+a_directory_names_its_epoch(void)
+{
+  char*    dir_c = place("0i100");
+  u3_book* log_u = u3_book_init(dir_c);
+  check_bounds(log_u, 0, 0);
+  HOLDS(c3n == save(log_u, 1, 1, 0));
+  HOLDS(c3y == save(log_u, 101, 3, 100));
+  check_bounds(log_u, 101, 103);
+  u3_book_exit(log_u);
+  log_u = u3_book_init(dir_c);
+  check_bounds(log_u, 101, 103);
+  HOLDS(3 == read_all(log_u, 101, 3));
+  u3_book_exit(log_u);
+}
+
+static void
+sizes(void)
+{
+  u3_book* log_u = u3_book_init(place("sizes"));
+  uint8_t  buf_y[8] = { 0xde, 0xad, 0xbe, 0xef, 1, 2, 3, 4 };
+  void*    byt_p[2] = { buf_y, buf_y };
+  c3_z     siz_i[2] = { 8, 3 };
+  /* No mug: neither of the two is there. */
+  HOLDS(c3n == u3_book_save(log_u, 1, 2, byt_p, siz_i, 0));
+  check_bounds(log_u, 0, 0);
+  siz_i[1] = 4;
+  HOLDS(c3y == u3_book_save(log_u, 1, 2, byt_p, siz_i, 0));
+  u3_book_walk itr_u;
+  c3_z  len_z = 0;
+  void* buf_v = 0;
+  HOLDS(c3y == u3_book_walk_init(log_u, &itr_u, 1, 2));
+  HOLDS(c3y == u3_book_walk_next(&itr_u, &len_z, &buf_v));
+  HOLDS(8 == len_z && !memcmp(buf_v, buf_y, 8));
+  free(buf_v);
+  HOLDS(c3y == u3_book_walk_next(&itr_u, &len_z, &buf_v));
+  HOLDS(4 == len_z && !memcmp(buf_v, buf_y, 4));
+  free(buf_v);
+  u3_book_walk_done(&itr_u);
+  u3_book_exit(log_u);
+}
+
+static void
+walks(void)
+{
+  u3_book* log_u = u3_book_init(place("walks"));
+  u3_book_walk itr_u;
+  uint8_t buf_y[128];
+  c3_z    len_z;
+  void*   buf_v;
+  HOLDS(c3y == save(log_u, 1, 200, 0));
+  HOLDS(c3n == u3_book_walk_init(log_u, &itr_u, 0, 1));
+  HOLDS(c3n == u3_book_walk_next(&itr_u, &len_z, &buf_v));
+  HOLDS(c3n == u3_book_walk_init(log_u, &itr_u, 3, 1));
+  HOLDS(c3n == u3_book_walk_init(log_u, &itr_u, 1, 201));
+  HOLDS(c3n == u3_book_walk_init(log_u, &itr_u, 201, 201));
+  HOLDS(c3y == u3_book_walk_init(log_u, &itr_u, 10, 150));
+  uint64_t eve_d = 10;
+  while ( c3y == u3_book_walk_next(&itr_u, &len_z, &buf_v) ) {
+    size_t want_z = fill(buf_y, eve_d++);
+    HOLDS(len_z == want_z && !memcmp(buf_v, buf_y, want_z));
+    free(buf_v);
+  }
+  HOLDS(151 == eve_d);
+  HOLDS(c3n == u3_book_walk_next(&itr_u, &len_z, &buf_v));
+  u3_book_walk_done(&itr_u);
+  u3_book_walk_done(&itr_u);
+  HOLDS(c3y == u3_book_walk_init(log_u, &itr_u, 1, 1));
+  u3_book_walk_done(&itr_u);
+  HOLDS(c3n == u3_book_walk_next(&itr_u, &len_z, &buf_v));
+  /* What is appended later is not walked, and a walk outlives its log. */
+  HOLDS(c3y == u3_book_walk_init(log_u, &itr_u, 200, 200));
+  HOLDS(c3y == save(log_u, 201, 1, 0));
+  u3_book_exit(log_u);
+  HOLDS(c3y == u3_book_walk_next(&itr_u, &len_z, &buf_v));
+  free(buf_v);
+  HOLDS(c3n == u3_book_walk_next(&itr_u, &len_z, &buf_v));
+  u3_book_walk_done(&itr_u);
+}
+
+typedef struct {
+  c3_zs   siz_zs;
+  uint8_t buf_y[64];
+  int     null_i;
+} meta;
+
+static void
+see_meta(void* ptr_v, c3_zs siz_zs, void* buf_v)
+{
+  meta* met_u = ptr_v;
+  met_u->siz_zs = siz_zs;
+  met_u->null_i = !buf_v;
+  if ( siz_zs > 0 ) {
+    memcpy(met_u->buf_y, buf_v, (size_t)siz_zs);
+  }
+}
+
+static void
+metadata(void)
+{
+  char*    dir_c = place("meta");
+  u3_book* log_u = u3_book_init(dir_c);
+  struct { const char* key_c; c3_z siz_z; } keys[] = {
+    { "who", 16 }, { "version", 4 }, { "fake", 1 }, { "life", 4 }
+  };
+  uint8_t val_y[32];
+  for ( size_t i = 0; i < 4; i++ ) {
+    meta met_u = { 0 };
+    u3_book_read_meta(log_u, &met_u, keys[i].key_c, see_meta);
+    HOLDS(met_u.siz_zs == (c3_zs)keys[i].siz_z);
+    HOLDS(!met_u.buf_y[0] && !memcmp(met_u.buf_y, met_u.buf_y + 1, 31));
+    memset(val_y, 1, sizeof(val_y));
+    for ( c3_z siz_z = 0; siz_z < 20; siz_z++ ) {
+      if ( siz_z != keys[i].siz_z ) {
+        HOLDS(c3n == u3_book_save_meta(log_u, keys[i].key_c, siz_z, val_y));
+      }
+    }
+    memset(val_y, (int)i == 2 ? 1 : 65 + (int)i, sizeof(val_y));
+    HOLDS(c3y == u3_book_save_meta(log_u, keys[i].key_c, keys[i].siz_z, val_y));
+  }
+  u3_book_exit(log_u);
+  log_u = u3_book_init(dir_c);
+  for ( size_t i = 0; i < 4; i++ ) {
+    meta met_u = { 0 };
+    memset(val_y, (int)i == 2 ? 1 : 65 + (int)i, sizeof(val_y));
+    u3_book_read_meta(log_u, &met_u, keys[i].key_c, see_meta);
+    HOLDS(met_u.siz_zs == (c3_zs)keys[i].siz_z && !memcmp(met_u.buf_y, val_y, keys[i].siz_z));
+  }
+  meta met_u = { 0 };
+  u3_book_read_meta(log_u, &met_u, "nonexistent", see_meta);
+  HOLDS(-1 == met_u.siz_zs && met_u.null_i);
+  HOLDS(c3n == u3_book_save_meta(log_u, "nonexistent", 4, val_y));
+  u3_book_exit(log_u);
+}
+
+static void
+flip(const char* dir_c, off_t off_i)
+{
+  uint8_t byt_y;
+  int     fid_i = open(log_in(dir_c), O_RDWR);
+  HOLDS(1 == pread(fid_i, &byt_y, 1, off_i));
+  byt_y ^= 0xff;
+  HOLDS(1 == pwrite(fid_i, &byt_y, 1, off_i));
+  close(fid_i);
+}
+
+/* Two events in one batch, closed; returns the directory. */
+static char*
+two_events(const char* name_c)
+{
+  char*    dir_c = place(name_c);
+  u3_book* log_u = u3_book_init(dir_c);
+  HOLDS(c3y == save(log_u, 1, 2, 0));
+  u3_book_exit(log_u);
+  return dir_c;
+}
+
+/* What is intact is gone on with, as vere does. */
+static void
+damage(void)
+{
+  char*    dir_c = two_events("cut");
+  u3_book* log_u;
+  /* Inside the second deed. */
+  HOLDS(!truncate(log_in(dir_c), size_of(dir_c) - 5));
+  HOLDS(log_u = u3_book_init(dir_c));
+  check_bounds(log_u, 1, 1);
+  HOLDS(1 == read_all(log_u, 1, 1));
+  HOLDS(c3y == save(log_u, 2, 1, 0));
+  u3_book_exit(log_u);
+
+  dir_c = two_events("flipped");
+  flip(dir_c, size_of(dir_c) - 20);
+  HOLDS(log_u = u3_book_init(dir_c));
+  check_bounds(log_u, 1, 1);
+  u3_book_exit(log_u);
+
+  /* The only event. */
+  dir_c = place("checksum");
+  log_u = u3_book_init(dir_c);
+  HOLDS(c3y == save(log_u, 1, 1, 0));
+  u3_book_exit(log_u);
+  flip(dir_c, size_of(dir_c) - 12);
+  HOLDS(log_u = u3_book_init(dir_c));
+  check_bounds(log_u, 0, 0);
+  HOLDS(c3y == save(log_u, 1, 1, 0));
+  u3_book_exit(log_u);
+  flip(dir_c, size_of(dir_c) - 8);
+  HOLDS(log_u = u3_book_init(dir_c));
+  check_bounds(log_u, 0, 0);
+  u3_book_exit(log_u);
+
+  dir_c = two_events("header");
+  HOLDS(!truncate(log_in(dir_c), 16));
+  HOLDS(log_u = u3_book_init(dir_c));
+  check_bounds(log_u, 0, 0);
+  HOLDS(c3y == save(log_u, 1, 2, 0));
+  check_bounds(log_u, 1, 2);
+  u3_book_exit(log_u);
+
+  dir_c = two_events("garbage");
+  int     fid_i = open(log_in(dir_c), O_WRONLY | O_APPEND);
+  uint8_t bad_y[12] = { 0xde, 0xad, 0xbe, 0xef };
+  HOLDS(12 == write(fid_i, bad_y, 12));
+  close(fid_i);
+  HOLDS(log_u = u3_book_init(dir_c));
+  check_bounds(log_u, 1, 2);
+  HOLDS(2 == read_all(log_u, 1, 2));
+  u3_book_exit(log_u);
+}
+
+static void
+no_log(void)
+{
+  char*    dir_c = place("magic");
+  u3_book* log_u = u3_book_init(dir_c);
+  u3_book_exit(log_u);
+  flip(dir_c, 0);
+  HOLDS(!u3_book_init(dir_c));
+  flip(dir_c, 0);
+  flip(dir_c, 4);
+  HOLDS(!u3_book_init(dir_c));
+  flip(dir_c, 4);
+  HOLDS(!truncate(log_in(dir_c), 8));
+  HOLDS(!u3_book_init(dir_c));
+  HOLDS(!u3_book_init("/nonexistent/deeply"));
+}
+
+static void
+null_pointers(void)
+{
+  c3_d  num_d;
+  c3_z  len_z;
+  void* buf_v;
+  meta  met_u = { 0 };
+  u3_book_walk itr_u;
+  u3_book* log_u = u3_book_init(place("null"));
+  HOLDS(!u3_book_init(0));
+  u3_book_exit(0);
+  u3_book_stat(0);
+  HOLDS(c3n == u3_book_gulf(0, &num_d, &num_d));
+  HOLDS(c3n == u3_book_gulf(log_u, 0, &num_d));
+  HOLDS(c3n == save(0, 1, 1, 0));
+  HOLDS(c3n == u3_book_save(log_u, 1, 1, 0, 0, 0));
+  HOLDS(c3n == u3_book_read(log_u, 0, 1, 1, 0));
+  u3_book_read_meta(0, &met_u, "who", see_meta);
+  HOLDS(-1 == met_u.siz_zs);
+  met_u.siz_zs = 0;
+  u3_book_read_meta(log_u, &met_u, 0, see_meta);
+  HOLDS(-1 == met_u.siz_zs);
+  HOLDS(c3n == u3_book_save_meta(log_u, "who", 16, 0));
+  HOLDS(c3n == u3_book_walk_init(0, &itr_u, 1, 1));
+  HOLDS(c3n == u3_book_walk_init(log_u, 0, 1, 1));
+  HOLDS(c3n == u3_book_walk_next(0, &len_z, &buf_v));
+  u3_book_walk_done(0);
+  u3_book_exit(log_u);
+}
+
+int
+main(int argc, char** argv)
+{
+  if ( argc < 2 ) {
+    fprintf(stderr, "usage: book DIRECTORY\n");
+    return 2;
+  }
+  home_c = argv[1];
+  an_empty_log();
+  what_is_saved_is_read();
+  numbers_follow_each_other();
+  a_directory_names_its_epoch();
+  sizes();
+  walks();
+  metadata();
+  damage();
+  no_log();
+  null_pointers();
+  u3_book_stat(place("saved"));
+  printf("%s\n", failed_i ? "failed" : "ok");
+  return failed_i;
+}
