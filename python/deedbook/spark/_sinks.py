@@ -22,7 +22,7 @@ from deedbook import Book, EventStore, InvalidArgumentError, Ledger, Wal
 from deedbook.formats._ledger import LEDGER
 from deedbook.spark._options import ReadOptions
 
-__all__ = ["SINKS", "Sink", "Taken", "bind_columns"]
+__all__ = ["SINKS", "Sink", "Taken", "bind_columns", "check_sink"]
 
 
 @dataclass(frozen=True)
@@ -106,6 +106,15 @@ SINKS: dict[str, Sink] = {
         ),
     )
 }
+
+
+def check_sink(name: str, path: Path) -> None:
+    """Refuse a format that is only read: a pier is appended to in its last epoch."""
+    if name not in SINKS:
+        raise InvalidArgumentError(
+            f"{path} is a {name}, and written are: {', '.join(SINKS)}; give the last epoch's"
+            " directory"
+        )
 
 
 def bind_columns(sink: Sink, schema: StructType) -> dict[str, int]:

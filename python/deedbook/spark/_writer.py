@@ -31,7 +31,7 @@ from deedbook import (
 from deedbook import _jobs as jobs
 from deedbook.spark._options import ReadOptions, parse
 from deedbook.spark._paths import input_paths, local_path
-from deedbook.spark._sinks import SINKS, Sink, bind_columns
+from deedbook.spark._sinks import SINKS, Sink, bind_columns, check_sink
 from deedbook.spark._staging import stage
 from deedbook.spark._worker import settle
 
@@ -258,6 +258,7 @@ def _target(options: Mapping[str, str], schema: StructType) -> Target:
         raise InvalidArgumentError(f"option path: one log is written to, not {', '.join(paths)}")
     path = local_path(paths[0])
     name = _format_at(path, parsed)
+    check_sink(name, path)
     sink = SINKS[name]
     columns = bind_columns(sink, schema)
     try:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from deedbook import InvalidArgumentError, MissingError
 from deedbook.formats import by_name, find
 from deedbook.spark._options import parse
-from deedbook.spark._sinks import SINKS
+from deedbook.spark._sinks import SINKS, check_sink
 from deedbook.spark.jobs._run import Tell, watch
 
 if TYPE_CHECKING:
@@ -96,6 +96,7 @@ class Destination:
                 f"no log at {path}: to create one, say its format: {', '.join(SINKS)}"
             )
         by_name(name)
+        check_sink(name, path)
         return cls(path, name, Checkpoint.of(job, source, path, checkpoint))
 
     @property

@@ -25,6 +25,7 @@ from deedbook import (
 )
 from deedbook._text import count, size
 from deedbook.formats import Outcome, by_name, find
+from deedbook.formats._pier import PIER
 from deedbook.spark._book import BOOK
 from deedbook.spark._formats import formats
 from deedbook.spark._options import ReadOptions
@@ -295,7 +296,8 @@ def _expand(path: Path, is_glob: bool) -> list[_Log]:
     options = ReadOptions()
     if path.is_dir() or not is_glob:
         found = find(path)
-        if found is not None:
+        # The epochs of a pier are shared among tasks like any logs.
+        if found is not None and found.format is not PIER:
             return [_Log(str(path), found.format.name)]
     if not path.is_dir():
         return [_Log(str(log), one.name) for one in formats() for log in one.expand(path, options)]
@@ -305,6 +307,6 @@ def _expand(path: Path, is_glob: bool) -> list[_Log]:
     others = [
         _Log(str(child), found.format.name)
         for child, found in found_in
-        if found is not None and found.format.name != BOOK.name
+        if found is not None and found.format.name not in (BOOK.name, PIER.name)
     ]
     return books + others
