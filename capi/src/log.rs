@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use deedbook::book::{
-    self, Batch, Book, Cursor, DeedRef, Meta, Mode, OnCorrupt, Options, Recovery,
+    self, Book, Cursor, DeedRef, LOG_NAME, Layout, Meta, Mode, OnCorrupt, Options, Recovery,
+    epoch_in_name,
 };
 use deedbook::{Error, ErrorKind, Repair, Result};
 
@@ -21,9 +22,13 @@ pub struct Walk {
 }
 
 /// How a log is opened: as the specification says, cut after the last valid event whatever lies
-/// there. The layout of new logs is decided here, too.
-fn options() -> Options {
-    Options { recovery: Recovery::Spec, ..Options::default() }
+/// there. A log that is there keeps its layout; a new one in a directory named `0iN` gets that of
+/// vere's head.
+fn options(path: &Path) -> Options {
+    let is_new = path.join(LOG_NAME).metadata().map_or(true, |log| log.len() == 0);
+    let in_slots = is_new && epoch_in_name(path).is_some();
+    let layout = in_slots.then_some(Layout::Slots);
+    Options { recovery: Recovery::Spec, layout, ..Options::default() }
 }
 
 impl Log {
@@ -31,7 +36,7 @@ impl Log {
     /// so what the log refuses for damage is repaired; all that is cut is saved beside it, and a loss
     /// is noted.
     pub fn init(path: &Path) -> Result<Self> {
-        let options = options();
+        let options = options(path);
         let open = || options.open(path, Mode::Append);
         let book = match open() {
             Err(error) if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::LostRecords) => {
@@ -66,7 +71,7 @@ impl Log {
             let message = format!("the first event after epoch {epoch} cannot be event {event}");
             return Err(Error::new(ErrorKind::Contiguity, message));
         }
-        let mut batch = Batch::new(self.book.options().deed_bytes_max);
+        let mut batch = self.book.batch();
         for (at, buffer) in events.iter().enumerate() {
             let Some((mug, jam)) = buffer.split_first_chunk::<MUG_BYTES>() else {
                 let event = event.saturating_add(at as u64);

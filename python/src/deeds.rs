@@ -17,6 +17,8 @@ use crate::iterators::Walk;
 /// Deeds by number, whether they lie in one log or in several.
 pub trait Deeds: Send + Sync {
     fn options(&self) -> &Options;
+    /// An empty batch in the layout that is appended to.
+    fn batch(&self) -> Batch;
     fn epoch(&self) -> Result<u64>;
     fn last(&self) -> Result<u64>;
     fn sync(&self) -> Result<()>;
@@ -36,6 +38,10 @@ macro_rules! same {
     () => {
         fn options(&self) -> &Options {
             self.options()
+        }
+
+        fn batch(&self) -> Batch {
+            self.batch()
         }
 
         fn epoch(&self) -> Result<u64> {

@@ -98,7 +98,7 @@ struct Appender<'a> {
 
 impl<'a> Appender<'a> {
     fn new(book: &'a dyn Deeds) -> Self {
-        let batch = Batch::new(book.options().deed_bytes_max);
+        let batch = book.batch();
         Self { book, batch, first: None, appended: 0, last: 0 }
     }
 

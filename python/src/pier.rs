@@ -263,7 +263,7 @@ impl PyPier {
         #[pyo3(from_py_with = numbers::event)] event: Option<u64>,
         #[pyo3(from_py_with = numbers::epoch)] epoch: Option<u64>,
     ) -> PyResult<(u64, u64)> {
-        let batch = input::collect(jams, mugs, self.limit())?;
+        let batch = input::collect(jams, mugs, self.limit(), self.pier.batch())?;
         let first = py.detach(|| self.pier.append_batch(&batch, event, epoch)).or_raise(py)?;
         Ok((first, first + batch.len()))
     }

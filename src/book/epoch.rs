@@ -12,7 +12,7 @@ use crate::log::find_end::Findings;
 use crate::scan::{Damage, Verdict};
 use crate::sidecar::Mark;
 
-/// The N of a directory named `0iN`.
+/// The N of a directory named `0iN`: the last event before the epoch in it.
 pub fn epoch_in_name(dir: &Path) -> Option<u64> {
     let name = dir.file_name()?.to_str()?.strip_prefix("0i")?;
     let canonical = name == "0" || !name.starts_with('0');

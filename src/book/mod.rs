@@ -43,6 +43,7 @@ pub use codec::{Codec, DEED_BYTES_MAX, LOG_NAME, Layout, META_NAME};
 #[cfg(feature = "arrow")]
 pub use columns::Column;
 pub use convert::{ConvertReport, convert};
+pub use epoch::epoch_in_name;
 pub use meta::{META_BYTES, Meta};
 pub use options::Options;
 

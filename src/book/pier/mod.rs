@@ -38,7 +38,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::packed::FORMAT;
+use super::codec::FORMAT;
 use super::{Batch, Book, Layout, Meta, Options};
 use crate::error::{Error, ErrorKind, Result};
 use crate::lines::{Held, hold};
@@ -178,6 +178,13 @@ impl Pier {
     /// one began. `None` for a reader that finds no mark.
     pub fn durable_last(&self) -> Result<Option<u64>> {
         self.on_last(Book::durable_last)
+    }
+
+    /// An empty batch in the layout of the last epoch; as [`Book::batch`].
+    pub fn batch(&self) -> Batch {
+        // Of a closed pier, whose append says so.
+        let any = || Batch::new(self.shared.options.deed_bytes_max);
+        self.on_last(|book| Ok(book.batch())).unwrap_or_else(|_| any())
     }
 
     /// Append one deed to the last epoch; as [`Book::append`].

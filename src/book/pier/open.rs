@@ -106,9 +106,9 @@ impl Pier {
     }
 }
 
-/// How a part is opened: the number is in its name.
+/// How a part is opened: the number is in its name, and each has its own layout.
 pub(super) fn of_part(options: &Options) -> Options {
-    Options { epoch: None, ..options.clone() }
+    Options { epoch: None, layout: None, ..options.clone() }
 }
 
 /// Open an epoch and put it after the others, where it must fit.

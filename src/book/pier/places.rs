@@ -3,8 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::super::codec::LOG_NAME;
 use super::super::epoch::epoch_in_name;
-use super::super::packed::LOG_NAME;
 use crate::error::{Error, ErrorKind, Result};
 use crate::storage::{Access, Storage, read_full};
 

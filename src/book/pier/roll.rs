@@ -18,7 +18,7 @@ use super::open::of_part;
 use super::places::{EPOC_BOOK, EPOC_NAME, Named, VERE_NAME, check_joint, name_of, text};
 use super::{Part, Pier, Shared};
 use crate::book::meta;
-use crate::book::{META_NAME, Options};
+use crate::book::{Layout, META_NAME, Options};
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 use crate::mend::make_dir;
@@ -74,7 +74,7 @@ impl Shared {
         // Something else may have appended to the epoch since it was closed.
         let next = finished.book.last()?.saturating_add(1);
         check_joint(last.number, next, &Named { number, dir: dir.join(name_of(number)) })?;
-        make(options, dir, number, Some(&last.dir))?;
+        make(options, dir, number, Some((&last.dir, last.book.layout())))?;
         let Named { number, dir } = put(options, dir, number)?;
         let book = each.open(&dir, Mode::Append)?;
         Ok((finished, Part { number, dir, book }))
@@ -97,8 +97,15 @@ impl Shared {
     }
 }
 
-/// Make an epoch aside, whole and synced: an empty book, and what the epoch before has beside its own.
-pub fn make(options: &Options, dir: &Path, number: u64, before: Option<&Path>) -> Result<()> {
+/// Make an epoch aside, whole and synced: an empty book, in the layout of the epoch before unless the
+/// options name one, and what that has beside its own.
+pub fn make(
+    options: &Options,
+    dir: &Path,
+    number: u64,
+    before: Option<(&Path, Layout)>,
+) -> Result<()> {
+    let layout = before.map(|(_, layout)| layout);
     let storage = &*options.storage;
     let next = place_aside(dir);
     let sidecar = sidecar_dir(&next);
@@ -110,6 +117,7 @@ pub fn make(options: &Options, dir: &Path, number: u64, before: Option<&Path>) -
         durability: Durability::Manual,
         recovery: Recovery::Valid,
         epoch: Some(number),
+        layout: options.layout.or(layout),
         ..options.clone()
     };
     making.open(&next, Mode::Create)?.close()?;
@@ -118,7 +126,7 @@ pub fn make(options: &Options, dir: &Path, number: u64, before: Option<&Path>) -
         replace(storage, &path, bytes, options.file_mode)
             .map_err(|e| Error::io("store what goes with the epoch", &path, e))
     };
-    if let Some(before) = before {
+    if let Some((before, _)) = before {
         if let Some(bytes) = meta::load(storage, before)? {
             store(META_NAME, &bytes)?;
         }
