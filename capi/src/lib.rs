@@ -1,9 +1,9 @@
 //! The functions `u3_book_*` of Urbit's Book for C, as `include/book.h` declares them.
 //!
-//! They are thin: [`log`] does what they do. Here pointers become references and results become
-//! loobeans, and no panic crosses the border.
+//! They are thin: the module `log` does what they do. Here pointers become references and results
+//! become loobeans, and no panic crosses the border.
 
-// Pointers of C: the only crate of the workspace that may.
+// The pointers of C become references here.
 #![allow(unsafe_code)]
 #![deny(unsafe_op_in_unsafe_fn)]
 

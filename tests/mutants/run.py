@@ -33,6 +33,7 @@ from ledger_bugs import LEDGER_BUGS
 from ledger_transaction_bugs import LEDGER_TRANSACTION_BUGS
 from log_bugs import LOG_BUGS
 from nostr_wal_bugs import NOSTR_WAL_BUGS
+from pier_bugs import PIER_BUGS
 from read_bugs import READ_BUGS
 from segment_bugs import SEGMENTED_BUGS
 from storage_bugs import STORAGE_BUGS
@@ -48,6 +49,7 @@ TABLES = {
     "segments": SEGMENTED_BUGS,
     "book": BOOK_BUGS,
     "layouts": LAYOUT_BUGS,
+    "pier": PIER_BUGS,
     "storage": STORAGE_BUGS,
     "ledger": LEDGER_BUGS,
     "event-store": EVENT_STORE_BUGS,
@@ -55,7 +57,7 @@ TABLES = {
     "ledger-transactions": LEDGER_TRANSACTION_BUGS,
 }
 COPIED = ["Cargo.toml", "Cargo.lock", "README.md", "src", "tests", "benches", "examples", "fuzz"]
-COPIED += ["python"]
+COPIED += ["capi", "python"]
 # Beside other work, too.
 BUILD_SECONDS_MAX = 1800
 TEST_SECONDS_MAX = 120

@@ -141,7 +141,6 @@ def test_a_follower_goes_on_into_new_epochs(zod: Path) -> None:
         writer.roll()
         writer.append(b"y")
         assert [next(deeds).event, next(deeds).event] == [10, 11]
-        assert reader.last == 9 or reader.last == 11
         assert reader.refresh() == 11
         assert [epoch.number for epoch in reader.epochs] == [0, 3, 5, 10]
         assert list(reader.follow(12, timeout=0.05)) == []

@@ -29,12 +29,11 @@ impl Pier {
     /// Follow the pier from event `start` on (`None`: its first).
     pub fn follow(&self, start: Option<u64>) -> Result<Follow> {
         let start = start.unwrap_or(0);
-        let parts = self.parts()?;
-        let found = parts.iter().rev().find(|part| part.number < start).or(parts.first());
-        let (number, dir) = match found {
-            Some(part) => (part.number, part.dir.clone()),
-            None => (0, self.shared.dir.clone()),
-        };
+        let (number, dir) = self.with(|parts| {
+            let found = parts.iter().rev().find(|part| part.number < start).or(parts.first());
+            let named = found.map(|part| (part.number, part.dir.clone()));
+            Ok(named.unwrap_or((0, self.shared.dir.clone())))
+        })?;
         let follow = self.follow_epoch(&Named { number, dir }, start)?;
         Ok(Follow { pier: self.clone(), start, number, follow })
     }

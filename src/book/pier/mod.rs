@@ -143,20 +143,20 @@ impl Pier {
 
     /// The epochs in the order of their events.
     pub fn epochs(&self) -> Result<Vec<Epoch>> {
-        self.parts()?.iter().map(Part::shown).collect()
+        self.with(|parts| parts.iter().map(Part::shown).collect())
     }
 
     /// First and last event, or `None` while there is none.
     pub fn bounds(&self) -> Result<Option<RangeInclusive<u64>>> {
-        let parts = self.parts()?;
-        let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return Ok(None) };
-        let last = last.book.last()?;
-        Ok((last > first.number).then(|| first.number + 1..=last))
+        self.with(|parts| {
+            let (epoch, last) = ends_of(parts)?;
+            Ok((last > epoch).then(|| epoch + 1..=last))
+        })
     }
 
     /// The last event before the pier's first one.
     pub fn epoch(&self) -> Result<u64> {
-        Ok(self.parts()?.first().map_or(0, |part| part.number))
+        self.with(|parts| Ok(ends_of(parts)?.0))
     }
 
     /// Last event; while there is none, the event before the first one.
@@ -166,7 +166,7 @@ impl Pier {
 
     /// Number of deeds.
     pub fn len(&self) -> Result<u64> {
-        self.parts()?.iter().map(|part| part.book.len()).sum()
+        self.with(|parts| parts.iter().map(|part| part.book.len()).sum())
     }
 
     /// Whether there are no deeds.
@@ -245,20 +245,19 @@ impl Pier {
         self.shared.closed.load(Ordering::Acquire)
     }
 
-    /// The epochs as they are now.
-    fn parts(&self) -> Result<Vec<Part>> {
-        self.shared.usable()?;
-        Ok(self.shared.reading().1.clone())
-    }
-
-    /// Do something with the last epoch, which does not change meanwhile.
-    fn on_last<T>(&self, work: impl FnOnce(&Book) -> Result<T>) -> Result<T> {
+    /// Do something with the epochs, which do not change meanwhile.
+    fn with<T>(&self, work: impl FnOnce(&[Part]) -> Result<T>) -> Result<T> {
         self.shared.usable()?;
         let (_held, parts) = self.shared.reading();
-        match parts.last() {
+        work(&parts)
+    }
+
+    /// The same with the last one.
+    fn on_last<T>(&self, work: impl FnOnce(&Book) -> Result<T>) -> Result<T> {
+        self.with(|parts| match parts.last() {
             Some(part) => work(&part.book),
             None => Err(self.shared.error(ErrorKind::Closed, "the pier is closed")),
-        }
+        })
     }
 }
 
@@ -289,6 +288,14 @@ impl Shared {
 
     fn error(&self, kind: ErrorKind, message: impl Into<String>) -> Error {
         Error::new(kind, message).of(FORMAT).at(&self.dir)
+    }
+}
+
+/// The event before the first one, and the last one.
+fn ends_of(parts: &[Part]) -> Result<(u64, u64)> {
+    match (parts.first(), parts.last()) {
+        (Some(first), Some(last)) => Ok((first.number, last.book.last()?)),
+        _ => Ok((0, 0)),
     }
 }
 

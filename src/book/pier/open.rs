@@ -92,9 +92,12 @@ impl Pier {
 
     /// The epoch after one, if there is one by now.
     pub(super) fn after(&self, number: u64) -> Result<Option<Named>> {
-        let known = || -> Result<_> {
-            let after = self.parts()?.into_iter().find(|part| part.number > number);
-            Ok(after.map(|Part { number, dir, .. }| Named { number, dir }))
+        let known = || {
+            self.with(|parts| {
+                let after = parts.iter().find(|part| part.number > number);
+                Ok(after
+                    .map(|Part { number, dir, .. }| Named { number: *number, dir: dir.clone() }))
+            })
         };
         match known()? {
             None if self.mode() == Mode::Read => {

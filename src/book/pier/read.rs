@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Part, Pier};
+use super::{Part, Pier, ends_of};
 use crate::book::format::BookFormat;
 use crate::book::{self, Book, Deed, DeedRef};
 use crate::error::{ErrorKind, Result};
@@ -35,18 +35,19 @@ pub struct Iter {
 impl Pier {
     /// The deed with that number.
     pub fn read(&self, event: u64) -> Result<Deed> {
-        let (epoch, last) = (self.epoch()?, self.last()?);
-        let parts = self.parts()?;
-        match parts.iter().rev().find(|part| part.number < event && event <= last) {
-            Some(part) => part.book.read(event),
-            None => {
-                let message = match last > epoch {
-                    true => format!("no deed {event}, the pier has {} to {last}", epoch + 1),
-                    false => format!("no deed {event}, the pier is empty"),
-                };
-                Err(self.shared.error(ErrorKind::OutOfRange, message))
+        self.with(|parts| {
+            let (epoch, last) = ends_of(parts)?;
+            match parts.iter().rev().find(|part| part.number < event && event <= last) {
+                Some(part) => part.book.read(event),
+                None => {
+                    let message = match last > epoch {
+                        true => format!("no deed {event}, the pier has {} to {last}", epoch + 1),
+                        false => format!("no deed {event}, the pier is empty"),
+                    };
+                    Err(self.shared.error(ErrorKind::OutOfRange, message))
+                }
             }
-        }
+        })
     }
 
     /// The deeds `start <= event < stop`, a snapshot of what is there now.
@@ -76,13 +77,15 @@ impl Pier {
         stop: Option<u64>,
         walk: impl Fn(&Book) -> Result<W>,
     ) -> Result<VecDeque<W>> {
-        let parts = self.parts()?;
-        let ends = parts.iter().skip(1).map(|part| Some(part.number)).chain([None]);
-        let meets = |(part, end): &(&Part, Option<u64>)| {
-            end.is_none_or(|last| start <= last) && stop.is_none_or(|stop| stop > part.number + 1)
-        };
-        let met: Vec<&Part> = parts.iter().zip(ends).filter(meets).map(|(part, _)| part).collect();
-        met.into_iter().map(|part| walk(&part.book)).collect()
+        self.with(|parts| {
+            let ends = parts.iter().skip(1).map(|part| Some(part.number)).chain([None]);
+            let meets = |(part, end): &(&Part, Option<u64>)| {
+                end.is_none_or(|last| start <= last)
+                    && stop.is_none_or(|stop| stop > part.number.saturating_add(1))
+            };
+            let met = parts.iter().zip(ends).filter(meets);
+            met.map(|(part, _)| walk(&part.book)).collect()
+        })
     }
 }
 

@@ -1,0 +1,86 @@
+"""The seeded bugs of piers: which epochs fit, the lock, and rolls."""
+
+from __future__ import annotations
+
+from bug import Bug
+from rows import FSYNC, KILL, POWER, SEGMENT, TRUNCATION, WRITER
+
+OPEN = "src/book/pier/open.rs"
+PLACES = "src/book/pier/places.rs"
+ROLL = "src/book/pier/roll.rs"
+
+PIER_BUGS = [
+    Bug(
+        "pier: the epoch before a new one is neither synced nor closed",
+        POWER,
+        ROLL,
+        "        last.book.sync()?;\n        last.book.close()?;\n",
+        "",
+        [("pier", "crash::the_new_epoch_is_never_found")],
+    ),
+    Bug(
+        "pier: the name of a new epoch is not synced",
+        POWER,
+        ROLL,
+        "    for dir in [dir, &*sidecar_dir(dir)] {\n",
+        "    for dir in [dir, &*sidecar_dir(dir)].into_iter().skip(2) {\n",
+        [("pier", "crash::a_crash_at_any_step")],
+    ),
+    Bug(
+        "pier: a writer does not sync names that a dead one left",
+        KILL,
+        OPEN,
+        '    storage.sync_dir(dir).map_err(|e| Error::io("sync the directory", dir, e))?;\n'
+        "    Ok(lock)\n",
+        "    Ok(lock)\n",
+        [("pier", "crash::an_epoch_that_a_dead_writer_began")],
+    ),
+    Bug(
+        "pier: what an interrupted roll left stays",
+        TRUNCATION,
+        ROLL,
+        "        remove_files(storage, dir)?;\n",
+        "",
+        [("pier", "crash::a_crash_at_any_step")],
+    ),
+    Bug(
+        "pier: a new epoch has no metadata",
+        TRUNCATION,
+        ROLL,
+        "            store(META_NAME, &bytes)?;\n",
+        "            let _ = (META_NAME, &bytes);\n",
+        [("pier", "roll::a_new_epoch_gets")],
+    ),
+    Bug(
+        "pier: after a failed roll the old epoch goes on beside the new one",
+        FSYNC,
+        ROLL,
+        ".filter(|_| !begun)",
+        ".filter(|_| begun || !begun)",
+        [("pier", "crash::a_call_that_fails")],
+    ),
+    Bug(
+        "pier: the directory of the epochs is not locked",
+        WRITER,
+        OPEN,
+        "    lock.add_log(storage, dir)?;\n",
+        "",
+        [("pier", "roll::one_pier_has_one_writer")],
+    ),
+    Bug(
+        "pier: a gap between epochs is accepted",
+        SEGMENT,
+        PLACES,
+        "    if first == next {\n",
+        "    if first >= next {\n",
+        [("pier", "open::a_gap_is_refused")],
+    ),
+    Bug(
+        "pier: an overlap of epochs is accepted",
+        SEGMENT,
+        PLACES,
+        "    if first == next {\n",
+        "    if first <= next {\n",
+        [("pier", "open::an_overlap_is_refused")],
+    ),
+]
