@@ -209,7 +209,7 @@ def test_names_alone_make_no_ledger(tmp_path: Path, files: dict[str, bytes]) -> 
         (tmp_path / name).write_bytes(content)
     assert formats.detect(tmp_path) is None
     said = complaint(deedbook("cat", tmp_path), 2)
-    assert "no log there (looked for book.log, WAL segments, files N-BASE of a ledger and" in said
+    assert "no log there (looked for book.log, epochs 0iN of a pier, WAL segments, files N" in said
     with pytest.raises(MissingError, match="no ledger"):
         LedgerSnapshot.open(tmp_path)
     # Nor do they keep another format from the directory, or its files.

@@ -392,7 +392,9 @@ def test_open_creates_what_it_is_told_to(kind: Log, path: Path) -> None:
     for mode in ("a", "x"):
         with pytest.raises(InvalidArgumentError, match="say format="):
             deedbook.open(path, mode)  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgumentError, match='format "tape", known are "book", "wal"'):
+    with pytest.raises(
+        InvalidArgumentError, match='format "tape", known are "book", "pier", "wal"'
+    ):
         deedbook.open(path, "a", format="tape")  # type: ignore[arg-type]
     assert not path.exists()
     with deedbook.open(path, "x", format=name) as log:
