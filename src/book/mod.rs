@@ -9,6 +9,8 @@ mod epoch;
 mod find_slots;
 pub(crate) mod format;
 mod header;
+#[cfg(feature = "lmdb")]
+pub mod lmdb;
 mod meta;
 mod options;
 mod packed;

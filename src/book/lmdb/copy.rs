@@ -1,0 +1,322 @@
+//! Events from one log to another: batches, each synced, read back, and compared with the source.
+
+use std::ops::RangeInclusive;
+use std::path::Path;
+
+use super::read::{Environment, Step};
+use super::write::Writer;
+use crate::book::{Batch, Book, Meta};
+use crate::checksum::{crc32, crc32_more};
+use crate::error::{Error, ErrorKind, Result};
+use crate::scan::OnCorrupt;
+
+/// Events are written and synced so many bytes at a time.
+const BATCH_BYTES: usize = 8 << 20;
+/// Progress is told after so many events, or bytes, that were only compared.
+const TOLD_EVENTS: u64 = 16 << 10;
+const TOLD_BYTES: usize = 8 << 20;
+
+/// A log whose events can be read.
+#[derive(Debug)]
+pub enum Source {
+    Lmdb(Environment),
+    Book(Book),
+}
+
+/// The same, borrowed; a target is looked at through one, too.
+#[derive(Clone, Copy)]
+pub enum View<'a> {
+    Lmdb(&'a Environment),
+    Book(&'a Book),
+}
+
+impl Source {
+    pub fn view(&self) -> View<'_> {
+        match self {
+            Self::Lmdb(environment) => View::Lmdb(environment),
+            Self::Book(book) => View::Book(book),
+        }
+    }
+
+    /// Refuse what was read of an environment that was written in the meantime.
+    pub fn check_unchanged(&self) -> Result<()> {
+        match self {
+            Self::Lmdb(environment) => environment.check_unchanged(),
+            Self::Book(_) => Ok(()),
+        }
+    }
+}
+
+impl View<'_> {
+    pub fn bounds(&self) -> Result<Option<RangeInclusive<u64>>> {
+        match self {
+            Self::Lmdb(environment) => environment.bounds(),
+            Self::Book(book) => book.bounds(),
+        }
+    }
+
+    pub fn meta(&self) -> Result<Meta> {
+        match self {
+            Self::Lmdb(environment) => environment.meta(),
+            Self::Book(book) => book.meta(),
+        }
+    }
+
+    /// The events of a range; fewer are an error.
+    pub fn each(
+        &self,
+        range: RangeInclusive<u64>,
+        take: &mut dyn FnMut(u64, u32, &[u8]) -> Result<Step>,
+    ) -> Result<()> {
+        let mut next = *range.start();
+        let mut done = range.is_empty();
+        let mut checked = |event: u64, mug: u32, jam: &[u8]| {
+            if event != next {
+                return Err(self.gap(next, Some(event)));
+            }
+            let step = take(event, mug, jam)?;
+            done = event == *range.end() || step == Step::Done;
+            next = next.wrapping_add(1);
+            Ok(if done { Step::Done } else { Step::More })
+        };
+        match self {
+            Self::Lmdb(environment) => environment.each(*range.start(), &mut checked)?,
+            Self::Book(book) => {
+                let mut cursor =
+                    book.cursor(*range.start(), range.end().checked_add(1), OnCorrupt::Raise)?;
+                while let Some(deed) = cursor.next()? {
+                    let event = deed.event.unwrap_or(0);
+                    if checked(event, deed.mug, deed.jam)? == Step::Done {
+                        break;
+                    }
+                }
+            }
+        }
+        if done { Ok(()) } else { Err(self.gap(next, None)) }
+    }
+
+    fn gap(&self, wanted: u64, found: Option<u64>) -> Error {
+        let found = found.map_or("the end of the log".into(), |event| format!("event {event}"));
+        let message = format!("event {wanted} expected, {found} found");
+        Error::new(ErrorKind::Contiguity, message).at(self.path())
+    }
+
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Lmdb(environment) => environment.path(),
+            Self::Book(book) => book.path(),
+        }
+    }
+
+    /// Walk a range without a copy; returns the bytes of the jams.
+    pub fn count(
+        &self,
+        range: RangeInclusive<u64>,
+        told: &mut dyn FnMut(u64) -> Result<()>,
+    ) -> Result<u64> {
+        let (mut bytes, mut untold) = (0, 0);
+        self.each(range, &mut |_, _, jam| {
+            bytes += jam.len() as u64;
+            untold += 1;
+            if untold == TOLD_EVENTS {
+                told(std::mem::take(&mut untold))?;
+            }
+            Ok(Step::More)
+        })?;
+        told(untold)?;
+        Ok(bytes)
+    }
+
+    /// Compare events of `self` with those that `other` holds; returns the bytes of their jams. What
+    /// differs is an error of that kind.
+    pub fn compare(
+        &self,
+        other: View<'_>,
+        range: RangeInclusive<u64>,
+        kind: ErrorKind,
+        told: &mut dyn FnMut(u64) -> Result<()>,
+    ) -> Result<u64> {
+        let mut bytes = 0;
+        let mut untold = (0, 0);
+        let mut tell = |jam: usize| {
+            bytes += jam as u64;
+            untold = (untold.0 + 1, untold.1 + jam);
+            if untold.0 >= TOLD_EVENTS || untold.1 >= TOLD_BYTES {
+                told(std::mem::take(&mut untold).0)?;
+            }
+            Ok(Step::More)
+        };
+        let differs = |event, source, found| differs(event, source, found, kind).at(other.path());
+        match other {
+            View::Book(book) => {
+                let stop = range.end().checked_add(1);
+                let mut cursor = book.cursor(*range.start(), stop, OnCorrupt::Raise)?;
+                self.each(range, &mut |event, mug, jam| match cursor.next()? {
+                    Some(deed) if (deed.mug, deed.jam) == (mug, jam) => tell(jam.len()),
+                    found => {
+                        let found = found.map(|deed| Facts::of(deed.mug, deed.jam));
+                        Err(differs(event, Facts::of(mug, jam), found))
+                    }
+                })?;
+            }
+            View::Lmdb(held) => self.each(range, &mut |event, mug, jam| {
+                let other = |m, j: &[u8]| ((m, j) != (mug, jam)).then(|| Facts::of(m, j));
+                match held.get(event, other)? {
+                    Some(None) => tell(jam.len()),
+                    found => Err(differs(event, Facts::of(mug, jam), found.flatten())),
+                }
+            })?,
+        }
+        told(untold.0)?;
+        Ok(bytes)
+    }
+}
+
+/// What an error says of an event.
+#[derive(Clone, Copy)]
+struct Facts {
+    mug: u32,
+    bytes: usize,
+    sum: u32,
+}
+
+impl Facts {
+    fn of(mug: u32, jam: &[u8]) -> Self {
+        Self { mug, bytes: jam.len(), sum: crc32_more(crc32(&mug.to_le_bytes()), jam) }
+    }
+}
+
+impl std::fmt::Display for Facts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "mug {:08x}, {} bytes, checksum {:08x}", self.mug, self.bytes, self.sum)
+    }
+}
+
+fn differs(event: u64, source: Facts, found: Option<Facts>, kind: ErrorKind) -> Error {
+    let found = found.map_or("not there".into(), |facts| facts.to_string());
+    let message = format!(
+        "event {event} is another one in the destination: {source} in the source; {found} in the \
+         destination"
+    );
+    Error::new(kind, message)
+}
+
+/// A log that gets events.
+#[derive(Debug)]
+pub enum Target {
+    Book(Book, Batch),
+    Lmdb(Writer, Chunk),
+}
+
+/// Events on their way into an environment.
+#[derive(Debug, Default)]
+pub struct Chunk {
+    bytes: Vec<u8>,
+    /// Mug and end of each jam.
+    events: Vec<(u32, usize)>,
+}
+
+impl Chunk {
+    fn iter(&self) -> impl Iterator<Item = (u32, &[u8])> {
+        let mut start = 0;
+        self.events.iter().map(move |&(mug, end)| {
+            let jam = crate::slice::part(&self.bytes, start..end);
+            start = end;
+            (mug, jam)
+        })
+    }
+}
+
+/// What became of one log.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Copied {
+    pub events: u64,
+    pub bytes: u64,
+    /// Events that the target held before, and that were compared.
+    pub found: u64,
+}
+
+impl Target {
+    pub fn view(&self) -> View<'_> {
+        match self {
+            Self::Book(book, _) => View::Book(book),
+            Self::Lmdb(writer, _) => View::Lmdb(&writer.held),
+        }
+    }
+
+    /// Bring all events of a range to the target, and compare those that are there already.
+    pub fn fill(
+        &mut self,
+        source: View<'_>,
+        range: &RangeInclusive<u64>,
+        told: &mut dyn FnMut(u64) -> Result<()>,
+    ) -> Result<Copied> {
+        let mut copied = Copied::default();
+        if let Some(held) = held_before(self.view(), Some(range))? {
+            copied.found = held.end() - held.start() + 1;
+            copied.bytes = source.compare(self.view(), held, ErrorKind::AlreadyExists, told)?;
+        }
+        copied.events = copied.found;
+        let wanted = range.end() - range.start() + 1;
+        while copied.events < wanted {
+            let first = range.start() + copied.events;
+            let events = self.append(source, first..=*range.end())?;
+            let written = first..=first + (events - 1);
+            copied.bytes +=
+                source.compare(self.view(), written, ErrorKind::Corrupt, &mut |_| Ok(()))?;
+            copied.events += events;
+            told(events)?;
+        }
+        Ok(copied)
+    }
+
+    /// One batch, synced; returns the number of its events.
+    fn append(&mut self, source: View<'_>, range: RangeInclusive<u64>) -> Result<u64> {
+        let first = *range.start();
+        match self {
+            Self::Book(book, batch) => {
+                batch.clear();
+                source.each(range, &mut |_, mug, jam| {
+                    batch.push(mug, jam)?;
+                    Ok(if batch.bytes_len() < BATCH_BYTES { Step::More } else { Step::Done })
+                })?;
+                book.append_batch(batch, Some(first), None)?;
+                book.sync()?;
+                Ok(batch.len())
+            }
+            Self::Lmdb(writer, chunk) => {
+                chunk.bytes.clear();
+                chunk.events.clear();
+                source.each(range, &mut |_, mug, jam| {
+                    chunk.bytes.extend_from_slice(jam);
+                    chunk.events.push((mug, chunk.bytes.len()));
+                    Ok(if chunk.bytes.len() < BATCH_BYTES { Step::More } else { Step::Done })
+                })?;
+                writer.append(first, chunk.iter())?;
+                Ok(chunk.events.len() as u64)
+            }
+        }
+    }
+}
+
+/// The events that a target holds, if a source with these events can go on after them.
+pub fn held_before(
+    target: View<'_>,
+    source: Option<&RangeInclusive<u64>>,
+) -> Result<Option<RangeInclusive<u64>>> {
+    let Some(held) = target.bounds()? else {
+        return Ok(None);
+    };
+    let begins = source.is_some_and(|range| range.start() == held.start());
+    if begins && source.is_some_and(|range| held.end() <= range.end()) {
+        return Ok(Some(held));
+    }
+    let shown =
+        |range: &RangeInclusive<u64>| format!("events {} to {}", range.start(), range.end());
+    let message = format!(
+        "the destination holds {}, and the source {}",
+        shown(&held),
+        source.map_or("none".into(), shown)
+    );
+    Err(Error::new(ErrorKind::AlreadyExists, message).at(target.path()))
+}

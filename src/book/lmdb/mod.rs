@@ -1,0 +1,17 @@
+//! Urbit's event logs in LMDB: read, brought to books, and back. `FORMAT.md` of the book says how they
+//! lie there.
+
+mod copy;
+mod pages;
+mod place;
+mod read;
+mod trip;
+mod write;
+
+pub use read::{Environment, Step};
+pub use trip::{EpochReport, Options, Report, export, migrate};
+
+pub(super) const DATA_NAME: &str = "data.mdb";
+pub(super) const EVENTS: &str = "EVENTS";
+pub(super) const META: &str = "META";
+const LMDB: &str = "lmdb";

@@ -1,0 +1,474 @@
+//! From LMDB to books and back: one environment, or all epochs of a pier.
+
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use super::copy::{Copied, Source, Target, held_before};
+use super::place::{Kind, Part, Plan};
+use super::read::Environment;
+use super::write::Writer;
+use super::{DATA_NAME, LMDB};
+use crate::book::{Batch, LOG_NAME, Meta, Mode};
+use crate::durability::Durability;
+use crate::error::{Error, ErrorKind, Result};
+use crate::storage::{Access, Disk, Storage, read_full, replace};
+
+/// Bytes that an environment takes for an event beside its jam, at most, and for each byte of a jam: one
+/// of 2,049 bytes takes a page of 4,096.
+const EVENT_BYTES_MAX: u64 = 128;
+const BYTE_SHARE_MAX: u64 = 3;
+/// `epoc.txt` and `vere.txt` are a number and a version.
+const TEXT_BYTES_MAX: usize = 4096;
+
+/// How events are brought to books, and back.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// How books are opened. `durability` and `epoch` are not asked: batches are synced, and the source
+    /// says the epoch.
+    pub book: crate::book::Options,
+    /// Read and compare, and change nothing.
+    pub dry_run: bool,
+}
+
+/// What became of one log: that of a pier's epoch, or the only one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EpochReport {
+    /// Directory that was read.
+    pub source: PathBuf,
+    /// Directory that was written.
+    pub dest: PathBuf,
+    /// The last event before it.
+    pub epoch: u64,
+    /// First and last event; `None` of a log without events.
+    pub events: Option<RangeInclusive<u64>>,
+    /// Bytes of the events' jams.
+    pub bytes: u64,
+    /// Events that the destination held before. They were compared, not written.
+    pub found: u64,
+    /// Its metadata.
+    pub meta: Meta,
+}
+
+/// What was brought, or would be.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Report {
+    /// What was read.
+    pub source: PathBuf,
+    /// What was written.
+    pub dest: PathBuf,
+    /// Whether nothing was changed.
+    pub dry_run: bool,
+    /// Events in all, those found included. Each was compared with the source.
+    pub events: u64,
+    /// Bytes of their jams.
+    pub bytes: u64,
+    /// Events that an earlier run had brought.
+    pub found: u64,
+    /// The first event that was not there, if an earlier run had brought those before.
+    pub resumed_from: Option<u64>,
+    /// The logs, in the order of their events.
+    pub epochs: Vec<EpochReport>,
+    /// The metadata: of a pier, what its top directory says.
+    pub meta: Meta,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+/// Bring the events and the metadata of an LMDB environment to a book, or those of all epochs of a pier
+/// to a new pier of books. `progress` is called with events done and events in all, between batches; what
+/// it fails with ends the work.
+///
+/// `source` is the environment's directory, its `data.mdb`, or a pier; the program that writes it must
+/// have ended. It is only read, and no lock file is made. `dest` is the book's directory, or the new
+/// pier. Each batch is synced, read back and compared with the source. Ended at any moment, it can be
+/// done again: whatever the destination holds is compared with the source from its first event on, and
+/// the rest is added. A destination that holds anything else is refused.
+///
+/// An epoch of a new pier gets its `epoc.txt` when all of it is compared, and the pier its metadata when
+/// all epochs are: until then Urbit does not take it for one.
+pub fn migrate(
+    source: impl AsRef<Path>,
+    dest: impl AsRef<Path>,
+    options: &Options,
+    progress: impl FnMut(u64, u64) -> Result<()>,
+) -> Result<Report> {
+    let (source, dest) = (source.as_ref(), dest.as_ref());
+    travel(source, dest, Kind::Book, options, progress).map_err(|e| e.of(LMDB))
+}
+
+/// The way back: bring a book to an LMDB environment, or a pier of books to a new pier of environments,
+/// under the same promises as [`migrate`]. Metadata values are stored as Urbit stores them, without
+/// trailing zeros. Needs the real disk: LMDB knows no other.
+pub fn export(
+    source: impl AsRef<Path>,
+    dest: impl AsRef<Path>,
+    options: &Options,
+    progress: impl FnMut(u64, u64) -> Result<()>,
+) -> Result<Report> {
+    let (source, dest) = (source.as_ref(), dest.as_ref());
+    travel(source, dest, Kind::Lmdb, options, progress).map_err(|e| e.of(LMDB))
+}
+
+fn travel(
+    source: &Path,
+    dest: &Path,
+    to: Kind,
+    options: &Options,
+    mut progress: impl FnMut(u64, u64) -> Result<()>,
+) -> Result<Report> {
+    let began = Instant::now();
+    let storage = &*options.book.storage;
+    let plan = Plan::of(storage, source, dest, to)?;
+    let trip = Trip { storage, options, to, top: plan.top.as_ref().map(Top::read).transpose()? };
+    let looked: Vec<_> = plan.parts.iter().map(|part| trip.look(part)).collect::<Result<_>>()?;
+    check_order(&plan, &looked)?;
+    if let Some(top) = &trip.top {
+        top.check_events(&plan, &looked)?;
+    }
+    if let (Some(top), Some((_, dest))) = (&trip.top, &plan.top) {
+        top.check_dest(dest)?;
+    }
+    let all: u64 = looked.iter().map(|log| count(log.events.as_ref())).sum();
+    let mut done = 0;
+    let mut told = |events: u64| {
+        done += events;
+        progress(done, all)
+    };
+    let mut epochs = Vec::new();
+    for (part, log) in plan.parts.iter().zip(looked) {
+        epochs.push(trip.bring(part, log, &mut told)?);
+    }
+    if let (Some(top), Some((_, dest)), false) = (&trip.top, &plan.top, options.dry_run) {
+        top.save(dest)?;
+    }
+    let found = epochs.iter().map(|log| log.found).sum();
+    let meta = trip.top.as_ref().map(|top| top.meta);
+    Ok(Report {
+        source: source.to_path_buf(),
+        dest: dest.to_path_buf(),
+        dry_run: options.dry_run,
+        events: epochs.iter().map(|log| count(log.events.as_ref())).sum(),
+        bytes: epochs.iter().map(|log| log.bytes).sum(),
+        found,
+        resumed_from: (found > 0).then(|| missing_from(&epochs)).flatten(),
+        meta: meta.or(epochs.first().map(|log| log.meta)).unwrap_or_default(),
+        epochs,
+        seconds: began.elapsed().as_secs_f64(),
+    })
+}
+
+fn count(events: Option<&RangeInclusive<u64>>) -> u64 {
+    events.map_or(0, |range| range.end() - range.start() + 1)
+}
+
+fn missing_from(epochs: &[EpochReport]) -> Option<u64> {
+    epochs.iter().find_map(|log| {
+        let events = log.events.as_ref()?;
+        (log.found < count(Some(events))).then(|| events.start() + log.found)
+    })
+}
+
+/// What is known of a log before it is brought.
+struct Looked {
+    epoch: u64,
+    events: Option<RangeInclusive<u64>>,
+    meta: Meta,
+}
+
+/// The epochs of a pier must follow one another.
+fn check_order(plan: &Plan, looked: &[Looked]) -> Result<()> {
+    if plan.top.is_none() {
+        return Ok(());
+    }
+    let mut before: Option<u64> = None;
+    for (part, log) in plan.parts.iter().zip(looked) {
+        let refuse = |message| Err(Error::new(ErrorKind::Contiguity, message).at(&part.source));
+        if let Some(before) = before.filter(|before| *before != log.epoch) {
+            let epoch = log.epoch;
+            return refuse(format!("epoch {epoch} comes after an epoch that ends with {before}"));
+        }
+        let first = log.events.as_ref().map(|range| *range.start());
+        if let Some(first) = first.filter(|first| log.epoch.checked_add(1) != Some(*first)) {
+            return refuse(format!("epoch {} begins with event {first}", log.epoch));
+        }
+        before = Some(log.events.as_ref().map_or(log.epoch, |range| *range.end()));
+    }
+    Ok(())
+}
+
+struct Trip<'a> {
+    storage: &'a dyn Storage,
+    options: &'a Options,
+    to: Kind,
+    top: Option<Top>,
+}
+
+impl Trip<'_> {
+    fn open(&self, part: &Part) -> Result<Source> {
+        match part.kind {
+            Kind::Lmdb => Environment::open(&part.source).map(Source::Lmdb),
+            Kind::Book => self.options.book.open(&part.source, Mode::Read).map(Source::Book),
+        }
+    }
+
+    fn look(&self, part: &Part) -> Result<Looked> {
+        let source = self.open(part)?;
+        let events = source.view().bounds()?;
+        let first = events.as_ref().map(|range| range.start() - 1);
+        let own = || match &source {
+            Source::Book(book) => book.epoch(),
+            Source::Lmdb(_) => Ok(0),
+        };
+        let epoch = part.epoch.or(first).map_or_else(own, Ok)?;
+        let meta = match (source.view().meta()?, &self.top) {
+            (none, Some(top)) if none == Meta::default() => top.meta,
+            (own, _) => own,
+        };
+        Ok(Looked { epoch, events, meta })
+    }
+
+    fn bring(
+        &self,
+        part: &Part,
+        log: Looked,
+        told: &mut dyn FnMut(u64) -> Result<()>,
+    ) -> Result<EpochReport> {
+        let source = self.open(part)?;
+        let copied = match self.options.dry_run {
+            true => self.compare(part, &source, &log, told)?,
+            false => self.write(part, &source, &log, told)?,
+        };
+        let (source, dest) = (part.source.clone(), part.dest.clone());
+        let Looked { epoch, events, meta } = log;
+        let Copied { bytes, found, .. } = copied;
+        Ok(EpochReport { source, dest, epoch, events, bytes, found, meta })
+    }
+
+    /// What `write` would do.
+    fn compare(
+        &self,
+        part: &Part,
+        source: &Source,
+        log: &Looked,
+        told: &mut dyn FnMut(u64) -> Result<()>,
+    ) -> Result<Copied> {
+        let name = if self.to == Kind::Book { LOG_NAME } else { DATA_NAME };
+        let mut copied = Copied::default();
+        if self.storage.open(&part.dest.join(name), Access::Read).is_ok() {
+            let there = Part { kind: self.to, source: part.dest.clone(), ..part.clone() };
+            let there = self.open(&there)?;
+            check_meta(there.view().meta()?, log.meta, &part.dest)?;
+            if let Some(held) = held_before(there.view(), log.events.as_ref())? {
+                copied.found = count(Some(&held));
+                let kind = ErrorKind::AlreadyExists;
+                copied.bytes = source.view().compare(there.view(), held, kind, told)?;
+            }
+        }
+        copied.events = copied.found;
+        let rest = log.events.as_ref().map(|range| range.start() + copied.found..=*range.end());
+        if let Some(rest) = rest.filter(|rest| !rest.is_empty()) {
+            copied.bytes += source.view().count(rest, told)?;
+        }
+        source.check_unchanged()?;
+        Ok(copied)
+    }
+
+    fn write(
+        &self,
+        part: &Part,
+        source: &Source,
+        log: &Looked,
+        told: &mut dyn FnMut(u64) -> Result<()>,
+    ) -> Result<Copied> {
+        part.make_dirs(self.storage)?;
+        let mut target = self.target(part, log)?;
+        check_meta(target.view().meta()?, log.meta, &part.dest)?;
+        let copied = match &log.events {
+            Some(range) => target.fill(source.view(), range, told)?,
+            None => held_before(target.view(), None).map(|_| Copied::default())?,
+        };
+        if log.meta != Meta::default() {
+            match &target {
+                Target::Book(book, _) => book.save_meta(&log.meta)?,
+                Target::Lmdb(writer, _) => writer.save(&stripped(&log.meta))?,
+            }
+        }
+        let stored = target.view().meta()?;
+        if !agrees(stored, log.meta) {
+            let message = format!("the metadata is {stored:?}, and {:?} in the source", log.meta);
+            return Err(Error::new(ErrorKind::Corrupt, message).at(&part.dest));
+        }
+        source.check_unchanged()?;
+        if let Target::Book(book, _) = &target {
+            book.close()?;
+        }
+        drop(target);
+        self.sign(part)?;
+        Ok(copied)
+    }
+
+    fn target(&self, part: &Part, log: &Looked) -> Result<Target> {
+        if self.to == Kind::Book {
+            let (durability, epoch) = (Durability::Manual, Some(log.epoch));
+            let options = crate::book::Options { durability, epoch, ..self.options.book.clone() };
+            let batch = Batch::new(options.deed_bytes_max);
+            let book = options.open(&part.dest, Mode::Append)?;
+            return Ok(Target::Book(book, batch));
+        }
+        let size = match &log.events {
+            None => 0,
+            Some(range) => {
+                let bytes = self.open_len(part)?;
+                let events = count(Some(range)).saturating_mul(EVENT_BYTES_MAX);
+                bytes.saturating_mul(BYTE_SHARE_MAX).saturating_add(events)
+            }
+        };
+        Ok(Target::Lmdb(Writer::open(&part.dest, Some(size))?, super::copy::Chunk::default()))
+    }
+
+    /// Bytes of the source's file, which its jams do not exceed.
+    fn open_len(&self, part: &Part) -> Result<u64> {
+        let path = part.source.join(if part.kind == Kind::Book { LOG_NAME } else { DATA_NAME });
+        self.storage
+            .open(&path, Access::Read)
+            .and_then(|file| file.len())
+            .map_err(|e| Error::io("measure the log", &path, e))
+    }
+
+    /// Say of a finished epoch which version it has. The last step: without, it is not taken for one.
+    fn sign(&self, part: &Part) -> Result<()> {
+        if part.epoch.is_none() {
+            return Ok(());
+        }
+        let mode = self.options.book.file_mode;
+        let store = |name: &str, text: &[u8]| {
+            let path = part.dest.join(name);
+            replace(self.storage, &path, text, mode)
+                .map_err(|e| Error::io("sign the epoch", &path, e))
+        };
+        if let Some(text) = read_text(self.storage, &part.source.join("vere.txt"))? {
+            store("vere.txt", &text)?;
+        }
+        store("epoc.txt", self.to.version().as_bytes())
+    }
+}
+
+/// The bytes of a small file; `None` if it is not there.
+pub fn read_text(storage: &dyn Storage, path: &Path) -> Result<Option<Vec<u8>>> {
+    let fail = |e| Error::io("read the epoch", path, e);
+    let file = match storage.open(path, Access::Read) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(fail)?,
+    };
+    let mut bytes = vec![0; TEXT_BYTES_MAX];
+    let read = read_full(&*file, &mut bytes, 0).map_err(fail)?;
+    bytes.truncate(read);
+    Ok(Some(bytes))
+}
+
+/// Whether metadata has what the source says. What the source leaves open is 0 in a book.
+fn agrees(held: Meta, source: Meta) -> bool {
+    source.who.is_none_or(|who| held.who == Some(who))
+        && source.version.is_none_or(|version| held.version == Some(version))
+        && source.life.is_none_or(|life| held.life == Some(life))
+        && source.fake.is_none_or(|fake| held.fake == Some(fake))
+}
+
+/// Refuse a destination that has other metadata already.
+fn check_meta(held: Meta, meta: Meta, dest: &Path) -> Result<()> {
+    if held == Meta::default() || agrees(held, meta) {
+        return Ok(());
+    }
+    let message = format!("the destination has the metadata {held:?}, and the source {meta:?}");
+    Err(Error::new(ErrorKind::AlreadyExists, message).at(dest))
+}
+
+/// Metadata as Urbit stores it in LMDB: without trailing zeros.
+fn stripped(meta: &Meta) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut values: Vec<(&str, Vec<u8>)> = Vec::new();
+    values.extend(meta.who.map(|who| ("who", who.to_le_bytes().to_vec())));
+    values.extend(meta.version.map(|version| ("version", version.to_le_bytes().to_vec())));
+    values.extend(meta.life.map(|life| ("life", life.to_le_bytes().to_vec())));
+    values.extend(meta.fake.map(|fake| ("fake", vec![u8::from(!fake)])));
+    let strip = |(key, mut value): (&str, Vec<u8>)| {
+        let end = value.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        value.truncate(end);
+        (key.as_bytes().to_vec(), value)
+    };
+    values.into_iter().map(strip).collect()
+}
+
+/// The metadata of a pier, which stays in LMDB in its top directory.
+struct Top {
+    values: Vec<(Vec<u8>, Vec<u8>)>,
+    meta: Meta,
+    events: Option<RangeInclusive<u64>>,
+    path: PathBuf,
+}
+
+impl Top {
+    fn read((source, _): &(PathBuf, PathBuf)) -> Result<Self> {
+        let environment = Environment::open(source)?;
+        let (values, meta) = (environment.values()?, environment.meta()?);
+        let (events, path) = (environment.bounds()?, environment.path().to_path_buf());
+        environment.check_unchanged()?;
+        Ok(Self { values, meta, events, path })
+    }
+
+    /// Of a pier with epochs, what events the top directory still has must be theirs: what Urbit left
+    /// there when it made the first epoch.
+    fn check_events(&self, plan: &Plan, looked: &[Looked]) -> Result<()> {
+        let in_epochs = plan
+            .top
+            .as_ref()
+            .is_none_or(|(top, _)| plan.parts.iter().all(|part| part.source != *top));
+        let Some(own) = self.events.as_ref().filter(|_| in_epochs) else {
+            return Ok(());
+        };
+        let first = looked.first().map_or(0, |log| log.epoch + 1);
+        let last = looked.last().and_then(|log| log.events.as_ref()).map(|range| *range.end());
+        let last = last.or(looked.last().map(|log| log.epoch)).unwrap_or(0);
+        if first <= *own.start() && *own.end() <= last {
+            return Ok(());
+        }
+        let (start, end) = (own.start(), own.end());
+        let message = format!(
+            "the top directory holds events {start} to {end}, and the epochs {first} to {last}"
+        );
+        Err(Error::new(ErrorKind::Contiguity, message).at(&self.path))
+    }
+
+    fn check_dest(&self, dest: &Path) -> Result<()> {
+        if Disk.open(&dest.join(DATA_NAME), Access::Read).is_err() {
+            return Ok(());
+        }
+        let held = Environment::open(dest)?;
+        if let Some(range) = held.bounds()? {
+            let message = format!(
+                "the destination holds events {} to {} in its top directory",
+                range.start(),
+                range.end()
+            );
+            return Err(held.error(ErrorKind::AlreadyExists, message));
+        }
+        let others: BTreeSet<_> = held.values()?.into_iter().collect();
+        if others.iter().all(|value| self.values.contains(value)) {
+            return Ok(());
+        }
+        check_meta(held.meta()?, self.meta, dest)
+    }
+
+    fn save(&self, dest: &Path) -> Result<()> {
+        let writer = Writer::open(dest, None)?;
+        writer.save(&self.values)?;
+        let stored: BTreeSet<_> = writer.held.values()?.into_iter().collect();
+        if self.values.iter().all(|value| stored.contains(value)) {
+            return Ok(());
+        }
+        Err(writer.held.error(ErrorKind::Corrupt, "the metadata that was written is not there"))
+    }
+}

@@ -1,0 +1,87 @@
+//! An environment that is written: the metadata of a new pier, and the way back from books.
+
+use std::path::Path;
+
+use heed::{CommitOrAbort, EnvFlags, PutFlags};
+
+use super::read::{Environment, MUG_BYTES, fault, look, open_env};
+use super::{DATA_NAME, EVENTS, META};
+use crate::error::{ErrorKind, Result};
+use crate::storage::{Access, Disk, Storage};
+
+/// The smallest map: LMDB takes it for what the file may grow to.
+const MAP_BYTES_MIN: u64 = 16 << 20;
+
+/// An environment, created if it is missing; what it holds can be read.
+#[derive(Debug)]
+pub struct Writer {
+    pub held: Environment,
+    value: Vec<u8>,
+}
+
+impl Writer {
+    /// Open, to add at most so many bytes of events; without a number, for metadata alone.
+    pub fn open(dir: &Path, events: Option<u64>) -> Result<Self> {
+        let path = dir.join(DATA_NAME);
+        let fault = |e| fault("write the environment", &path, e);
+        let held = Disk.open(&path, Access::Read).and_then(|file| file.len()).unwrap_or(0);
+        if held > 0 {
+            look(&path)?;
+        }
+        let bytes_max = held.saturating_add(events.unwrap_or(0)).max(MAP_BYTES_MIN);
+        let env = open_env(dir, bytes_max, EnvFlags::empty()).map_err(fault)?;
+        let made = {
+            let txn = env.write_txn().map_err(fault)?;
+            env.create_databases_and_commit(txn, |opener, txn| {
+                let mut options = opener.database_options().types().key_comparator();
+                options.name(EVENTS);
+                let made = events.map(|_| options.create(txn)).transpose()?;
+                let values = opener.create_database(txn, Some(META))?;
+                Ok::<_, heed::Error>(CommitOrAbort::<_, ()>::Commit((made, Some(values))))
+            })
+            .map_err(fault)?
+        };
+        let (events, values) = made.commit().unwrap_or((None, None));
+        let opened = look(&path)?;
+        let held = Environment { env, events, values, path, opened };
+        Ok(Self { held, value: Vec::new() })
+    }
+
+    /// Append events in one transaction, which is on stable storage when this returns.
+    pub fn append<'a>(
+        &mut self,
+        first: u64,
+        events: impl Iterator<Item = (u32, &'a [u8])>,
+    ) -> Result<()> {
+        let Self { held, value } = self;
+        let Some(database) = held.events else {
+            let message = "the environment was opened for metadata alone";
+            return Err(held.error(ErrorKind::ReadOnly, message));
+        };
+        let fault = |e| fault("write the events", &held.path, e);
+        let mut txn = held.env.write_txn().map_err(fault)?;
+        for (event, (mug, jam)) in (first..).zip(events) {
+            value.clear();
+            value.reserve(MUG_BYTES + jam.len());
+            value.extend_from_slice(&mug.to_le_bytes());
+            value.extend_from_slice(jam);
+            database
+                .put_with_flags(&mut txn, PutFlags::APPEND, &event, &value[..])
+                .map_err(fault)?;
+        }
+        txn.commit().map_err(fault)
+    }
+
+    /// Store metadata, durably and all at once.
+    pub fn save(&self, values: &[(Vec<u8>, Vec<u8>)]) -> Result<()> {
+        let Some(database) = self.held.values else {
+            return Ok(());
+        };
+        let fault = |e| fault("write the metadata", &self.held.path, e);
+        let mut txn = self.held.env.write_txn().map_err(fault)?;
+        for (key, value) in values {
+            database.put(&mut txn, key, value).map_err(fault)?;
+        }
+        txn.commit().map_err(fault)
+    }
+}
