@@ -21,14 +21,15 @@ pub struct Walk {
     cursor: Cursor,
 }
 
-/// How a log is opened: as the specification says, cut after the last valid event whatever lies
-/// there. A log that is there keeps its layout; a new one in a directory named `0iN` gets that of
-/// vere's head.
+/// How a log is opened. One that is there keeps its layout; a new one in a directory named `0iN` gets that
+/// of vere's head. Not as the specification says (`Recovery::Spec`), which cuts alike, but keeps no
+/// note of what was lost.
 fn options(path: &Path) -> Options {
     let is_new = path.join(LOG_NAME).metadata().map_or(true, |log| log.len() == 0);
     let in_slots = is_new && epoch_in_name(path).is_some();
     let layout = in_slots.then_some(Layout::Slots);
-    Options { recovery: Recovery::Spec, layout, ..Options::default() }
+    Options { recovery: Recovery::Valid, layout, ..Options::default() }
+}
 }
 
 impl Log {

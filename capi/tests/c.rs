@@ -53,6 +53,15 @@ fn run(with: &[OsString], set: Option<(&str, &Path)>) -> String {
     assert!(ran.status.success(), "{}\n{said}", ran.status);
     // What `u3_book_stat` says of the log that was saved.
     assert!(said.contains("last event: 301"), "{said}");
+    // What was cut off damaged logs is kept, and what was acknowledged is noted.
+    for log in ["cut", "flipped", "checksum", "header"] {
+        let loss = home.join(log).join(".deedbook/loss");
+        assert!(loss.exists(), "{}: {said}", loss.display());
+    }
+    let names = std::fs::read_dir(home.join("flipped")).unwrap();
+    let names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
+    let is_saved = |name: &OsString| name.to_string_lossy().starts_with("book.log.cut-");
+    assert!(names.iter().any(is_saved), "{names:?}");
     String::from_utf8(ran.stdout).unwrap()
 }
 
