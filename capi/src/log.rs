@@ -30,7 +30,6 @@ fn options(path: &Path) -> Options {
     let layout = in_slots.then_some(Layout::Slots);
     Options { recovery: Recovery::Valid, layout, ..Options::default() }
 }
-}
 
 impl Log {
     /// Open a log, creating it if it is missing. Vere goes on with what is intact whatever is lost,

@@ -70,9 +70,14 @@ def cargo(targets: list[str]) -> list[str]:
 def settings(minutes: float) -> dict[str, str]:
     """Environment of the parts. A long run multiplies the counts by the time given."""
     if minutes <= 0:
-        return {"FUZZ_SECONDS": "25", "DEEDBOOK_KILL_CYCLES": "1000"}
+        return {
+            "DEEDBOOK_CLUSTER_KILLS": "10",
+            "DEEDBOOK_KILL_CYCLES": "1000",
+            "FUZZ_SECONDS": "25",
+        }
     seed = random.SystemRandom().randrange(1 << 32)
     return {
+        "DEEDBOOK_CLUSTER_KILLS": "10",
         # Shares of the time, at the speed of two slow cores.
         "DEEDBOOK_CRASH_STATES": str(int(minutes * 500_000)),
         "DEEDBOOK_CRASH_SEED": str(seed),
