@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use common::{Bench, DEED_BYTES, JAM_BYTES, count, random_bytes, timed};
 use deedbook::Durability;
-use deedbook::book::{Batch, Book, DEED_BYTES_MAX, Mode, Options};
+use deedbook::book::{Batch, Book, DEED_BYTES_MAX, Layout, Mode, Options};
 use deedbook::storage::{Access, Disk, File, FileId, LockAttempt, Storage};
 
 /// How the writes of a book reach the page cache.
@@ -118,6 +118,12 @@ fn open(dir: &Path, way: Way, durability: Durability) -> Book {
     options.open(dir.join("log"), Mode::Create).unwrap()
 }
 
+/// In the layout whose header says how far the log is committed, as the crate opens it.
+fn open_slots(dir: &Path, durability: Durability) -> Book {
+    let options = Options { durability, layout: Some(Layout::Slots), ..Options::default() };
+    options.open(dir.join("log"), Mode::Create).unwrap()
+}
+
 /// A file with `reserve` bytes allocated, or empty, written by `pwrite`.
 fn plain(dir: &Path, reserve: usize) -> Box<dyn File> {
     let path = dir.join("plain");
@@ -188,6 +194,10 @@ fn unsynced() {
             timed(|| append_each(&book, jams))
         });
     }
+    bench.case("append each, layout slots", |dir| {
+        let book = open_slots(dir, Durability::Manual);
+        timed(|| append_each(&book, &jams))
+    });
     for (name, deeds) in [
         ("batches of 10 deeds", 10),
         ("batches of 100 deeds", 100),
@@ -237,6 +247,10 @@ fn durable() {
             timed(|| append_each(&book, jams))
         });
     }
+    bench.case("append each, always, layout slots", |dir| {
+        let book = open_slots(dir, Durability::Always);
+        timed(|| append_each(&book, &jams))
+    });
     bench.case("append each, always, 16 threads", |dir| {
         let book = open(dir, Way::Map, Durability::Always);
         timed(|| {

@@ -175,12 +175,12 @@ fn a_header_without_its_deeds_falls_back_to_the_older_one() {
     let all = golden_events();
     let whole = golden_log("head-5x3", &all);
     let third = DEEDS_AT + deeds(&all[..3]).len();
-    for len in third..whole.len() {
+    for len in (third..whole.len()).step_by(7) {
         let (_dir, path) = place("0i0", &whole[..len]);
         assert_eq!(events_of(&path), all[..3], "{len} bytes");
     }
     // The size reached the disk, the bytes did not.
-    for at in third..whole.len() {
+    for at in (third..whole.len()).step_by(11) {
         let mut log = whole.clone();
         log[at] ^= 0x40;
         let (_dir, path) = place("0i0", &log);
