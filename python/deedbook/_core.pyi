@@ -2777,7 +2777,7 @@ class Pier:
 
         Raises `ContiguityError` where the last epoch has no event, `ReadOnlyError`, `ClosedError`
         and `IoError`. After an error the last epoch takes appends as before; where it cannot be
-        told whether the new one is there, the handle is closed.
+        seen whether the new one is there, the handle is closed.
         """
     def append(self, jam: Buffer, mug: int = 0) -> int:
         """Append one deed to the last epoch and return its number. Raises as `Book.append`."""

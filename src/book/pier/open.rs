@@ -122,7 +122,7 @@ pub(super) fn push(
     mode: Mode,
 ) -> Result<()> {
     if let Some(before) = parts.last() {
-        // Where damage ends the epoch before, nobody knows its last event: reading meets that.
+        // Where damage ends the epoch before, its last event is not known: reading meets the damage.
         if before.book.recovery().verdict != Verdict::Corrupt {
             check_joint(before.number, before.book.last()?.saturating_add(1), named)?;
         }

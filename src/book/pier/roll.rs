@@ -33,7 +33,7 @@ impl Pier {
     /// number, the last event before it. An epoch without events is kept: [`ErrorKind::Contiguity`].
     ///
     /// Appends of other threads wait. After an error, the last epoch takes appends as before; where
-    /// it cannot be told whether the new one is there, the handle is closed, and opening the pier
+    /// it cannot be seen whether the new one is there, the handle is closed, and opening the pier
     /// again finds out.
     pub fn roll(&self) -> Result<u64> {
         let shared = &*self.shared;
