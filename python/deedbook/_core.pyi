@@ -45,6 +45,8 @@ __all__ = [
     "LedgerRecord",
     "LedgerSnapshot",
     "LedgerStats",
+    "LmdbEpoch",
+    "LmdbMigration",
     "Log",
     "Loss",
     "Meta",
@@ -644,6 +646,82 @@ class LedgerFileSalvage:
     @property
     def report(self) -> SalvageReport:
         """What it holds."""
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class LmdbEpoch:
+    """What became of one log: that of a pier's epoch, or the only one."""
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
+    @property
+    def source(self) -> str:
+        """Directory that was read."""
+    @property
+    def dest(self) -> str:
+        """Directory that was written."""
+    @property
+    def epoch(self) -> int:
+        """The last event before it."""
+    @property
+    def first(self) -> int | None:
+        """Its first event; None of a log without events."""
+    @property
+    def last(self) -> int | None:
+        """Its last event; None of a log without events."""
+    @property
+    def bytes(self) -> int:
+        """Bytes of the events' jams."""
+    @property
+    def found(self) -> int:
+        """Events that the destination held before: compared, not written."""
+    @property
+    def meta(self) -> Meta:
+        """Its metadata."""
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class LmdbMigration:
+    """What `Book.migrate_lmdb` or `Book.export_lmdb` brought, or would bring."""
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
+    @property
+    def source(self) -> str:
+        """What was read."""
+    @property
+    def dest(self) -> str:
+        """What was written."""
+    @property
+    def dry_run(self) -> bool:
+        """Whether nothing was changed."""
+    @property
+    def events(self) -> int:
+        """Events in all, those found included."""
+    @property
+    def bytes(self) -> int:
+        """Bytes of their jams."""
+    @property
+    def found(self) -> int:
+        """Events that an earlier run had brought: compared, not written."""
+    @property
+    def resumed_from(self) -> int | None:
+        """The first event that was not there; None if all were, or none."""
+    @property
+    def epochs(self) -> list[LmdbEpoch]:
+        """The logs, in the order of their events."""
+    @property
+    def meta(self) -> Meta:
+        """The metadata; of a pier, what its top directory says."""
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -2894,6 +2972,43 @@ class Pier:
 
         ``progress(bytes_done, bytes_total)`` is called now and then; what it raises ends the check.
         Raises `MissingError` where there is no epoch, and `UnsupportedError` for one in LMDB.
+        """
+    @staticmethod
+    def migrate_lmdb(
+        source: _Path,
+        dest: _Path,
+        *,
+        dry_run: bool = False,
+        deed_bytes_max: int = 4_294_967_296,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> LmdbMigration:
+        """Bring an LMDB environment of Urbit to a book, or a pier to a new pier of books.
+
+        ``source`` is the environment's directory, its ``data.mdb``, or a pier (with ``.urb/log``);
+        the ship must have ended. It is only read: no lock file, no change. ``dest`` is the book's
+        directory, or the new pier. Every batch is synced, read back, and compared with the source.
+        Ended at any moment, it can be called again: what ``dest`` holds is compared from its first
+        event on, and the rest is added. ``progress`` is called between batches with events done
+        and events in all; what it raises ends the work, and so does Ctrl-C.
+
+        Raises `AlreadyExistsError` if ``dest`` holds anything else, `ContiguityError` for events
+        or epochs with a gap, `NotALogError`, `CorruptError` or `UnsupportedError` for a file that
+        is no environment, a damaged one, or one of another version, `LockedError` if it was
+        written meanwhile or is open in this process, `MissingError` if nothing is there.
+        """
+    @staticmethod
+    def export_lmdb(
+        source: _Path,
+        dest: _Path,
+        *,
+        dry_run: bool = False,
+        deed_bytes_max: int = 4_294_967_296,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> LmdbMigration:
+        """The way back: a book to an LMDB environment, or a pier of books to one of environments.
+
+        As `migrate_lmdb` in all else. Metadata is stored as Urbit stores it, without trailing
+        zeros.
         """
 
 @final

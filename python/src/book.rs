@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use deedbook::Repair;
-use deedbook::book::{self, Book, Meta, OnCorrupt, Options};
+use deedbook::book::{self, Book, Meta, OnCorrupt, Options, lmdb};
 use pyo3::prelude::*;
 use pyo3::types::PySlice;
 
@@ -18,7 +18,9 @@ use crate::payload::{Limit, bytes_of};
 use crate::progress::Progress;
 use crate::range::{DeedRange, event_of};
 use crate::record::{PyDeed, PyMeta};
-use crate::reports::{PyConvertReport, PyRepairReport, PySalvageReport, PyVerifyReport};
+use crate::reports::{
+    PyConvertReport, PyLmdbMigration, PyRepairReport, PySalvageReport, PyVerifyReport,
+};
 use crate::split::{PySplit, of_format};
 
 // The signatures below show this number, because `help()` and the stub cannot show names.
@@ -304,4 +306,42 @@ impl PyBook {
         });
         report.map(|report| (&report).into())
     }
+
+    #[staticmethod]
+    #[pyo3(signature = (source, dest, *, dry_run=false, deed_bytes_max=4294967296, progress=None))]
+    fn migrate_lmdb(
+        py: Python<'_>,
+        #[pyo3(from_py_with = arguments::path)] source: PathBuf,
+        #[pyo3(from_py_with = arguments::path)] dest: PathBuf,
+        dry_run: bool,
+        #[pyo3(from_py_with = numbers::deed_bytes_max)] deed_bytes_max: u64,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<PyLmdbMigration> {
+        let options = lmdb_options(dry_run, deed_bytes_max);
+        let report = Progress::run(py, progress, |progress| {
+            lmdb::migrate(&source, &dest, &options, |done, all| progress.call(done, all))
+        });
+        report.map(|report| (&report).into())
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (source, dest, *, dry_run=false, deed_bytes_max=4294967296, progress=None))]
+    fn export_lmdb(
+        py: Python<'_>,
+        #[pyo3(from_py_with = arguments::path)] source: PathBuf,
+        #[pyo3(from_py_with = arguments::path)] dest: PathBuf,
+        dry_run: bool,
+        #[pyo3(from_py_with = numbers::deed_bytes_max)] deed_bytes_max: u64,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<PyLmdbMigration> {
+        let options = lmdb_options(dry_run, deed_bytes_max);
+        let report = Progress::run(py, progress, |progress| {
+            lmdb::export(&source, &dest, &options, |done, all| progress.call(done, all))
+        });
+        report.map(|report| (&report).into())
+    }
+}
+
+fn lmdb_options(dry_run: bool, deed_bytes_max: u64) -> lmdb::Options {
+    lmdb::Options { book: Options { deed_bytes_max, ..Options::default() }, dry_run }
 }

@@ -86,8 +86,8 @@ mod _core {
     #[pymodule_export]
     use super::reports::{
         PyConvertReport, PyDamage, PyLedgerFileInfo, PyLedgerFileMigration, PyLedgerFileReport,
-        PyLedgerFileSalvage, PyLedgerStats, PyLoss, PyPartReport, PyRecoveryReport, PyRepairReport,
-        PySalvageReport, PySalvageRun, PyStats, PyVerifyReport,
+        PyLedgerFileSalvage, PyLedgerStats, PyLmdbEpoch, PyLmdbMigration, PyLoss, PyPartReport,
+        PyRecoveryReport, PyRepairReport, PySalvageReport, PySalvageRun, PyStats, PyVerifyReport,
     };
     #[pymodule_export]
     use super::split::PySplit;

@@ -256,8 +256,8 @@ impl PyLedgerRecord {
     }
 }
 
-#[pyclass(frozen, eq, get_all, name = "Meta", module = "deedbook")]
-#[derive(PartialEq)]
+#[pyclass(frozen, eq, get_all, from_py_object, name = "Meta", module = "deedbook")]
+#[derive(Clone, PartialEq)]
 pub struct PyMeta {
     who: Option<u128>,
     version: Option<u32>,

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use deedbook::book::ConvertReport;
+use deedbook::book::lmdb::{EpochReport, Report};
 use deedbook::ledger::{FileInfo, FileMigration, FileReport, FileSalvage, LedgerStats};
 use deedbook::{
     Damage, Loss, PartReport, RecoveryReport, RepairReport, SalvageReport, SalvageRun, Stats,
@@ -13,6 +14,8 @@ use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
+
+use crate::record::PyMeta;
 
 /// A class with attributes, `to_dict` and a readable `repr`, from one list of fields. It can be
 /// compared, copied, pickled and matched.
@@ -263,4 +266,28 @@ report!(PyLedgerStats, "LedgerStats", LedgerStats, {
     rejected_events: u64 = |stats| stats.rejected_records,
     rejected_bytes: u64 = |stats| stats.rejected_bytes,
     quarantined_files: u64 = |stats| stats.quarantined_files,
+});
+
+report!(PyLmdbEpoch, "LmdbEpoch", EpochReport, {
+    source: OsString = |log| log.source.clone().into_os_string(),
+    dest: OsString = |log| log.dest.clone().into_os_string(),
+    epoch: u64 = |log| log.epoch,
+    first: Option<u64> = |log| log.events.as_ref().map(|events| *events.start()),
+    last: Option<u64> = |log| log.events.as_ref().map(|events| *events.end()),
+    bytes: u64 = |log| log.bytes,
+    found: u64 = |log| log.found,
+    meta: PyMeta = |log| log.meta.into(),
+});
+
+report!(PyLmdbMigration, "LmdbMigration", Report, {
+    source: OsString = |report| report.source.clone().into_os_string(),
+    dest: OsString = |report| report.dest.clone().into_os_string(),
+    dry_run: bool = |report| report.dry_run,
+    events: u64 = |report| report.events,
+    bytes: u64 = |report| report.bytes,
+    found: u64 = |report| report.found,
+    resumed_from: Option<u64> = |report| report.resumed_from,
+    epochs: Vec<PyLmdbEpoch> = |report| report.epochs.iter().map(PyLmdbEpoch::from).collect(),
+    meta: PyMeta = |report| report.meta.into(),
+    seconds: f64 = |report| report.seconds,
 });

@@ -38,6 +38,7 @@ mod literals;
 mod live;
 mod of_book;
 mod of_layouts;
+mod of_lmdb;
 mod of_nostr_transactions;
 mod of_nostr_wal;
 mod of_piers;
@@ -70,6 +71,7 @@ fn all() -> Texts {
     of_book::all(&mut texts);
     of_layouts::all(&mut texts);
     of_piers::all(&mut texts);
+    of_lmdb::all(&mut texts);
     of_wal::all(&mut texts);
     of_segments::all(&mut texts);
     of_transactions::all(&mut texts);

@@ -20,6 +20,12 @@ pub const UNMET: &[(&str, &str)] = &[
     ("another process cut the file to {len} bytes, it had {}", "only through the map, on Linux"),
     ("an earlier sync failed: {why}", "the log is poisoned before its segments are asked again"),
     ("the directory was locked for {wait:?}", "takes half a minute: src/ledger/directory.rs"),
+    ("{held} events are counted, but {first} to {last} are there", "needs a damaged count in LMDB"),
+    ("the environment was opened for metadata alone", "nothing appends to such a one"),
+    ("the metadata is {stored:?}, and {:?} in the source", "needs a disk that loses writes"),
+    ("the metadata that was written is not there", "needs a disk that loses writes"),
+    ("event {wanted} expected, {found} found", "the bounds are asked before"),
+    ("the end of the log", "the bounds are asked before"),
     ("part of {} bytes, or {count} parts, beyond 2^32", "takes 4 GiB"),
     (
         "event {event} of the copy is not that of the source",

@@ -15,6 +15,7 @@ from deedbook.cli import (
     cat,
     check,
     convert,
+    lmdb,
     mend,
     nostr,
     pier,
@@ -111,6 +112,7 @@ def build(argv: Sequence[str]) -> Parser:
     _add_repair(commands)
     _add_salvage(commands)
     convert.add_arguments(commands)
+    lmdb.add_arguments(commands)
     vacuum.add_arguments(commands)
     wal.add_arguments(commands)
     pier.add_arguments(commands)

@@ -8,7 +8,7 @@ import time
 from types import TracebackType
 from typing import Final
 
-from deedbook._text import size
+from deedbook._text import count, size
 from deedbook.cli.failure import printable
 
 REDRAW_SECONDS: Final = 0.1
@@ -19,12 +19,21 @@ BAR_CHARS: Final = 24
 class Progress:
     """Draws how many bytes are done; a context manager that wipes the bar when it ends.
 
+    With a ``unit``, for example ``"event"``, the numbers are of these instead of bytes.
     Call `update` as often as you like: it is cheap between two drawings, and does nothing when
     standard error is not a terminal, ``TERM`` is ``dumb``, or ``enabled`` is False.
     """
 
-    def __init__(self, label: str, total_bytes: int | None = None, *, enabled: bool = True) -> None:
+    def __init__(
+        self,
+        label: str,
+        total_bytes: int | None = None,
+        *,
+        enabled: bool = True,
+        unit: str | None = None,
+    ) -> None:
         self._label = printable(label)
+        self._unit = unit
         self._total_bytes = total_bytes
         self._enabled = enabled and _is_terminal()
         self._began = time.monotonic()
@@ -41,7 +50,8 @@ class Progress:
         self._next_draw = now + REDRAW_SECONDS
         if total_bytes is not None:
             self._total_bytes = total_bytes
-        text = render(self._label, done_bytes, self._total_bytes, now - self._began, note)
+        elapsed = now - self._began
+        text = render(self._label, done_bytes, self._total_bytes, elapsed, note, self._unit)
         self._write("\r" + text[: _columns() - 1] + "\x1b[K")
         self._drawn = True
 
@@ -71,19 +81,28 @@ class Progress:
 
 
 def render(
-    label: str, done_bytes: int, total_bytes: int | None, elapsed_seconds: float, note: str = ""
+    label: str,
+    done_bytes: int,
+    total_bytes: int | None,
+    elapsed_seconds: float,
+    note: str = "",
+    unit: str | None = None,
 ) -> str:
     """The text of the bar; without a total there is a count and no bar."""
+
+    def amount(done: int) -> str:
+        return size(done) if unit is None else count(done, unit)
+
     rate = done_bytes / elapsed_seconds if elapsed_seconds > 0 else 0.0
     parts = [label]
     if total_bytes:
         share = min(done_bytes / total_bytes, 1.0)
         filled = int(share * BAR_CHARS)
         parts.append(f"[{'#' * filled}{'-' * (BAR_CHARS - filled)}] {share:4.0%}")
-        parts.append(f"{size(done_bytes)} of {size(total_bytes)}")
+        parts.append(f"{amount(done_bytes)} of {amount(total_bytes)}")
     else:
-        parts.append(size(done_bytes))
-    parts.append(f"{size(int(rate))}/s")
+        parts.append(amount(done_bytes))
+    parts.append(f"{amount(int(rate))}/s")
     if total_bytes and rate > 0:
         parts.append(f"{max(total_bytes - done_bytes, 0) / rate:.0f} s left")
     if note:

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use super::read::{Environment, Step};
+use super::read::{Environment, Step, Take};
 use super::write::Writer;
 use crate::book::{Batch, Book, Meta};
 use crate::checksum::{crc32, crc32_more};
@@ -63,11 +63,7 @@ impl View<'_> {
     }
 
     /// The events of a range; fewer are an error.
-    pub fn each(
-        &self,
-        range: RangeInclusive<u64>,
-        take: &mut dyn FnMut(u64, u32, &[u8]) -> Result<Step>,
-    ) -> Result<()> {
+    pub fn each(&self, range: RangeInclusive<u64>, take: &mut Take<'_>) -> Result<()> {
         let mut next = *range.start();
         let mut done = range.is_empty();
         let mut checked = |event: u64, mug: u32, jam: &[u8]| {

@@ -22,6 +22,9 @@ const MAP_STEP_BYTES: u64 = 64 << 10;
 pub(super) type Events = heed::Database<'static, U64<NativeEndian>, Bytes, IntegerComparator>;
 pub(super) type Values = heed::Database<'static, Bytes, Bytes>;
 
+/// Takes an event on a walk: its number, mug and jam.
+pub type Take<'a> = dyn FnMut(u64, u32, &[u8]) -> Result<Step> + 'a;
+
 /// Ends a walk early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -107,11 +110,7 @@ impl Environment {
 
     /// The events from `start` on, in order: number, mug, jam. A gap is an error with both numbers, and
     /// so is an event that is shorter than its mug.
-    pub fn each(
-        &self,
-        start: u64,
-        take: &mut dyn FnMut(u64, u32, &[u8]) -> Result<Step>,
-    ) -> Result<()> {
+    pub fn each(&self, start: u64, take: &mut Take<'_>) -> Result<()> {
         let Some(events) = self.events else {
             return Ok(());
         };

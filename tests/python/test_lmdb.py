@@ -1,0 +1,188 @@
+"""Urbit's LMDB logs come to books, and back: from Python, from the shell, and after kill -9."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import deedbook
+from conftest import default_signals
+from deedbook import Book, Meta
+from deedbook.cli import main
+
+VECTORS = Path(__file__).parents[1] / "data" / "lmdb"
+META = Meta(who=0x11223344, version=3, life=7, fake=False)
+
+
+def golden() -> list[bytes]:
+    return [bytes.fromhex(line) for line in (VECTORS / "events.hex").read_text().split()]
+
+
+def values(path: Path) -> list[bytes]:
+    with Book.open(path) as book:
+        return [deed.mug.to_bytes(4, "little") + deed.jam for deed in book]
+
+
+def tree(path: Path) -> dict[Path, bytes]:
+    return {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """An environment that Urbit's own code wrote."""
+    shutil.copytree(VECTORS / "lmdb-100", tmp_path / "env")
+    return tmp_path / "env"
+
+
+@pytest.fixture
+def pier(tmp_path: Path) -> Path:
+    """A pier of two epochs, 30 MiB each, as environments."""
+    book_pier, made = tmp_path / "books", tmp_path / "pier"
+    log = book_pier / ".urb" / "log"
+    for epoch in (0, 30_000):
+        with Book.create(log_dir := log / f"0i{epoch}") as book:
+            for start in range(0, 30_000, 1000):
+                book.append_many([bytes([start // 1000]) * 1000] * 1000)
+        (log_dir / "epoc.txt").write_text("3")
+        (log_dir / "vere.txt").write_text("3.1")
+    shutil.copy(VECTORS / "pier-lmdb" / ".urb" / "log" / "data.mdb", log)
+    Book.export_lmdb(book_pier, made)
+    return made
+
+
+def test_an_environment_comes_over_with_a_report_and_goes_back(
+    source: Path, tmp_path: Path
+) -> None:
+    before, told = tree(source), list[tuple[int, int]]()
+    looked = Book.migrate_lmdb(source, tmp_path / "b", dry_run=True)
+    assert looked.dry_run and not (tmp_path / "b").exists()
+    report = Book.migrate_lmdb(
+        source, tmp_path / "b", progress=lambda done, total: told.append((done, total))
+    )
+    assert (report.events, report.found, report.resumed_from) == (100, 0, None)
+    assert told == sorted(told) and told[-1] == (100, 100)
+    assert values(tmp_path / "b") == golden() and report.meta == META
+    assert report.epochs[0].first == 1 and report.epochs[0].last == 100
+    assert pickle.loads(pickle.dumps(report)) == report
+    facts = json.loads(json.dumps(report.to_dict()))
+    assert facts["epochs"][0]["meta"]["who"] == 0x11223344 == facts["meta"]["who"]
+    assert tree(source) == before
+    again = Book.migrate_lmdb(source, tmp_path / "b")
+    assert (again.events, again.found, again.resumed_from) == (100, 100, None)
+    back = Book.export_lmdb(tmp_path / "b", tmp_path / "back")
+    assert back.events == 100 and (tmp_path / "back" / "data.mdb").exists()
+    Book.migrate_lmdb(tmp_path / "back", tmp_path / "b2")
+    assert values(tmp_path / "b2") == golden()
+
+
+def test_errors_are_of_their_kind_and_name_both_values(source: Path, tmp_path: Path) -> None:
+    with pytest.raises(deedbook.MissingError):
+        Book.migrate_lmdb(tmp_path / "none", tmp_path / "b")
+    with Book.create(tmp_path / "b") as book:
+        book.append(b"another first event")
+    with pytest.raises(deedbook.AlreadyExistsError, match=r"19 bytes, checksum") as raised:
+        Book.migrate_lmdb(source, tmp_path / "b")
+    assert "event 1 is another one" in str(raised.value)
+    (source / "data.mdb").write_bytes(b"\0" * 9000)
+    with pytest.raises(deedbook.NotALogError, match="magic 00000000"):
+        Book.migrate_lmdb(source, tmp_path / "c")
+
+    def stop(done: int, total: int) -> None:
+        raise LookupError("enough")
+
+    with pytest.raises(LookupError, match="enough"):
+        Book.migrate_lmdb(VECTORS / "lmdb-100-rawmeta", tmp_path / "d", progress=stop)
+
+
+def test_the_command_says_what_it_brought(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dest = str(tmp_path / "b")
+    assert main(["migrate", str(source), dest, "--dry-run"]) == 0
+    assert "would bring 100 events" in capsys.readouterr().out
+    assert main(["migrate", str(source), dest]) == 0
+    shown = capsys.readouterr().out
+    assert "brought 100 events" in shown and "epoch 0: events 1 to 100" in shown
+    assert "life 7" in shown
+    assert main(["migrate", str(source), dest, "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["ok"] and facts["found"] == 100 == facts["events"]
+    assert main(["export-lmdb", dest, str(tmp_path / "back"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["events"] == 100
+    assert main(["export-lmdb", dest, dest]) == 2
+    failure = capsys.readouterr().err
+    assert "holds a book.log" in failure and "Traceback" not in failure
+    assert main(["migrate", str(tmp_path / "none"), dest, "--json"]) == 2
+    assert json.loads(capsys.readouterr().out)["error"]["kind"] == "missing"
+
+
+MIGRATOR = """
+import sys
+from deedbook import Book
+getattr(Book, sys.argv[1])(sys.argv[2], sys.argv[3])
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
+@pytest.mark.parametrize("verb", ["migrate_lmdb", "export_lmdb"])
+def test_a_migration_killed_at_any_moment_goes_on(pier: Path, tmp_path: Path, verb: str) -> None:
+    """Two kills at each of many moments, then a run to the end: every event once, and equal."""
+    source = pier if verb == "migrate_lmdb" else tmp_path / "books"
+    before = tree(source)
+
+    def start(dest: Path) -> subprocess.Popen[bytes]:
+        return subprocess.Popen([sys.executable, "-c", MIGRATOR, verb, str(source), str(dest)])
+
+    began = time.monotonic()
+    assert start(tmp_path / "whole").wait() == 0
+    whole = time.monotonic() - began
+    kills, resumed = 0, 0
+    for moment in range(10):
+        dest = tmp_path / f"d{moment}"
+        for _ in range(2):
+            migrator = start(dest)
+            time.sleep(whole * (0.1 + 0.085 * moment))
+            migrator.kill()
+            kills += migrator.wait() == -signal.SIGKILL
+            last = dest / ".urb" / "log" / "0i30000" / "epoc.txt"
+            assert last.exists() or not (dest / ".urb" / "log" / "data.mdb").exists()
+        report = getattr(Book, verb)(source, dest)
+        resumed += report.resumed_from is not None
+        assert report.events == 60_000
+        books = dest
+        if verb == "export_lmdb":
+            books = tmp_path / "returned"
+            Book.migrate_lmdb(dest, books)
+        for epoch in (0, 30_000):
+            with Book.open(books / ".urb" / "log" / f"0i{epoch}") as book:
+                assert book.bounds == (epoch + 1, epoch + 30_000)
+                jams = [deed.jam for deed in book]
+            assert jams == [bytes([n // 1000]) * 1000 for n in range(30_000)]
+        shutil.rmtree(dest)
+        shutil.rmtree(tmp_path / "returned", ignore_errors=True)
+    assert kills >= 10 and resumed >= 3
+    assert tree(source) == before
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs signals")
+def test_ctrl_c_ends_it_between_batches_without_a_traceback(pier: Path, tmp_path: Path) -> None:
+    dest = tmp_path / "dest"
+    command = [sys.executable, "-m", "deedbook", "migrate", str(pier), str(dest)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, preexec_fn=default_signals)
+    log = dest / ".urb" / "log" / "0i0" / "book.log"
+    give_up = time.monotonic() + 30
+    while not log.exists() and process.poll() is None and time.monotonic() < give_up:
+        time.sleep(0.001)
+    process.send_signal(signal.SIGINT)
+    _, shown = process.communicate(timeout=60)
+    assert process.returncode == 130 and b"Traceback" not in shown
+    assert Book.migrate_lmdb(pier, dest).events == 60_000
