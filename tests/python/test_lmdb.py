@@ -48,6 +48,7 @@ def pier(tmp_path: Path) -> Path:
     """A pier of two epochs, 30 MiB each, as environments."""
     book_pier, made = tmp_path / "books", tmp_path / "pier"
     log = book_pier / ".urb" / "log"
+    log.mkdir(parents=True)
     for epoch in (0, 30_000):
         with Book.create(log_dir := log / f"0i{epoch}") as book:
             for start in range(0, 30_000, 1000):
@@ -142,15 +143,22 @@ def test_a_migration_killed_at_any_moment_goes_on(pier: Path, tmp_path: Path, ve
     def start(dest: Path) -> subprocess.Popen[bytes]:
         return subprocess.Popen([sys.executable, "-c", MIGRATOR, verb, str(source), str(dest)])
 
-    began = time.monotonic()
-    assert start(tmp_path / "whole").wait() == 0
+    def begun(dest: Path, process: subprocess.Popen[bytes]) -> float:
+        while not (dest / ".urb" / "log" / "0i0").exists() and process.poll() is None:
+            time.sleep(0.0005)
+        return time.monotonic()
+
+    whole_run = start(tmp_path / "whole")
+    began = begun(tmp_path / "whole", whole_run)
+    assert whole_run.wait() == 0
     whole = time.monotonic() - began
     kills, resumed = 0, 0
     for moment in range(10):
         dest = tmp_path / f"d{moment}"
         for _ in range(2):
             migrator = start(dest)
-            time.sleep(whole * (0.1 + 0.085 * moment))
+            begun(dest, migrator)
+            time.sleep(whole * 0.08 * moment)
             migrator.kill()
             kills += migrator.wait() == -signal.SIGKILL
             last = dest / ".urb" / "log" / "0i30000" / "epoc.txt"
@@ -169,7 +177,7 @@ def test_a_migration_killed_at_any_moment_goes_on(pier: Path, tmp_path: Path, ve
             assert jams == [bytes([n // 1000]) * 1000 for n in range(30_000)]
         shutil.rmtree(dest)
         shutil.rmtree(tmp_path / "returned", ignore_errors=True)
-    assert kills >= 10 and resumed >= 3
+    assert kills >= 10 and resumed >= 2
     assert tree(source) == before
 
 
