@@ -8,7 +8,7 @@ mod read;
 mod trip;
 mod write;
 
-pub use read::{Environment, Step};
+pub use read::{Environment, Step, Take};
 pub use trip::{EpochReport, Options, Report, export, migrate};
 
 pub(super) const DATA_NAME: &str = "data.mdb";

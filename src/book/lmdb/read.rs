@@ -22,7 +22,7 @@ const MAP_STEP_BYTES: u64 = 64 << 10;
 pub(super) type Events = heed::Database<'static, U64<NativeEndian>, Bytes, IntegerComparator>;
 pub(super) type Values = heed::Database<'static, Bytes, Bytes>;
 
-/// Takes an event on a walk: its number, mug and jam.
+/// Takes an event: number, mug, jam.
 pub type Take<'a> = dyn FnMut(u64, u32, &[u8]) -> Result<Step> + 'a;
 
 /// Ends a walk early.
