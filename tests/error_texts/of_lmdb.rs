@@ -115,7 +115,9 @@ fn places(texts: &mut Texts, dir: &Path) {
     here.refused("export", back(&source, &dest));
     let book = |name: &str, jams: &[&[u8]], meta: Meta| -> PathBuf {
         let book = Book::create(dir.join(name)).unwrap();
-        jams.iter().for_each(|jam| drop(book.append(0, jam).unwrap()));
+        for jam in jams {
+            book.append(0, jam).unwrap();
+        }
         book.save_meta(&meta).unwrap();
         book.close().unwrap();
         dir.join(name)
