@@ -2651,6 +2651,43 @@ class Book(Log[Deed]):
         ends it, and leaves a book with what was copied so far.
         """
     @staticmethod
+    def migrate_lmdb(
+        source: _Path,
+        dest: _Path,
+        *,
+        dry_run: bool = False,
+        deed_bytes_max: int = 4_294_967_296,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> LmdbMigration:
+        """Bring an LMDB environment of Urbit to a book, or a pier to a new pier of books.
+
+        ``source`` is the environment's directory, its ``data.mdb``, or a pier (with ``.urb/log``);
+        the ship must have ended. It is only read: no lock file, no change. ``dest`` is the book's
+        directory, or the new pier. Every batch is synced, read back, and compared with the source.
+        Ended at any moment, it can be called again: what ``dest`` holds is compared from its first
+        event on, and the rest is added. ``progress`` is called between batches with events done
+        and events in all; what it raises ends the work, and so does Ctrl-C.
+
+        Raises `AlreadyExistsError` if ``dest`` holds anything else, `ContiguityError` for events
+        or epochs with a gap, `NotALogError`, `CorruptError` or `UnsupportedError` for a file that
+        is no environment, a damaged one, or one of another version, `LockedError` if it was
+        written meanwhile or is open in this process, `MissingError` if nothing is there.
+        """
+    @staticmethod
+    def export_lmdb(
+        source: _Path,
+        dest: _Path,
+        *,
+        dry_run: bool = False,
+        deed_bytes_max: int = 4_294_967_296,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> LmdbMigration:
+        """The way back: a book to an LMDB environment, or a pier of books to one of environments.
+
+        As `migrate_lmdb` in all else. Metadata is stored as Urbit stores it, without trailing
+        zeros.
+        """
+    @staticmethod
     def convert(
         source: _Path,
         target: _Path,
@@ -2972,43 +3009,6 @@ class Pier:
 
         ``progress(bytes_done, bytes_total)`` is called now and then; what it raises ends the check.
         Raises `MissingError` where there is no epoch, and `UnsupportedError` for one in LMDB.
-        """
-    @staticmethod
-    def migrate_lmdb(
-        source: _Path,
-        dest: _Path,
-        *,
-        dry_run: bool = False,
-        deed_bytes_max: int = 4_294_967_296,
-        progress: Callable[[int, int], object] | None = None,
-    ) -> LmdbMigration:
-        """Bring an LMDB environment of Urbit to a book, or a pier to a new pier of books.
-
-        ``source`` is the environment's directory, its ``data.mdb``, or a pier (with ``.urb/log``);
-        the ship must have ended. It is only read: no lock file, no change. ``dest`` is the book's
-        directory, or the new pier. Every batch is synced, read back, and compared with the source.
-        Ended at any moment, it can be called again: what ``dest`` holds is compared from its first
-        event on, and the rest is added. ``progress`` is called between batches with events done
-        and events in all; what it raises ends the work, and so does Ctrl-C.
-
-        Raises `AlreadyExistsError` if ``dest`` holds anything else, `ContiguityError` for events
-        or epochs with a gap, `NotALogError`, `CorruptError` or `UnsupportedError` for a file that
-        is no environment, a damaged one, or one of another version, `LockedError` if it was
-        written meanwhile or is open in this process, `MissingError` if nothing is there.
-        """
-    @staticmethod
-    def export_lmdb(
-        source: _Path,
-        dest: _Path,
-        *,
-        dry_run: bool = False,
-        deed_bytes_max: int = 4_294_967_296,
-        progress: Callable[[int, int], object] | None = None,
-    ) -> LmdbMigration:
-        """The way back: a book to an LMDB environment, or a pier of books to one of environments.
-
-        As `migrate_lmdb` in all else. Metadata is stored as Urbit stores it, without trailing
-        zeros.
         """
 
 @final
