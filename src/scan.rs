@@ -166,6 +166,8 @@ const TRAILER_BYTES_MAX: usize = 32;
 
 /// Bytes read at a time: small enough to stay in the processor's cache until they are checked.
 const READ_BYTES: usize = 256 << 10;
+/// A longer record is checked in parts, where its bytes are not asked for.
+pub const HELD_BYTES_MAX: u64 = 1 << 20;
 /// The first read of a scanner, which may want one record only; each further one is twice as long.
 const FIRST_READ_BYTES: usize = 16 << 10;
 
@@ -185,13 +187,23 @@ pub struct Scanner<P: Framing> {
     buf_start: u64,
     /// Size of the next read.
     block_bytes: usize,
+    /// The longest record whose bytes are held.
+    held_max: u64,
 }
 
 impl<P: Framing> Scanner<P> {
     /// A scanner over `start..end` of a file.
     pub fn new(parse: P, start: u64, end: u64) -> Self {
         let (last, buf, block_bytes) = ((start, 0), Vec::new(), FIRST_READ_BYTES);
-        Self { parse, pos: start, last, before: None, end, buf, buf_start: start, block_bytes }
+        let held_max = u64::MAX;
+        let (before, buf_start) = (None, start);
+        Self { parse, pos: start, last, before, end, buf, buf_start, block_bytes, held_max }
+    }
+
+    /// A scanner that gives frames only: [`Scanner::bytes`] is empty for a record of more than
+    /// [`HELD_BYTES_MAX`], which is checked as any other.
+    pub fn of_frames(parse: P, start: u64, end: u64) -> Self {
+        Self { held_max: HELD_BYTES_MAX, ..Self::new(parse, start, end) }
     }
 
     /// Position of the next record.
@@ -236,6 +248,11 @@ impl<P: Framing> Scanner<P> {
                     if let Err(bad) = fits {
                         return Ok(Scanned::Stop { offset, why: Stop::Bad(bad) });
                     }
+                    if need > self.held_max
+                        && let Some(step) = in_parts(file, &self.parse, offset, need)?
+                    {
+                        return Ok(self.found(offset, step, true));
+                    }
                 }
                 match self.fill(file, need)? {
                     0 if need == 0 && offset >= self.end => return Ok(Scanned::End),
@@ -252,22 +269,37 @@ impl<P: Framing> Scanner<P> {
                 }
             }
             match self.parse.parse(there) {
-                Step::Record { frame, len } => {
-                    if P::LINKED {
-                        if let Some(bad) = self.unlinked(offset, frame) {
-                            return Ok(Scanned::Stop { offset, why: Stop::Unlinked(bad) });
-                        }
-                        self.before = Some((offset + len, frame));
-                    }
-                    self.last = (offset, len as usize);
-                    self.pos = offset + len;
-                    return Ok(Scanned::Record { offset, frame });
-                }
                 Step::NeedMore(more) => need = more.max(there.len() as u64 + 1),
-                Step::Blank => return Ok(Scanned::Stop { offset, why: Stop::Blank }),
-                Step::Bad(bad) => return Ok(Scanned::Stop { offset, why: Stop::Bad(bad) }),
+                step => return Ok(self.found(offset, step, false)),
             }
         }
+    }
+
+    /// Go on after a record, and stop at anything else.
+    #[inline]
+    fn found(&mut self, offset: u64, step: Step<P::Frame>, in_parts: bool) -> Scanned<P::Frame> {
+        let why = match step {
+            Step::Record { frame, len } => {
+                if P::LINKED {
+                    if let Some(bad) = self.unlinked(offset, frame) {
+                        return Scanned::Stop { offset, why: Stop::Unlinked(bad) };
+                    }
+                    self.before = Some((offset + len, frame));
+                }
+                self.last = match in_parts {
+                    true => (self.buf_start, 0),
+                    false => (offset, len as usize),
+                };
+                self.pos = offset + len;
+                return Scanned::Record { offset, frame };
+            }
+            Step::NeedMore(need) => {
+                Stop::Incomplete { need, left: self.end.saturating_sub(offset) }
+            }
+            Step::Blank => Stop::Blank,
+            Step::Bad(bad) => Stop::Bad(bad),
+        };
+        Scanned::Stop { offset, why }
     }
 
     /// Why the record at `offset` cannot come right after the one before.
@@ -319,6 +351,38 @@ fn trailer_fits<P: Framing>(
     let trailer = part_mut(&mut trailer, ..P::TRAILER_BYTES);
     read_full(file, trailer, offset + len.saturating_sub(trailer.len() as u64))?;
     Ok(parse.fits(head, trailer))
+}
+
+/// Check a record of `len` bytes at `offset` without holding it; `None` where the format needs it
+/// whole.
+fn in_parts<P: Framing>(
+    file: &dyn File,
+    parse: &P,
+    offset: u64,
+    len: u64,
+) -> io::Result<Option<Step<P::Frame>>> {
+    let Some((head, tail)) = parse.around() else { return Ok(None) };
+    let (mut head, mut tail) = (vec![0; head], vec![0; tail]);
+    let payload = offset + head.len() as u64..(offset + len).saturating_sub(tail.len() as u64);
+    let there = read_full(file, &mut head, offset)? + read_full(file, &mut tail, payload.end)?;
+    if there < head.len() + tail.len() {
+        return Ok(Some(Step::NeedMore(len)));
+    }
+    let Some(mut sum) = parse.sum_of_head(&head) else {
+        return Ok(Some(parse.parse_around(&head, &tail, P::Sum::default())));
+    };
+    let mut block = vec![0; READ_BYTES];
+    let mut at = payload.start;
+    while at < payload.end {
+        let want = (payload.end - at).min(READ_BYTES as u64) as usize;
+        let read = read_full(file, part_mut(&mut block, ..want), at)?;
+        if read < want {
+            return Ok(Some(Step::NeedMore(len)));
+        }
+        sum = parse.sum_more(sum, part(&block, ..read));
+        at += read as u64;
+    }
+    Ok(Some(parse.parse_around(&head, &tail, sum)))
 }
 
 /// The last byte of `start..end` that is not zero, plus one; `start` if all are zero.

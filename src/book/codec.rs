@@ -171,6 +171,36 @@ impl Codec {
         }
     }
 
+    /// What a deed is by its head, its tail and, where that is asked for, its checksum.
+    #[inline]
+    fn conclude(
+        &self,
+        len: u64,
+        head: &[u8],
+        tail: &[u8],
+        sum: impl FnOnce() -> u32,
+    ) -> Step<Frame> {
+        let whole = len + self.layout.framing_bytes();
+        let trailer = tail.len().checked_sub(TRAILER_BYTES).and_then(|at| u64_at(tail, at));
+        let (Some(trailer), Some(mug)) = (trailer, u32_at(head, 8)) else {
+            return Step::NeedMore(whole);
+        };
+        if trailer != len {
+            return Step::Bad(bad("length trailer", trailer, "length", len));
+        }
+        let stored = u32_at(tail, 0).filter(|_| self.layout.has_checksum());
+        let crc = match stored {
+            Some(stored) if !self.check => stored,
+            _ => sum(),
+        };
+        if let Some(stored) = stored.filter(|&stored| stored != crc) {
+            let differ = bad("checksum", crc.into(), "stored", stored.into());
+            return Step::Bad(Bad { framed_len: Some(whole), ..differ });
+        }
+        let frame = Frame { mug, crc, jam_len: len - MUG_BYTES, layout: self.layout };
+        Step::Record { frame, len: whole }
+    }
+
     #[inline]
     fn push_tail(&self, out: &mut Vec<u8>, jam_len: usize, crc: u32) {
         if self.layout.has_checksum() {
@@ -227,25 +257,23 @@ impl framing::Framing for Codec {
             return Step::NeedMore(whole);
         };
         let (body, tail) = deed.split_at(deed.len() - self.layout.tail_bytes() as usize);
-        let (Some(trailer), Some(mug)) =
-            (u64_at(tail, tail.len() - TRAILER_BYTES), u32_at(body, 8))
-        else {
-            return Step::NeedMore(whole);
-        };
-        if trailer != len {
-            return Step::Bad(bad("length trailer", trailer, "length", len));
+        self.conclude(len, body, tail, || self.sum(deed, len - MUG_BYTES))
+    }
+
+    fn around(&self) -> Option<(usize, usize)> {
+        Some((self.layout.head_bytes() as usize, self.layout.tail_bytes() as usize))
+    }
+
+    fn sum_of_head(&self, head: &[u8]) -> Option<u32> {
+        let computed = self.check || !self.layout.has_checksum();
+        computed.then(|| crc32(part(head, ..HEAD_BYTES)))
+    }
+
+    fn parse_around(&self, head: &[u8], tail: &[u8], sum: u32) -> Step<Frame> {
+        match u64_at(head, 0) {
+            Some(len) => self.conclude(len, head, tail, || sum),
+            None => Step::NeedMore(HEAD_BYTES as u64),
         }
-        let jam_len = len - MUG_BYTES;
-        let stored = u32_at(tail, 0).filter(|_| self.layout.has_checksum());
-        let crc = match stored {
-            Some(stored) if !self.check => stored,
-            _ => self.sum(deed, jam_len),
-        };
-        if let Some(stored) = stored.filter(|&stored| stored != crc) {
-            let differ = bad("checksum", crc.into(), "stored", stored.into());
-            return Step::Bad(Bad { framed_len: Some(whole), ..differ });
-        }
-        Step::Record { frame: Frame { mug, crc, jam_len, layout: self.layout }, len: whole }
     }
 
     fn by_lengths(self) -> Self {

@@ -106,7 +106,7 @@ pub fn committed(
 
 /// Whether a deed begins here, by its lengths.
 pub fn begins_at(file: &dyn File, codec: Codec, offset: u64, end: u64) -> io::Result<bool> {
-    let mut scanner = Scanner::new(codec, offset, end);
+    let mut scanner = Scanner::of_frames(codec, offset, end);
     Ok(matches!(scanner.next(file)?, Scanned::Record { .. }))
 }
 
@@ -160,7 +160,7 @@ fn forward(
     end: u64,
     mut reached: impl FnMut(Place),
 ) -> io::Result<Place> {
-    let mut scanner = Scanner::new(codec.by_lengths(), from.offset, end);
+    let mut scanner = Scanner::of_frames(codec.by_lengths(), from.offset, end);
     let mut place = from;
     while place.records < records {
         let Scanned::Record { .. } = scanner.next(file)? else { break };

@@ -2,10 +2,13 @@
 
 use std::path::Path;
 
-use super::{Book, Cursor, Layout, Mode, OnCorrupt, Options};
+use super::codec::Frame;
+use super::{Book, Cursor, JamReader, Layout, Mode, OnCorrupt, Options};
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
-use crate::scan::Verdict;
+use crate::log::framing::Frame as _;
+use crate::log::payload::PART_BYTES;
+use crate::scan::{HELD_BYTES_MAX, Verdict};
 
 /// Copied with one write.
 const BATCH_BYTES: usize = 4 << 20;
@@ -63,14 +66,23 @@ pub fn convert(
         copy.save_meta(&meta)?;
     }
     let all = 2 * book.end()?;
-    let mut deeds = book.cursor(first, Some(next), OnCorrupt::Raise)?;
+    let mut deeds = book.cursor(first, Some(next), OnCorrupt::Raise)?.of_frames();
     let mut batch = copy.batch();
     progress(0, all)?;
-    while let Some(deed) = deeds.next()? {
-        batch.push(deed.mug, deed.jam)?;
-        if batch.bytes_len() >= BATCH_BYTES {
+    while let Some((_, offset, frame)) = deeds.advance()? {
+        let long = is_long(frame);
+        if !long {
+            batch.push(frame.mug, frame.payload(deeds.bytes()))?;
+        }
+        if long || batch.bytes_len() >= BATCH_BYTES {
             copy.append_unsynced(&batch)?;
             batch.clear();
+        }
+        if long {
+            let mut jam = book.jam_at(offset)?;
+            copy.append_from(frame.mug, jam.size(), &mut jam)?;
+        }
+        if long || batch.is_empty() {
             progress(deeds.offset(), all)?;
         }
     }
@@ -91,6 +103,11 @@ pub fn convert(
     Ok(report)
 }
 
+/// Whether a cursor over frames does not hold its bytes.
+pub fn is_long(frame: Frame) -> bool {
+    frame.len() > HELD_BYTES_MAX
+}
+
 /// Read both logs and compare each event; returns how many, and the bytes of their jams.
 fn compare(
     book: &Book,
@@ -99,28 +116,48 @@ fn compare(
     all: u64,
     progress: &mut impl FnMut(u64, u64) -> Result<()>,
 ) -> Result<(u64, u64)> {
-    let open = |log: &Book| -> Result<Cursor> { log.cursor(first, Some(next), OnCorrupt::Raise) };
+    let open = |log: &Book| -> Result<Cursor> {
+        Ok(log.cursor(first, Some(next), OnCorrupt::Raise)?.of_frames())
+    };
     let (mut ours, mut theirs) = (open(copy)?, open(book)?);
     let (mut count, mut bytes) = (0, 0);
     loop {
-        let deed = theirs.next()?;
-        let same = match (&deed, ours.next()?) {
+        let source = theirs.advance()?;
+        let same = match (source, ours.advance()?) {
             (None, None) => return Ok((count, bytes)),
-            (Some(deed), Some(copied)) => {
-                (deed.event, deed.mug, deed.jam) == (copied.event, copied.mug, copied.jam)
+            (Some((event, at, deed)), Some((event_there, at_there, copied))) => {
+                let same_facts =
+                    (event, deed.mug, deed.jam_len) == (event_there, copied.mug, copied.jam_len);
+                same_facts
+                    && match is_long(deed) {
+                        true => same_parts(book.jam_at(at)?, copy.jam_at(at_there)?)?,
+                        false => deed.payload(theirs.bytes()) == copied.payload(ours.bytes()),
+                    }
             }
             _ => false,
         };
-        let Some(deed) = deed.filter(|_| same) else {
+        let Some((_, offset, deed)) = source.filter(|_| same) else {
             let event = first + count;
             let message = format!("event {event} of the copy is not that of the source");
             return Err(Error::new(ErrorKind::Corrupt, message).at(copy.path()));
         };
         count += 1;
-        bytes += deed.jam.len() as u64;
-        if count % PROGRESS_DEEDS == 0 {
-            let done = deed.offset;
-            progress(all / 2 + done, all)?;
+        bytes += deed.jam_len;
+        if count % PROGRESS_DEEDS == 0 || is_long(deed) {
+            progress(all / 2 + offset, all)?;
+        }
+    }
+}
+
+fn same_parts(mut ours: JamReader, mut theirs: JamReader) -> Result<bool> {
+    let (mut block, mut other) = (vec![0; PART_BYTES], vec![0; PART_BYTES]);
+    loop {
+        let (read, there) = (ours.read_part(&mut block)?, theirs.read_part(&mut other)?);
+        if block.get(..read) != other.get(..there) {
+            return Ok(false);
+        }
+        if read == 0 {
+            return Ok(true);
         }
     }
 }

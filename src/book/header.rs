@@ -112,7 +112,7 @@ fn layout_of_deeds(file: &dyn File, deed_bytes_max: u64) -> io::Result<Layout> {
 }
 
 fn first_is_intact(file: &dyn File, codec: Codec) -> io::Result<bool> {
-    let mut scanner = Scanner::new(codec, codec.layout.header_bytes(), file.len()?);
+    let mut scanner = Scanner::of_frames(codec, codec.layout.header_bytes(), file.len()?);
     Ok(matches!(scanner.next(file)?, Scanned::Record { .. }))
 }
 

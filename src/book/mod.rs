@@ -9,6 +9,7 @@ mod epoch;
 mod find_slots;
 pub(crate) mod format;
 mod header;
+mod in_parts;
 #[cfg(feature = "lmdb")]
 pub mod lmdb;
 mod meta;
@@ -46,6 +47,7 @@ pub use codec::{Codec, DEED_BYTES_MAX, LOG_NAME, Layout, META_NAME};
 pub use columns::Column;
 pub use convert::{ConvertReport, convert};
 pub use epoch::epoch_in_name;
+pub use in_parts::JamReader;
 pub use meta::{META_BYTES, Meta};
 pub use options::Options;
 

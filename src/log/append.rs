@@ -12,6 +12,7 @@ use crate::log::batch::Batch;
 use crate::log::extent::Extent;
 use crate::log::format::Format;
 use crate::log::framing::Framing;
+use crate::log::payload::PART_BYTES;
 use crate::log::{Log, Shared, State};
 use crate::mode::Mode;
 use crate::sidecar::{Entry, INDEX_BLOCK_BYTES, Mark};
@@ -23,8 +24,6 @@ const SMALL_BYTES_MAX: u64 = 64 << 10;
 /// Space reserved ahead: as much as was written since the last sync, within these limits. It is
 /// written with zeros, which a sync has to wait for.
 const AHEAD_BYTES: std::ops::RangeInclusive<u64> = (64 << 10)..=(8 << 20);
-/// Longer payloads are copied and written in parts of this size.
-const PART_BYTES: usize = 1 << 20;
 
 /// What was appended.
 #[derive(Clone, Copy, Debug)]
@@ -103,7 +102,38 @@ impl<F: Format> Shared<F> {
         tag: <F::Framing as Framing>::Tag,
         payload: &[u8],
     ) -> Result<Appended> {
-        self.appending.check_len(payload.len()).map_err(|e| e.at(&self.place.log))?;
+        if payload.len() <= PART_BYTES {
+            return self
+                .append_with(payload.len(), true, |state| self.write_copied(state, tag, payload));
+        }
+        let mut rest = payload;
+        self.append_filled(tag, payload.len(), &mut |out| {
+            let (next, left) = rest.split_at(out.len());
+            out.copy_from_slice(next);
+            rest = left;
+            Ok(())
+        })
+    }
+
+    /// Append one record whose payload `fill` gives in parts, each as long as the bytes to fill.
+    pub(super) fn append_filled(
+        &self,
+        tag: <F::Framing as Framing>::Tag,
+        len: usize,
+        fill: &mut dyn FnMut(&mut [u8]) -> Result<()>,
+    ) -> Result<Appended> {
+        self.append_with(len, false, |state| self.write_in_parts(state, tag, len, fill))
+    }
+
+    /// Append one record that `write` writes after the last one; `in_one` says that all of it is in
+    /// `state.scratch` then.
+    fn append_with(
+        &self,
+        payload_len: usize,
+        in_one: bool,
+        write: impl FnOnce(&mut State) -> Result<(u64, u32)>,
+    ) -> Result<Appended> {
+        self.appending.check_len(payload_len).map_err(|e| e.at(&self.place.log))?;
         let _turn = self.format.turn();
         let mut state = self.state();
         let state = &mut *state;
@@ -111,11 +141,7 @@ impl<F: Format> Shared<F> {
         self.check_open()?;
         let ordinal = self.next_ordinal(state, 1)?;
         let offset = state.extent.end;
-        let in_one = payload.len() <= PART_BYTES;
-        let (len, sum) = match in_one {
-            true => self.write_copied(state, tag, payload)?,
-            false => self.write_in_parts(state, tag, payload)?,
-        };
+        let (len, sum) = write(state)?;
         let mut extent = state.extent;
         extent.push_parts(offset, len, sum);
         let scratch = std::mem::take(&mut state.scratch);
@@ -149,26 +175,28 @@ impl<F: Format> Shared<F> {
         &self,
         state: &mut State,
         tag: <F::Framing as Framing>::Tag,
-        payload: &[u8],
+        payload_len: usize,
+        fill: &mut dyn FnMut(&mut [u8]) -> Result<()>,
     ) -> Result<(u64, u32)> {
         let framing = self.appending;
-        let (head, trailer) = framing.enclose(tag, payload.len(), Default::default());
-        let len = (head.len() + payload.len() + trailer.len()) as u64;
+        let (head, trailer) = framing.enclose(tag, payload_len, Default::default());
+        let len = (head.len() + payload_len + trailer.len()) as u64;
         self.begin(state, len)?;
         let offset = state.extent.end;
         let mut at = offset + head.len() as u64;
-        let mut sum = framing.sum_begin(tag, payload.len());
-        let mut scratch = std::mem::take(&mut state.scratch);
-        for part in payload.chunks(PART_BYTES) {
-            scratch.clear();
-            scratch.extend_from_slice(part);
-            sum = framing.sum_more(sum, &scratch);
-            self.write(state, &scratch, at)?;
-            at += part.len() as u64;
+        let payload_end = at + payload_len as u64;
+        let mut sum = framing.sum_begin(tag, payload_len);
+        let mut block = std::mem::take(&mut state.scratch);
+        while at < payload_end {
+            block.resize((payload_end - at).min(PART_BYTES as u64) as usize, 0);
+            fill(&mut block).map_err(|e| self.given_up(state, e))?;
+            sum = framing.sum_more(sum, &block);
+            self.write(state, &block, at)?;
+            at += block.len() as u64;
         }
-        scratch.clear();
-        state.scratch = scratch;
-        let (head, trailer) = framing.enclose(tag, payload.len(), sum);
+        block.clear();
+        state.scratch = block;
+        let (head, trailer) = framing.enclose(tag, payload_len, sum);
         if !trailer.is_empty() {
             self.write(state, &trailer, at)?;
         }

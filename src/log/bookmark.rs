@@ -247,7 +247,7 @@ impl<F: Format> Shared<F> {
         self.catch_up(extent);
         let near = self.index().last_where(|entry| entry.offset < offset);
         let (mut ordinal, from) = self.border_of(near.map(|(_, entry)| entry), extent);
-        let mut scanner = Scanner::new(self.framing, from, extent.end);
+        let mut scanner = Scanner::of_frames(self.framing, from, extent.end);
         let mut before = None;
         while scanner.position() < offset {
             match self.next_intact(&mut scanner)? {
@@ -294,7 +294,7 @@ impl<F: Format> Shared<F> {
         if let Some((_, entry)) = near.filter(|(_, entry)| entry.offset > from) {
             (ordinal, stop) = (entry.ordinal, entry.offset);
         }
-        let mut scanner = Scanner::new(self.framing, stop, extent.end);
+        let mut scanner = Scanner::of_frames(self.framing, stop, extent.end);
         while stop < end && ordinal_to.is_none_or(|to| ordinal < to) {
             if self.next_intact(&mut scanner)?.is_none() {
                 return Ok(None);

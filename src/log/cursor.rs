@@ -117,6 +117,14 @@ impl<F: Format> Cursor<F> {
         self
     }
 
+    /// Give frames only: [`Cursor::bytes`] is empty for long records.
+    #[must_use]
+    pub(crate) fn of_frames(mut self) -> Self {
+        let (at, end) = (self.scanner.position(), self.scanner.end());
+        self.scanner = Scanner::of_frames(self.source.framing, at, end);
+        self
+    }
+
     /// Also give intact records that may lie inside a damaged record's payload.
     #[must_use]
     pub(crate) fn rescuing(mut self) -> Self {

@@ -189,7 +189,7 @@ fn walk_records<C: Framing>(
     end: u64,
     blocks: &mut Vec<(u64, u64)>,
 ) -> io::Result<(Extent, Option<Stop>)> {
-    let mut scanner = Scanner::new(framing, extent.end, end);
+    let mut scanner = Scanner::of_frames(framing, extent.end, end);
     if C::LINKED && extent.records > 0 {
         // What follows is held against the last record, too.
         scanner.seek(extent.last_offset);
@@ -244,7 +244,7 @@ impl<'a, F: Format> Walk<'a, F> {
         if mark.end > end || mark.last_offset < start {
             return Ok(false);
         }
-        let mut scanner = Scanner::new(self.format.framing(), mark.last_offset, mark.end);
+        let mut scanner = Scanner::of_frames(self.format.framing(), mark.last_offset, mark.end);
         let Scanned::Record { frame, .. } = scanner.next(self.file())? else { return Ok(false) };
         let frame: FrameOf<F> = frame;
         Ok(frame.sum() == mark.last_sum && scanner.position() == mark.end)
@@ -253,7 +253,7 @@ impl<'a, F: Format> Walk<'a, F> {
     /// Whether the log begins with the record that the mark's log begins with.
     fn has_same_first(&self, mark: &Mark) -> io::Result<bool> {
         let Space { start, end, .. } = *self.space;
-        let mut scanner = Scanner::new(self.format.framing(), start, end);
+        let mut scanner = Scanner::of_frames(self.format.framing(), start, end);
         let first: Scanned<FrameOf<F>> = scanner.next(self.file())?;
         Ok(matches!(first, Scanned::Record { frame, .. } if frame.sum() == mark.first_sum))
     }
@@ -272,7 +272,7 @@ impl<'a, F: Format> Walk<'a, F> {
         if extent.records == 0 {
             return Ok(Some(extent));
         }
-        let mut last = Scanner::new(framing, extent.last_offset, extent.end);
+        let mut last = Scanner::of_frames(framing, extent.last_offset, extent.end);
         let intact = matches!(last.next(self.file())?, Scanned::Record { .. });
         Ok(intact.then_some(extent))
     }

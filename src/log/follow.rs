@@ -160,7 +160,7 @@ impl<F: Format> Follow<F> {
         self.stuck = Some((end, Instant::now()));
         let fail = |e| shared.fail("read the log", e);
         let (file, there) = shared.whole(&snapshot)?;
-        let mut scanner = Scanner::new(shared.framing, end, there);
+        let mut scanner = Scanner::of_frames(shared.framing, end, there);
         let why = match scanner.next(&*file).map_err(fail)? {
             Scanned::Stop { why, .. } => why,
             // The writer completed it in the meantime.

@@ -29,7 +29,7 @@ pub trait Framing: Copy + Debug + Send + Sync + 'static {
     /// What a record has beside its payload.
     type Tag: Copy + Default + Debug + Send + Sync + 'static;
     /// A checksum that is continued over the parts of a payload.
-    type Sum: Copy + Default;
+    type Sum: Copy + Default + Debug;
     /// Size of the shortest record.
     const RECORD_BYTES_MIN: u64;
     /// Bytes at the begin of a record that give its length.
@@ -72,6 +72,24 @@ pub trait Framing: Copy + Debug + Send + Sync + 'static {
     /// The byte within a record of `record_len` bytes at which its checksum is stored, in 4 bytes;
     /// `None` where a record has none, and [`Frame::sum`] is computed.
     fn sum_at(&self, record_len: u64) -> Option<u64>;
+
+    /// Bytes of a record before and after its payload, for formats of which a long record can be
+    /// checked in parts; `None` where it is held as a whole.
+    fn around(&self) -> Option<(usize, usize)> {
+        None
+    }
+
+    /// The checksum of the first bytes of a record, to be continued by [`Framing::sum_more`]; `None`
+    /// where [`Framing::parse_around`] needs none.
+    fn sum_of_head(&self, _head: &[u8]) -> Option<Self::Sum> {
+        None
+    }
+
+    /// What [`Framing::parse`] finds in a whole record whose payload was read in parts: by the bytes
+    /// before and after it, and the checksum of what comes before those after it.
+    fn parse_around(&self, _head: &[u8], _tail: &[u8], _sum: Self::Sum) -> Step<Self::Frame> {
+        Step::NeedMore(u64::MAX)
+    }
 
     /// Size of the longest record.
     fn record_bytes_max(&self) -> u64;

@@ -85,7 +85,7 @@ impl Anchor {
         if self.stands(file, framing, end)? {
             return Ok(self);
         }
-        let mut scanner = Scanner::new(framing, self.offset, end);
+        let mut scanner = Scanner::of_frames(framing, self.offset, end);
         Ok(match scanner.next(file)? {
             Scanned::Record { frame, .. } => Self { sum: frame.sum(), ..self },
             _ => self,

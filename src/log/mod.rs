@@ -6,7 +6,7 @@
 //! ```text
 //! bytes      framing  extent  evidence  trailers  resync   pure, or reading a file only
 //! opening    inspect (format)  find_end  settle  open   find; decide; write; assemble
-//! appending  batch  append  durable  transact  staged  stats  index
+//! appending  batch  append  payload  durable  transact  staged  stats  index
 //! reading    cursor  reverse  read  refresh  follow  split  bookmark  identity  arrow  notice
 //! checking   verify  salvage  repair  report
 //! ```
@@ -29,6 +29,7 @@ pub(crate) mod index;
 pub(crate) mod notice;
 pub(crate) mod open;
 pub(crate) mod options;
+pub(crate) mod payload;
 pub(crate) mod read;
 pub(crate) mod refresh;
 pub(crate) mod repair;

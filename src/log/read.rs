@@ -71,17 +71,7 @@ impl<F: Format> Log<F> {
     pub(crate) fn read_by_ordinal(&self, ordinal: u64) -> Result<F::Owned> {
         self.numbered_extent()?;
         self.as_it_is_now(|shared| {
-            let extent = shared.state().extent;
-            if extent.records == 0 || !(extent.first..extent.next()).contains(&ordinal) {
-                let name = F::name_of(Some(ordinal), 0);
-                let message = match extent.records {
-                    0 => format!("no {name}, the log is empty"),
-                    _ => {
-                        format!("no {name}, the log has {} to {}", extent.first, extent.next() - 1)
-                    }
-                };
-                return Err(shared.error(ErrorKind::OutOfRange, message));
-            }
+            shared.check_is_there(shared.state().extent, ordinal)?;
             let stop = ordinal.checked_add(1);
             let mut cursor = shared.cursor_by_ordinal(ordinal, stop, OnCorrupt::Raise)?;
             shared.only(&mut cursor, || {
@@ -97,10 +87,7 @@ impl<F: Format> Log<F> {
             let mut cursor = shared.cursor_by_offset(Some(offset), None, OnCorrupt::Raise)?;
             match cursor.next()? {
                 Some(record) => Ok(F::own(record)),
-                None => {
-                    let message = format!("no {}, the log ends there", F::name_of(None, offset));
-                    Err(shared.error(ErrorKind::OutOfRange, message))
-                }
+                None => Err(shared.no_record_at_end(offset)),
             }
         })
     }
@@ -133,6 +120,24 @@ impl Snapshot {
 impl<F: Format> Shared<F> {
     pub(crate) fn corrupt(&self, damage: &Damage) -> Error {
         corrupt::<F>(&self.place.log, damage, ErrorKind::Corrupt)
+    }
+
+    /// Refuse a number that no record has.
+    pub(super) fn check_is_there(&self, extent: Extent, ordinal: u64) -> Result<()> {
+        if extent.records > 0 && (extent.first..extent.next()).contains(&ordinal) {
+            return Ok(());
+        }
+        let name = F::name_of(Some(ordinal), 0);
+        let message = match extent.records {
+            0 => format!("no {name}, the log is empty"),
+            _ => format!("no {name}, the log has {} to {}", extent.first, extent.next() - 1),
+        };
+        Err(self.error(ErrorKind::OutOfRange, message))
+    }
+
+    pub(super) fn no_record_at_end(&self, offset: u64) -> Error {
+        let message = format!("no {}, the log ends there", F::name_of(None, offset));
+        self.error(ErrorKind::OutOfRange, message)
     }
 
     fn only(&self, cursor: &mut Cursor<F>, missing: impl Fn() -> String) -> Result<F::Owned> {
@@ -370,7 +375,7 @@ impl<F: Format> Shared<F> {
         mut done: impl FnMut(u64, u64) -> bool,
     ) -> Result<(u64, u64)> {
         let (mut ordinal, from) = from;
-        let mut scanner = Scanner::new(self.framing.by_lengths(), from, extent.end);
+        let mut scanner = Scanner::of_frames(self.framing.by_lengths(), from, extent.end);
         loop {
             let at = scanner.position();
             if done(ordinal, at) {

@@ -106,7 +106,7 @@ impl<F: Format> Shared<F> {
     fn still_ends_with(&self, extent: &Extent) -> io::Result<bool> {
         let len = extent.end - extent.last_offset;
         let Some(at) = self.framing.sum_at(len) else {
-            let mut scanner = Scanner::new(self.framing, extent.last_offset, extent.end);
+            let mut scanner = Scanner::of_frames(self.framing, extent.last_offset, extent.end);
             let last = scanner.next(&*self.file)?;
             return Ok(
                 matches!(last, Scanned::Record { frame, .. } if frame.sum() == extent.last_sum),
@@ -154,7 +154,7 @@ impl<F: Format> Shared<F> {
         if mark.records == 0 || mark.last_offset < extent.start || mark.end > extent.end {
             return Ok(false);
         }
-        let mut scanner = Scanner::new(self.framing, mark.last_offset, mark.end);
+        let mut scanner = Scanner::of_frames(self.framing, mark.last_offset, mark.end);
         Ok(match scanner.next(&*self.file)? {
             Scanned::Record { frame, .. } => {
                 frame.sum() == mark.last_sum && scanner.position() == mark.end
@@ -178,7 +178,7 @@ impl<F: Format> Shared<F> {
         }
         let there = self.file.len().map_err(fail)?;
         let there = self.format.end_now(&*self.file, &extent, there).map_err(fail)?;
-        let mut scanner = Scanner::new(self.framing, extent.end, there);
+        let mut scanner = Scanner::of_frames(self.framing, extent.end, there);
         let mut blocks = Vec::new();
         let mut block_start = self.state().block_start;
         while let Scanned::Record { offset, frame } = scanner.next(&*self.file).map_err(fail)? {

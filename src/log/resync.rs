@@ -179,7 +179,7 @@ pub fn next_inside<F: Framing>(
 
 /// Whether an intact record begins here.
 fn parses_at<F: Framing>(file: &dyn File, framing: F, offset: u64, end: u64) -> io::Result<bool> {
-    let mut scanner = Scanner::new(framing, offset, end);
+    let mut scanner = Scanner::of_frames(framing, offset, end);
     Ok(matches!(scanner.next(file)?, Scanned::Record { .. }))
 }
 
@@ -382,7 +382,7 @@ impl<'a, F: Framing> Search<'a, F> {
         let Stretch { framing, at, .. } = self.stretch;
         let border = self.border.filter(|border| border.offset >= candidate);
         let largest = at.saturating_add(framing.record_bytes_max());
-        let mut scanner = Scanner::new(framing, candidate, self.reach);
+        let mut scanner = Scanner::of_frames(framing, candidate, self.reach);
         let mut records = 0;
         loop {
             let end = scanner.position();

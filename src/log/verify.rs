@@ -48,7 +48,7 @@ pub fn verify<F: Format>(
     let findings = &found.findings;
     let (_, file_end) = found.space.whole();
     let known = beginning(&place, &found, intact)?;
-    let mut records = cursor_from(&common, &place, &found, &known);
+    let mut records = cursor_from(&common, &place, &found, &known).of_frames();
     let mut prefix = known;
     let (mut count, mut uncertain, mut bytes) = (known.records, 0, known.end - known.start);
     let mut steps = Steps::new(known.end, file_end);
@@ -95,7 +95,8 @@ pub fn check<F: Format>(
     options: &F::Options,
     mut progress: impl FnMut(u64, u64) -> Result<()>,
 ) -> Result<PartReport> {
-    let mut cursor = Log::<F>::cursor_of_split(split, options, OnCorrupt::Skip, true, None)?;
+    let cursor = Log::<F>::cursor_of_split(split, options, OnCorrupt::Skip, true, None)?;
+    let mut cursor = cursor.of_frames();
     let (mut records, mut uncertain, mut bytes) = (0, 0, 0);
     let mut steps = Steps::new(split.offset, split.end);
     steps.begin(&mut progress)?;

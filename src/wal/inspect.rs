@@ -315,7 +315,7 @@ fn is_ours(space: &Space, codec: Codec, intent: &Intent) -> io::Result<bool> {
         return Ok(false);
     }
     if intent.end == *start {
-        return Ok(match Scanner::new(codec, *start, *end).next(&**file)? {
+        return Ok(match Scanner::of_frames(codec, *start, *end).next(&**file)? {
             Scanned::Record { frame, .. } => frame.crc == intent.first_sum,
             Scanned::Stop { .. } | Scanned::End => true,
         });
@@ -326,7 +326,7 @@ fn is_ours(space: &Space, codec: Codec, intent: &Intent) -> io::Result<bool> {
     if stored_sum(&**file, *start)? != Some(intent.first_sum) {
         return Ok(false);
     }
-    let mut scanner = Scanner::new(codec, intent.last_offset, intent.end);
+    let mut scanner = Scanner::of_frames(codec, intent.last_offset, intent.end);
     let Scanned::Record { frame, .. } = scanner.next(&**file)? else { return Ok(false) };
     Ok(frame.crc == intent.last_sum && scanner.position() == intent.end)
 }
@@ -361,7 +361,7 @@ pub(super) fn check_size_is_proved(
     let (file, codec) = (&*space.file, format.codec);
     let mut at = base;
     while at < extent.start {
-        let mut scanner = Scanner::new(codec, at, space.files_end);
+        let mut scanner = Scanner::of_frames(codec, at, space.files_end);
         if !matches!(scanner.next(file).map_err(fail)?, Scanned::Record { .. }) {
             let next = find_intact(file, &codec, at + 1, space.files_end).map_err(fail)?;
             at = next.unwrap_or(extent.start);

@@ -5,6 +5,7 @@ mod columns;
 mod consumers;
 mod files;
 mod format;
+mod in_parts;
 mod inspect;
 mod intent;
 mod options;
@@ -31,6 +32,7 @@ pub use crate::mode::{Mode, Recovery};
 pub use crate::scan::OnCorrupt;
 #[cfg(feature = "arrow")]
 pub use columns::Column;
+pub use in_parts::PayloadReader;
 pub use options::{Layout, Options};
 pub use pack::{Parts, pack};
 pub use record::{HEAD_NAME, Lsn, RECORD_BYTES_MAX, SEGMENT_BYTES, segment_name};

@@ -128,6 +128,23 @@ impl Codec {
     pub fn new(record_bytes_max: u64) -> Self {
         Self { record_bytes_max, check: true }
     }
+
+    /// What a record is by its head and, where that is asked for, its checksum.
+    #[inline]
+    fn conclude(&self, stored: u32, payload_len: u32, sum: impl FnOnce() -> u32) -> Step<Frame> {
+        let crc = if self.check { sum() } else { stored };
+        if crc != stored {
+            return Step::Bad(Bad {
+                what: "checksum",
+                found: crc.into(),
+                against: "stored",
+                expected: stored.into(),
+                framed_len: None,
+            });
+        }
+        let len = HEADER_BYTES + u64::from(payload_len);
+        Step::Record { frame: Frame { crc: stored, payload_len }, len }
+    }
 }
 
 impl Framing for Codec {
@@ -162,19 +179,22 @@ impl Framing for Codec {
         let Some(record) = bytes.get(..whole as usize) else {
             return Step::NeedMore(whole);
         };
-        if self.check {
-            let crc = crc32c(part(record, LENGTH_AT..));
-            if crc != stored {
-                return Step::Bad(Bad {
-                    what: "checksum",
-                    found: crc.into(),
-                    against: "stored",
-                    expected: stored.into(),
-                    framed_len: None,
-                });
-            }
+        self.conclude(stored, payload_len, || crc32c(part(record, LENGTH_AT..)))
+    }
+
+    fn around(&self) -> Option<(usize, usize)> {
+        Some((HEADER_BYTES as usize, 0))
+    }
+
+    fn sum_of_head(&self, head: &[u8]) -> Option<u32> {
+        self.check.then(|| crc32c(part(head, LENGTH_AT..)))
+    }
+
+    fn parse_around(&self, head: &[u8], _tail: &[u8], sum: u32) -> Step<Frame> {
+        match (u32_at(head, 0), u32_at(head, LENGTH_AT)) {
+            (Some(stored), Some(payload_len)) => self.conclude(stored, payload_len, || sum),
+            _ => Step::NeedMore(HEADER_BYTES),
         }
-        Step::Record { frame: Frame { crc: stored, payload_len }, len: whole }
     }
 
     fn by_lengths(self) -> Self {

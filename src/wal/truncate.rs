@@ -261,7 +261,7 @@ impl Shared<WalFormat> {
             let message = format!("no record at lsn {lsn}, the log ends there");
             return Err(self.refused(ErrorKind::OutOfRange, message));
         }
-        let mut scanner = Scanner::new(self.framing, lsn.0, extent.end);
+        let mut scanner = Scanner::of_frames(self.framing, lsn.0, extent.end);
         let mut kept = Extent::empty(extent.first, extent.start);
         kept.first_sum = extent.first_sum;
         kept.records = before;
@@ -279,7 +279,7 @@ impl Shared<WalFormat> {
             Some((_, entry)) => entry.offset,
             None => extent.start,
         };
-        let mut scanner = Scanner::new(self.framing.by_lengths(), from, lsn.0);
+        let mut scanner = Scanner::of_frames(self.framing.by_lengths(), from, lsn.0);
         kept.end = from;
         while kept.end < lsn.0 {
             self.step(&mut scanner, &mut kept)?;
@@ -333,7 +333,7 @@ impl Shared<WalFormat> {
         if offset == end {
             return Ok(0);
         }
-        let mut scanner = Scanner::new(self.framing, offset, end);
+        let mut scanner = Scanner::of_frames(self.framing, offset, end);
         let mut one = Extent::empty(0, offset);
         self.step(&mut scanner, &mut one)?;
         Ok(one.last_sum)

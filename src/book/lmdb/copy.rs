@@ -5,10 +5,14 @@ use std::path::Path;
 
 use super::read::{Environment, Step, Take};
 use super::write::Writer;
-use crate::book::{Batch, Book, Meta};
+use crate::book::convert::is_long;
+use crate::book::{Batch, Book, JamReader, Meta};
 use crate::checksum::{crc32, crc32_more};
 use crate::error::{Error, ErrorKind, Result};
+use crate::log::framing::Frame as _;
+use crate::log::payload::PART_BYTES;
 use crate::scan::OnCorrupt;
+use crate::slice::part;
 
 /// Events are written and synced so many bytes at a time.
 const BATCH_BYTES: usize = 8 << 20;
@@ -146,13 +150,25 @@ impl View<'_> {
         match other {
             View::Book(book) => {
                 let stop = range.end().checked_add(1);
-                let mut cursor = book.cursor(*range.start(), stop, OnCorrupt::Raise)?;
-                self.each(range, &mut |event, mug, jam| match cursor.next()? {
-                    Some(deed) if (deed.mug, deed.jam) == (mug, jam) => tell(jam.len()),
-                    found => {
-                        let found = found.map(|deed| Facts::of(deed.mug, deed.jam));
-                        Err(differs(event, Facts::of(mug, jam), found))
+                let cursor = book.cursor(*range.start(), stop, OnCorrupt::Raise)?;
+                let mut cursor = cursor.of_frames();
+                self.each(range, &mut |event, mug, jam| {
+                    let found = cursor.advance()?;
+                    let same = match found {
+                        Some((_, at, deed)) if deed.mug == mug => match is_long(deed) {
+                            true => book.jam_at(at)?.is_rest(jam)?,
+                            false => deed.payload(cursor.bytes()) == jam,
+                        },
+                        _ => false,
+                    };
+                    if same {
+                        return tell(jam.len());
                     }
+                    let found = match found {
+                        Some((_, at, deed)) => Some(Facts::read(deed.mug, book.jam_at(at)?)?),
+                        None => None,
+                    };
+                    Err(differs(event, Facts::of(mug, jam), found))
                 })?;
             }
             View::Lmdb(held) => self.each(range, &mut |event, mug, jam| {
@@ -179,6 +195,17 @@ struct Facts {
 impl Facts {
     fn of(mug: u32, jam: &[u8]) -> Self {
         Self { mug, bytes: jam.len(), sum: crc32_more(crc32(&mug.to_le_bytes()), jam) }
+    }
+
+    fn read(mug: u32, mut jam: JamReader) -> Result<Self> {
+        let (bytes, mut sum) = (jam.size() as usize, crc32(&mug.to_le_bytes()));
+        let mut block = vec![0; PART_BYTES];
+        loop {
+            match jam.read_part(&mut block)? {
+                0 => return Ok(Self { mug, bytes, sum }),
+                read => sum = crc32_more(sum, part(&block, ..read)),
+            }
+        }
     }
 }
 
@@ -216,7 +243,7 @@ impl Chunk {
     fn iter(&self) -> impl Iterator<Item = (u32, &[u8])> {
         let mut start = 0;
         self.events.iter().map(move |&(mug, end)| {
-            let jam = crate::slice::part(&self.bytes, start..end);
+            let jam = part(&self.bytes, start..end);
             start = end;
             (mug, jam)
         })
@@ -272,13 +299,24 @@ impl Target {
         match self {
             Self::Book(book, batch) => {
                 batch.clear();
+                let mut long = 0;
                 source.each(range, &mut |_, mug, jam| {
-                    batch.push(mug, jam)?;
-                    Ok(if batch.bytes_len() < BATCH_BYTES { Step::More } else { Step::Done })
+                    if jam.len() < BATCH_BYTES {
+                        batch.push(mug, jam)?;
+                        let more = batch.bytes_len() < BATCH_BYTES;
+                        return Ok(if more { Step::More } else { Step::Done });
+                    }
+                    // A batch would hold it once more.
+                    book.append_batch(batch, Some(first), None)?;
+                    book.append(mug, jam)?;
+                    long = 1;
+                    Ok(Step::Done)
                 })?;
-                book.append_batch(batch, Some(first), None)?;
+                if long == 0 {
+                    book.append_batch(batch, Some(first), None)?;
+                }
                 book.sync()?;
-                Ok(batch.len())
+                Ok(batch.len() + long)
             }
             Self::Lmdb(writer, chunk) => {
                 chunk.bytes.clear();

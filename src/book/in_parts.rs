@@ -1,0 +1,39 @@
+//! Deeds of any size, in one block of memory.
+
+use std::io::Read;
+
+use super::Book;
+use super::format::BookFormat;
+use crate::error::Result;
+
+/// Reads the jam of one deed in parts: [`Book::jam_reader`].
+pub type JamReader = crate::log::payload::PayloadReader<BookFormat>;
+
+impl JamReader {
+    /// The mug of the deed.
+    pub fn mug(&self) -> u32 {
+        self.frame().mug
+    }
+}
+
+impl Book {
+    /// Append one deed whose jam of `jam_len` bytes is read while it is written, and return its event
+    /// number. A reader that ends before, or fails, leaves the log as it was. Other appends, and walks
+    /// that begin, wait meanwhile; so a reader that uses this log waits for itself.
+    pub fn append_from(&self, mug: u32, jam_len: u64, jam: &mut dyn Read) -> Result<u64> {
+        let appended = self.append_payload(mug, jam_len, jam)?;
+        self.shared.after_append(appended.end)?;
+        Ok(appended.ordinal)
+    }
+
+    /// The jam of the deed at a byte that a cursor met.
+    pub(super) fn jam_at(&self, offset: u64) -> Result<JamReader> {
+        let shared = self.usable()?;
+        shared.payload_at(self.extent()?, None, offset)
+    }
+
+    /// The jam of the deed with that number, in parts. The deed is proved intact with the last one.
+    pub fn jam_reader(&self, event: u64) -> Result<JamReader> {
+        self.payload_by_ordinal(event)
+    }
+}

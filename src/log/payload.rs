@@ -1,0 +1,228 @@
+//! Payloads in parts: of any size, in one block of memory.
+
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::error::{Durable, Error, ErrorKind, Result};
+use crate::log::append::Appended;
+use crate::log::extent::Extent;
+use crate::log::format::Format;
+use crate::log::framing::{Frame, Framing};
+use crate::log::{Log, Shared};
+use crate::scan::Step;
+use crate::slice::part_mut;
+use crate::storage::{File, read_full};
+
+/// Reads the payload of one record, in parts. A checksum is compared before the last part is given: what
+/// was read to its end is intact. Of a log of the layout `slots`, whose deeds have none, the lengths are.
+///
+/// Reads go to the file; a caller that asks for few bytes at a time wraps this in a
+/// [`BufReader`](io::BufReader).
+#[derive(Debug)]
+pub struct PayloadReader<F: Format> {
+    file: Arc<dyn File>,
+    path: PathBuf,
+    framing: F::Framing,
+    name: String,
+    /// Byte of the record.
+    offset: u64,
+    frame: <F::Framing as Framing>::Frame,
+    head: Vec<u8>,
+    tail: Vec<u8>,
+    /// Of the payload: next byte to read, and the one after the last.
+    at: u64,
+    end: u64,
+    sum: Option<<F::Framing as Framing>::Sum>,
+}
+
+impl<F: Format> PayloadReader<F> {
+    /// Size of the whole payload, bytes.
+    pub fn size(&self) -> u64 {
+        self.frame.payload_len()
+    }
+
+    /// Bytes not read yet.
+    pub fn left(&self) -> u64 {
+        self.end - self.at
+    }
+
+    pub(crate) fn frame(&self) -> <F::Framing as Framing>::Frame {
+        self.frame
+    }
+
+    /// Read up to `block.len()` bytes; 0 at the end. With the last part the record is proved intact.
+    pub fn read_part(&mut self, block: &mut [u8]) -> Result<usize> {
+        let want = self.left().min(block.len() as u64) as usize;
+        let block = part_mut(block, ..want);
+        let read = read_full(&*self.file, block, self.at)
+            .map_err(|e| Error::io("read the log", &self.path, e).of(F::NAME).offset_at(self.at))?;
+        if read < want {
+            return Err(self.damaged(&format!(
+                "incomplete record: {} bytes of its payload needed, {} there",
+                self.size(),
+                self.at + read as u64 - (self.end - self.size())
+            )));
+        }
+        let sum = self.sum.map(|sum| self.framing.sum_more(sum, block));
+        if want > 0 && self.at + want as u64 == self.end {
+            self.check(sum)?;
+        }
+        self.at += want as u64;
+        self.sum = sum;
+        Ok(want)
+    }
+
+    /// Whether what is left to read is these bytes.
+    pub(crate) fn is_rest(&mut self, bytes: &[u8]) -> Result<bool> {
+        if self.left() != bytes.len() as u64 {
+            return Ok(false);
+        }
+        let mut block = vec![0; PART_BYTES.min(bytes.len())];
+        for part in bytes.chunks(PART_BYTES) {
+            let read = self.read_part(&mut block)?;
+            if block.get(..read) != Some(part) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn check(&self, sum: Option<<F::Framing as Framing>::Sum>) -> Result<()> {
+        match self.framing.parse_around(&self.head, &self.tail, sum.unwrap_or_default()) {
+            Step::Bad(bad) => Err(self.damaged(&bad.reason())),
+            _ => Ok(()),
+        }
+    }
+
+    fn damaged(&self, reason: &str) -> Error {
+        let message = format!("{}: {reason}", self.name);
+        Error::new(ErrorKind::Corrupt, message).of(F::NAME).at(&self.path).offset_at(self.offset)
+    }
+}
+
+impl<F: Format> Read for PayloadReader<F> {
+    fn read(&mut self, block: &mut [u8]) -> io::Result<usize> {
+        self.read_part(block).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+    }
+}
+
+/// Payloads are copied in parts of this size.
+pub const PART_BYTES: usize = 1 << 20;
+
+impl<F: Format> Log<F> {
+    /// The payload of a record, by its number.
+    pub(crate) fn payload_by_ordinal(&self, ordinal: u64) -> Result<PayloadReader<F>> {
+        self.numbered_extent()?;
+        self.as_it_is_now(|shared| {
+            let extent = shared.state().extent;
+            shared.check_is_there(extent, ordinal)?;
+            let offset = shared.locate_ordinal(extent, ordinal)?;
+            shared.payload_at(extent, Some(ordinal), offset)
+        })
+    }
+
+    /// The payload of the record that begins at a byte.
+    pub(crate) fn payload_by_offset(&self, offset: u64) -> Result<PayloadReader<F>> {
+        self.as_it_is_now(|shared| {
+            let extent = shared.state().extent;
+            shared.locate_offset(extent, offset)?;
+            if offset == extent.end {
+                return Err(shared.no_record_at_end(offset));
+            }
+            shared.payload_at(extent, None, offset)
+        })
+    }
+
+    /// Append one record whose payload of `len` bytes is read while it is written. Appends and new
+    /// walks wait meanwhile.
+    pub(crate) fn append_payload(
+        &self,
+        tag: <F::Framing as Framing>::Tag,
+        len: u64,
+        payload: &mut dyn Read,
+    ) -> Result<Appended> {
+        let shared = self.writable()?;
+        let too_large = |_| {
+            let message = format!("payload of {len} bytes, this machine addresses {}", usize::MAX);
+            shared.refused(ErrorKind::TooLarge, message)
+        };
+        let len = usize::try_from(len).map_err(too_large)?;
+        let mut read = 0;
+        shared.append_filled(tag, len, &mut |part| {
+            let mut filled = 0;
+            while filled < part.len() {
+                match payload.read(part_mut(part, filled..)) {
+                    Ok(0) => {
+                        let message = format!("the payload ends after {read} bytes, size {len}");
+                        return Err(shared.error(ErrorKind::InvalidArgument, message));
+                    }
+                    Ok(more) => (filled, read) = (filled + more, read + more),
+                    Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                    Err(e) => return Err(shared.fail("read the payload to append", e)),
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+impl<F: Format> Shared<F> {
+    /// The payload of the record at a byte that is known to lie between records.
+    pub(crate) fn payload_at(
+        &self,
+        extent: Extent,
+        ordinal: Option<u64>,
+        offset: u64,
+    ) -> Result<PayloadReader<F>> {
+        let framing = self.framing;
+        let around = (F::Framing::HEAD_BYTES, F::Framing::TRAILER_BYTES);
+        let (head, tail) = framing.around().unwrap_or(around);
+        let (mut head, mut tail) = (vec![0; head], vec![0; tail]);
+        let name = F::name_of(ordinal, offset);
+        let damaged = |reason: String| {
+            self.error(ErrorKind::Corrupt, format!("{name}: {reason}")).offset_at(offset)
+        };
+        let read = |bytes: &mut [u8], at: u64| {
+            let read = read_full(&*self.file, bytes, at);
+            read.map_err(|e| self.fail("read the log", e).offset_at(at))
+        };
+        let there = extent.end - offset;
+        let mut got = read(&mut head, offset)?;
+        let len = framing.claimed_len(&head).filter(|&len| len <= there);
+        let Some(len) = len.filter(|&len| len >= (head.len() + tail.len()) as u64) else {
+            return Err(damaged(format!("its length is damaged: at most {there} bytes are there")));
+        };
+        let end = offset + len - tail.len() as u64;
+        got += read(&mut tail, end)?;
+        let step = framing.by_lengths().parse_around(&head, &tail, Default::default());
+        let frame = match step {
+            Step::Record { frame, .. } if got == head.len() + tail.len() => frame,
+            Step::Bad(bad) => return Err(damaged(bad.reason())),
+            _ => return Err(damaged(format!("incomplete record: {len} bytes needed"))),
+        };
+        let at = offset + head.len() as u64;
+        let reader = PayloadReader {
+            file: self.file.clone(),
+            path: self.place.log.clone(),
+            framing,
+            sum: framing.sum_of_head(&head),
+            name,
+            offset,
+            frame,
+            head,
+            tail,
+            at,
+            end,
+        };
+        if at == end {
+            reader.check(reader.sum)?;
+        }
+        Ok(reader)
+    }
+
+    /// Cut off what was written of a record that its caller could not give.
+    pub(super) fn given_up(&self, state: &mut super::State, error: Error) -> Error {
+        self.take_back(state, error.with_durable(Durable::No))
+    }
+}
