@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use deedbook::Durability;
-use deedbook::book::Options;
+use deedbook::book::{Layout, Options};
 use deedbook::storage::{Access, File, FileId, LockAttempt, Memory, Storage};
 
 pub const HEADER: usize = 16;
@@ -138,6 +138,30 @@ pub fn deed(mug: u32, jam: &[u8]) -> Vec<u8> {
     out.extend_from_slice(&sum.to_le_bytes());
     out.extend_from_slice(&len);
     out
+}
+
+/// The byte after a deed with this mug and jam, if one lies at that byte of a log in that layout.
+pub fn end_of_deed(layout: Layout, log: &[u8], at: u64, mug: u32, jam: &[u8]) -> Option<u64> {
+    let len = (jam.len() as u64 + 4).to_le_bytes();
+    let sum = crc32(&[&len[..], &mug.to_le_bytes(), jam].concat()).to_le_bytes();
+    let any = None;
+    let mug = mug.to_le_bytes();
+    let fields: &[Option<&[u8]>] = match layout {
+        Layout::Packed => &[Some(&len), Some(&mug), Some(jam), Some(&sum), Some(&len)],
+        Layout::Slots => &[Some(&len), Some(&mug), Some(jam), Some(&len)],
+        Layout::Padded => &[Some(&len), Some(&mug), any, Some(jam), Some(&sum), any, Some(&len)],
+    };
+    let mut at = at as usize;
+    for field in fields {
+        // What the compiler of the reference left between fields.
+        let end = at + field.map_or(4, <[u8]>::len);
+        let there = log.get(at..end)?;
+        if field.is_some_and(|field| field != there) {
+            return None;
+        }
+        at = end;
+    }
+    Some(at as u64)
 }
 
 fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {

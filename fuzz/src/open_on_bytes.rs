@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use deedbook::book::{Batch, MarkUse, Mode, Recovery, repair, verify};
+use deedbook::book::{Batch, Layout, MarkUse, Mode, Recovery, repair, verify};
 use deedbook::{ErrorKind, Verdict};
 
 use super::kit::{
@@ -25,6 +25,15 @@ pub fn run(data: &[u8]) {
     let named = how & 2 != 0;
     let honest = arrange(&mut input, &world, how >> 6);
     let view = look(&world, honest);
+    if let Some(view) = view.as_ref().filter(|view| view.layout != Layout::Packed) {
+        // The oracle is one of `packed`.
+        if view.layout == Layout::Padded {
+            let before = world.files();
+            let refused = world.options.open(&world.dir, Mode::Append).unwrap_err();
+            assert_eq!((refused.kind(), before), (ErrorKind::Unsupported, world.files()));
+        }
+        return;
+    }
     if honest && let Some(view) = &view {
         // Reading gives exactly the intact deeds before the first damage; past damage in the header
         // these first.

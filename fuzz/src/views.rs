@@ -1,9 +1,9 @@
 //! What a log shows to those who only look, and what must agree.
 
-use deedbook::book::{Book, Cursor, DeedRef, Mode, OnCorrupt, Reverse, salvage, verify};
+use deedbook::book::{Book, Cursor, DeedRef, Layout, Mode, OnCorrupt, Reverse, salvage, verify};
 use deedbook::{Error, ErrorKind, Result, Verdict};
 
-use super::kit::{Event, World, deed};
+use super::kit::{Event, World, end_of_deed};
 
 /// Number, byte, mug and jam.
 pub type Seen = (Option<u64>, u64, u32, Vec<u8>);
@@ -11,6 +11,7 @@ pub type Seen = (Option<u64>, u64, u32, Vec<u8>);
 /// What a reader saw.
 #[derive(Debug)]
 pub struct View {
+    pub layout: Layout,
     pub deeds: Vec<Seen>,
     /// The kind of the error at which reading ended.
     pub failed: Option<ErrorKind>,
@@ -50,13 +51,12 @@ fn drain<C>(
 }
 
 /// Whole deeds of the log, one after the other.
-fn assert_whole(log: &[u8], deeds: &[Seen]) {
-    let mut behind = 16;
+fn assert_whole(layout: Layout, log: &[u8], deeds: &[Seen]) {
+    let mut end = if layout == Layout::Slots { 8192 } else { 16 };
     for (_, offset, mug, jam) in deeds {
-        assert!(*offset >= behind, "deed at {offset}, the last one ended at {behind}");
-        let bytes = deed(*mug, jam);
-        behind = offset + bytes.len() as u64;
-        assert_eq!(Some(&bytes[..]), log.get(*offset as usize..behind as usize));
+        assert!(*offset >= end, "deed at {offset}, the last one ended at {end}");
+        let whole = end_of_deed(layout, log, *offset, *mug, jam);
+        end = whole.unwrap_or_else(|| panic!("no deed of {mug}, {jam:?} at byte {offset}"));
     }
 }
 
@@ -78,26 +78,27 @@ pub fn look(world: &World, honest: bool) -> Option<View> {
     };
 
     let (deeds, failed) = drain(book.cursor(0, None, OnCorrupt::Raise), Cursor::next);
-    assert_whole(&log, &deeds);
+    assert_whole(book.layout(), &log, &deeds);
     let first = deeds.first().and_then(|(event, ..)| *event);
     for (i, (event, ..)) in deeds.iter().enumerate() {
         assert_eq!(*event, first.and_then(|first| first.checked_add(i as u64)));
     }
     let (past, failed_past) = drain(book.cursor(0, None, OnCorrupt::Skip), Cursor::next);
-    assert_whole(&log, &past);
+    assert_whole(book.layout(), &log, &past);
     assert!(past.starts_with(&deeds), "skipping damage skips intact deeds");
     let len = book.len().unwrap();
     let recovery = book.recovery();
     let leading = failed.is_some() && book.cursor(0, None, OnCorrupt::Raise).is_err();
     assert!(!leading || deeds.is_empty());
     let past_header = leading.then(|| events(&past));
-    let view = View { failed, past_header, verdict: recovery.verdict, deeds };
+    let layout = book.layout();
+    let view = View { layout, failed, past_header, verdict: recovery.verdict, deeds };
     let deeds = &view.deeds;
 
     // Backwards.
     let (mut back, back_failed) = drain(book.cursor_back(0, None), Reverse::next);
     back.reverse();
-    assert_whole(&log, &back);
+    assert_whole(book.layout(), &log, &back);
 
     // By number, and in parts.
     let mut some: Vec<usize> = vec![0, 1, deeds.len() / 2, deeds.len().saturating_sub(1)];
