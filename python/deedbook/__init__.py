@@ -91,6 +91,7 @@ from deedbook._errors import (
     TooLargeError,
     UnsupportedError,
 )
+from deedbook._payload import PayloadReader
 from deedbook.formats import open
 
 __all__ = [
@@ -148,6 +149,7 @@ __all__ = [
     "NotALogError",
     "OutOfRangeError",
     "PartReport",
+    "PayloadReader",
     "Pier",
     "PierReport",
     "PoisonedError",

@@ -5,8 +5,10 @@ from os import PathLike
 from types import GenericAlias, TracebackType
 from typing import Any, ClassVar, Generic, Literal, TypeVar, final, overload
 
+from _typeshed import SupportsRead
 from typing_extensions import Buffer, Self, disjoint_base
 
+from deedbook._payload import PayloadReader
 from deedbook.transient import DataResult, Text
 
 __all__ = [
@@ -51,6 +53,7 @@ __all__ = [
     "Loss",
     "Meta",
     "PartReport",
+    "PayloadParts",
     "Pier",
     "PierReport",
     "Record",
@@ -2276,6 +2279,19 @@ class Transactions:
         """
 
 @final
+class PayloadParts:
+    """The payload of a record, in parts; what `deedbook.PayloadReader` reads."""
+
+    @property
+    def size(self) -> int:
+        """Size of the whole payload, bytes."""
+    @property
+    def mug(self) -> int | None:
+        """The mug of the deed; None for a record of a write-ahead log."""
+    def readinto(self, buffer: Buffer) -> int:
+        """Fill a buffer with what comes next; how many bytes that are, 0 at the end."""
+
+@final
 class RecordIterator(Generic[_R]):
     """Records in order, forwards or backwards; what `Log.iter` gives."""
 
@@ -2579,6 +2595,25 @@ class Book(Log[Deed]):
 
         ``event``: the number the first deed must get, else `ContiguityError`. ``epoch``: as in
         `open`, checked. This is ``u3_book_save`` of the specification. Returns as `append_many`.
+        """
+    def append_from(
+        self, file: SupportsRead[bytes], size: int | None = None, *, mug: int = 0
+    ) -> int:
+        """Append one deed whose jam is read from an open binary file; return its event number.
+
+        ``size``: bytes to read; None for what is left of a file that can seek. One part is held at
+        a time, so a jam may be longer than the memory. What `append` promises holds; if the file
+        ends early or its ``read`` raises, the log is as it was, and the exception is the cause.
+        Other calls on this handle may wait meanwhile: ``read`` must not use this log.
+
+        Raises `InvalidArgumentError` for a file that ends before ``size`` bytes, `TooLargeError`
+        before anything is read, and what `append` does.
+        """
+    def reader(self, event: int) -> PayloadReader:
+        """The jam of a deed as a binary file, which holds one part at a time.
+
+        Raises `OutOfRangeError` if there is none, `CorruptError` for damage of its lengths;
+        reading raises that of its checksum, in place of the last part.
         """
     def read(self, event: int) -> Deed:
         """The deed with that number; `OutOfRangeError` if there is none."""
@@ -3124,6 +3159,23 @@ class Wal(Log[Record]):
         """Append payloads packed into one record: after a crash all of them are there, or none.
 
         Returns the record's LSN; :attr:`Record.parts` takes it apart.
+        """
+    def append_from(self, file: SupportsRead[bytes], size: int | None = None) -> int:
+        """Append one record whose payload is read from an open binary file; return its LSN.
+
+        ``size``: bytes to read; None for what is left of a file that can seek. One part is held at
+        a time, so a payload may be longer than the memory. What `append` promises holds; if the
+        file ends early or its ``read`` raises, the log is as it was, and the exception is the
+        cause. Other calls on this handle may wait meanwhile: ``read`` must not use this log.
+
+        Raises `InvalidArgumentError` for a file that ends before ``size`` bytes, `TooLargeError`
+        before anything is read, and what `append` does.
+        """
+    def reader(self, lsn: int) -> PayloadReader:
+        """The payload of a record as a binary file, which holds one part at a time.
+
+        Raises `OutOfRangeError` for what is no record's beginning, `CorruptError` for damage of its
+        lengths; reading raises that of its checksum, in place of the last part.
         """
     def read(self, lsn: int) -> Record:
         """The record that begins at an LSN.

@@ -95,6 +95,7 @@ numbers!(
     record_bytes_max,
     records,
     segment_bytes,
+    size,
     split_bytes,
     start,
     stop,

@@ -11,6 +11,7 @@ use crate::any_log::Format;
 use crate::arguments::{self, numbers, seconds};
 use crate::errors::OrRaise;
 use crate::handle::{Held, check_format, found, number_in};
+use crate::in_parts::{FromFile, PyPayloadParts, size_of};
 use crate::input;
 use crate::iterators::PayloadIterator;
 use crate::log::PyLog;
@@ -146,6 +147,27 @@ impl PyBook {
         let mut batch = self.book.batch();
         batch.push(mug, bytes_of(jam, self.limit())?.as_ref()).or_raise(py)?;
         py.detach(|| self.book.append_unsynced(&batch)).or_raise(py)
+    }
+
+    #[pyo3(signature = (file, size=None, *, mug=0))]
+    fn append_from(
+        &self,
+        py: Python<'_>,
+        file: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = numbers::size)] size: Option<u64>,
+        #[pyo3(from_py_with = numbers::mug)] mug: u32,
+    ) -> PyResult<u64> {
+        let (size, mut file) = (size_of(file, size)?, FromFile(file.clone().unbind()));
+        py.detach(|| self.book.append_from(mug, size, &mut file)).or_raise(py)
+    }
+
+    fn reader<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = numbers::event)] event: u64,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let reader = py.detach(|| self.book.jam_reader(event)).or_raise(py)?;
+        PyPayloadParts::of_jam(py, reader)
     }
 
     #[pyo3(signature = (jams, mugs=None))]

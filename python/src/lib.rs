@@ -12,6 +12,7 @@ mod bookmark;
 mod deeds;
 mod errors;
 mod handle;
+mod in_parts;
 mod input;
 mod iterators;
 mod ledger;
@@ -51,6 +52,8 @@ mod _core {
     use super::book::PyBook;
     #[pymodule_export]
     use super::bookmark::PyBookmark;
+    #[pymodule_export]
+    use super::in_parts::PyPayloadParts;
     #[pymodule_export]
     use super::iterators::RecordIterator;
     #[pymodule_export]

@@ -12,6 +12,7 @@ use crate::any_log::Format;
 use crate::arguments::{self, numbers, seconds};
 use crate::errors::OrRaise;
 use crate::handle::{Held, check_format, found, number_in};
+use crate::in_parts::{FromFile, PyPayloadParts, size_of};
 use crate::input;
 use crate::log::PyLog;
 use crate::payload::{Limit, bytes_of, each};
@@ -155,6 +156,26 @@ impl PyWal {
         let mut batch = wal::Batch::new(self.wal.record_bytes_max());
         batch.push(bytes_of(payload, self.limit())?.as_ref()).or_raise(py)?;
         Ok(py.detach(|| self.wal.append_unsynced(&batch)).or_raise(py)?.0)
+    }
+
+    #[pyo3(signature = (file, size=None))]
+    fn append_from(
+        &self,
+        py: Python<'_>,
+        file: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = numbers::size)] size: Option<u64>,
+    ) -> PyResult<u64> {
+        let (size, mut file) = (size_of(file, size)?, FromFile(file.clone().unbind()));
+        Ok(py.detach(|| self.wal.append_from(size, &mut file)).or_raise(py)?.0)
+    }
+
+    fn reader<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = numbers::lsn)] lsn: u64,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let reader = py.detach(|| self.wal.payload_reader(Lsn(lsn))).or_raise(py)?;
+        PyPayloadParts::of_payload(py, reader)
     }
 
     fn append_many(&self, payloads: &Bound<'_, PyAny>) -> PyResult<(u64, u64)> {

@@ -307,7 +307,7 @@ impl framing::Framing for Codec {
     }
 
     fn check_len(&self, payload_len: usize) -> Result<()> {
-        let len = payload_len as u64 + MUG_BYTES;
+        let len = (payload_len as u64).saturating_add(MUG_BYTES);
         if len <= self.deed_bytes_max && len <= u64::MAX - self.layout.framing_bytes() {
             return Ok(());
         }

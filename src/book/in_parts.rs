@@ -18,8 +18,8 @@ impl JamReader {
 
 impl Book {
     /// Append one deed whose jam of `jam_len` bytes is read while it is written, and return its event
-    /// number. A reader that ends before, or fails, leaves the log as it was. Other appends, and walks
-    /// that begin, wait meanwhile; so a reader that uses this log waits for itself.
+    /// number. A reader that ends before, or fails, leaves the log as it was. Other calls on
+    /// this handle may wait meanwhile; so a reader that uses this log waits for itself.
     pub fn append_from(&self, mug: u32, jam_len: u64, jam: &mut dyn Read) -> Result<u64> {
         let appended = self.append_payload(mug, jam_len, jam)?;
         self.shared.after_append(appended.end)?;

@@ -10,8 +10,8 @@ use crate::log::extent::Extent;
 use crate::log::format::Format;
 use crate::log::framing::{Frame, Framing};
 use crate::log::{Log, Shared};
-use crate::scan::Step;
-use crate::slice::part_mut;
+use crate::scan::{Step, Stop};
+use crate::slice::{part, part_mut};
 use crate::storage::{File, read_full};
 
 /// Reads the payload of one record, in parts. A checksum is compared before the last part is given: what
@@ -58,11 +58,9 @@ impl<F: Format> PayloadReader<F> {
         let read = read_full(&*self.file, block, self.at)
             .map_err(|e| Error::io("read the log", &self.path, e).of(F::NAME).offset_at(self.at))?;
         if read < want {
-            return Err(self.damaged(&format!(
-                "incomplete record: {} bytes of its payload needed, {} there",
-                self.size(),
-                self.at + read as u64 - (self.end - self.size())
-            )));
+            let need = self.frame.len();
+            let left = self.at + read as u64 - self.offset;
+            return Err(self.damaged(&Stop::Incomplete { need, left }));
         }
         let sum = self.sum.map(|sum| self.framing.sum_more(sum, block));
         if want > 0 && self.at + want as u64 == self.end {
@@ -90,13 +88,13 @@ impl<F: Format> PayloadReader<F> {
 
     fn check(&self, sum: Option<<F::Framing as Framing>::Sum>) -> Result<()> {
         match self.framing.parse_around(&self.head, &self.tail, sum.unwrap_or_default()) {
-            Step::Bad(bad) => Err(self.damaged(&bad.reason())),
+            Step::Bad(bad) => Err(self.damaged(&Stop::Bad(bad))),
             _ => Ok(()),
         }
     }
 
-    fn damaged(&self, reason: &str) -> Error {
-        let message = format!("{}: {reason}", self.name);
+    fn damaged(&self, why: &Stop) -> Error {
+        let message = format!("{}: {}", self.name, why.reason());
         Error::new(ErrorKind::Corrupt, message).of(F::NAME).at(&self.path).offset_at(self.offset)
     }
 }
@@ -143,11 +141,8 @@ impl<F: Format> Log<F> {
         payload: &mut dyn Read,
     ) -> Result<Appended> {
         let shared = self.writable()?;
-        let too_large = |_| {
-            let message = format!("payload of {len} bytes, this machine addresses {}", usize::MAX);
-            shared.refused(ErrorKind::TooLarge, message)
-        };
-        let len = usize::try_from(len).map_err(too_large)?;
+        // Beyond what a machine of 32 bits addresses, and so beyond the limit.
+        let len = usize::try_from(len).unwrap_or(usize::MAX);
         let mut read = 0;
         shared.append_filled(tag, len, &mut |part| {
             let mut filled = 0;
@@ -180,26 +175,30 @@ impl<F: Format> Shared<F> {
         let (head, tail) = framing.around().unwrap_or(around);
         let (mut head, mut tail) = (vec![0; head], vec![0; tail]);
         let name = F::name_of(ordinal, offset);
-        let damaged = |reason: String| {
-            self.error(ErrorKind::Corrupt, format!("{name}: {reason}")).offset_at(offset)
+        let damaged = |why: Stop| {
+            let message = format!("{name}: {}", why.reason());
+            self.error(ErrorKind::Corrupt, message).offset_at(offset)
         };
         let read = |bytes: &mut [u8], at: u64| {
             let read = read_full(&*self.file, bytes, at);
             read.map_err(|e| self.fail("read the log", e).offset_at(at))
         };
         let there = extent.end - offset;
-        let mut got = read(&mut head, offset)?;
-        let len = framing.claimed_len(&head).filter(|&len| len <= there);
-        let Some(len) = len.filter(|&len| len >= (head.len() + tail.len()) as u64) else {
-            return Err(damaged(format!("its length is damaged: at most {there} bytes are there")));
+        let lengths = framing.by_lengths();
+        let got = read(&mut head, offset)?;
+        let len = match lengths.parse(part(&head, ..got)) {
+            Step::Record { len, .. } => len,
+            Step::NeedMore(len) if len <= there => len,
+            Step::NeedMore(need) => return Err(damaged(Stop::Incomplete { need, left: there })),
+            Step::Blank => return Err(damaged(Stop::Blank)),
+            Step::Bad(bad) => return Err(damaged(Stop::Bad(bad))),
         };
         let end = offset + len - tail.len() as u64;
-        got += read(&mut tail, end)?;
-        let step = framing.by_lengths().parse_around(&head, &tail, Default::default());
-        let frame = match step {
-            Step::Record { frame, .. } if got == head.len() + tail.len() => frame,
-            Step::Bad(bad) => return Err(damaged(bad.reason())),
-            _ => return Err(damaged(format!("incomplete record: {len} bytes needed"))),
+        read(&mut tail, end)?;
+        let frame = match lengths.parse_around(&head, &tail, Default::default()) {
+            Step::Record { frame, .. } => frame,
+            Step::Bad(bad) => return Err(damaged(Stop::Bad(bad))),
+            _ => return Err(damaged(Stop::Incomplete { need: len, left: there })),
         };
         let at = offset + head.len() as u64;
         let reader = PayloadReader {

@@ -11,8 +11,8 @@ pub type PayloadReader = crate::log::payload::PayloadReader<WalFormat>;
 
 impl Wal {
     /// Append one record whose payload of `len` bytes is read while it is written, and return its LSN.
-    /// A reader that ends before, or fails, leaves the log as it was. Other appends, and walks that
-    /// begin, wait meanwhile; so a reader that uses this log waits for itself.
+    /// A reader that ends before, or fails, leaves the log as it was. Other calls on this
+    /// handle may wait meanwhile; so a reader that uses this log waits for itself.
     pub fn append_from(&self, len: u64, payload: &mut dyn Read) -> Result<Lsn> {
         let appended = self.append_payload((), len, payload)?;
         self.shared.after_append(appended.end)?;

@@ -41,6 +41,7 @@ mod of_layouts;
 mod of_lmdb;
 mod of_nostr_transactions;
 mod of_nostr_wal;
+mod of_parts;
 mod of_piers;
 mod of_segments;
 mod of_transactions;
@@ -70,6 +71,7 @@ fn all() -> Texts {
     live::all(&mut texts);
     of_book::all(&mut texts);
     of_layouts::all(&mut texts);
+    of_parts::all(&mut texts);
     of_piers::all(&mut texts);
     of_lmdb::all(&mut texts);
     of_wal::all(&mut texts);

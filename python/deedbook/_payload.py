@@ -1,0 +1,50 @@
+"""The payload of a record as a binary file."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+    from deedbook._core import PayloadParts
+
+__all__ = ["PayloadReader"]
+
+
+class PayloadReader(io.RawIOBase):
+    """The payload of one record, read in parts: what `Book.reader` and `Wal.reader` give.
+
+    It cannot seek. The checksum is compared before the last part is given: what was read to its
+    end is intact. Of a book in the layout ``slots``, whose deeds have none, the lengths are.
+    ``io.BufferedReader`` over it serves reads of a few bytes; ``shutil.copyfileobj`` copies it to
+    a file. The log may go on, and be closed, meanwhile.
+    """
+
+    def __init__(self, parts: PayloadParts) -> None:
+        self._parts = parts
+
+    @property
+    def size(self) -> int:
+        """Size of the whole payload, bytes."""
+        return self._parts.size
+
+    @property
+    def mug(self) -> int | None:
+        """The mug of the deed; None for a record of a write-ahead log."""
+        return self._parts.mug
+
+    def readable(self) -> bool:
+        """True."""
+        return True
+
+    def readinto(self, buffer: Buffer, /) -> int:
+        """Fill ``buffer`` with what comes next; how many bytes that are, 0 at the end.
+
+        At most 1 MiB. Raises `CorruptError` in place of the last part of a damaged payload, and
+        `IoError`.
+        """
+        if self.closed:
+            raise ValueError("I/O operation on closed file")
+        return self._parts.readinto(buffer)
