@@ -15,7 +15,7 @@ use deedbook::wal::{self, Wal};
 use deedbook::{Durability, Verdict};
 use heed::byteorder::NativeEndian;
 use heed::types::{Bytes, U64};
-use heed::{CommitOrAbort, EnvOpenOptions, IntegerComparator};
+use heed::{CommitOrAbort, EnvFlags, EnvOpenOptions, IntegerComparator};
 
 #[path = "harness/counting.rs"]
 mod counting;
@@ -65,7 +65,8 @@ fn make_environment(dir: &Path, len: u64) {
     fs::create_dir(dir).unwrap();
     let mut options = EnvOpenOptions::new();
     options.max_dbs(2).map_size((len as usize + (64 << 20)) & !0xffff);
-    let env = unsafe { options.open(dir).unwrap() };
+    // Without it LMDB writes a value with one call, of which Linux takes less than 2 GiB.
+    let env = unsafe { options.flags(EnvFlags::WRITE_MAP).open(dir).unwrap() };
     let txn = env.write_txn().unwrap();
     env.create_databases_and_commit(txn, |opener, txn| {
         let mut options = opener

@@ -14,6 +14,7 @@ pub const UNMET: &[(&str, &str)] = &[
     ("write the environment", FAILING_DISK),
     ("write the events", FAILING_DISK),
     ("write the metadata", FAILING_DISK),
+    ("event {event} of {bytes} bytes, LMDB writes {VALUE_BYTES_MAX}", "takes 2 GiB"),
     ("not there", "needs a destination that another program cuts while it is compared"),
     ("payload of {len} bytes, Arrow binary holds 2^31 - 1", "takes 2 GiB"),
     ("a batch of {bytes} bytes after {rows} lines, limit {BYTES_MAX}", "src/nostr/parsed.rs does"),

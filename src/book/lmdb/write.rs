@@ -12,6 +12,9 @@ use crate::storage::{Access, Disk, Storage};
 /// The smallest map: LMDB takes it for what the file may grow to.
 const MAP_BYTES_MIN: u64 = 16 << 20;
 
+/// LMDB writes a value and its page's head of 16 bytes with one call, of which Linux takes that much.
+const VALUE_BYTES_MAX: usize = 0x7fff_f000 - 16;
+
 /// An environment, created if it is missing; what it holds can be read.
 #[derive(Debug)]
 pub struct Writer {
@@ -61,8 +64,14 @@ impl Writer {
         let fault = |e| fault("write the events", &held.path, e);
         let mut txn = held.env.write_txn().map_err(fault)?;
         for (event, (mug, jam)) in (first..).zip(events) {
+            let bytes = MUG_BYTES + jam.len();
+            if bytes > VALUE_BYTES_MAX {
+                let message =
+                    format!("event {event} of {bytes} bytes, LMDB writes {VALUE_BYTES_MAX}");
+                return Err(held.error(ErrorKind::TooLarge, message));
+            }
             value.clear();
-            value.reserve(MUG_BYTES + jam.len());
+            value.reserve(bytes);
             value.extend_from_slice(&mug.to_le_bytes());
             value.extend_from_slice(jam);
             database
