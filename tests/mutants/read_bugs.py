@@ -405,9 +405,9 @@ BOOKMARK_BUGS = [
         "a reader that goes on believes a damaged length",
         LENGTH,
         BOOKMARK,
-        "        let mut scanner = Scanner::new(self.framing, stop, extent.end);\n",
+        "        let mut scanner = Scanner::of_frames(self.framing, stop, extent.end);\n",
         "        let framing = crate::log::framing::Framing::by_lengths(self.framing);\n"
-        "        let mut scanner = Scanner::new(framing, stop, extent.end);\n",
+        "        let mut scanner = Scanner::of_frames(framing, stop, extent.end);\n",
         [("answers", "blocks"), ("answers", "matrix::every_single_bit")],
     ),
     Bug(

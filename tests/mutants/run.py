@@ -33,6 +33,7 @@ from ledger_bugs import LEDGER_BUGS
 from ledger_transaction_bugs import LEDGER_TRANSACTION_BUGS
 from log_bugs import LOG_BUGS
 from nostr_wal_bugs import NOSTR_WAL_BUGS
+from part_bugs import PART_BUGS
 from pier_bugs import PIER_BUGS
 from read_bugs import READ_BUGS
 from segment_bugs import SEGMENTED_BUGS
@@ -49,6 +50,7 @@ TABLES = {
     "segments": SEGMENTED_BUGS,
     "book": BOOK_BUGS,
     "layouts": LAYOUT_BUGS,
+    "parts": PART_BUGS,
     "pier": PIER_BUGS,
     "storage": STORAGE_BUGS,
     "ledger": LEDGER_BUGS,

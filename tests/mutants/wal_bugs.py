@@ -18,8 +18,8 @@ WAL_BUGS = [
         "wal: checksums are not compared",
         FLIP,
         RECORD,
-        "            if crc != stored {\n",
-        "            if false && crc != stored {\n",
+        "        if crc != stored {\n",
+        "        if false && crc != stored {\n",
         [("wal_damage", "segments_missing")],
     ),
     Bug(
