@@ -2931,6 +2931,12 @@ class Pier:
         """
     def append(self, jam: Buffer, mug: int = 0) -> int:
         """Append one deed to the last epoch and return its number. Raises as `Book.append`."""
+    def append_from(
+        self, file: SupportsRead[bytes], size: int | None = None, *, mug: int = 0
+    ) -> int:
+        """Append one deed whose jam is read from an open binary file; as `Book.append_from`."""
+    def reader(self, event: int) -> PayloadReader:
+        """The jam of a deed as a binary file; as `Book.reader`."""
     def commit(self, jam: Buffer, mug: int = 0) -> int:
         """Append one deed and sync, whatever the durability option."""
     def append_many(

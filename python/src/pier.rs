@@ -16,6 +16,7 @@ use crate::batches::{BatchStream, checks, on_corrupt, schema_of, stream_of};
 use crate::deeds::{Deeds, schema};
 use crate::errors::{OrRaise, invalid};
 use crate::handle::{Held, Owner, check_format, found, left, number_in};
+use crate::in_parts::{FromFile, PyPayloadParts, size_of};
 use crate::input;
 use crate::iterators::{FollowIterator, PayloadIterator, RecordIterator};
 use crate::payload::{Limit, bytes_of};
@@ -233,6 +234,18 @@ impl PyPier {
         py.detach(|| self.pier.append(mug, jam)).or_raise(py)
     }
 
+    #[pyo3(signature = (file, size=None, *, mug=0))]
+    fn append_from(
+        &self,
+        py: Python<'_>,
+        file: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = numbers::size)] size: Option<u64>,
+        #[pyo3(from_py_with = numbers::mug)] mug: u32,
+    ) -> PyResult<u64> {
+        let (size, mut file) = (size_of(file, size)?, FromFile(file.clone().unbind()));
+        py.detach(|| self.pier.append_from(mug, size, &mut file)).or_raise(py)
+    }
+
     #[pyo3(signature = (jam, mug=0))]
     fn commit(
         &self,
@@ -278,6 +291,15 @@ impl PyPier {
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
         Ok(py.detach(|| self.pier.len()).or_raise(py)? as usize)
+    }
+
+    fn reader<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = numbers::event)] event: u64,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let reader = py.detach(|| self.pier.jam_reader(event)).or_raise(py)?;
+        PyPayloadParts::of_jam(py, reader)
     }
 
     fn read(&self, py: Python<'_>, event: i128) -> PyResult<PyDeed> {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import pickle
 import subprocess
@@ -354,3 +355,14 @@ def test_a_new_pier_is_made_by_the_shell(tmp_path: Path) -> None:
     deedbook_cli("append", "--format", "pier", tmp_path / "new", stdin=b"[1]\n")
     assert (tmp_path / "new" / ".urb" / "log" / "0i0" / "book.log").exists()
     assert deedbook_cli("cat", tmp_path / "new", "--raw")[0] == "[1]\n"
+
+
+def test_jams_are_read_from_files_and_as_files_in_any_epoch(tmp_path: Path) -> None:
+    with Pier.create(tmp_path / "zod") as pier:
+        assert pier.append_from(io.BytesIO(b"first"), mug=7) == 1
+        pier.roll()
+        assert pier.append_from(io.BytesIO(b"second"), 6) == 2
+        assert [pier.reader(event).read() for event in (1, 2)] == [b"first", b"second"]
+        assert pier.reader(1).mug == 7
+        with pytest.raises(OutOfRangeError, match="no deed 3, the pier has 1 to 2"):
+            pier.reader(3)

@@ -34,6 +34,7 @@ mod places;
 mod read;
 mod roll;
 
+use std::io::Read;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -190,6 +191,11 @@ impl Pier {
     /// Append one deed to the last epoch; as [`Book::append`].
     pub fn append(&self, mug: u32, jam: &[u8]) -> Result<u64> {
         self.on_last(|book| book.append(mug, jam))
+    }
+
+    /// Append one deed whose jam is read while it is written; as [`Book::append_from`].
+    pub fn append_from(&self, mug: u32, jam_len: u64, jam: &mut dyn Read) -> Result<u64> {
+        self.on_last(|book| book.append_from(mug, jam_len, jam))
     }
 
     /// Append a batch to the last epoch; as [`Book::append_batch`], where `epoch` is the last

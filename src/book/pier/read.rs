@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::{Part, Pier, ends_of};
 use crate::book::format::BookFormat;
-use crate::book::{self, Book, Deed, DeedRef};
+use crate::book::{self, Book, Deed, DeedRef, JamReader};
 use crate::error::{ErrorKind, Result};
 use crate::log::format::Format;
 use crate::scan::{Damage, OnCorrupt};
@@ -35,10 +35,20 @@ pub struct Iter {
 impl Pier {
     /// The deed with that number.
     pub fn read(&self, event: u64) -> Result<Deed> {
+        self.in_epoch_of(event, |book| book.read(event))
+    }
+
+    /// The jam of the deed with that number, in parts; as [`Book::jam_reader`].
+    pub fn jam_reader(&self, event: u64) -> Result<JamReader> {
+        self.in_epoch_of(event, |book| book.jam_reader(event))
+    }
+
+    /// Ask the epoch that has an event.
+    fn in_epoch_of<T>(&self, event: u64, ask: impl Fn(&Book) -> Result<T>) -> Result<T> {
         self.with(|parts| {
             let (epoch, last) = ends_of(parts)?;
             match parts.iter().rev().find(|part| part.number < event && event <= last) {
-                Some(part) => part.book.read(event),
+                Some(part) => ask(&part.book),
                 None => {
                     let message = match last > epoch {
                         true => format!("no deed {event}, the pier has {} to {last}", epoch + 1),
