@@ -2358,7 +2358,7 @@ class Log(Generic[_R]):
     def closed(self) -> bool:
         """Whether `close` was called; every call but `close` then raises `ClosedError`."""
     @property
-    def layout(self) -> Literal["packed", "single", "segmented"]:
+    def layout(self) -> Literal["packed", "slots", "padded", "single", "segmented"]:
         """Name of the layout on disk."""
     @property
     def durability(self) -> str:
@@ -2690,6 +2690,7 @@ class Book(Log[Deed]):
         source: _Path,
         dest: _Path,
         *,
+        layout: Literal["packed", "slots"] | None = None,
         dry_run: bool = False,
         deed_bytes_max: int = 4_294_967_296,
         progress: Callable[[int, int], object] | None = None,
@@ -2700,10 +2701,13 @@ class Book(Log[Deed]):
         the ship must have ended. It is only read: no lock file, no change. ``dest`` is the book's
         directory, or the new pier. Every batch is synced, read back, and compared with the source.
         Ended at any moment, it can be called again: what ``dest`` holds is compared from its first
-        event on, and the rest is added. ``progress`` is called between batches with events done
-        and events in all; what it raises ends the work, and so does Ctrl-C.
+        event on, and the rest is added. New books are in ``layout``, by default ``packed``; books
+        that are there already must have the one that is named. ``progress`` is called between
+        batches with events done and events in all; what it raises ends the work, and so does
+        Ctrl-C.
 
-        Raises `AlreadyExistsError` if ``dest`` holds anything else, `ContiguityError` for events
+        Raises `AlreadyExistsError` if ``dest`` holds anything else, `InvalidArgumentError` for a
+        layout that is none or not that of ``dest``, `ContiguityError` for events
         or epochs with a gap, `NotALogError`, `CorruptError` or `UnsupportedError` for a file that
         is no environment, a damaged one, or one of another version, `LockedError` if it was
         written meanwhile or is open in this process, `MissingError` if nothing is there.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use deedbook::Repair;
-use deedbook::book::{self, Book, Meta, OnCorrupt, Options, lmdb};
+use deedbook::book::{self, Book, Layout, Meta, OnCorrupt, Options, lmdb};
 use pyo3::prelude::*;
 use pyo3::types::PySlice;
 
@@ -330,16 +330,19 @@ impl PyBook {
     }
 
     #[staticmethod]
-    #[pyo3(signature = (source, dest, *, dry_run=false, deed_bytes_max=4294967296, progress=None))]
+    #[pyo3(signature = (source, dest, *, layout=None, dry_run=false, deed_bytes_max=4294967296,
+                        progress=None))]
     fn migrate_lmdb(
         py: Python<'_>,
         #[pyo3(from_py_with = arguments::path)] source: PathBuf,
         #[pyo3(from_py_with = arguments::path)] dest: PathBuf,
+        layout: Option<&str>,
         dry_run: bool,
         #[pyo3(from_py_with = numbers::deed_bytes_max)] deed_bytes_max: u64,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<PyLmdbMigration> {
-        let options = lmdb_options(dry_run, deed_bytes_max);
+        let layout = layout.map(str::parse).transpose().or_raise(py)?;
+        let options = lmdb_options(layout, dry_run, deed_bytes_max);
         let report = Progress::run(py, progress, |progress| {
             lmdb::migrate(&source, &dest, &options, |done, all| progress.call(done, all))
         });
@@ -356,7 +359,7 @@ impl PyBook {
         #[pyo3(from_py_with = numbers::deed_bytes_max)] deed_bytes_max: u64,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<PyLmdbMigration> {
-        let options = lmdb_options(dry_run, deed_bytes_max);
+        let options = lmdb_options(None, dry_run, deed_bytes_max);
         let report = Progress::run(py, progress, |progress| {
             lmdb::export(&source, &dest, &options, |done, all| progress.call(done, all))
         });
@@ -364,6 +367,6 @@ impl PyBook {
     }
 }
 
-fn lmdb_options(dry_run: bool, deed_bytes_max: u64) -> lmdb::Options {
-    lmdb::Options { book: Options { deed_bytes_max, ..Options::default() }, dry_run }
+fn lmdb_options(layout: Option<Layout>, dry_run: bool, deed_bytes_max: u64) -> lmdb::Options {
+    lmdb::Options { book: Options { layout, deed_bytes_max, ..Options::default() }, dry_run }
 }

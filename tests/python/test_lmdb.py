@@ -126,6 +126,28 @@ def test_the_command_says_what_it_brought(
     assert json.loads(capsys.readouterr().out)["error"]["kind"] == "missing"
 
 
+def test_books_are_made_in_the_layout_that_is_named(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dest, back = tmp_path / "b", tmp_path / "back"
+    assert main(["migrate", str(source), str(dest), "--layout", "slots"]) == 0
+    with Book.open(dest) as book:
+        assert book.layout == "slots"
+    assert values(dest) == golden() and Book.verify(dest).ok
+    assert Book.migrate_lmdb(source, dest).found == 100  # the layout that is there will do
+    for dry_run in (True, False):
+        with pytest.raises(deedbook.InvalidArgumentError, match=r"packed asked for.*has slots"):
+            Book.migrate_lmdb(source, dest, layout="packed", dry_run=dry_run)
+    with pytest.raises(deedbook.InvalidArgumentError, match="must be packed, slots or padded"):
+        Book.migrate_lmdb(source, back, layout="tight")  # type: ignore[arg-type]
+    with pytest.raises(deedbook.UnsupportedError, match="padded is only read"):
+        Book.migrate_lmdb(source, back, layout="padded")  # type: ignore[arg-type]
+    assert Book.export_lmdb(dest, back).events == 100
+    capsys.readouterr()
+    assert main(["export-lmdb", str(dest), str(back), "--layout", "slots"]) == 2
+    assert "unrecognized arguments: --layout" in capsys.readouterr().err
+
+
 MIGRATOR = """
 import sys
 from deedbook import Book

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from deedbook import Book
 from deedbook._text import count, size
 from deedbook.cli.arguments import Commands, add_json, add_quiet
+from deedbook.cli.convert import LAYOUTS
 from deedbook.cli.failure import EXIT_OK
 from deedbook.cli.output import Output
 from deedbook.cli.progress import Progress
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
 
 def add_arguments(commands: Commands) -> None:
     """Add both commands."""
-    _add(
+    migrate = _add(
         commands,
         "migrate",
         "bring Urbit's LMDB event log, or a pier, to books",
@@ -28,11 +31,17 @@ def add_arguments(commands: Commands) -> None:
         "examples:\n"
         "  deedbook migrate zod new-zod --dry-run      says what is there\n"
         "  deedbook migrate zod new-zod                a pier: new-zod/.urb/log/0iN\n"
-        "  deedbook migrate zod/.urb/log/0i0 events    one environment: a book\n\n"
+        "  deedbook migrate zod/.urb/log/0i0 events    one environment: a book\n"
+        "  deedbook migrate zod new-zod --layout slots as Urbit's own code writes books\n\n"
         "Every event is read back and compared with the source. Ended at any moment, it can be\n"
         "run again: what the destination holds is compared from its first event on, and the rest\n"
         "is added. A destination with other events is refused. 'deedbook export-lmdb' goes back.",
         "PIER_OR_ENV",
+    )
+    migrate.add_argument(
+        "--layout",
+        choices=LAYOUTS,
+        help="layout of new books (default packed); those that are there must have it",
     )
     _add(
         commands,
@@ -50,8 +59,10 @@ def add_arguments(commands: Commands) -> None:
 
 def _add(
     commands: Commands, name: str, help_text: str, description: str, epilog: str, source: str
-) -> None:
-    parser = commands.add_parser(name, help=help_text, description=description, epilog=epilog)
+) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=help_text, description=description, epilog=epilog
+    )
     parser.add_argument("source", metavar=source, help="what is read")
     parser.add_argument("dest", metavar="DEST", help="directory that is written")
     parser.add_argument(
@@ -60,11 +71,14 @@ def _add(
     add_json(parser)
     add_quiet(parser)
     parser.set_defaults(run=run)
+    return parser
 
 
 def run(args: argparse.Namespace, out: Output) -> int:
     """Bring all events, and say how many; return the exit code. Raises `deedbook.Error`."""
-    bring = Book.migrate_lmdb if args.command == "migrate" else Book.export_lmdb
+    bring: Callable[..., LmdbMigration] = Book.export_lmdb
+    if args.command == "migrate":
+        bring = partial(Book.migrate_lmdb, layout=args.layout)
     label = f"{args.command} {args.source}"
     with Progress(label, enabled=not args.quiet, unit="event") as progress:
         # The callback is given even if nothing is drawn: Ctrl-C is raised from it.

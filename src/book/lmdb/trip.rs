@@ -26,7 +26,7 @@ const TEXT_BYTES_MAX: usize = 4096;
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// How books are opened. `durability` and `epoch` are not asked: batches are synced, and the source
-    /// says the epoch.
+    /// says the epoch. `layout` is that of books that are written; one that is there must have it.
     pub book: crate::book::Options,
     /// Read and compare, and change nothing.
     pub dry_run: bool,
@@ -211,7 +211,19 @@ impl Trip<'_> {
     fn open(&self, part: &Part) -> Result<Source> {
         match part.kind {
             Kind::Lmdb => Environment::open(&part.source).map(Source::Lmdb),
-            Kind::Book => self.options.book.open(&part.source, Mode::Read).map(Source::Book),
+            Kind::Book => {
+                // A source has the layout that it has.
+                let options = crate::book::Options { layout: None, ..self.options.book.clone() };
+                options.open(&part.source, Mode::Read).map(Source::Book)
+            }
+        }
+    }
+
+    /// What lies at the destination of a part.
+    fn open_dest(&self, part: &Part) -> Result<Source> {
+        match self.to {
+            Kind::Lmdb => Environment::open(&part.dest).map(Source::Lmdb),
+            Kind::Book => self.options.book.open(&part.dest, Mode::Read).map(Source::Book),
         }
     }
 
@@ -259,8 +271,7 @@ impl Trip<'_> {
         let name = if self.to == Kind::Book { LOG_NAME } else { DATA_NAME };
         let mut copied = Copied::default();
         if self.storage.open(&part.dest.join(name), Access::Read).is_ok() {
-            let there = Part { kind: self.to, source: part.dest.clone(), ..part.clone() };
-            let there = self.open(&there)?;
+            let there = self.open_dest(part)?;
             check_meta(there.view().meta()?, log.meta, &part.dest)?;
             if let Some(held) = held_before(there.view(), log.events.as_ref())? {
                 copied.found = count(Some(&held));
