@@ -16,7 +16,6 @@ from deedbook import (
     ContiguityError,
     Damage,
     MissingError,
-    RecoveryReport,
     UnsupportedError,
 )
 from deedbook.spark._format import (
@@ -36,8 +35,9 @@ from deedbook.spark._steps import Steps
 __all__ = ["BOOK", "BookFormat"]
 
 _LOG = "book.log"
-_HEADER_BYTES = 16
 _LMDB = "data.mdb"
+_FIRST_BYTES = (16, 8192)
+"""Where the first deed may begin: after one header, or two slots."""
 
 
 class BookFormat(Steps):
@@ -103,14 +103,13 @@ class BookFormat(Steps):
         the end of the book.
         """
         with Book.open(log) as book:
-            report, path = book.recovery, book.path
             splits = book.splits(split_size, options.start, options.end)
-            corrupt = report.verdict == "corrupt"
+            corrupt = book.recovery.verdict == "corrupt"
             bounds = None if corrupt else (book.epoch + 1, book.last + 1)
-        pieces: list[Piece] = [
-            split for split in splits if _meets(split.ordinal, split.records, options)
-        ]
-        pieces += _header_loss(path, report)
+            pieces: list[Piece] = [
+                split for split in splits if _meets(split.ordinal, split.records, options)
+            ]
+            pieces += _header_loss(book)
         return Planned(str(log), pieces, bounds)
 
     def open_log(self, log: Path) -> Book:
@@ -122,9 +121,10 @@ class BookFormat(Steps):
     ) -> list[Piece]:
         """The parts between two bookmarks; damage of the header is with the first ones."""
         pieces = super().between(log, start, stop, options, split_size)
-        if start["byte"] == _HEADER_BYTES:
+        if start["byte"] in _FIRST_BYTES:
             with self.open_log(log) as book:
-                pieces += _header_loss(book.path, book.recovery)
+                if start["byte"] == book.bookmark().offset:
+                    pieces += _header_loss(book)
         return pieces
 
     def keep(self, log: Path, place: Place, consumer: str) -> None:
@@ -190,12 +190,12 @@ def _meets(first_event: int | None, events: int | None, options: ReadOptions) ->
     return options.start is None or events is None or first_event + events > options.start
 
 
-def _header_loss(path: str, report: RecoveryReport) -> list[Piece]:
-    """Damage of the header, where nothing can be read."""
-    damage = report.damage if report.verdict == "corrupt" else None
-    if damage is None or damage.offset >= _HEADER_BYTES:
+def _header_loss(book: Book) -> list[Piece]:
+    """Damage of the header, where nothing can be read; how long that is depends on the layout."""
+    damage = book.recovery.damage if book.recovery.verdict == "corrupt" else None
+    if damage is None or damage.offset >= book.bookmark().offset:
         return []
-    return [Loss(os.path.join(path, _LOG), damage.offset, damage.end, _reason(damage))]
+    return [Loss(os.path.join(book.path, _LOG), damage.offset, damage.end, _reason(damage))]
 
 
 def _reason(damage: Damage) -> str:

@@ -18,11 +18,20 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from deedbook import Book, EventStore, InvalidArgumentError, Ledger, Wal
+from deedbook import (
+    Book,
+    Error,
+    EventStore,
+    InvalidArgumentError,
+    Ledger,
+    Pier,
+    UnsupportedError,
+    Wal,
+)
 from deedbook.formats._ledger import LEDGER
 from deedbook.spark._options import ReadOptions
 
-__all__ = ["SINKS", "Sink", "Taken", "bind_columns", "check_sink"]
+__all__ = ["SINKS", "Sink", "Taken", "bind_columns", "check_layout", "check_sink"]
 
 
 @dataclass(frozen=True)
@@ -110,11 +119,27 @@ SINKS: dict[str, Sink] = {
 
 def check_sink(name: str, path: Path) -> None:
     """Refuse a format that is only read: a pier is appended to in its last epoch."""
-    if name not in SINKS:
-        raise InvalidArgumentError(
-            f"{path} is a {name}, and written are: {', '.join(SINKS)}; give the last epoch's"
-            " directory"
+    if name in SINKS:
+        return
+    try:
+        with Pier.open(path) as pier:
+            advice = f"write to its last epoch, {pier.epochs[-1].path}"
+    except Error as error:
+        advice = f"and this one does not open: {error}"
+    raise InvalidArgumentError(
+        f"{path} is a {name}, which Spark reads, and does not write; {advice}"
+    )
+
+
+def check_layout(log: Any, path: Path) -> None:
+    """Refuse a book in a layout that is only read, before tasks run."""
+    if isinstance(log, Book) and log.layout == "padded":
+        error = UnsupportedError(
+            f"{path} is a book in layout padded, which is only read; 'deedbook convert' makes a"
+            " copy to append to"
         )
+        error.format, error.path = "book", str(path)
+        raise error
 
 
 def bind_columns(sink: Sink, schema: StructType) -> dict[str, int]:

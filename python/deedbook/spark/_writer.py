@@ -31,7 +31,7 @@ from deedbook import (
 from deedbook import _jobs as jobs
 from deedbook.spark._options import ReadOptions, parse
 from deedbook.spark._paths import input_paths, local_path
-from deedbook.spark._sinks import SINKS, Sink, bind_columns, check_sink
+from deedbook.spark._sinks import SINKS, Sink, bind_columns, check_layout, check_sink
 from deedbook.spark._staging import stage
 from deedbook.spark._worker import settle
 
@@ -258,11 +258,11 @@ def _target(options: Mapping[str, str], schema: StructType) -> Target:
         raise InvalidArgumentError(f"option path: one log is written to, not {', '.join(paths)}")
     path = local_path(paths[0])
     name = _format_at(path, parsed)
-    check_sink(name, path)
     sink = SINKS[name]
     columns = bind_columns(sink, schema)
     try:
-        sink.open(path, "r", parsed).close()
+        with sink.open(path, "r", parsed) as log:
+            check_layout(log, path)
     except MissingError:
         path.parent.mkdir(parents=True, exist_ok=True)
         with suppress(LockedError):  # another process is creating it
@@ -274,6 +274,8 @@ def _format_at(path: Path, options: ReadOptions) -> str:
     from deedbook.formats import detect
 
     found = detect(path) if path.exists() else None
+    if found is not None:
+        check_sink(found, path)
     if options.log is not None:
         if found not in (None, options.log):
             raise InvalidArgumentError(

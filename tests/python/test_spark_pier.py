@@ -1,0 +1,216 @@
+"""A pier comes from LMDB and is read through Spark; so are the layouts slots and padded."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_cluster import local_session, overwrite
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+from pyspark.errors import PySparkException, StreamingQueryException
+
+from deedbook import Book, Meta, Pier
+from deedbook.cli import main
+
+pytestmark = pytest.mark.spark
+
+DATA = Path(__file__).parents[1] / "data"
+PIER = DATA / "lmdb" / "pier-lmdb"
+SLOT_BYTES, OLDER_AT, DEEDS_AT = 48, 4096, 8192
+
+Event = tuple[int, int, bytes]
+
+
+@pytest.fixture(scope="module")
+def spark() -> Any:
+    return local_session()
+
+
+def golden(name: str, count: int, epoch: int = 0) -> list[Event]:
+    """The events of the golden logs: number, mug, jam."""
+    lines = (DATA / name / "events.hex").read_text().split()[:count]
+    values = [bytes.fromhex(line) for line in lines]
+    return [
+        (number, int.from_bytes(value[:4], "little", signed=True), value[4:])
+        for number, value in enumerate(values, epoch + 1)
+    ]
+
+
+def read(spark: Any, log: Path, **options: Any) -> list[Any]:
+    frame = spark.read.format("deedbook").options(**options).load(str(log))
+    return [tuple(row) for row in frame.collect()]
+
+
+def stream(spark: Any, log: Path, checkpoint: Path, **options: Any) -> list[Any]:
+    """What a stream reads in a run until it has all that is there."""
+    rows: list[Any] = []
+    frame = spark.readStream.format("deedbook").options(**options).load(str(log))
+    writer = frame.writeStream.foreachBatch(lambda batch, _: rows.extend(batch.collect()))
+    writer = writer.option("checkpointLocation", str(checkpoint))
+    query = writer.trigger(availableNow=True).start()
+    try:
+        assert query.awaitTermination(60), "the query does not end"
+        if query.exception() is not None:
+            raise query.exception()
+    finally:
+        query.stop()
+    return [tuple(row) for row in rows]
+
+
+def write(spark: Any, at: Path, jams: list[str], **options: Any) -> None:
+    frame = spark.createDataFrame([(jam,) for jam in jams], "jam string").repartitionByRange(
+        2, "jam"
+    )
+    frame.write.format("deedbook").mode("append").options(**options).save(str(at))
+
+
+def head_log(name: str, count: int, at: Path, epoch: int) -> Path:
+    """A log of the reference implementation: its slots, and the deeds as they lie after them."""
+    slots = (DATA / "book" / name / "slots.bin").read_bytes()
+    log = bytearray(DEEDS_AT)
+    log[:SLOT_BYTES] = slots[:SLOT_BYTES]
+    log[OLDER_AT : OLDER_AT + SLOT_BYTES] = slots[SLOT_BYTES:]
+    for _, mug, jam in golden("book", count, epoch):
+        length = struct.pack("<Q", len(jam) + 4)
+        log += length + struct.pack("<i", mug) + jam + length
+    at.mkdir()
+    (at / "book.log").write_bytes(log)
+    return at
+
+
+@pytest.mark.parametrize("layout", ["packed", "slots"])
+def test_a_pier_migrates_and_verifies_and_is_read_from_python_and_spark(
+    spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], layout: str
+) -> None:
+    source, pier = tmp_path / "zod", tmp_path / "new-zod"
+    shutil.copytree(PIER, source)
+    wanted = golden("lmdb", 100)
+    with pytest.raises(PySparkException, match=r"0i0 holds an epoch in LMDB.*migrate it first"):
+        read(spark, source)
+
+    assert main(["migrate", str(source), str(pier), "--layout", layout, "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert [(epoch["first"], epoch["last"]) for epoch in report["epochs"]] == [(1, 60), (61, 100)]
+    assert main(["verify", str(pier), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["ok"]
+    for epoch in (0, 60):
+        with Book.open(pier / ".urb" / "log" / f"0i{epoch}") as book:
+            assert (book.layout, book.epoch) == (layout, epoch)
+            assert book.meta == Meta(who=0x100, version=3, life=4, fake=True)
+
+    unsigned = [(event, mug & 0xFFFF_FFFF, jam) for event, mug, jam in wanted]
+    with Pier.open(pier) as opened:
+        assert [(deed.event, deed.mug, deed.jam) for deed in opened] == unsigned
+    assert read(spark, pier) == wanted
+    assert read(spark, pier, start=59, end=63) == wanted[58:62]
+    assert stream(spark, pier, tmp_path / "checkpoint") == wanted
+    with Pier.open(pier, "a") as opened:
+        opened.append(b"event 101", mug=5)
+    assert stream(spark, pier, tmp_path / "checkpoint") == [(101, 5, b"event 101")]
+    assert read(spark, pier)[100:] == [(101, 5, b"event 101")]
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "epoch"),
+    [("head-3x1", 3, 0), ("head-epoch100", 3, 100), ("specC-3", 3, 0), ("specC-epoch100", 3, 100)],
+)
+def test_the_layouts_slots_and_padded_are_read(
+    spark: Any, tmp_path: Path, name: str, count: int, epoch: int
+) -> None:
+    log, layout = tmp_path / f"0i{epoch}", "slots"
+    if name.startswith("head"):
+        head_log(name, count, log, epoch)
+    else:
+        layout = "padded"
+        shutil.copytree(DATA / "book" / name, log)
+    with Book.open(log) as book:
+        assert book.layout == layout
+    wanted = golden("book", count, epoch)
+    assert read(spark, log) == wanted
+    assert stream(spark, log, tmp_path / "checkpoint") == wanted
+
+
+def test_a_book_in_slots_is_cut_and_followed_and_written(spark: Any, tmp_path: Path) -> None:
+    log, checkpoint = tmp_path / "log", tmp_path / "checkpoint"
+    jams = [b"%d" % number * 30 for number in range(3000)]
+    with Book.create(log, layout="slots") as book:
+        book.append_many(jams, mugs=range(3000))
+    wanted = [(number + 1, number, jam) for number, jam in enumerate(jams)]
+    frame = spark.read.format("deedbook").option("minPartitions", 3).load(str(log))
+    assert frame.rdd.getNumPartitions() >= 3
+    assert [tuple(row) for row in frame.collect()] == wanted
+    assert stream(spark, log, checkpoint) == wanted
+
+    for _ in range(2):  # the second is a repeat
+        write(spark, log, ["a", "b", "c"], txnAppId="load", txnVersion=1)
+    added = [(3001, 0, b"a"), (3002, 0, b"b"), (3003, 0, b"c")]
+    assert stream(spark, log, checkpoint) == added
+    assert read(spark, log) == wanted + added
+    with Book.open(log) as book:
+        assert (book.layout, book.last) == ("slots", 3003)
+    assert Book.verify(log).ok
+
+
+def test_what_cannot_be_written_is_refused_before_tasks_run(spark: Any, tmp_path: Path) -> None:
+    log, pier = tmp_path / "log", tmp_path / "zod"
+    shutil.copytree(DATA / "book" / "specC-3", log)
+    with pytest.raises(PySparkException, match="padded, which is only read; 'deedbook convert'"):
+        write(spark, log, ["a"])
+    assert [file.name for file in log.rglob("*")] == ["book.log"]
+    with pytest.raises(PySparkException, match=r"is a pier, .*0i0 is in LMDB .*'deedbook migrate'"):
+        write(spark, PIER, ["a"])
+    Book.migrate_lmdb(PIER, pier)
+    last = pier / ".urb" / "log" / "0i60"
+    for path in (pier, last.parent):
+        for options in (dict[str, str](), {"log": "book"}):
+            with pytest.raises(PySparkException, match=f"does not write; .* epoch, {last}"):
+                write(spark, path, ["a"], **options)
+    write(spark, last, ["a"])
+    assert read(spark, pier)[99:] == [golden("lmdb", 100)[99], (101, 0, b"a")]
+
+
+def test_damage_in_slots_is_told_in_each_mode(spark: Any, tmp_path: Path) -> None:
+    """A length is checked by each reader, the header's slots by all; a jam by verify alone."""
+    log = tmp_path / "log"
+    with Book.create(log, layout="slots") as book:
+        book.append_many([b"%02d" % number for number in range(20)])
+    damaged_at = DEEDS_AT + 4 * 22
+    cases = {
+        "length": (
+            damaged_at,
+            b"\xff" * 8,
+            (5, f"bytes {damaged_at} to {damaged_at + 22}: deed 5"),
+        ),
+        "slots": (0, b"\xff" * (OLDER_AT + SLOT_BYTES), (None, "bytes 0 to 8192: both header")),
+    }
+    for name, (at, data, (event, reason)) in cases.items():
+        path = tmp_path / name
+        shutil.copytree(log, path)
+        overwrite(path / "book.log", at, data)
+        kept = 20 if event is None else 19
+        with pytest.raises(PySparkException, match=reason.rpartition(": ")[2]):
+            read(spark, path)
+        with pytest.raises(StreamingQueryException):
+            stream(spark, path, tmp_path / f"{name}-failfast")
+        for mode in ("DROPMALFORMED", "PERMISSIVE"):
+            for rows in (
+                read(spark, path, mode=mode),
+                stream(spark, path, tmp_path / f"{name}-{mode}", mode=mode),
+            ):
+                told = [row for row in rows if len(row) > 3 and row[3] is not None]
+                assert len(rows) - len(told) == kept, (name, mode)
+                if mode == "PERMISSIVE":
+                    ((number, mug, jam, text),) = told
+                    assert (number, mug, jam) == (event, None, None) and reason in text
+                else:
+                    assert told == []
+    overwrite(log / "book.log", damaged_at + 13, b"x")
+    assert len(read(spark, log)) == 20
