@@ -23,7 +23,7 @@ export SPARK_LOCAL_IP        ?= 127.0.0.1
 export PYO3_PYTHON           := $(abspath $(PY))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test spark check bench bench-nostr bench-spark trust models interop cargo-mutants fuzz power docs lock clean
+.PHONY: help demo test spark check bench bench-migrate bench-nostr bench-spark trust models interop cargo-mutants fuzz power docs lock clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -68,6 +68,11 @@ bench-nostr: ## the event store alone beside its peers, and its picture
 	cargo run --release --locked --manifest-path benches/nostr_peers/Cargo.toml \
 		--target-dir target/nostr-peers -- $(filter --quick,$(ARGS))
 	$(if $(filter --quick,$(ARGS)),,$(PY) benches/python/nostr.py)
+
+bench-migrate: ## LMDB to books and back, conversions, slots beside packed: benches/results/migrate.md
+	@scripts/need.sh rust python
+	@scripts/env.sh bench
+	$(PY) benches/python/migrate.py $(ARGS)
 
 bench-spark: ## the speed table of Spark, and a cluster of confined workers (as root): benches/results/spark.md
 	@scripts/need.sh rust python java
