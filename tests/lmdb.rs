@@ -235,7 +235,7 @@ fn a_pier_of_version_1_has_its_events_in_the_top_directory() {
 fn an_epoch_of_a_pier_that_is_a_book_already_is_copied() {
     let (_dir, source, dest) = space();
     let log = source.join(".urb/log");
-    make(&log, &[], &[("who", b"\x05"), ("fake", b"")]);
+    make(&log, &[], &[("who", b"\x05"), ("version", b""), ("life", b""), ("fake", b"")]);
     make_numbered(&log.join("0i0"), 1..=10);
     fs::write(log.join("0i0/epoc.txt"), "1").unwrap();
     let options = book::Options { epoch: Some(10), ..book::Options::default() };
@@ -323,6 +323,27 @@ fn metadata_beyond_its_size_or_domain_is_refused() {
     refused(bring(&source, &dest), ErrorKind::Unsupported, "metadata fake is 2");
 }
 
+/// A `fake` that is not there was taken for 0, which says that the ship is fake.
+#[test]
+fn metadata_that_lacks_a_field_is_refused_by_the_name_of_the_field() {
+    let (_dir, source, dest) = space();
+    let all: [(&str, &[u8]); 4] =
+        [("who", b"\x01"), ("version", b"\x03"), ("life", b"\x01"), ("fake", b"\x01")];
+    for (missing, (name, _)) in all.iter().enumerate() {
+        let rest: Vec<_> = (0..4).filter(|at| *at != missing).map(|at| all[at]).collect();
+        let source = source.with_file_name(name);
+        make(&source, &[(1, b"\0\0\0\0a")], &rest);
+        for attempt in [bring, look] {
+            let says = format!("but lacks {name}, which would be 0 in a book");
+            refused(attempt(&source, &dest), ErrorKind::Corrupt, &says);
+        }
+        assert!(!dest.exists());
+    }
+    make(&source, &[(1, b"\0\0\0\0a")], &[("other", b"\x01")]);
+    assert_eq!(bring(&source, &dest).unwrap().meta, Meta::default());
+    assert!(!dest.join("meta.bin").exists());
+}
+
 #[test]
 fn long_events_and_later_epochs_come_over() {
     let (_dir, source, dest) = space();
@@ -351,7 +372,7 @@ fn an_interrupted_migration_goes_on_and_doubles_nothing() {
     let (_dir, source, dest) = space();
     let long = vec![7; 3 << 20];
     let values: Vec<(u64, &[u8])> = (1..=12).map(|event| (event, &long[..])).collect();
-    make(&source, &values, &[("fake", b"\x01")]);
+    make(&source, &values, &[]);
     let mut calls = 0;
     let stop = |_, _| {
         calls += 1;

@@ -13,7 +13,7 @@ use heed::{CommitOrAbort, EnvOpenOptions, IntegerComparator};
 use crate::texts::Texts;
 
 const EVENTS: [(u64, &[u8]); 2] = [(1, b"\0\0\0\0one"), (2, b"\0\0\0\0two")];
-const META: [(&str, &[u8]); 2] = [("life", b"\x01"), ("fake", b"")];
+const META: [(&str, &[u8]); 4] = [("who", b""), ("version", b""), ("life", b"\x01"), ("fake", b"")];
 
 pub fn all(texts: &mut Texts) {
     let dir = tempfile::tempdir().unwrap();
@@ -67,6 +67,7 @@ fn events(texts: &mut Texts, dir: &Path) {
     here.refused("event 0", bring(&made("zero", &[(0, b"\0\0\0\0")], &[]), &dest));
     let long = made("long", &[], &[("life", b"\x01\x01\x01\x01\x01")]);
     here.refused("life", bring(&long, &dest));
+    here.refused("no who", bring(&made("partial", &[], &META[2..]), &dest));
     here.refused("fake", bring(&made("fake", &[], &[("fake", b"\x02")]), &dest));
     let source = made("source", &EVENTS, &META);
     let opened = Environment::open(&source).unwrap();

@@ -240,6 +240,9 @@ impl Trip<'_> {
             (none, Some(top)) if none == Meta::default() => top.meta,
             (own, _) => own,
         };
+        if self.to == Kind::Book {
+            check_whole(meta).map_err(|e| e.at(source.view().path()))?;
+        }
         Ok(Looked { epoch, events, meta })
     }
 
@@ -387,6 +390,28 @@ fn agrees(held: Meta, source: Meta) -> bool {
         && source.version.is_none_or(|version| held.version == Some(version))
         && source.life.is_none_or(|life| held.life == Some(life))
         && source.fake.is_none_or(|fake| held.fake == Some(fake))
+}
+
+/// Refuse metadata that has some fields and lacks others: a book has all of them, and a `fake` of 0 says
+/// that the ship is fake.
+fn check_whole(meta: Meta) -> Result<()> {
+    let fields = [
+        ("who", meta.who.is_some()),
+        ("version", meta.version.is_some()),
+        ("life", meta.life.is_some()),
+        ("fake", meta.fake.is_some()),
+    ];
+    let named = |there: bool| {
+        let names = fields.iter().filter(|field| field.1 == there).map(|field| field.0);
+        names.collect::<Vec<_>>().join(", ")
+    };
+    let (held, missing) = (named(true), named(false));
+    if held.is_empty() || missing.is_empty() {
+        return Ok(());
+    }
+    let message =
+        format!("the metadata has {held}, but lacks {missing}, which would be 0 in a book");
+    Err(Error::new(ErrorKind::Corrupt, message))
 }
 
 /// Refuse a destination that has other metadata already.
