@@ -4,16 +4,21 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 #![allow(unsafe_code, clippy::undocumented_unsafe_blocks)]
 
+#[path = "common/flips.rs"]
+mod flips;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::ops::RangeInclusive;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use deedbook::book::lmdb::{Environment, Options, Report, export, migrate};
-use deedbook::book::{self, Book, Meta, Mode};
+use deedbook::book::{self, Book, Layout, Meta, Mode};
 use deedbook::{Error, ErrorKind, Result};
+use flips::Flips;
 use heed::byteorder::NativeEndian;
 use heed::types::{Bytes, U64};
 use heed::{CommitOrAbort, EnvOpenOptions, IntegerComparator};
@@ -390,6 +395,21 @@ fn an_interrupted_migration_goes_on_and_doubles_nothing() {
     let report = bring(&source, &dest).unwrap();
     assert_eq!((report.found, report.resumed_from), (held, Some(held + 1)));
     assert_eq!(deeds(&dest).len(), 12);
+}
+
+/// In `slots` no checksum of a deed says so: only the comparison with the source does.
+#[test]
+fn an_event_that_lies_otherwise_in_the_destination_than_in_the_source_ends_the_migration() {
+    let says = [(Layout::Packed, "deed 2"), (Layout::Slots, "event 2 is another one")];
+    for (layout, says) in says {
+        let (_dir, source, dest) = space();
+        make(&source, &[(1, b"\0\0\0\0first"), (2, b"\0\0\0\0second"), (3, b"\0\0\0\0third")], &[]);
+        let storage = Arc::new(Flips { name: "book.log", of: b"second" });
+        let book = book::Options { layout: Some(layout), storage, ..book::Options::default() };
+        let options = Options { book, ..Options::default() };
+        let brought = migrate(&source, &dest, &options, |_, _| Ok(()));
+        refused(brought, ErrorKind::Corrupt, says);
+    }
 }
 
 #[test]

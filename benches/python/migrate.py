@@ -295,8 +295,8 @@ def markdown(figures: Figures, given: argparse.Namespace, about: dict[str, Any])
         "migration reads each event twice, writes it, syncs every 8 MiB, reads the copy back and "
         "compares. A conversion's MB are those of the source; it syncs once, and reads both logs "
         "again. Each batch of a replay is looked for by its number. Found are random events with "
-        '`book[n]`, in a log that was just read. Appended are single events with `durability="always"`, the layouts '
-        "alternating.",
+        "`book[n]`, in a log that was just read. Appended are single events, always durable, the "
+        "layouts alternating.",
         "",
         "## Everything",
         "",

@@ -31,6 +31,7 @@ from event_store_bugs import EVENT_STORE_BUGS
 from layout_bugs import LAYOUT_BUGS
 from ledger_bugs import LEDGER_BUGS
 from ledger_transaction_bugs import LEDGER_TRANSACTION_BUGS
+from lmdb_bugs import LMDB_BUGS
 from log_bugs import LOG_BUGS
 from nostr_wal_bugs import NOSTR_WAL_BUGS
 from part_bugs import PART_BUGS
@@ -52,6 +53,7 @@ TABLES = {
     "layouts": LAYOUT_BUGS,
     "parts": PART_BUGS,
     "pier": PIER_BUGS,
+    "lmdb": LMDB_BUGS,
     "storage": STORAGE_BUGS,
     "ledger": LEDGER_BUGS,
     "event-store": EVENT_STORE_BUGS,
@@ -122,7 +124,7 @@ class Worker:
         env = {**os.environ, **FEW, "DEEDBOOK_TRUST_DIR": str(self.target / "trust")}
         env["CARGO_TARGET_DIR"] = str(self.target)
         command = ["cargo", "test", "--quiet", "--locked", "--package", "deedbook"]
-        command += ["--features", "sim,arrow,nostr", *arguments]
+        command += ["--features", "sim,arrow,lmdb,nostr", *arguments]
         try:
             done = subprocess.run(
                 command,
