@@ -7,11 +7,13 @@ mod common;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use common::{
     Event, check, contents, data, golden, golden_events, read_all, read_past_damage, refused,
 };
 use deedbook::book::{Book, Layout, Mode, Options, repair, salvage};
+use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::{Durability, ErrorKind, Repair, Verdict};
 
 /// Where the first deed begins.
@@ -446,4 +448,28 @@ fn the_whole_golden_set_of_other_layouts_is_read() {
         assert_eq!(book.epoch().unwrap(), epoch, "{name}");
         assert_eq!(contents(&read_all(&book).0), all[..count], "{name}");
     }
+}
+
+/// Of a header that was half written the other one counts, and with it the appends since the last sync
+/// were gone after the death of the process.
+#[test]
+fn a_header_that_is_half_written_takes_nothing_from_the_appends_before_it() {
+    let disk = Sim::new();
+    let on = |disk: &Sim| Options {
+        storage: Arc::new(disk.clone()),
+        durability: Durability::Manual,
+        ..options()
+    };
+    let book = on(&disk).open("/log", Mode::Create).unwrap();
+    book.append(1, b"synced").unwrap();
+    book.sync().unwrap();
+    book.append(2, b"appended").unwrap();
+    // The first write is that of the deed.
+    let half = What::Partial(std::io::ErrorKind::Other);
+    disk.inject(Fault::once(2, half).of(Call::Write));
+    book.append(3, b"refused").unwrap_err();
+    disk.heal();
+    let book = on(&disk.kill()).open("/log", Mode::Append).unwrap();
+    let expected = vec![(1, b"synced".to_vec()), (2, b"appended".to_vec())];
+    assert_eq!(contents(&read_all(&book).0), expected);
 }

@@ -171,7 +171,11 @@ fn what_is_appended_during_a_sync_is_durable_after_the_next_one(subject: &dyn Su
                 if count.fetch_add(1, Ordering::Relaxed) < 12 {
                     let append = move || log.append(&[(7, vec![7; len])]).unwrap();
                     match waits {
-                        true => waiting.lock().unwrap().push(thread::spawn(append)),
+                        true => {
+                            waiting.lock().unwrap().push(thread::spawn(append));
+                            // An append that did not wait would be done by then.
+                            thread::sleep(Duration::from_millis(20));
+                        }
                         false => append(),
                     }
                 }
