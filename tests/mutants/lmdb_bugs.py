@@ -15,11 +15,13 @@ LMDB_BUGS = [
         KILL,
         COPY,
         "                source.each(range, &mut |_, mug, jam| {\n"
-        "                    batch.push(mug, jam)?;\n",
+        "                    if jam.len() < BATCH_BYTES {\n"
+        "                        batch.push(mug, jam)?;\n",
         "                source.each(range, &mut |event, mug, jam| {\n"
-        "                    if event != 7 {\n"
-        "                        batch.push(mug, jam)?;\n"
-        "                    }\n",
+        "                    if jam.len() < BATCH_BYTES {\n"
+        "                        if event != 7 {\n"
+        "                            batch.push(mug, jam)?;\n"
+        "                        }\n",
         [("lmdb", "an_environment_becomes_a_book")],
     ),
     Bug(
