@@ -143,6 +143,37 @@ fn the_first_save_may_set_the_epoch() {
     assert_eq!(Book::open(&path).unwrap().bounds().unwrap(), Some(51..=51));
 }
 
+/// The reference implementation's own tests begin a log in `0i0` with event 5. Its header has a checksum;
+/// that of another layout does not, and there the name is what finds a damaged one.
+#[test]
+fn a_log_in_0i0_may_begin_after_any_event() {
+    let base = tempfile::tempdir().unwrap();
+    let path = base.path().join("0i0");
+    let book = options().open(&path, Mode::Create).unwrap();
+    let mut batch = book.batch();
+    batch.push(1, b"jam").unwrap();
+    refused(book.append_batch(&batch, Some(5), Some(0)), ErrorKind::Contiguity);
+    assert_eq!(book.append_batch(&batch, Some(5), Some(4)).unwrap(), 5);
+    book.close().unwrap();
+    for sidecar in [true, false] {
+        if !sidecar {
+            fs::remove_dir_all(path.join(".deedbook")).unwrap();
+        }
+        assert_eq!(Book::open(&path).unwrap().bounds().unwrap(), Some(5..=5));
+        assert!(check(&path, &Options::default()).ok());
+        assert_eq!(Book::append_to(&path).unwrap().epoch().unwrap(), 4);
+    }
+    let pier = Options::default().open_pier(base.path(), Mode::Read).unwrap();
+    assert_eq!((pier.epoch().unwrap(), pier.bounds().unwrap()), (4, Some(5..=5)));
+    for (name, layout) in [("0i3", Layout::Slots), ("0i0", Layout::Packed)] {
+        let base = tempfile::tempdir().unwrap();
+        let path = base.path().join(name);
+        let options = Options { layout: Some(layout), ..Options::default() };
+        let book = options.open(&path, Mode::Create).unwrap();
+        refused(book.append_batch(&batch, Some(5), Some(4)), ErrorKind::Contiguity);
+    }
+}
+
 #[test]
 fn a_damaged_slot_leaves_the_other_to_decide() {
     let all = golden_events();

@@ -77,7 +77,8 @@ u3_book_exit(u3_book* txt_u);
 void
 u3_book_stat(const c3_c* pax_c);
 
-/* u3_book_gulf(): first and last event; 0 and 0 while there is none.
+/* u3_book_gulf(): first and last event; 0 and 0 while there is none. Of a log in the layout slots, [low_d]
+** is the event before the first one, as vere's head gives it.
 */
 c3_o
 u3_book_gulf(u3_book* txt_u, c3_d* low_d, c3_d* hig_d);

@@ -40,9 +40,9 @@ impl Log {
         let open = || options.open(path, Mode::Append);
         let book = match open() {
             Err(error) if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::LostRecords) => {
-                complain(&format!("{error}; going on with what is intact"));
                 let how = Repair { force: true, accept_loss: true, dry_run: false };
                 book::repair(path, &options, how)?;
+                complain(&format!("{error}; going on with what is intact"));
                 open()?
             }
             opened => opened?,
@@ -55,16 +55,18 @@ impl Log {
         self.book.close()
     }
 
-    /// First and last event; zeros without events.
+    /// First and last event; zeros without events. In the layout `slots` the event before the first one
+    /// instead of the first, because vere's head gives what its header has, and its callers know that.
     pub fn gulf(&self) -> Result<(u64, u64)> {
-        Ok(self.book.bounds()?.map_or((0, 0), |bounds| (*bounds.start(), *bounds.end())))
+        let Some(bounds) = self.book.bounds()? else { return Ok((0, 0)) };
+        let before = u64::from(self.book.layout() == Layout::Slots);
+        Ok((bounds.start().saturating_sub(before), *bounds.end()))
     }
 
     /// Append events, each with its mug, the first of which must get that number.
     pub fn save(&self, event: u64, events: &[&[u8]], epoch: u64) -> Result<()> {
-        let (_, last) = self.gulf()?;
         // Of a log with events, only the number is compared, as vere does.
-        let epoch = (last == 0).then_some(epoch);
+        let epoch = self.book.bounds()?.is_none().then_some(epoch);
         if let Some(epoch) = epoch
             && epoch.checked_add(1) != Some(event)
         {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::codec::FORMAT;
+use super::codec::{FORMAT, Layout};
 use super::header::in_header;
 use super::options::Options;
 use super::packed::FIRST_AT;
@@ -45,12 +45,19 @@ pub fn check_epoch(options: &Options, findings: &Findings) -> Result<()> {
     }
 }
 
+/// The epoch that a log must have for its directory's name. Not in the first epoch of a pier in `slots`:
+/// the reference implementation lets an empty log there begin after any event, and a checksum vouches
+/// for the header.
+pub fn demanded_by_name(dir: &Path, layout: Layout) -> Option<u64> {
+    epoch_in_name(dir).filter(|&named| named > 0 || layout != Layout::Slots)
+}
+
 /// A first number in the header that contradicts the name of the directory. Also where no deed is left
 /// before the damage: what is appended after a cut would be numbered by that header.
-pub fn contradicts_name(dir: &Path, findings: &Findings) -> Option<Damage> {
+pub fn contradicts_name(dir: &Path, layout: Layout, findings: &Findings) -> Option<Damage> {
     let Extent { first, records, start, .. } = findings.extent;
     let numbered = findings.numbered && (records > 0 || findings.verdict == Verdict::Corrupt);
-    let named = epoch_in_name(dir).filter(|_| numbered)?;
+    let named = demanded_by_name(dir, layout).filter(|_| numbered)?;
     let reason = format!("the first event is {first}, but the directory's name says epoch {named}");
     (named.checked_add(1) != Some(first)).then(|| in_header(start, FIRST_AT, reason))
 }

@@ -244,7 +244,7 @@ impl Format for BookFormat {
         };
         let mark = mark.filter(|_| findings.mark_is_ours());
         number(&mut findings, &header, mark.as_ref());
-        if let Some(damage) = contradicts_name(&place.dir, &findings) {
+        if let Some(damage) = contradicts_name(&place.dir, header.layout, &findings) {
             findings.verdict = Verdict::Corrupt;
             findings.damage = Some(damage);
         }

@@ -265,7 +265,7 @@ impl Book {
         if extent.records > 0 && has != epoch {
             return refuse(format!("epoch {epoch} asked for, but the log has epoch {has}"));
         }
-        match epoch::epoch_in_name(&self.shared.place.dir) {
+        match epoch::demanded_by_name(&self.shared.place.dir, self.layout()) {
             Some(named) if named != epoch => {
                 refuse(format!("epoch {epoch} asked for, but the directory's name says {named}"))
             }

@@ -297,12 +297,15 @@ impl Shared {
     }
 }
 
-/// The event before the first one, and the last one.
+/// The event before the first one, and the last one. A log in `0i0` may begin after another event than its
+/// name says.
 fn ends_of(parts: &[Part]) -> Result<(u64, u64)> {
-    match (parts.first(), parts.last()) {
-        (Some(first), Some(last)) => Ok((first.number, last.book.last()?)),
-        _ => Ok((0, 0)),
-    }
+    let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return Ok((0, 0)) };
+    let epoch = match first.book.recovery().verdict {
+        Verdict::Corrupt => first.number,
+        _ => first.book.epoch()?,
+    };
+    Ok((epoch, last.book.last()?))
 }
 
 impl Part {
