@@ -1,4 +1,5 @@
-//! `book.c`, compiled by the system's C compiler and linked with the static and the shared library.
+//! `book.c` and `slots.c`, compiled by the system's C compiler and linked with the static and the shared
+//! library.
 
 #![cfg(unix)]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
@@ -33,24 +34,51 @@ fn library(name: &str) -> PathBuf {
     newest.unwrap_or_else(|| panic!("no {name} in {}", deps.display())).clone()
 }
 
-/// Compile `book.c`, run it in a directory of its own; returns what it printed.
-fn run(with: &[OsString], set: Option<(&str, &Path)>) -> String {
-    let Some(cc) = compiler() else { return "ok\n".into() };
+/// How a program is linked, and the variable with which it finds a shared library.
+struct Linked {
+    with: Vec<OsString>,
+    set: Option<(&'static str, PathBuf)>,
+}
+
+fn with_static() -> Linked {
+    let mut with = vec![OsString::from(library("libdeedbook_capi.a"))];
+    with.extend(SYSTEM.map(OsString::from));
+    Linked { with, set: None }
+}
+
+fn with_shared() -> Linked {
+    let library = library(&format!("libdeedbook_capi{}", std::env::consts::DLL_SUFFIX));
+    let name = if cfg!(target_os = "macos") { "DYLD_LIBRARY_PATH" } else { "LD_LIBRARY_PATH" };
+    let dir = library.parent().unwrap().to_path_buf();
+    Linked { with: vec![library.into()], set: Some((name, dir)) }
+}
+
+/// Compile a program, run it in a directory of its own; that directory, and what it said on standard
+/// error. `None` without a compiler.
+fn run(name: &str, linked: Linked) -> Option<(tempfile::TempDir, String)> {
+    let cc = compiler()?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let dir = tempfile::tempdir().unwrap();
-    let (program, home) = (dir.path().join("book"), dir.path().join("home"));
+    let (program, home) = (dir.path().join("program"), dir.path().join("home"));
     std::fs::create_dir(&home).unwrap();
     let mut compile = Command::new(cc);
     compile.args(STRICT).arg("-I").arg(root.join("include"));
-    compile.arg(root.join("tests/book.c")).arg("-o").arg(&program).args(with);
+    compile.arg(root.join("tests").join(name)).arg("-o").arg(&program).args(linked.with);
     let compiled = compile.output().unwrap();
     let said = String::from_utf8_lossy(&compiled.stderr);
     assert!(compiled.status.success(), "{compile:?}: {said}");
-    let mut book = Command::new(&program);
-    book.arg(&home).envs(set);
-    let ran = book.output().unwrap();
-    let said = String::from_utf8_lossy(&ran.stderr);
+    let mut started = Command::new(&program);
+    started.arg(&home).arg(root.join("../tests/data/book")).envs(linked.set);
+    let ran = started.output().unwrap();
+    let said = String::from_utf8_lossy(&ran.stderr).into_owned();
     assert!(ran.status.success(), "{}\n{said}", ran.status);
+    assert_eq!(String::from_utf8_lossy(&ran.stdout), "ok\n", "{said}");
+    Some((dir, said))
+}
+
+fn run_book(linked: Linked) {
+    let Some((dir, said)) = run("book.c", linked) else { return };
+    let home = dir.path().join("home");
     // What `u3_book_stat` says of the log that was saved.
     assert!(said.contains("last event: 301"), "{said}");
     // What was cut off damaged logs is kept, and what was acknowledged is noted.
@@ -62,23 +90,26 @@ fn run(with: &[OsString], set: Option<(&str, &Path)>) -> String {
     let names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
     let is_saved = |name: &OsString| name.to_string_lossy().starts_with("book.log.cut-");
     assert!(names.iter().any(is_saved), "{names:?}");
-    String::from_utf8(ran.stdout).unwrap()
 }
 
 #[test]
 fn the_program_does_with_the_static_library() {
-    let mut with = vec![OsString::from(library("libdeedbook_capi.a"))];
-    with.extend(SYSTEM.map(OsString::from));
-    assert_eq!(run(&with, None), "ok\n");
+    run_book(with_static());
 }
 
 #[test]
 fn the_program_does_with_the_shared_library() {
-    let suffix = std::env::consts::DLL_SUFFIX;
-    let library = library(&format!("libdeedbook_capi{suffix}"));
-    let name = if cfg!(target_os = "macos") { "DYLD_LIBRARY_PATH" } else { "LD_LIBRARY_PATH" };
-    let dir = library.parent().unwrap().to_path_buf();
-    assert_eq!(run(&[library.into()], Some((name, &dir))), "ok\n");
+    run_book(with_shared());
+}
+
+#[test]
+fn logs_of_veres_head_are_written_read_and_mended_with_the_static_library() {
+    run("slots.c", with_static());
+}
+
+#[test]
+fn logs_of_veres_head_are_written_read_and_mended_with_the_shared_library() {
+    run("slots.c", with_shared());
 }
 
 /// Vere links it in place of its own `book.c`, and has the walk on its stack.
