@@ -2280,7 +2280,7 @@ class Transactions:
 
 @final
 class PayloadParts:
-    """The payload of a record, in parts; what `deedbook.PayloadReader` reads."""
+    """The payload of a record, in parts; what ``deedbook.PayloadReader`` reads."""
 
     @property
     def size(self) -> int:

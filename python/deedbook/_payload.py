@@ -22,6 +22,8 @@ class PayloadReader(io.RawIOBase):
     a file. The log may go on, and be closed, meanwhile.
     """
 
+    __module__ = "deedbook"
+
     def __init__(self, parts: PayloadParts) -> None:
         self._parts = parts
 
