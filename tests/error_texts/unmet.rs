@@ -43,7 +43,7 @@ pub const UNMET: &[(&str, &str)] = &[
     ("part of {} bytes, or {count} parts, beyond 2^32", "takes 4 GiB"),
     (
         "event {event} of the copy is not that of the source",
-        "needs a disk that changes what it has",
+        "tests/convert.rs does, on a disk that stores another byte",
     ),
     (
         "lsn {lsn}: not {records} records from {start} to {end}",

@@ -49,4 +49,12 @@ PART_BUGS = [
         "        let len = (payload_len as u64).wrapping_add(MUG_BYTES);\n",
         [("error_texts", "every_error")],
     ),
+    Bug(
+        "parts: a conversion compares the lengths of long deeds only",
+        FLIP,
+        "src/book/convert.rs",
+        "                        true => same_parts(book.jam_at(at)?, copy.jam_at(at_there)?)?,\n",
+        "                        true => true,\n",
+        [("convert", "a_copy_that_differs")],
+    ),
 ]
