@@ -567,3 +567,25 @@ fn contents(dir: &Path) -> Vec<(Vec<u8>, Vec<u8>)> {
     .unwrap();
     found
 }
+
+/// A kill between the two left an empty file, with which every further run was refused.
+#[test]
+fn an_empty_environment_that_a_kill_left_is_gone_on_with() {
+    let (_dir, source, dest) = space();
+    fs::create_dir_all(&dest).unwrap();
+    make_numbered(&source, 1..=50);
+    bring(&source, &dest.join("book")).unwrap();
+    let environment = dest.join("environment");
+    fs::create_dir(&environment).unwrap();
+    fs::write(environment.join("data.mdb"), b"").unwrap();
+    let options = Options { dry_run: true, ..Options::default() };
+    export(dest.join("book"), &environment, &options, |_, _| Ok(())).unwrap();
+    assert_eq!(back(&dest.join("book"), &environment).unwrap().events, 50);
+
+    let pier = data("pier-lmdb");
+    let log = dest.join("pier").join(".urb/log");
+    fs::create_dir_all(&log).unwrap();
+    fs::write(log.join("data.mdb"), b"").unwrap();
+    bring(&pier, &dest.join("pier")).unwrap();
+    assert!(fs::metadata(log.join("data.mdb")).unwrap().len() > 0);
+}

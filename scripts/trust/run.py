@@ -1,6 +1,6 @@
 """Prove the promises again and publish the result.
 
-    python scripts/trust/run.py                  the numbers of CI, half an hour on two cores
+    python scripts/trust/run.py                  more than CI, half an hour on two cores
     python scripts/trust/run.py --minutes 30     a long run: seeds that were not tried before
     python scripts/trust/run.py --only crash,mutants --quick
     python scripts/trust/run.py --publish        all parts, then the pages from them
@@ -72,6 +72,7 @@ def settings(minutes: float) -> dict[str, str]:
     if minutes <= 0:
         return {
             "DEEDBOOK_CLUSTER_KILLS": "10",
+            "DEEDBOOK_CRASH_STATES": "1000000",
             "DEEDBOOK_KILL_CYCLES": "1000",
             "FUZZ_SECONDS": "25",
         }

@@ -221,7 +221,7 @@ def test_paths_lead_to_books_in_the_order_of_their_numbers(tmp_path: Path) -> No
 def test_pier_is_written_to_in_its_last_epoch(tmp_path: Path) -> None:
     write_book(tmp_path / "zod" / ".urb" / "log" / "0i0", [b"x"])
     assert detect(tmp_path / "zod") == "pier"
-    with pytest.raises(InvalidArgumentError, match="is a pier, and written are: book, wal"):
+    with pytest.raises(InvalidArgumentError, match=r"is a pier.*last epoch, .*0i0$"):
         check_sink("pier", tmp_path / "zod")
     check_sink("book", tmp_path / "zod" / ".urb" / "log" / "0i0")
 

@@ -74,8 +74,8 @@ def run(
 
     In a round the sources are read into their logs at the same time, then bronze into silver and
     gold. ``tell`` gets each round as it ends. Returns the last one. Whatever is killed meanwhile, a
-    later run goes on where it was. Rounds go on after one in which Spark failed, as where too many
-    of its workers died, but not after three in a row.
+    later run goes on where it was. A round in which Spark failed, as where too many of its workers
+    died, is tried again, but not after three in a row.
 
     Raises as the jobs do: `deedbook.Error`, `deedbook.spark.jobs.JobFailedError`.
     """
@@ -96,9 +96,9 @@ def run(
             except Exception as error:
                 cleared = clear(error)
                 failures += 1
-                if once or failures == FAILURES_MAX or not isinstance(cleared, JobFailedError):
+                if failures == FAILURES_MAX or not isinstance(cleared, JobFailedError):
                     raise cleared from error
-                _log.warning("pipeline %s: %s; the next round tries again", config.name, cleared)
+                _log.warning("pipeline %s: %s; trying again", config.name, cleared)
             else:
                 failures = 0
                 if tell is not None:

@@ -273,7 +273,7 @@ impl Trip<'_> {
     ) -> Result<Copied> {
         let name = if self.to == Kind::Book { LOG_NAME } else { DATA_NAME };
         let mut copied = Copied::default();
-        if self.storage.open(&part.dest.join(name), Access::Read).is_ok() {
+        if is_begun(self.storage, &part.dest.join(name)) {
             let there = self.open_dest(part)?;
             check_meta(there.view().meta()?, log.meta, &part.dest)?;
             if let Some(held) = held_before(there.view(), log.events.as_ref())? {
@@ -392,6 +392,13 @@ fn agrees(held: Meta, source: Meta) -> bool {
         && source.fake.is_none_or(|fake| held.fake == Some(fake))
 }
 
+/// Whether there is anything in a file of the destination. LMDB makes an empty one before its first pages,
+/// and a kill may leave it so.
+fn is_begun(storage: &dyn Storage, path: &Path) -> bool {
+    let held = storage.open(path, Access::Read).and_then(|file| file.len());
+    held.is_ok_and(|bytes| bytes > 0)
+}
+
 /// Refuse metadata that has some fields and lacks others: a book has all of them, and a `fake` of 0 says
 /// that the ship is fake.
 fn check_whole(meta: Meta) -> Result<()> {
@@ -479,7 +486,7 @@ impl Top {
     }
 
     fn check_dest(&self, dest: &Path) -> Result<()> {
-        if Disk.open(&dest.join(DATA_NAME), Access::Read).is_err() {
+        if !is_begun(&Disk, &dest.join(DATA_NAME)) {
             return Ok(());
         }
         let held = Environment::open(dest)?;
