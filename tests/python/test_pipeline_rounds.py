@@ -1,0 +1,75 @@
+"""Rounds of a pipeline in which Spark failed."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+
+from deedbook import ContiguityError
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+if sys.version_info < (3, 11):
+    pytest.importorskip("tomli", reason="tomli is not installed")
+
+from deedbook.pipeline import run as rounds
+from deedbook.pipeline.config import Config, load
+from deedbook.spark.jobs import JobFailedError
+
+DONE = rounds.Round({}, {}, 0.0)
+FILE = '[pipeline]\ntrigger = "1 second"\n[[source]]\nname = "a"\nlog = "a.wal"\n'
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
+    """A pipeline whose rounds need no Spark."""
+    file = tmp_path / "pipeline.toml"
+    file.write_text(FILE, encoding="utf-8")
+    monkeypatch.setattr(rounds, "session", lambda *_: nullcontext())
+    monkeypatch.setattr(rounds.time, "sleep", lambda _: None)
+    return load(file)
+
+
+def answers(monkeypatch: pytest.MonkeyPatch, *given: rounds.Round | Exception) -> list[object]:
+    """Have rounds end so, one after the other; returns those that are left."""
+    left: list[object] = list(given)
+
+    def one(*_: object) -> object:
+        answer = left.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(rounds, "_round", one)
+    return left
+
+
+@pytest.mark.parametrize("failures", [1, 2])
+def test_a_single_round_in_which_spark_failed_is_tried_again(
+    config: Config, monkeypatch: pytest.MonkeyPatch, failures: int
+) -> None:
+    """Spark could not read back a task that it had written while another query began."""
+    failed = [JobFailedError("OptionalDataException")] * failures
+    left = answers(monkeypatch, *failed, DONE)
+    assert rounds.run(config, once=True) is DONE
+    assert left == []
+
+
+def test_three_rounds_in_a_row_in_which_spark_failed_are_an_error(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = answers(monkeypatch, *[JobFailedError(str(n)) for n in range(3)], DONE)
+    with pytest.raises(JobFailedError, match="2"):
+        rounds.run(config, once=True)
+    assert left == [DONE]
+
+
+def test_an_error_of_the_data_is_not_tried_again(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = answers(monkeypatch, ContiguityError("a gap"), DONE)
+    with pytest.raises(ContiguityError):
+        rounds.run(config, once=True)
+    assert left == [DONE]
