@@ -11,7 +11,7 @@ use crate::any_log::Format;
 use crate::arguments::{self, numbers, seconds};
 use crate::errors::OrRaise;
 use crate::handle::{Held, check_format, found, number_in};
-use crate::in_parts::{FromFile, PyPayloadParts, size_of};
+use crate::in_parts::{PyPayloadParts, append_file};
 use crate::input;
 use crate::iterators::PayloadIterator;
 use crate::log::PyLog;
@@ -152,13 +152,11 @@ impl PyBook {
     #[pyo3(signature = (file, size=None, *, mug=0))]
     fn append_from(
         &self,
-        py: Python<'_>,
         file: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = numbers::size)] size: Option<u64>,
         #[pyo3(from_py_with = numbers::mug)] mug: u32,
     ) -> PyResult<u64> {
-        let (size, mut file) = (size_of(file, size)?, FromFile(file.clone().unbind()));
-        py.detach(|| self.book.append_from(mug, size, &mut file)).or_raise(py)
+        append_file(file, size, |size, file| self.book.append_from(mug, size, file))
     }
 
     fn reader<'py>(

@@ -18,7 +18,7 @@ use crate::iterators::locked;
 const PIECE_BYTES: usize = 1 << 20;
 
 /// Reads from a file-like object of Python.
-pub struct FromFile(pub Py<PyAny>);
+pub struct FromFile(Py<PyAny>);
 
 impl Read for FromFile {
     fn read(&mut self, block: &mut [u8]) -> io::Result<usize> {
@@ -46,8 +46,19 @@ impl FromFile {
     }
 }
 
+/// Append what an open file holds; returns the record's number.
+pub fn append_file(
+    file: &Bound<'_, PyAny>,
+    size: Option<u64>,
+    append: impl FnOnce(u64, &mut FromFile) -> Result<u64> + Send,
+) -> PyResult<u64> {
+    let (py, size) = (file.py(), size_of(file, size)?);
+    let mut file = FromFile(file.clone().unbind());
+    py.detach(|| append(size, &mut file)).or_raise(py)
+}
+
 /// Bytes from the place of a file to its end.
-pub fn size_of(file: &Bound<'_, PyAny>, size: Option<u64>) -> PyResult<u64> {
+fn size_of(file: &Bound<'_, PyAny>, size: Option<u64>) -> PyResult<u64> {
     if let Some(size) = size {
         return Ok(size);
     }

@@ -16,7 +16,7 @@ use crate::batches::{BatchStream, checks, on_corrupt, schema_of, stream_of};
 use crate::deeds::{Deeds, schema};
 use crate::errors::{OrRaise, invalid};
 use crate::handle::{Held, Owner, check_format, found, left, number_in};
-use crate::in_parts::{FromFile, PyPayloadParts, size_of};
+use crate::in_parts::{PyPayloadParts, append_file};
 use crate::input;
 use crate::iterators::{FollowIterator, PayloadIterator, RecordIterator};
 use crate::payload::{Limit, bytes_of};
@@ -237,13 +237,11 @@ impl PyPier {
     #[pyo3(signature = (file, size=None, *, mug=0))]
     fn append_from(
         &self,
-        py: Python<'_>,
         file: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = numbers::size)] size: Option<u64>,
         #[pyo3(from_py_with = numbers::mug)] mug: u32,
     ) -> PyResult<u64> {
-        let (size, mut file) = (size_of(file, size)?, FromFile(file.clone().unbind()));
-        py.detach(|| self.pier.append_from(mug, size, &mut file)).or_raise(py)
+        append_file(file, size, |size, file| self.pier.append_from(mug, size, file))
     }
 
     #[pyo3(signature = (jam, mug=0))]

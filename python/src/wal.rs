@@ -12,7 +12,7 @@ use crate::any_log::Format;
 use crate::arguments::{self, numbers, seconds};
 use crate::errors::OrRaise;
 use crate::handle::{Held, check_format, found, number_in};
-use crate::in_parts::{FromFile, PyPayloadParts, size_of};
+use crate::in_parts::{PyPayloadParts, append_file};
 use crate::input;
 use crate::log::PyLog;
 use crate::payload::{Limit, bytes_of, each};
@@ -161,12 +161,10 @@ impl PyWal {
     #[pyo3(signature = (file, size=None))]
     fn append_from(
         &self,
-        py: Python<'_>,
         file: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = numbers::size)] size: Option<u64>,
     ) -> PyResult<u64> {
-        let (size, mut file) = (size_of(file, size)?, FromFile(file.clone().unbind()));
-        Ok(py.detach(|| self.wal.append_from(size, &mut file)).or_raise(py)?.0)
+        append_file(file, size, |size, file| self.wal.append_from(size, file).map(|lsn| lsn.0))
     }
 
     fn reader<'py>(

@@ -189,7 +189,7 @@ impl<F: Format> Shared<F> {
         let mut block = std::mem::take(&mut state.scratch);
         while at < payload_end {
             block.resize((payload_end - at).min(PART_BYTES as u64) as usize, 0);
-            fill(&mut block).map_err(|e| self.given_up(state, e))?;
+            fill(&mut block).map_err(|e| self.take_back(state, e))?;
             sum = framing.sum_more(sum, &block);
             self.write(state, &block, at)?;
             at += block.len() as u64;

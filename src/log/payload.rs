@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::error::{Durable, Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::log::append::Appended;
 use crate::log::extent::Extent;
 use crate::log::format::Format;
@@ -218,10 +218,5 @@ impl<F: Format> Shared<F> {
             reader.check(reader.sum)?;
         }
         Ok(reader)
-    }
-
-    /// Cut off what was written of a record that its caller could not give.
-    pub(super) fn given_up(&self, state: &mut super::State, error: Error) -> Error {
-        self.take_back(state, error.with_durable(Durable::No))
     }
 }

@@ -7,7 +7,7 @@ from rows import FLIP, HEAD, KILL, WRITER
 
 COPY = "src/book/lmdb/copy.rs"
 READ = "src/book/lmdb/read.rs"
-TRIP = "src/book/lmdb/trip.rs"
+METADATA = "src/book/lmdb/metadata.rs"
 
 LMDB_BUGS = [
     Bug(
@@ -36,8 +36,8 @@ LMDB_BUGS = [
         "lmdb: what the destination holds is not compared with the source",
         KILL,
         COPY,
-        "source.compare(self.view(), held, ErrorKind::AlreadyExists, told)?;\n",
-        "source.count(held, told)?;\n",
+        "source.compare(self.view(), held, ErrorKind::AlreadyExists, noted)?;\n",
+        "source.count(held, noted)?;\n",
         [("lmdb", "a_destination_with_other_events")],
     ),
     Bug(
@@ -67,7 +67,7 @@ LMDB_BUGS = [
     Bug(
         "lmdb: a field that the metadata lacks becomes 0",
         HEAD,
-        TRIP,
+        METADATA,
         "    if held.is_empty() || missing.is_empty() {\n",
         "    if held.is_empty() || !missing.is_empty() || missing.is_empty() {\n",
         [("lmdb", "metadata_that_lacks_a_field")],

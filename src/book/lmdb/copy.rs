@@ -16,9 +16,9 @@ use crate::slice::part;
 
 /// Events are written and synced so many bytes at a time.
 const BATCH_BYTES: usize = 8 << 20;
-/// Progress is told after so many events, or bytes, that were only compared.
-const TOLD_EVENTS: u64 = 16 << 10;
-const TOLD_BYTES: usize = 8 << 20;
+/// Progress is reported after so many events, or bytes, that were only compared.
+const NOTED_EVENTS: u64 = 16 << 10;
+const NOTED_BYTES: usize = 8 << 20;
 
 /// A log whose events can be read.
 #[derive(Debug)]
@@ -112,18 +112,18 @@ impl View<'_> {
     pub fn count(
         &self,
         range: RangeInclusive<u64>,
-        told: &mut dyn FnMut(u64) -> Result<()>,
+        noted: &mut dyn FnMut(u64) -> Result<()>,
     ) -> Result<u64> {
-        let (mut bytes, mut untold) = (0, 0);
+        let (mut bytes, mut unnoted) = (0, 0);
         self.each(range, &mut |_, _, jam| {
             bytes += jam.len() as u64;
-            untold += 1;
-            if untold == TOLD_EVENTS {
-                told(std::mem::take(&mut untold))?;
+            unnoted += 1;
+            if unnoted == NOTED_EVENTS {
+                noted(std::mem::take(&mut unnoted))?;
             }
             Ok(Step::More)
         })?;
-        told(untold)?;
+        noted(unnoted)?;
         Ok(bytes)
     }
 
@@ -134,15 +134,15 @@ impl View<'_> {
         other: View<'_>,
         range: RangeInclusive<u64>,
         kind: ErrorKind,
-        told: &mut dyn FnMut(u64) -> Result<()>,
+        noted: &mut dyn FnMut(u64) -> Result<()>,
     ) -> Result<u64> {
         let mut bytes = 0;
-        let mut untold = (0, 0);
+        let mut unnoted = (0, 0);
         let mut tell = |jam: usize| {
             bytes += jam as u64;
-            untold = (untold.0 + 1, untold.1 + jam);
-            if untold.0 >= TOLD_EVENTS || untold.1 >= TOLD_BYTES {
-                told(std::mem::take(&mut untold).0)?;
+            unnoted = (unnoted.0 + 1, unnoted.1 + jam);
+            if unnoted.0 >= NOTED_EVENTS || unnoted.1 >= NOTED_BYTES {
+                noted(std::mem::take(&mut unnoted).0)?;
             }
             Ok(Step::More)
         };
@@ -179,7 +179,7 @@ impl View<'_> {
                 }
             })?,
         }
-        told(untold.0)?;
+        noted(unnoted.0)?;
         Ok(bytes)
     }
 }
@@ -272,12 +272,12 @@ impl Target {
         &mut self,
         source: View<'_>,
         range: &RangeInclusive<u64>,
-        told: &mut dyn FnMut(u64) -> Result<()>,
+        noted: &mut dyn FnMut(u64) -> Result<()>,
     ) -> Result<Copied> {
         let mut copied = Copied::default();
         if let Some(held) = held_before(self.view(), Some(range))? {
             copied.found = held.end() - held.start() + 1;
-            copied.bytes = source.compare(self.view(), held, ErrorKind::AlreadyExists, told)?;
+            copied.bytes = source.compare(self.view(), held, ErrorKind::AlreadyExists, noted)?;
         }
         copied.events = copied.found;
         let wanted = range.end() - range.start() + 1;
@@ -288,7 +288,7 @@ impl Target {
             copied.bytes +=
                 source.compare(self.view(), written, ErrorKind::Corrupt, &mut |_| Ok(()))?;
             copied.events += events;
-            told(events)?;
+            noted(events)?;
         }
         Ok(copied)
     }

@@ -2,6 +2,7 @@
 //! lie there.
 
 mod copy;
+mod metadata;
 mod pages;
 mod place;
 mod read;

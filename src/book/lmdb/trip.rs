@@ -1,11 +1,11 @@
 //! From LMDB to books and back: one environment, or all epochs of a pier.
 
-use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::copy::{Copied, Source, Target, held_before};
+use super::metadata::{Top, agrees, check_meta, check_whole, is_begun, stripped};
 use super::place::{Kind, Part, Plan};
 use super::read::Environment;
 use super::write::Writer;
@@ -13,7 +13,7 @@ use super::{DATA_NAME, LMDB};
 use crate::book::{Batch, LOG_NAME, Meta, Mode};
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
-use crate::storage::{Access, Disk, Storage, read_full, replace};
+use crate::storage::{Access, Storage, read_full, replace};
 
 /// Bytes that an environment takes for an event beside its jam, at most, and for each byte of a jam: one
 /// of 2,049 bytes takes a page of 4,096.
@@ -134,13 +134,13 @@ fn travel(
     }
     let all: u64 = looked.iter().map(|log| count(log.events.as_ref())).sum();
     let mut done = 0;
-    let mut told = |events: u64| {
+    let mut noted = |events: u64| {
         done += events;
         progress(done, all)
     };
     let mut epochs = Vec::new();
     for (part, log) in plan.parts.iter().zip(looked) {
-        epochs.push(trip.bring(part, log, &mut told)?);
+        epochs.push(trip.bring(part, log, &mut noted)?);
     }
     if let (Some(top), Some((_, dest)), false) = (&trip.top, &plan.top, options.dry_run) {
         top.save(dest)?;
@@ -173,10 +173,10 @@ fn missing_from(epochs: &[EpochReport]) -> Option<u64> {
 }
 
 /// What is known of a log before it is brought.
-struct Looked {
-    epoch: u64,
-    events: Option<RangeInclusive<u64>>,
-    meta: Meta,
+pub struct Looked {
+    pub epoch: u64,
+    pub events: Option<RangeInclusive<u64>>,
+    pub meta: Meta,
 }
 
 /// The epochs of a pier must follow one another.
@@ -250,12 +250,12 @@ impl Trip<'_> {
         &self,
         part: &Part,
         log: Looked,
-        told: &mut dyn FnMut(u64) -> Result<()>,
+        noted: &mut dyn FnMut(u64) -> Result<()>,
     ) -> Result<EpochReport> {
         let source = self.open(part)?;
         let copied = match self.options.dry_run {
-            true => self.compare(part, &source, &log, told)?,
-            false => self.write(part, &source, &log, told)?,
+            true => self.compare(part, &source, &log, noted)?,
+            false => self.write(part, &source, &log, noted)?,
         };
         let (source, dest) = (part.source.clone(), part.dest.clone());
         let Looked { epoch, events, meta } = log;
@@ -269,7 +269,7 @@ impl Trip<'_> {
         part: &Part,
         source: &Source,
         log: &Looked,
-        told: &mut dyn FnMut(u64) -> Result<()>,
+        noted: &mut dyn FnMut(u64) -> Result<()>,
     ) -> Result<Copied> {
         let name = if self.to == Kind::Book { LOG_NAME } else { DATA_NAME };
         let mut copied = Copied::default();
@@ -279,13 +279,13 @@ impl Trip<'_> {
             if let Some(held) = held_before(there.view(), log.events.as_ref())? {
                 copied.found = count(Some(&held));
                 let kind = ErrorKind::AlreadyExists;
-                copied.bytes = source.view().compare(there.view(), held, kind, told)?;
+                copied.bytes = source.view().compare(there.view(), held, kind, noted)?;
             }
         }
         copied.events = copied.found;
         let rest = log.events.as_ref().map(|range| range.start() + copied.found..=*range.end());
         if let Some(rest) = rest.filter(|rest| !rest.is_empty()) {
-            copied.bytes += source.view().count(rest, told)?;
+            copied.bytes += source.view().count(rest, noted)?;
         }
         source.check_unchanged()?;
         Ok(copied)
@@ -296,13 +296,13 @@ impl Trip<'_> {
         part: &Part,
         source: &Source,
         log: &Looked,
-        told: &mut dyn FnMut(u64) -> Result<()>,
+        noted: &mut dyn FnMut(u64) -> Result<()>,
     ) -> Result<Copied> {
         part.make_dirs(self.storage)?;
         let mut target = self.target(part, log)?;
         check_meta(target.view().meta()?, log.meta, &part.dest)?;
         let copied = match &log.events {
-            Some(range) => target.fill(source.view(), range, told)?,
+            Some(range) => target.fill(source.view(), range, noted)?,
             None => held_before(target.view(), None).map(|_| Copied::default())?,
         };
         if log.meta != Meta::default() {
@@ -382,136 +382,4 @@ pub fn read_text(storage: &dyn Storage, path: &Path) -> Result<Option<Vec<u8>>> 
     let read = read_full(&*file, &mut bytes, 0).map_err(fail)?;
     bytes.truncate(read);
     Ok(Some(bytes))
-}
-
-/// Whether metadata has what the source says. What the source leaves open is 0 in a book.
-fn agrees(held: Meta, source: Meta) -> bool {
-    source.who.is_none_or(|who| held.who == Some(who))
-        && source.version.is_none_or(|version| held.version == Some(version))
-        && source.life.is_none_or(|life| held.life == Some(life))
-        && source.fake.is_none_or(|fake| held.fake == Some(fake))
-}
-
-/// Whether there is anything in a file of the destination. LMDB makes an empty one before its first pages,
-/// and a kill may leave it so.
-fn is_begun(storage: &dyn Storage, path: &Path) -> bool {
-    let held = storage.open(path, Access::Read).and_then(|file| file.len());
-    held.is_ok_and(|bytes| bytes > 0)
-}
-
-/// Refuse metadata that has some fields and lacks others: a book has all of them, and a `fake` of 0 says
-/// that the ship is fake.
-fn check_whole(meta: Meta) -> Result<()> {
-    let fields = [
-        ("who", meta.who.is_some()),
-        ("version", meta.version.is_some()),
-        ("life", meta.life.is_some()),
-        ("fake", meta.fake.is_some()),
-    ];
-    let named = |there: bool| {
-        let names = fields.iter().filter(|field| field.1 == there).map(|field| field.0);
-        names.collect::<Vec<_>>().join(", ")
-    };
-    let (held, missing) = (named(true), named(false));
-    if held.is_empty() || missing.is_empty() {
-        return Ok(());
-    }
-    let message =
-        format!("the metadata has {held}, but lacks {missing}, which would be 0 in a book");
-    Err(Error::new(ErrorKind::Corrupt, message))
-}
-
-/// Refuse a destination that has other metadata already.
-fn check_meta(held: Meta, meta: Meta, dest: &Path) -> Result<()> {
-    if held == Meta::default() || agrees(held, meta) {
-        return Ok(());
-    }
-    let message = format!("the destination has the metadata {held:?}, and the source {meta:?}");
-    Err(Error::new(ErrorKind::AlreadyExists, message).at(dest))
-}
-
-/// Metadata as Urbit stores it in LMDB: without trailing zeros.
-fn stripped(meta: &Meta) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let mut values: Vec<(&str, Vec<u8>)> = Vec::new();
-    values.extend(meta.who.map(|who| ("who", who.to_le_bytes().to_vec())));
-    values.extend(meta.version.map(|version| ("version", version.to_le_bytes().to_vec())));
-    values.extend(meta.life.map(|life| ("life", life.to_le_bytes().to_vec())));
-    values.extend(meta.fake.map(|fake| ("fake", vec![u8::from(!fake)])));
-    let strip = |(key, mut value): (&str, Vec<u8>)| {
-        let end = value.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-        value.truncate(end);
-        (key.as_bytes().to_vec(), value)
-    };
-    values.into_iter().map(strip).collect()
-}
-
-/// The metadata of a pier, which stays in LMDB in its top directory.
-struct Top {
-    values: Vec<(Vec<u8>, Vec<u8>)>,
-    meta: Meta,
-    events: Option<RangeInclusive<u64>>,
-    path: PathBuf,
-}
-
-impl Top {
-    fn read((source, _): &(PathBuf, PathBuf)) -> Result<Self> {
-        let environment = Environment::open(source)?;
-        let (values, meta) = (environment.values()?, environment.meta()?);
-        let (events, path) = (environment.bounds()?, environment.path().to_path_buf());
-        environment.check_unchanged()?;
-        Ok(Self { values, meta, events, path })
-    }
-
-    /// Of a pier with epochs, what events the top directory still has must be theirs: what Urbit left
-    /// there when it made the first epoch.
-    fn check_events(&self, plan: &Plan, looked: &[Looked]) -> Result<()> {
-        let in_epochs = plan
-            .top
-            .as_ref()
-            .is_none_or(|(top, _)| plan.parts.iter().all(|part| part.source != *top));
-        let Some(own) = self.events.as_ref().filter(|_| in_epochs) else {
-            return Ok(());
-        };
-        let first = looked.first().map_or(0, |log| log.epoch + 1);
-        let last = looked.last().and_then(|log| log.events.as_ref()).map(|range| *range.end());
-        let last = last.or(looked.last().map(|log| log.epoch)).unwrap_or(0);
-        if first <= *own.start() && *own.end() <= last {
-            return Ok(());
-        }
-        let (start, end) = (own.start(), own.end());
-        let message = format!(
-            "the top directory holds events {start} to {end}, and the epochs {first} to {last}"
-        );
-        Err(Error::new(ErrorKind::Contiguity, message).at(&self.path))
-    }
-
-    fn check_dest(&self, dest: &Path) -> Result<()> {
-        if !is_begun(&Disk, &dest.join(DATA_NAME)) {
-            return Ok(());
-        }
-        let held = Environment::open(dest)?;
-        if let Some(range) = held.bounds()? {
-            let message = format!(
-                "the destination holds events {} to {} in its top directory",
-                range.start(),
-                range.end()
-            );
-            return Err(held.error(ErrorKind::AlreadyExists, message));
-        }
-        let others: BTreeSet<_> = held.values()?.into_iter().collect();
-        if others.iter().all(|value| self.values.contains(value)) {
-            return Ok(());
-        }
-        check_meta(held.meta()?, self.meta, dest)
-    }
-
-    fn save(&self, dest: &Path) -> Result<()> {
-        let writer = Writer::open(dest, None)?;
-        writer.save(&self.values)?;
-        let stored: BTreeSet<_> = writer.held.values()?.into_iter().collect();
-        if self.values.iter().all(|value| stored.contains(value)) {
-            return Ok(());
-        }
-        Err(writer.held.error(ErrorKind::Corrupt, "the metadata that was written is not there"))
-    }
 }
