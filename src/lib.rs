@@ -55,6 +55,7 @@ mod mode;
 #[cfg(feature = "nostr")]
 pub mod nostr;
 mod scan;
+mod search;
 mod sidecar;
 mod slice;
 pub mod storage;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
-use crate::scan::end_of_data;
+use crate::search::end_of_data;
 use crate::storage::{File, Storage, read_full, write_full};
 
 const COPY_BYTES: usize = 1 << 20;

@@ -10,7 +10,8 @@ use crate::log::find_end::{Findings, Known, anchored, find_end};
 use crate::log::format::Format as _;
 use crate::log::space::{Beyond, Space};
 use crate::mode::Depth;
-use crate::scan::{Damage, Verdict, end_of_data};
+use crate::scan::{Damage, Verdict};
+use crate::search::end_of_data;
 use crate::sidecar::MarkUse;
 use crate::storage::File;
 

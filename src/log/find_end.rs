@@ -8,7 +8,8 @@ use crate::log::format::{Format, FrameOf};
 use crate::log::framing::{Frame, Framing};
 use crate::log::space::Space;
 use crate::mode::Depth;
-use crate::scan::{Damage, Scanned, Scanner, Stop, Verdict, end_of_data, find_intact};
+use crate::scan::{Damage, Scanned, Scanner, Stop, Verdict};
+use crate::search::{end_of_data, find_intact};
 use crate::sidecar::{INDEX_BLOCK_BYTES, Mark, MarkUse};
 use crate::storage::File;
 

@@ -19,7 +19,8 @@ use std::io;
 use crate::log::evidence::{Border, Evidence};
 use crate::log::framing::Framing;
 use crate::log::trailers::Trailers;
-use crate::scan::{Bad, Damage, Scanned, Scanner, Stop, end_of_data, find_intact};
+use crate::scan::{Bad, Damage, Scanned, Scanner, Stop};
+use crate::search::{end_of_data, find_intact};
 use crate::slice::part;
 use crate::storage::{File, read_full};
 

@@ -17,7 +17,7 @@ use crate::log::framing::Framing;
 use crate::log::identity::Anchor;
 use crate::log::options::Common;
 use crate::log::{Log, Shared, State};
-use crate::scan::end_of_data;
+use crate::search::end_of_data;
 use crate::sidecar::WriterLock;
 use crate::slice::part;
 use crate::storage::{FileId, read_full};

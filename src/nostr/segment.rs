@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{Durable, Error, ErrorKind, Result};
-use crate::scan::end_of_data;
+use crate::search::end_of_data;
 use crate::slice::part;
 use crate::storage::{Access, File, Storage, read_full, replace, write_full};
 

@@ -25,6 +25,7 @@ DISK = "src/storage/disk.rs"
 INDEX = "src/sidecar/index.rs"
 MAPPED = "src/storage/mapped_writes.rs"
 SCAN = "src/scan.rs"
+SEARCH = "src/search.rs"
 STORAGE = "src/storage/mod.rs"
 
 NO_FOLLOW = "libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC"
@@ -98,7 +99,7 @@ SCAN_BUGS = [
     Bug(
         "the search for the next record passes over the end of each block",
         FLIP,
-        SCAN,
+        SEARCH,
         "        for i in 0..candidates {\n",
         "        for i in 0..candidates - if last { 0 } else { 12 } {\n",
         [("log", "large::the_next_record")],

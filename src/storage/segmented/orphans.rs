@@ -7,7 +7,7 @@ use std::io;
 use super::gapped::Gapped;
 use super::{Extent, Segmented};
 use crate::locks::lock;
-use crate::scan::end_of_data;
+use crate::search::end_of_data;
 use crate::storage::Access;
 
 impl Segmented {
