@@ -8,13 +8,25 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from layout_rows import LAYOUT_ROWS
 from ledger_rows import LEDGER_ROWS
 from rows import ROWS, Row
+from store_rows import STORE_ROWS
+from transaction_rows import TRANSACTION_ROWS
 from wal_rows import WAL_ROWS
 
 BEGIN, END = "<!-- begin trust -->", "<!-- end trust -->"
 DOCUMENT = "docs/trust.md"
 DATA = "docs/trust.json"
+# Each table of promises: its heading, its rows, and the part that runs its tests.
+SECTIONS = [
+    ("Promises", ROWS, "crash"),
+    ("Promises of layouts, piers, migrations and the C interface", LAYOUT_ROWS, "layouts"),
+    ("Promises of the write-ahead log", WAL_ROWS, "wal"),
+    ("Promises of the ledger", LEDGER_ROWS, "ledger"),
+    ("Promises of the event store", STORE_ROWS, "store"),
+    ("Promises of transactions", TRANSACTION_ROWS, "transactions"),
+]
 # What the parts of scripts/power.sh are called in power.json.
 POWER = {
     "cuts": "power cuts",
@@ -46,7 +58,7 @@ def with_table(readme: str, results: dict[str, Any]) -> str:
 def figures(results: dict[str, Any]) -> list[tuple[str, str, str]]:
     """What was tried, how often, and by which command's part."""
     found: list[tuple[str, str, str]] = []
-    for of, format_name in (("", "book"), ("WAL: ", "wal")):
+    for of, format_name in (("", "book"), ("WAL: ", "wal"), ("Event store's log: ", "nostr")):
         found += crashes(
             of, [p for n, p in results.items() if n.startswith(f"crash-{format_name}")]
         )
@@ -89,7 +101,7 @@ def figures(results: dict[str, Any]) -> list[tuple[str, str, str]]:
 
 def is_faults_of(name: str, of: str) -> bool:
     """Whether a result is that of the fault loops of a format."""
-    return name.startswith("faults") and (("wal" in name) == (of == "wal"))
+    return name.startswith(f"faults-{of}")
 
 
 def crashes(of: str, parts: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
@@ -139,9 +151,6 @@ def document(results: dict[str, Any]) -> str:
     if run.get("minutes"):
         seconds = sum(part["seconds"] for part in run["parts"].values())
         facts += f"; a long run of {seconds / 60:.0f} minutes"
-    skipped = skips(results)
-    promised = [promise(row, skipped) for row in ROWS]
-    columns = ["| fault | outcome | proved by |", "|---|---|---|"]
     parts = [
         "# Trust: what is promised, and how it is proved",
         "",
@@ -157,18 +166,8 @@ def document(results: dict[str, Any]) -> str:
         "opening is crashed again at each of its calls, and what that leaves is opened and judged.",
         "",
         table(figures(results)),
-        "## Promises",
-        "",
         row_docs(),
-        *columns,
-        *promised,
-        "",
-        "## Promises of the write-ahead log",
-        "",
-        *columns,
-        *(promise(row, skipped) for row in WAL_ROWS),
-        "",
-        *ledger_promises(results, columns, skipped),
+        *promises(results),
         "## Seeded bugs",
         "",
         "A test that cannot fail proves nothing. `python tests/mutants/run.py` puts each of these",
@@ -185,14 +184,15 @@ def document(results: dict[str, Any]) -> str:
     return "\n".join(parts)
 
 
-def ledger_promises(
-    results: dict[str, Any], columns: list[str], skipped: dict[str, str]
-) -> list[str]:
-    """The promises of the ledger, unless the run was one without its tests."""
-    if "ledger" not in results.get("run", {}).get("parts", {}):
-        return []
-    rows = (promise(row, skipped) for row in LEDGER_ROWS)
-    return ["## Promises of the ledger", "", *columns, *rows, ""]
+def promises(results: dict[str, Any]) -> list[str]:
+    """The tables of promises, without those of parts that this run did not have."""
+    skipped = skips(results)
+    lines = []
+    for heading, rows, part in SECTIONS:
+        if part in results.get("run", {}).get("parts", {}):
+            lines += [f"## {heading}", "", "| fault | outcome | proved by |", "|---|---|---|"]
+            lines += [*(promise(row, skipped) for row in rows), ""]
+    return lines
 
 
 def skips(results: dict[str, Any]) -> dict[str, str]:
@@ -225,8 +225,8 @@ def promise(row: Row, skipped: dict[str, str]) -> str:
 
 
 def all_rows() -> list[Row]:
-    """The promises of all formats."""
-    return [*ROWS, *WAL_ROWS, *LEDGER_ROWS]
+    """The promises of all tables."""
+    return [row for _, rows, _ in SECTIONS for row in rows]
 
 
 def targets() -> list[str]:
@@ -252,11 +252,8 @@ def missing_tests(root: Path) -> list[str]:
             there = name in (root / "examples" / "power").joinpath("main.rs").read_text()
         else:
             target, name = test.split("::")
-            places = (
-                ["src/**/*.rs"]
-                if target == "lib"
-                else [f"tests/{target}.rs", f"tests/{target}/*.rs"]
-            )
+            own = {"lib": ["src/**/*.rs"], "capi": ["capi/tests/*.rs"]}
+            places = own.get(target, [f"tests/{target}.rs", f"tests/{target}/**/*.rs"])
             pattern = re.compile(rf"\bfn {name}\(")
             files = (file for place in places for file in root.glob(place))
             there = any(pattern.search(file.read_text()) for file in files)

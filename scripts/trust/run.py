@@ -39,6 +39,9 @@ TARGETS = {
     "damage": ["answers", "log", "recovery"],
     "wal": ["wal_own", "wal_regressions"],
     "ledger": ["ledger"],
+    "layouts": ["slots", "convert", "in_parts", "pier", "lmdb"],
+    "store": ["nostr", "nostr_index", "nostr_store", "nostr_wal"],
+    "transactions": ["transactions"],
     "kill": ["processes"],
 }
 
@@ -51,7 +54,8 @@ def parts(quick: bool = False) -> dict[str, list[str]]:
     python = [sys.executable, "-m", "pytest", "-q", "-rs"]
     return {
         **tests,
-        "others": cargo([target for target in page.targets() if target not in own]),
+        "others": cargo([target for target in page.targets() if target not in own | {"capi"}]),
+        "c": ["cargo", "test", "--locked", "--package", "deedbook-capi", *SHOW],
         "python": [*python, *(f"tests/python/{name}" for name in page.python_files())],
         "power": ["scripts/power.sh"],
         "fuzz": ["scripts/fuzz.sh"],

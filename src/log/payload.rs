@@ -72,6 +72,7 @@ impl<F: Format> PayloadReader<F> {
     }
 
     /// Whether what is left to read is these bytes.
+    #[cfg(feature = "lmdb")]
     pub(crate) fn is_rest(&mut self, bytes: &[u8]) -> Result<bool> {
         if self.left() != bytes.len() as u64 {
             return Ok(false);

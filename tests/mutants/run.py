@@ -27,6 +27,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 from book_bugs import BOOK_BUGS
 from bug import Bug, Tests, stale
+from capi_bugs import CAPI_BUGS
 from event_store_bugs import EVENT_STORE_BUGS
 from layout_bugs import LAYOUT_BUGS
 from ledger_bugs import LEDGER_BUGS
@@ -54,6 +55,7 @@ TABLES = {
     "parts": PART_BUGS,
     "pier": PIER_BUGS,
     "lmdb": LMDB_BUGS,
+    "c": CAPI_BUGS,
     "storage": STORAGE_BUGS,
     "ledger": LEDGER_BUGS,
     "event-store": EVENT_STORE_BUGS,
@@ -123,8 +125,7 @@ class Worker:
         # What a test with a bug in it writes is no result.
         env = {**os.environ, **FEW, "DEEDBOOK_TRUST_DIR": str(self.target / "trust")}
         env["CARGO_TARGET_DIR"] = str(self.target)
-        command = ["cargo", "test", "--quiet", "--locked", "--package", "deedbook"]
-        command += ["--features", "sim,arrow,lmdb,nostr", *arguments]
+        command = ["cargo", "test", "--quiet", "--locked", *arguments]
         try:
             done = subprocess.run(
                 command,
@@ -143,7 +144,11 @@ class Worker:
 
     def build(self, tests: list[str]) -> tuple[int, str]:
         """Compile what the tests need."""
-        return self.cargo(["--no-run", *selected(tests)], BUILD_SECONDS_MAX)
+        for arguments in selected(tests):
+            code, output = self.cargo([*arguments, "--no-run"], BUILD_SECONDS_MAX)
+            if code != 0:
+                break
+        return code, output
 
     def try_bug(self, bug: Bug) -> Outcome:
         """Put the bug in, run its tests until one fails, take it out."""
@@ -190,7 +195,8 @@ class Worker:
     def run_tests(self, target: str, name: str, seconds: int) -> tuple[int, str]:
         """Run a target's tests with some arguments; none at all is a failure of its own."""
         begun = time.monotonic()
-        code, output = self.cargo([*selected([target]), "--", *name.split()], seconds)
+        (arguments,) = selected([target])
+        code, output = self.cargo([*arguments, "--", *name.split()], seconds)
         self.test_seconds += time.monotonic() - begun
         if code == 0 and "running 0 tests" in output and " passed" in output:
             counts = [line for line in output.splitlines() if line.startswith("running ")]
@@ -214,12 +220,17 @@ def failures(output: str) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def selected(tests: list[str]) -> list[str]:
-    """Cargo's arguments for test targets; `lib` is the unit tests."""
-    arguments: list[str] = []
-    for target in dict.fromkeys(tests):
-        arguments += ["--lib"] if target == "lib" else ["--test", target]
-    return arguments
+def selected(tests: list[str]) -> list[list[str]]:
+    """Cargo's arguments for test targets, a list for each package.
+
+    ``lib`` is the unit tests, ``capi`` the tests of the C interface.
+    """
+    core = ["--package", "deedbook", "--features", "sim,arrow,lmdb,nostr"]
+    own: list[str] = []
+    for target in dict.fromkeys(test for test in tests if test != "capi"):
+        own += ["--lib"] if target == "lib" else ["--test", target]
+    packages = [[*core, *own]] if own else []
+    return packages + ([["--package", "deedbook-capi", "--test", "c"]] if "capi" in tests else [])
 
 
 def run(bugs: list[Bug], jobs: int, out: Path) -> list[Outcome]:

@@ -22,7 +22,7 @@ def test_every_test_that_the_table_names_exists() -> None:
 
 def test_a_name_that_is_no_test_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = page.Row("x", "K", ("crash::no_such_test", "py:test_nothing.py"))
-    monkeypatch.setattr(page, "ROWS", [wrong])
+    monkeypatch.setattr(page, "SECTIONS", [("Promises", [wrong], "crash")])
     assert page.missing_tests(ROOT) == ["crash::no_such_test", "py:test_nothing.py"]
 
 

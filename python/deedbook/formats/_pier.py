@@ -139,7 +139,7 @@ class _PierInfo(LogInfo[Pier]):
         raise error
 
     def extent_text(self, bounds: tuple[int, int] | None) -> str:
-        return ", no events" if bounds is None else f", events {bounds[0]}..{bounds[1]}"
+        return "" if bounds is None else f", events {bounds[0]}..{bounds[1]}"
 
     def loss_at(self, loss: Loss) -> str:
         return f"event {loss.first}"

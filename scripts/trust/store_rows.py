@@ -1,0 +1,79 @@
+"""The promises of the event store, as ``rows.py`` has those of Book."""
+
+from __future__ import annotations
+
+from rows import Row
+
+STORE_ROWS = [
+    Row(
+        "kill -9 while appending or compacting",
+        "K; nothing twice",
+        (
+            "nostr_store::a_process_killed_at_any_moment_of_its_appends_loses_nothing_committed",
+            "nostr_store::"
+            "a_process_killed_at_any_moment_of_compacting_loses_nothing_and_doubles_nothing",
+        ),
+    ),
+    Row(
+        "power loss at any call",
+        "K; no event hidden by one that was lost",
+        (
+            "nostr_store::every_short_history_survives_every_crash",
+            "nostr_store::longer_histories_by_chance_survive_every_crash_of_their_last_step",
+            "nostr_store::no_event_is_hidden_by_one_that_a_power_cut_took",
+            "nostr_wal::every_crash_leaves_all_that_was_acknowledged_since_a_checkpoint",
+        ),
+    ),
+    Row(
+        "crash at any call of a checkpoint or a compaction",
+        "K; the old segments or the new ones, never both",
+        (
+            "nostr_store::a_checkpoint_survives_a_crash_at_every_call",
+            "nostr_store::a_compaction_survives_a_crash_at_every_call",
+        ),
+    ),
+    Row(
+        "any call fails, in any way; fsync fails once",
+        "E or P; nothing acknowledged is lost",
+        (
+            "nostr_store::whatever_call_fails_and_however_nothing_acknowledged_is_lost",
+            "nostr_store::what_a_failed_sync_left_in_the_cache_is_written_again",
+        ),
+    ),
+    Row(
+        "a byte flipped, a page lost, lengths that lie",
+        "named with its place; the other events are read",
+        (
+            "nostr::every_flipped_byte_is_found_in_its_record",
+            "nostr::a_lost_page_costs_its_record_alone",
+            "nostr::a_damaged_count_or_length_is_named_with_both_values",
+        ),
+        "without the optional checksum, a flip in a page is found by the event's id only",
+    ),
+    Row(
+        "manifest missing, wrong or older; a segment missing",
+        "made again from its copy or the segments; R where events are missing",
+        (
+            "nostr_store::a_manifest_that_is_missing_wrong_or_older_is_made_again",
+            "nostr_store::a_missing_segment_is_named_with_the_events_it_had",
+        ),
+    ),
+    Row(
+        "index damaged, stale or deleted",
+        "made again; it never claims what it lacks",
+        (
+            "nostr_store::an_index_made_again_has_everything",
+            "nostr_store::the_index_learns_flags_that_it_lacks_from_the_log",
+            "nostr_index::a_cut_file_is_noticed_or_the_index_is_an_earlier_one",
+        ),
+    ),
+    Row(
+        "repair and salvage of a damaged store",
+        "a loss only if it is accepted, and noted; nothing comes back or twice",
+        (
+            "nostr_store::a_repair_takes_damaged_pages_out_if_their_loss_is_accepted",
+            "nostr_store::a_repair_asks_before_it_cuts_events_that_only_the_log_has",
+            "nostr_store::a_salvage_brings_nothing_back_that_a_compaction_dropped",
+        ),
+    ),
+]
