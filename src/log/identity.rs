@@ -13,6 +13,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::log::extent::Extent;
 use crate::log::framing::{Frame, Framing};
 use crate::scan::{Scanned, Scanner};
+use crate::sidecar::Mark;
 use crate::storage::{File, read_full};
 
 /// Which log it is: its text is `BYTE:CHECKSUM BYTE:CHECKSUM`.
@@ -48,17 +49,27 @@ impl Identity {
         self.0.map(|anchor| (anchor.offset, anchor.sum))
     }
 
-    /// Refuse another log, which has bytes `head..end` now. Only an intact record with another
-    /// checksum proves that it is one: what is damaged, cut off or was dropped says nothing.
+    /// Refuse another log, which has bytes `head..end` now, and this mark beside it. Only an intact
+    /// record with another checksum proves that it is one: what is damaged, cut off or was dropped
+    /// says nothing. A record that has no checksum cannot be known to be intact, so there the mark
+    /// counts first.
     pub(crate) fn check<C: Framing>(
         &self,
         (file, framing): (&dyn File, C),
         (head, end): (u64, u64),
+        mark: Option<&Mark>,
         path: &Path,
     ) -> Result<()> {
+        let is_checked = framing.sum_at(C::RECORD_BYTES_MIN).is_some();
+        let marked = mark.filter(|_| !is_checked).map(Extent::of_mark);
+        let is_marked = |anchor: &Anchor| {
+            marked
+                .and_then(|extent| Self::of(&extent))
+                .is_some_and(|marked| marked.0.contains(anchor))
+        };
         let mut found = self.0;
         for anchor in &mut found {
-            if (head..end).contains(&anchor.offset) {
+            if (head..end).contains(&anchor.offset) && !is_marked(anchor) {
                 let now = anchor.now(file, framing, end);
                 *anchor = now.map_err(|e| Error::io("read the log", path, e))?;
             }

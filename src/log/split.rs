@@ -109,7 +109,8 @@ impl<F: Format> Log<F> {
             .map_err(|e| Error::io("look at the log", &place.log, e).of(F::NAME))?
             .max(if space.beyond.is_some() { there } else { 0 });
         if let Some(identity) = split.identity {
-            let is_log = identity.check((&**file, format.framing()), (head, there), &place.log);
+            let (bytes, mark) = ((&**file, format.framing()), found.mark.as_ref());
+            let is_log = identity.check(bytes, (head, there), mark, &place.log);
             is_log.map_err(|error| error.of(F::NAME))?;
         }
         let missing = (there < split.end || split.offset < head).then(|| Damage {

@@ -137,7 +137,8 @@ fn beginning<F: Format>(place: &Place, found: &Inspected<F>, intact: &[Split]) -
     let (file, end) = found.space.whole();
     let framing = found.format.framing();
     if let Some(identity) = intact.last().and_then(|part| part.identity) {
-        match identity.check((&**file, framing), (findings.extent.start, end), &place.log) {
+        let (there, mark) = ((findings.extent.start, end), found.mark.as_ref());
+        match identity.check((&**file, framing), there, mark, &place.log) {
             Err(e) if e.kind() == ErrorKind::NotALog => return Ok(none),
             checked => checked.map_err(|e| e.of(F::NAME))?,
         }

@@ -35,6 +35,7 @@ mod matrix;
 mod parts;
 mod repair;
 mod segments;
+mod slots;
 mod survivors;
 mod tally;
 mod wrong_files;

@@ -12,6 +12,14 @@ WRITER = "src/book/slot_writer.rs"
 
 LAYOUT_BUGS = [
     Bug(
+        "slots: a changed first deed makes a log another one than was cut into parts",
+        FLIP,
+        "src/log/identity.rs",
+        "if (head..end).contains(&anchor.offset) && !is_marked(anchor) {\n",
+        "if (head..end).contains(&anchor.offset) && (is_checked || !is_marked(anchor) || head > 0) {\n",
+        [("answers", "a_log_in_slots_with_any_bit_flipped")],
+    ),
+    Bug(
         "slots: deeds that no header counts become events after a kill",
         KILL,
         FIND,

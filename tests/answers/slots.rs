@@ -1,0 +1,225 @@
+//! A log in the layout `slots`, cut, flipped and zeroed: every way to read it gives one answer.
+//!
+//! Its deeds have no checksums, so the oracle of the other layouts, which knows what is damaged, cannot
+//! judge it. What every answer must keep is asked here instead: each record lies where one was appended
+//! and has the file's bytes, nothing that was acknowledged is missing without a word, and the writer
+//! keeps what the readers gave.
+
+use std::path::Path;
+
+use deedbook::book::Layout;
+use deedbook::storage::Memory;
+use deedbook::{ErrorKind, Mode};
+
+use crate::book::{BookFormat, options};
+use crate::common::event_of;
+use crate::specimen::{DIR, Files};
+use crate::subject::{At, Format, MANUAL, Record};
+use crate::tally::{all_passed, attempt};
+use crate::views::ways;
+
+const DEEDS_AT: usize = 8192;
+/// The bytes of each slot.
+const SLOTS: [std::ops::Range<usize>; 2] = [0..48, 4096..4144];
+/// Deeds of each batch, each batch with a header of its own.
+const BATCHES: [u64; 3] = [2, 3, 2];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Beside {
+    /// The mark of a writer that synced after the second batch and died.
+    Open,
+    /// The mark of a writer that closed the log.
+    Closed,
+    Nothing,
+}
+
+/// An undamaged log.
+struct Whole {
+    beside: Beside,
+    files: Files,
+    space: Vec<u8>,
+    edges: Vec<usize>,
+    /// The deeds that a mark vouches for.
+    acknowledged: usize,
+}
+
+impl Whole {
+    fn new(beside: Beside) -> Self {
+        let memory = Memory::new();
+        let at = At::memory(&memory, DIR);
+        let slots = Some(Layout::Slots);
+        let with = deedbook::book::Options { layout: slots, ..options(&at, MANUAL) };
+        let book = with.open(&at.path, Mode::Create).unwrap();
+        let mut edges = vec![DEEDS_AT];
+        let mut acknowledged = 0;
+        for (round, count) in (0..).zip(BATCHES) {
+            let mut batch = book.batch();
+            for i in 0..count {
+                let (mug, jam) = event_of(10 * round + i, 60 + 7 * i);
+                batch.push(mug, &jam).unwrap();
+                edges.push(edges.last().unwrap() + jam.len() + 20);
+            }
+            book.append_batch(&batch, None, None).unwrap();
+            if round < 2 {
+                book.sync().unwrap();
+                acknowledged = edges.len() - 1;
+            }
+        }
+        if beside == Beside::Closed {
+            book.close().unwrap();
+            acknowledged = edges.len() - 1;
+        }
+        let files = Files::of(&memory);
+        let space = files.space(&BookFormat);
+        assert_eq!(Some(&space.len()), edges.last());
+        if beside == Beside::Nothing {
+            return Self { beside, files: files.without_sidecar(), space, edges, acknowledged: 0 };
+        }
+        Self { beside, files, space, edges, acknowledged }
+    }
+
+    /// Read, check, salvage and open what became of the log.
+    fn judge(&self, space: &[u8], what: &str) {
+        attempt(&format!("slots, {:?}", self.beside), || {
+            let what = format!("{:?}, {what}", self.beside);
+            let memory = self.files.with_space(&BookFormat, space).restore();
+            let at = At::memory(&memory, DIR);
+            let before = Files::unlocked(&memory);
+            let given = self.reading(&at, space, &what);
+            assert!(Files::unlocked(&memory) == before, "{what}: a reader wrote");
+            self.opening(&at, given.as_deref(), &before, &memory, &what);
+        });
+    }
+
+    /// What every way gives, damage passed over; `None` where the log is refused.
+    fn reading(&self, at: &At, space: &[u8], what: &str) -> Option<Vec<Record>> {
+        if let Err(error) = BookFormat.read(at) {
+            let kinds = [ErrorKind::NotALog, ErrorKind::Corrupt, ErrorKind::LostRecords];
+            assert!(kinds.contains(&error.kind()), "{what}: {error:?}");
+            return None;
+        }
+        let all = ways(&BookFormat, at);
+        let given = all[0].1.records.clone();
+        for (way, walk) in &all {
+            assert!(walk.error.is_none(), "{what}, {way}: {:?}", walk.error);
+            assert_eq!(places(&walk.records), places(&given), "{what}, {way}");
+        }
+        for record in &given {
+            let at = record.offset as usize;
+            let number = self.edges.iter().position(|&edge| edge == at);
+            let number = number.unwrap_or_else(|| panic!("{what}: {record:?} was never appended"));
+            let jam = at + 12..self.edges[number + 1] - 8;
+            assert_eq!(record.bytes, space[jam], "{what}: {record:?}");
+            let is_right = record.ordinal.is_none_or(|ordinal| ordinal == number as u64 + 1);
+            assert!(is_right, "{what}: deed {} is {record:?}", number + 1);
+        }
+        self.checking(at, &given, what);
+        Some(given)
+    }
+
+    /// `verify` counts what is given, and says so where what was acknowledged is not; a salvage copies it.
+    fn checking(&self, at: &At, given: &[Record], what: &str) {
+        let report = BookFormat.verify(at, MANUAL).unwrap();
+        assert_eq!(report.records, given.len() as u64, "{what}: {report:?}");
+        if report.ok {
+            assert!(given.len() >= self.acknowledged, "{what}: {report:?}");
+        }
+        let log = BookFormat.read(at).unwrap();
+        let stops = log.forward(None, None, false);
+        let is_end = stops.error.is_none() && report.verdict != "corrupt";
+        assert!(given.starts_with(&stops.records), "{what}: {stops:?}");
+        assert!(!is_end || stops.records.len() == given.len(), "{what}: {stops:?}");
+        let mut back = log.backward(None, None);
+        back.records.reverse();
+        assert!(places(given).ends_with(&places(&back.records)), "{what}: backwards {back:?}");
+        let is_all = back.records.len() == given.len();
+        assert!(is_all || back.error.is_some(), "{what}: backwards {back:?}");
+        let copy = at.other(Path::new("/copy"));
+        let copied = BookFormat.salvage(at, &copy.path, MANUAL).unwrap();
+        assert_eq!(copied.records, given.len() as u64, "{what}: {copied:?}");
+        let copied = BookFormat.read(&copy).unwrap().forward(None, None, false);
+        let contents = |records: &[Record]| -> Vec<_> {
+            records.iter().map(|record| (record.tag, record.bytes.clone())).collect()
+        };
+        assert_eq!(contents(&copied.records), contents(given), "{what}: salvaged");
+    }
+
+    /// A writer is refused and changes nothing, or keeps what the readers gave.
+    fn opening(
+        &self,
+        at: &At,
+        given: Option<&[Record]>,
+        before: &std::collections::BTreeMap<std::path::PathBuf, Vec<u8>>,
+        memory: &Memory,
+        what: &str,
+    ) {
+        let opened = BookFormat.open(at, Mode::Append, MANUAL);
+        let Ok(log) = opened else {
+            let mut after = Files::unlocked(memory);
+            after.retain(|path, _| !path.starts_with("/copy"));
+            assert!(after == *before, "{what}: refused, and changed");
+            return;
+        };
+        // Opening by the mark does not look at what lies below it.
+        let given = given.unwrap_or_else(|| panic!("{what}: written, but not read"));
+        let kept = log.forward(None, None, true);
+        assert_eq!(kept.records, given, "{what}: opened for writing");
+        let next = log.append(7, b"goes on").unwrap();
+        assert!(next > given.len() as u64 && next > self.acknowledged as u64, "{what}: {next}");
+        log.close().unwrap();
+        let all = BookFormat.read(at).unwrap().forward(None, None, true).records;
+        assert_eq!(all[..given.len()], *given, "{what}: appended");
+        assert_eq!(all.last().map(|record| &record.bytes[..]), Some(&b"goes on"[..]), "{what}");
+    }
+}
+
+fn places(records: &[Record]) -> Vec<u64> {
+    records.iter().map(|record| record.offset).collect()
+}
+
+fn in_every_state(mut break_and_judge: impl FnMut(&Whole)) {
+    for beside in [Beside::Open, Beside::Closed, Beside::Nothing] {
+        break_and_judge(&Whole::new(beside));
+    }
+    all_passed();
+}
+
+#[test]
+fn a_log_in_slots_cut_at_every_byte_has_one_answer() {
+    in_every_state(|whole| {
+        for cut in [1, 47, 48, 4096, 4120, 4144].into_iter().chain(DEEDS_AT..=whole.space.len()) {
+            whole.judge(&whole.space[..cut], &format!("cut at {cut}"));
+        }
+    });
+}
+
+#[test]
+fn a_log_in_slots_with_any_bit_flipped_has_one_answer() {
+    in_every_state(|whole| {
+        let [first, second] = SLOTS;
+        for byte in first.chain(second).chain(DEEDS_AT..whole.space.len()) {
+            for bit in 0..8 {
+                let mut space = whole.space.clone();
+                space[byte] ^= 1 << bit;
+                whole.judge(&space, &format!("bit {bit} of byte {byte}"));
+            }
+        }
+    });
+}
+
+#[test]
+fn a_log_in_slots_that_lost_sectors_has_one_answer() {
+    in_every_state(|whole| {
+        let sectors = [0, 4096, DEEDS_AT, DEEDS_AT + 64, DEEDS_AT + 128, DEEDS_AT + 192];
+        for (i, first) in sectors.iter().enumerate() {
+            for second in &sectors[i..] {
+                let mut space = whole.space.clone();
+                for at in [*first, *second] {
+                    let end = (at + 64).min(space.len());
+                    space[at..end].fill(0);
+                }
+                whole.judge(&space, &format!("64 bytes at {first} and {second} lost"));
+            }
+        }
+    });
+}

@@ -1,0 +1,70 @@
+//! The layout `slots`: appends and syncs take turns at two headers.
+
+use std::sync::Arc;
+
+use deedbook::Durability;
+use deedbook::book::{Book, Layout, Mode, Options};
+use shuttle::thread;
+
+use crate::disk::{Disk, Trouble};
+use crate::{check, payload};
+
+fn open(disk: &Disk, durability: Durability) -> Book {
+    let layout = Some(Layout::Slots);
+    let options =
+        Options { durability, layout, storage: Arc::new(disk.clone()), ..Options::default() };
+    options.open("/log", Mode::Append).expect("the log opens")
+}
+
+/// The event is there after a power cut at this very moment, and those before it.
+fn acknowledged(disk: &Disk, event: u64, jam: &[u8]) {
+    let book = open(&disk.after_power_cut(), Durability::Manual);
+    let deeds: Vec<_> = book.iter(1, None).unwrap().map(|deed| deed.unwrap()).collect();
+    assert!(deeds.len() as u64 >= event, "event {event} is lost, {} are there", deeds.len());
+    assert_eq!(deeds[event as usize - 1].jam, jam, "event {event}");
+}
+
+/// A header that is being synced is not changed by the next append: a power cut in the middle of the
+/// sync would find neither the old one nor the new one.
+#[test]
+fn an_append_in_slots_that_returned_survives_a_power_cut() {
+    check(|| {
+        let disk = Disk::new(Trouble::None);
+        let book = open(&disk, Durability::Always);
+        let threads: Vec<_> = (0..3u8)
+            .map(|number| {
+                let (book, disk) = (book.clone(), disk.clone());
+                thread::spawn(move || {
+                    for i in 0..2 {
+                        let event = book.append(7, &payload(number, i)).unwrap();
+                        acknowledged(&disk, event, &payload(number, i));
+                    }
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+}
+
+/// What one thread synced stays, whatever others append and sync meanwhile.
+#[test]
+fn syncs_beside_appends_in_slots_keep_what_they_synced() {
+    check(|| {
+        let disk = Disk::new(Trouble::None);
+        let book = open(&disk, Durability::Manual);
+        let threads: Vec<_> = (0..3u8)
+            .map(|number| {
+                let (book, disk) = (book.clone(), disk.clone());
+                thread::spawn(move || {
+                    let event = book.append(7, &payload(number, 0)).unwrap();
+                    book.sync().unwrap();
+                    acknowledged(&disk, event, &payload(number, 0));
+                    book.append(7, &payload(number, 1)).unwrap();
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        book.close().unwrap();
+        acknowledged(&disk, 6, &open(&disk, Durability::Manual).read(6).unwrap().jam);
+    });
+}
