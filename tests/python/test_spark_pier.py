@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import struct
 from pathlib import Path
@@ -119,15 +120,27 @@ def test_a_pier_migrates_and_verifies_and_is_read_from_python_and_spark(
 
 
 @pytest.mark.parametrize(
-    ("name", "count", "epoch"),
-    [("head-3x1", 3, 0), ("head-epoch100", 3, 100), ("specC-3", 3, 0), ("specC-epoch100", 3, 100)],
+    ("name", "there", "count", "epoch"),
+    [
+        ("head-3x1", 3, 3, 0),
+        ("head-5x3", 5, 5, 0),
+        ("head-badolder", 5, 5, 0),
+        ("head-badnewest", 5, 3, 0),  # the older header counts three
+        ("head-torn", 5, 3, 0),  # its last 5 bytes are gone, and so is the last batch
+        ("head-empty100", 0, 0, 100),
+        ("head-epoch100", 3, 3, 100),
+        ("specC-3", 3, 3, 0),
+        ("specC-epoch100", 3, 3, 100),
+    ],
 )
 def test_the_layouts_slots_and_padded_are_read(
-    spark: Any, tmp_path: Path, name: str, count: int, epoch: int
+    spark: Any, tmp_path: Path, name: str, there: int, count: int, epoch: int
 ) -> None:
     log, layout = tmp_path / f"0i{epoch}", "slots"
     if name.startswith("head"):
-        head_log(name, count, log, epoch)
+        head_log(name, there, log, epoch)
+        if name == "head-torn":
+            os.truncate(log / "book.log", (log / "book.log").stat().st_size - 5)
     else:
         layout = "padded"
         shutil.copytree(DATA / "book" / name, log)
