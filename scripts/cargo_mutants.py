@@ -30,7 +30,9 @@ EXPLAINED = ROOT / "tests" / "mutants" / "explained.txt"
 # What tries the mutations of a folder: the features of the crate, and the tests by stages, of
 # seconds, half a minute, minutes. Each stage tries what the one before let through.
 SECONDS = ["--lib", "--test=recovery", "--test=wal_own", "--test=commits", "--test=wal_truncation"]
+BOOK = ["--lib", "--test=slots", "--test=convert", "--test=pier", "--test=lmdb"]
 PARTS = {
+    "src/book/": ("arrow,lmdb,sim", [BOOK, ["--test=answers"], ["--test=crash"]]),
     "src/ledger/": ("sim", [["--lib", "--test=ledger"]]),
     "src/": (
         "arrow,nostr,sim",
