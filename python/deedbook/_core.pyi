@@ -1661,6 +1661,7 @@ class EventStore:
         event_bytes_max: int = 100_000_000,
         history: Literal["drop", "keep"] = "drop",
         slow_sync: float = 1.0,
+        lock_timeout: float = 0.0,
         file_mode: int = 0o600,
     ) -> EventStore:
         """Open the store of a directory: ``"r"`` read, ``"a"`` append or create, ``"x"`` create.
@@ -1677,7 +1678,9 @@ class EventStore:
         default, 0.1 to 0.5. ``checksums``: whether new records have one of their own.
         ``event_bytes_max``: limit of a record.
         ``history="keep"`` keeps every version of replaceable events, and finds them.
-        ``slow_sync``: a sync that takes more seconds is logged.
+        ``slow_sync``: a sync that takes more seconds is logged. ``lock_timeout``: how long opening
+        for writing waits for another writer, seconds; then `LockedError`. Other threads go on
+        meanwhile, and Ctrl-C ends the wait.
 
         Raises `MissingError`, `AlreadyExistsError`, `LockedError`, `NotALogError` for a log of
         another format, `CorruptError`, `InvalidArgumentError`, `IoError`.
@@ -2526,6 +2529,7 @@ class Book(Log[Deed]):
         layout: Literal["packed", "slots", "padded"] | None = None,
         deed_bytes_max: int = 4294967296,
         slow_sync: float = 1.0,
+        lock_timeout: float = 0.0,
         file_mode: int = 0o644,
     ) -> Book:
         """Open the book in directory ``path`` (or the path of its ``book.log``).
@@ -2551,6 +2555,9 @@ class Book(Log[Deed]):
         `InvalidArgumentError`; `convert` makes a copy.
 
         ``slow_sync``: the logger ``deedbook`` reports a sync that takes longer, in seconds.
+
+        ``lock_timeout``: how long opening for writing waits for another writer, seconds; then
+        `LockedError`. Other threads go on meanwhile, and Ctrl-C ends the wait.
 
         `deedbook.open` opens a log of any format.
 
@@ -2891,6 +2898,7 @@ class Pier:
         epoch: int | None = None,
         deed_bytes_max: int = 4294967296,
         slow_sync: float = 1.0,
+        lock_timeout: float = 0.0,
         file_mode: int = 0o644,
     ) -> Pier:
         """Open the pier in directory ``path``, or the path of its ``.urb/log``.
@@ -3129,6 +3137,7 @@ class Wal(Log[Record]):
         single_file: bool = False,
         record_bytes_max: int | None = None,
         slow_sync: float = 1.0,
+        lock_timeout: float = 0.0,
         archive: Callable[[int, Any], object] | None = None,
         file_mode: int = 0o600,
     ) -> Wal:
@@ -3150,6 +3159,8 @@ class Wal(Log[Record]):
         payload in bytes, by default the log's own, or 64 MiB.
 
         ``slow_sync``: a sync that takes longer, in seconds, is reported by the logger ``deedbook``.
+        ``lock_timeout``: how long opening for writing waits for another writer, seconds; then
+        `LockedError`. Other threads go on meanwhile, and Ctrl-C ends the wait.
         ``archive``: called with number and path of every segment before it is dropped; if it
         raises, nothing is dropped, and what it raised is the cause of the IoError (a
         KeyboardInterrupt stays one). Appends go on meanwhile; truncations and consumers wait for

@@ -127,7 +127,8 @@ class LockedError(Error):
     """Another writer holds the log; ``holder`` is its process id, if known.
 
     Raised on opening for writing, and by repairs. A log has one writer: let that one end, or send
-    it what is to be appended. Reading needs no lock. A lock ends with its process.
+    it what is to be appended, or wait for it with ``lock_timeout``. Reading needs no lock. A lock
+    ends with its process.
     """
 
     kind = "locked"

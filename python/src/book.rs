@@ -45,7 +45,7 @@ impl PyBook {
     #[staticmethod]
     #[pyo3(signature = (path, mode="r", *, durability="always", recovery="valid", epoch=None,
                         layout=None, deed_bytes_max=4294967296, slow_sync=1.0,
-                        file_mode=0o644))]
+                        lock_timeout=0.0, file_mode=0o644))]
     #[allow(clippy::too_many_arguments)]
     fn open(
         py: Python<'_>,
@@ -57,6 +57,7 @@ impl PyBook {
         layout: Option<&str>,
         #[pyo3(from_py_with = numbers::deed_bytes_max)] deed_bytes_max: u64,
         slow_sync: f64,
+        lock_timeout: f64,
         #[pyo3(from_py_with = numbers::file_mode)] file_mode: u32,
     ) -> PyResult<Py<Self>> {
         let mode = crate::log::mode(py, mode)?;
@@ -67,6 +68,7 @@ impl PyBook {
             layout: layout.map(str::parse).transpose().or_raise(py)?,
             deed_bytes_max,
             slow_sync: seconds(py, "slow_sync", slow_sync)?,
+            lock_timeout: arguments::lock_timeout(py, lock_timeout)?,
             file_mode,
             ..Options::default()
         };
@@ -102,6 +104,7 @@ impl PyBook {
             layout,
             deed_bytes_max,
             slow_sync,
+            0.0,
             file_mode,
         )
     }

@@ -72,7 +72,8 @@ impl PyEventStore {
                         batch_bytes=10_485_760, page_bytes=4096, segment_bytes=1_073_741_824,
                         wal_segment_bytes=1_073_741_824, checkpoint_bytes=268_435_456,
                         compaction_ratio=0.2, checksums=true, event_bytes_max=100_000_000,
-                        history="drop", slow_sync=1.0, file_mode=0o600))]
+                        history="drop", slow_sync=1.0, lock_timeout=0.0,
+                        file_mode=0o600))]
     #[allow(clippy::too_many_arguments)]
     fn open(
         py: Python<'_>,
@@ -90,6 +91,7 @@ impl PyEventStore {
         #[pyo3(from_py_with = numbers::event_bytes_max)] event_bytes_max: u32,
         history: &str,
         slow_sync: f64,
+        lock_timeout: f64,
         #[pyo3(from_py_with = numbers::file_mode)] file_mode: u32,
     ) -> PyResult<Self> {
         let mode = crate::log::mode(py, mode)?;
@@ -106,6 +108,7 @@ impl PyEventStore {
             event_bytes_max,
             history: words::history(py, history)?,
             slow_sync: seconds(py, "slow_sync", slow_sync)?,
+            lock_timeout: arguments::lock_timeout(py, lock_timeout)?,
             file_mode,
             ..Options::default()
         };

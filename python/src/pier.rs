@@ -82,7 +82,8 @@ impl PyPier {
     #[doc = doc!("Pier".open)]
     #[staticmethod]
     #[pyo3(signature = (path, mode="r", *, durability="always", recovery="valid", epoch=None,
-                        deed_bytes_max=4294967296, slow_sync=1.0, file_mode=0o644))]
+                        deed_bytes_max=4294967296, slow_sync=1.0, lock_timeout=0.0,
+                        file_mode=0o644))]
     #[allow(clippy::too_many_arguments)]
     fn open(
         py: Python<'_>,
@@ -93,6 +94,7 @@ impl PyPier {
         #[pyo3(from_py_with = numbers::epoch)] epoch: Option<u64>,
         #[pyo3(from_py_with = numbers::deed_bytes_max)] deed_bytes_max: u64,
         slow_sync: f64,
+        lock_timeout: f64,
         #[pyo3(from_py_with = numbers::file_mode)] file_mode: u32,
     ) -> PyResult<Self> {
         let mode = crate::log::mode(py, mode)?;
@@ -102,6 +104,7 @@ impl PyPier {
             epoch,
             deed_bytes_max,
             slow_sync: seconds(py, "slow_sync", slow_sync)?,
+            lock_timeout: arguments::lock_timeout(py, lock_timeout)?,
             file_mode,
             ..Options::default()
         };
@@ -133,6 +136,7 @@ impl PyPier {
             epoch,
             deed_bytes_max,
             slow_sync,
+            0.0,
             file_mode,
         )
     }

@@ -59,7 +59,7 @@ impl PyWal {
     #[staticmethod]
     #[pyo3(signature = (path, mode="r", *, durability="manual", recovery="valid",
                         segment_bytes=None, single_file=false, record_bytes_max=None,
-                        slow_sync=1.0, archive=None, file_mode=0o600))]
+                        slow_sync=1.0, lock_timeout=0.0, archive=None, file_mode=0o600))]
     #[allow(clippy::too_many_arguments)]
     fn open(
         py: Python<'_>,
@@ -71,6 +71,7 @@ impl PyWal {
         single_file: bool,
         #[pyo3(from_py_with = numbers::record_bytes_max)] record_bytes_max: Option<u64>,
         slow_sync: f64,
+        lock_timeout: f64,
         archive: Option<Py<PyAny>>,
         #[pyo3(from_py_with = numbers::file_mode)] file_mode: u32,
     ) -> PyResult<Py<Self>> {
@@ -81,6 +82,7 @@ impl PyWal {
             layout: layout(segment_bytes, single_file).or_raise(py)?,
             record_bytes_max,
             slow_sync: seconds(py, "slow_sync", slow_sync)?,
+            lock_timeout: arguments::lock_timeout(py, lock_timeout)?,
             archive: archive.map(self::archive),
             file_mode,
             ..Options::default()
@@ -117,6 +119,7 @@ impl PyWal {
             single_file,
             record_bytes_max,
             slow_sync,
+            0.0,
             archive,
             file_mode,
         )
