@@ -87,5 +87,5 @@ pub use log::stats::Stats;
 pub use log::transact::Stage;
 pub use mode::{Mode, Recovery};
 pub use scan::{Damage, OnCorrupt, Verdict};
-pub use sidecar::{Loss, MarkUse};
+pub use sidecar::{LockTimeout, Loss, MarkUse};
 pub use transaction::{Committed, Noted, Part, StagedJob, Transaction, TransactionId};

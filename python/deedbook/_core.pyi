@@ -887,6 +887,15 @@ class Ledger:
     A directory of files ``N-BASE``, each a batch. An append goes to the file being written; a fetch
     finishes it. Any number of processes, handles and threads may share a directory: each handle
     writes files of its own, and a fetch gives the finished files of all of them.
+
+    >>> with deedbook.Ledger.open("spool") as ledger:
+    ...     ledger.append(b'{"n": 1}')
+    ...     ledger.append(b'{"n": 2}')
+    ...     fetched = ledger.fetch()
+    ...     bodies = [bytes(data.read()) for data in fetched.data]  # send these
+    ...     ledger.remove(fetched.removable)
+    >>> bodies
+    [b'[{"n": 1},{"n": 2}]']
     """
 
     @staticmethod
@@ -1652,6 +1661,7 @@ class EventStore:
         event_bytes_max: int = 100_000_000,
         history: Literal["drop", "keep"] = "drop",
         slow_sync: float = 1.0,
+        lock_timeout: float = 0.0,
         file_mode: int = 0o600,
     ) -> EventStore:
         """Open the store of a directory: ``"r"`` read, ``"a"`` append or create, ``"x"`` create.
@@ -1668,7 +1678,9 @@ class EventStore:
         default, 0.1 to 0.5. ``checksums``: whether new records have one of their own.
         ``event_bytes_max``: limit of a record.
         ``history="keep"`` keeps every version of replaceable events, and finds them.
-        ``slow_sync``: a sync that takes more seconds is logged.
+        ``slow_sync``: a sync that takes more seconds is logged. ``lock_timeout``: how long opening
+        for writing waits for another writer, seconds; then `LockedError`. Other threads go on
+        meanwhile, and Ctrl-C ends the wait.
 
         Raises `MissingError`, `AlreadyExistsError`, `LockedError`, `NotALogError` for a log of
         another format, `CorruptError`, `InvalidArgumentError`, `IoError`.
@@ -1814,6 +1826,17 @@ class EventStore:
         """The events that a filter of NIP-01 wants, or any of a list of them; the newest first.
 
         A str is JSON. Raises `InvalidArgumentError` for what is no filter, and `CorruptError`.
+
+        >>> import hashlib, json
+        >>> def note(at, text):  # not signed, which `append` does not ask for
+        ...     event = {"pubkey": "ab" * 32, "created_at": at, "kind": 1, "tags": []}
+        ...     fields = [0, *event.values(), text]
+        ...     hashed = hashlib.sha256(json.dumps(fields, separators=(",", ":")).encode())
+        ...     return {**event, "content": text, "id": hashed.hexdigest(), "sig": "00" * 64}
+        >>> with deedbook.EventStore.create("notes") as store:
+        ...     outcomes = store.append_many([note(1, "older"), note(2, "newer")])
+        ...     [event.content for event in store.query({"kinds": [1], "limit": 10})]
+        ['newer', 'older']
         """
     def import_json(
         self,
@@ -2228,7 +2251,7 @@ class Transactions:
     reader sees a record that vanishes later.
 
     >>> import deedbook
-    >>> with deedbook.Book.create(path) as book:
+    >>> with deedbook.Book.create("events") as book:
     ...     with book.transactions.stage("load-7", 0, 1) as stage:
     ...         stage.extend([b"one", b"two"])
     ...         parts = stage.finish()
@@ -2487,6 +2510,12 @@ class Book(Log[Deed]):
     """An event log in Urbit's Book format: a directory with ``book.log`` and ``meta.bin``.
 
     Its positions are event numbers, its payloads jams. `Log` has what all formats have in common.
+
+    >>> with deedbook.Book.create("zod") as book:
+    ...     first, last = book.append_many([b"one", b"two", b"three"])
+    >>> with deedbook.Book.open("zod") as book:
+    ...     book[2].jam, [deed.event for deed in book], len(book)
+    (b'two', [1, 2, 3], 3)
     """
 
     @staticmethod
@@ -2500,6 +2529,7 @@ class Book(Log[Deed]):
         layout: Literal["packed", "slots", "padded"] | None = None,
         deed_bytes_max: int = 4294967296,
         slow_sync: float = 1.0,
+        lock_timeout: float = 0.0,
         file_mode: int = 0o644,
     ) -> Book:
         """Open the book in directory ``path`` (or the path of its ``book.log``).
@@ -2526,7 +2556,17 @@ class Book(Log[Deed]):
 
         ``slow_sync``: the logger ``deedbook`` reports a sync that takes longer, in seconds.
 
+        ``lock_timeout``: how long opening for writing waits for another writer, seconds; then
+        `LockedError`. Other threads go on meanwhile, and Ctrl-C ends the wait.
+
         `deedbook.open` opens a log of any format.
+
+        >>> with deedbook.Book.open("zod", "a") as book:  # created, because it is missing
+        ...     book.append(b"hello")
+        1
+        >>> with deedbook.Book.open("zod") as book:
+        ...     book.recovery.verdict, book.read(1).jam
+        ('clean', b'hello')
 
         Raises: `MissingError`, `AlreadyExistsError`, `NotALogError` (also for a log of another
         format, which it names), `UnsupportedError`, `LockedError`, `CorruptError` and
@@ -2543,7 +2583,15 @@ class Book(Log[Deed]):
         slow_sync: float = 1.0,
         file_mode: int = 0o644,
     ) -> Book:
-        """Create an empty book; the same as ``open(path, "x")``."""
+        """Create an empty book; the same as ``open(path, "x")``.
+
+        >>> with deedbook.Book.create("zod", durability="interval:100") as book:
+        ...     book.last, book.durability
+        (0, 'interval:100')
+        >>> deedbook.Book.create("zod")
+        Traceback (most recent call last):
+        deedbook.AlreadyExistsError: [Errno 17] cannot create the log: entity already exists: ...
+        """
     @property
     def epoch(self) -> int:
         """The last event before this log's first one."""
@@ -2555,6 +2603,10 @@ class Book(Log[Deed]):
         """Last event known to be on stable storage; None if a reader finds no mark."""
     def append(self, jam: Buffer, mug: int = 0) -> int:
         """Append one deed and return its event number.
+
+        >>> with deedbook.Book.create("zod") as book:
+        ...     book.append(b"no mug"), book.append(b"a mug", mug=0x1234)
+        (1, 2)
 
         Raises `TooLargeError`, `PoisonedError`, `IoError` (``durable`` says ``"no"`` or
         ``"unknown"``), `ReadOnlyError`, `ClosedError`, `ForkedError`.
@@ -2572,6 +2624,10 @@ class Book(Log[Deed]):
         mugs: Iterable[int] | None = None,
     ) -> tuple[int, int]:
         """Append every item of an iterable of bytes-like objects, or of an Arrow binary array.
+
+        >>> with deedbook.Book.create("zod") as book:
+        ...     book.append_many(f"deed {n}".encode() for n in range(1000))
+        (1, 1001)
 
         Arrow: anything with ``__arrow_c_array__`` or ``__arrow_c_stream__`` of type binary,
         large_binary, binary_view, string, large_string or string_view, without nulls; or a
@@ -2842,6 +2898,7 @@ class Pier:
         epoch: int | None = None,
         deed_bytes_max: int = 4294967296,
         slow_sync: float = 1.0,
+        lock_timeout: float = 0.0,
         file_mode: int = 0o644,
     ) -> Pier:
         """Open the pier in directory ``path``, or the path of its ``.urb/log``.
@@ -2928,6 +2985,10 @@ class Pier:
         one is made whole beside the others (``meta.bin`` and ``vere.txt`` copied, ``epoc.txt``
         ``3``) and then named, so that a crash leaves the pier with it or without it. Appends of
         other threads wait.
+
+        >>> with deedbook.Pier.create("zod") as pier:
+        ...     pier.append(b"of epoch 0"), pier.roll(), pier.append(b"of epoch 1")
+        (1, 1, 2)
 
         Raises `ContiguityError` where the last epoch has no event, `ReadOnlyError`, `ClosedError`
         and `IoError`. After an error the last epoch takes appends as before; where it cannot be
@@ -3076,6 +3137,7 @@ class Wal(Log[Record]):
         single_file: bool = False,
         record_bytes_max: int | None = None,
         slow_sync: float = 1.0,
+        lock_timeout: float = 0.0,
         archive: Callable[[int, Any], object] | None = None,
         file_mode: int = 0o600,
     ) -> Wal:
@@ -3097,6 +3159,8 @@ class Wal(Log[Record]):
         payload in bytes, by default the log's own, or 64 MiB.
 
         ``slow_sync``: a sync that takes longer, in seconds, is reported by the logger ``deedbook``.
+        ``lock_timeout``: how long opening for writing waits for another writer, seconds; then
+        `LockedError`. Other threads go on meanwhile, and Ctrl-C ends the wait.
         ``archive``: called with number and path of every segment before it is dropped; if it
         raises, nothing is dropped, and what it raised is the cause of the IoError (a
         KeyboardInterrupt stays one). Appends go on meanwhile; truncations and consumers wait for
@@ -3147,6 +3211,11 @@ class Wal(Log[Record]):
         """
     def commit(self, payload: Buffer) -> int:
         """Append one record and sync, whatever the durability. Returns its LSN.
+
+        >>> with deedbook.Wal.create("wal") as wal:
+        ...     lsns = [wal.commit(b"begin"), wal.commit(b"end")]
+        ...     lsns, wal.read(lsns[1]).payload
+        ([0, 13], b'end')
 
         Threads that commit at once share one fsync.
         """

@@ -1,8 +1,10 @@
 //! Arguments whose errors name the parameter: paths, numbers, seconds.
 
+use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use deedbook::LockTimeout;
 use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 
@@ -21,6 +23,12 @@ pub fn path(given: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
 pub fn seconds(py: Python<'_>, name: &str, seconds: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(seconds)
         .map_err(|_| invalid(py, format!("{name} must be 0 seconds or more, not {seconds}")))
+}
+
+/// Seconds to wait for another writer; Ctrl-C ends the wait.
+pub fn lock_timeout(py: Python<'_>, timeout: f64) -> PyResult<LockTimeout> {
+    let timeout = LockTimeout::from(seconds(py, "lock_timeout", timeout)?);
+    Ok(timeout.checking(|| Python::attach(|py| py.check_signals()).map_err(io::Error::other)))
 }
 
 /// A number in the range of its type; Python's own error does not say which argument is not.

@@ -133,6 +133,7 @@ pub fn schema_of<'py>(py: Python<'py>, schema: &Schema) -> PyResult<Bound<'py, P
     Ok(to_schema_pycapsule(py, schema)?)
 }
 
+#[doc = doc!("BatchStream")]
 #[pyclass(frozen, module = "deedbook")]
 pub struct BatchStream {
     batches: Mutex<Option<Box<dyn Batches>>>,
@@ -162,6 +163,7 @@ impl BatchStream {
 
 #[pymethods]
 impl BatchStream {
+    #[doc = doc!("BatchStream".damages)]
     #[getter]
     fn damages(&self, py: Python<'_>) -> Vec<PyDamage> {
         damages(&locked(py, &self.damages))

@@ -27,6 +27,7 @@ use crate::split::{PySplit, of_format};
 // The signatures below show this number, because `help()` and the stub cannot show names.
 const _: () = assert!(book::DEED_BYTES_MAX == 4_294_967_296);
 
+#[doc = doc!("Book")]
 #[pyclass(frozen, extends = PyLog, name = "Book", module = "deedbook")]
 pub struct PyBook {
     book: Held<Book>,
@@ -40,10 +41,11 @@ impl PyBook {
 
 #[pymethods]
 impl PyBook {
+    #[doc = doc!("Book".open)]
     #[staticmethod]
     #[pyo3(signature = (path, mode="r", *, durability="always", recovery="valid", epoch=None,
                         layout=None, deed_bytes_max=4294967296, slow_sync=1.0,
-                        file_mode=0o644))]
+                        lock_timeout=0.0, file_mode=0o644))]
     #[allow(clippy::too_many_arguments)]
     fn open(
         py: Python<'_>,
@@ -55,6 +57,7 @@ impl PyBook {
         layout: Option<&str>,
         #[pyo3(from_py_with = numbers::deed_bytes_max)] deed_bytes_max: u64,
         slow_sync: f64,
+        lock_timeout: f64,
         #[pyo3(from_py_with = numbers::file_mode)] file_mode: u32,
     ) -> PyResult<Py<Self>> {
         let mode = crate::log::mode(py, mode)?;
@@ -65,6 +68,7 @@ impl PyBook {
             layout: layout.map(str::parse).transpose().or_raise(py)?,
             deed_bytes_max,
             slow_sync: seconds(py, "slow_sync", slow_sync)?,
+            lock_timeout: arguments::lock_timeout(py, lock_timeout)?,
             file_mode,
             ..Options::default()
         };
@@ -74,6 +78,7 @@ impl PyBook {
         Py::new(py, class.add_subclass(Self { book: Held::new(book) }))
     }
 
+    #[doc = doc!("Book".create)]
     #[staticmethod]
     #[pyo3(signature = (path, *, durability="always", epoch=None, layout=None,
                         deed_bytes_max=4294967296, slow_sync=1.0, file_mode=0o644))]
@@ -99,25 +104,30 @@ impl PyBook {
             layout,
             deed_bytes_max,
             slow_sync,
+            0.0,
             file_mode,
         )
     }
 
+    #[doc = doc!("Book".epoch)]
     #[getter]
     fn epoch(&self, py: Python<'_>) -> PyResult<u64> {
         py.detach(|| self.book.epoch()).or_raise(py)
     }
 
+    #[doc = doc!("Book".last)]
     #[getter]
     fn last(&self, py: Python<'_>) -> PyResult<u64> {
         py.detach(|| self.book.last()).or_raise(py)
     }
 
+    #[doc = doc!("Book".durable_last)]
     #[getter]
     fn durable_last(&self, py: Python<'_>) -> PyResult<Option<u64>> {
         py.detach(|| self.book.durable_last()).or_raise(py)
     }
 
+    #[doc = doc!("Book".append)]
     #[pyo3(signature = (jam, mug=0))]
     fn append(
         &self,
@@ -130,6 +140,7 @@ impl PyBook {
         py.detach(|| self.book.append(mug, jam)).or_raise(py)
     }
 
+    #[doc = doc!("Book".commit)]
     #[pyo3(signature = (jam, mug=0))]
     fn commit(
         &self,
@@ -142,6 +153,7 @@ impl PyBook {
         py.detach(|| self.book.commit(mug, jam)).or_raise(py)
     }
 
+    #[doc = doc!("Book".append_unsynced)]
     #[pyo3(signature = (jam, mug=0))]
     fn append_unsynced(&self, py: Python<'_>, jam: &Bound<'_, PyAny>, mug: u32) -> PyResult<u64> {
         let mut batch = self.book.batch();
@@ -149,6 +161,7 @@ impl PyBook {
         py.detach(|| self.book.append_unsynced(&batch)).or_raise(py)
     }
 
+    #[doc = doc!("Book".append_from)]
     #[pyo3(signature = (file, size=None, *, mug=0))]
     fn append_from(
         &self,
@@ -159,6 +172,7 @@ impl PyBook {
         append_file(file, size, |size, file| self.book.append_from(mug, size, file))
     }
 
+    #[doc = doc!("Book".reader)]
     fn reader<'py>(
         &self,
         py: Python<'py>,
@@ -168,6 +182,7 @@ impl PyBook {
         PyPayloadParts::of_jam(py, reader)
     }
 
+    #[doc = doc!("Book".append_many)]
     #[pyo3(signature = (jams, mugs=None))]
     fn append_many(
         &self,
@@ -177,6 +192,7 @@ impl PyBook {
         input::append_many(&*self.book, self.limit(), jams, mugs)
     }
 
+    #[doc = doc!("Book".append_batch)]
     #[pyo3(signature = (jams, mugs=None, *, event=None, epoch=None))]
     fn append_batch(
         &self,
@@ -191,6 +207,7 @@ impl PyBook {
         Ok((first, first + batch.len()))
     }
 
+    #[doc = doc!("Book".read)]
     fn read(&self, py: Python<'_>, event: i128) -> PyResult<PyDeed> {
         // No log has an event 0, so that stands for what is below, as the last u64 for what is above.
         let event = event.clamp(0, u64::MAX.into()) as u64;
@@ -225,6 +242,7 @@ impl PyBook {
         Ok(event.zip(bounds).is_some_and(|(event, bounds)| bounds.contains(&event)))
     }
 
+    #[doc = doc!("Book".jams)]
     #[pyo3(signature = (start=None, stop=None))]
     fn jams(
         &self,
@@ -236,11 +254,13 @@ impl PyBook {
         Ok(PayloadIterator::new(Box::new(walk.or_raise(py)?)))
     }
 
+    #[doc = doc!("Book".meta)]
     #[getter]
     fn meta(&self, py: Python<'_>) -> PyResult<PyMeta> {
         Ok(py.detach(|| self.book.meta()).or_raise(py)?.into())
     }
 
+    #[doc = doc!("Book".save_meta)]
     #[pyo3(signature = (*, who=None, version=None, life=None, fake=None))]
     fn save_meta(
         &self,
@@ -254,6 +274,7 @@ impl PyBook {
         py.detach(|| self.book.save_meta(&meta)).or_raise(py)
     }
 
+    #[doc = doc!("Book".verify)]
     #[staticmethod]
     #[pyo3(signature = (path, *, deed_bytes_max=4294967296, intact=None, progress=None))]
     fn verify(
@@ -273,6 +294,7 @@ impl PyBook {
         report.map(|report| (&report).into())
     }
 
+    #[doc = doc!("Book".repair)]
     #[staticmethod]
     #[pyo3(signature = (path, *, force=false, dry_run=false, accept_loss=false,
                         deed_bytes_max=4294967296))]
@@ -290,6 +312,7 @@ impl PyBook {
         py.detach(|| book::repair(&path, &options, how)).or_raise(py).map(|report| (&report).into())
     }
 
+    #[doc = doc!("Book".salvage)]
     #[staticmethod]
     #[pyo3(signature = (source, target, *, deed_bytes_max=4294967296, progress=None))]
     fn salvage(
@@ -307,6 +330,7 @@ impl PyBook {
         report.map(|report| (&report).into())
     }
 
+    #[doc = doc!("Book".convert)]
     #[staticmethod]
     #[pyo3(signature = (source, target, layout, *, deed_bytes_max=4294967296, progress=None))]
     fn convert(
@@ -327,6 +351,7 @@ impl PyBook {
         report.map(|report| (&report).into())
     }
 
+    #[doc = doc!("Book".migrate_lmdb)]
     #[staticmethod]
     #[pyo3(signature = (source, dest, *, layout=None, dry_run=false, deed_bytes_max=4294967296,
                         progress=None))]
@@ -347,6 +372,7 @@ impl PyBook {
         report.map(|report| (&report).into())
     }
 
+    #[doc = doc!("Book".export_lmdb)]
     #[staticmethod]
     #[pyo3(signature = (source, dest, *, dry_run=false, deed_bytes_max=4294967296, progress=None))]
     fn export_lmdb(

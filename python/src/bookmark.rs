@@ -12,6 +12,7 @@ use crate::errors::OrRaise;
 
 const FIELDS: (&str, &str, &str, &str) = ("offset", "ordinal", "first", "before");
 
+#[doc = doc!("Bookmark")]
 #[pyclass(frozen, eq, name = "Bookmark", module = "deedbook")]
 #[derive(PartialEq)]
 pub struct PyBookmark {
@@ -45,26 +46,31 @@ impl PyBookmark {
         FIELDS
     }
 
+    #[doc = doc!("Bookmark".offset)]
     #[getter]
     fn offset(&self) -> u64 {
         self.bookmark.offset
     }
 
+    #[doc = doc!("Bookmark".ordinal)]
     #[getter]
     fn ordinal(&self) -> Option<u64> {
         self.bookmark.ordinal
     }
 
+    #[doc = doc!("Bookmark".first)]
     #[getter]
     fn first(&self) -> Option<String> {
         self.bookmark.first.map(|first| first.to_string())
     }
 
+    #[doc = doc!("Bookmark".before)]
     #[getter]
     fn before(&self) -> Option<String> {
         self.bookmark.before.map(|before| before.to_string())
     }
 
+    #[doc = doc!("Bookmark".to_dict)]
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let fields = PyDict::new(py);
         fields.set_item(FIELDS.0, self.offset())?;

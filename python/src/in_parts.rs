@@ -76,11 +76,13 @@ fn size_of(file: &Bound<'_, PyAny>, size: Option<u64>) -> PyResult<u64> {
     })
 }
 
-/// The payload of a record, in parts; what `deedbook.PayloadReader` reads.
+#[doc = doc!("PayloadParts")]
 #[pyclass(frozen, name = "PayloadParts", module = "deedbook._core")]
 pub struct PyPayloadParts {
+    #[doc = doc!("PayloadParts".size)]
     #[pyo3(get)]
     size: u64,
+    #[doc = doc!("PayloadParts".mug)]
     #[pyo3(get)]
     mug: Option<u32>,
     reader: Mutex<Parts>,
@@ -122,7 +124,7 @@ impl PyPayloadParts {
 
 #[pymethods]
 impl PyPayloadParts {
-    /// Fill a buffer with what comes next; how much that is.
+    #[doc = doc!("PayloadParts".readinto)]
     fn readinto(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>) -> PyResult<usize> {
         let view = PyMemoryView::from(buffer)?.call_method1("cast", ("B",))?;
         let wanted = view.len()?.min(PIECE_BYTES);

@@ -141,6 +141,7 @@ macro_rules! waits {
 
 waits!(book::Follow, pier::Follow, wal::Follow);
 
+#[doc = doc!("RecordIterator")]
 #[pyclass(frozen, module = "deedbook")]
 pub struct RecordIterator(Mutex<Box<dyn Walk>>);
 
@@ -160,6 +161,7 @@ impl RecordIterator {
         locked(py, &self.0).record(py)
     }
 
+    #[doc = doc!("RecordIterator".damages)]
     #[getter]
     fn damages(&self, py: Python<'_>) -> Vec<PyDamage> {
         damages(&locked(py, &self.0).damages())

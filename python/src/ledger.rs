@@ -56,6 +56,7 @@ fn envelope(given: &Bound<'_, PyAny>, name: &'static str) -> PyResult<Envelope> 
     }))
 }
 
+#[doc = doc!("Ledger")]
 #[pyclass(frozen, name = "Ledger", module = "deedbook")]
 pub struct PyLedger {
     ledger: Held<LedgerStore>,
@@ -94,6 +95,7 @@ impl Drop for PyLedger {
 
 #[pymethods]
 impl PyLedger {
+    #[doc = doc!("Ledger".open)]
     #[staticmethod]
     #[pyo3(signature = (path, base="events", *, header=None, footer=None, separator=None,
                         batch_bytes=475_000, batch_records=None, record_bytes_max=1_048_576,
@@ -145,28 +147,33 @@ impl PyLedger {
         Ok(Self { ledger: Held::new(ledger), owner: Owner::this_process(), token })
     }
 
+    #[doc = doc!("Ledger".append)]
     fn append(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<()> {
         let data = bytes_of(data, self.limit())?;
         let data = data.as_ref();
         py.detach(|| self.ledger.append(data)).or_raise(py)
     }
 
+    #[doc = doc!("Ledger".append_unsynced)]
     fn append_unsynced(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<()> {
         let mut batch = self.batch();
         batch.push(bytes_of(data, self.limit())?.as_ref()).or_raise(py)?;
         py.detach(|| self.ledger.append_unsynced(&batch)).or_raise(py)
     }
 
+    #[doc = doc!("Ledger".try_append)]
     fn try_append(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<bool> {
         let data = bytes_of(data, self.limit())?;
         let data = data.as_ref();
         py.detach(|| self.ledger.try_append(data)).or_raise(py)
     }
 
+    #[doc = doc!("Ledger".append_many)]
     fn append_many(&self, data: &Bound<'_, PyAny>) -> PyResult<()> {
         input::append_events(&self.ledger, self.limit(), data)
     }
 
+    #[doc = doc!("Ledger".append_batch)]
     fn append_batch(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<()> {
         let mut batch = self.batch();
         each(data, |event| {
@@ -177,6 +184,7 @@ impl PyLedger {
         py.detach(|| self.ledger.append_batch(&batch)).or_raise(py)
     }
 
+    #[doc = doc!("Ledger".fetch)]
     #[pyo3(signature = (count=None, max_bytes=None))]
     fn fetch<'py>(
         &self,
@@ -203,6 +211,7 @@ impl PyLedger {
         bodies.call_method1("result_of", (files, removable)).map(Some)
     }
 
+    #[doc = doc!("Ledger".remove)]
     fn remove(&self, py: Python<'_>, items: &Bound<'_, PyAny>) -> PyResult<()> {
         let mut removable = Vec::new();
         for item in items.try_iter()? {
@@ -217,22 +226,27 @@ impl PyLedger {
         py.detach(|| self.ledger.remove(&removable)).or_raise(py)
     }
 
+    #[doc = doc!("Ledger".has_data)]
     fn has_data(&self, py: Python<'_>) -> PyResult<bool> {
         py.detach(|| self.ledger.has_data()).or_raise(py)
     }
 
+    #[doc = doc!("Ledger".reset)]
     fn reset(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.ledger.reset()).or_raise(py)
     }
 
+    #[doc = doc!("Ledger".sync)]
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.ledger.sync()).or_raise(py)
     }
 
+    #[doc = doc!("Ledger".stats)]
     fn stats(&self) -> PyLedgerStats {
         (&self.ledger.stats()).into()
     }
 
+    #[doc = doc!("Ledger".close)]
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.ledger.close()).or_raise(py)
     }
@@ -256,26 +270,31 @@ impl PyLedger {
         !self.ledger.is_closed()
     }
 
+    #[doc = doc!("Ledger".transactions)]
     #[getter]
     fn transactions(&self) -> PyTransactions {
         PyTransactions::of(Box::new(self.ledger.clone()))
     }
 
+    #[doc = doc!("Ledger".path)]
     #[getter]
     fn path(&self) -> OsString {
         self.ledger.path().into()
     }
 
+    #[doc = doc!("Ledger".base)]
     #[getter]
     fn base(&self) -> &str {
         self.ledger.base_filename()
     }
 
+    #[doc = doc!("Ledger".closed)]
     #[getter]
     fn closed(&self) -> bool {
         self.ledger.is_closed()
     }
 
+    #[doc = doc!("Ledger".durability)]
     #[getter]
     fn durability(&self) -> String {
         self.ledger.options().durability.to_string()
@@ -290,6 +309,7 @@ impl PyLedger {
         format!("<deedbook.Ledger {path:?}, base {base:?}{state}>")
     }
 
+    #[doc = doc!("Ledger".files)]
     #[staticmethod]
     #[pyo3(signature = (path, base="events"))]
     fn files(
@@ -301,6 +321,7 @@ impl PyLedger {
         Ok(found.iter().map(PyLedgerFileInfo::from).collect())
     }
 
+    #[doc = doc!("Ledger".verify)]
     #[staticmethod]
     #[pyo3(signature = (path, base="events", *, progress=None))]
     fn verify(
@@ -316,6 +337,7 @@ impl PyLedger {
         Ok(reports.iter().map(PyLedgerFileReport::from).collect())
     }
 
+    #[doc = doc!("Ledger".verify_file)]
     #[staticmethod]
     #[pyo3(signature = (path, *, intact=None, progress=None))]
     fn verify_file(
@@ -332,6 +354,7 @@ impl PyLedger {
         Ok((&report).into())
     }
 
+    #[doc = doc!("Ledger".salvage)]
     #[staticmethod]
     #[pyo3(signature = (source, target, base="events", *, progress=None))]
     fn salvage(
@@ -347,6 +370,7 @@ impl PyLedger {
         })?;
         Ok(copied.iter().map(PyLedgerFileSalvage::from).collect())
     }
+    #[doc = doc!("Ledger".migrate_directory_store)]
     #[staticmethod]
     #[pyo3(signature = (source, path, base="events", *, old_base="events", keep=false,
                         dry_run=false, batch_bytes=475_000, record_bytes_max=1_048_576,

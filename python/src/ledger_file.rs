@@ -19,6 +19,7 @@ use crate::reports::{PyDamage, damages};
 /// Read without the GIL in pieces of this size, which are then copied.
 const PIECE_BYTES: usize = 256 << 10;
 
+#[doc = doc!("LedgerFile")]
 #[pyclass(frozen, name = "LedgerFile", module = "deedbook")]
 pub struct PyLedgerFile {
     id: String,
@@ -65,42 +66,49 @@ impl PyLedgerFile {
 
 #[pymethods]
 impl PyLedgerFile {
+    #[doc = doc!("LedgerFile".id)]
     #[getter]
     fn id(&self) -> &str {
         &self.id
     }
 
+    #[doc = doc!("LedgerFile".index)]
     #[getter]
     fn index(&self, py: Python<'_>) -> u32 {
         self.ask(py, LedgerReader::index)
     }
 
+    #[doc = doc!("LedgerFile".path)]
     #[getter]
     fn path(&self, py: Python<'_>) -> OsString {
         self.ask(py, |reader| reader.path().into())
     }
 
+    #[doc = doc!("LedgerFile".count)]
     #[getter]
     fn count(&self, py: Python<'_>) -> u64 {
         self.ask(py, LedgerReader::records)
     }
 
+    #[doc = doc!("LedgerFile".content_length)]
     #[getter]
     fn content_length(&self, py: Python<'_>) -> u64 {
         self.ask(py, LedgerReader::content_length)
     }
 
+    #[doc = doc!("LedgerFile".verdict)]
     #[getter]
     fn verdict(&self, py: Python<'_>) -> &'static str {
         self.ask(py, |reader| reader.verdict().name())
     }
 
+    #[doc = doc!("LedgerFile".damages)]
     #[getter]
     fn damages(&self, py: Python<'_>) -> Vec<PyDamage> {
         self.ask(py, |reader| damages(reader.damages()))
     }
 
-    /// Header, footer and separator.
+    #[doc = doc!("LedgerFile".envelope)]
     #[getter]
     fn envelope<'py>(
         &self,
@@ -112,7 +120,7 @@ impl PyLedgerFile {
         })
     }
 
-    /// Fill a buffer with what stands from byte `position` on; how much that is.
+    #[doc = doc!("LedgerFile".readinto)]
     fn readinto(
         &self,
         py: Python<'_>,
@@ -138,7 +146,7 @@ impl PyLedgerFile {
         Ok(done)
     }
 
-    /// The payloads of some of the records.
+    #[doc = doc!("LedgerFile".records)]
     fn records(
         &self,
         py: Python<'_>,
@@ -151,7 +159,7 @@ impl PyLedgerFile {
         Ok(PayloadIterator::new(Box::new(part.map(|part| part.payloads()))))
     }
 
-    /// The same file, to be read apart from this.
+    #[doc = doc!("LedgerFile".copy)]
     fn copy(&self, py: Python<'_>) -> PyResult<Self> {
         let state = locked(py, &self.reader);
         let reader = &state.reader;

@@ -21,6 +21,7 @@ use crate::progress::Progress;
 use crate::reports::{PyLedgerFileInfo, PyLedgerFileReport, PyLedgerFileSalvage};
 use crate::split::PySplit;
 
+#[doc = doc!("LedgerSnapshot")]
 #[pyclass(frozen, name = "LedgerSnapshot", module = "deedbook")]
 pub struct PyLedgerSnapshot {
     contents: Contents,
@@ -61,6 +62,7 @@ impl PyLedgerSnapshot {
 
 #[pymethods]
 impl PyLedgerSnapshot {
+    #[doc = doc!("LedgerSnapshot".open)]
     #[staticmethod]
     #[pyo3(signature = (path, base=None))]
     fn open(
@@ -77,6 +79,7 @@ impl PyLedgerSnapshot {
         Ok(Self { contents, single, closed: AtomicBool::new(false) })
     }
 
+    #[doc = doc!("LedgerSnapshot".bases)]
     #[staticmethod]
     fn bases(
         py: Python<'_>,
@@ -85,6 +88,7 @@ impl PyLedgerSnapshot {
         py.detach(|| ledger::bases(&path, &Options::default())).or_raise(py)
     }
 
+    #[doc = doc!("LedgerSnapshot".is_file)]
     #[staticmethod]
     fn is_file(
         py: Python<'_>,
@@ -93,26 +97,31 @@ impl PyLedgerSnapshot {
         py.detach(|| ledger::is_ledger_file(&path, &Options::default())).or_raise(py)
     }
 
+    #[doc = doc!("LedgerSnapshot".path)]
     #[getter]
     fn path(&self) -> OsString {
         self.contents.path.clone().into()
     }
 
+    #[doc = doc!("LedgerSnapshot".base)]
     #[getter]
     fn base(&self) -> &str {
         &self.contents.base
     }
 
+    #[doc = doc!("LedgerSnapshot".files)]
     #[getter]
     fn files(&self) -> Vec<PyLedgerFileInfo> {
         self.contents.files.iter().map(PyLedgerFileInfo::from).collect()
     }
 
+    #[doc = doc!("LedgerSnapshot".closed)]
     #[getter]
     fn closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }
 
+    #[doc = doc!("LedgerSnapshot".iter)]
     #[pyo3(signature = (file=None, *, on_corrupt="raise"))]
     fn iter(
         &self,
@@ -128,6 +137,7 @@ impl PyLedgerSnapshot {
         self.iter(py, None, "raise")
     }
 
+    #[doc = doc!("LedgerSnapshot".payloads)]
     #[pyo3(signature = (file=None))]
     fn payloads(
         &self,
@@ -137,6 +147,7 @@ impl PyLedgerSnapshot {
         Ok(PayloadIterator::new(Box::new(self.walk(file, OnCorrupt::Raise).or_raise(py)?)))
     }
 
+    #[doc = doc!("LedgerSnapshot".batches)]
     #[pyo3(signature = (file=None, *, columns=None, batch_rows=65536, batch_bytes=2097152,
                         on_corrupt="raise"))]
     #[allow(clippy::too_many_arguments)]
@@ -156,6 +167,7 @@ impl PyLedgerSnapshot {
         Ok(BatchStream::new(Box::new(batches)))
     }
 
+    #[doc = doc!("LedgerSnapshot".__arrow_c_stream__)]
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -171,6 +183,7 @@ impl PyLedgerSnapshot {
         schema_of(py, &Asked::schema(&Asked::default_columns()))
     }
 
+    #[doc = doc!("LedgerSnapshot".splits)]
     #[pyo3(signature = (file, split_bytes=67_108_864))]
     fn splits(
         &self,
@@ -188,6 +201,7 @@ impl PyLedgerSnapshot {
         Ok(splits.into_iter().map(|split| PySplit { format: Format::Ledger, split }).collect())
     }
 
+    #[doc = doc!("LedgerSnapshot".verify)]
     #[pyo3(signature = (*, progress=None))]
     fn verify(
         &self,
@@ -202,6 +216,7 @@ impl PyLedgerSnapshot {
         Ok(reports.iter().map(PyLedgerFileReport::from).collect())
     }
 
+    #[doc = doc!("LedgerSnapshot".salvage)]
     #[pyo3(signature = (target, *, progress=None))]
     fn salvage(
         &self,
@@ -217,6 +232,7 @@ impl PyLedgerSnapshot {
         Ok(copied.iter().map(PyLedgerFileSalvage::from).collect())
     }
 
+    #[doc = doc!("LedgerSnapshot".close)]
     fn close(&self) {
         self.closed.store(true, Ordering::Release);
     }

@@ -1,8 +1,11 @@
 //! The Python module `deedbook._core`: frozen classes over the crate's public API.
 //!
-//! What the classes do is documented in `deedbook/_core.pyi`, which the tests hold against them.
+//! What the classes do is documented in `deedbook/_core.pyi`: `doc!("Book".append)` is its text of
+//! `Book.append`, which `build.rs` reads there.
 
 #![allow(missing_docs)]
+
+include!(concat!(env!("OUT_DIR"), "/docs.rs"));
 
 mod any_log;
 mod arguments;

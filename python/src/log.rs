@@ -32,6 +32,7 @@ pub fn mode(py: Python<'_>, letter: &str) -> PyResult<Mode> {
     }
 }
 
+#[doc = doc!("Log")]
 #[pyclass(frozen, subclass, name = "Log", module = "deedbook")]
 pub struct PyLog {
     log: Held<Box<dyn AnyLog>>,
@@ -62,10 +63,12 @@ impl PyLog {
         PyGenericAlias::new(class.py(), class, item)
     }
 
+    #[doc = doc!("Log".close)]
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.log.close()).or_raise(py)
     }
 
+    #[doc = doc!("Log".__enter__)]
     fn __enter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<Self>> {
         slf.get().end(py)?; // an error if it is closed
         Ok(slf)
@@ -85,11 +88,13 @@ impl PyLog {
         !self.log.is_closed()
     }
 
+    #[doc = doc!("Log".path)]
     #[getter]
     fn path(&self) -> OsString {
         self.log.path().into()
     }
 
+    #[doc = doc!("Log".mode)]
     #[getter]
     fn mode(&self) -> &'static str {
         match self.log.mode() {
@@ -99,50 +104,60 @@ impl PyLog {
         }
     }
 
+    #[doc = doc!("Log".closed)]
     #[getter]
     fn closed(&self) -> bool {
         self.log.is_closed()
     }
 
+    #[doc = doc!("Log".layout)]
     #[getter]
     fn layout(&self) -> &'static str {
         self.log.layout()
     }
 
+    #[doc = doc!("Log".durability)]
     #[getter]
     fn durability(&self) -> String {
         self.log.durability()
     }
 
+    #[doc = doc!("Log".recovery)]
     #[getter]
     fn recovery(&self) -> PyRecoveryReport {
         self.log.recovery().into()
     }
 
+    #[doc = doc!("Log".bounds)]
     #[getter]
     fn bounds(&self, py: Python<'_>) -> PyResult<Option<(u64, u64)>> {
         py.detach(|| self.log.bounds()).or_raise(py)
     }
 
+    #[doc = doc!("Log".end)]
     #[getter]
     fn end(&self, py: Python<'_>) -> PyResult<u64> {
         py.detach(|| self.log.end()).or_raise(py)
     }
 
+    #[doc = doc!("Log".durable_end)]
     #[getter]
     fn durable_end(&self, py: Python<'_>) -> PyResult<Option<u64>> {
         py.detach(|| self.log.durable_end()).or_raise(py)
     }
 
+    #[doc = doc!("Log".transactions)]
     #[getter]
     fn transactions(&self) -> PyTransactions {
         PyTransactions::of(self.log.transacts())
     }
 
+    #[doc = doc!("Log".sync)]
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.log.sync()).or_raise(py)
     }
 
+    #[doc = doc!("Log".wait_durable)]
     #[pyo3(signature = (position, /))]
     fn wait_durable(
         &self,
@@ -152,10 +167,12 @@ impl PyLog {
         py.detach(|| self.log.wait_durable(position)).or_raise(py)
     }
 
+    #[doc = doc!("Log".refresh)]
     fn refresh(&self, py: Python<'_>) -> PyResult<u64> {
         py.detach(|| self.log.refresh()).or_raise(py)
     }
 
+    #[doc = doc!("Log".stats)]
     fn stats(&self, py: Python<'_>) -> PyResult<PyStats> {
         Ok((&py.detach(|| self.log.stats()).or_raise(py)?).into())
     }
@@ -168,10 +185,12 @@ impl PyLog {
         self.iter(py, None, None, false, "raise")
     }
 
+    #[doc = doc!("Log".__reversed__)]
     fn __reversed__(&self, py: Python<'_>) -> PyResult<RecordIterator> {
         self.iter(py, None, None, true, "raise")
     }
 
+    #[doc = doc!("Log".iter)]
     #[pyo3(signature = (start=None, stop=None, *, reverse=false, on_corrupt="raise"))]
     fn iter(
         &self,
@@ -192,6 +211,7 @@ impl PyLog {
         Ok(RecordIterator::new(walk.or_raise(py)?))
     }
 
+    #[doc = doc!("Log".payloads)]
     #[pyo3(signature = (start=None, stop=None))]
     fn payloads(
         &self,
@@ -203,6 +223,7 @@ impl PyLog {
         Ok(PayloadIterator::new(walk.or_raise(py)?))
     }
 
+    #[doc = doc!("Log".follow)]
     #[pyo3(signature = (start=None, *, timeout=None))]
     fn follow(
         &self,
@@ -215,6 +236,7 @@ impl PyLog {
         Ok(FollowIterator::new(follow, timeout))
     }
 
+    #[doc = doc!("Log".batches)]
     #[pyo3(signature = (start=None, stop=None, *, columns=None, batch_rows=65536,
                         batch_bytes=2097152, on_corrupt="raise", verify="crc"))]
     #[allow(clippy::too_many_arguments)]
@@ -235,6 +257,7 @@ impl PyLog {
         Ok(BatchStream::new(self.log.batches(py, (start, stop), how)?))
     }
 
+    #[doc = doc!("Log".splits)]
     #[pyo3(signature = (split_bytes=67108864, start=None, stop=None))]
     fn splits(
         &self,
@@ -248,6 +271,7 @@ impl PyLog {
         Ok(splits.into_iter().map(|split| PySplit { format, split }).collect())
     }
 
+    #[doc = doc!("Log".bookmark)]
     #[pyo3(signature = (position=None, /))]
     fn bookmark(
         &self,
@@ -257,6 +281,7 @@ impl PyLog {
         py.detach(|| self.log.bookmark(position)).or_raise(py).map(PyBookmark::from)
     }
 
+    #[doc = doc!("Log".advance)]
     #[pyo3(signature = (bookmark, /, *, to=None, records=None, bytes=None, durable=true))]
     fn advance(
         &self,
@@ -272,6 +297,7 @@ impl PyLog {
         advanced.or_raise(py).map(PyBookmark::from)
     }
 
+    #[doc = doc!("Log".splits_between)]
     #[pyo3(signature = (start, stop, /, split_bytes=67108864))]
     fn splits_between(
         &self,
@@ -286,6 +312,7 @@ impl PyLog {
         Ok(splits.into_iter().map(|split| PySplit { format, split }).collect())
     }
 
+    #[doc = doc!("Log".__arrow_c_stream__)]
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,

@@ -34,6 +34,7 @@ const PART_BYTES: usize = 4 << 20;
 // The signatures below show these numbers, because `help()` and the stub cannot show names.
 const _: () = assert!(deedbook::nostr::RECORD_BYTES_MAX == 100_000_000);
 
+#[doc = doc!("EventStore")]
 #[pyclass(frozen, name = "EventStore", module = "deedbook")]
 pub struct PyEventStore {
     store: Held<EventStore>,
@@ -65,12 +66,14 @@ impl Drop for PyEventStore {
 
 #[pymethods]
 impl PyEventStore {
+    #[doc = doc!("EventStore".open)]
     #[staticmethod]
     #[pyo3(signature = (path, mode="r", *, durability=None, batch_interval=0.1,
                         batch_bytes=10_485_760, page_bytes=4096, segment_bytes=1_073_741_824,
                         wal_segment_bytes=1_073_741_824, checkpoint_bytes=268_435_456,
                         compaction_ratio=0.2, checksums=true, event_bytes_max=100_000_000,
-                        history="drop", slow_sync=1.0, file_mode=0o600))]
+                        history="drop", slow_sync=1.0, lock_timeout=0.0,
+                        file_mode=0o600))]
     #[allow(clippy::too_many_arguments)]
     fn open(
         py: Python<'_>,
@@ -88,6 +91,7 @@ impl PyEventStore {
         #[pyo3(from_py_with = numbers::event_bytes_max)] event_bytes_max: u32,
         history: &str,
         slow_sync: f64,
+        lock_timeout: f64,
         #[pyo3(from_py_with = numbers::file_mode)] file_mode: u32,
     ) -> PyResult<Self> {
         let mode = crate::log::mode(py, mode)?;
@@ -104,6 +108,7 @@ impl PyEventStore {
             event_bytes_max,
             history: words::history(py, history)?,
             slow_sync: seconds(py, "slow_sync", slow_sync)?,
+            lock_timeout: arguments::lock_timeout(py, lock_timeout)?,
             file_mode,
             ..Options::default()
         };
@@ -112,6 +117,7 @@ impl PyEventStore {
         Ok(Self { store: Held::new(store), owner: Owner::this_process() })
     }
 
+    #[doc = doc!("EventStore".create)]
     #[staticmethod]
     #[pyo3(signature = (path, **options))]
     fn create<'py>(
@@ -121,6 +127,7 @@ impl PyEventStore {
         path.py().get_type::<Self>().call_method("open", (path, "x"), options)
     }
 
+    #[doc = doc!("EventStore".repair)]
     #[staticmethod]
     #[pyo3(signature = (path, *, force=false, dry_run=false, accept_loss=false,
                         event_bytes_max=100_000_000))]
@@ -137,6 +144,7 @@ impl PyEventStore {
         Ok((&py.detach(|| nostr::repair(&path, &options, may)).or_raise(py)?).into())
     }
 
+    #[doc = doc!("EventStore".salvage)]
     #[staticmethod]
     #[pyo3(signature = (source, target, *, page_bytes=4096, segment_bytes=1_073_741_824,
                         checksums=true, event_bytes_max=100_000_000, progress=None))]
@@ -162,12 +170,14 @@ impl PyEventStore {
         Ok((&report).into())
     }
 
+    #[doc = doc!("EventStore".append)]
     fn append(&self, py: Python<'_>, event: &Bound<'_, PyAny>) -> PyResult<PyEventOutcome> {
         let event = event_of(event)?;
         let outcome = py.detach(|| self.store.append(&event)).or_raise(py)?;
         Ok((&outcome).into())
     }
 
+    #[doc = doc!("EventStore".append_many)]
     fn append_many(
         &self,
         py: Python<'_>,
@@ -199,14 +209,17 @@ impl PyEventStore {
         Ok(outcomes)
     }
 
+    #[doc = doc!("EventStore".commit)]
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.store.commit()).or_raise(py)
     }
 
+    #[doc = doc!("EventStore".checkpoint)]
     fn checkpoint(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.store.checkpoint()).or_raise(py)
     }
 
+    #[doc = doc!("EventStore".get)]
     fn get(&self, py: Python<'_>, id: &Bound<'_, PyAny>) -> PyResult<Option<PyEvent>> {
         let id = id_of(id)?;
         Ok(py.detach(|| self.store.find(&id)).or_raise(py)?.map(PyEvent::from))
@@ -216,10 +229,12 @@ impl PyEventStore {
         Ok(self.get(py, id)?.is_some())
     }
 
+    #[doc = doc!("EventStore".read)]
     fn read(&self, py: Python<'_>, location: Place) -> PyResult<PyEvent> {
         Ok(py.detach(|| self.store.read(location_of(location))).or_raise(py)?.into())
     }
 
+    #[doc = doc!("EventStore".set_flags)]
     #[pyo3(signature = (location, *, deleted=false, replaced=false))]
     fn set_flags(
         &self,
@@ -232,6 +247,7 @@ impl PyEventStore {
         py.detach(|| self.store.set_flags(location, flags)).or_raise(py)
     }
 
+    #[doc = doc!("EventStore".iter)]
     #[pyo3(signature = (*, reverse=false, include="live", on_corrupt="raise"))]
     fn iter(
         &self,
@@ -253,10 +269,12 @@ impl PyEventStore {
         self.iter(py, false, "live", "raise")
     }
 
+    #[doc = doc!("EventStore".__reversed__)]
     fn __reversed__(&self, py: Python<'_>) -> PyResult<PyEventIterator> {
         self.iter(py, true, "live", "raise")
     }
 
+    #[doc = doc!("EventStore".batches)]
     #[pyo3(signature = (*, columns=None, batch_rows=65536, batch_bytes=2097152, include="live",
                         filter=None, on_corrupt="raise", verify="crc"))]
     #[allow(clippy::too_many_arguments)]
@@ -278,6 +296,7 @@ impl PyEventStore {
         Ok(BatchStream::new(Box::new(batches)))
     }
 
+    #[doc = doc!("EventStore".splits)]
     #[pyo3(signature = (split_bytes=67_108_864))]
     fn splits(
         &self,
@@ -288,6 +307,7 @@ impl PyEventStore {
         Ok(splits.into_iter().map(|split| PySplit { format: Format::Nostr, split }).collect())
     }
 
+    #[doc = doc!("EventStore".__arrow_c_stream__)]
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -303,6 +323,7 @@ impl PyEventStore {
         schema_of(py, &Column::schema(&Column::DEFAULT))
     }
 
+    #[doc = doc!("EventStore".query)]
     fn query(&self, py: Python<'_>, filter: &Bound<'_, PyAny>) -> PyResult<PyEventIterator> {
         let filters = words::filters(filter)?;
         let query = Progress::run(py, None, |progress| {
@@ -311,6 +332,7 @@ impl PyEventStore {
         Ok(PyEventIterator::new(Walk::Query(query)))
     }
 
+    #[doc = doc!("EventStore".import_json)]
     #[pyo3(signature = (source, *, check="id", aside=None, stop_at_bad=false, progress=None))]
     fn import_json(
         &self,
@@ -338,6 +360,7 @@ impl PyEventStore {
         Ok((&report).into())
     }
 
+    #[doc = doc!("EventStore".export_json)]
     #[pyo3(signature = (target, *, include="live", on_corrupt="raise", progress=None))]
     fn export_json(
         &self,
@@ -362,6 +385,7 @@ impl PyEventStore {
         Ok(events)
     }
 
+    #[doc = doc!("EventStore".verify)]
     #[pyo3(signature = (*, check="id", progress=None))]
     fn verify(
         &self,
@@ -376,11 +400,13 @@ impl PyEventStore {
         Ok((&report).into())
     }
 
+    #[doc = doc!("EventStore".segments)]
     #[getter]
     fn segments(&self, py: Python<'_>) -> PyResult<Vec<(u32, u64)>> {
         py.detach(|| self.store.segments()).or_raise(py)
     }
 
+    #[doc = doc!("EventStore".verify_part)]
     #[staticmethod]
     #[pyo3(signature = (part, *, check="id", progress=None))]
     fn verify_part(
@@ -398,6 +424,7 @@ impl PyEventStore {
         Ok((&report).into())
     }
 
+    #[doc = doc!("EventStore".compact)]
     #[pyo3(signature = (ratio=None, *, dry_run=false))]
     fn compact(
         &self,
@@ -409,10 +436,12 @@ impl PyEventStore {
         Ok((&py.detach(|| self.store.compact(ratio, dry_run)).or_raise(py)?).into())
     }
 
+    #[doc = doc!("EventStore".reindex)]
     fn reindex(&self, py: Python<'_>) -> PyResult<u64> {
         py.detach(|| self.store.reindex()).or_raise(py)
     }
 
+    #[doc = doc!("EventStore".census)]
     #[pyo3(signature = (*, progress=None))]
     fn census(&self, py: Python<'_>, progress: Option<Py<PyAny>>) -> PyResult<PyEventCensus> {
         let census = Progress::run(py, progress, |progress| {
@@ -423,6 +452,7 @@ impl PyEventStore {
         Ok((&census).into())
     }
 
+    #[doc = doc!("EventStore".close)]
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.store.close()).or_raise(py)
     }
@@ -446,16 +476,19 @@ impl PyEventStore {
         !self.store.is_closed()
     }
 
+    #[doc = doc!("EventStore".transactions)]
     #[getter]
     fn transactions(&self) -> PyTransactions {
         PyTransactions::of(Box::new(self.store.clone()))
     }
 
+    #[doc = doc!("EventStore".path)]
     #[getter]
     fn path(&self) -> OsString {
         self.store.path().into()
     }
 
+    #[doc = doc!("EventStore".mode)]
     #[getter]
     fn mode(&self) -> &'static str {
         match self.store.mode() {
@@ -465,11 +498,13 @@ impl PyEventStore {
         }
     }
 
+    #[doc = doc!("EventStore".closed)]
     #[getter]
     fn closed(&self) -> bool {
         self.store.is_closed()
     }
 
+    #[doc = doc!("EventStore".opening)]
     #[getter]
     fn opening(&self) -> PyEventStoreOpening {
         self.store.opening().into()

@@ -18,6 +18,7 @@ pub type Place = (u32, u32);
 /// An event's JSON may be longer than its record, because of escapes.
 const JSON: Limit = Limit { format: "nostr", noun: "event", bytes_max: 1 << 30 };
 
+#[doc = doc!("Event")]
 #[pyclass(frozen, name = "Event", module = "deedbook")]
 pub struct PyEvent {
     event: Event,
@@ -129,6 +130,7 @@ impl PyEvent {
         Ok(Self { event, location: location.map(location_of), flags })
     }
 
+    #[doc = doc!("Event".from_json)]
     #[staticmethod]
     fn from_json(text: &Bound<'_, PyAny>) -> PyResult<Self> {
         if text.is_instance_of::<PyDict>() || text.is_instance_of::<Self>() {
@@ -144,60 +146,72 @@ impl PyEvent {
         Ok(PyTuple::new(py, FIELDS)?.unbind())
     }
 
+    #[doc = doc!("Event".id)]
     #[getter]
     fn id(&self) -> String {
         self.event.id.to_string()
     }
 
+    #[doc = doc!("Event".pubkey)]
     #[getter]
     fn pubkey(&self) -> String {
         hex(&self.event.pubkey)
     }
 
+    #[doc = doc!("Event".created_at)]
     #[getter]
     fn created_at(&self) -> u32 {
         self.event.created_at
     }
 
+    #[doc = doc!("Event".kind)]
     #[getter]
     fn kind(&self) -> u16 {
         self.event.kind
     }
 
+    #[doc = doc!("Event".tags)]
     #[getter]
     fn tags(&self) -> Vec<Vec<String>> {
         self.event.tags.clone()
     }
 
+    #[doc = doc!("Event".content)]
     #[getter]
     fn content(&self) -> &str {
         &self.event.content
     }
 
+    #[doc = doc!("Event".sig)]
     #[getter]
     fn sig(&self) -> String {
         hex(&self.event.sig)
     }
 
+    #[doc = doc!("Event".location)]
     #[getter]
     fn location(&self) -> Option<Place> {
         self.location.map(place_of)
     }
 
+    #[doc = doc!("Event".deleted)]
     #[getter]
     fn deleted(&self) -> bool {
         self.flags.contains(Flags::DELETED)
     }
 
+    #[doc = doc!("Event".replaced)]
     #[getter]
     fn replaced(&self) -> bool {
         self.flags.contains(Flags::REPLACED)
     }
 
+    #[doc = doc!("Event".check_id)]
     fn check_id(&self, py: Python<'_>) -> PyResult<()> {
         self.event.check_id(&mut Vec::new()).or_raise(py)
     }
 
+    #[doc = doc!("Event".to_dict)]
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let fields = PyDict::new(py);
         fields.set_item("id", self.id())?;
@@ -210,6 +224,7 @@ impl PyEvent {
         Ok(fields)
     }
 
+    #[doc = doc!("Event".to_json)]
     fn to_json(&self) -> String {
         self.event.to_json()
     }

@@ -47,6 +47,7 @@ impl State {
     }
 }
 
+#[doc = doc!("EventIterator")]
 #[pyclass(frozen, name = "EventIterator", module = "deedbook")]
 pub struct PyEventIterator(Mutex<State>);
 
@@ -71,6 +72,7 @@ impl PyEventIterator {
         Ok(state.ready.pop_front().transpose().or_raise(py)?.map(PyEvent::from))
     }
 
+    #[doc = doc!("EventIterator".damages)]
     #[getter]
     fn damages(&self, py: Python<'_>) -> Vec<PyEventFault> {
         match &locked(py, &self.0).walk {

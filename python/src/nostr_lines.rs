@@ -13,7 +13,7 @@ use crate::payload::Limit;
 /// Parsed at once without the GIL.
 const PART_BYTES: usize = 1 << 20;
 
-/// Parse and check JSON lines of Nostr events: one row a line in an Arrow record batch.
+#[doc = doc!("parse_events")]
 #[pyfunction]
 #[pyo3(signature = (lines, /, *, check="id", event_bytes_max=100_000_000))]
 pub fn parse_events(

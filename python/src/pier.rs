@@ -47,6 +47,7 @@ report!(PyPierReport, "PierReport", pier::Report, {
     gaps: Vec<String> = |report| report.gaps.clone(),
 });
 
+#[doc = doc!("Pier")]
 #[pyclass(frozen, name = "Pier", module = "deedbook")]
 pub struct PyPier {
     pier: Held<Pier>,
@@ -78,9 +79,11 @@ impl Drop for PyPier {
 
 #[pymethods]
 impl PyPier {
+    #[doc = doc!("Pier".open)]
     #[staticmethod]
     #[pyo3(signature = (path, mode="r", *, durability="always", recovery="valid", epoch=None,
-                        deed_bytes_max=4294967296, slow_sync=1.0, file_mode=0o644))]
+                        deed_bytes_max=4294967296, slow_sync=1.0, lock_timeout=0.0,
+                        file_mode=0o644))]
     #[allow(clippy::too_many_arguments)]
     fn open(
         py: Python<'_>,
@@ -91,6 +94,7 @@ impl PyPier {
         #[pyo3(from_py_with = numbers::epoch)] epoch: Option<u64>,
         #[pyo3(from_py_with = numbers::deed_bytes_max)] deed_bytes_max: u64,
         slow_sync: f64,
+        lock_timeout: f64,
         #[pyo3(from_py_with = numbers::file_mode)] file_mode: u32,
     ) -> PyResult<Self> {
         let mode = crate::log::mode(py, mode)?;
@@ -100,6 +104,7 @@ impl PyPier {
             epoch,
             deed_bytes_max,
             slow_sync: seconds(py, "slow_sync", slow_sync)?,
+            lock_timeout: arguments::lock_timeout(py, lock_timeout)?,
             file_mode,
             ..Options::default()
         };
@@ -108,6 +113,7 @@ impl PyPier {
         Ok(Self { pier: Held::new(pier), owner: Owner::this_process() })
     }
 
+    #[doc = doc!("Pier".create)]
     #[staticmethod]
     #[pyo3(signature = (path, *, durability="always", epoch=None, deed_bytes_max=4294967296,
                         slow_sync=1.0, file_mode=0o644))]
@@ -130,14 +136,17 @@ impl PyPier {
             epoch,
             deed_bytes_max,
             slow_sync,
+            0.0,
             file_mode,
         )
     }
 
+    #[doc = doc!("Pier".close)]
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.pier.close()).or_raise(py)
     }
 
+    #[doc = doc!("Pier".__enter__)]
     fn __enter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<Self>> {
         slf.get().last(py)?; // an error if it is closed
         Ok(slf)
@@ -157,16 +166,19 @@ impl PyPier {
         !self.pier.is_closed()
     }
 
+    #[doc = doc!("Pier".path)]
     #[getter]
     fn path(&self) -> OsString {
         self.pier.path().into()
     }
 
+    #[doc = doc!("Pier".log_path)]
     #[getter]
     fn log_path(&self) -> OsString {
         self.pier.log_dir().into()
     }
 
+    #[doc = doc!("Pier".mode)]
     #[getter]
     fn mode(&self) -> &'static str {
         match self.pier.mode() {
@@ -176,52 +188,62 @@ impl PyPier {
         }
     }
 
+    #[doc = doc!("Pier".closed)]
     #[getter]
     fn closed(&self) -> bool {
         self.pier.is_closed()
     }
 
+    #[doc = doc!("Pier".durability)]
     #[getter]
     fn durability(&self) -> String {
         self.pier.options().durability.to_string()
     }
 
+    #[doc = doc!("Pier".recovery)]
     #[getter]
     fn recovery(&self, py: Python<'_>) -> PyResult<PyRecoveryReport> {
         Ok((&py.detach(|| self.pier.recovery()).or_raise(py)?).into())
     }
 
+    #[doc = doc!("Pier".epochs)]
     #[getter]
     fn epochs(&self, py: Python<'_>) -> PyResult<Vec<PyEpoch>> {
         let epochs = py.detach(|| self.pier.epochs()).or_raise(py)?;
         Ok(epochs.iter().map(PyEpoch::from).collect())
     }
 
+    #[doc = doc!("Pier".bounds)]
     #[getter]
     fn bounds(&self, py: Python<'_>) -> PyResult<Option<(u64, u64)>> {
         let bounds = py.detach(|| self.pier.bounds()).or_raise(py)?;
         Ok(bounds.map(|bounds| (*bounds.start(), *bounds.end())))
     }
 
+    #[doc = doc!("Pier".epoch)]
     #[getter]
     fn epoch(&self, py: Python<'_>) -> PyResult<u64> {
         py.detach(|| self.pier.epoch()).or_raise(py)
     }
 
+    #[doc = doc!("Pier".last)]
     #[getter]
     fn last(&self, py: Python<'_>) -> PyResult<u64> {
         py.detach(|| self.pier.last()).or_raise(py)
     }
 
+    #[doc = doc!("Pier".durable_last)]
     #[getter]
     fn durable_last(&self, py: Python<'_>) -> PyResult<Option<u64>> {
         py.detach(|| self.pier.durable_last()).or_raise(py)
     }
 
+    #[doc = doc!("Pier".roll)]
     fn roll(&self, py: Python<'_>) -> PyResult<u64> {
         py.detach(|| self.pier.roll()).or_raise(py)
     }
 
+    #[doc = doc!("Pier".append)]
     #[pyo3(signature = (jam, mug=0))]
     fn append(
         &self,
@@ -234,6 +256,7 @@ impl PyPier {
         py.detach(|| self.pier.append(mug, jam)).or_raise(py)
     }
 
+    #[doc = doc!("Pier".append_from)]
     #[pyo3(signature = (file, size=None, *, mug=0))]
     fn append_from(
         &self,
@@ -244,6 +267,7 @@ impl PyPier {
         append_file(file, size, |size, file| self.pier.append_from(mug, size, file))
     }
 
+    #[doc = doc!("Pier".commit)]
     #[pyo3(signature = (jam, mug=0))]
     fn commit(
         &self,
@@ -256,6 +280,7 @@ impl PyPier {
         py.detach(|| self.pier.commit(mug, jam)).or_raise(py)
     }
 
+    #[doc = doc!("Pier".append_many)]
     #[pyo3(signature = (jams, mugs=None))]
     fn append_many(
         &self,
@@ -265,6 +290,7 @@ impl PyPier {
         input::append_many(&*self.pier, self.limit(), jams, mugs)
     }
 
+    #[doc = doc!("Pier".append_batch)]
     #[pyo3(signature = (jams, mugs=None, *, event=None, epoch=None))]
     fn append_batch(
         &self,
@@ -279,10 +305,12 @@ impl PyPier {
         Ok((first, first + batch.len()))
     }
 
+    #[doc = doc!("Pier".sync)]
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.pier.sync()).or_raise(py)
     }
 
+    #[doc = doc!("Pier".refresh)]
     fn refresh(&self, py: Python<'_>) -> PyResult<u64> {
         py.detach(|| self.pier.refresh()).or_raise(py)
     }
@@ -291,6 +319,7 @@ impl PyPier {
         Ok(py.detach(|| self.pier.len()).or_raise(py)? as usize)
     }
 
+    #[doc = doc!("Pier".reader)]
     fn reader<'py>(
         &self,
         py: Python<'py>,
@@ -300,6 +329,7 @@ impl PyPier {
         PyPayloadParts::of_jam(py, reader)
     }
 
+    #[doc = doc!("Pier".read)]
     fn read(&self, py: Python<'_>, event: i128) -> PyResult<PyDeed> {
         // No log has an event 0, so that stands for what is below, as the last u64 for what is above.
         let event = event.clamp(0, u64::MAX.into()) as u64;
@@ -337,10 +367,12 @@ impl PyPier {
         self.iter(py, None, None, false, "raise")
     }
 
+    #[doc = doc!("Pier".__reversed__)]
     fn __reversed__(&self, py: Python<'_>) -> PyResult<RecordIterator> {
         self.iter(py, None, None, true, "raise")
     }
 
+    #[doc = doc!("Pier".iter)]
     #[pyo3(signature = (start=None, stop=None, *, reverse=false, on_corrupt="raise"))]
     fn iter(
         &self,
@@ -361,6 +393,7 @@ impl PyPier {
         Ok(RecordIterator::new(walk.or_raise(py)?))
     }
 
+    #[doc = doc!("Pier".payloads)]
     #[pyo3(signature = (start=None, stop=None))]
     fn payloads(
         &self,
@@ -372,6 +405,7 @@ impl PyPier {
         Ok(PayloadIterator::new(walk.or_raise(py)?))
     }
 
+    #[doc = doc!("Pier".jams)]
     #[pyo3(signature = (start=None, stop=None))]
     fn jams(
         &self,
@@ -382,6 +416,7 @@ impl PyPier {
         self.payloads(py, start, stop)
     }
 
+    #[doc = doc!("Pier".follow)]
     #[pyo3(signature = (start=None, *, timeout=None))]
     fn follow(
         &self,
@@ -394,6 +429,7 @@ impl PyPier {
         Ok(FollowIterator::new(Box::new(follow), timeout))
     }
 
+    #[doc = doc!("Pier".batches)]
     #[pyo3(signature = (start=None, stop=None, *, columns=None, batch_rows=65536,
                         batch_bytes=2097152, on_corrupt="raise", verify="crc"))]
     #[allow(clippy::too_many_arguments)]
@@ -414,6 +450,7 @@ impl PyPier {
         Ok(BatchStream::new(self.pier.batches(py, (start, stop), how)?))
     }
 
+    #[doc = doc!("Pier".__arrow_c_stream__)]
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -427,11 +464,13 @@ impl PyPier {
         schema_of(py, &schema())
     }
 
+    #[doc = doc!("Pier".meta)]
     #[getter]
     fn meta(&self, py: Python<'_>) -> PyResult<PyMeta> {
         Ok(py.detach(|| self.pier.meta()).or_raise(py)?.into())
     }
 
+    #[doc = doc!("Pier".save_meta)]
     #[pyo3(signature = (*, who=None, version=None, life=None, fake=None))]
     fn save_meta(
         &self,
@@ -445,6 +484,7 @@ impl PyPier {
         py.detach(|| self.pier.save_meta(&meta)).or_raise(py)
     }
 
+    #[doc = doc!("Pier".verify)]
     #[staticmethod]
     #[pyo3(signature = (path, *, deed_bytes_max=4294967296, progress=None))]
     fn verify(

@@ -11,11 +11,14 @@ use crate::errors::{OrRaise, invalid};
 use crate::handle::Held;
 use crate::iterators::{PayloadIterator, RecordIterator};
 
+#[doc = doc!("DeedRange")]
 #[pyclass(frozen, module = "deedbook")]
 pub struct DeedRange {
     deeds: Held<Box<dyn Deeds>>,
+    #[doc = doc!("DeedRange".start)]
     #[pyo3(get)]
     start: u64,
+    #[doc = doc!("DeedRange".stop)]
     #[pyo3(get)]
     stop: u64,
 }
@@ -72,11 +75,13 @@ impl DeedRange {
         Ok(RecordIterator::new(walk.or_raise(py)?))
     }
 
+    #[doc = doc!("DeedRange".payloads)]
     fn payloads(&self, py: Python<'_>) -> PyResult<PayloadIterator> {
         let walk = py.detach(|| self.deeds.walk(self.range(), OnCorrupt::Raise));
         Ok(PayloadIterator::new(walk.or_raise(py)?))
     }
 
+    #[doc = doc!("DeedRange".jams)]
     fn jams(&self, py: Python<'_>) -> PyResult<PayloadIterator> {
         self.payloads(py)
     }

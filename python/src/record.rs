@@ -26,12 +26,16 @@ fn compared(py: Python<'_>, op: CompareOp, equal: Option<bool>) -> PyResult<Py<P
     Ok(answer.into_pyobject(py)?.to_owned().into_any().unbind())
 }
 
+#[doc = doc!("Deed")]
 #[pyclass(frozen, name = "Deed", module = "deedbook")]
 pub struct PyDeed {
+    #[doc = doc!("Deed".event)]
     #[pyo3(get)]
     pub event: Option<u64>,
+    #[doc = doc!("Deed".mug)]
     #[pyo3(get)]
     mug: u32,
+    #[doc = doc!("Deed".jam)]
     #[pyo3(get)]
     jam: Py<PyBytes>,
 }
@@ -62,6 +66,7 @@ impl PyDeed {
         ("event", "mug", "jam")
     }
 
+    #[doc = doc!("Deed".payload)]
     #[getter]
     fn payload(&self, py: Python<'_>) -> Py<PyBytes> {
         self.jam.clone_ref(py)
@@ -71,6 +76,7 @@ impl PyDeed {
         (self.event, self.mug, self.jam.clone_ref(py)).into_pyobject(py)
     }
 
+    #[doc = doc!("Deed".to_dict)]
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let fields = PyDict::new(py);
         fields.set_item("event", self.event)?;
@@ -106,10 +112,13 @@ impl PyDeed {
     }
 }
 
+#[doc = doc!("Record")]
 #[pyclass(frozen, name = "Record", module = "deedbook")]
 pub struct PyRecord {
+    #[doc = doc!("Record".lsn)]
     #[pyo3(get)]
     pub lsn: u64,
+    #[doc = doc!("Record".payload)]
     #[pyo3(get)]
     payload: Py<PyBytes>,
 }
@@ -136,11 +145,13 @@ impl PyRecord {
         ("lsn", "payload")
     }
 
+    #[doc = doc!("Record".next_lsn)]
     #[getter]
     fn next_lsn(&self, py: Python<'_>) -> u64 {
         wal::RecordRef { lsn: wal::Lsn(self.lsn), payload: self.payload.as_bytes(py) }.next_lsn().0
     }
 
+    #[doc = doc!("Record".parts)]
     #[getter]
     fn parts<'py>(&self, py: Python<'py>) -> Option<Vec<Bound<'py, PyBytes>>> {
         let parts = Parts::of(self.payload.as_bytes(py))?;
@@ -151,6 +162,7 @@ impl PyRecord {
         (self.lsn, self.payload.clone_ref(py)).into_pyobject(py)
     }
 
+    #[doc = doc!("Record".to_dict)]
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let fields = PyDict::new(py);
         fields.set_item("lsn", self.lsn)?;
@@ -183,12 +195,16 @@ impl PyRecord {
     }
 }
 
+#[doc = doc!("LedgerRecord")]
 #[pyclass(frozen, name = "LedgerRecord", module = "deedbook")]
 pub struct PyLedgerRecord {
+    #[doc = doc!("LedgerRecord".file)]
     #[pyo3(get)]
     file: u32,
+    #[doc = doc!("LedgerRecord".record)]
     #[pyo3(get)]
     record: Option<u64>,
+    #[doc = doc!("LedgerRecord".payload)]
     #[pyo3(get)]
     payload: Py<PyBytes>,
 }
@@ -219,6 +235,7 @@ impl PyLedgerRecord {
         (self.file, self.record, self.payload.clone_ref(py)).into_pyobject(py)
     }
 
+    #[doc = doc!("LedgerRecord".to_dict)]
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let fields = PyDict::new(py);
         fields.set_item("file", self.file)?;
@@ -256,12 +273,17 @@ impl PyLedgerRecord {
     }
 }
 
+#[doc = doc!("Meta")]
 #[pyclass(frozen, eq, get_all, from_py_object, name = "Meta", module = "deedbook")]
 #[derive(Clone, PartialEq)]
 pub struct PyMeta {
+    #[doc = doc!("Meta".who)]
     who: Option<u128>,
+    #[doc = doc!("Meta".version)]
     version: Option<u32>,
+    #[doc = doc!("Meta".life)]
     life: Option<u32>,
+    #[doc = doc!("Meta".fake)]
     fake: Option<bool>,
 }
 
@@ -294,6 +316,7 @@ impl PyMeta {
         (self.who, self.version, self.life, self.fake)
     }
 
+    #[doc = doc!("Meta".to_dict)]
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let fields = PyDict::new(py);
         fields.set_item("who", self.who)?;

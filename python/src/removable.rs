@@ -11,7 +11,7 @@ use crate::errors::unsupported;
 const FIELDS: [&str; 5] = ["index", "device", "inode", "born_ns", "quarantine"];
 type Values = (u32, u64, u64, u64, bool);
 
-/// A file that was fetched, to be removed once it was sent.
+#[doc = doc!("Removable")]
 #[pyclass(frozen, eq, hash, name = "Removable", module = "deedbook")]
 #[derive(PartialEq, Eq, Hash)]
 pub struct PyRemovable(pub Removable);
@@ -70,6 +70,7 @@ impl PyRemovable {
         slf
     }
 
+    #[doc = doc!("Removable".to_dict)]
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let fields = PyDict::new(py);
         for (name, value) in FIELDS.iter().zip(self.values().into_pyobject(py)?) {
@@ -78,26 +79,31 @@ impl PyRemovable {
         Ok(fields)
     }
 
+    #[doc = doc!("Removable".index)]
     #[getter]
     fn index(&self) -> u32 {
         self.0.index()
     }
 
+    #[doc = doc!("Removable".device)]
     #[getter]
     fn device(&self) -> u64 {
         self.0.file().device
     }
 
+    #[doc = doc!("Removable".inode)]
     #[getter]
     fn inode(&self) -> u64 {
         self.0.file().inode
     }
 
+    #[doc = doc!("Removable".born_ns)]
     #[getter]
     fn born_ns(&self) -> u64 {
         self.0.file().created_ns
     }
 
+    #[doc = doc!("Removable".quarantine)]
     #[getter]
     fn quarantine(&self) -> bool {
         self.0.is_quarantined()

@@ -20,11 +20,12 @@ use crate::record::PyMeta;
 /// A class with attributes, `to_dict` and a readable `repr`, from one list of fields. It can be
 /// compared, copied, pickled and matched.
 macro_rules! report {
-    ($class:ident, $name:literal, $inner:ty, { $($field:ident: $type:ty = $get:expr),* $(,)? }) => {
+    ($class:ident, $name:tt, $inner:ty, { $($field:ident: $type:ty = $get:expr),* $(,)? }) => {
+        #[doc = doc!($name)]
         #[pyclass(frozen, eq, get_all, from_py_object, name = $name, module = "deedbook")]
         #[derive(Clone, PartialEq)]
         pub struct $class {
-            $($field: $type),*
+            $(#[doc = doc!($name.$field)] $field: $type),*
         }
 
         impl From<&$inner> for $class {
@@ -57,6 +58,7 @@ macro_rules! report {
                 Ok(((), fields))
             }
 
+            #[doc = doc!($name.to_dict)]
             fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
                 let ((), fields) = self.__getnewargs_ex__(py)?;
                 for (name, value) in fields.copy()?.iter() {

@@ -30,6 +30,7 @@ const FIELDS: [&str; 9] = [
     "identity",
 ];
 
+#[doc = doc!("Split")]
 #[pyclass(frozen, eq, name = "Split", module = "deedbook")]
 #[derive(PartialEq)]
 pub struct PySplit {
@@ -75,6 +76,7 @@ impl PySplit {
             .into_pyobject(py)
     }
 
+    #[doc = doc!("Split".to_dict)]
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let fields = PyDict::new(py);
         for (name, value) in FIELDS.iter().zip(self.__getnewargs__(py)?) {
@@ -83,51 +85,61 @@ impl PySplit {
         Ok(fields)
     }
 
+    #[doc = doc!("Split".format)]
     #[getter]
     fn format(&self) -> &'static str {
         self.format.name()
     }
 
+    #[doc = doc!("Split".path)]
     #[getter]
     fn path(&self) -> OsString {
         self.split.path.clone().into_os_string()
     }
 
+    #[doc = doc!("Split".ordinal)]
     #[getter]
     fn ordinal(&self) -> Option<u64> {
         self.split.ordinal
     }
 
+    #[doc = doc!("Split".records)]
     #[getter]
     fn records(&self) -> Option<u64> {
         self.split.records
     }
 
+    #[doc = doc!("Split".offset)]
     #[getter]
     fn offset(&self) -> u64 {
         self.split.offset
     }
 
+    #[doc = doc!("Split".end)]
     #[getter]
     fn end(&self) -> u64 {
         self.split.end
     }
 
+    #[doc = doc!("Split".unacknowledged_from)]
     #[getter]
     fn unacknowledged_from(&self) -> Option<u64> {
         self.split.unacknowledged_from
     }
 
+    #[doc = doc!("Split".known_end)]
     #[getter]
     fn known_end(&self) -> Option<u64> {
         self.split.known_end
     }
 
+    #[doc = doc!("Split".identity)]
     #[getter]
     fn identity(&self) -> Option<String> {
         self.split.identity.map(|identity| identity.to_string())
     }
 
+    #[doc = doc!("Split".check)]
     #[pyo3(signature = (*, record_bytes_max=None, progress=None))]
     fn check(
         &self,
@@ -163,6 +175,7 @@ impl PySplit {
         report.map(|report| (&report).into())
     }
 
+    #[doc = doc!("Split".batches)]
     #[pyo3(signature = (*, start=None, stop=None, columns=None, batch_rows=65536,
                         batch_bytes=2097152, on_corrupt="raise", verify="crc",
                         record_bytes_max=None, include=None, filter=None))]

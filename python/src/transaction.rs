@@ -223,7 +223,7 @@ impl Staging for Events {
     }
 }
 
-/// A staged file that is being written; `None` once it is finished or discarded.
+#[doc = doc!("Stage")]
 #[pyclass(frozen, name = "Stage", module = "deedbook")]
 pub struct PyStage {
     staging: Mutex<Option<Box<dyn Staging>>>,
@@ -245,6 +245,7 @@ impl PyStage {
 
 #[pymethods]
 impl PyStage {
+    #[doc = doc!("Stage".extend)]
     #[pyo3(signature = (records, /, mugs=None))]
     fn extend(&self, records: &Bound<'_, PyAny>, mugs: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         self.with(records.py(), |staging| match staging {
@@ -253,6 +254,7 @@ impl PyStage {
         })
     }
 
+    #[doc = doc!("Stage".finish)]
     fn finish(&self, py: Python<'_>) -> PyResult<Vec<PyStagedPart>> {
         let staging = self.with(py, |staging| Ok(staging.take()))?;
         let finished = py.detach(|| staging.map_or(Ok(Vec::new()), |staging| staging.finish()));
@@ -286,7 +288,7 @@ impl PyStage {
     }
 }
 
-/// The transactions of a store: what its attribute `transactions` gives.
+#[doc = doc!("Transactions")]
 #[pyclass(frozen, name = "Transactions", module = "deedbook")]
 pub struct PyTransactions {
     store: Held<Box<dyn Transacts>>,
@@ -300,6 +302,7 @@ impl PyTransactions {
 
 #[pymethods]
 impl PyTransactions {
+    #[doc = doc!("Transactions".stage)]
     #[pyo3(signature = (job, partition, attempt, first=None))]
     fn stage(
         &self,
@@ -313,6 +316,7 @@ impl PyTransactions {
         Ok(PyStage { staging: Mutex::new(Some(staging.or_raise(py)?)) })
     }
 
+    #[doc = doc!("Transactions".commit)]
     #[pyo3(signature = (job, parts, *, app=None, version=None, query=None))]
     fn commit(
         &self,
@@ -333,21 +337,25 @@ impl PyTransactions {
         Ok((&committed.or_raise(py)?).into())
     }
 
+    #[doc = doc!("Transactions".committed)]
     fn committed(&self, py: Python<'_>) -> PyResult<Vec<PyCommittedTransaction>> {
         let noted = py.detach(|| self.store.transactions()).or_raise(py)?;
         Ok(noted.iter().map(PyCommittedTransaction::from).collect())
     }
 
+    #[doc = doc!("Transactions".staged)]
     fn staged(&self, py: Python<'_>) -> PyResult<Vec<PyStagedJob>> {
         let staged = py.detach(|| self.store.staged()).or_raise(py)?;
         Ok(staged.iter().map(PyStagedJob::from).collect())
     }
 
+    #[doc = doc!("Transactions".discard)]
     #[pyo3(signature = (job, /))]
     fn discard(&self, py: Python<'_>, job: &str) -> PyResult<bool> {
         py.detach(|| self.store.discard_staged(job)).or_raise(py)
     }
 
+    #[doc = doc!("Transactions".abandon)]
     fn abandon(&self, py: Python<'_>) -> PyResult<Option<String>> {
         let given_up = py.detach(|| self.store.abandon_transaction()).or_raise(py)?;
         Ok(given_up.map(|transaction| transaction.job))

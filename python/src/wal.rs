@@ -21,6 +21,7 @@ use crate::record::PyRecord;
 use crate::reports::{PyRepairReport, PySalvageReport, PyVerifyReport};
 use crate::split::{PySplit, of_format};
 
+#[doc = doc!("Wal")]
 #[pyclass(frozen, extends = PyLog, name = "Wal", module = "deedbook")]
 pub struct PyWal {
     wal: Held<Wal>,
@@ -54,10 +55,11 @@ impl PyWal {
 
 #[pymethods]
 impl PyWal {
+    #[doc = doc!("Wal".open)]
     #[staticmethod]
     #[pyo3(signature = (path, mode="r", *, durability="manual", recovery="valid",
                         segment_bytes=None, single_file=false, record_bytes_max=None,
-                        slow_sync=1.0, archive=None, file_mode=0o600))]
+                        slow_sync=1.0, lock_timeout=0.0, archive=None, file_mode=0o600))]
     #[allow(clippy::too_many_arguments)]
     fn open(
         py: Python<'_>,
@@ -69,6 +71,7 @@ impl PyWal {
         single_file: bool,
         #[pyo3(from_py_with = numbers::record_bytes_max)] record_bytes_max: Option<u64>,
         slow_sync: f64,
+        lock_timeout: f64,
         archive: Option<Py<PyAny>>,
         #[pyo3(from_py_with = numbers::file_mode)] file_mode: u32,
     ) -> PyResult<Py<Self>> {
@@ -79,6 +82,7 @@ impl PyWal {
             layout: layout(segment_bytes, single_file).or_raise(py)?,
             record_bytes_max,
             slow_sync: seconds(py, "slow_sync", slow_sync)?,
+            lock_timeout: arguments::lock_timeout(py, lock_timeout)?,
             archive: archive.map(self::archive),
             file_mode,
             ..Options::default()
@@ -89,6 +93,7 @@ impl PyWal {
         Py::new(py, class.add_subclass(Self { wal: Held::new(wal) }))
     }
 
+    #[doc = doc!("Wal".create)]
     #[staticmethod]
     #[pyo3(signature = (path, *, durability="manual", segment_bytes=None, single_file=false,
                         record_bytes_max=None, slow_sync=1.0, archive=None, file_mode=0o600))]
@@ -114,50 +119,59 @@ impl PyWal {
             single_file,
             record_bytes_max,
             slow_sync,
+            0.0,
             archive,
             file_mode,
         )
     }
 
+    #[doc = doc!("Wal".segment_bytes)]
     #[getter]
     fn segment_bytes(&self) -> Option<u64> {
         self.wal.layout().segment_bytes()
     }
 
+    #[doc = doc!("Wal".record_bytes_max)]
     #[getter]
     fn record_bytes_max(&self) -> u64 {
         self.wal.record_bytes_max()
     }
 
+    #[doc = doc!("Wal".segment_paths)]
     #[getter]
     fn segment_paths(&self, py: Python<'_>) -> PyResult<Vec<OsString>> {
         let paths = py.detach(|| self.wal.segment_paths()).or_raise(py)?;
         Ok(paths.into_iter().map(PathBuf::into_os_string).collect())
     }
 
+    #[doc = doc!("Wal".head)]
     #[getter]
     fn head(&self, py: Python<'_>) -> PyResult<u64> {
         Ok(py.detach(|| self.wal.head()).or_raise(py)?.0)
     }
 
+    #[doc = doc!("Wal".append)]
     fn append(&self, py: Python<'_>, payload: &Bound<'_, PyAny>) -> PyResult<u64> {
         let payload = bytes_of(payload, self.limit())?;
         let payload = payload.as_ref();
         Ok(py.detach(|| self.wal.append(payload)).or_raise(py)?.0)
     }
 
+    #[doc = doc!("Wal".commit)]
     fn commit(&self, py: Python<'_>, payload: &Bound<'_, PyAny>) -> PyResult<u64> {
         let payload = bytes_of(payload, self.limit())?;
         let payload = payload.as_ref();
         Ok(py.detach(|| self.wal.commit(payload)).or_raise(py)?.0)
     }
 
+    #[doc = doc!("Wal".append_unsynced)]
     fn append_unsynced(&self, py: Python<'_>, payload: &Bound<'_, PyAny>) -> PyResult<u64> {
         let mut batch = wal::Batch::new(self.wal.record_bytes_max());
         batch.push(bytes_of(payload, self.limit())?.as_ref()).or_raise(py)?;
         Ok(py.detach(|| self.wal.append_unsynced(&batch)).or_raise(py)?.0)
     }
 
+    #[doc = doc!("Wal".append_from)]
     #[pyo3(signature = (file, size=None))]
     fn append_from(
         &self,
@@ -167,6 +181,7 @@ impl PyWal {
         append_file(file, size, |size, file| self.wal.append_from(size, file).map(|lsn| lsn.0))
     }
 
+    #[doc = doc!("Wal".reader)]
     fn reader<'py>(
         &self,
         py: Python<'py>,
@@ -176,10 +191,12 @@ impl PyWal {
         PyPayloadParts::of_payload(py, reader)
     }
 
+    #[doc = doc!("Wal".append_many)]
     fn append_many(&self, payloads: &Bound<'_, PyAny>) -> PyResult<(u64, u64)> {
         input::append_records(&self.wal, self.limit(), payloads)
     }
 
+    #[doc = doc!("Wal".append_batch)]
     fn append_batch(&self, py: Python<'_>, payloads: &Bound<'_, PyAny>) -> PyResult<(u64, u64)> {
         let mut batch = wal::Batch::new(self.wal.record_bytes_max());
         each(payloads, |payload| {
@@ -191,6 +208,7 @@ impl PyWal {
         Ok((first, first + batch.bytes_len() as u64))
     }
 
+    #[doc = doc!("Wal".append_atomic)]
     fn append_atomic(&self, py: Python<'_>, parts: &Bound<'_, PyAny>) -> PyResult<u64> {
         let mut owned = Vec::new();
         each(parts, |part| {
@@ -202,6 +220,7 @@ impl PyWal {
         Ok(py.detach(|| self.wal.append_atomic(&owned)).or_raise(py)?.0)
     }
 
+    #[doc = doc!("Wal".read)]
     fn read(
         &self,
         py: Python<'_>,
@@ -226,6 +245,7 @@ impl PyWal {
         }))
     }
 
+    #[doc = doc!("Wal".truncate_before)]
     #[pyo3(signature = (lsn, *, force=false))]
     fn truncate_before(
         &self,
@@ -240,6 +260,7 @@ impl PyWal {
         .or_raise(py)
     }
 
+    #[doc = doc!("Wal".truncate_after)]
     fn truncate_after(
         &self,
         py: Python<'_>,
@@ -248,6 +269,7 @@ impl PyWal {
         py.detach(|| self.wal.truncate_after(Lsn(lsn))).or_raise(py)
     }
 
+    #[doc = doc!("Wal".truncate_from)]
     fn truncate_from(
         &self,
         py: Python<'_>,
@@ -256,6 +278,7 @@ impl PyWal {
         py.detach(|| self.wal.truncate_from(Lsn(lsn))).or_raise(py)
     }
 
+    #[doc = doc!("Wal".retain)]
     #[pyo3(signature = (*, max_bytes=None, max_age=None, consumed=false))]
     fn retain(
         &self,
@@ -270,11 +293,13 @@ impl PyWal {
         Ok(head.map(|lsn| lsn.0))
     }
 
+    #[doc = doc!("Wal".consumers)]
     fn consumers(&self, py: Python<'_>) -> PyResult<BTreeMap<String, u64>> {
         let consumers = py.detach(|| self.wal.consumers()).or_raise(py)?;
         Ok(consumers.into_iter().map(|(name, lsn)| (name, lsn.0)).collect())
     }
 
+    #[doc = doc!("Wal".set_consumer)]
     fn set_consumer(
         &self,
         py: Python<'_>,
@@ -284,10 +309,12 @@ impl PyWal {
         py.detach(|| self.wal.set_consumer(name, Lsn(lsn))).or_raise(py)
     }
 
+    #[doc = doc!("Wal".remove_consumer)]
     fn remove_consumer(&self, py: Python<'_>, name: &str) -> PyResult<()> {
         py.detach(|| self.wal.remove_consumer(name)).or_raise(py)
     }
 
+    #[doc = doc!("Wal".verify)]
     #[staticmethod]
     #[pyo3(signature = (path, *, segment_bytes=None, record_bytes_max=None, intact=None,
                         progress=None))]
@@ -310,6 +337,7 @@ impl PyWal {
         report.map(|report| (&report).into())
     }
 
+    #[doc = doc!("Wal".repair)]
     #[staticmethod]
     #[pyo3(signature = (path, *, force=false, dry_run=false, accept_loss=false,
                         segment_bytes=None, record_bytes_max=None))]
@@ -330,6 +358,7 @@ impl PyWal {
         py.detach(|| wal::repair(&path, &options, how)).or_raise(py).map(|report| (&report).into())
     }
 
+    #[doc = doc!("Wal".salvage)]
     #[staticmethod]
     #[pyo3(signature = (source, target, *, segment_bytes=None, record_bytes_max=None,
                         progress=None))]

@@ -76,6 +76,7 @@ impl Format for BookFormat {
             recovery: options.recovery,
             file_mode: options.file_mode,
             slow_sync: options.slow_sync,
+            lock_timeout: options.lock_timeout.clone(),
             storage: options.storage.clone(),
         })
     }

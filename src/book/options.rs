@@ -9,6 +9,7 @@ use super::codec::{DEED_BYTES_MAX, FORMAT, Layout, MUG_BYTES};
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 pub use crate::mode::{Mode, Recovery};
+use crate::sidecar::LockTimeout;
 use crate::storage::{Disk, Storage};
 
 /// How a book is opened; see the fields.
@@ -30,6 +31,8 @@ pub struct Options {
     pub file_mode: u32,
     /// A sync that takes longer is logged and counted.
     pub slow_sync: Duration,
+    /// How long opening for writing waits for another writer; by default not at all.
+    pub lock_timeout: LockTimeout,
     /// The file system.
     pub storage: Arc<dyn Storage>,
 }
@@ -44,6 +47,7 @@ impl Default for Options {
             deed_bytes_max: DEED_BYTES_MAX,
             file_mode: 0o644,
             slow_sync: Duration::from_secs(1),
+            lock_timeout: LockTimeout::default(),
             storage: Arc::new(Disk),
         }
     }

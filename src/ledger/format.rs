@@ -18,7 +18,7 @@ use crate::log::options::Common;
 use crate::log::space::{Place, Space};
 use crate::mode::{Depth, Recovery};
 use crate::scan::{Bad, Stop};
-use crate::sidecar::{Settings, sidecar_dir};
+use crate::sidecar::{LockTimeout, Settings, sidecar_dir};
 use crate::slice::{part, part_mut};
 use crate::storage::{Access, File, Storage, read_full};
 
@@ -78,6 +78,7 @@ impl Format for LedgerFormat {
             recovery: Recovery::Valid,
             file_mode: options.file_mode,
             slow_sync: options.slow_sync,
+            lock_timeout: LockTimeout::default(), // only read
             storage: options.storage.clone(),
         })
     }

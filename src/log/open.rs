@@ -88,7 +88,8 @@ impl<F: Format> Log<F> {
             }
             make_dir(storage, sidecar)?;
         }
-        let mut lock = WriterLock::acquire(storage, &place.sidecar, common.file_mode)?;
+        let (mode_bits, timeout) = (common.file_mode, &common.lock_timeout);
+        let mut lock = WriterLock::acquire(storage, &place.sidecar, mode_bits, timeout)?;
         if !place.single {
             // Deleting the sidecar deletes its lock. Logs in a single file share a directory, and
             // are locked themselves.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::durability::Durability;
 use crate::mode::Recovery;
+use crate::sidecar::LockTimeout;
 use crate::storage::Storage;
 
 /// What the engine needs of a format's options.
@@ -18,6 +19,8 @@ pub struct Common {
     pub file_mode: u32,
     /// A sync that takes longer is logged and counted.
     pub slow_sync: Duration,
+    /// How long opening for writing waits for another writer; by default not at all.
+    pub lock_timeout: LockTimeout,
     /// The file system.
     pub storage: Arc<dyn Storage>,
 }

@@ -18,7 +18,7 @@ use crate::log::identity::Anchor;
 use crate::log::options::Common;
 use crate::log::{Log, Shared, State};
 use crate::search::end_of_data;
-use crate::sidecar::WriterLock;
+use crate::sidecar::{LockTimeout, WriterLock};
 use crate::slice::part;
 use crate::storage::{FileId, read_full};
 use crate::transaction::{
@@ -115,7 +115,12 @@ impl<F: Format> Log<F> {
         let shared = self.usable()?;
         let desk = shared.desk();
         let run = || {
-            let _lock = WriterLock::acquire(desk.storage, desk.sidecar, desk.file_mode)?;
+            let _lock = WriterLock::acquire(
+                desk.storage,
+                desk.sidecar,
+                desk.file_mode,
+                &LockTimeout::default(),
+            )?;
             desk.abandon()
         };
         run().map_err(|e: Error| e.of(F::NAME))

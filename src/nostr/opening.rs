@@ -133,7 +133,8 @@ fn open_writer(dir: PathBuf, mode: Mode, options: Options) -> Result<EventStore>
     make_dir(storage, &dir)?;
     let sidecar = sidecar_dir(&dir);
     make_dir(storage, &sidecar)?;
-    let mut lock = WriterLock::acquire(storage, &sidecar, options.file_mode)?;
+    let mut lock =
+        WriterLock::acquire(storage, &sidecar, options.file_mode, &options.lock_timeout)?;
     // Deleting the sidecar deletes its lock.
     lock.add_log(storage, &dir)?;
     let is_loss = Loss::load(storage, &sidecar)?.is_some();

@@ -11,6 +11,7 @@ use super::wal::WalOptions;
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 use crate::mode::Mode;
+use crate::sidecar::LockTimeout;
 use crate::storage::{Disk, Storage};
 
 const MIB: u64 = 1 << 20;
@@ -58,6 +59,8 @@ pub struct Options {
     pub file_mode: u32,
     /// A sync that takes longer is logged and counted.
     pub slow_sync: Duration,
+    /// How long opening for writing waits for another writer; by default not at all.
+    pub lock_timeout: LockTimeout,
     /// The file system of all but the index.
     pub storage: Arc<dyn Storage>,
     /// Whether the index lies in files; else it is kept in memory and made again at every opening.
@@ -83,6 +86,7 @@ impl Default for Options {
             history: History::Drop,
             file_mode: 0o600,
             slow_sync: Duration::from_secs(1),
+            lock_timeout: LockTimeout::default(),
             storage: Arc::new(Disk),
             index_on_disk: true,
             small: false,

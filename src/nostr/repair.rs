@@ -26,7 +26,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::log::report::Repair;
 use crate::mend::{make_dir, save_part};
 use crate::mode::Mode;
-use crate::sidecar::{Loss, WriterLock, sidecar_dir};
+use crate::sidecar::{LockTimeout, Loss, WriterLock, sidecar_dir};
 use crate::storage::{Access, located};
 
 /// What a repair found and did.
@@ -80,7 +80,8 @@ fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<StoreRepair> {
         true => None,
         false => {
             make_dir(storage, &sidecar)?;
-            let mut lock = WriterLock::acquire(storage, &sidecar, options.file_mode)?;
+            let mut lock =
+                WriterLock::acquire(storage, &sidecar, options.file_mode, &LockTimeout::default())?;
             lock.add_log(storage, &dir)?;
             Some(lock)
         }

@@ -18,7 +18,7 @@ use crate::error::{Durable, Error, Result};
 use crate::lines::locked;
 use crate::log::framing::Frame;
 use crate::scan::Bad;
-use crate::sidecar::WriterLock;
+use crate::sidecar::{LockTimeout, WriterLock};
 use crate::transaction::{
     self, Committed, Desk, Intent, Noted, Part, StagedJob, StagedReader, StagedWriter, Target,
     Transaction,
@@ -123,7 +123,12 @@ impl EventStore {
     pub fn abandon_transaction(&self) -> Result<Option<Transaction>> {
         let desk = self.usable()?.desk();
         let run = || {
-            let _lock = WriterLock::acquire(desk.storage, desk.sidecar, desk.file_mode)?;
+            let _lock = WriterLock::acquire(
+                desk.storage,
+                desk.sidecar,
+                desk.file_mode,
+                &LockTimeout::default(),
+            )?;
             desk.abandon()
         };
         run().map_err(|e: Error| e.of(FORMAT))

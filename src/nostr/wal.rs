@@ -24,7 +24,7 @@ use crate::log::report::{RecoveryReport, Repair, RepairReport, VerifyReport};
 use crate::mend::make_dir;
 use crate::mode::{Mode, Recovery};
 use crate::scan::{OnCorrupt, Verdict};
-use crate::sidecar::{WriterLock, sidecar_dir};
+use crate::sidecar::{LockTimeout, WriterLock, sidecar_dir};
 use crate::storage::located;
 
 /// An open log. Handles may be shared by threads.
@@ -419,7 +419,8 @@ fn lock_dir(options: &WalOptions, dir: &Path) -> Result<WriterLock> {
         return Err(Error::new(ErrorKind::NotALog, message).at(&sidecar));
     }
     make_dir(storage, &sidecar)?;
-    let mut guard = WriterLock::acquire(storage, &sidecar, options.file_mode)?;
+    let mut guard =
+        WriterLock::acquire(storage, &sidecar, options.file_mode, &LockTimeout::default())?;
     // Deleting the sidecar deletes its lock.
     guard.add_log(storage, dir)?;
     Ok(guard)

@@ -12,6 +12,7 @@ use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::options::Common;
 use crate::mode::{Mode, Recovery};
+use crate::sidecar::LockTimeout;
 use crate::storage::{Disk, Storage};
 
 const MIB: u64 = 1 << 20;
@@ -90,6 +91,7 @@ impl WalOptions {
             recovery: self.recovery,
             file_mode: self.file_mode,
             slow_sync: self.slow_sync,
+            lock_timeout: LockTimeout::default(), // the store has waited
             storage: self.storage.clone(),
         };
         FileOptions { common, data_bytes_max: self.data_bytes_max, first, checkpoint }

@@ -1,8 +1,9 @@
 //! One writer: an exclusive lock with the holder's process id.
 
-use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+use std::{fmt, io};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::storage::{LockAttempt, LockGuard, Storage};
@@ -11,25 +12,75 @@ const LOCK_NAME: &str = "lock";
 /// The longest pause between two looks at a lock that is waited for.
 const PAUSE_MAX: Duration = Duration::from_millis(5);
 
+/// How long opening for writing waits for the lock of another writer. By default not at all: a log
+/// that is open for writing is refused at once.
+#[derive(Clone, Default)]
+pub struct LockTimeout {
+    limit: Duration,
+    check: Option<Arc<Check>>,
+}
+
+type Check = dyn Fn() -> io::Result<()> + Send + Sync;
+
+impl LockTimeout {
+    /// The same, but calls a function now and then, whose error ends the wait.
+    #[must_use]
+    pub fn checking(self, check: impl Fn() -> io::Result<()> + Send + Sync + 'static) -> Self {
+        Self { check: Some(Arc::new(check)), ..self }
+    }
+
+    /// What is left of it.
+    pub(crate) fn less(&self, spent: Duration) -> Self {
+        Self { limit: self.limit.saturating_sub(spent), check: self.check.clone() }
+    }
+
+    fn lock(
+        &self,
+        begun: Instant,
+        storage: &dyn Storage,
+        path: &Path,
+        sign: bool,
+    ) -> io::Result<LockAttempt> {
+        let mut pause = Duration::from_micros(50);
+        loop {
+            match storage.lock(path, sign)? {
+                LockAttempt::Busy(_) if begun.elapsed() < self.limit => {}
+                tried => return Ok(tried),
+            }
+            if let Some(check) = &self.check {
+                check()?;
+            }
+            std::thread::sleep(pause);
+            pause = (2 * pause).min(PAUSE_MAX);
+        }
+    }
+}
+
+impl From<Duration> for LockTimeout {
+    fn from(limit: Duration) -> Self {
+        Self { limit, check: None }
+    }
+}
+
+impl fmt::Debug for LockTimeout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.limit.fmt(f)
+    }
+}
+
 /// Lock a directory that others hold for short, waiting for them; fails after `wait`.
 pub fn lock_within(
     storage: &dyn Storage,
     dir: &Path,
     wait: Duration,
 ) -> Result<Box<dyn LockGuard>> {
-    let (begun, mut pause) = (Instant::now(), Duration::from_micros(50));
-    loop {
-        match storage.lock(dir, false) {
-            Ok(LockAttempt::Held(guard)) => return Ok(guard),
-            Ok(LockAttempt::Busy(_)) if begun.elapsed() < wait => {}
-            Ok(LockAttempt::Busy(holder)) => {
-                let message = format!("the directory was locked for {wait:?}");
-                return Err(Error::new(ErrorKind::Locked, message).at(dir).with_holder(holder));
-            }
-            Err(e) => return Err(Error::io("lock the directory", dir, e)),
+    match LockTimeout::from(wait).lock(Instant::now(), storage, dir, false) {
+        Ok(LockAttempt::Held(guard)) => Ok(guard),
+        Ok(LockAttempt::Busy(holder)) => {
+            let message = format!("the directory was locked for {wait:?}");
+            Err(Error::new(ErrorKind::Locked, message).at(dir).with_holder(holder))
         }
-        std::thread::sleep(pause);
-        pause = (2 * pause).min(PAUSE_MAX);
+        Err(e) => Err(Error::io("lock the directory", dir, e)),
     }
 }
 
@@ -37,11 +88,19 @@ pub fn lock_within(
 #[derive(Debug)]
 pub struct WriterLock {
     guards: Vec<Box<dyn LockGuard>>,
+    timeout: LockTimeout,
+    /// The timeout is that of all locks together.
+    begun: Instant,
 }
 
 impl WriterLock {
     /// Lock `.deedbook/lock`, creating it if it is missing.
-    pub fn acquire(storage: &dyn Storage, sidecar: &Path, mode: u32) -> Result<Self> {
+    pub fn acquire(
+        storage: &dyn Storage,
+        sidecar: &Path,
+        mode: u32,
+        timeout: &LockTimeout,
+    ) -> Result<Self> {
         let path = sidecar.join(LOCK_NAME);
         match storage.create_new(&path, mode) {
             Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
@@ -49,7 +108,8 @@ impl WriterLock {
             }
             _ => {}
         }
-        let mut lock = Self { guards: Vec::new() };
+        let (guards, timeout, begun) = (Vec::new(), timeout.clone(), Instant::now());
+        let mut lock = Self { guards, timeout, begun };
         lock.take(storage, &path, true)?;
         Ok(lock)
     }
@@ -60,19 +120,23 @@ impl WriterLock {
     }
 
     fn take(&mut self, storage: &dyn Storage, path: &Path, sign: bool) -> Result<()> {
-        match storage.lock(path, sign).map_err(|e| Error::io("lock", path, e))? {
+        let tried = self.timeout.lock(self.begun, storage, path, sign);
+        match tried.map_err(|e| Error::io("lock", path, e))? {
             LockAttempt::Held(guard) => {
                 self.guards.push(guard);
                 Ok(())
             }
             LockAttempt::Busy(holder) => {
-                let message = match holder {
+                let mut message = match holder {
                     Some(pid) if pid == std::process::id() => {
                         format!("this process ({pid}) has it open for writing already")
                     }
                     Some(pid) => format!("process {pid} has it open for writing"),
                     None => "another process has it open for writing".into(),
                 };
+                if !self.timeout.limit.is_zero() {
+                    message += &format!("; waited {:?}", self.timeout.limit);
+                }
                 Err(Error::new(ErrorKind::Locked, message).at(path).with_holder(holder))
             }
         }

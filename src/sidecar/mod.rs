@@ -33,7 +33,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::storage::Storage;
 
 pub use index::{Entry, INDEX_BLOCK_BYTES, Index};
-pub use lock::{WriterLock, lock_within};
+pub use lock::{LockTimeout, WriterLock, lock_within};
 pub use loss::Loss;
 pub use mark::{LoadedMark, Mark, MarkFile, MarkUse};
 pub use name::check_name;

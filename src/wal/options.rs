@@ -10,6 +10,7 @@ use super::retain::Archive;
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 pub use crate::mode::{Mode, Recovery};
+use crate::sidecar::LockTimeout;
 use crate::storage::{Disk, Storage};
 
 /// Where the log's bytes lie.
@@ -67,6 +68,8 @@ pub struct Options {
     pub slow_sync: Duration,
     /// Called for every whole segment before it is removed.
     pub archive: Option<Archive>,
+    /// How long opening for writing waits for another writer; by default not at all.
+    pub lock_timeout: LockTimeout,
     /// The file system.
     pub storage: Arc<dyn Storage>,
 }
@@ -80,6 +83,7 @@ impl Default for Options {
             record_bytes_max: None,
             file_mode: 0o600,
             slow_sync: Duration::from_secs(1),
+            lock_timeout: LockTimeout::default(),
             archive: None,
             storage: Arc::new(Disk),
         }

@@ -6,11 +6,12 @@ use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use deedbook::Mode;
 use deedbook::storage::sim::Sim;
 use deedbook::storage::{Access, File, LockAttempt, Storage};
 use deedbook::wal::segment_name;
+use deedbook::{LockTimeout, Mode, book};
 
 use crate::FORMATS;
 use crate::every::{at, events};
@@ -24,6 +25,7 @@ pub fn all(texts: &mut Texts) {
         wrong_files(texts, format, &dir.path().join(format.name()));
         other_processes(texts, format);
     }
+    waited_for(texts);
 }
 
 fn wrong_files(texts: &mut Texts, format: &dyn Format, dir: &Path) {
@@ -114,6 +116,18 @@ impl Storage for Others {
     }
     fn lock(&self, _path: &Path, _sign: bool) -> io::Result<LockAttempt> {
         Ok(LockAttempt::Busy(self.holder))
+    }
+}
+
+/// The end of a wait, and what ends it before.
+fn waited_for(texts: &mut Texts) {
+    let mut here = texts.situation("book: another process holds it, and is waited for");
+    let timeout = LockTimeout::from(Duration::from_millis(2));
+    let failing = timeout.clone().checking(|| Err(io::Error::other("enough")));
+    for (what, lock_timeout) in [("to the end", timeout), ("until a check fails", failing)] {
+        let storage = Arc::new(Others { disk: Sim::new(), holder: Some(4711), lost: false });
+        let options = book::Options { lock_timeout, storage, ..book::Options::default() };
+        here.refused(what, options.open("/log", Mode::Append));
     }
 }
 

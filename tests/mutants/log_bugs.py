@@ -31,7 +31,7 @@ OPEN = "src/log/open.rs"
 SETTLE = "src/log/settle.rs"
 
 SYNCED = "            self.sync_file(&extent)?;\n            // Durable now"
-LOCK = "        let mut lock = WriterLock::acquire(storage, &place.sidecar, common.file_mode)?;\n"
+LOCK = "        let mut lock = WriterLock::acquire(storage, &place.sidecar, mode_bits, timeout)?;\n"
 LOOK = "F::inspect(&options, &place, Access::Write, depth)"
 ROLLED_BACK = (
     "            self.file.set_len(state.extent.end)?;\n            self.file.sync_data()?;\n"

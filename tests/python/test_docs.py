@@ -97,7 +97,8 @@ def test_every_error_has_a_docstring() -> None:
 
 
 def test_the_docstring_of_the_package_is_true() -> None:
-    done = doctest.testmod(deedbook)
+    (found,) = doctest.DocTestFinder(recurse=False).find(deedbook, "deedbook")
+    done = doctest.DocTestRunner().run(found)
     assert done.attempted > 0 and done.failed == 0
 
 

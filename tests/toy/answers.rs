@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use deedbook::engine::*;
 use deedbook::wal::Recovery;
-use deedbook::{Bookmark, Mode, PartReport, Reach, Repair, Result, Split, VerifyReport};
+use deedbook::{
+    Bookmark, LockTimeout, Mode, PartReport, Reach, Repair, Result, Split, VerifyReport,
+};
 
 use crate::format::{LOG_NAME, Toy};
 use crate::framing::Framing;
@@ -22,6 +24,7 @@ fn options(at: &At, how: How) -> Common {
         recovery: how.recovery,
         file_mode: 0o644,
         slow_sync: Duration::from_secs(1),
+        lock_timeout: LockTimeout::default(),
         storage: at.storage.clone(),
     }
 }

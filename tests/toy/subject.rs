@@ -7,7 +7,7 @@ use std::time::Duration;
 use deedbook::engine::*;
 use deedbook::storage::Storage;
 use deedbook::wal::{OnCorrupt, Recovery};
-use deedbook::{Mode, Repair, Result};
+use deedbook::{LockTimeout, Mode, Repair, Result};
 
 use super::format::{LOG_NAME, TOY as FORMAT, Toy};
 use super::{Checked, How, Log, MANUAL, Record, Steps, Subject};
@@ -19,7 +19,15 @@ const PATH: &str = "/log";
 fn options(storage: Arc<dyn Storage>, how: How) -> Common {
     let recovery = if how.acknowledged { Recovery::Acknowledged } else { Recovery::Valid };
     let slow_sync = Duration::from_secs(1);
-    Common { durability: how.durability, recovery, file_mode: 0o644, slow_sync, storage }
+    let lock_timeout = LockTimeout::default();
+    Common {
+        durability: how.durability,
+        recovery,
+        file_mode: 0o644,
+        slow_sync,
+        lock_timeout,
+        storage,
+    }
 }
 
 fn opened(mode: Mode, options: Common) -> Result<Box<dyn Log>> {

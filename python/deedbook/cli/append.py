@@ -92,7 +92,12 @@ def _format(args: argparse.Namespace) -> LogInfo[Any]:
 def _open(args: argparse.Namespace, info: LogInfo[Any]) -> Any:
     options = {name: getattr(args, name) for name in info.create_options}
     return info.log.open(
-        args.path, "a", durability=args.durability, recovery=args.recovery, **options
+        args.path,
+        "a",
+        durability=args.durability,
+        recovery=args.recovery,
+        lock_timeout=args.lock_timeout,
+        **options,
     )
 
 

@@ -30,6 +30,17 @@ def add_json(parser: argparse.ArgumentParser, text: str = "one JSON object as th
     parser.add_argument("--json", action="store_true", help=text)
 
 
+def add_lock_timeout(parser: argparse.ArgumentParser) -> None:
+    """How long opening for writing waits."""
+    parser.add_argument(
+        "--lock-timeout",
+        metavar="SECONDS",
+        type=_seconds,
+        default=0.0,
+        help="wait so long for another writer (default: 0, it is an error at once)",
+    )
+
+
 def add_quiet(parser: argparse.ArgumentParser) -> None:
     """Whether only errors are shown."""
     parser.add_argument(
@@ -68,6 +79,17 @@ def _amount(text: str, units: dict[str, int], what: str) -> int:
 def size(text: str) -> int:
     """Bytes, with k, m or g."""
     return _amount(text, {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}, "a size")
+
+
+def _seconds(text: str) -> float:
+    """Seconds, with a fraction."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds") from None
+    if not 0 <= seconds <= _AGE_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r} is not from 0 to {_AGE_MAX}")
+    return seconds
 
 
 def age(text: str) -> int:

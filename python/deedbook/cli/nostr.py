@@ -6,7 +6,7 @@ import argparse
 
 from deedbook.cli import nostr_lines, nostr_look, nostr_mend
 from deedbook.cli.append import durability
-from deedbook.cli.arguments import Commands, add_json, add_quiet
+from deedbook.cli.arguments import Commands, add_json, add_lock_timeout, add_quiet
 
 CHECKS = ("none", "id", "signature")
 
@@ -90,6 +90,7 @@ def _add_import(commands: Commands) -> None:
         default="drop",
         help="what becomes of events that newer ones replace (default: drop)",
     )
+    add_lock_timeout(parser)
     add_json(parser)
     add_quiet(parser)
     parser.set_defaults(run=nostr_lines.run_import)
@@ -194,6 +195,7 @@ def _add_compact(commands: Commands) -> None:
     parser.add_argument(
         "--dry-run", action="store_true", help="say what would be dropped, and change nothing"
     )
+    add_lock_timeout(parser)
     add_json(parser)
     parser.set_defaults(run=nostr_look.run_compact)
 
@@ -205,6 +207,7 @@ def _add_reindex(commands: Commands) -> None:
         "Delete the index and make it again from the events.",
         "examples:\n  deedbook nostr reindex store",
     )
+    add_lock_timeout(parser)
     add_json(parser)
     parser.set_defaults(run=nostr_look.run_reindex)
 

@@ -63,41 +63,48 @@ def run_import(args: argparse.Namespace, out: Output) -> int:
     """
     so_far: list[ImportReport] = []
     report: ImportReport | None = None
-    with Stop() as stop:
-        source = _Input(args.file, stop)
-        try:
-            options = {"durability": args.durability, "history": args.history}
-            with (
-                EventStore.open(args.store, "a", **options) as store,
-                Progress("import", source.size, enabled=not args.quiet) as progress,
-            ):
+    stop = Stop()
+    source = _Input(args.file, stop)
+    try:
+        with (
+            # Not yet under `stop`: a signal ends the wait for another writer.
+            EventStore.open(
+                args.store,
+                "a",
+                durability=args.durability,
+                history=args.history,
+                lock_timeout=args.lock_timeout,
+            ) as store,
+            stop,
+            Progress("import", source.size, enabled=not args.quiet) as progress,
+        ):
 
-                def tell(report: ImportReport) -> None:
-                    so_far[:] = [report]
-                    progress.update(source.bytes_read, note=count(report.stored, "event"))
-                    if stop.requested:
-                        raise _Stopped
+            def tell(report: ImportReport) -> None:
+                so_far[:] = [report]
+                progress.update(source.bytes_read, note=count(report.stored, "event"))
+                if stop.requested:
+                    raise _Stopped
 
-                try:
-                    report = store.import_json(
-                        source,
-                        check=args.check,
-                        aside=args.aside,
-                        stop_at_bad=args.stop_at_bad,
-                        progress=tell,
-                    )
-                except _Stopped:
-                    pass
-                except ImportError as error:
-                    raise CliError(str(error)) from error
-        except (CliError, Error) as error:
-            if args.json:
-                out.emit({"ok": False, **_result(args, so_far, True), "error": details(error)})
-            elif so_far:
-                out.talk(_summary(so_far[0]))
-            raise
-        finally:
-            source.close()
+            try:
+                report = store.import_json(
+                    source,
+                    check=args.check,
+                    aside=args.aside,
+                    stop_at_bad=args.stop_at_bad,
+                    progress=tell,
+                )
+            except _Stopped:
+                pass
+            except ImportError as error:
+                raise CliError(str(error)) from error
+    except (CliError, Error) as error:
+        if args.json:
+            out.emit({"ok": False, **_result(args, so_far, True), "error": details(error)})
+        elif so_far:
+            out.talk(_summary(so_far[0]))
+        raise
+    finally:
+        source.close()
     stopped = report is None
     so_far = so_far if report is None else [report]
     if args.json:

@@ -136,7 +136,7 @@ def run_reindex(args: argparse.Namespace, out: Output) -> int:
 def _writer(args: argparse.Namespace) -> EventStore:
     """A store that is there, for changes: opening it for them would make a missing one."""
     EventStore.open(args.store).close()
-    return EventStore.open(args.store, "a")
+    return EventStore.open(args.store, "a", lock_timeout=args.lock_timeout)
 
 
 def run_info(args: argparse.Namespace, out: Output) -> int:

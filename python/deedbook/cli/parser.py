@@ -25,7 +25,15 @@ from deedbook.cli import (
     vacuum,
     wal,
 )
-from deedbook.cli.arguments import Commands, add_base, add_json, add_path, add_quiet, size
+from deedbook.cli.arguments import (
+    Commands,
+    add_base,
+    add_json,
+    add_lock_timeout,
+    add_path,
+    add_quiet,
+    size,
+)
 from deedbook.cli.failure import CliError
 from deedbook.cli.output import Output
 from deedbook.formats import logs
@@ -324,6 +332,7 @@ def _add_append(commands: Commands) -> None:
     parser.add_argument(
         "--single-file", action="store_true", help="for a new WAL: one file, PATH, no segments"
     )
+    add_lock_timeout(parser)
     add_json(parser)
     add_quiet(parser)
     parser.set_defaults(run=append.run)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from deedbook import Pier
-from deedbook.cli.arguments import Commands, add_json, add_quiet
+from deedbook.cli.arguments import Commands, add_json, add_lock_timeout, add_quiet
 from deedbook.cli.failure import EXIT_OK
 from deedbook.cli.output import Output
 
@@ -31,6 +31,7 @@ def add_arguments(commands: Commands) -> None:
         "new epoch or without it.",
     )
     roll.add_argument("path", metavar="PATH", help="the pier, or its .urb/log")
+    add_lock_timeout(roll)
     add_json(roll)
     add_quiet(roll)
     roll.set_defaults(run=run_roll)
@@ -41,7 +42,7 @@ def run_roll(args: argparse.Namespace, out: Output) -> int:
     # For reading first: opening for appending would make a pier where none is.
     with Pier.open(args.path):
         pass
-    with Pier.open(args.path, "a") as pier:
+    with Pier.open(args.path, "a", lock_timeout=args.lock_timeout) as pier:
         number = pier.roll()
         epoch = pier.epochs[-1]
         count = len(pier.epochs)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from typing import Literal
 
 from deedbook import Wal
 from deedbook._text import count
-from deedbook.cli.arguments import Commands, add_json, add_path, age, size
+from deedbook.cli.arguments import Commands, add_json, add_lock_timeout, add_path, age, size
 from deedbook.cli.cat import event_number
 from deedbook.cli.failure import EXIT_OK, CliError
 from deedbook.cli.output import Output, table
@@ -45,6 +46,7 @@ def _add_truncate(commands: Commands) -> None:
     parser.add_argument(
         "--force", action="store_true", help="with --before: also what consumers need"
     )
+    add_lock_timeout(parser)
     add_json(parser)
     parser.set_defaults(run=run_truncate)
 
@@ -75,6 +77,7 @@ def _add_retain(commands: Commands) -> None:
     parser.add_argument(
         "--consumed", action="store_true", help="what every named consumer has passed may go"
     )
+    add_lock_timeout(parser)
     add_json(parser)
     parser.set_defaults(run=run_retain)
 
@@ -96,6 +99,7 @@ def _add_consumers(commands: Commands) -> None:
         "--set", nargs=2, metavar=("NAME", "LSN"), help="note durably what NAME needs next"
     )
     parser.add_argument("--remove", metavar="NAME", help="forget NAME, durably")
+    add_lock_timeout(parser)
     add_json(parser)
     parser.set_defaults(run=run_consumers)
 
@@ -182,7 +186,8 @@ def _open(args: argparse.Namespace, mode: str = "a") -> Wal:
             f"{args.command}: {args.path} holds {saved}a {found.format.title}, this is for"
             " write-ahead logs"
         )
-    return Wal.open(args.path, "a" if mode == "a" else "r")
+    writes: Literal["r", "a"] = "a" if mode == "a" else "r"
+    return Wal.open(args.path, writes, lock_timeout=args.lock_timeout)
 
 
 class _Extent:

@@ -102,6 +102,13 @@ def open(
     directory holds one ledger; a new one has the base ``"events"``. ``format`` (``"book"``,
     ``"pier"``, ``"wal"``, ``"ledger"`` or ``"nostr"``) is needed only to create something.
 
+    >>> with deedbook.open("log", "x", format="wal", durability="always") as log:
+    ...     log.append(b"kept")
+    0
+    >>> with deedbook.open("log") as log:
+    ...     type(log), [record.payload for record in log]
+    (<class 'deedbook.Wal'>, [b'kept'])
+
     Raises as they do; `InvalidArgumentError` if there is nothing to append to and no format is
     given, or several ledgers and no ``base``; `NotALogError` if what is there is of another format
     than the one given.

@@ -105,6 +105,7 @@ class Outcome(NamedTuple):
     """What ``verify`` or ``salvage`` found."""
 
     ok: bool
+    """Whether the log is as it should be."""
     facts: dict[str, Any]
     """For JSON, beside the paths and the format."""
     lines: list[str]
@@ -121,6 +122,7 @@ class Found(NamedTuple):
     """What lies at a path."""
 
     format: FormatInfo
+    """Its format."""
     saved: bool = False
     """Whether it is the end of a log, saved in a file of its own before it was cut."""
     saved_offset: int | None = None

@@ -31,7 +31,9 @@ class Rates:
     bytes_per_second: float | None = None
     """Bytes of bodies, as they are on the wire."""
     events_per_second: float | None = None
+    """Events, whatever their size."""
     requests_per_second: float | None = None
+    """Requests, retries included."""
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():

@@ -94,6 +94,7 @@ class Request:
     """A request as the endpoint saw it."""
 
     path: str
+    """The path that was asked for, with its query."""
     headers: Mapping[str, str]
     """Its headers, names in lower case."""
     length: int

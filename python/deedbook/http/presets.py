@@ -35,6 +35,7 @@ class Preset:
     """What one kind of endpoint wants. A sender's own arguments come before it."""
 
     name: str
+    """The kind of endpoint, in one word."""
     url: str | None = None
     """Where events go, if there is one place."""
     envelope: Envelope | None = None

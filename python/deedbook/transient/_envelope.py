@@ -18,8 +18,11 @@ class Envelope:
     """
 
     header: Text = b"["
+    """What stands before the first event."""
     footer: Text = b"]"
+    """What stands after the last one."""
     separator: bytes = b","
+    """What stands between two events."""
 
     def seal(self) -> Sealed:
         """Header and footer as bytes, made now."""
@@ -31,8 +34,11 @@ class Sealed:
     """An envelope whose header and footer are made: what one body has, however often it is sent."""
 
     header: bytes
+    """What stands before the first event."""
     footer: bytes
+    """What stands after the last one."""
     separator: bytes
+    """What stands between two events."""
 
     def length(self, count: int, payload_bytes: int) -> int:
         """Bytes of a body with so many records that hold so many bytes."""

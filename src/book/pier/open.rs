@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::places::{Named, check_joint, list, log_dir, name_of};
 use super::{Part, Pier, Shared, roll};
@@ -12,7 +13,7 @@ use crate::locks::{Mutex, RwLock};
 use crate::mend::{above, make_dir, sync_above};
 use crate::mode::Mode;
 use crate::scan::Verdict;
-use crate::sidecar::{SIDECAR_NAME, WriterLock};
+use crate::sidecar::{LockTimeout, SIDECAR_NAME, WriterLock};
 use crate::storage::located;
 
 impl Pier {
@@ -21,6 +22,7 @@ impl Pier {
         let storage = &*options.storage;
         let path = located(storage, path)?;
         let dir = log_dir(storage, &path);
+        let begun = Instant::now();
         let lock = match mode {
             Mode::Read => None,
             Mode::Append | Mode::Create => {
@@ -29,6 +31,10 @@ impl Pier {
                 Some(acquire(options, &path, &dir)?)
             }
         };
+        // The last epoch may be open for writing as a book; and later, rolling does not wait.
+        let rest = options.lock_timeout.less(begun.elapsed());
+        let waiting = Options { lock_timeout: rest, ..options.clone() };
+        let options = &Options { lock_timeout: LockTimeout::default(), ..options.clone() };
         let mut named = list(storage, &dir)?;
         check_found(options, mode, &named)?;
         if named.is_empty() {
@@ -46,7 +52,7 @@ impl Pier {
                 push(options, &mut parts, named, Mode::Read)?;
             }
             let mode = if mode == Mode::Read { Mode::Read } else { Mode::Append };
-            push(options, &mut parts, last, mode)?;
+            push(&waiting, &mut parts, last, mode)?;
         }
         let shared = Shared {
             path,
@@ -170,7 +176,8 @@ fn acquire(options: &Options, path: &Path, dir: &Path) -> Result<WriterLock> {
         return Err(Error::new(ErrorKind::NotALog, message).at(&sidecar));
     }
     make_dir(storage, &sidecar)?;
-    let mut lock = WriterLock::acquire(storage, &sidecar, options.file_mode)?;
+    let mut lock =
+        WriterLock::acquire(storage, &sidecar, options.file_mode, &options.lock_timeout)?;
     // Deleting the sidecar deletes its lock.
     lock.add_log(storage, dir)?;
     // One that died may have begun an epoch and not synced its name.

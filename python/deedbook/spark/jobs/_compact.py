@@ -39,8 +39,11 @@ class CompactedLog:
     """A log that was made, and of what."""
 
     path: str
+    """Where it is."""
     sources: tuple[str, ...]
+    """The logs whose records it has, in their order."""
     records: int
+    """How many it has."""
     bytes: int
     """Of the payloads."""
     first: int | None
@@ -53,12 +56,17 @@ class CompactReport:
     """What `compact` did; with ``dry_run`` what it would do."""
 
     source: tuple[str, ...]
+    """The paths that were given."""
     target: str
+    """The directory with the logs that were made."""
     format: str
+    """The format of them all."""
     logs: tuple[CompactedLog, ...]
+    """Each log that is there now, or would be."""
     made: int
     """How many of them were made in this run; the others were there."""
     seconds: float
+    """How long it took."""
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""

@@ -27,10 +27,15 @@ class ExportReport:
     """What `export` did, or with ``dry_run`` would begin with."""
 
     source: str
+    """The log that was read."""
     table: str
+    """The table that got its records."""
     kind: TableKind
+    """What kind of table that is."""
     checkpoint: str
+    """Where it is noted how far the export came."""
     columns: tuple[str, ...]
+    """The columns of the table, in their order."""
     batches: int
     """Batches that were added in this run."""
     rows: int
@@ -38,6 +43,7 @@ class ExportReport:
     last_batch: int | None
     """The last batch of this source that the table has, from 0; None for none."""
     seconds: float
+    """How long it took."""
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""

@@ -39,12 +39,17 @@ class EventImportReport:
     """What `import_events` did in this run, or with ``dry_run`` found."""
 
     source: str
+    """The lines that were read."""
     store: str
+    """The event store that got them."""
     check: str
+    """What was checked of each event besides its form."""
     checkpoint: str
+    """Where it is noted how far the import came."""
     aside: str
     """Where the bad lines are, in a folder for each query and batch."""
     batches: int
+    """Batches that were committed in this run."""
     lines: int
     """Lines read, empty ones included."""
     events: int
@@ -54,6 +59,7 @@ class EventImportReport:
     bad: int
     """Lines that are no event, or a wrong one; put aside."""
     seconds: float
+    """How long it took."""
 
     @property
     def passed_over(self) -> int:

@@ -35,10 +35,15 @@ class IngestReport:
     """What `ingest` did, or with ``dry_run`` would begin with."""
 
     source: str
+    """What was read."""
     kind: Kind
+    """What kind of source that is."""
     log: str
+    """The log that got the records."""
     format: str
+    """The format of the log."""
     checkpoint: str
+    """Where it is noted how far the job came."""
     batches: int
     """Batches that were appended in this run."""
     rows: int
@@ -48,6 +53,7 @@ class IngestReport:
     last_batch: int | None
     """The last batch of this source that the log has, from 0; None for none."""
     seconds: float
+    """How long it took."""
 
     @property
     def appended(self) -> int:

@@ -33,10 +33,15 @@ class MigrateReport:
     """What `migrate` did, or with ``dry_run`` would begin with."""
 
     source: str
+    """What was read."""
     source_format: str
+    """Its format."""
     log: str
+    """The log that got the records."""
     format: str
+    """The format of the log."""
     checkpoint: str
+    """Where it is noted how far the migration came."""
     appended: int
     """Records that were appended in this run."""
     records: int | None
@@ -44,6 +49,7 @@ class MigrateReport:
     digest: str | None
     """Of all payloads in their order, 16 hexadecimal digits: the same for both."""
     seconds: float
+    """How long it took."""
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""

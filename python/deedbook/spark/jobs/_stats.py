@@ -33,7 +33,9 @@ class LogStats:
     """One log, or one file of a log."""
 
     path: str
+    """Where it is."""
     records: int
+    """How many it has."""
     bytes: int
     """Of the payloads; of events, of their contents."""
 
@@ -43,8 +45,11 @@ class SizeClass:
     """Records of about one size: from half of ``below`` up to it."""
 
     below: int
+    """All of them are smaller, bytes."""
     records: int
+    """How many there are."""
     bytes: int
+    """Bytes of them all."""
 
 
 @dataclass(frozen=True)
@@ -52,15 +57,23 @@ class StatsReport:
     """What `stats` counted."""
 
     format: str
+    """The format of the logs."""
     records: int
+    """Records of them all."""
     bytes: int
+    """Bytes of their payloads; of events, of their contents."""
     least_bytes: int | None
+    """Size of the smallest payload; None without records."""
     most_bytes: int | None
+    """Size of the largest payload; None without records."""
     logs: tuple[LogStats, ...]
+    """Each log by itself."""
     sizes: tuple[SizeClass, ...]
+    """How many records there are of each size, the smallest first."""
     top: dict[str, dict[str, int]]
     """Of event stores: the most frequent kinds, authors, days (UTC) and names of tags."""
     seconds: float
+    """How long it took."""
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""

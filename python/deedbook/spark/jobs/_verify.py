@@ -52,6 +52,7 @@ class Verified:
     """What `verify` found of a log; of a dry run, what it would read."""
 
     path: str
+    """Where the log is."""
     format: str | None
     """None where there is no log."""
     outcome: Outcome
