@@ -13,9 +13,11 @@ import io
 import os
 import re
 import shlex
+import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
@@ -52,18 +54,31 @@ def run(page: Path, directory: Path, *languages: str) -> int:
     """Run the blocks of a page in ``directory``, which is the working one; return how many."""
     names: dict[str, object] = {"__name__": "__main__"}
     printed, count = "", 0
-    for block in blocks(page, *languages):
-        if block.language == "python" and "pyspark" not in block.text:
-            printed = run_python(page, block, names)
-        elif block.language == "sh":
-            printed = run_shell(page, block, directory)
-        elif block.info == 'title="prints"':
-            same = doctest.OutputChecker().check_output(block.text, printed, FLAGS)
-            assert same, f"{page.name}:{block.line} prints\n{printed}"
-        else:
-            continue
-        count += 1
+    with background() as started:
+        for block in blocks(page, *languages):
+            if block.language == "python" and "pyspark" not in block.text:
+                printed = run_python(page, block, names)
+            elif block.language == "sh":
+                printed = run_shell(page, block, directory, started)
+            elif block.info == 'title="prints"':
+                same = doctest.OutputChecker().check_output(block.text, printed, FLAGS)
+                assert same, f"{page.name}:{block.line} prints\n{printed}"
+            else:
+                continue
+            count += 1
     return count
+
+
+@contextlib.contextmanager
+def background() -> Iterator[list[subprocess.Popen[bytes]]]:
+    """What lines that end in ``&`` begin. It ends with the page."""
+    started: list[subprocess.Popen[bytes]] = []
+    try:
+        yield started
+    finally:
+        for process in started:
+            process.terminate()
+            process.wait(30)
 
 
 def run_python(page: Path, block: Block, names: dict[str, object]) -> str:
@@ -89,12 +104,19 @@ def run_python(page: Path, block: Block, names: dict[str, object]) -> str:
     return printed.getvalue()
 
 
-def run_shell(page: Path, block: Block, directory: Path) -> str:
+def run_shell(
+    page: Path, block: Block, directory: Path, started: list[subprocess.Popen[bytes]]
+) -> str:
     """Run the lines of one block; return what they printed, errors too."""
     printed = ""
-    for line in block.text.replace("\\\n", " ").splitlines():
+    for line in block.text.replace("\\\n", " ").replace("8080", str(PORT)).splitlines():
         says = re.search(r"# exits with ([0-9]+)", line)
-        code, output = run_line(line, directory)
+        command = line.split(" #")[0].strip()
+        if command.endswith("&"):
+            words = shlex.split(command.removesuffix("&"))
+            started.append(subprocess.Popen(words, cwd=directory, env=environment()))
+            continue
+        code, output = run_line(command, directory)
         assert code == (int(says[1]) if says else 0), (page.name, line, output)
         printed += output
     return printed
@@ -102,22 +124,36 @@ def run_shell(page: Path, block: Block, directory: Path) -> str:
 
 def run_line(line: str, directory: Path) -> tuple[int, str]:
     """Run one line. A plain command of ours runs in this process, which takes no time to begin."""
-    words = shlex.split(line, comments=True)
-    if words and words[0] == "deedbook" and not re.search(r"[|<>&;$*`]", line.split(" #")[0]):
-        return run_here(words[1:])
-    command = Path(sys.executable).with_name("deedbook")
-    assert command.exists()
-    path = os.pathsep.join((str(command.parent), os.environ["PATH"]))
+    if line.startswith("deedbook ") and not re.search(r"[|<>;$*`]", line):
+        return run_here(shlex.split(line)[1:])
     done = subprocess.run(
         ["/bin/sh", "-c", line],
         cwd=directory,
-        env={**os.environ, "PATH": path},
+        env=environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         timeout=60,
     )
     return done.returncode, done.stdout
+
+
+def environment() -> dict[str, str]:
+    """That of a shell which finds our command."""
+    command = Path(sys.executable).with_name("deedbook")
+    assert command.exists()
+    return {**os.environ, "PATH": os.pathsep.join((str(command.parent), os.environ["PATH"]))}
+
+
+def a_free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+# Instead of the 8080 of the pages.
+PORT = a_free_port()
 
 
 def run_here(words: list[str]) -> tuple[int, str]:
@@ -127,3 +163,7 @@ def run_here(words: list[str]) -> tuple[int, str]:
             code = cli.main(words)
         out.seek(0)
         return code, out.read()
+
+
+if __name__ == "__main__":
+    run(Path(sys.argv[1]), Path.cwd())
