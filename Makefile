@@ -109,7 +109,7 @@ docs: ## the site and the documentation of the Rust crate: target/site, target/d
 	@scripts/need.sh rust python
 	@scripts/env.sh docs
 	cargo doc --workspace --exclude deedbook-python --no-deps --all-features --locked
-	$(PY) -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
 
 lock: ## write requirements/*.txt anew from requirements/*.in
 	@scripts/need.sh python

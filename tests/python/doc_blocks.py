@@ -90,9 +90,7 @@ def run_python(page: Path, block: Block, names: dict[str, object]) -> str:
         pytest.importorskip("urllib3")
     if block.text.lstrip().startswith(">>>"):
         where = f"{page.name} line {block.line}"
-        test = doctest.DocTestParser().get_doctest(
-            block.text, names, where, str(page), block.line
-        )
+        test = doctest.DocTestParser().get_doctest(block.text, names, where, str(page), block.line)
         runner = doctest.DocTestRunner(optionflags=FLAGS)
         out: list[str] = []
         runner.run(test, out=out.append, clear_globs=False)
