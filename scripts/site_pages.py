@@ -44,6 +44,17 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     return for_site(markdown, page.file.src_uri)
 
 
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """A page that would load something from another host fails the build."""
+    foreign = re.findall(
+        r"<(?:script|img|iframe|source)\b[^>]*\bsrc=[\"']?https?://[^\s>]*", output
+    )
+    foreign += re.findall(r"<link\b[^>]*stylesheet[^>]*https?://[^\s>]*", output)
+    if foreign:
+        raise SystemExit(f"{page.file.src_uri} loads from another host: {foreign[0]}")
+    return output
+
+
 def for_site(markdown: str, place: str) -> str:
     """The text of the page at ``place``, with links that lead within the site."""
     places = outside()

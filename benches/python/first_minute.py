@@ -44,8 +44,9 @@ def chart(results: dict[str, Any]) -> str:
     ]
     machine = results["machine"]
     note = (
-        f"{results['run']['records']:,} records of {results['run']['record_bytes']} bytes from Python, "
-        f"medians; {machine['processors']} x {machine['processor']}, benches/results/python.json"
+        f"{results['run']['records']:,} records of {results['run']['record_bytes']} bytes, "
+        f"from Python, medians; {machine['processors']} x {machine['processor']}, "
+        "benches/results/python.json"
     )
     size = f"{2 * WIDTH} {2 * high + 24}"
     return (
@@ -74,11 +75,12 @@ def panel(figures: dict[str, Any], title: str, less: bool) -> str:
             parts.append(f'<text x="{LEFT}" y="{y + 12}" fill="#607d8b">not measured</text>')
             continue
         value = measured[name]
+        text = shown(value, figures[name]["unit"])
         wide = max(1.0, value / most * (WIDTH - LEFT - 80))
         fill = OURS if name.startswith("deedbook") else OTHERS
         parts.append(
             f'<rect x="{LEFT}" y="{y}" width="{wide:.1f}" height="{BAR}" fill="{fill}"/>'
-            f'<text x="{LEFT + wide + 5:.1f}" y="{y + 12}">{shown(value, figures[name]["unit"])}</text>'
+            f'<text x="{LEFT + wide + 5:.1f}" y="{y + 12}">{text}</text>'
         )
     return "\n".join(parts)
 

@@ -1,8 +1,9 @@
 """The blocks of a page, run one after the other as a reader would type them.
 
-``python``: in one session; with ``>>>`` they are held against their output. ``sh``: line by line; a
-comment says where a line does not exit with 0 (``# exits with 1``). A block ``text title="prints"`` is
-what the block before it prints, ``...`` being anything. Other languages are not run.
+``python``: in one session; with ``>>>`` they are held against their output. ``sh``: line by line;
+a comment says where a line does not exit with 0 (``# exits with 1``). A block
+``text title="prints"`` is what the block before it prints, ``...`` being anything. Other languages
+are not run.
 """
 
 from __future__ import annotations
