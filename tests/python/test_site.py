@@ -127,8 +127,10 @@ def test_every_link_of_the_readme_is_absolute_and_leads_to_a_page() -> None:
         assert page in brought or (DOCS / page).exists(), link
 
 
-def test_the_package_names_the_same_site() -> None:
+def test_other_files_name_the_same_site() -> None:
     assert f'Documentation = "{base()}"' in (ROOT / "pyproject.toml").read_text()
+    template = (ROOT / ".github" / "ISSUE_TEMPLATE" / "config.yml").read_text()
+    assert f"url: {base()}recovery.html" in template
 
 
 def test_the_numbers_of_the_proof_are_those_of_the_last_run() -> None:
