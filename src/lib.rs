@@ -67,6 +67,11 @@ pub mod wal;
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+/// And those of the page on Rust.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/rust.md")]
+struct Guide;
+
 pub use durability::Durability;
 pub use error::{Durable, Error, ErrorKind, Result};
 // What `book` and `wal` give under their own names: without these, their common methods have no page.

@@ -27,6 +27,13 @@ SECTIONS = [
     ("Promises of the event store", STORE_ROWS, "store"),
     ("Promises of transactions", TRANSACTION_ROWS, "transactions"),
 ]
+INDEX = "docs/index.md"
+# Which figures the first screen has, and what it calls them.
+NUMBERS = {
+    "crash states opened and judged": "crash states",
+    "writers killed with SIGKILL": "writers killed",
+    "seeded bugs caught": "seeded bugs",
+}
 # What the parts of scripts/power.sh are called in power.json.
 POWER = {
     "cuts": "power cuts",
@@ -38,21 +45,34 @@ POWER = {
 
 
 def publish(root: Path, results: dict[str, Any]) -> None:
-    """Write docs/trust.json, docs/trust.md and the table in README.md."""
+    """Write docs/trust.json and docs/trust.md, and the figures in README.md and docs/index.md."""
     text = json.dumps(results, indent=1, sort_keys=True) + "\n"
     (root / DATA).write_text(text)
     results = json.loads(text)  # in the order in which the pages are checked
     (root / DOCUMENT).write_text(document(results))
     readme = root / "README.md"
     readme.write_text(with_table(readme.read_text(), results))
-    print(f"wrote {DATA}, {DOCUMENT} and the table in README.md")
+    index = root / INDEX
+    index.write_text(with_numbers(index.read_text(), figures(results)))
+    print(f"wrote {DATA}, {DOCUMENT}, and the figures in README.md and {INDEX}")
 
 
 def with_table(readme: str, results: dict[str, Any]) -> str:
-    """The README with its trust table replaced."""
-    before, rest = readme.split(BEGIN)
+    """The README with its trust table replaced, and its three numbers."""
+    rows = figures(results)
+    before, rest = with_numbers(readme, rows).split(BEGIN)
     _, after = rest.split(END)
-    return f"{before}{BEGIN}\n{table(figures(results))}{END}{after}"
+    return f"{before}{BEGIN}\n{table(rows)}{END}{after}"
+
+
+def with_numbers(text: str, rows: list[tuple[str, str, str]]) -> str:
+    """A first screen with its three numbers replaced by those of the figures."""
+    numbers = {what: number.split(", ")[0] for what, number, _ in rows}
+    for what, words in NUMBERS.items():
+        if what in numbers:
+            pattern = rf"\*\*[\d,]+(?: of \d+)? {words}\*\*"
+            text = re.sub(pattern, f"**{numbers[what]} {words}**", text)
+    return text
 
 
 def figures(results: dict[str, Any]) -> list[tuple[str, str, str]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 # Not what is proved, but what is made from it.
-MADE = {"docs/trust.json", "docs/trust.md", "README.md"}
+MADE = {"docs/trust.json", "docs/trust.md", "docs/index.md", "README.md"}
 RUN = "run"
 SHOWN = re.compile(r"^---- (\S+) stdout ----$")
 RUNNING = re.compile(r"^\s*Running (?:unittests )?(?:src|tests)/(\S+) ")

@@ -63,7 +63,7 @@ TABLES = {
     "ledger-transactions": LEDGER_TRANSACTION_BUGS,
 }
 COPIED = ["Cargo.toml", "Cargo.lock", "README.md", "src", "tests", "benches", "examples", "fuzz"]
-COPIED += ["capi", "python"]
+COPIED += ["capi", "docs", "python"]
 # Beside other work, too.
 BUILD_SECONDS_MAX = 1800
 TEST_SECONDS_MAX = 120

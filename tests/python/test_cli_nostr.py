@@ -244,25 +244,3 @@ def test_a_reader_that_goes_away_ends_an_export(path: Path) -> None:
     child.stdout.close()
     assert child.wait(60) == 141
     child.stderr.close()
-
-
-@posix
-def test_the_shell_block_of_the_readme_runs_as_shown(tmp_path: Path) -> None:
-    text = (ROOT / "README.md").read_text()
-    section = text[text.index("\n## Event store\n") :]
-    found = re.search(r"```sh\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
-    assert found is not None
-    (tmp_path / "events.jsonl").write_bytes(SMALL.read_bytes())
-    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
-    lines = found[1].splitlines()
-    assert sum(line.startswith("deedbook nostr ") for line in lines) >= 7
-    for line in lines:
-        done = subprocess.run(
-            ["/bin/sh", "-c", line],
-            cwd=tmp_path,
-            env={**os.environ, "PATH": path},
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-        assert done.returncode == 0, (line, done.stderr)

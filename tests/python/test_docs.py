@@ -15,6 +15,7 @@ import pytest
 
 import deedbook
 from deedbook import _core, _errors
+from doc_blocks import blocks, run
 
 ROOT = Path(__file__).parents[2]
 STUB = Path(deedbook.__file__).with_name("_core.pyi")
@@ -102,67 +103,11 @@ def test_the_docstring_of_the_package_is_true() -> None:
     assert done.attempted > 0 and done.failed == 0
 
 
-def blocks() -> list[tuple[int, str]]:
-    """Line and text of each ```python block of the README."""
-    text = README.read_text() if README.exists() else ""
-    found = re.finditer(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    return [(text.count("\n", 0, match.start()) + 2, match[1]) for match in found]
-
-
-OPTIONAL = ("pyarrow", "polars", "duckdb", "pandas", "pyspark", "numpy")
-
-
 def test_the_examples_of_the_readme_run_one_after_the_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a reader would type them, in one session; `>>>` blocks are held against their output."""
-    if not blocks():
-        pytest.skip("no examples in README.md")
+    """As a reader would type them, in one session."""
     monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {"__name__": "__main__"}
-    for line, text in blocks():
-        if "pyspark" in text or "spark." in text:
-            continue  # tests/python/test_spark_*.py
-        for module in OPTIONAL:
-            if re.search(rf"\bimport\b.*\b{module}\b|\bfrom {module}\b", text):
-                pytest.importorskip(module)
-        if "deedbook.http" in text:
-            pytest.importorskip("urllib3")
-        if text.lstrip().startswith(">>>"):
-            flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-            parser = doctest.DocTestParser()
-            test = parser.get_doctest(text, names, f"README.md line {line}", str(README), line)
-            runner = doctest.DocTestRunner(optionflags=flags)
-            out: list[str] = []
-            runner.run(test, out=out.append, clear_globs=False)
-            names.update(test.globs)
-            assert runner.summarize(verbose=False).failed == 0, "".join(out)
-        else:
-            exec(compile("\n" * (line - 1) + text, str(README), "exec"), names)
-
-
-@pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")
-def test_the_shell_block_of_the_readme_runs_as_shown(tmp_path: Path) -> None:
-    """Two of its lines failed when typed in order: a write-ahead log was appended to a book, and
-    truncated at a byte inside a record. A comment says where a line does not exit with 0.
-    """
-    found = re.search(
-        r"^## Shell\n\n```sh\n(.*?)^```", README.read_text(), re.MULTILINE | re.DOTALL
-    )
-    assert found is not None
-    command = Path(sys.executable).with_name("deedbook")
-    assert command.exists()
-    path = os.pathsep.join((str(command.parent), os.environ["PATH"]))
-    lines = found[1].splitlines()
-    assert sum(line.startswith("deedbook ") for line in lines) >= 10
-    for line in lines:
-        says = re.search(r"# exits with ([0-9]+)", line)
-        done = subprocess.run(
-            ["/bin/sh", "-c", line],
-            cwd=tmp_path,
-            env={**os.environ, "PATH": path},
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-        assert done.returncode == (int(says[1]) if says else 0), (line, done.stderr)
+    if not blocks(README):
+        pytest.skip("no examples in README.md")
+    assert run(README, tmp_path, "python") >= 1

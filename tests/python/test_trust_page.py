@@ -31,6 +31,11 @@ def test_the_pages_are_made_from_the_data() -> None:
     assert (ROOT / page.DOCUMENT).read_text() == page.document(published)
     readme = (ROOT / "README.md").read_text()
     assert readme == page.with_table(readme, published)
+    index = (ROOT / page.INDEX).read_text()
+    assert index == page.with_numbers(index, page.figures(published))
+    assert page.with_numbers("**7 writers killed**", page.figures(published)) == (
+        f"**{published['kill']['cycles']:,} writers killed**"
+    )
 
 
 def test_no_published_seeded_bug_survived() -> None:

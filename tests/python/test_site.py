@@ -1,0 +1,158 @@
+"""The pages of the site: their blocks run, and nothing that they should explain is left out."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import deedbook
+from deedbook import _errors
+from deedbook.cli import parser
+from doc_blocks import blocks, run
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+# Their own tests run them: with Spark, with a server, with a C compiler.
+ELSEWHERE = {"spark.md", "spark-jobs.md", "spark-clusters.md", "pipeline.md", "http.md", "c.md"}
+PAGES = sorted(page for page in DOCS.glob("*.md") if page.name not in ELSEWHERE)
+HELPER = Path(__file__).with_name("doc_blocks.py")
+LANGUAGES = {"python", "sh", "text", "rust", "c", "sql", "toml", "json"}
+
+pytestmark = [
+    pytest.mark.skipif(not DOCS.exists(), reason="docs is not in this checkout"),
+    pytest.mark.skipif(os.name != "posix", reason="the pages are for POSIX shells"),
+]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_blocks_of_a_page_run(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert {block.language for block in blocks(page)} <= LANGUAGES
+    if "os.fork" in page.read_text():  # children of this process would have its threads' locks
+        done = subprocess.run(
+            [sys.executable, HELPER, page],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return
+    monkeypatch.chdir(tmp_path)
+    run(page, tmp_path)
+
+
+@pytest.mark.parametrize("page", sorted(ELSEWHERE))
+def test_the_commands_of_the_other_pages_are_accepted(page: str) -> None:
+    """They need a cluster, or run for ever: here they are only parsed."""
+    for block in blocks(DOCS / page, "sh"):
+        for line in block.text.replace("\\\n", " ").splitlines():
+            words = shlex.split(line, comments=True)
+            if words[:1] == ["deedbook"]:
+                parser.build(words[1:]).parse_args(words[1:])
+
+
+def sections(page: str, level: str) -> dict[str, str]:
+    """The sections of a page by their titles."""
+    text = (DOCS / page).read_text()
+    parts = re.split(rf"^{level} (.+)\n", text, flags=re.MULTILINE)[1:]
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def test_recovery_has_an_entry_for_every_error_in_which_it_is_raised() -> None:
+    found = sections("recovery.md", "###")
+    for name in set(_errors.__all__) - {"Error"}:
+        assert f"deedbook.{name}: " in found.get(name, ""), name
+
+
+def test_recovery_has_an_entry_for_every_verdict() -> None:
+    stub = Path(deedbook.__file__).with_name("_core.pyi").read_text()
+    verdicts = re.search(r"^_Verdict = Literal\[(.*)\]", stub, re.MULTILINE)
+    assert verdicts is not None
+    found = sections("recovery.md", "###")
+    for verdict in re.findall(r'"(\w+)"', verdicts[1]):
+        assert "```" in found.get(verdict, ""), verdict
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    pages = "".join(page.read_text() for page in (DOCS / "reference").glob("*.md"))
+    shown = re.findall(r"^::: deedbook\.(\w+)$", pages, re.MULTILINE)
+    assert sorted(shown) == sorted(set(deedbook.__all__) - {"__version__"})
+
+
+def test_every_figure_of_the_durability_page_is_in_its_source() -> None:
+    rows = re.findall(
+        r"^\|[^|]*\|([^|]*)\|([^|]*)\| \[.*\]\(\.\./(.*)\) \|$",
+        (DOCS / "durability.md").read_text(),
+        re.MULTILINE,
+    )
+    assert len(rows) >= 10
+    for rate, each, source in rows:
+        text = (ROOT / source).read_text()
+        for figure in filter(None, (rate.strip().removesuffix("/s").strip(), each.strip())):
+            assert figure in text, (figure, source)
+
+
+# -- the README -----------------------------------------------------------------------------------
+
+README = ROOT / "README.md"
+
+
+def base() -> str:
+    """Where the site is, which mkdocs.yml alone says."""
+    found = re.search(r"^site_url: (\S+)", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    assert found is not None
+    return found[1]
+
+
+def test_every_link_of_the_readme_is_absolute_and_leads_to_a_page() -> None:
+    sys.path.insert(0, str(ROOT / "scripts"))
+    site = importlib.import_module("site_pages")
+    brought = set(site.outside().values())
+    links = re.findall(r"\]\(([^)]+)\)", README.read_text())
+    assert len(links) > 20
+    for link in links:
+        assert link.startswith(base()), link
+        place = link.removeprefix(base()).split("#")[0]
+        page = place.removesuffix(".html") + ".md" if place.endswith(".html") else place
+        assert page in brought or (DOCS / page).exists(), link
+
+
+def test_other_files_name_the_same_site() -> None:
+    assert f'Documentation = "{base()}"' in (ROOT / "pyproject.toml").read_text()
+    template = (ROOT / ".github" / "ISSUE_TEMPLATE" / "config.yml").read_text()
+    assert f"url: {base()}recovery.html" in template
+
+
+def test_the_numbers_of_the_proof_are_those_of_the_last_run() -> None:
+    text = README.read_text().split("## How it is proved\n")[1].split("\n## ")[0]
+    counts = re.findall(r"\*\*([\d,]+(?: of \d+)?)", text)
+    table = README.read_text().split("<!-- begin trust -->")[1]
+    assert len(counts) == 3
+    assert all(count in table for count in counts)
+
+
+def test_the_page_index_begins_as_the_readme() -> None:
+    def bare(text: str) -> str:
+        return re.sub(r"\]\([^)]*\)", "]", text)
+
+    first = README.read_text().split("\n## Documentation\n")[0]
+    assert bare((DOCS / "index.md").read_text()).startswith(bare(first).rstrip())
+
+
+def test_the_chart_is_made_from_the_results() -> None:
+    sys.path.insert(0, str(ROOT / "benches" / "python"))
+    first_minute = importlib.import_module("first_minute")
+    results = json.loads(first_minute.SOURCE.read_text())
+    assert first_minute.CHART.read_text() == first_minute.chart(results)
+    del results["figures"]["iterate as bytes"]["py-lmdb"]
+    assert first_minute.chart(results).count("not measured") == 1
