@@ -405,7 +405,10 @@ def _add_demo(commands: Commands, *, load: bool) -> None:
         "demo",
         help="see it work: write, crash, recover, read",
         description="See it work: write, crash, recover, read.",
-        epilog="examples:\n  deedbook demo\n  deedbook demo --input events.jsonl --out demo --json",
+        epilog="examples:\n"
+        "  deedbook demo --small    without Spark, in seconds\n"
+        "  deedbook demo\n"
+        "  deedbook demo --input events.jsonl --out demo --json",
     )
     if load:
         demo = _demo()
