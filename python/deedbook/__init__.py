@@ -10,6 +10,8 @@
 [b'first', b'second']
 """
 
+from typing import TYPE_CHECKING, Any
+
 from deedbook._core import (
     BadLine,
     BatchStream,
@@ -94,6 +96,9 @@ from deedbook._errors import (
 from deedbook._payload import PayloadReader
 from deedbook.formats import open
 
+if TYPE_CHECKING:
+    from deedbook._report import LogReport, report
+
 __all__ = [
     "AlreadyExistsError",
     "BadLine",
@@ -142,6 +147,7 @@ __all__ = [
     "LmdbMigration",
     "LockedError",
     "Log",
+    "LogReport",
     "Loss",
     "LostRecordsError",
     "Meta",
@@ -174,4 +180,18 @@ __all__ = [
     "__version__",
     "open",
     "parse_events",
+    "report",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The names that are loaded when they are asked for: most programs write no report."""
+    if name in ("LogReport", "report"):
+        from deedbook import _report
+
+        return getattr(_report, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

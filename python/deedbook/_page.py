@@ -62,7 +62,7 @@ body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(
   margin: 0; }
 main { max-width: 1100px; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.5rem; margin-bottom: .3rem; } h1.bad, tr.bad td, .bad { color: var(--bad); }
-h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; } h1, p, dd, td.long, th { overflow-wrap: anywhere; }
+h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; } h1, p, dd, td.long { overflow-wrap: anywhere; }
 .soft, dt, .axis, .note { color: var(--soft); } .note { font-size: .9em; }
 dl.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); gap: .8rem;
   margin: 1.2rem 0; }

@@ -56,7 +56,7 @@ def test_the_small_demo_needs_the_wheel_alone_and_its_numbers_add_up(
     resumed_at = 0
     for kill in kills:
         assert kill["resumed_at"] == resumed_at
-        assert kill["resumed_at"] < kill["acknowledged"] <= kill["last"] < small.EVENTS
+        assert kill["resumed_at"] <= kill["acknowledged"] <= kill["last"] < small.EVENTS
         resumed_at = kill["last"]
         assert f"acknowledged {kill['acknowledged']:>8,}  found {kill['last']:>8,}" in said
     with deedbook.Book.open(out / "log") as book:
@@ -76,7 +76,8 @@ def test_a_reader_sees_the_page_of_the_small_demo(
         seen = look(window, out / "report.html", width)
     shapes = [count for _, count in seen["charts"]]
     assert len(shapes) == small.KILLS + 1
-    assert all(count >= 2 for count in shapes[:-1]) and shapes[-1] == 1
+    # A writer that was killed at once has nothing but the kill.
+    assert all(1 <= count <= 3 for count in shapes[:-1]) and shapes[-1] == 1 and sum(shapes) > 7
     assert seen["tiles"]["lost"] == "0" and seen["tiles"]["acknowledged"] == f"{small.EVENTS:,}"
     assert seen["heading"].endswith("checks passed")
 

@@ -20,6 +20,7 @@ from deedbook.cli import (
     nostr,
     pier,
     pipeline,
+    report,
     spark,
     spool,
     vacuum,
@@ -107,6 +108,7 @@ def build(argv: Sequence[str]) -> Parser:
     )
     _add_info(commands)
     _add_cat(commands)
+    report.add_arguments(commands)
     _add_append(commands)
     _add_verify(commands)
     _add_repair(commands)
