@@ -94,6 +94,7 @@ from deedbook._errors import (
     UnsupportedError,
 )
 from deedbook._payload import PayloadReader
+from deedbook._shown import show as _show
 from deedbook.formats import open
 
 if TYPE_CHECKING:
@@ -182,6 +183,8 @@ __all__ = [
     "parse_events",
     "report",
 ]
+
+_show()
 
 
 def __getattr__(name: str) -> Any:

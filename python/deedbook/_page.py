@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import html
 import itertools
+import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-__all__ = ["page", "table", "tiles"]
+__all__ = ["fragment", "page", "table", "tiles"]
 
 _WORD_MAX: Final = 16
 """Longer words may be broken, where the window is narrow."""
@@ -19,6 +20,19 @@ def page(title: str, body: Iterable[str], *, ok: bool, subtitle: str = "") -> st
     head = _HEAD.format(title=html.escape(title), verdict=verdict, style=STYLE)
     under = f'<p class="soft">{html.escape(subtitle)}</p>\n' if subtitle else ""
     return f"{head}{under}{''.join(body)}</main></html>\n"
+
+
+def fragment(body: str) -> str:
+    """HTML as a part of another page, a notebook: the style holds for it alone."""
+
+    def within(found: re.Match[str]) -> str:
+        names = [name.strip() for name in found[1].split(",")]
+        whole = ("body", ":root")
+        scoped = [".deedbook" if name in whole else f".deedbook {name}" for name in names]
+        return f"{', '.join(scoped)} {{"
+
+    style = re.sub(r"(?:(?<=[{}])|^)\s*([^{}@]+)\{", within, STYLE.strip())
+    return f'<div class="deedbook"><style>{style}</style>{body}</div>'
 
 
 def tiles(facts: Iterable[tuple[str, str]]) -> str:

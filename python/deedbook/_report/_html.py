@@ -9,7 +9,7 @@ from datetime import datetime
 
 from deedbook import __version__
 from deedbook._charts import Bar, Piece, bars, columns, strip
-from deedbook._page import STYLE, page, table, tiles
+from deedbook._page import fragment, page, table, tiles
 from deedbook._report._figures import LogReport, Times, Type
 from deedbook._text import count, size
 
@@ -30,11 +30,8 @@ def page_of(report: LogReport) -> str:
 
 
 def part_of_page(report: LogReport) -> str:
-    """What a notebook shows: the page without its head, with a style that stays in it."""
-    style = STYLE.replace("body {", ".deedbook {").replace(":root", ".deedbook")
-    title = html.escape(title_of(report))
-    body = "".join(_body(report))
-    return f'<div class="deedbook"><style>{style}</style><h1>{title}</h1>{body}</div>'
+    """What a notebook shows: the page without its head."""
+    return fragment(f"<h1>{html.escape(title_of(report))}</h1>{''.join(_body(report))}")
 
 
 def title_of(report: LogReport) -> str:
