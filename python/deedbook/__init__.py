@@ -10,6 +10,8 @@
 [b'first', b'second']
 """
 
+from typing import TYPE_CHECKING, Any
+
 from deedbook._core import (
     BadLine,
     BatchStream,
@@ -92,7 +94,11 @@ from deedbook._errors import (
     UnsupportedError,
 )
 from deedbook._payload import PayloadReader
+from deedbook._shown import show as _show
 from deedbook.formats import open
+
+if TYPE_CHECKING:
+    from deedbook._report import LogReport, report
 
 __all__ = [
     "AlreadyExistsError",
@@ -142,6 +148,7 @@ __all__ = [
     "LmdbMigration",
     "LockedError",
     "Log",
+    "LogReport",
     "Loss",
     "LostRecordsError",
     "Meta",
@@ -174,4 +181,20 @@ __all__ = [
     "__version__",
     "open",
     "parse_events",
+    "report",
 ]
+
+_show()
+
+
+def __getattr__(name: str) -> Any:
+    """The names that are loaded when they are asked for: most programs write no report."""
+    if name in ("LogReport", "report"):
+        from deedbook import _report
+
+        return getattr(_report, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -27,6 +27,10 @@ class PayloadReader(io.RawIOBase):
     def __init__(self, parts: PayloadParts) -> None:
         self._parts = parts
 
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else f"of {self.size} bytes"
+        return f"<deedbook.PayloadReader {state}>"
+
     @property
     def size(self) -> int:
         """Size of the whole payload, bytes."""

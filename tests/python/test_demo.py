@@ -125,7 +125,7 @@ def dishonest(log, *rest):
     return writing
 crash.write_with_kills = dishonest
 arguments = SimpleNamespace(
-    input=None, out=out, events=count, seed=5, master="local[2]", json=False
+    input=None, out=out, events=count, seed=5, master="local[2]", json=False, small=False
 )
 found = {"exit code": demo.main(arguments)}
 

@@ -20,6 +20,7 @@ from deedbook.cli import (
     nostr,
     pier,
     pipeline,
+    report,
     spark,
     spool,
     vacuum,
@@ -115,6 +116,7 @@ def build(argv: Sequence[str]) -> Parser:
     )
     _add_info(commands)
     _add_cat(commands)
+    report.add_arguments(commands)
     _add_append(commands)
     _add_verify(commands)
     _add_repair(commands)
@@ -414,7 +416,10 @@ def _add_demo(commands: Commands, *, load: bool) -> None:
         "demo",
         help="see it work: write, crash, recover, read",
         description="See it work: write, crash, recover, read.",
-        epilog="examples:\n  deedbook demo\n  deedbook demo --input events.jsonl --out demo --json",
+        epilog="examples:\n"
+        "  deedbook demo --small    without Spark, in seconds\n"
+        "  deedbook demo\n"
+        "  deedbook demo --input events.jsonl --out demo --json",
     )
     if load:
         demo = _demo()

@@ -2,7 +2,8 @@
 
 ``python -m deedbook demo`` writes events with a process that is killed twice, resumes the log each
 time, lets Spark aggregate it, and proves that no acknowledged event was lost or doubled. Nothing is
-simulated: the processes, the SIGKILLs, the log and the Spark session are real.
+simulated: the processes, the SIGKILLs, the log and the Spark session are real. With ``--small`` it
+does without Spark (`deedbook.demo.small`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import deedbook
+from deedbook.demo import small
 from deedbook.demo.workspace import (
     Check,
     DemoError,
@@ -42,6 +44,12 @@ MASTER = "local[*]"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the demo to ``parser``."""
     parser.add_argument(
+        "--small",
+        action="store_true",
+        help="without Spark, in seconds: kill a writer again and again, open its log, count; ends "
+        "with a picture here and a page in DIR",
+    )
+    parser.add_argument(
         "--input",
         type=Path,
         metavar="FILE",
@@ -58,8 +66,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--events",
         type=_positive,
         metavar="N",
-        help=f"how many events to generate (default: {EVENTS}), or to take from the input "
-        "(default: all)",
+        help=f"how many events to generate (default: {EVENTS}, with --small {small.EVENTS}), or to "
+        "take from the input (default: all)",
     )
     parser.add_argument(
         "--seed",
@@ -116,6 +124,8 @@ def _told(error: Exception, out: Path) -> str:
 
 def _run(args: argparse.Namespace) -> int:
     say: Callable[[str], None] = (lambda _: None) if args.json else _say
+    if args.small:
+        return small.run(args, say)
     require()
     if args.input is not None and not args.input.is_file():
         raise DemoError(f"no such file: {args.input}", 2)

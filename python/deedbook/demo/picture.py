@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deedbook._style import COLOURS, GREY, INK, RED, STYLE
-from deedbook.demo.pipeline import EPOCH, OTHER, Summary
+from deedbook._times import EPOCH
+from deedbook.demo.pipeline import OTHER, Summary
 from deedbook.demo.workspace import size
 
 if TYPE_CHECKING:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from deedbook._times import EPOCH, SECONDS_MAX, SECONDS_MIN, UNITS
 from deedbook.demo.workspace import Check, Workspace, is_from_spark, reason
 
 if TYPE_CHECKING:
@@ -28,13 +29,8 @@ TYPE_CHARS_MAX = 60
 TYPES_SHOWN_MAX = 40
 SERIES_MAX = 8
 
-# Years 2 to 9998: what Python can show, with room for the next hour, day or month.
-SECONDS_MIN, SECONDS_MAX = -62_104_060_800, 253_370_764_799
-# A number this large or larger is in the unit named by its divisor; below, it is in seconds.
-UNITS = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))
 # The unit of time is the first whose limit the middle 98 % of the events do not exceed.
 BUCKETS = (("hour", timedelta(days=10)), ("day", timedelta(days=500)), ("month", timedelta.max))
-EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 SPLIT_BYTES_MIN = 1 << 20
 

@@ -74,7 +74,7 @@ class Workspace:
 
     @property
     def report(self) -> Path:
-        """The report; `.json`, `.md` and `.png` are appended by ``with_suffix``."""
+        """The report; `.json`, `.md`, `.png`, `.html` are appended by ``with_suffix``."""
         return self.root / "report"
 
     def made(self) -> list[Path]:
@@ -86,7 +86,7 @@ class Workspace:
             self.by_type,
             self.by_type_and_time,
             self.spark_log,
-            *(self.report.with_suffix(suffix) for suffix in (".json", ".md", ".png")),
+            *(self.report.with_suffix(suffix) for suffix in (".json", ".md", ".png", ".html")),
         ]
 
 
@@ -123,8 +123,7 @@ def remove(path: Path) -> None:
 
 def require(modules: Sequence[str] = MODULES) -> None:
     """Raise `DemoError` (exit code 2) unless all that the demo needs is installed."""
-    if not hasattr(signal, "SIGKILL"):
-        raise DemoError("this system has no SIGKILL, and the demo is about surviving it", 2)
+    require_kill()
     missing = [name for name in modules if importlib.util.find_spec(name) is None]
     if missing:
         raise DemoError(f"missing: {', '.join(missing)} (pip install 'deedbook[demo]')", 2)
@@ -133,6 +132,12 @@ def require(modules: Sequence[str] = MODULES) -> None:
         raise DemoError(f"missing: java, version {JAVA_MIN} or newer (Spark runs on it)", 2)
     if version < JAVA_MIN:
         raise DemoError(f"Spark needs Java {JAVA_MIN} or newer, this one is {version}", 2)
+
+
+def require_kill() -> None:
+    """Raise `DemoError` (exit code 2) where a process cannot be killed without a warning."""
+    if not hasattr(signal, "SIGKILL"):
+        raise DemoError("this system has no SIGKILL, and the demo is about surviving it", 2)
 
 
 def java_version() -> int | None:

@@ -112,6 +112,24 @@ class Outcome(NamedTuple):
     """The same in words."""
 
 
+class Stretch(NamedTuple):
+    """Damaged bytes."""
+
+    offset: int
+    end: int
+    reason: str
+
+
+class Part(NamedTuple):
+    """A stretch of a log's bytes that is counted from one beginning, and what is damaged in it."""
+
+    name: str
+    begin: int
+    end: int
+    """After its last byte; also if acknowledged bytes before it are not there."""
+    damages: tuple[Stretch, ...]
+
+
 class Progress(Protocol):
     """Called with bytes done and bytes in all; what it raises ends the call."""
 
@@ -211,8 +229,31 @@ class FormatInfo(ABC):
         """What `verify` says of a report: the log's; of a ledger, those of its files."""
 
     @abstractmethod
+    def parts(self, path: str, checked: dict[str, Any]) -> list[Part]:
+        """Where damage lies, by the facts of an `Outcome` of `verify`."""
+
+    @abstractmethod
+    def data_files(self, path: str) -> list[str]:
+        """The files that hold the records at a path, in their order. Raises as opening does."""
+
+    @abstractmethod
     def salvage(self, source: str, target: str, progress: Progress, **options: Any) -> Outcome:
         """Copy everything intact; the source is not changed."""
+
+
+def part_of(name: str, checked: Mapping[str, Any], begin: int = 0) -> Part:
+    """One log as a part, by the plain values of a `deedbook.VerifyReport`.
+
+    Acknowledged bytes that are not there at the end are damage, too.
+    """
+    damages = [Stretch(one["offset"], one["end"], one["reason"]) for one in checked["damages"]]
+    end, durable = checked["file_end"], checked["durable_end"] or 0
+    missing = end if damages else checked["valid_end"]
+    if checked["lost_acknowledged"] and missing < durable:
+        reason = f"durable to byte {durable:,}, intact to byte {checked['valid_end']:,}"
+        damages.append(Stretch(missing, durable, reason))
+    begin = min([begin, *(one.offset for one in damages)])
+    return Part(name, begin, max([end, *(one.end for one in damages)]), tuple(damages))
 
 
 __all__ = [
@@ -222,10 +263,13 @@ __all__ = [
     "FormatInfo",
     "Found",
     "Outcome",
+    "Part",
     "Passed",
     "Place",
     "Progress",
     "Skipping",
+    "Stretch",
     "View",
     "first_setting",
+    "part_of",
 ]

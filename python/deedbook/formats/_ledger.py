@@ -18,8 +18,10 @@ from deedbook.formats._info import (
     FormatInfo,
     Found,
     Outcome,
+    Part,
     Place,
     Progress,
+    part_of,
 )
 from deedbook.formats._ledger_summary import Summary, dead_letters_of
 
@@ -146,6 +148,23 @@ class _LedgerInfo(FormatInfo):
             with LedgerSnapshot.open(path, base) as snapshot:
                 checked += snapshot.verify(progress=progress)
         return self.outcome(path, checked)
+
+    def parts(self, path: str, checked: dict[str, Any]) -> list[Part]:
+        """A part for each file; a record that is just being written may look torn."""
+        parts = []
+        for one in checked["files"]:
+            part = part_of(os.path.basename(one["file"]["path"]), one["report"])
+            fine = one["file"]["active"] and one["report"]["verdict"] != "corrupt"
+            parts.append(part._replace(damages=()) if fine else part)
+        return parts
+
+    def data_files(self, path: str) -> list[str]:
+        """The files of all ledgers there."""
+        found: list[str] = []
+        for base in _asked(path):
+            with LedgerSnapshot.open(path, base) as snapshot:
+                found += [file.path for file in snapshot.files]
+        return found
 
     def outcome(self, path: str, report: Sequence[LedgerFileReport]) -> Outcome:
         """What the reports of a ledger's files say."""

@@ -18,8 +18,10 @@ from deedbook.formats._info import (
     FormatInfo,
     Found,
     Outcome,
+    Part,
     Progress,
     View,
+    part_of,
 )
 from deedbook.formats._writer import Writer, writer_of, writer_text
 
@@ -168,6 +170,15 @@ class LogInfo(FormatInfo, Generic[LogT]):
     def outcome(self, path: str, report: Any) -> Outcome:
         """What a `deedbook.VerifyReport` says."""
         return Outcome(report.ok, report.to_dict(), _verify_lines(path, self, report))
+
+    def parts(self, path: str, checked: dict[str, Any]) -> list[Part]:
+        """The log, from its first byte on."""
+        return [part_of(os.path.basename(os.path.abspath(path)), checked)]
+
+    def data_files(self, path: str) -> list[str]:
+        """Those of the opened log."""
+        with self.log.open(path) as log:
+            return list(self.files(log))
 
     def salvage(self, source: str, target: str, progress: Progress, **options: Any) -> Outcome:
         """Copy the log. Nothing copied although there are bytes is a failure."""

@@ -20,8 +20,10 @@ from deedbook.formats._info import (
     FormatInfo,
     Found,
     Outcome,
+    Part,
     Place,
     Progress,
+    Stretch,
 )
 
 __all__ = ["NOSTR"]
@@ -111,6 +113,27 @@ class _NostrInfo(FormatInfo):
             report = store.verify(check=check, progress=progress)
             path = store.path
         return self.outcome(path, report)
+
+    def parts(self, path: str, checked: dict[str, Any]) -> list[Part]:
+        """A part for each segment's file, with the first faults of the report."""
+        parts = []
+        for file in self.data_files(path):
+            number = int(os.path.basename(file).split(".")[1])
+            damages = tuple(
+                Stretch(one["location"][1], one["end"], one["reason"])
+                for one in checked["first_faults"]
+                if one["location"][0] == number
+            )
+            end = max([os.path.getsize(file), *(one.end for one in damages)])
+            parts.append(Part(os.path.basename(file), 0, end, damages))
+        return parts
+
+    def data_files(self, path: str) -> list[str]:
+        """The segments' files."""
+        folder = os.path.join(path, _SEGMENTS)
+        names = filter(_SEGMENT.fullmatch, os.listdir(folder))
+        ordered = sorted(names, key=lambda name: int(name.split(".")[1]))
+        return [os.path.join(folder, name) for name in ordered]
 
     def outcome(self, path: str, report: EventStoreReport) -> Outcome:
         """What the report of a store says."""

@@ -11,7 +11,16 @@ from deedbook._core import Book, Deed, Epoch, Loss, Pier, PierReport, SalvageRep
 from deedbook._errors import UnsupportedError
 from deedbook._text import count, damage_text, size
 from deedbook.formats._book import DeedAppender, Deeds, deed_entry, meta_facts, meta_text
-from deedbook.formats._info import Description, Entry, Found, Outcome, Place, Progress
+from deedbook.formats._info import (
+    Description,
+    Entry,
+    Found,
+    Outcome,
+    Part,
+    Place,
+    Progress,
+    part_of,
+)
 from deedbook.formats._log import Appender, LogInfo, LogView
 from deedbook.formats._writer import writer_of, writer_text
 
@@ -128,6 +137,10 @@ class _PierInfo(LogInfo[Pier]):
         total += self.extent_text((bounds[0][0], bounds[-1][1]) if bounds else None)
         lines.append(f"{path}: {'ok' if report.ok else 'damaged'}, {total}")
         return Outcome(report.ok, {**report.to_dict(), "records": records}, lines)
+
+    def parts(self, path: str, checked: dict[str, Any]) -> list[Part]:
+        """A part for each epoch."""
+        return [part_of(f"0i{one['number']}", one["report"]) for one in checked["epochs"]]
 
     def salvage(self, source: str, target: str, progress: Progress, **options: Any) -> Outcome:
         """Raises `UnsupportedError`: deeds after a gap would get the numbers of the next epoch."""

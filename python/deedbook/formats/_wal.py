@@ -9,7 +9,7 @@ from typing import Any
 
 from deedbook._core import Loss, Record, SalvageReport, Wal
 from deedbook._text import count, exact_size, size
-from deedbook.formats._info import SIDECAR, Entry, Place, Skipping
+from deedbook.formats._info import SIDECAR, Entry, Part, Place, Skipping, part_of
 from deedbook.formats._log import Appender, LogInfo, LogView
 
 __all__ = ["WAL"]
@@ -105,6 +105,12 @@ class _WalInfo(LogInfo[Wal]):
             ("durable", "not known (no mark)" if durable is None else f"to byte {durable:,}"),
             *(("consumer", f"{name} needs lsn {lsn:,}") for name, lsn in log.consumers().items()),
         ]
+
+    def parts(self, path: str, checked: dict[str, Any]) -> list[Part]:
+        """The log, from its head on."""
+        bounds = checked["bounds"]
+        begin = 0 if bounds is None else bounds[0]
+        return [part_of(os.path.basename(os.path.abspath(path)), checked, begin)]
 
     def extent_text(self, bounds: tuple[int, int] | None) -> str:
         return "" if bounds is None else f", bytes {bounds[0]:,} to {bounds[1]:,}"

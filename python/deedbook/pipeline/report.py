@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import html
-import itertools
 import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from deedbook._page import table
 from deedbook.pipeline.check import Check, text_of
 from deedbook.pipeline.config import Config
 from deedbook.pipeline.latency import Latency, Spread, latency_of
@@ -21,7 +21,6 @@ from deedbook.pipeline.status import Status, lag_text, status
 __all__ = ["write_report"]
 
 _REASON_MAX = 60
-_WORD_MAX = 16
 
 
 def write_report(config: Config, checks: Sequence[Check]) -> Path:
@@ -76,10 +75,10 @@ def _page(
     rows.append(
         [SILVER, "table", f"{events:,}", lag_text(found.silver_lag), _time(found.silver_at)]
     )
-    yield _table(["source", "kept as", "records", "lag after the last batch", "last read"], rows)
+    yield table(["source", "kept as", "records", "lag after the last batch", "last read"], rows)
     totals = found.totals
     yield "<h2>Totals</h2>\n"
-    yield _table(
+    yield table(
         ["events", "bytes of content", "late", "put aside", "watermark", "runs"],
         [
             [
@@ -101,7 +100,7 @@ def _page(
     yield _picture("quarantine.png", "What was put aside, by reason")
     if checks:
         yield "<h2>Checks</h2>\n"
-        yield _table(
+        yield table(
             ["", "check", "expected", "found"],
             [
                 [
@@ -119,7 +118,7 @@ def _page(
     for name, top in tops:
         if top:
             yield f"<h2>Most frequent {name}</h2>\n"
-            yield _table([name, "events"], [[key, f"{value:,}"] for key, value in top.items()])
+            yield table([name, "events"], [[key, f"{value:,}"] for key, value in top.items()])
     yield "</main></html>\n"
 
 
@@ -143,7 +142,7 @@ def _latency(latency: Latency) -> Iterator[str]:
     if len(spreads) > 1:
         spreads["all"] = Spread.of(latency.taken)
     if spreads:
-        yield _table(
+        yield table(
             ["source", what, "median", "95 %", "worst"],
             [
                 [
@@ -175,28 +174,6 @@ h1, p, td.long {{ overflow-wrap: anywhere; }}
 </style>
 <main><h1 class="{verdict}">{title}</h1>
 """
-
-
-def _table(
-    header: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    id_: str = "",
-    classes: Sequence[str] = (),
-) -> str:
-    """A table; ``classes`` are those of its rows."""
-    head = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
-    body = "".join(
-        (f'<tr class="{of}">' if of else "<tr>") + "".join(map(_cell, row)) + "</tr>\n"
-        for row, of in itertools.zip_longest(rows, classes, fillvalue="")
-    )
-    name = f' id="{id_}"' if id_ else ""
-    return f"<table{name}>\n<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table>\n"
-
-
-def _cell(text: str) -> str:
-    """A cell; only long words may be broken, where the window is narrow."""
-    is_long = max(map(len, text.split()), default=0) > _WORD_MAX
-    return f"<td{' class=long' if is_long else ''}>{html.escape(text)}</td>"
 
 
 def _picture(file: str, alt: str) -> str:

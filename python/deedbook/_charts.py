@@ -1,0 +1,109 @@
+"""Charts as inline SVG: shapes that stretch with the window, beside text that does not."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+__all__ = ["Bar", "Piece", "bars", "columns", "strip"]
+
+_WIDTH: Final = 1000.0
+_HEIGHT: Final = 100.0
+_LEAST: Final = 1.0
+"""Of what is not nothing: else it could not be seen."""
+
+
+class Piece(NamedTuple):
+    """A stretch of a strip."""
+
+    begin: float
+    end: float
+    style: str
+    """``one``, ``two`` or ``bad``."""
+    title: str
+    """What is shown where the pointer rests on it."""
+
+
+class Bar(NamedTuple):
+    """A row of a chart: its name, its strip, and what stands after it."""
+
+    name: str
+    pieces: Sequence[Piece]
+    text: str
+
+
+def columns(values: Sequence[tuple[str, float]], top: str, labels: Sequence[str], alt: str) -> str:
+    """Columns from left to right, each with a title and a height.
+
+    ``top`` says how much the highest one is, ``labels`` stand below from left to right.
+    """
+    highest = max((value for _, value in values), default=0) or 1
+    width = _WIDTH / max(1, len(values))
+    shapes = "".join(
+        _rect(
+            number * width,
+            _HEIGHT - height,
+            width * (0.92 if len(values) < 120 else 1),
+            height,
+            "one",
+            title,
+        )
+        for number, (title, value) in enumerate(values)
+        if value
+        for height in [max(_LEAST, _HEIGHT * value / highest)]
+    )
+    return (
+        f'<figure><div class="axis"><span>{html.escape(top)}</span></div>'
+        f"{_svg('plot', shapes, alt)}{_axis(labels)}</figure>\n"
+    )
+
+
+def bars(rows: Iterable[Bar], total: float, alt: str) -> str:
+    """Rows of one scale, from 0 to ``total``."""
+    cells = "".join(
+        f"<span>{html.escape(row.name)}</span>"
+        f"{_strip('bar', row.pieces, total, f'{alt}: {row.name}')}"
+        f"<span>{html.escape(row.text)}</span>\n"
+        for row in rows
+    )
+    return f'<figure class="bars">{cells}</figure>\n'
+
+
+def strip(pieces: Sequence[Piece], total: float, labels: Sequence[str], alt: str) -> str:
+    """One row over the whole width, from 0 to ``total``."""
+    return f"<figure>{_strip('map', pieces, total, alt)}{_axis(labels)}</figure>\n"
+
+
+def _strip(style: str, pieces: Sequence[Piece], total: float, alt: str) -> str:
+    scale = _WIDTH / total if total > 0 else 0.0
+    shapes = ""
+    for piece in pieces:
+        if piece.end <= piece.begin:
+            continue
+        width = min(_WIDTH, max(_LEAST * 2, (piece.end - piece.begin) * scale))
+        left = min(piece.begin * scale, _WIDTH - width)
+        shapes += _rect(left, 0, width, _HEIGHT, piece.style, piece.title)
+    return _svg(style, shapes, alt)
+
+
+def _svg(style: str, shapes: str, alt: str) -> str:
+    return (
+        f'<svg class="{style}" viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}" preserveAspectRatio="none"'
+        f' role="img" aria-label="{html.escape(alt)}">{shapes}</svg>'
+    )
+
+
+def _rect(x: float, y: float, width: float, height: float, style: str, title: str) -> str:
+    return (
+        f'<rect class="{style}" x="{x:.2f}" y="{y:.2f}" width="{width:.2f}" height="{height:.2f}">'
+        f"<title>{html.escape(title)}</title></rect>"
+    )
+
+
+def _axis(labels: Sequence[str]) -> str:
+    if not labels:
+        return ""
+    return (
+        f'<div class="axis">{"".join(f"<span>{html.escape(one)}</span>" for one in labels)}</div>'
+    )

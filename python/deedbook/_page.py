@@ -1,0 +1,107 @@
+"""Pages of HTML that stand alone: one file, dark and light, nothing loaded from elsewhere."""
+
+from __future__ import annotations
+
+import html
+import itertools
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+__all__ = ["fragment", "page", "table", "tiles"]
+
+_WORD_MAX: Final = 16
+"""Longer words may be broken, where the window is narrow."""
+
+
+def page(title: str, body: Iterable[str], *, ok: bool, subtitle: str = "") -> str:
+    """A whole page. ``title`` and ``subtitle`` are text, ``body`` is HTML."""
+    verdict = "ok" if ok else "bad"
+    head = _HEAD.format(title=html.escape(title), verdict=verdict, style=STYLE)
+    under = f'<p class="soft">{html.escape(subtitle)}</p>\n' if subtitle else ""
+    return f"{head}{under}{''.join(body)}</main></html>\n"
+
+
+def fragment(body: str) -> str:
+    """HTML as a part of another page, a notebook: the style holds for it alone."""
+
+    def within(found: re.Match[str]) -> str:
+        names = [name.strip() for name in found[1].split(",")]
+        whole = ("body", ":root")
+        scoped = [".deedbook" if name in whole else f".deedbook {name}" for name in names]
+        return f"{', '.join(scoped)} {{"
+
+    style = re.sub(r"(?:(?<=[{}])|^)\s*([^{}@]+)\{", within, STYLE.strip())
+    return f'<div class="deedbook"><style>{style}</style>{body}</div>'
+
+
+def tiles(facts: Iterable[tuple[str, str]]) -> str:
+    """The figures that are to be seen first: names and values."""
+    cells = "".join(
+        f"<div><dt>{html.escape(name)}</dt><dd>{html.escape(value)}</dd></div>"
+        for name, value in facts
+    )
+    return f'<dl class="tiles">{cells}</dl>\n'
+
+
+def table(
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    id_: str = "",
+    classes: Sequence[str] = (),
+) -> str:
+    """A table; ``classes`` are those of its rows."""
+    head = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
+    body = "".join(
+        (f'<tr class="{of}">' if of else "<tr>") + "".join(map(_cell, row)) + "</tr>\n"
+        for row, of in itertools.zip_longest(rows, classes, fillvalue="")
+    )
+    name = f' id="{id_}"' if id_ else ""
+    top = f"<thead><tr>{head}</tr></thead>\n" if any(header) else ""
+    return f"<table{name}>\n{top}<tbody>{body}</tbody></table>\n"
+
+
+def _cell(text: str) -> str:
+    """A cell; only long words may be broken, where the window is narrow."""
+    is_long = max(map(len, text.split()), default=0) > _WORD_MAX
+    return f"<td{' class=long' if is_long else ''}>{html.escape(text)}</td>"
+
+
+STYLE: Final = """
+:root { color-scheme: light dark; --ink: #24292f; --page: #fff; --line: #d8dee4; --soft: #59636e;
+  --bad: #cf222e; --one: #4269d0; --two: #efb118; --ground: #f0f3f6; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --page: #0d1117; --line: #30363d;
+  --soft: #9198a1; --bad: #ff7b72; --one: #7c9cf5; --two: #e3b341; --ground: #1c2129; } }
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--page);
+  margin: 0; }
+main { max-width: 1100px; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.5rem; margin-bottom: .3rem; } h1.bad, tr.bad td, .bad { color: var(--bad); }
+h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; } h1, p, dd, td.long { overflow-wrap: anywhere; }
+.soft, dt, .axis, .note { color: var(--soft); } .note { font-size: .9em; }
+dl.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); gap: .8rem;
+  margin: 1.2rem 0; }
+dl.tiles div { background: var(--ground); border-radius: 6px; padding: .5rem .8rem; }
+dt { font-size: .85em; } dd { margin: 0; font-size: 1.15em; font-variant-numeric: tabular-nums; }
+table { border-collapse: collapse; max-width: 100%; }
+th, td { text-align: left; vertical-align: top; padding: .2rem .8rem .2rem 0;
+  border-bottom: 1px solid var(--line); font-variant-numeric: tabular-nums; }
+figure { margin: .5rem 0 1.5rem; } svg { display: block; width: 100%; background: var(--ground); }
+svg.plot { height: 180px; } svg.bar, svg.map { height: 1.1rem; }
+.one { fill: var(--one); } .two { fill: var(--two); } rect.bad { fill: var(--bad); }
+.axis { display: flex; justify-content: space-between; gap: .5rem; font-size: .85em; }
+.bars { display: grid; grid-template-columns: minmax(0, 14rem) minmax(3rem, 1fr) auto;
+  gap: .25rem .8rem; align-items: center; font-variant-numeric: tabular-nums; }
+.bars span { overflow-wrap: anywhere; } .bars span:nth-child(3n) { text-align: right; }
+@media (max-width: 600px) { body { font-size: 13px; } th, td { padding-right: .4rem; }
+  .bars { grid-template-columns: minmax(0, 8rem) minmax(2rem, 1fr) auto; } }
+"""
+
+_HEAD: Final = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<meta http-equiv="Content-Security-Policy"
+ content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
+<title>{title}</title>
+<link rel="icon" href="data:,">
+<style>{style}</style>
+<main><h1 class="{verdict}">{title}</h1>
+"""

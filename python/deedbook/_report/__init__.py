@@ -1,0 +1,138 @@
+"""A report of a log: its figures, and a page that shows them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from datetime import datetime, timezone
+from typing import Any
+
+from deedbook._errors import Error
+from deedbook._report._figures import DataFile, LogReport, Size, Sizes, Stretch, Times, Type
+from deedbook._report._scan import Scan
+from deedbook.formats import Found, require
+
+__all__ = [
+    "DataFile",
+    "LogReport",
+    "Scan",
+    "Size",
+    "Sizes",
+    "Stretch",
+    "Times",
+    "Type",
+    "look",
+    "report",
+]
+
+LogReport.__module__ = "deedbook"  # from where it is imported
+
+Progress = Callable[[int, int], object]
+
+
+def report(
+    path: str | os.PathLike[str], *, base: str | None = None, progress: Progress | None = None
+) -> LogReport:
+    """Check a log of any format, read all of it once, and say what is in it.
+
+    ``base`` says which ledger of a directory is meant. ``progress`` is called with bytes done and
+    bytes in all, of the check and of the reading together. Nothing is changed, and another process
+    may write meanwhile. The memory needed does not grow with the log, except by the longest
+    payload.
+
+    The report of a damaged log says where and what is wrong. Raises `MissingError` if there is no
+    log, and what opening raises if nothing of it can be read.
+    """
+    options = {} if base is None else {"base": base}
+    return look(os.fspath(path), require(path, **options), options, progress=progress)
+
+
+def look(
+    path: str,
+    found: Found,
+    options: dict[str, Any],
+    *,
+    check: bool = True,
+    progress: Progress | None = None,
+) -> LogReport:
+    """The report of what `require` found at a path; without ``check`` its bytes are not checked."""
+    told = progress or (lambda done, total: None)
+    shares = 2 if check else 1
+    info, findings, errors = found.format, [], []
+    ok, checked, described, parts = True, {}, None, []
+    total = 0
+
+    def tell(done: int, of: int) -> None:
+        told(done, of * shares)
+
+    if check:
+        try:
+            outcome = info.verify(path, tell, **options)
+            ok, checked, findings = outcome.ok, outcome.facts, list(outcome.lines)
+            parts = info.parts(path, outcome.facts)
+        except Error as error:
+            errors.append(error)
+    try:
+        described = info.describe(path, found, **options)
+        ok = ok and not described.corrupt
+    except Error as error:
+        errors.append(error)
+    files = _files(info, path, errors)
+    total = sum(part.end - part.begin for part in parts) or sum(file.bytes for file in files)
+    scan = Scan()
+    try:
+        with info.read(path, **options) as view:
+            if view.left_out is not None:
+                findings.append(f"{path}: {view.left_out}")
+            around = view.skipping(None, None)
+            payloads = (info.entry(record).payload for record in around)
+            scan.run(
+                payloads, lambda done: told(total * (shares - 1) + min(done, total), total * shares)
+            )
+            ok = ok and not around.damages
+            if not check:
+                findings += [
+                    f"bytes {one.offset:,}..{one.end:,}: {one.reason}" for one in around.damages
+                ]
+    except Error as error:
+        errors.append(error)
+    if errors and not checked and described is None and scan.records == 0:
+        raise errors[0]
+    return LogReport(
+        path=path,
+        format=info.name,
+        noun=info.noun,
+        ok=ok and not errors,
+        records=scan.records,
+        bytes=scan.bytes,
+        objects=scan.objects,
+        sizes=scan.sizes(),
+        times=scan.times(),
+        types=scan.types(),
+        parts=tuple(parts),
+        files=files,
+        info={} if described is None else described.facts,
+        rows=() if described is None else tuple(described.rows),
+        checked=checked,
+        findings=tuple(dict.fromkeys([*findings, *map(str, errors)])),
+        made=datetime.now(timezone.utc),
+    )
+
+
+def _files(info: Any, path: str, errors: list[Error]) -> tuple[DataFile, ...]:
+    """The files that hold the records, such as are there."""
+
+    def found() -> Iterator[DataFile]:
+        for file in info.data_files(path):
+            try:
+                status = os.stat(file)
+            except FileNotFoundError:  # retention, or a sender, removed it
+                continue
+            changed = datetime.fromtimestamp(status.st_mtime, timezone.utc)
+            yield DataFile(file, status.st_size, changed)
+
+    try:
+        return tuple(found())
+    except Error as error:
+        errors.append(error)
+        return ()

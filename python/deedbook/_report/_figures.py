@@ -1,0 +1,180 @@
+"""The figures of a report."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from deedbook._text import count, size
+from deedbook.formats._info import Part
+
+__all__ = ["DataFile", "LogReport", "Size", "Sizes", "Stretch", "Times", "Type"]
+
+
+@dataclass(frozen=True)
+class Size:
+    """The payloads of ``low`` to ``high`` bytes."""
+
+    low: int
+    high: int
+    records: int
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How many bytes payloads have. The quantiles are too small by 1 in 8 at most."""
+
+    least: int
+    most: int
+    mean: float
+    median: int
+    p95: int
+    p99: int
+    steps: tuple[Size, ...]
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """The records of a stretch of time."""
+
+    begin: datetime
+    records: int
+    bytes: int
+    """Of their payloads."""
+
+
+@dataclass(frozen=True)
+class Times:
+    """Records by the times in their payloads, in UTC."""
+
+    source: str
+    """The fields that held them, the most frequent first."""
+    first: datetime
+    last: datetime
+    records: int
+    """Those that have a time."""
+    outside: int
+    """Of these, such as are too far off for the stretches."""
+    seconds: int
+    """Length of a stretch."""
+    stretches: tuple[Stretch, ...]
+
+
+@dataclass(frozen=True)
+class Type:
+    """Records of one type, and the bytes of their payloads."""
+
+    name: str
+    records: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A file that holds records: a segment, an epoch's log, a ledger's file."""
+
+    path: str
+    bytes: int
+    changed: datetime
+    """When it was last written to, in UTC."""
+
+
+@dataclass(frozen=True)
+class LogReport:
+    """What `deedbook.report` found in a log of any format."""
+
+    path: str
+    format: str
+    """``"book"``, ``"pier"``, ``"wal"``, ``"ledger"`` or ``"nostr"``."""
+    noun: str
+    """One record: ``"deed"``, ``"record"``, ``"event"``."""
+    ok: bool
+    """Whether nothing is damaged, torn or lost."""
+    records: int
+    """Intact records that were read, those after damage included."""
+    bytes: int
+    """Of their payloads."""
+    objects: int
+    """How many payloads are JSON objects."""
+    sizes: Sizes | None
+    times: Times | None
+    types: tuple[Type, ...]
+    parts: tuple[Part, ...]
+    """The log's bytes, and the damage in them; empty where no check was asked for."""
+    files: tuple[DataFile, ...]
+    info: dict[str, Any]
+    """What ``deedbook info --json`` shows; empty if the log cannot be opened."""
+    rows: tuple[tuple[str, str], ...]
+    """The same in words."""
+    checked: dict[str, Any]
+    """What ``deedbook verify --json`` shows; empty where no check was asked for."""
+    findings: tuple[str, ...]
+    """What the check found, in words, and what kept the log from being read."""
+    made: datetime
+    """When, in UTC."""
+
+    @property
+    def durable_end(self) -> int | None:
+        """Byte up to which the log is durable, where that is known."""
+        end: int | None = self.info.get("durable_end")
+        return end
+
+    @property
+    def lag_bytes(self) -> int | None:
+        """Bytes that are written and not known to be durable, where that is known."""
+        end = self.info.get("end")
+        return None if end is None or self.durable_end is None else max(0, end - self.durable_end)
+
+    @property
+    def damages(self) -> int:
+        """How many damaged stretches there are."""
+        return sum(len(part.damages) for part in self.parts)
+
+    @property
+    def rate(self) -> float | None:
+        """Records a second, from the first time in a payload to the last; None without times."""
+        if self.times is None or self.times.first == self.times.last:
+            return None
+        return self.times.records / (self.times.last - self.times.first).total_seconds()
+
+    def to_dict(self) -> dict[str, Any]:
+        """All figures as plain values, ready for JSON; times are ISO 8601."""
+        plain: dict[str, Any] = _plain(
+            {
+                **{name: value for name, value in asdict(self).items() if name != "rows"},
+                "durable_end": self.durable_end,
+                "lag_bytes": self.lag_bytes,
+                "rate": self.rate,
+            }
+        )
+        return plain
+
+    def to_html(self) -> str:
+        """A page of HTML that stands alone: one file, nothing loaded from elsewhere."""
+        from deedbook._report._html import page_of
+
+        return page_of(self)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the page without its frame."""
+        from deedbook._report._html import part_of_page
+
+        return part_of_page(self)
+
+    def __repr__(self) -> str:
+        state = "ok" if self.ok else f"damaged, {count(self.damages, 'damage')}"
+        return (
+            f"<LogReport {self.path!r} {self.format}, {count(self.records, self.noun)},"
+            f" {size(self.bytes)}, {state}>"
+        )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return _plain(value._asdict())
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return value.isoformat() if isinstance(value, datetime) else value

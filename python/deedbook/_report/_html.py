@@ -1,0 +1,265 @@
+"""The page of a report."""
+
+from __future__ import annotations
+
+import html
+import os
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from deedbook import __version__
+from deedbook._charts import Bar, Piece, bars, columns, strip
+from deedbook._page import fragment, page, table, tiles
+from deedbook._report._figures import LogReport, Times, Type
+from deedbook._text import count, size
+
+__all__ = ["page_of", "part_of_page", "rate_text", "span_text"]
+
+_FILES_MAX = 150
+"""Shown as columns; beyond that the last ones."""
+_DAMAGES_MAX = 100
+"""Shown in a table."""
+_UNITS = (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1))
+
+
+def page_of(report: LogReport) -> str:
+    """The whole page."""
+    made = report.made.strftime("%Y-%m-%d %H:%M UTC")
+    under = f"{os.path.abspath(report.path)}, {made}, deedbook {__version__}"
+    return page(title_of(report), _body(report), ok=report.ok, subtitle=under)
+
+
+def part_of_page(report: LogReport) -> str:
+    """What a notebook shows: the page without its head."""
+    return fragment(f"<h1>{html.escape(title_of(report))}</h1>{''.join(_body(report))}")
+
+
+def title_of(report: LogReport) -> str:
+    """The log and the outcome in a line."""
+    name = os.path.basename(os.path.abspath(report.path))
+    state = "ok"
+    if not report.ok:
+        state = count(report.damages, "damage") if report.damages else "NOT OK"
+    return f"{name}: {count(report.records, report.noun)}, {state}"
+
+
+def rate_text(rate: float, noun: str) -> str:
+    """A rate in the largest unit that makes it a number of some size."""
+    fitting = ((unit, rate * seconds) for unit, seconds in reversed(_UNITS))
+    unit, value = next((one for one in fitting if one[1] >= 1), ("day", rate * 86400))
+    return f"{value:,.3g} {noun}s/{unit}" if value < 1000 else f"{value:,.0f} {noun}s/{unit}"
+
+
+def span_text(seconds: int) -> str:
+    """A length of time: ``hour``, ``5 minutes``."""
+    unit, length = next((unit, length) for unit, length in _UNITS if seconds % length == 0)
+    return unit if seconds == length else f"{seconds // length} {unit}s"
+
+
+def _body(report: LogReport) -> Iterator[str]:
+    yield tiles(_tiles(report))
+    if not report.ok:
+        # The damages themselves stand in a table.
+        reasons = [one.reason for part in report.parts for one in part.damages]
+        texts = [one for one in report.findings if not any(reason in one for reason in reasons)]
+        yield "".join(f'<p class="bad">{html.escape(text)}</p>\n' for text in texts)
+    yield from _damage(report)
+    yield from _times(report)
+    yield from _sizes(report)
+    yield from _types(report)
+    yield from _files(report)
+    yield from _consumers(report)
+    if report.rows:
+        yield "<h2>What opening it says</h2>\n"
+        yield table(["", ""], report.rows, "info")
+
+
+def _tiles(report: LogReport) -> Iterator[tuple[str, str]]:
+    yield f"{report.noun}s", f"{report.records:,}"
+    yield "payloads", size(report.bytes)
+    if report.sizes is not None:
+        yield "median payload", size(report.sizes.median)
+    if report.rate is not None:
+        yield "rate", rate_text(report.rate, report.noun)
+    if report.durable_end is not None:
+        yield "durable to byte", f"{report.durable_end:,}"
+    if report.lag_bytes is not None:
+        yield "not yet durable", size(report.lag_bytes)
+    if (event := report.info.get("durable_event")) is not None:
+        yield "durable through event", f"{event:,}"
+    if len(report.files) > 1:
+        yield "files", f"{len(report.files):,}"
+    if (loss := report.checked.get("loss")) is not None:
+        yield "lost, as a repair noted", count(loss["records"], report.noun)
+    if report.checked:
+        yield "damages", f"{report.damages:,}"
+
+
+def _damage(report: LogReport) -> Iterator[str]:
+    if not report.parts:
+        return
+    yield "<h2>Bytes</h2>\n"
+    length = max(part.end - part.begin for part in report.parts)
+    rows = []
+    for part in report.parts:
+        pieces = [Piece(0, part.end - part.begin, "one", "intact")]
+        pieces += [
+            Piece(one.offset - part.begin, one.end - part.begin, "bad", f"{one.offset:,}: {one[2]}")
+            for one in part.damages
+        ]
+        rows.append((part, pieces))
+    if len(rows) == 1:
+        part, pieces = rows[0]
+        labels = [f"byte {part.begin:,}", f"byte {part.end:,}"]
+        yield strip(pieces, length, labels, "Map of damage")
+    else:
+        # Each has a row of its own; without damage there may be too many to be seen.
+        hurt = [row for row in rows if row[0].damages]
+        shown = (hurt or rows)[:_FILES_MAX]
+        yield bars(
+            (Bar(part.name, pieces, size(part.end - part.begin)) for part, pieces in shown),
+            length,
+            "Map of damage",
+        )
+        if len(shown) < len(rows):
+            yield f'<p class="note">{len(rows) - len(shown):,} more without damage.</p>\n'
+    damages = [(part, one) for part in report.parts for one in part.damages]
+    if not damages:
+        yield '<p class="note">Every checksum was checked: no damage.</p>\n'
+        return
+    yield table(
+        ["in", "from byte", "to byte", "what is wrong"],
+        [
+            [part.name, f"{one.offset:,}", f"{one.end:,}", one.reason]
+            for part, one in damages[:_DAMAGES_MAX]
+        ],
+        "damages",
+    )
+    if len(damages) > _DAMAGES_MAX:
+        yield f'<p class="note">And {len(damages) - _DAMAGES_MAX:,} more.</p>\n'
+
+
+def _times(report: LogReport) -> Iterator[str]:
+    times = report.times
+    if times is None or not times.stretches:
+        return
+    unit = span_text(times.seconds)
+    labels = _time_labels(times)
+    for what, values in (
+        (f"{report.noun}s", [(one.begin, one.records) for one in times.stretches]),
+        ("bytes", [(one.begin, one.bytes) for one in times.stretches]),
+    ):
+        title = f"{what.capitalize()} per {unit}"
+        most = max(value for _, value in values)
+        top = size(most) if what == "bytes" else f"{most:,} {what}"
+        named = [
+            (f"{_at(at)}: {size(value) if what == 'bytes' else f'{value:,}'}", value)
+            for at, value in values
+        ]
+        yield f"<h2>{html.escape(title)}</h2>\n"
+        yield columns(named, f"at most {top} per {unit}", labels, title)
+    notes = [f"Times are UTC, from {times.source} in the payloads"]
+    if report.records > times.records:
+        notes.append(f"{count(report.records - times.records, report.noun)} without a time")
+    if times.outside:
+        first, last = _at(times.first), _at(times.last)
+        notes.append(f"{times.outside:,} too far off to be shown ({first} to {last})")
+    yield f'<p class="note">{html.escape("; ".join(notes))}.</p>\n'
+
+
+def _sizes(report: LogReport) -> Iterator[str]:
+    if report.sizes is None:
+        return
+    found = report.sizes
+    yield "<h2>Sizes of payloads</h2>\n"
+    most = max(step.records for step in found.steps)
+    yield columns(
+        [
+            (f"{step.low:,} to {step.high:,} bytes: {step.records:,}", step.records)
+            for step in found.steps
+        ],
+        f"at most {count(most, report.noun)} in a column; each column reaches to twice the size",
+        [size(found.least), size(found.most)],
+        "Sizes of payloads",
+    )
+    names = (
+        ("mean", int(found.mean)),
+        ("median", found.median),
+        ("95 %", found.p95),
+        ("99 %", found.p99),
+    )
+    text = ", ".join(f"{name} {size(value)}" for name, value in names)
+    yield f'<p class="note">{text}.</p>\n'
+
+
+def _types(report: LogReport) -> Iterator[str]:
+    if not report.types:
+        return
+    yield "<h2>Types</h2>\n"
+    most = max(one.records for one in report.types)
+
+    def row(one: Type) -> Bar:
+        share = f"{100 * one.records / report.records:.1f} %"
+        text = f"{one.records:,} ({share})"
+        return Bar(one.name, [Piece(0, one.records, "one", f"{size(one.bytes)}")], text)
+
+    yield bars(map(row, report.types), most, "Types")
+    if report.objects < report.records:
+        rest = count(report.records - report.objects, report.noun)
+        yield f'<p class="note">{rest} whose payload is no JSON object.</p>\n'
+
+
+def _files(report: LogReport) -> Iterator[str]:
+    if len(report.files) < 2:
+        return
+    shown = report.files[-_FILES_MAX:]
+    most = max(file.bytes for file in shown)
+    yield "<h2>Files</h2>\n"
+    yield columns(
+        [
+            (f"{os.path.basename(file.path)}: {size(file.bytes)}, {_at(file.changed)}", file.bytes)
+            for file in shown
+        ],
+        f"at most {size(most)}",
+        [_at(shown[0].changed), _at(shown[-1].changed)],
+        "Files",
+    )
+    first = len(report.files) - len(shown)
+    left = f", the last {len(shown):,} of them" if first else ""
+    yield (
+        f'<p class="note">{count(len(report.files), "file")}{left}, by when they were last'
+        " written to (UTC).</p>\n"
+    )
+
+
+def _consumers(report: LogReport) -> Iterator[str]:
+    consumers: dict[str, int] = report.info.get("consumers") or {}
+    if not consumers:
+        return
+    head, end = report.info["head"], report.info["end"]
+    yield "<h2>Consumers</h2>\n"
+    yield bars(
+        (
+            Bar(
+                name,
+                [
+                    Piece(0, lsn - head, "one", f"read to byte {lsn:,}"),
+                    Piece(lsn - head, end - head, "two", f"{end - lsn:,} bytes to read"),
+                ],
+                f"{size(end - lsn)} to read",
+            )
+            for name, lsn in sorted(consumers.items())
+        ),
+        end - head,
+        "Consumers",
+    )
+
+
+def _time_labels(times: Times) -> Sequence[str]:
+    shown = times.stretches
+    places = sorted({0, len(shown) // 2, len(shown) - 1})
+    return [_at(shown[place].begin, times.seconds < 86400) for place in places]
+
+
+def _at(at: datetime, hours: bool = True) -> str:
+    return at.strftime("%Y-%m-%d %H:%M" if hours else "%Y-%m-%d")

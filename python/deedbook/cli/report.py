@@ -1,0 +1,171 @@
+"""``deedbook report`` and ``deedbook stats``: what is in a log, as a page and as figures."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import stat
+import tempfile
+from typing import Any, Final
+
+from deedbook._report import LogReport, look
+from deedbook._text import count, exact_size, size
+from deedbook.cli.arguments import Commands, add_base, add_json, add_path, add_quiet
+from deedbook.cli.check import asked_for
+from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, CliError, describe
+from deedbook.cli.output import Output, table
+from deedbook.cli.progress import Progress
+
+__all__ = ["add_arguments", "run_report", "run_stats"]
+
+_TYPES_SHOWN: Final = 10
+
+
+def add_arguments(commands: Commands) -> None:
+    """Add both commands."""
+    parser = commands.add_parser(
+        "report",
+        help="write a page about a log: by time, sizes, types, damage",
+        description="Check a log, read all of it once, and write one HTML file that needs nothing "
+        "else: records and bytes by time, sizes of payloads, types, durable end, files, consumers, "
+        "and a map of damage. Reads only; works while another process writes.",
+        epilog="examples:\n"
+        "  deedbook report events.book -o report.html\n"
+        "  deedbook report events.book --json | jq .types\n\n"
+        "The time of a record is the first readable field of created_at, createdAt, timestamp,\n"
+        "ts, time, datetime, date, sentAt and at; its type is the field type or kind, else its\n"
+        "keys. Payloads that are no JSON object have neither.\n\n"
+        "Exits with 0 if the report was made, also if it is about damage; 'deedbook verify'\n"
+        "exits with 1 then.",
+    )
+    add_path(parser)
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="the page (default: with --json, none)"
+    )
+    add_base(parser)
+    add_json(parser, "the same figures as one JSON object")
+    add_quiet(parser)
+    parser.set_defaults(run=run_report)
+
+    parser = commands.add_parser(
+        "stats",
+        help="count records, bytes, sizes, types and rate",
+        description="Read all of a log once and count: records, bytes, sizes of payloads, times "
+        "and rate, types. Reads only; works while another process writes.",
+        epilog="examples:\n"
+        "  deedbook stats events.book\n"
+        "  deedbook stats events.book --json | jq .sizes.p99\n\n"
+        "With --json, the keys are those of 'deedbook report --json'; 'checked' and 'parts' are\n"
+        "empty. Exits with 1 at damage, after all that is intact was counted.",
+    )
+    add_path(parser)
+    add_base(parser)
+    add_json(parser)
+    add_quiet(parser)
+    parser.set_defaults(run=run_stats)
+
+
+def run_report(args: argparse.Namespace, out: Output) -> int:
+    """Write the page about ``args.path``. Raises `deedbook.Error`, `CliError` and OSError."""
+    if args.output is None and not args.json:
+        raise CliError("report: say where the page goes: -o FILE, or --json for the figures alone")
+    if args.output is not None:
+        _refuse_log(args.path, args.output)
+    found = _figures(args, check=True)
+    if args.output is not None:
+        write_aside(args.output, found.to_html().encode("utf-8", "replace"))
+    if args.json:
+        out.emit(found.to_dict())
+    else:
+        state = "ok" if found.ok else f"damaged, {count(found.damages, 'damage')}"
+        out.line(
+            f"{args.output}: {count(found.records, found.noun)}, {size(found.bytes)} of payloads,"
+            f" {state}"
+        )
+        out.flush()
+    return EXIT_OK
+
+
+def run_stats(args: argparse.Namespace, out: Output) -> int:
+    """Print what ``args.path`` holds. Raises `deedbook.Error`."""
+    found = _figures(args, check=False)
+    if args.json:
+        out.emit(found.to_dict())
+    else:
+        for line in table(_rows(found)):
+            out.line(line)
+        out.flush()
+        for text in found.findings:
+            out.talk(text)
+    return EXIT_OK if found.ok else EXIT_DAMAGE
+
+
+def write_aside(path: str, content: bytes) -> None:
+    """Write a file beside its place and rename it: a reader sees the old one or the new one.
+
+    Raises `CliError` if that is not possible.
+    """
+    aside: str | None = None
+    try:
+        if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
+            with open(path, "wb") as file:  # a pipe, a device
+                file.write(content)
+            return
+        folder = os.path.dirname(os.path.abspath(path))
+        fd, aside = tempfile.mkstemp(prefix=f".{os.path.basename(path)}.", dir=folder)
+        with open(fd, "wb") as file:
+            file.write(content)
+            mask = os.umask(0)
+            os.umask(mask)
+            os.fchmod(file.fileno(), 0o666 & ~mask)
+        os.replace(aside, path)
+        aside = None
+    except OSError as error:
+        raise CliError(f"cannot write {path}: {describe(error)}", path=path) from error
+    finally:
+        if aside is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(aside)
+
+
+def _refuse_log(path: str, output: str) -> None:
+    """A report must not replace a file of the log that it is about."""
+    log, page = os.path.realpath(path), os.path.realpath(output)
+    if page == log or (os.path.isdir(log) and page.startswith(log + os.sep)):
+        raise CliError(f"report: {output} lies in the log {path}; choose another file", path=path)
+
+
+def _figures(args: argparse.Namespace, *, check: bool) -> LogReport:
+    found, options = asked_for(args, args.path)
+    with Progress(f"{args.command} {args.path}", enabled=not args.quiet) as progress:
+        return look(args.path, found, options, check=check, progress=progress.update)
+
+
+def _rows(found: LogReport) -> list[tuple[str, str]]:
+    from deedbook._report._html import rate_text
+
+    rows: list[tuple[str, Any]] = [
+        ("path", found.path),
+        ("format", found.format),
+        (f"{found.noun}s", f"{found.records:,}"),
+        ("payloads", exact_size(found.bytes)),
+    ]
+    if found.files:
+        total = sum(file.bytes for file in found.files)
+        rows.append(("files", f"{len(found.files):,}, {exact_size(total)}"))
+    if found.sizes is not None:
+        of = found.sizes
+        rows.append(("sizes", f"{of.least:,} to {of.most:,} bytes, mean {of.mean:,.0f}"))
+        rows.append(("", f"about: median {of.median:,}, 95 % {of.p95:,}, 99 % {of.p99:,}"))
+    if (times := found.times) is not None:
+        first, last = (at.strftime("%Y-%m-%d %H:%M:%S") for at in (times.first, times.last))
+        rows.append(("times", f"{first} to {last} UTC ({times.source} of {times.records:,})"))
+    if found.rate is not None:
+        rows.append(("rate", rate_text(found.rate, found.noun)))
+    for number, one in enumerate(found.types[:_TYPES_SHOWN]):
+        text = f"{one.records:>9,}  {size(one.bytes):>10}  {one.name}"
+        rows.append(("" if number else "types", text))
+    if found.damages or not found.ok:
+        rows.append(("damage", f"'deedbook verify {found.path}' says where"))
+    return rows

@@ -1,0 +1,128 @@
+"""The small demo as a user runs it, and proof that its numbers can fail to add up."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import deedbook
+from browser import browser
+from deedbook import demo
+from deedbook.demo import crash, small
+from pages import WIDTHS, look
+
+ALONE = """
+import sys
+sys.modules.update(dict.fromkeys(["pyspark", "pyarrow", "matplotlib", "pandas", "numpy"]))
+from deedbook.cli import main
+sys.exit(main(["demo", "--small", "--out", sys.argv[1]]))
+"""
+"""As where nothing but the wheel is installed."""
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The output directory of a run that went well, and what it printed."""
+    out = tmp_path_factory.mktemp("small") / "out"
+    done = subprocess.run(
+        [sys.executable, "-c", ALONE, str(out)],
+        env={"PATH": "", "PYTHONPATH": ":".join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return out, done.stdout
+
+
+def report_of(out: Path) -> dict[str, Any]:
+    report: dict[str, Any] = json.loads((out / "report.json").read_text())
+    return report
+
+
+def test_the_small_demo_needs_the_wheel_alone_and_its_numbers_add_up(
+    finished: tuple[Path, str],
+) -> None:
+    out, said = finished
+    report = report_of(out)
+    kills = report["writing"]["kills"]
+    assert [kill["returncode"] for kill in kills] == [-9] * small.KILLS
+    resumed_at = 0
+    for kill in kills:
+        assert kill["resumed_at"] == resumed_at
+        assert kill["resumed_at"] <= kill["acknowledged"] <= kill["last"] < small.EVENTS
+        resumed_at = kill["last"]
+        assert f"acknowledged {kill['acknowledged']:>8,}  found {kill['last']:>8,}" in said
+    with deedbook.Book.open(out / "log") as book:
+        assert list(book.jams()) == (out / "input.jsonl").read_bytes().splitlines()
+        assert len(book) == small.EVENTS
+    assert report["ok"] and all(check["ok"] for check in report["checks"])
+    assert said.isascii() and "\x1b" not in said
+    assert said.count("x ") >= small.KILLS and "report.html" in said
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_reader_sees_the_page_of_the_small_demo(
+    finished: tuple[Path, str], tmp_path: Path, width: int
+) -> None:
+    out, _ = finished
+    with browser(tmp_path / "profile") as window:
+        seen = look(window, out / "report.html", width)
+    shapes = [count for _, count in seen["charts"]]
+    assert len(shapes) == small.KILLS + 1
+    # A writer that was killed at once has nothing but the kill.
+    assert all(1 <= count <= 3 for count in shapes[:-1]) and shapes[-1] == 1 and sum(shapes) > 7
+    assert seen["tiles"]["lost"] == "0" and seen["tiles"]["acknowledged"] == f"{small.EVENTS:,}"
+    assert seen["heading"].endswith("checks passed")
+
+
+def test_numbers_that_do_not_add_up_end_with_1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """After the last kill, the log loses an event that was acknowledged, and gains another."""
+    honest = crash.write_with_kills
+
+    def dishonest(log: Path, *rest: Any) -> crash.Writing:
+        writing = honest(log, *rest)
+        with deedbook.Book.open(log) as book:
+            jams = list(book.jams())
+        crash.remove(log)
+        with deedbook.Book.create(log, durability="manual") as book:
+            book.append_many([*jams[:100], *jams[101:], b"invented", b"invented"])
+        return writing
+
+    monkeypatch.setattr(crash, "write_with_kills", dishonest)
+    parser = argparse.ArgumentParser()
+    demo.add_arguments(parser)
+    out = tmp_path / "out"
+    args = parser.parse_args(["--small", "--json", "--events", "2000", "--out", str(out)])
+    assert demo.main(args) == 1
+    report = json.loads(capsys.readouterr().out)
+    failed = {check["name"] for check in report["checks"] if not check["ok"]}
+    assert failed == {
+        "no event was invented",
+        "every event is its line",
+        "deedbook verify finds the log intact",
+    }
+    assert not report["ok"] and "FAILED" in (out / "report.html").read_text()
+
+
+def test_colour_is_for_terminals_that_want_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    assert small._is_coloured()
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not small._is_coloured()
+    monkeypatch.delenv("NO_COLOR")
+    monkeypatch.setenv("TERM", "dumb")
+    assert not small._is_coloured()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: False, raising=False)
+    assert not small._is_coloured()

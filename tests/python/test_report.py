@@ -1,0 +1,275 @@
+"""Reports of logs: the figures against a count of their own, and the page as a reader sees it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import deedbook
+from browser import Browser, browser
+from deedbook import Book, EventStore, Ledger, Pier, Wal
+from deedbook._report import Scan
+from deedbook._times import TimeCounts, time_in
+from deedbook.cli import main
+from pages import WIDTHS, look
+from test_nostr import made
+
+BEGIN = datetime(2026, 3, 1, tzinfo=timezone.utc)
+HOSTILE = "<script>document.title='taken'</script><img src=x onerror=alert(1)>"
+KINDS = ("book", "slots", "pier", "wal", "ledger", "nostr")
+Capture = pytest.CaptureFixture[str]
+
+
+def lines_of(records: int) -> list[bytes]:
+    """One in ten is no JSON; the others have a time and a type, or keys alone."""
+    found = []
+    for number in range(records):
+        at = (BEGIN + timedelta(minutes=number)).isoformat()
+        value: dict[str, Any] = {"created_at": at, "text": "x" * (number % 300)}
+        if number % 3:
+            value["type"] = HOSTILE if number % 7 == 0 else f"type {number % 4}"
+        found.append(b"not JSON %d" % number if number % 10 == 0 else json.dumps(value).encode())
+    return found
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log of each format below one directory, not to be changed."""
+    home, lines = tmp_path_factory.mktemp("logs"), lines_of(3000)
+    for name in ("book", "slots"):
+        layout = "packed" if name == "book" else "slots"
+        with Book.create(home / name, layout=layout, durability="manual") as book:
+            book.append_many(lines)
+    with Pier.create(home / "pier", durability="manual") as pier:
+        pier.append_many(lines[:1000])
+        pier.roll()
+        pier.append_many(lines[1000:])
+    with Wal.create(home / "wal", segment_bytes=1 << 16) as wal:
+        at = [wal.append(line) for line in lines]
+        wal.sync()
+        wal.set_consumer("<b>spark</b>", at[700])
+    with Ledger.open(home / "ledger") as ledger:
+        ledger.append_many(lines)
+    with EventStore.create(home / "nostr") as store:
+        store.append_many([deedbook.Event(**made(f"event {number}")) for number in range(30)])
+    return home
+
+
+def damaged(log: Path, to: Path) -> Path:
+    """A copy with one damaged record in the middle of the largest file of records."""
+    shutil.copytree(log, to)
+    files = [file for file in to.rglob("*") if file.is_file() and ".deedbook" not in file.parts]
+    largest = max((file for file in files if "wal.log" not in file.name), key=os.path.getsize)
+    data = bytearray(largest.read_bytes())
+    place = 4096 * 5 + 60 if "data.0" in largest.name else len(data) // 2
+    data[place] ^= 255
+    largest.write_bytes(data)
+    return to
+
+
+@pytest.mark.parametrize("name", KINDS[:5])
+def test_the_figures_are_those_of_the_payloads(logs: Path, name: str) -> None:
+    lines, calls = lines_of(3000), []
+    found = deedbook.report(logs / name, progress=lambda done, total: calls.append((done, total)))
+    assert found.ok and found.records == 3000 and found.bytes == sum(map(len, lines))
+    values = [json.loads(line) for line in lines if line.startswith(b"{")]
+    assert found.objects == len(values)
+    of = Counter(value.get("type", "{created_at, text}") for value in values)
+    assert {one.name: one.records for one in found.types} == {
+        name if len(name) <= 60 else name[:59] + "…": n for name, n in of.items()
+    }
+    assert found.times is not None and found.times.source == "created_at"
+    assert found.times.records == sum(one.records for one in found.times.stretches) == len(values)
+    assert found.times.outside == 0 and len(found.times.stretches) <= 150
+    assert found.times.first == BEGIN + timedelta(minutes=1)
+    sizes = sorted(map(len, lines))
+    assert found.sizes is not None
+    assert (found.sizes.least, found.sizes.most) == (sizes[0], sizes[-1])
+    assert sum(step.records for step in found.sizes.steps) == 3000
+    for step in found.sizes.steps:
+        assert step.records == sum(step.low <= size <= step.high for size in sizes)
+    assert sizes[1500] * 7 / 8 - 1 <= found.sizes.median <= sizes[1500]
+    assert found.damages == 0 and sum(len(one.damages) for one in found.parts) == 0
+    assert calls and calls == sorted(calls) and all(done <= total for done, total in calls)
+    json.dumps(found.to_dict())
+    begin = f"<LogReport {str(logs / name)!r} {found.format}, 3,000 {found.noun}s, "
+    assert repr(found).startswith(begin) and repr(found).endswith(" KiB, ok>")
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_map_shows_the_damage_that_verify_finds(logs: Path, tmp_path: Path, name: str) -> None:
+    path = damaged(logs / name, tmp_path / name)
+    found = deedbook.report(path)
+    assert not found.ok and found.damages >= 1
+    (part,) = [one for one in found.parts if one.damages]
+    assert part.begin <= part.damages[0].offset < part.damages[0].end <= part.end
+    page = found.to_html()
+    assert f"{part.damages[0].offset:,}" in page and 'class="bad"' in page
+    if name != "slots":  # verify reports a block of many, all of which can be read
+        assert found.records == deedbook.report(logs / name).records - 1
+
+
+def test_a_log_that_lost_its_end_shows_it(logs: Path, tmp_path: Path) -> None:
+    path = tmp_path / "cut"
+    shutil.copytree(logs / "book", path)
+    size = os.path.getsize(path / "book.log")
+    with (path / "book.log").open("r+b") as file:
+        file.truncate(deedbook.Book.verify(path).valid_end // 2)
+    found = deedbook.report(path)
+    assert not found.ok and found.parts[0].end == size
+    assert any("lost" in text for text in found.findings)
+    assert 0 < found.records < 3000
+
+
+# -- the page -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def window(tmp_path: Path) -> Iterator[Browser]:
+    with browser(tmp_path / "profile") as opened:
+        yield opened
+
+
+def test_a_reader_sees_the_charts_of_every_format(
+    logs: Path, tmp_path: Path, window: Browser
+) -> None:
+    pages = {name: deedbook.report(logs / name) for name in KINDS}
+    pages["bad"] = deedbook.report(damaged(logs / "wal", tmp_path / "bad"))
+    for name, found in pages.items():
+        file = tmp_path / f"{name}.html"
+        file.write_text(found.to_html(), encoding="utf-8")
+        for width in WIDTHS:
+            seen = look(window, file, width)
+            charts: dict[str, int] = {}
+            for label, shapes in seen["charts"]:
+                charts[label.split(":")[0]] = charts.get(label.split(":")[0], 0) + shapes
+            noun = found.noun.capitalize() + "s"
+            for begin in (f"{noun} per", "Bytes per", "Sizes of payloads", "Types", "Map of"):
+                (shapes,) = [n for label, n in charts.items() if label.startswith(begin)]
+                assert shapes >= (5 if begin.startswith("Ty") and name not in ("nostr",) else 1)
+            assert seen["tiles"][f"{found.noun}s"] == f"{found.records:,}"
+            assert HOSTILE[:50] in seen["text"] or name == "nostr"
+            if found.format == "wal":
+                assert charts["Consumers"] == 2 and charts["Files"] == len(found.files) > 3
+                assert "<b>spark</b>" in seen["text"]
+                assert charts["Map of damage"] == (2 if name == "bad" else 1)
+
+
+def test_the_page_is_dark_where_the_reader_wants_it(
+    logs: Path, tmp_path: Path, window: Browser
+) -> None:
+    file = tmp_path / "page.html"
+    file.write_text(deedbook.report(logs / "book").to_html(), encoding="utf-8")
+    colours = []
+    for scheme in ("light", "dark"):
+        window.prefer(scheme)
+        seen = look(window, file, 1200)
+        colours.append((seen["background"], seen["headingColour"]))
+    assert colours == [
+        ("rgb(255, 255, 255)", "rgb(36, 41, 47)"),
+        ("rgb(13, 17, 23)", "rgb(230, 237, 243)"),
+    ]
+
+
+# -- the commands ---------------------------------------------------------------------------------
+
+
+def test_report_and_stats_give_the_figures(logs: Path, tmp_path: Path, capfd: Capture) -> None:
+    page = tmp_path / "report.html"
+    log = str(logs / "wal")
+    assert main(["report", log, "-o", str(page), "--json"]) == 0
+    shown = json.loads(capfd.readouterr().out)
+    expected = deedbook.report(log).to_dict()
+    assert {**shown, "made": 0} == {**expected, "made": 0}
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert os.listdir(tmp_path) == ["report.html"]
+    assert main(["stats", log, "--json"]) == 0
+    counted = json.loads(capfd.readouterr().out)
+    empty = {"made": 0, "parts": [], "checked": {}, "findings": []}
+    assert {**counted, **empty} == {**expected, **empty} and counted["checked"] == {}
+    assert main(["stats", log]) == 0
+    text = capfd.readouterr().out
+    assert "3,000" in text and "54 records/hour" in text and "type 1" in text
+
+
+def test_a_damaged_log_gets_its_report(logs: Path, tmp_path: Path, capfd: Capture) -> None:
+    path = damaged(logs / "book", tmp_path / "bad")
+    assert main(["report", str(path), "-o", str(tmp_path / "page.html")]) == 0
+    assert "damaged, 1 damage" in capfd.readouterr().out
+    assert main(["stats", str(path)]) == 1
+    told = capfd.readouterr()
+    assert "2,999" in told.out and "checksum" in told.err
+
+
+def test_what_cannot_be_reported_on_is_one_line(logs: Path, tmp_path: Path, capfd: Capture) -> None:
+    empty, book = tmp_path / "empty", logs / "book"
+    empty.mkdir()
+    page = str(tmp_path / "page.html")
+    for arguments, said in (
+        (["report", str(tmp_path / "no"), "-o", page], "No such file"),
+        (["report", str(empty), "-o", page], "no log there"),
+        (["report", str(book)], "-o FILE"),
+        (["report", str(book), "-o", str(book / "book.log")], "lies in the log"),
+        (["report", str(book), "-o", str(tmp_path / "no" / "page.html")], "cannot write"),
+        (["stats", str(empty)], "no log there"),
+    ):
+        assert main(arguments) == 2
+        told = capfd.readouterr()
+        assert told.out == "" and told.err.count("\n") == 1 and said in told.err, told.err
+    assert not os.path.exists(page) and Book.verify(book).ok
+
+
+# -- bounds ---------------------------------------------------------------------------------------
+
+
+def test_what_a_scan_keeps_does_not_grow_with_the_log() -> None:
+    scan = Scan()
+    for number in range(20_000):
+        scan.add(b'{"type":"%d","ts":%d}' % (number, 1_600_000_000 + number * 977))
+    assert len(scan._types) == 4096 and len(scan._times._counts) <= 4096
+    types, times = scan.types(), scan.times()
+    assert sum(one.records for one in types) == 20_000 and len(types) == 21
+    assert times is not None and sum(one.records for one in times.stretches) == 20_000
+    assert len(times.stretches) <= 150
+
+
+def test_a_wrong_clock_does_not_squeeze_the_rest() -> None:
+    counts = TimeCounts()
+    for number in range(10_000):
+        counts.add(1_700_000_000 + number, 1)
+    counts.add(5.0, 1)
+    counts.add(99_999_999_999.0, 1)
+    seconds, outside, stretches = counts.stretches(150)
+    assert outside == 2 and 60 <= len(stretches) <= 150 and seconds <= 300
+    assert sum(records for _, records, _ in stretches) == 10_000
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ({"created_at": 1_700_000_000}, 1_700_000_000),
+        ({"ts": 1_700_000_000_123}, 1_700_000_000.123),
+        ({"timestamp": 1_700_000_000_000_000}, 1_700_000_000),
+        ({"time": "2023-11-14T22:13:20Z"}, 1_700_000_000),
+        ({"time": "2023-11-14T22:13:20.1234567+00:00"}, 1_700_000_000.123456),
+        ({"time": "no time", "at": "2023-11-15"}, 1_700_006_400),
+        ({"time": True}, None),
+        ({"time": 10**400}, None),
+        ({"time": float("nan")}, None),
+        ({"time": "9999-13-01 00:00"}, None),
+        ({}, None),
+    ],
+)
+def test_times_in_payloads(value: dict[str, Any], seconds: float | None) -> None:
+    found = time_in(value)
+    assert (None if found is None else found[1]) == (
+        None if seconds is None else pytest.approx(seconds, abs=1e-3)
+    )
