@@ -300,6 +300,10 @@ impl Format for BookFormat {
         }
     }
 
+    fn is_sealed(&self, extent: &Extent) -> bool {
+        self.slots.as_ref().is_none_or(|slots| slots.is_sealed(extent))
+    }
+
     fn seal(&self, file: &dyn File, extent: &Extent) -> io::Result<()> {
         match &self.slots {
             Some(slots) => slots.seal(file, extent),

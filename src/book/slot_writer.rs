@@ -8,7 +8,7 @@
 use std::io;
 
 use super::committed::sum_more;
-use super::slots::{SLOTS_AT, Slot, newest_first};
+use super::slots::{SLOTS_AT, Slot, is_after, newest_first};
 use crate::checksum::crc32_more;
 use crate::lines::{Locked, locked};
 use crate::locks::{Mutex, lock};
@@ -70,7 +70,7 @@ impl SlotWriter {
         let slot = Slot {
             fir,
             las: fir + extent.records,
-            seq: newest.seq + u64::from(synced),
+            seq: newest.seq.wrapping_add(u64::from(synced)),
             bat: bat + extent.records - known,
             sum,
         };
@@ -93,6 +93,12 @@ impl SlotWriter {
         lock(&self.slots).synced = true;
     }
 
+    /// Whether the newest slot says that the log ends with `extent`. It does not where a newer one was
+    /// damaged and the mark vouches for its deeds: the next batch would be counted from the wrong place.
+    pub fn is_sealed(&self, extent: &Extent) -> bool {
+        lock(&self.slots).newest.records() == extent.records
+    }
+
     /// Have the newest slot say that the log ends with `extent`.
     pub fn seal(&self, file: &dyn File, extent: &Extent) -> io::Result<()> {
         let mut slots = lock(&self.slots);
@@ -100,14 +106,15 @@ impl SlotWriter {
         let las = fir + extent.records;
         let Slots { newest, at, other, .. } = *slots;
         // A newer one whose deeds are not there would be reported at every opening.
-        let is_newest = other.is_none_or(|other| other.seq <= newest.seq);
+        let is_newest = other.is_none_or(|other| !is_after(other.seq, newest.seq));
         if (newest.fir, newest.las) == (fir, las) && is_newest {
             return put(file, at, &newest);
         }
         // Its batch is the last deed, whatever the batches were.
         let bat = extent.records.min(1);
         let sum = if bat == 0 { 0 } else { sum_more(file, 0, extent.last_offset, extent.end)? };
-        let seq = newest.seq.max(other.map_or(0, |other| other.seq)) + 1;
+        let latest = if is_newest { newest } else { other.unwrap_or(newest) };
+        let seq = latest.seq.wrapping_add(1);
         let slot = Slot { fir, las, seq, bat, sum };
         put(file, 1 - at, &slot)?;
         // The opening syncs it before any append.

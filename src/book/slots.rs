@@ -89,10 +89,16 @@ pub fn encode_empty(epoch: u64) -> Vec<u8> {
 /// The places of the intact slots, the newest first.
 pub fn newest_first(slots: &[Option<Slot>; 2]) -> impl Iterator<Item = (usize, Slot)> {
     let [first, second] = *slots;
-    let newer = second.is_some_and(|second| first.is_none_or(|first| second.seq > first.seq));
+    let newer =
+        second.is_some_and(|second| first.is_none_or(|first| is_after(second.seq, first.seq)));
     let both = [(0, first), (1, second)];
     let ordered = if newer { [both[1], both[0]] } else { both };
     ordered.into_iter().filter_map(|(at, slot)| Some((at, slot?)))
+}
+
+/// Whether a commit came after another one. After the last number of all comes 0.
+pub fn is_after(one: u64, other: u64) -> bool {
+    one != other && one.wrapping_sub(other) < 1 << 63
 }
 
 #[cfg(test)]
@@ -132,6 +138,7 @@ mod tests {
         assert_eq!(order([slot(1), slot(2)]), [1, 0]);
         assert_eq!(order([slot(3), slot(2)]), [0, 1]);
         assert_eq!(order([slot(0), slot(0)]), [0, 1]);
+        assert_eq!(order([slot(u64::MAX), slot(0)]), [1, 0]);
         assert_eq!(order([None, slot(1)]), [1]);
         assert!(order([None, None]).is_empty());
     }

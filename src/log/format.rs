@@ -165,6 +165,11 @@ pub trait Format: Clone + Debug + Send + Sync + Sized + 'static {
         Ok(())
     }
 
+    /// Whether what stands before the first record says that the log ends so.
+    fn is_sealed(&self, _extent: &Extent) -> bool {
+        true
+    }
+
     /// Have the file say that the log ends with `_extent`, before it is cut there on opening. What it
     /// says already is written once more: the last sync may have failed.
     fn seal(&self, _file: &dyn File, _extent: &Extent) -> io::Result<()> {

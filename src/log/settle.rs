@@ -66,7 +66,7 @@ pub fn settle<F: Format>(
         rewrite(&*found.space.file, from - header, extent.end)
             .map_err(|e| fail("write the tail again", e))?;
     }
-    if cut || unmarked || cut_begun {
+    if cut || unmarked || cut_begun || !found.format.is_sealed(&extent) {
         let sealed = found.format.seal(&*found.space.file, &extent);
         sealed.map_err(|e| fail("write the tail again", e))?;
         // What survived a crash in the page cache is durable only from here on.

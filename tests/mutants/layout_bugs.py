@@ -12,6 +12,14 @@ WRITER = "src/book/slot_writer.rs"
 
 LAYOUT_BUGS = [
     Bug(
+        "slots: after a damaged header the next batch is counted from the older one",
+        FLIP,
+        "src/log/settle.rs",
+        "if cut || unmarked || cut_begun || !found.format.is_sealed(&extent) {",
+        "if cut || unmarked || cut_begun {",
+        [("slots", "appends_after_a_damaged_slot")],
+    ),
+    Bug(
         "slots: a changed first deed makes a log another one than was cut into parts",
         FLIP,
         "src/log/identity.rs",
