@@ -6,8 +6,10 @@ import argparse
 import base64
 import time
 from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Any, Final, cast
 
+from deedbook import CorruptError
 from deedbook.cli.check import asked_for
 from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, CliError, printable
 from deedbook.cli.output import Output, to_json
@@ -30,8 +32,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
     start, stop = _selection(args)
     found, options = asked_for(args, args.path)
     info = found.format
-    for option in ("reverse", "follow"):
-        if getattr(args, option) and (instead := info.instead.get(option)):
+    for option, meant in (("reverse", "reverse"), ("follow", "follow"), ("tail", "reverse")):
+        if getattr(args, option) not in (None, False) and (instead := info.instead.get(meant)):
             raise CliError(f"cat: --{option}: {args.path} is a {info.title}; {instead}")
     first = info.position_min
     if any(position is not None and position < first for position in (start, stop)):
@@ -58,6 +60,8 @@ class _Cat:
         if args.event is not None and self._info.is_position_of_one:
             self._out.data(self._encode(self._entry(self._log.read(args.event))))
             self._out.flush()
+        elif args.tail is not None:
+            self._tail(args.tail)
         elif args.follow:
             self._follow(start, stop)
         elif args.reverse:
@@ -70,6 +74,28 @@ class _Cat:
         else:
             self._print_records(log.records(start, stop))
         return EXIT_OK
+
+    def _tail(self, records: int) -> None:
+        """Print the last records, found from the end; then those that come, with ``--follow``."""
+        if not self._info.is_position_of_one:
+            newest = islice(self._log.reversed(None, None), records)
+            last = [self._encode(self._entry(record)) for record in newest]
+            self._print(reversed(last), lambda line: line)
+            return
+        # Only their place is kept: they may be longer than the memory together.
+        start, met = self._log.end, None
+        try:
+            for record in islice(self._log.reversed(None, None), records):
+                position = self._entry(record).position
+                start = start if position is None else position
+        except CorruptError as error:
+            met = error
+        if self._args.follow:
+            self._follow(start, None)
+        elif start < self._log.end:
+            self._print_records(self._log.records(start, None))
+        if met is not None:
+            raise met
 
     @property
     def _log(self) -> LogView:
@@ -189,6 +215,13 @@ def event_number(text: str) -> int:
     return number
 
 
+def records(text: str) -> int:
+    """Parse a number of records, 0 or more. Raises `argparse.ArgumentTypeError`."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 18):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of records")
+    return int(text)
+
+
 def seconds(text: str) -> float:
     """Parse a number of seconds, 0 or more. Raises `argparse.ArgumentTypeError`."""
     try:
@@ -216,6 +249,10 @@ def _selection(args: argparse.Namespace) -> tuple[int | None, int | None]:
         raise CliError("cat: --follow goes with neither --reverse, --skip-corrupt nor one event")
     if args.reverse and args.skip_corrupt:
         raise CliError("cat: --skip-corrupt reads forward only, not with --reverse")
+    if args.tail is not None and (
+        args.reverse or args.skip_corrupt or args.range or (start, stop) != (None, None)
+    ):
+        raise CliError("cat: --tail goes with neither a range, --reverse nor --skip-corrupt")
     if args.timeout is not None and not args.follow:
         raise CliError("cat: --timeout needs --follow")
     if args.json and (args.raw or args.null):

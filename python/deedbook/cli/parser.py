@@ -15,6 +15,7 @@ from deedbook.cli import (
     cat,
     check,
     convert,
+    export,
     lmdb,
     mend,
     nostr,
@@ -117,6 +118,7 @@ def build(argv: Sequence[str]) -> Parser:
     _add_info(commands)
     _add_cat(commands)
     report.add_arguments(commands)
+    export.add_arguments(commands)
     _add_append(commands)
     _add_verify(commands)
     _add_repair(commands)
@@ -175,6 +177,7 @@ def _add_cat(commands: Commands) -> None:
         "  deedbook cat events.book 10:20                 events 10 to 19\n"
         "  deedbook cat events.book 42 --raw > event.bin  one payload and a newline\n"
         "  deedbook cat events.book --reverse | head      the newest first\n"
+        "  deedbook cat events.book -n 10                 the last ten\n"
         "  deedbook cat events.book --json | jq .jam      JSON lines\n"
         "  deedbook cat events.book --raw -0 | xargs -0 -n1 handler\n"
         "  deedbook cat events.book --follow --timeout 60\n\n"
@@ -203,6 +206,13 @@ def _add_cat(commands: Commands) -> None:
     )
     parser.add_argument(
         "--stop", metavar="EVENT", type=cat.event_number, help="event, or LSN, to stop before"
+    )
+    parser.add_argument(
+        "-n",
+        "--tail",
+        metavar="N",
+        type=cat.records,
+        help="the last N, the oldest of them first; with --follow, then what comes",
     )
     parser.add_argument("--reverse", action="store_true", help="newest first")
     parser.add_argument(

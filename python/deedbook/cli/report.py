@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import os
-import stat
-import tempfile
 from typing import Any, Final
 
 from deedbook._report import LogReport, look
 from deedbook._text import count, exact_size, size
 from deedbook.cli.arguments import Commands, add_base, add_json, add_path, add_quiet
+from deedbook.cli.aside import refuse_within, written_aside
 from deedbook.cli.check import asked_for
-from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, CliError, describe
+from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, CliError
 from deedbook.cli.output import Output, table
 from deedbook.cli.progress import Progress
 
@@ -71,10 +68,11 @@ def run_report(args: argparse.Namespace, out: Output) -> int:
     if args.output is None and not args.json:
         raise CliError("report: say where the page goes: -o FILE, or --json for the figures alone")
     if args.output is not None:
-        _refuse_log(args.path, args.output)
+        refuse_within("report", args.path, args.output)
     found = _figures(args, check=True)
     if args.output is not None:
-        write_aside(args.output, found.to_html().encode("utf-8", "replace"))
+        with written_aside(args.output) as file:
+            file.write(found.to_html().encode("utf-8", "replace"))
     if args.json:
         out.emit(found.to_dict())
     else:
@@ -99,41 +97,6 @@ def run_stats(args: argparse.Namespace, out: Output) -> int:
         for text in found.findings:
             out.talk(text)
     return EXIT_OK if found.ok else EXIT_DAMAGE
-
-
-def write_aside(path: str, content: bytes) -> None:
-    """Write a file beside its place and rename it: a reader sees the old one or the new one.
-
-    Raises `CliError` if that is not possible.
-    """
-    aside: str | None = None
-    try:
-        if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
-            with open(path, "wb") as file:  # a pipe, a device
-                file.write(content)
-            return
-        folder = os.path.dirname(os.path.abspath(path))
-        fd, aside = tempfile.mkstemp(prefix=f".{os.path.basename(path)}.", dir=folder)
-        with open(fd, "wb") as file:
-            file.write(content)
-            mask = os.umask(0)
-            os.umask(mask)
-            os.fchmod(file.fileno(), 0o666 & ~mask)
-        os.replace(aside, path)
-        aside = None
-    except OSError as error:
-        raise CliError(f"cannot write {path}: {describe(error)}", path=path) from error
-    finally:
-        if aside is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(aside)
-
-
-def _refuse_log(path: str, output: str) -> None:
-    """A report must not replace a file of the log that it is about."""
-    log, page = os.path.realpath(path), os.path.realpath(output)
-    if page == log or (os.path.isdir(log) and page.startswith(log + os.sep)):
-        raise CliError(f"report: {output} lies in the log {path}; choose another file", path=path)
 
 
 def _figures(args: argparse.Namespace, *, check: bool) -> LogReport:

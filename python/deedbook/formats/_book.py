@@ -27,6 +27,7 @@ class _BookInfo(LogInfo[Book]):
     title = "book"
     noun = "deed"
     position = "event"
+    columns = ("event", "mug")
     position_min = 1
     log = Book
     saved_name = re.compile(r"book\.log\.cut-(?P<offset>[0-9]+)(\.[0-9]+)?")

@@ -165,6 +165,8 @@ class FormatInfo(ABC):
     position: ClassVar[str]
     """What a range of ``cat`` counts."""
     position_min: ClassVar[int] = 0
+    columns: ClassVar[tuple[str, ...]]
+    """The facts of an `Entry`, all of them whole numbers."""
     is_position_of_one: ClassVar[bool] = True
     """Whether a position is that of one record; else several may share it."""
     log: type[Any]

@@ -40,6 +40,7 @@ class _LedgerInfo(FormatInfo):
     title = "ledger"
     noun = "record"
     position = "file"
+    columns = ("file", "record")
     is_position_of_one = False
     log = Ledger
     read_options = ("base",)

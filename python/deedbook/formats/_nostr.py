@@ -42,6 +42,7 @@ class _NostrInfo(FormatInfo):
     title = "Nostr event store"
     noun = "event"
     position = "segment"
+    columns = ("segment", "offset")
     is_position_of_one = False
     log = EventStore
     instead = {  # noqa: RUF012

@@ -37,6 +37,7 @@ class _PierInfo(LogInfo[Pier]):
     title = "pier"
     noun = "deed"
     position = "event"
+    columns = ("event", "mug")
     position_min = 1
     log = Pier
     saved_name: ClassVar[re.Pattern[str]] = re.compile(r"(?!)")  # nothing of it is saved

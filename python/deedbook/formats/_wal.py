@@ -25,6 +25,7 @@ class _WalInfo(LogInfo[Wal]):
     title = "write-ahead log"
     noun = "record"
     position = "lsn"
+    columns = ("lsn",)
     log = Wal
     # `log.cut-N` beside segments, `NAME.cut-N` beside a single file, `SEGMENT.cut` after a gap.
     saved_name = re.compile(

@@ -1,0 +1,208 @@
+"""``deedbook export`` and ``deedbook cat --tail``, on every format."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import json
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import deedbook
+from deedbook import Book, EventStore, Ledger, Pier, Wal
+from deedbook.cli import main
+from test_nostr import made
+
+KINDS = ("parquet", "arrow", "csv", "jsonl")
+PAYLOADS = [b'{"n":%d,\r\n"text":"a, \\"b\\" \xc3\xa6"}' % number for number in range(300)]
+COLUMNS = {
+    "book": ["event", "mug"],
+    "pier": ["event", "mug"],
+    "wal": ["lsn"],
+    "ledger": ["file", "record"],
+    "nostr": ["segment", "offset"],
+}
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log of each format below one directory, not to be changed."""
+    home = tmp_path_factory.mktemp("logs")
+    with Book.create(home / "book", durability="manual") as book:
+        book.append_many(PAYLOADS)
+    with Pier.create(home / "pier", durability="manual") as pier:
+        pier.append_many(PAYLOADS[:100])
+        pier.roll()
+        pier.append_many(PAYLOADS[100:])
+    with Wal.create(home / "wal") as wal:
+        wal.append_many(PAYLOADS)
+    with Ledger.open(home / "ledger") as ledger:
+        ledger.append_many(PAYLOADS)
+    with EventStore.create(home / "nostr") as store:
+        store.append_many([deedbook.Event(**made(f"event {number}")) for number in range(30)])
+    with Wal.create(home / "bytes") as wal:
+        wal.append_many([b"text", b"a\xff"])
+    return home
+
+
+def rows_of(file: Path) -> list[dict[str, Any]]:
+    """What a reader of such files sees; numbers as numbers."""
+    if file.suffix == ".jsonl":
+        return [json.loads(line) for line in file.read_bytes().split(b"\n")[:-1]]
+    if file.suffix == ".csv":
+        with file.open(newline="", encoding="utf-8") as opened:
+            found = list(csv.DictReader(opened))
+        return [
+            {name: one if name.startswith("payload") else int(one) for name, one in row.items()}
+            for row in found
+        ]
+    if file.suffix == ".parquet":
+        parquet = pytest.importorskip("pyarrow.parquet")
+        table: list[dict[str, Any]] = parquet.read_table(file).to_pylist()
+        return table
+    pyarrow = pytest.importorskip("pyarrow")
+    with pyarrow.ipc.open_file(file) as opened:
+        rows: list[dict[str, Any]] = opened.read_all().to_pylist()
+    return rows
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_file_holds_all_records(
+    logs: Path, tmp_path: Path, capfd: Capture, name: str, kind: str
+) -> None:
+    file = tmp_path / f"out.{kind}"
+    assert main(["export", str(logs / name), str(file), "--json"]) == 0
+    told = json.loads(capfd.readouterr().out)
+    with deedbook.open(logs / name) as log:
+        payloads = [
+            one.to_json().encode() if name == "nostr" else one.payload
+            for one in (log.iter(0) if name == "ledger" else log.iter())
+        ]
+        first = log.iter(0) if name == "ledger" else log.iter()
+        one: Any = next(first)
+    assert told["ok"] and told["records"] == len(payloads) >= 30
+    assert told["payload_bytes"] == sum(map(len, payloads))
+    assert told["bytes"] == file.stat().st_size
+    rows = rows_of(file)
+    assert list(rows[0]) == [*COLUMNS[name], "payload"]
+    raw = kind in ("parquet", "arrow")
+    assert [row["payload"] for row in rows] == [
+        payload if raw else payload.decode() for payload in payloads
+    ]
+    facts = {
+        **one.to_dict(),
+        **dict(zip(COLUMNS["nostr"], getattr(one, "location", ()), strict=False)),
+    }
+    assert [rows[0][column] for column in COLUMNS[name]] == [facts[c] for c in COLUMNS[name]]
+    assert os.listdir(tmp_path) == [file.name]
+
+
+def test_payloads_as_json_text_and_base64(logs: Path, tmp_path: Path, capfd: Capture) -> None:
+    file = tmp_path / "out"
+    assert main(["export", str(logs / "wal"), str(file), "--jsonl", "--payload", "json"]) == 0
+    lines = file.read_bytes().splitlines()
+    assert [json.loads(line)["payload"] for line in lines] == [json.loads(one) for one in PAYLOADS]
+    for kind in KINDS:
+        named = tmp_path / f"x.{kind}"
+        assert main(["export", str(logs / "bytes"), str(named), "--payload", "base64"]) == 0
+        found = [base64.b64decode(row["payload_base64"]) for row in rows_of(named)]
+        assert found == [b"text", b"a\xff"]
+        named.unlink()
+    capfd.readouterr()
+    for payload, said in (("text", "byte 2 of the payload is not UTF-8"), ("json", "not JSON")):
+        named = tmp_path / "bad.csv"
+        assert main(["export", str(logs / "bytes"), str(named), "--payload", payload]) == 2
+        told = capfd.readouterr().err
+        where = "lsn 12" if payload == "text" else "lsn 0"
+        assert said in told and where in told and told.count("\n") == 1
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_damage_leaves_no_file_unless_it_is_passed_over(tmp_path: Path, capfd: Capture) -> None:
+    with Book.create(tmp_path / "log") as book:
+        book.append_many([b"one", b"two", b"three"])
+    log = tmp_path / "log" / "book.log"
+    log.write_bytes(log.read_bytes().replace(b"two", b"tvo"))
+    file = tmp_path / "out.jsonl"
+    file.write_text("former")
+    assert main(["export", str(tmp_path / "log"), str(file)]) == 1
+    assert file.read_text() == "former" and sorted(os.listdir(tmp_path)) == ["log", "out.jsonl"]
+    assert main(["export", str(tmp_path / "log"), str(file), "--skip-corrupt"]) == 1
+    assert [row["event"] for row in rows_of(file)] == [1, 3]
+    assert "skipping damage" in capfd.readouterr().err
+
+
+def test_what_cannot_be_exported_is_one_line(logs: Path, tmp_path: Path, capfd: Capture) -> None:
+    wal = str(logs / "wal")
+    for arguments, said in (
+        ([wal, str(tmp_path / "out")], "--parquet, --arrow, --csv, --jsonl"),
+        ([wal, "-", "--csv"], "OUT is a file"),
+        ([wal, str(logs / "wal" / "x.csv")], "lies in the log"),
+        ([wal, str(tmp_path / "no" / "x.csv")], "cannot write"),
+        ([str(tmp_path / "no"), str(tmp_path / "x.csv")], "No such file"),
+    ):
+        assert main(["export", *arguments]) == 2
+        told = capfd.readouterr()
+        assert told.out == "" and told.err.count("\n") == 1 and said in told.err, told.err
+    assert os.listdir(tmp_path) == []
+
+
+def test_without_pyarrow_a_line_says_so(logs: Path, tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['pyarrow'] = None\n"
+        "from deedbook.cli import main; sys.exit(main(sys.argv[1:]))"
+    )
+    wal, out = str(logs / "wal"), str(tmp_path / "x.parquet")
+    done = subprocess.run(
+        [sys.executable, "-c", code, "export", wal, out], capture_output=True, text=True
+    )
+    assert done.returncode == 2 and os.listdir(tmp_path) == []
+    assert "needs pyarrow (pip install pyarrow)" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_an_export_needs_no_more_memory_for_a_longer_log(tmp_path: Path) -> None:
+    """200 MB of payloads under a limit of the address space that has no room for them."""
+    with Book.create(tmp_path / "log", durability="none") as book:
+        for _ in range(200):
+            book.append_many([b"x" * 10_000] * 100)
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_DATA, (160 << 20, 160 << 20))
+
+    command = [sys.executable, "-m", "deedbook", "export", str(tmp_path / "log")]
+    done = subprocess.run(
+        [*command, str(tmp_path / "out.jsonl")], capture_output=True, text=True, preexec_fn=limit
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out.jsonl").stat().st_size > 200_000_000
+
+
+@pytest.mark.parametrize("name", ["book", "pier", "wal", "nostr"])
+def test_tail_prints_the_last_records(logs: Path, capfd: Capture, name: str) -> None:
+    assert main(["cat", str(logs / name)]) == 0
+    lines = capfd.readouterr().out.splitlines(keepends=True)
+    for records in (0, 1, 7, len(lines), 10_000):
+        assert main(["cat", str(logs / name), "-n", str(records)]) == 0
+        assert capfd.readouterr().out == "".join(lines[max(0, len(lines) - records) :])
+    assert main(["cat", str(logs / name), "--tail", "2", "--json"]) == 0
+    assert capfd.readouterr().out.count("\n") == 2
+
+
+def test_tail_goes_with_follow_and_refuses_the_rest(logs: Path, capfd: Capture) -> None:
+    wal = str(logs / "wal")
+    assert main(["cat", wal, "-n", "2", "--follow", "--timeout", "0.05"]) == 0
+    assert capfd.readouterr().out.count("\n") == 2
+    for more in (["3"], ["--reverse"], ["--skip-corrupt"], ["--start", "1"]):
+        assert main(["cat", wal, "-n", "2", *more]) == 2
+        assert "--tail goes with neither" in capfd.readouterr().err
+    assert main(["cat", wal, "-n", "-1"]) == 2
+    assert main(["cat", str(logs / "ledger"), "-n", "1"]) == 2
+    assert "in the order in which they are sent" in capfd.readouterr().err
