@@ -112,7 +112,7 @@ def parse_events(
 class Deed:
     """One event of a book: its number, mug and jam.
 
-    Source: book-uip.md, "Deed Format".
+    Source: src/book/FORMAT.md.
     """
 
     __match_args__: ClassVar[tuple[str, ...]]
@@ -143,7 +143,7 @@ class Deed:
 class Record:
     """One record of a write-ahead log: its position and payload.
 
-    Source: wal-db-format.md, "Record layout".
+    Source: src/wal/FORMAT.md.
     """
 
     __match_args__: ClassVar[tuple[str, ...]]
@@ -199,7 +199,7 @@ class LedgerRecord:
 class Meta:
     """The ship metadata in ``meta.bin``; a field is None where nothing was saved.
 
-    Source: book-uip.md, "Metadata Format".
+    Source: src/book/FORMAT.md.
     """
 
     __match_args__: ClassVar[tuple[str, ...]]
@@ -3123,7 +3123,7 @@ class Wal(Log[Record]):
 
     Its positions are LSNs. `Log` has what all formats have in common.
 
-    Source: wal-db-format.md; RULINGS.md, "WAL".
+    Source: src/wal/FORMAT.md.
     """
 
     @staticmethod

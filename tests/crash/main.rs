@@ -2,7 +2,7 @@
 //! leave, on the simulated disk; for every format.
 //!
 //! ```text
-//! DEEDBOOK_CRASH_STATES   states to check, about (default 400,000)
+//! DEEDBOOK_CRASH_STATES   states to check, about (default 250,000)
 //! DEEDBOOK_CRASH_STEPS    longest history (default 3)
 //! DEEDBOOK_CRASH_SEED     seed of the samples
 //! DEEDBOOK_CRASH_HISTORY  CONFIG:STEPS of one history, as a failure prints it

@@ -45,7 +45,7 @@ struct Outcome {
 /// was counted. Panics with how to see each failure again.
 pub fn crash(subject: &dyn Subject) {
     let share = subject.steps().share;
-    let states = report::number("DEEDBOOK_CRASH_STATES", 400_000) / share;
+    let states = report::number("DEEDBOOK_CRASH_STATES", 250_000) / share;
     let seed = report::number("DEEDBOOK_CRASH_SEED", 1);
     let steps = report::number("DEEDBOOK_CRASH_STEPS", 3) as usize;
     let only = std::env::var("DEEDBOOK_CRASH_HISTORY").ok();

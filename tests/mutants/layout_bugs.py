@@ -24,7 +24,7 @@ LAYOUT_BUGS = [
         FLIP,
         "src/log/identity.rs",
         "if (head..end).contains(&anchor.offset) && !is_marked(anchor) {\n",
-        "if (head..end).contains(&anchor.offset) && (is_checked || !is_marked(anchor) || head > 0) {\n",
+        "if (head..end).contains(&anchor.offset) && (head > 0 || !is_marked(anchor)) {\n",
         [("answers", "a_log_in_slots_with_any_bit_flipped")],
     ),
     Bug(
