@@ -39,6 +39,9 @@ pub fn run(data: &[u8]) {
         // these first.
         let log = world.log();
         let places = strict(&log, world.options.deed_bytes_max);
+        // Where the header never reached the disk, nothing after it is the log's.
+        let headless = log.get(8..HEADER) == Some(&[0; 8]) && view.verdict == Verdict::Torn;
+        let places = if headless { &[][..] } else { &places };
         let there: Vec<_> = places.iter().map(|place| event_at(&log, *place)).collect();
         let seen = match &view.past_header {
             Some(past) => past.iter().take(there.len()).cloned().collect(),

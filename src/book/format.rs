@@ -426,6 +426,7 @@ fn number(findings: &mut Findings, header: &Header, mark: Option<&Mark>) {
         // of this was acknowledged.
         let start = findings.extent.start;
         findings.extent = Extent::empty(0, start);
+        findings.headless = true;
         findings.blocks.clear();
         findings.verdict = Verdict::Torn;
         findings.damage = Some(Damage {

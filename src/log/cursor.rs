@@ -132,6 +132,13 @@ impl<F: Format> Cursor<F> {
         self
     }
 
+    /// The records before any damage are not known to be the log's, either.
+    #[must_use]
+    pub(crate) fn unproved(mut self) -> Self {
+        self.proved = false;
+        self
+    }
+
     /// Raise this damage at the end of the range, or note it there.
     #[must_use]
     pub(crate) fn with_trailing(mut self, damage: Option<Damage>) -> Self {

@@ -20,6 +20,8 @@ pub struct Findings {
     pub extent: Extent,
     /// Whether the number of the first record is known.
     pub numbered: bool,
+    /// Records follow a header that never reached the disk: none of them is the log's.
+    pub headless: bool,
     /// How the log ends.
     pub verdict: Verdict,
     /// The first damage. If it lies before the first record, cutting does not mend it.
@@ -395,6 +397,7 @@ impl<'a, F: Format> Walk<'a, F> {
         Findings {
             extent,
             numbered: true,
+            headless: false,
             verdict: Verdict::Clean,
             damage: None,
             mark,

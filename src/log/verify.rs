@@ -48,7 +48,8 @@ pub fn verify<F: Format>(
     let findings = &found.findings;
     let (_, file_end) = found.space.whole();
     let known = beginning(&place, &found, intact)?;
-    let mut records = cursor_from(&common, &place, &found, &known).of_frames();
+    let readable = if findings.headless { known.end } else { file_end };
+    let mut records = cursor_from(&common, &place, &found, &known, readable).of_frames();
     let mut prefix = known;
     let (mut count, mut uncertain, mut bytes) = (known.records, 0, known.end - known.start);
     let mut steps = Steps::new(known.end, file_end);
@@ -257,15 +258,19 @@ pub fn all_damages<F: Format>(found: &Inspected<F>, seen: &[Damage]) -> Vec<Dama
 /// A cursor over all of an inspected log, which passes over damage.
 pub fn cursor<F: Format>(common: &Common, place: &Place, found: &Inspected<F>) -> Cursor<F> {
     let start = found.findings.extent.start;
-    cursor_from(common, place, found, &Extent::empty(found.findings.extent.first, start))
+    let (_, end) = found.space.whole();
+    let cursor =
+        cursor_from(common, place, found, &Extent::empty(found.findings.extent.first, start), end);
+    if found.findings.headless { cursor.unproved() } else { cursor }
 }
 
-/// The same from the end of what is known to be its beginning.
+/// The same from the end of what is known to be its beginning, up to byte `end`.
 fn cursor_from<F: Format>(
     common: &Common,
     place: &Place,
     found: &Inspected<F>,
     read_from: &Extent,
+    end: u64,
 ) -> Cursor<F> {
     let findings = &found.findings;
     let known = found
@@ -273,7 +278,7 @@ fn cursor_from<F: Format>(
         .as_ref()
         .map(|mark| end_of(mark, findings.numbered && findings.numbered_by_mark));
     let index = index_of(common, place, found);
-    let (file, end) = found.space.whole();
+    let (file, _) = found.space.whole();
     let ordinal = findings.first().and_then(|first| first.checked_add(read_from.records));
     let range = Range { offset: read_from.end, end, ordinal, stop: None };
     let source = Source {
