@@ -17,7 +17,7 @@ pytest.importorskip("deltalake", reason="deltalake is not installed")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
 from deedbook.pipeline.chaos import Kill
-from deedbook.pipeline.trial import Ended, Trial
+from deedbook.pipeline.trial import TROUBLES_FROM, Ended, Trial
 from deedbook.pipeline.troubles import TROUBLES
 
 pytestmark = [
@@ -26,7 +26,8 @@ pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds processes in /proc"),
 ]
 
-KILLS = 10
+KILLS = int(os.environ.get("DEEDBOOK_CHAOS_KILLS", "10"))
+"""With fewer there are no troubles, and not all that can be killed is."""
 CLUSTER_KILLS = int(os.environ.get("DEEDBOOK_CLUSTER_KILLS", "4"))
 """With ten or more, troubles are made on the cluster, too; `make trust` does."""
 CHECKS = 22
@@ -45,7 +46,7 @@ def tried(trial: Trial, kills: int = KILLS) -> tuple[Ended, Counter[str]]:
     assert wrong == []
     made = {kill.target for kill in ended.kills if not kill.is_kill}
     left_out = {reason.partition(":")[0] for reason in ended.not_tried}
-    tried_ones = set(TROUBLES) if kills >= KILLS else set()
+    tried_ones = set(TROUBLES) if kills >= TROUBLES_FROM else set()
     assert made | left_out == tried_ones and not made & left_out
     assert left_out <= ({"disk full"} if may_not_mount() else set())
     assert len(ended.checks) == CHECKS + len(made)
@@ -71,7 +72,8 @@ def test_each_event_comes_through_once_whatever_is_killed(tmp_path: Path) -> Non
     Between runs a checkpoint is lost, a disk is full, a log is cut.
     """
     _, killed = tried(Trial(tmp_path / "trial", seed=11, rate=60.0))
-    assert {"all", "worker"} <= set(killed) and killed["all"] + killed["jvm"] >= 2
+    if KILLS >= TROUBLES_FROM:
+        assert {"all", "worker"} <= set(killed) and killed["all"] + killed["jvm"] >= 2
 
 
 def test_the_same_on_a_cluster_with_speculation(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ event that is in the log is, byte for byte, the input line of its number.
 
 from __future__ import annotations
 
+import logging
 import signal
 import subprocess
 import sys
@@ -86,6 +87,9 @@ def write_with_kills(log: Path, source: Source, seed: int, say: Say, kills: int 
             2,
         )
     batch = max(1, min(BATCH_LINES_MAX, source.lines // BATCHES_MIN))
+    # What each recovery found is told below: where nothing handles the log records of it, Python
+    # would print it again.
+    logging.getLogger("deedbook").addHandler(logging.NullHandler())
     for attempt in range(1, ATTEMPTS + 1):
         remove(log)
         # Not before the result is sure: what a failed attempt says would only confuse.
