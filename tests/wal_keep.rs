@@ -2,9 +2,11 @@
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use deedbook::storage::{Disk, LockAttempt, Storage};
 use deedbook::wal::{Archive, Layout, Lsn, Mode, Options, Retention, Wal};
 use deedbook::{Durability, ErrorKind};
 use tempfile::TempDir;
@@ -313,4 +315,80 @@ fn a_consumer_above_what_a_crash_left_needs_what_is_appended_there() {
     let new: Vec<_> = (0..40).map(|_| wal.append(&[3; 52]).unwrap()).collect();
     wal.sync().unwrap();
     assert_eq!(wal.truncate_before(new[10]).unwrap_err().kind(), ErrorKind::InvalidArgument);
+}
+
+/// What an open writer keeps by itself.
+fn kept(dir: &TempDir, retention: Retention) -> (Wal, Arc<AtomicU64>) {
+    let archived = Arc::new(AtomicU64::new(0));
+    let count = archived.clone();
+    let archive = Archive::new(move |_, _| {
+        count.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    });
+    let options = Options { retention: Some(retention), archive: Some(archive), ..options() };
+    (options.open(dir.path(), Mode::Append).unwrap(), archived)
+}
+
+#[test]
+fn a_writer_drops_by_itself_what_its_retention_allows() {
+    let dir = TempDir::new().unwrap();
+    drop(filled(&dir, &options()));
+    let by_size = Retention { bytes_max: Some(1000), ..Retention::default() };
+    // At opening, and no segment twice.
+    let (wal, archived) = kept(&dir, by_size);
+    let head = wal.head().unwrap().0;
+    assert!(head > 0 && wal.end().unwrap().0 - head >= 1000);
+    assert_eq!(archived.load(Ordering::SeqCst), head / 256);
+    // And after the first sync in each segment; without one nothing is durable, so nothing goes.
+    for _ in 0..100 {
+        wal.append(&[7; 32]).unwrap();
+    }
+    assert_eq!(wal.head().unwrap().0, head);
+    for _ in 0..100 {
+        wal.commit(&[7; 32]).unwrap();
+        let left = wal.end().unwrap().0 - wal.head().unwrap().0;
+        assert!((1000..1000 + 3 * 256).contains(&left), "{left} bytes left");
+    }
+    // A consumer keeps what it needs, from the moment at which a reader sets it.
+    let reader = Wal::open(dir.path()).unwrap();
+    let needed = reader.head().unwrap();
+    reader.set_consumer("slow", needed).unwrap();
+    (0..100).for_each(|_| assert!(wal.commit(&[7; 32]).is_ok()));
+    assert_eq!(wal.head().unwrap(), needed);
+    reader.remove_consumer("slow").unwrap();
+    (0..20).for_each(|_| assert!(wal.commit(&[7; 32]).is_ok()));
+    assert!(wal.head().unwrap() > needed);
+    assert_eq!(archived.load(Ordering::SeqCst), wal.head().unwrap().0 / 256);
+}
+
+#[test]
+fn a_writer_whose_retention_waits_for_another_process_does_it_at_a_later_sync() {
+    let dir = TempDir::new().unwrap();
+    let by_size = Retention { bytes_max: Some(300), ..Retention::default() };
+    let (wal, _) = kept(&dir, by_size);
+    wal.commit(&[1; 32]).unwrap();
+    // As while another process sets its consumer.
+    let LockAttempt::Held(busy) = Disk.lock(&dir.path().join(".deedbook"), false).unwrap() else {
+        panic!("locked by another");
+    };
+    (0..50).for_each(|_| assert!(wal.commit(&[1; 32]).is_ok()));
+    assert_eq!(wal.head().unwrap(), Lsn(0));
+    drop(busy);
+    wal.commit(&[1; 32]).unwrap();
+    assert!(wal.head().unwrap() > Lsn(0));
+}
+
+#[test]
+fn retention_needs_segments() {
+    let dir = TempDir::new().unwrap();
+    let retention = Some(Retention { consumed: true, ..Retention::default() });
+    let options = Options { retention, layout: Some(Layout::Single), ..Options::default() };
+    let error = options.open(dir.path().join("log"), Mode::Append).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+    // An error of what it would drop is no error of appends.
+    let wal = kept(&dir, Retention { consumed: true, ..Retention::default() }).0;
+    wal.set_consumer("one", Lsn(0)).unwrap();
+    std::fs::write(dir.path().join(".deedbook/consumers"), "damaged").unwrap();
+    (0..50).for_each(|_| assert!(wal.commit(&[1; 32]).is_ok()));
+    assert_eq!(wal.head().unwrap(), Lsn(0));
 }

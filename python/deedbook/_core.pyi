@@ -3139,6 +3139,9 @@ class Wal(Log[Record]):
         slow_sync: float = 1.0,
         lock_timeout: float = 0.0,
         archive: Callable[[int, Any], object] | None = None,
+        retain_bytes: int | None = None,
+        retain_age: float | None = None,
+        retain_consumed: bool = False,
         file_mode: int = 0o600,
     ) -> Wal:
         """Open the log in a directory of segments, or in one file.
@@ -3165,6 +3168,10 @@ class Wal(Log[Record]):
         raises, nothing is dropped, and what it raised is the cause of the IoError (a
         KeyboardInterrupt stays one). Appends go on meanwhile; truncations and consumers wait for
         it, and from within they would wait for ever. It may get a segment again after a failure.
+        ``retain_bytes``, ``retain_age`` (seconds), ``retain_consumed``: what an open writer drops
+        by itself, by the rules of :meth:`retain`: at opening, and after the first sync in each
+        segment. Where it cannot, the logger ``deedbook`` says so, and appends go on.
+        UnsupportedError for a single file.
         ``file_mode``: permissions of new files, less the umask.
 
         :func:`deedbook.open` opens a log of any format.
@@ -3183,6 +3190,9 @@ class Wal(Log[Record]):
         record_bytes_max: int | None = None,
         slow_sync: float = 1.0,
         archive: Callable[[int, Any], object] | None = None,
+        retain_bytes: int | None = None,
+        retain_age: float | None = None,
+        retain_consumed: bool = False,
         file_mode: int = 0o600,
     ) -> Wal:
         """Create a log that must not exist; as :meth:`open` with mode ``"x"``."""

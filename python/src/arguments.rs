@@ -93,6 +93,7 @@ numbers!(
     life,
     lsn,
     max_bytes,
+    retain_bytes,
     mug,
     offset,
     ordinal,

@@ -59,7 +59,8 @@ impl PyWal {
     #[staticmethod]
     #[pyo3(signature = (path, mode="r", *, durability="manual", recovery="valid",
                         segment_bytes=None, single_file=false, record_bytes_max=None,
-                        slow_sync=1.0, lock_timeout=0.0, archive=None, file_mode=0o600))]
+                        slow_sync=1.0, lock_timeout=0.0, archive=None, retain_bytes=None, retain_age=None,
+                        retain_consumed=false, file_mode=0o600))]
     #[allow(clippy::too_many_arguments)]
     fn open(
         py: Python<'_>,
@@ -73,9 +74,14 @@ impl PyWal {
         slow_sync: f64,
         lock_timeout: f64,
         archive: Option<Py<PyAny>>,
+        #[pyo3(from_py_with = numbers::retain_bytes)] retain_bytes: Option<u64>,
+        retain_age: Option<f64>,
+        retain_consumed: bool,
         #[pyo3(from_py_with = numbers::file_mode)] file_mode: u32,
     ) -> PyResult<Py<Self>> {
         let mode = crate::log::mode(py, mode)?;
+        let age_max = retain_age.map(|age| seconds(py, "retain_age", age)).transpose()?;
+        let retention = Retention { bytes_max: retain_bytes, age_max, consumed: retain_consumed };
         let options = Options {
             durability: durability.parse().or_raise(py)?,
             recovery: recovery.parse().or_raise(py)?,
@@ -84,6 +90,7 @@ impl PyWal {
             slow_sync: seconds(py, "slow_sync", slow_sync)?,
             lock_timeout: arguments::lock_timeout(py, lock_timeout)?,
             archive: archive.map(self::archive),
+            retention: (retention != Retention::default()).then_some(retention),
             file_mode,
             ..Options::default()
         };
@@ -96,7 +103,8 @@ impl PyWal {
     #[doc = doc!("Wal".create)]
     #[staticmethod]
     #[pyo3(signature = (path, *, durability="manual", segment_bytes=None, single_file=false,
-                        record_bytes_max=None, slow_sync=1.0, archive=None, file_mode=0o600))]
+                        record_bytes_max=None, slow_sync=1.0, archive=None, retain_bytes=None,
+                        retain_age=None, retain_consumed=false, file_mode=0o600))]
     #[allow(clippy::too_many_arguments)]
     fn create(
         py: Python<'_>,
@@ -107,6 +115,9 @@ impl PyWal {
         #[pyo3(from_py_with = numbers::record_bytes_max)] record_bytes_max: Option<u64>,
         slow_sync: f64,
         archive: Option<Py<PyAny>>,
+        #[pyo3(from_py_with = numbers::retain_bytes)] retain_bytes: Option<u64>,
+        retain_age: Option<f64>,
+        retain_consumed: bool,
         #[pyo3(from_py_with = numbers::file_mode)] file_mode: u32,
     ) -> PyResult<Py<Self>> {
         Self::open(
@@ -121,6 +132,9 @@ impl PyWal {
             slow_sync,
             0.0,
             archive,
+            retain_bytes,
+            retain_age,
+            retain_consumed,
             file_mode,
         )
     }

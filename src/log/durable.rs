@@ -79,8 +79,16 @@ impl<F: Format> Shared<F> {
         }
     }
 
-    /// Make everything up to `target` durable, together with all others that wait.
+    /// Make everything up to `target` durable, together with all others that wait; then drop what the
+    /// log need not keep.
     pub(crate) fn sync_to(&self, target: u64) -> Result<()> {
+        self.sync_and_keep_to(target)?;
+        F::synced(self);
+        Ok(())
+    }
+
+    /// Make everything up to `target` durable, for callers that hold locks.
+    pub(crate) fn sync_and_keep_to(&self, target: u64) -> Result<()> {
         let _held = lines::hold();
         let result = self.commits.commit(target, || {
             let _turn = self.format.turn();

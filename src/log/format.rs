@@ -247,6 +247,9 @@ pub trait Format: Clone + Debug + Send + Sync + Sized + 'static {
         Ok(())
     }
 
+    /// What may be done after a sync, while the caller holds no lock.
+    fn synced(_log: &crate::log::Shared<Self>) {}
+
     /// For readers: the byte up to which the file's `_there` bytes are the log's, of which `_known` is
     /// known.
     fn end_now(&self, _file: &dyn File, _known: &Extent, there: u64) -> io::Result<u64> {

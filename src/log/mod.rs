@@ -80,7 +80,7 @@ pub struct Log<F: Format> {
 struct Owner<F: Format>(Arc<Shared<F>>);
 
 #[derive(Debug)]
-pub(crate) struct Shared<F: Format> {
+pub struct Shared<F: Format> {
     pub(crate) format: F,
     /// The codec that reads.
     pub(crate) framing: F::Framing,

@@ -230,7 +230,7 @@ impl<F: Format> Target for Shared<F> {
             (first, state.extent.end)
         };
         let (first, end) = appended;
-        self.sync_to(end)?;
+        self.sync_and_keep_to(end)?;
         Ok(Committed { repeated: false, records, first: Some(first) })
     }
 
@@ -263,7 +263,7 @@ impl<F: Format> Target for Shared<F> {
         }
         let end = state.extent.end;
         drop((state, turn));
-        self.sync_to(end)?;
+        self.sync_and_keep_to(end)?;
         Ok(Some(Committed { repeated: false, records, first: None }))
     }
 }

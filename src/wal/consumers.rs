@@ -20,7 +20,7 @@ use super::record::{FORMAT, Lsn};
 use super::{Shared, Wal};
 use crate::checksum::crc32;
 use crate::error::{Durable, Error, ErrorKind, Result};
-use crate::locks::{MutexGuard, lock};
+use crate::locks::{MutexGuard, TryLockError, lock};
 use crate::mend::{above, make_dir};
 use crate::mode::Mode;
 use crate::sidecar::{check_name, lock_within};
@@ -82,13 +82,33 @@ pub struct ConsumersLock<'a> {
 impl Shared<WalFormat> {
     /// Keep other threads and processes from changing the consumers and from dropping records.
     pub(super) fn lock_consumers(&self) -> Result<ConsumersLock<'_>> {
-        let _here = lock(&self.exclusive);
+        self.lock_consumers_within(lock(&self.exclusive), LOCK_WAIT)
+    }
+
+    /// The same, unless another thread or process does it right now.
+    pub(super) fn try_lock_consumers(&self) -> Result<Option<ConsumersLock<'_>>> {
+        let here = match self.exclusive.try_lock() {
+            Ok(here) => here,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return Ok(None),
+        };
+        match self.lock_consumers_within(here, Duration::ZERO) {
+            Err(e) if e.kind() == ErrorKind::Locked => Ok(None),
+            locked => locked.map(Some),
+        }
+    }
+
+    fn lock_consumers_within<'a>(
+        &self,
+        _here: MutexGuard<'a, ()>,
+        wait: Duration,
+    ) -> Result<ConsumersLock<'a>> {
         let (storage, sidecar) = (&*self.common.storage, &self.place.sidecar);
         let locked = || {
             // Of a log that another program wrote.
             make_dir(storage, above(sidecar))?;
             make_dir(storage, sidecar)?;
-            lock_within(storage, sidecar, LOCK_WAIT)
+            lock_within(storage, sidecar, wait)
         };
         let _elsewhere = locked().map_err(|e| e.of(FORMAT).with_durable(Durable::No))?;
         Ok(ConsumersLock { _here, _elsewhere })

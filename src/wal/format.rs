@@ -14,6 +14,7 @@ use super::{Record, RecordRef};
 use crate::checksum::crc32c_more;
 use crate::error::{Error, ErrorKind, Result};
 use crate::lines;
+use crate::locks::atomic::AtomicU64;
 use crate::log::extent::Extent;
 use crate::log::format::{Format, Inspected};
 use crate::log::framing::Frame as _;
@@ -33,6 +34,8 @@ pub struct WalFormat {
     pub(super) codec: Codec,
     pub(super) layout: Layout,
     pub(super) segments: Option<Arc<Segmented>>,
+    /// The segment in which the log ended when the retention asked for at opening was applied last.
+    pub(super) retained_in: Arc<AtomicU64>,
 }
 
 /// What a look at the files found that opening must deal with.
@@ -51,6 +54,10 @@ pub struct More {
 }
 
 impl WalFormat {
+    pub(super) fn new(codec: Codec, layout: Layout, segments: Option<Arc<Segmented>>) -> Self {
+        Self { codec, layout, segments, retained_in: Arc::default() }
+    }
+
     /// Where the log's bytes lie.
     pub fn layout(&self) -> Layout {
         self.layout
@@ -351,8 +358,20 @@ impl Format for WalFormat {
         let end = wal.extent()?.end;
         match wal.shared.lower_consumers(end) {
             // Truncations refuse it; appending and reading go on.
-            Err(e) if e.kind() == ErrorKind::Corrupt => Ok(()),
-            lowered => lowered,
+            Err(e) if e.kind() == ErrorKind::Corrupt => {}
+            lowered => lowered?,
+        }
+        if wal.shared.options.retention.is_some() {
+            wal.shared.check_segmented()?;
+            wal.shared.keep_to_retention();
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn synced(log: &super::Shared<Self>) {
+        if log.options.retention.is_some() {
+            log.keep_to_retention();
         }
     }
 

@@ -94,7 +94,7 @@ impl Look<'_> {
         }
         let file: Arc<dyn File> = Arc::from(opened.map_err(|e| Error::io("open the log", log, e))?);
         let end = file.len().map_err(|e| Error::io("look at the log", log, e))?;
-        let format = WalFormat { codec: self.codec, layout: Layout::Single, segments: None };
+        let format = WalFormat::new(self.codec, Layout::Single, None);
         self.at(format, Space::new(file, 0, end), Vec::new())
     }
 
@@ -197,7 +197,7 @@ impl Look<'_> {
             false => None,
         };
         let layout = Layout::Segmented { segment_bytes };
-        let format = WalFormat { codec: self.codec, layout, segments: Some(segments.clone()) };
+        let format = WalFormat::new(self.codec, layout, Some(segments.clone()));
         let space = Space {
             file: segments,
             start: head,

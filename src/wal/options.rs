@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::Wal;
 use super::record::{FORMAT, HEADER_BYTES, SEGMENT_BYTES};
-use super::retain::Archive;
+use super::retain::{Archive, Retention};
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 pub use crate::mode::{Mode, Recovery};
@@ -68,6 +68,9 @@ pub struct Options {
     pub slow_sync: Duration,
     /// Called for every whole segment before it is removed.
     pub archive: Option<Archive>,
+    /// What a log open for writing drops by itself, as [`Wal::retain`] does: at opening, and after the
+    /// first sync in each segment. Where it cannot, it is logged, and appends go on.
+    pub retention: Option<Retention>,
     /// How long opening for writing waits for another writer; by default not at all.
     pub lock_timeout: LockTimeout,
     /// The file system.
@@ -85,6 +88,7 @@ impl Default for Options {
             slow_sync: Duration::from_secs(1),
             lock_timeout: LockTimeout::default(),
             archive: None,
+            retention: None,
             storage: Arc::new(Disk),
         }
     }

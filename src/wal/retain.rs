@@ -10,11 +10,13 @@ use std::time::{Duration, SystemTime};
 use super::format::WalFormat;
 use super::record::{FORMAT, Lsn, segment_name};
 use super::{Shared, Wal};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
+use crate::locks::atomic::Ordering;
 use crate::log::cursor::Range;
 use crate::log::extent::Extent;
 use crate::scan::OnCorrupt;
 use crate::storage::segmented::Segmented;
+use crate::transaction;
 
 /// What a log may drop. Each rule allows more to be dropped; consumers allow less.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,28 +57,60 @@ impl Wal {
     /// or that is not durable. Returns the new head if it moved.
     pub fn retain(&self, retention: &Retention) -> Result<Option<Lsn>> {
         let shared = self.writable()?;
-        let Some(segments) = shared.format.segments() else {
-            let message = "a single file has no prefix to drop; segmented logs have";
-            return Err(shared.refused(ErrorKind::Unsupported, message));
+        shared.check_segmented()?;
+        self.finish_transaction()?;
+        let _consumers = shared.lock_consumers()?;
+        shared.drop_allowed(retention)
+    }
+}
+
+impl Shared<WalFormat> {
+    /// Drop what the retention asked for at opening allows, if the log goes on in another segment
+    /// since it was done last. Another thread or process that is at it, or sets a consumer, is not
+    /// waited for: then the next sync does it.
+    pub(super) fn keep_to_retention(&self) {
+        let Some(retention) = &self.options.retention else { return };
+        let bytes = self.format.layout().segment_bytes().unwrap_or(u64::MAX);
+        let (segment, last) = (self.commits.durable() / bytes, &self.format.retained_in);
+        // One more, so that 0 is none yet.
+        if last.fetch_max(segment + 1, Ordering::AcqRel) > segment {
+            return;
+        }
+        let kept = match self.try_lock_consumers() {
+            Ok(Some(_consumers)) => {
+                transaction::finish(self).and_then(|()| self.drop_allowed(retention)).map(Some)
+            }
+            Ok(None) => Ok(None),
+            Err(error) => Err(error),
         };
-        let extent = shared.state().extent;
-        let consumers = shared.consumers()?;
+        match kept {
+            Ok(Some(_)) => {}
+            Ok(None) => last.store(segment, Ordering::Release),
+            Err(error) => self.warn("cannot drop what the retention allows", &error),
+        }
+    }
+
+    /// Drop what `retention` allows. The caller locks the consumers. Returns the new head if it moved.
+    fn drop_allowed(&self, retention: &Retention) -> Result<Option<Lsn>> {
+        let Some(segments) = self.format.segments() else { return Ok(None) };
+        let extent = self.state().extent;
+        let consumers = self.consumers()?;
         let slowest = consumers.values().min().copied();
-        let bytes = self.layout().segment_bytes().unwrap_or(u64::MAX);
+        let bytes = self.format.layout().segment_bytes().unwrap_or(u64::MAX);
         let mut allowed = 0;
         if let Some(most) = retention.bytes_max {
             allowed = allowed.max(extent.end.saturating_sub(most));
         }
         if let Some(age) = retention.age_max {
             // A record that begins in an old segment is as old.
-            let floor = shared.older_than(segments, age, bytes)?;
-            allowed = allowed.max(shared.first_record_from(extent, floor)?.0);
+            let floor = self.older_than(segments, age, bytes)?;
+            allowed = allowed.max(self.first_record_from(extent, floor)?.0);
         }
         if let (true, Some(Lsn(needed))) = (retention.consumed, slowest) {
             allowed = allowed.max(needed);
         }
         let needed = slowest.map_or(u64::MAX, |lsn| lsn.0);
-        let allowed = allowed.min(needed).min(shared.commits.durable());
+        let allowed = allowed.min(needed).min(self.commits.durable());
         // The head is the first record of a segment, so that all before it goes: of the one in which
         // `allowed` lies, or of one before if a record reaches over its begin.
         for index in (0..=allowed / bytes).rev() {
@@ -84,17 +118,15 @@ impl Wal {
             if floor <= extent.start {
                 return Ok(None);
             }
-            let head = shared.first_record_from(extent, floor)?;
+            let head = self.first_record_from(extent, floor)?;
             if head.0 <= allowed {
-                self.truncate_before(head)?;
+                self.archive_and_drop_before(head)?;
                 return Ok(Some(head));
             }
         }
         Ok(None)
     }
-}
 
-impl Shared<WalFormat> {
     /// The byte after the segments that were written last more than `age` ago, counted from the
     /// oldest, up to the first that is younger. A clock in the past makes everything young.
     fn older_than(&self, segments: &Segmented, age: Duration, bytes: u64) -> Result<u64> {

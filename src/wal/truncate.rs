@@ -38,10 +38,7 @@ impl Wal {
 
     fn drop_prefix(&self, lsn: Lsn, heed_consumers: bool) -> Result<()> {
         let shared = self.writable()?;
-        if shared.format.segments().is_none() {
-            let message = "a single file has no prefix to drop; segmented logs have";
-            return Err(shared.refused(ErrorKind::Unsupported, message));
-        }
+        shared.check_segmented()?;
         self.finish_transaction()?;
         // No other thread may ask for an older record meanwhile.
         let _consumers = shared.lock_consumers()?;
@@ -49,8 +46,7 @@ impl Wal {
             // Nothing was changed.
             shared.check_consumers(lsn).map_err(|e| e.with_durable(Durable::No))?;
         }
-        shared.archive_before(lsn).map_err(|e| e.with_durable(Durable::No))?;
-        shared.exclusively(|state| shared.drop_before(state, lsn))?;
+        shared.archive_and_drop_before(lsn)?;
         // The caller dropped it although consumers needed it.
         if heed_consumers { Ok(()) } else { shared.raise_consumers(lsn) }
     }
@@ -132,6 +128,23 @@ impl Shared<WalFormat> {
             None => Ok(()),
             Some(error) => Err(error.with_durable(Durable::No)),
         }
+    }
+
+    /// Only segmented logs have a prefix that can go.
+    pub(super) fn check_segmented(&self) -> Result<()> {
+        match self.format.segments() {
+            Some(_) => Ok(()),
+            None => {
+                let message = "a single file has no prefix to drop; segmented logs have";
+                Err(self.refused(ErrorKind::Unsupported, message))
+            }
+        }
+    }
+
+    /// Drop what lies before a record. The caller locks the consumers.
+    pub(super) fn archive_and_drop_before(&self, lsn: Lsn) -> Result<()> {
+        self.archive_before(lsn).map_err(|e| e.with_durable(Durable::No))?;
+        self.exclusively(|state| self.drop_before(state, lsn))
     }
 
     fn log_dropped(&self, segments: std::ops::Range<u64>) {

@@ -29,7 +29,7 @@ TRANSACTION_BUGS = [
         "transaction: noted before it is synced",
         POWER,
         OF_LOG,
-        "        let (first, end) = appended;\n        self.sync_to(end)?;\n",
+        "        let (first, end) = appended;\n        self.sync_and_keep_to(end)?;\n",
         "        let (first, _) = appended;\n",
         [("transactions", "crashes::a_crash_at_any_step")],
     ),

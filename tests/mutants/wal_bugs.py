@@ -10,6 +10,7 @@ FILES = "src/wal/files.rs"
 FORMAT = "src/wal/format.rs"
 INSPECT = "src/wal/inspect.rs"
 RECORD = "src/wal/record.rs"
+RETAIN = "src/wal/retain.rs"
 SETTLE = "src/log/settle.rs"
 TRUNCATE = "src/wal/truncate.rs"
 
@@ -313,10 +314,10 @@ WAL_BUGS = [
         "wal: a reader sets a consumer while records are dropped",
         READER,
         CONSUMERS,
-        "            lock_within(storage, sidecar, LOCK_WAIT)\n",
-        "            lock_within(storage, sidecar, LOCK_WAIT).map(drop)?;\n"
+        "            lock_within(storage, sidecar, wait)\n",
+        "            lock_within(storage, sidecar, wait).map(drop)?;\n"
         "            let memory = crate::storage::Memory::new();\n"
-        '            lock_within(&memory, std::path::Path::new("/"), LOCK_WAIT)\n',
+        '            lock_within(&memory, std::path::Path::new("/"), wait)\n',
         [("wal_keep", "a_reader_that_asks")],
     ),
     Bug(
@@ -334,5 +335,31 @@ WAL_BUGS = [
         "            Some((name, needs)) if *needs < lsn => {\n",
         "            Some((name, needs)) if *needs < lsn && lsn.0 == u64::MAX => {\n",
         [("wal_keep", "truncation_never_passes")],
+    ),
+    Bug(
+        "wal: an open writer drops nothing by itself",
+        TRUNCATION,
+        FORMAT,
+        "    fn synced(log: &super::Shared<Self>) {\n"
+        "        if log.options.retention.is_some() {\n",
+        "    fn synced(log: &super::Shared<Self>) {\n"
+        "        if log.options.retention.is_none() {\n",
+        [("wal_keep", "a_writer_drops_by_itself")],
+    ),
+    Bug(
+        "wal: opening drops nothing by itself",
+        TRUNCATION,
+        FORMAT,
+        "            wal.shared.keep_to_retention();\n",
+        "",
+        [("wal_keep", "a_writer_drops_by_itself")],
+    ),
+    Bug(
+        "wal: a writer that did not get the lock does not try it again",
+        TRUNCATION,
+        RETAIN,
+        "            Ok(None) => last.store(segment, Ordering::Release),\n",
+        "            Ok(None) => {}\n",
+        [("wal_keep", "a_writer_whose_retention_waits")],
     ),
 ]

@@ -343,14 +343,18 @@ def test_segments_are_dropped_by_size_age_and_consumers(path: Path) -> None:
 
 
 def test_a_writer_is_seen_and_keeps_others_out(path: Path) -> None:
-    with Wal.open(path, "a"):
+    with Wal.open(path, "a") as wal:
         assert f"process {os.getpid()}" in deedbook("info", path)[0]
         assert json.loads(deedbook("info", path, "--json")[0])["writer"] == {
             "held": True,
             "pid": os.getpid(),
         }
-        for args in (["append"], ["truncate", "--from", "0"], ["consumers", "--remove", "x"]):
+        for args in (["append"], ["truncate", "--from", "0"], ["retain", "--consumed"]):
             assert str(os.getpid()) in deedbook(*args, path, input=b"1\n", code=2)[1]
+        deedbook("consumers", path, "--set", "copy", "15")
+        assert wal.consumers() == {"copy": 15}
+        deedbook("consumers", path, "--remove", "copy")
+        assert wal.consumers() == {}
     assert json.loads(deedbook("info", path, "--json")[0])["writer"]["held"] is False
 
 

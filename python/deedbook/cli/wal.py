@@ -87,7 +87,8 @@ def _add_consumers(commands: Commands) -> None:
         "consumers",
         help="list, set or remove the named consumers of a WAL",
         description="List the named consumers of a write-ahead log, each with the LSN that it "
-        "needs next. 'truncate --before' and 'retain' keep what the slowest one needs.",
+        "needs next. 'truncate --before' and 'retain' keep what the slowest one needs. Works "
+        "beside a running writer.",
         epilog="examples:\n"
         "  deedbook consumers events.wal\n"
         "  deedbook consumers events.wal --set backup 4096\n"
@@ -99,7 +100,6 @@ def _add_consumers(commands: Commands) -> None:
         "--set", nargs=2, metavar=("NAME", "LSN"), help="note durably what NAME needs next"
     )
     parser.add_argument("--remove", metavar="NAME", help="forget NAME, durably")
-    add_lock_timeout(parser)
     add_json(parser)
     parser.set_defaults(run=run_consumers)
 
@@ -140,7 +140,8 @@ def run_consumers(args: argparse.Namespace, out: Output) -> int:
         with _open(args, "r") as wal:
             consumers = wal.consumers()
     else:
-        with _open(args) as wal:
+        # Readers may set consumers, so this works beside a running writer.
+        with _open(args, "r") as wal:
             if args.remove is not None:
                 if args.remove not in wal.consumers():
                     raise CliError(f"consumers: {wal.path} has no consumer {args.remove!r}")
@@ -187,7 +188,8 @@ def _open(args: argparse.Namespace, mode: str = "a") -> Wal:
             " write-ahead logs"
         )
     writes: Literal["r", "a"] = "a" if mode == "a" else "r"
-    return Wal.open(args.path, writes, lock_timeout=args.lock_timeout)
+    timeout = args.lock_timeout if writes == "a" else 0.0
+    return Wal.open(args.path, writes, lock_timeout=timeout)
 
 
 class _Extent:
