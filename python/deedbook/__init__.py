@@ -93,15 +93,18 @@ from deedbook._errors import (
     TooLargeError,
     UnsupportedError,
 )
+from deedbook._methods import add as _add_methods
 from deedbook._payload import PayloadReader
 from deedbook._shown import show as _show
 from deedbook.formats import open
 
 if TYPE_CHECKING:
+    from deedbook._backup import BackupReport, backup
     from deedbook._report import LogReport, report
 
 __all__ = [
     "AlreadyExistsError",
+    "BackupReport",
     "BadLine",
     "BatchStream",
     "Book",
@@ -179,20 +182,26 @@ __all__ = [
     "VerifyReport",
     "Wal",
     "__version__",
+    "backup",
     "open",
     "parse_events",
     "report",
 ]
 
+_add_methods()
 _show()
 
 
 def __getattr__(name: str) -> Any:
-    """The names that are loaded when they are asked for: most programs write no report."""
+    """The names that are loaded when they are asked for: most programs need none of them."""
     if name in ("LogReport", "report"):
         from deedbook import _report
 
         return getattr(_report, name)
+    if name in ("BackupReport", "backup"):
+        from deedbook import _backup
+
+        return getattr(_backup, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

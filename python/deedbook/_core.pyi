@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar, final, overload
 from _typeshed import SupportsRead
 from typing_extensions import Buffer, Self, disjoint_base
 
+from deedbook._backup import BackupReport
 from deedbook._payload import PayloadReader
 from deedbook.transient import DataResult, Text
 
@@ -2414,6 +2415,16 @@ class Log(Generic[_R]):
 
         A tail that is still being written is left for the next time; damage is `CorruptError`.
         """
+    def backup(
+        self,
+        target: _Path,
+        *,
+        progress: Callable[[int], object] | None = None,
+    ) -> BackupReport:
+        """Copy the log, or bring such a copy up to date; see `deedbook.backup`.
+
+        A handle that appends is synced first, so the copy has all that it appended.
+        """
     def stats(self) -> Stats:
         """What this handle did since it was opened."""
     def __len__(self) -> int:
@@ -3022,6 +3033,16 @@ class Pier:
 
         ``event``: the number the first deed must get, else `ContiguityError`. ``epoch``: the number
         that the last epoch must have. Returns as `append_many`.
+        """
+    def backup(
+        self,
+        target: _Path,
+        *,
+        progress: Callable[[int], object] | None = None,
+    ) -> BackupReport:
+        """Copy the log, or bring such a copy up to date; see `deedbook.backup`.
+
+        A handle that appends is synced first, so the copy has all that it appended.
         """
     def sync(self) -> None:
         """Return when every deed appended so far is on stable storage."""

@@ -12,6 +12,7 @@ from typing import Any, Final, NoReturn
 from deedbook import __version__
 from deedbook.cli import (
     append,
+    backup,
     cat,
     check,
     convert,
@@ -123,6 +124,7 @@ def build(argv: Sequence[str]) -> Parser:
     _add_verify(commands)
     _add_repair(commands)
     _add_salvage(commands)
+    backup.add_arguments(commands)
     convert.add_arguments(commands)
     lmdb.add_arguments(commands)
     vacuum.add_arguments(commands)

@@ -1,0 +1,164 @@
+"""Files of a backup: what grows is continued, what is small is replaced whole, durably."""
+
+from __future__ import annotations
+
+import filecmp
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from deedbook._durable import sync_folder
+from deedbook._errors import InvalidArgumentError
+
+__all__ = ["Changed", "Copier", "read_small"]
+
+COMPARED_BYTES: Final = 64 << 10
+"""Of what a file of the backup has already, its end is compared with the source."""
+PIECE_BYTES: Final = 4 << 20
+NEW: Final = ".new"
+"""What is replaced whole is written under this ending first."""
+
+
+class Changed(Exception):
+    """The source became another under the copy: it is to be looked at once more."""
+
+
+def read_small(file: Path) -> bytes | None:
+    """What a small file holds; None if there is none. Raises OSError."""
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+class Copier:
+    """Brings files of a backup to the state of the source, and counts what it wrote.
+
+    ``tell`` is called with the bytes read from the source so far.
+    """
+
+    def __init__(self, tell: Callable[[int], object]) -> None:
+        self.files = 0
+        self.bytes = 0
+        self._tell = tell
+        self._read = 0
+        self._folders: set[Path] = set()
+
+    def grow(self, source: Path, target: Path, start: int, end: int) -> None:
+        """Continue a file that only grows with the source's bytes up to ``end``.
+
+        The bytes before ``start`` are the caller's. Raises `Changed` if the source is gone or
+        shorter, `InvalidArgumentError` if the target is no beginning of it.
+        """
+        try:
+            with source.open("rb") as read:
+                there = self._there(read, source, target, start, end)
+                if there < end:
+                    with target.open("r+b" if target.exists() else "xb") as written:
+                        written.seek(there)
+                        read.seek(there)
+                        self._copy(read, written, end - there)
+                        self._done(written, target)
+        except FileNotFoundError as error:
+            if source.exists():
+                raise
+            raise Changed(f"{source} is gone") from error
+
+    def whole(self, target: Path, content: bytes | None, mode: int = 0o600) -> None:
+        """Have a small file hold this, or remove it: the old one or the new one, never a part."""
+        if content is None:
+            if target.exists():
+                target.unlink()
+                self._folders.add(target.parent)
+        elif read_small(target) != content:
+            new = target.with_name(target.name + NEW)
+            with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
+                file.write(content)
+                self._done(file, target)
+            new.replace(target)
+            self.bytes += len(content)
+
+    def copied(self, source: Path, target: Path) -> None:
+        """Have a file hold what the source holds now, whatever it held."""
+        if not (target.exists() and filecmp.cmp(source, target, shallow=False)):
+            with source.open("rb") as read:
+                self._rewrite(read, target, os.fstat(read.fileno()).st_size)
+
+    def overwrite(self, target: Path, offset: int, content: bytes) -> None:
+        """Write some bytes in place, durably, if others are there."""
+        with target.open("r+b") as file:
+            file.seek(offset)
+            if file.read(len(content)) != content:
+                file.seek(offset)
+                file.write(content)
+                self._done(file, target)
+                self.bytes += len(content)
+
+    def remove(self, target: Path) -> None:
+        """Remove a file that the source has no more."""
+        target.unlink()
+        self._folders.add(target.parent)
+
+    def sync_names(self) -> None:
+        """Put the names of all files on stable storage."""
+        for folder in sorted(self._folders):
+            sync_folder(folder)
+        self._folders.clear()
+
+    def _there(self, read: BinaryIO, source: Path, target: Path, start: int, end: int) -> int:
+        """How many bytes the target has, which are the source's."""
+        try:
+            there = target.stat().st_size
+        except FileNotFoundError:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _mode(read)))
+            self._folders.add(target.parent)
+            return 0
+        if there > end:
+            wrong = f"{there} bytes, the log has {end}"
+        else:
+            first = min(max(start, there - COMPARED_BYTES), there)
+            read.seek(first)
+            with target.open("rb") as file:
+                file.seek(first)
+                if file.read(there - first) == read.read(there - first):
+                    return there
+            wrong = f"other bytes before byte {there} than the log"
+        raise InvalidArgumentError(
+            f"{target} is no beginning of {source}: it has {wrong}; it is the backup of another "
+            "log, or this log lost its end and was written again: choose another directory"
+        )
+
+    def _rewrite(self, read: BinaryIO, target: Path, end: int) -> None:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        new = target.with_name(target.name + NEW)
+        new.unlink(missing_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        with os.fdopen(os.open(new, flags, _mode(read)), "wb") as written:
+            read.seek(0)
+            self._copy(read, written, end)
+            self._done(written, target)
+        new.replace(target)
+
+    def _copy(self, read: BinaryIO, written: BinaryIO, count: int) -> None:
+        while count > 0:
+            piece = read.read(min(count, PIECE_BYTES))
+            if not piece:
+                raise Changed(f"{read.name} ends {count} bytes too early")
+            written.write(piece)
+            count -= len(piece)
+            self.bytes += len(piece)
+            self._read += len(piece)
+            self._tell(self._read)
+
+    def _done(self, written: BinaryIO, target: Path) -> None:
+        written.flush()
+        os.fsync(written.fileno())
+        self.files += 1
+        self._folders.add(target.parent)
+
+
+def _mode(file: BinaryIO) -> int:
+    """The permissions of an open file."""
+    return os.fstat(file.fileno()).st_mode & 0o777

@@ -1,0 +1,158 @@
+"""Backups of piers, whose epochs are books; of ledgers, whose files go; of closed stores."""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from deedbook._backup._files import Changed, Copier, read_small
+from deedbook._backup._logs import Copied, backup_log, wait_until_none
+from deedbook._core import Book, LedgerSnapshot, Pier
+from deedbook._errors import CorruptError, LockedError
+from deedbook.formats import by_name
+from deedbook.formats._info import SIDECAR
+from deedbook.formats._writer import writer_of
+
+__all__ = ["backup_closed", "backup_ledger", "backup_pier"]
+
+_LEDGER_FILE: Final = re.compile(r"(0|[1-9][0-9]*)-(.+)", re.DOTALL)
+_RECORD: Final = struct.Struct("<II")
+_JOBS: Final = "jobs-"
+_QUARANTINE: Final = "quarantine"
+_DERIVED: Final = ("events", "lock", "staged")
+"""Of an event store's sidecar: its index is made again."""
+
+
+def backup_pier(source: Path, target: Path, copier: Copier) -> Copied:
+    """The epochs one after the other. One that is begun meanwhile is for the next backup."""
+    with Pier.open(source) as pier:
+        epochs = [(epoch.path, epoch.bounds) for epoch in pier.epochs]
+        below = os.path.relpath(pier.path, source)
+    writer = writer_of(str(target / below / SIDECAR))
+    if writer.held:
+        raise LockedError(f"{target} is open for writing, by process {writer.pid}")
+    records = total = 0
+    for path, _ in epochs:
+        copied = backup_log(Path(path), target / os.path.relpath(path, source), Book, copier)
+        records += copied.new_records or 0
+        total += copied.total_bytes
+    with Pier.open(target) as copy:
+        return Copied(copy.bounds, records, total)
+
+
+def backup_ledger(source: Path, target: Path, copier: Copier) -> Copied:
+    """The files that wait to be sent. What was sent, and is gone, goes from the backup, too."""
+    bases = LedgerSnapshot.bases(source)
+    ours, theirs = source / SIDECAR, target / SIDECAR
+    theirs.mkdir(parents=True, exist_ok=True)
+    wait_until_none(source, [ours / f"{_JOBS}{base}" / "transaction" for base in bases])
+    total = 0
+    names = _ledger_files(source, bases)
+    for name in names:
+        try:
+            end = _whole_records(source / name)
+            copier.grow(source / name, target / name, 0, end)
+            total += end
+        except (Changed, FileNotFoundError):
+            continue  # it was sent
+    # Before a file goes: its index must not come again.
+    for file in _small_files(ours):
+        copier.whole(theirs / file.relative_to(ours), read_small(file))
+    quarantine = sorted(ours.joinpath(_QUARANTINE).glob("*"))
+    for file in quarantine:
+        copier.grow(file, theirs / _QUARANTINE / file.name, 0, file.stat().st_size)
+    copier.sync_names()
+    there = set(_ledger_files(source, bases))
+    for name in _ledger_files(target, bases):
+        if name not in there:
+            copier.remove(target / name)
+    copier.sync_names()
+    return _checked("ledger", target, total)
+
+
+def backup_closed(source: Path, target: Path, copier: Copier) -> Copied:
+    """All files of an event store that is not open for writing, but for its index."""
+    _refuse_writer(source)
+    wait_until_none(source, [source / SIDECAR / "transaction"])
+    manifest = read_small(source / "manifest.json")
+    files = [file.relative_to(source) for file in _store_files(source)]
+    # The manifests last: they say which files count.
+    files.sort(key=lambda file: ("manifest" in file.name, file))
+    total = 0
+    for file in files:
+        copier.copied(source / file, target / file)
+        total += target.joinpath(file).stat().st_size
+    for left in _store_files(target):
+        if left.relative_to(target) not in files:
+            copier.remove(left)
+    copier.sync_names()
+    _refuse_writer(source)
+    if read_small(source / "manifest.json") != manifest:
+        raise LockedError(f"{source} was written under the backup: do it again")
+    return _checked("nostr", target, total)
+
+
+def _refuse_writer(store: Path) -> None:
+    writer = writer_of(str(store / SIDECAR))
+    if writer.held or (writer.held is None and writer.pid is not None):
+        raise LockedError(
+            f"{store} is open for writing, by process {writer.pid}: close it, or copy its events "
+            "beside the writer with 'deedbook nostr export' and 'import'"
+        )
+
+
+def _checked(name: str, target: Path, total: int) -> Copied:
+    """Read the whole backup. Raises `CorruptError` if it is not as it should be."""
+    outcome = by_name(name).verify(str(target), lambda done, total: None)
+    if not outcome.ok:
+        raise CorruptError(
+            f"{target}: the backup is damaged, as the source may be: " + "; ".join(outcome.lines)
+        )
+    return Copied(None, None, total)
+
+
+def _ledger_files(folder: Path, bases: list[str]) -> list[str]:
+    """The names of the files of these ledgers, by their indexes."""
+    found = [match for name in os.listdir(folder) if (match := _LEDGER_FILE.fullmatch(name))]
+    found = [match for match in found if match[2] in bases]
+    return [match[0] for match in sorted(found, key=lambda match: (match[2], int(match[1])))]
+
+
+def _whole_records(file: Path) -> int:
+    """Where the last whole record of a file ends, by the lengths; else where the file does."""
+    size = file.stat().st_size
+    at = 0
+    with file.open("rb") as read:
+        while at + _RECORD.size <= size:
+            read.seek(at)
+            length, _ = _RECORD.unpack(read.read(_RECORD.size))
+            if length == 0 or at + _RECORD.size + length > size:
+                return at if length else size
+            at += _RECORD.size + length
+    return at if at == size else size
+
+
+def _small_files(sidecar: Path) -> Iterator[Path]:
+    """The small files of a ledger's sidecar."""
+    if not sidecar.is_dir():
+        return
+    for file in sorted(sidecar.iterdir()):
+        if file.is_file() and file.name not in ("lock", "backup-lock"):
+            yield file
+        elif file.name.startswith(_JOBS) and file.joinpath("transactions").exists():
+            yield file / "transactions"
+
+
+def _store_files(store: Path) -> Iterator[Path]:
+    """The files of an event store, without locks and what is derived."""
+    for folder, names, files in os.walk(store):
+        if Path(folder) == store / SIDECAR:
+            names[:] = [name for name in names if name not in _DERIVED]
+        names.sort()
+        for name in sorted(files):
+            if name not in ("lock", "backup-lock"):
+                yield Path(folder) / name

@@ -1,0 +1,40 @@
+"""Methods of the core's classes that are written in Python: set when the package is imported."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from deedbook import _core
+
+if TYPE_CHECKING:
+    from deedbook._backup import BackupReport
+
+__all__ = ["add"]
+
+
+def add() -> None:
+    """Give the classes their methods."""
+    for owner in (_core.Log, _core.Pier):
+        owner.backup = _backup  # type: ignore[method-assign]
+
+
+def _backup(
+    self: _core.Log[Any] | _core.Pier,
+    target: str | os.PathLike[str],
+    *,
+    progress: Callable[[int], object] | None = None,
+) -> BackupReport:
+    """Copy the log, or bring such a copy up to date; see `deedbook.backup`.
+
+    A handle that appends is synced first, so the copy has all that it appended.
+    """
+    from deedbook._backup import backup
+
+    if self.mode != "r":
+        self.sync()
+    return backup(self.path, target, progress=progress)
+
+
+_backup.__name__ = "backup"

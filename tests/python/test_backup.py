@@ -1,0 +1,285 @@
+"""Backups: what they hold beside a writer, after any crash, and what they refuse."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import deedbook
+from deedbook import Book, EventStore, Ledger, LedgerSnapshot, Pier, Wal, backup
+from deedbook.cli import main
+
+EVENTS = Path(__file__).parents[1] / "data" / "nostr" / "events.jsonl"
+WRITER = """
+import sys, deedbook
+kind, path, options = sys.argv[1], sys.argv[2], eval(sys.argv[3])
+log = getattr(deedbook, kind).open(path, "a", **options)
+number = 0
+while True:
+    log.append_many(b"%d" % (number + i) * (1 + i % 40) for i in range(50))
+    number += 50
+    log.sync()
+    print(number, flush=True)
+"""
+KINDS: dict[str, tuple[type[Any], dict[str, Any]]] = {
+    "packed": (Book, {}),
+    "slots": (Book, {"layout": "slots"}),
+    "segments": (Wal, {"segment_bytes": 4096}),
+    "dropping": (Wal, {"segment_bytes": 4096, "retain_bytes": 40_000}),
+    "single": (Wal, {"single_file": True}),
+    "pier": (Pier, {}),
+}
+
+
+def payload(number: int) -> bytes:
+    return b"%d" % number * (1 + number % 50 % 40)
+
+
+def payloads(log: Any) -> list[bytes]:
+    return list(log.jams() if isinstance(log, Book | Pier) else log.payloads())
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kills with SIGKILL")
+@pytest.mark.parametrize("name", KINDS)
+def test_a_backup_beside_a_writer_has_what_was_acknowledged(name: str, tmp_path: Path) -> None:
+    kind, options = KINDS[name]
+    source, target = tmp_path / "log", tmp_path / "copy"
+    command = [sys.executable, "-c", WRITER, kind.__name__, str(source), repr(options)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        try:
+            for _ in range(6):
+                for _ in range(5):
+                    acknowledged = int(writer.stdout.readline())
+                report = backup(source, target)
+                with deedbook.open(target) as copy:
+                    found = payloads(copy)
+                    assert copy.bounds == report.bounds
+                    assert isinstance(copy, Pier) or copy.recovery.verdict == "clean"
+                # The last one says where they are: a log may drop its front.
+                dropped = 0 if name != "dropping" else first_of(found)
+                assert found == [payload(dropped + i) for i in range(len(found))]
+                assert dropped + len(found) >= acknowledged
+        finally:
+            writer.send_signal(signal.SIGKILL)
+    assert report.new_records is not None and report.new_records < len(found)
+
+
+def first_of(found: list[bytes]) -> int:
+    """The number of the first payload, which may be repeated in it."""
+    whole = found[0]
+    for length in range(1, len(whole) + 1):
+        if len(whole) % length == 0 and whole[:length] * (len(whole) // length) == whole:
+            number = int(whole[:length])
+            if payload(number) == whole and payload(number + 1) == found[1]:
+                return number
+    raise AssertionError(whole)
+
+
+def make(name: str, path: Path, count: int = 300) -> Any:
+    kind, options = KINDS[name]
+    options = {key: value for key, value in options.items() if not key.startswith("retain")}
+    log = kind.create(path, **options)
+    log.append_many(payload(i) for i in range(count))
+    log.sync()
+    return log
+
+
+@pytest.mark.parametrize("name", ["packed", "slots", "segments", "single"])
+def test_a_backup_that_fails_at_any_step_is_a_log_and_is_continued(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = make(name, tmp_path / "log")
+    backup(tmp_path / "log", tmp_path / "first")
+    log.append_many(payload(300 + i) for i in range(300))
+    if name == "segments":
+        log.truncate_before(next(iter(log)).next_lsn)
+    log.close()
+    everything = [payload(i) for i in range(600)]
+    real, fail_at, failed = os.fsync, 0, 0
+
+    def fsync(fd: int) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == fail_at:
+            raise OSError("cut here")
+        real(fd)
+
+    while True:
+        fail_at, calls = fail_at + 1, 0
+        again = tmp_path / f"copy{fail_at}"
+        if tmp_path.joinpath("first").is_file():
+            backup(tmp_path / "first", again)
+        else:
+            subprocess.run(["cp", "-r", tmp_path / "first", again], check=True)
+        monkeypatch.setattr(os, "fsync", fsync)
+        calls = 0
+        try:
+            backup(tmp_path / "log", again)
+        except OSError as error:
+            assert str(error) == "cut here"
+            failed += 1
+        monkeypatch.setattr(os, "fsync", real)
+        done = calls < fail_at
+        # The old backup, or more; whatever it is, it opens, and the next one completes it.
+        with deedbook.open(again) as copy:
+            assert copy.recovery.verdict in ("clean", "open", "torn")
+            found = payloads(copy)
+            assert found in (everything[: len(found)], everything[1 : 1 + len(found)])
+            assert len(found) >= 299
+        backup(tmp_path / "log", again)
+        with deedbook.open(again) as copy, deedbook.open(tmp_path / "log") as source:
+            assert payloads(copy) == payloads(source)
+            assert copy.recovery.verdict == "clean"
+        if done:
+            break
+    assert failed >= 3
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kills with SIGKILL")
+def test_a_killed_backup_is_continued_where_it_was(tmp_path: Path) -> None:
+    with Book.create(tmp_path / "log", durability="manual") as book:
+        book.append_many(b"%8d" % i * 4000 for i in range(1000))
+    script = (
+        "import os, sys, deedbook\n"
+        "def die(done):\n    if done > 12 << 20: os.kill(os.getpid(), 9)\n"
+        "deedbook.backup(sys.argv[1], sys.argv[2], progress=die)\n"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path / "log"), str(tmp_path / "copy")]
+    assert subprocess.run(command).returncode == -9
+    there = tmp_path.joinpath("copy", "book.log").stat().st_size
+    assert there >= 12 << 20
+    report = backup(tmp_path / "log", tmp_path / "copy")
+    size = tmp_path.joinpath("log", "book.log").stat().st_size
+    assert report.copied_bytes < size - there + 10_000 and report.bounds == (1, 1000)
+    assert tmp_path.joinpath("copy", "book.log").read_bytes() == (
+        tmp_path.joinpath("log", "book.log").read_bytes()
+    )
+
+
+def test_what_lies_beside_a_log_comes_along(tmp_path: Path) -> None:
+    wal = make("segments", tmp_path / "wal")
+    middle = next(iter(wal)).next_lsn
+    wal.set_consumer("reader", middle)
+    wal.backup(tmp_path / "copy")
+    wal.truncate_before(middle)
+    wal.set_consumer("reader", wal.end)
+    wal.set_consumer("other", middle)
+    # Of a handle that appends, also what was not synced yet.
+    last = wal.append(b"last")
+    assert wal.backup(tmp_path / "copy").bounds == (middle, last)
+    with Wal.open(tmp_path / "copy") as copy:
+        assert copy.consumers() == wal.consumers() and copy.head == middle
+    wal.close()
+    with Wal.open(tmp_path / "copy", "a") as restored:
+        assert restored.append(b"goes on") > last
+
+    with Pier.create(tmp_path / "pier") as pier:
+        pier.append_many([b"1", b"2"])
+        pier.backup(tmp_path / "pier2")
+        pier.roll()
+        pier.append(b"3")
+        report = pier.backup(tmp_path / "pier2")
+        assert (report.bounds, report.new_records) == ((1, 3), 1)
+
+
+def test_a_ledger_without_what_was_sent_and_a_closed_store(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "ledger") as ledger:
+        ledger.append_many([b"1", b"2"])
+        backup(tmp_path / "ledger", tmp_path / "copy")
+        fetched = ledger.fetch()
+        assert fetched is not None
+        ledger.append(b"3")
+        ledger.remove(fetched.removable)
+        backup(tmp_path / "ledger", tmp_path / "copy")
+    with LedgerSnapshot.open(tmp_path / "copy") as copy:
+        assert [record.payload for record in copy] == [b"3"]
+
+    store = EventStore.open(tmp_path / "store", "a")
+    with store, EVENTS.open("rb") as lines:
+        store.append_many(lines)
+        events = [event.to_dict() for event in store]
+        with pytest.raises(deedbook.LockedError, match="nostr export"):
+            backup(tmp_path / "store", tmp_path / "copy-store")
+    backup(tmp_path / "store", tmp_path / "copy-store")
+    assert backup(tmp_path / "store", tmp_path / "copy-store").copied_bytes == 0
+    with EventStore.open(tmp_path / "copy-store", "a") as store:
+        assert store.verify().ok and [event.to_dict() for event in store] == events != []
+
+
+def test_damage_is_not_vouched_for(tmp_path: Path) -> None:
+    book = make("packed", tmp_path / "log")
+    book.backup(tmp_path / "copy")
+    first = tmp_path.joinpath("copy", ".deedbook", "mark").read_bytes()
+    end = book.end
+    book.append_many([b"x" * 100] * 10)
+    book.close()
+    with open(tmp_path / "log" / "book.log", "r+b") as file:
+        file.seek(end + 300)
+        file.write(b"?")
+    for _ in range(2):
+        with pytest.raises(deedbook.CorruptError, match="damaged"):
+            backup(tmp_path / "log", tmp_path / "copy")
+    assert tmp_path.joinpath("copy", ".deedbook", "mark").read_bytes() == first
+    with Book.open(tmp_path / "copy") as copy:
+        assert payloads(copy)[:300] == [payload(i) for i in range(300)]
+
+
+def refused(target: Path, match: str, source: Path, **options: Any) -> None:
+    """The backup is refused, and nothing in the target changed."""
+    files = [file for file in sorted(target.rglob("*")) if file.is_file()]
+    before = {file: file.read_bytes() for file in files if file.name != "backup-lock"}
+    with pytest.raises(deedbook.Error, match=match):
+        backup(source, target, **options)
+    for file, content in before.items():
+        assert file.read_bytes() == content, file
+
+
+def test_what_is_no_backup_of_the_log_is_refused(tmp_path: Path) -> None:
+    make("packed", tmp_path / "log").close()
+    make("packed", tmp_path / "longer", 301).close()
+    make("segments", tmp_path / "wal").close()
+    with Book.create(tmp_path / "other") as other:
+        other.append_many(b"other %d" % i for i in range(200))
+    tmp_path.joinpath("files").mkdir()
+    tmp_path.joinpath("files", "text").write_text("mine")
+    source = tmp_path / "log"
+    refused(tmp_path / "other", "other bytes before byte", source)
+    refused(tmp_path / "longer", "bytes, the log has", source)
+    refused(tmp_path / "wal", "holds a write-ahead log", source)
+    refused(tmp_path / "files", "other files and no log", source)
+    refused(source, "is the log itself", source)
+    with pytest.raises(deedbook.MissingError):
+        backup(tmp_path / "nothing", tmp_path / "copy")
+    assert not tmp_path.joinpath("copy").exists()
+    with Book.open(tmp_path / "longer", "a"):
+        refused(tmp_path / "longer", f"process {os.getpid()}", source)
+    # A log that lost its end and was written again is another one.
+    wal = Wal.open(tmp_path / "wal", "a")
+    wal.backup(tmp_path / "copy")
+    wal.truncate_after(wal.read(wal.head).next_lsn)
+    wal.append_many(b"anything else" for _ in range(500))
+    wal.sync()
+    refused(tmp_path / "copy", "no beginning of", tmp_path / "wal")
+    wal.close()
+
+
+def test_the_command_says_what_it_copied(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make("packed", tmp_path / "log").close()
+    assert main(["backup", str(tmp_path / "log"), str(tmp_path / "copy")]) == 0
+    said = capsys.readouterr().out
+    assert "300 new deeds read back, has deeds 1..300" in said
+    assert main(["backup", str(tmp_path / "log"), str(tmp_path / "copy"), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["ok"], report["copied_bytes"], report["bounds"]) == (True, 0, [1, 300])
+    assert main(["backup", str(tmp_path / "log"), str(tmp_path / "log")]) == 2
+    assert "is the log itself" in capsys.readouterr().err
