@@ -108,7 +108,7 @@ power: ## real power cuts, full disks, failing calls (as root): target/trust/pow
 docs: ## the site and the documentation of the Rust crate: target/site, target/doc/deedbook
 	@scripts/need.sh rust python
 	@scripts/env.sh docs
-	cargo doc --workspace --exclude deedbook-python --no-deps --all-features --locked
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --exclude deedbook-python --no-deps --all-features --locked
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
 
 lock: ## write requirements/*.txt anew from requirements/*.in

@@ -348,3 +348,22 @@ def test_a_repair_reports_a_loss_and_keeps_it(kind: Kind, log: Path) -> None:
     assert said in deedbook("info", log).stdout.decode()
     assert json.loads(deedbook("info", log, "--json").stdout)["recovery"]["loss"]["records"] == 50
     assert said in deedbook("verify", log).stdout.decode()
+
+
+def test_cat_shows_payloads_as_json_values_text_or_base64(
+    kind: Kind, path: Path, tmp_path: Path
+) -> None:
+    lines = b'{"n":1.10}\n"\\n"\n12345678901234567890123\n'
+    ok("append", "--format", kind.name, *kind.options, path, stdin=lines)
+    shown = ok("cat", path, "--json", "--payload", "json").decode().splitlines()
+    values = [line.partition(f'"{kind.payload}":')[2].removesuffix("}") for line in shown]
+    assert values == lines.decode().splitlines()
+    assert [json.loads(line)[kind.payload] for line in shown][1] == "\n"
+    last = ok("cat", path, "-n", "1", "--json", "--payload", "base64")
+    assert json.loads(last)[f"{kind.payload}_base64"] == "MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM="
+    other = tmp_path / "other"
+    ok("append", "--no-validate", "--format", kind.name, *kind.options, other, stdin=b"{}\na\xff\n")
+    for payload, said in (("json", "is not JSON"), ("text", "byte 2 of the payload is not UTF-8")):
+        told = complaint(deedbook("cat", other, "--json", "--payload", payload), 2)
+        assert said in told and re.search(r"(event 2|lsn [0-9]+): ", told)
+    assert "needs --json" in complaint(deedbook("cat", other, "--payload", "json"), 2)

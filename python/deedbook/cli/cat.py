@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import base64
 import time
 from collections.abc import Callable, Iterable
 from itertools import islice
@@ -13,6 +12,7 @@ from deedbook import CorruptError
 from deedbook.cli.check import asked_for
 from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, CliError, printable
 from deedbook.cli.output import Output, to_json
+from deedbook.cli.payloads import in_base64, json_of, text_of
 from deedbook.formats._info import Entry, FormatInfo, Skipping, View
 from deedbook.formats._log import LogView
 
@@ -170,7 +170,7 @@ class _Cat:
 
 def _encoder(args: argparse.Namespace) -> Encode:
     if args.json:
-        return lambda entry: to_json(as_json(entry))
+        return _JSON_ENCODERS[args.payload]
     if args.raw:
         end = b"\0" if args.null else b"\n"
         return lambda entry: entry.payload + end
@@ -179,11 +179,30 @@ def _encoder(args: argparse.Namespace) -> Encode:
 
 def as_json(entry: Entry) -> dict[str, Any]:
     """A record as plain values: the payload as text where it is UTF-8, else in ``..._base64``."""
-    name, payload = entry.payload_name, entry.payload
     try:
-        return {**entry.facts, name: payload.decode("utf-8")}
+        return {**entry.facts, entry.payload_name: entry.payload.decode("utf-8")}
     except UnicodeDecodeError:
-        return {**entry.facts, f"{name}_base64": base64.b64encode(payload).decode("ascii")}
+        return _as_base64(entry)
+
+
+def _as_base64(entry: Entry) -> dict[str, Any]:
+    return {**entry.facts, f"{entry.payload_name}_base64": in_base64(entry)}
+
+
+def _with_value(entry: Entry) -> bytes:
+    """A record as a line of JSON in which the payload, JSON itself, is a value as it stands."""
+    payload = json_of("cat", entry)
+    facts = to_json(entry.facts).removesuffix(b"}\n")
+    comma = b"," if entry.facts else b""
+    return b'%s%s"%s":%s}\n' % (facts, comma, entry.payload_name.encode(), payload.encode())
+
+
+_JSON_ENCODERS: Final[dict[str | None, Encode]] = {
+    None: lambda entry: to_json(as_json(entry)),
+    "json": _with_value,
+    "text": lambda entry: to_json({**entry.facts, entry.payload_name: text_of("cat", entry)}),
+    "base64": lambda entry: to_json(_as_base64(entry)),
+}
 
 
 def as_text(entry: Entry) -> str:
@@ -255,6 +274,8 @@ def _selection(args: argparse.Namespace) -> tuple[int | None, int | None]:
         raise CliError("cat: --tail goes with neither a range, --reverse nor --skip-corrupt")
     if args.timeout is not None and not args.follow:
         raise CliError("cat: --timeout needs --follow")
+    if args.payload is not None and not args.json:
+        raise CliError("cat: --payload needs --json")
     if args.json and (args.raw or args.null):
         raise CliError("cat: give either --json or --raw")
     args.raw = args.raw or args.null

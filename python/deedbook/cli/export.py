@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import base64
 import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO, Final
 
-from deedbook._json import why_not_json
 from deedbook._text import count, size
 from deedbook.cli.arguments import Commands, add_base, add_json, add_path, add_quiet
 from deedbook.cli.aside import refuse_within, written_aside
@@ -16,6 +14,7 @@ from deedbook.cli.check import asked_for
 from deedbook.cli.export_files import KINDS, JsonText, Sink, sink_of
 from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, CliError
 from deedbook.cli.output import Output
+from deedbook.cli.payloads import add_payload, in_base64, json_of, text_of
 from deedbook.cli.progress import Progress
 from deedbook.formats._info import Entry, FormatInfo, View
 
@@ -24,7 +23,6 @@ __all__ = ["add_arguments", "run"]
 _ROWS_MAX: Final = 8192
 _BYTES_MAX: Final = 8 << 20
 """Rows are handed on in batches; a batch ends at either."""
-_LINE_ENDS: Final = str.maketrans("\r\n", "  ")
 
 Encode = Callable[[Entry], Any]
 
@@ -59,10 +57,8 @@ def add_arguments(commands: Commands) -> None:
             const=kind,
             help=f"write {KINDS[kind]} (default: what the name ends with)",
         )
-    parser.add_argument(
-        "--payload",
-        choices=("json", "text", "base64"),
-        help="what a payload is written as (default: text, or bytes in Parquet and Arrow)",
+    add_payload(
+        parser, "what a payload is written as (default: text, or bytes in Parquet and Arrow)"
     )
     parser.add_argument(
         "--skip-corrupt", action="store_true", help="go on after damage, and exit with 1"
@@ -146,33 +142,9 @@ def _write(
 def _encoder(payload: str | None, kind: str) -> tuple[str, Encode]:
     """The name of the payload's column, and what is written there."""
     if payload == "base64":
-        return "payload_base64", lambda entry: base64.b64encode(entry.payload).decode("ascii")
+        return "payload_base64", in_base64
     if payload == "json":
-        return "payload", _json
+        return "payload", lambda entry: JsonText(json_of("export", entry))
     if payload is None and kind in ("parquet", "arrow"):
         return "payload", lambda entry: entry.payload
-    return "payload", _text
-
-
-def _text(entry: Entry) -> str:
-    try:
-        return entry.payload.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise CliError(
-            f"export: {_place(entry)}: byte {error.start + 1} of the payload is not UTF-8;"
-            " --payload base64 takes any bytes"
-        ) from error
-
-
-def _json(entry: Entry) -> JsonText:
-    if (wrong := why_not_json(entry.payload)) is not None:
-        raise CliError(
-            f"export: {_place(entry)}: the payload is not JSON: {wrong}; --payload text or base64"
-            " takes it as it is"
-        )
-    # Ends of lines can only stand between values.
-    return JsonText(entry.payload.decode("utf-8").translate(_LINE_ENDS))
-
-
-def _place(entry: Entry) -> str:
-    return " ".join(f"{name} {value}" for name, value in entry.facts.items() if name != "mug")
+    return "payload", lambda entry: text_of("export", entry)

@@ -39,6 +39,7 @@ from deedbook.cli.arguments import (
 )
 from deedbook.cli.failure import CliError
 from deedbook.cli.output import Output
+from deedbook.cli.payloads import add_payload
 from deedbook.formats import logs
 
 EXIT_CODES: Final = """\
@@ -181,6 +182,7 @@ def _add_cat(commands: Commands) -> None:
         "  deedbook cat events.book --reverse | head      the newest first\n"
         "  deedbook cat events.book -n 10                 the last ten\n"
         "  deedbook cat events.book --json | jq .jam      JSON lines\n"
+        "  deedbook cat events.book --json --payload json | jq .jam.type\n"
         "  deedbook cat events.book --raw -0 | xargs -0 -n1 handler\n"
         "  deedbook cat events.book --follow --timeout 60\n\n"
         'JSON lines: {"event":1,"mug":0,"jam":"text"}; a payload that is not UTF-8 is\n'
@@ -239,6 +241,11 @@ def _add_cat(commands: Commands) -> None:
         "--skip-corrupt", action="store_true", help="go on after damage, and exit with 1"
     )
     add_json(parser, "JSON lines, one entry each")
+    add_payload(
+        parser,
+        "with --json, payloads as JSON values, as text, or in base64; what is not so is an error "
+        "(default: text, and base64 where that is not UTF-8)",
+    )
     parser.set_defaults(run=cat.run)
 
 
