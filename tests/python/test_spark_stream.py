@@ -36,6 +36,7 @@ from deedbook import (
     OutOfRangeError,
     Wal,
 )
+from deedbook.spark import register
 from deedbook.spark._reader import default_schema
 from deedbook.spark._stream import DeedbookStreamReader
 
@@ -114,6 +115,20 @@ def test_a_query_reads_every_record_once_over_restarts(
     assert [given([row]) for batch in query.batches for row in batch] == [
         [payload] for payload in payloads(0, 1300)
     ]
+
+
+def test_a_stream_adds_nothing_to_what_all_streams_share(spark: Any, tmp_path: Path) -> None:
+    """Two that began at once could break the map: executors then read none of their tasks."""
+    session = spark.newSession()
+    register(session)
+    manager = session._jsparkSession.sessionState().dataSourceManager()
+    shared = manager.lookupDataSource("deedbook").dataSourceCls().envVars()
+    before = sorted(shared.keySet())
+    with Book.create(tmp_path / "log") as book:
+        book.append(b"one")
+    assert len(Query(session, tmp_path / "log", tmp_path / "checkpoint").run()) == 1
+    assert "SPARK_LOCAL_DIRS" in before
+    assert sorted(shared.keySet()) == before
 
 
 def test_a_batch_has_at_most_so_many_rows(spark: Any, grow: Any, tmp_path: Path) -> None:

@@ -87,7 +87,6 @@ def backup_log(source: Path, target: Path, kind: type[Book] | type[Wal], copier:
 def _copy(ours: _Files, theirs: _Files, kind: type[Book] | type[Wal], copier: Copier) -> Copied:
     before = _end_of(theirs, kind)
     small = _small(ours)
-    head = read_small(ours.folder / HEAD) if kind is Wal and ours.log.is_dir() else None
     header = _first_bytes(ours.log / "book.log") if kind is Book else b""
     with kind.open(ours.log) as log:
         layout = log.layout
@@ -98,6 +97,11 @@ def _copy(ours: _Files, theirs: _Files, kind: type[Book] | type[Wal], copier: Co
             # The header vouches for what is appended, durable or not.
             end = max(end, log.bookmark(min(_last_in_slots(header), log.last) + 1).offset)
         segment_bytes = log.segment_bytes if isinstance(log, Wal) else None
+    # It may have dropped more since it was opened.
+    head = read_small(ours.folder / HEAD) if segment_bytes is not None else None
+    start = start if head is None else int.from_bytes(head[:8], "little")
+    if start > end:
+        raise Changed("all that was there was dropped")
     theirs.sidecar.mkdir(parents=True, exist_ok=True)
     copier.whole(theirs.sidecar / FIRST, small.pop(FIRST, None))
     if segment_bytes is not None:

@@ -16,7 +16,7 @@ log under the same path.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 try:
     from pyspark_deedbook import DefaultSource as DeedbookSource
@@ -33,6 +33,32 @@ if TYPE_CHECKING:
 __all__ = ["DeedbookSource", "register"]
 
 
+_SET_BY_STREAMS: Final = {
+    "SPARK_LOCAL_DIRS": "",
+    "SPARK_AUTH_SOCKET_TIMEOUT": "15",
+    "SPARK_BUFFER_SIZE": "65536",
+    "SPARK_PYTHON_RUNTIME": "PYTHON_WORKER",
+}
+"""What each stream puts into the environment of the source that it reads, in the driver.
+
+All streams of a session share that map, without a lock. Where a key is new, two streams that begin
+at once break it, and from then on executors cannot read their tasks
+(``java.io.OptionalDataException``). Spark sets the values itself before it uses them.
+"""
+
+
 def register(spark: SparkSession) -> None:
-    """Register the ``deedbook`` format with a session, where Spark did not find it by itself."""
-    spark.dataSource.register(DeedbookSource)
+    """Register the ``deedbook`` format with a session, where Spark did not find it by itself.
+
+    Call it also where several streams of a session may begin at the same time.
+    """
+    context: Any = getattr(spark, "_sc", None)
+    if context is None:  # Spark Connect: the driver is elsewhere
+        spark.dataSource.register(DeedbookSource)
+        return
+    environment = context.environment
+    context.environment = {**_SET_BY_STREAMS, **environment}
+    try:
+        spark.dataSource.register(DeedbookSource)
+    finally:
+        context.environment = environment

@@ -47,6 +47,7 @@ def session(
     warnings.filterwarnings("ignore", category=FutureWarning, module=r"pyspark\.")
     with _stderr_to(log):
         spark = builder.getOrCreate()
+        register(spark)
     try:
         spark.sparkContext.setLogLevel("WARN")
         # Spark finds it by itself, by way of a worker, and if that dies it never does.
