@@ -30,6 +30,74 @@
 //! # }
 //! ```
 //!
+//! A write-ahead log, with options; dropping what was applied is safe at any moment:
+//!
+//! ```
+//! use deedbook::Mode;
+//! use deedbook::wal::{Layout, Options};
+//!
+//! # fn main() -> deedbook::Result<()> {
+//! # let dir = tempfile::tempdir().unwrap();
+//! # let path = dir.path().join("wal");
+//! let options = Options::new().layout(Layout::Segmented { segment_bytes: 1 << 20 });
+//! let wal = options.open(&path, Mode::Append)?;
+//! let set_x = wal.append(b"set x = 1")?; // survives the death of the process
+//! let set_y = wal.commit(b"set y = 2")?; // on stable storage, and so is what came before
+//! assert_eq!(wal.read(set_x)?.payload, b"set x = 1");
+//! wal.truncate_before(set_y)?;
+//! assert_eq!(wal.head()?, set_y);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A ledger, whose events wait until they were sent:
+//!
+//! ```
+//! use deedbook::ledger::{LedgerConfig, LedgerStore};
+//!
+//! # fn main() -> deedbook::Result<()> {
+//! # let dir = tempfile::tempdir().unwrap();
+//! # let path = dir.path().join("spool");
+//! let ledger = LedgerStore::new(LedgerConfig::lines(&path, "events"))?;
+//! ledger.append(br#"{"event":"page_view"}"#)?;
+//! let fetched = ledger.fetch(None, None)?;
+//! assert!(fetched.is_some());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! An event store:
+//!
+//! ```
+//! # #[cfg(feature = "nostr")]
+//! # fn main() -> deedbook::Result<()> {
+//! use deedbook::Mode;
+//! use deedbook::nostr::{Event, Filter, Id, Options};
+//!
+//! # let dir = tempfile::tempdir().unwrap();
+//! # let path = dir.path().join("store");
+//! let store = Options::new().open(&path, Mode::Append)?;
+//! let mut event = Event {
+//!     id: Id([0; 32]),
+//!     pubkey: [7; 32],
+//!     created_at: 1_700_000_000,
+//!     kind: 1,
+//!     tags: vec![vec!["t".into(), "logs".into()]],
+//!     content: "hello".into(),
+//!     sig: [0; 64], // checked where events are imported
+//! };
+//! event.id = event.canonical_id();
+//! store.append(&event)?;
+//! store.commit()?;
+//! for found in store.query(&[Filter::parse(r##"{"kinds": [1], "#t": ["logs"]}"##)?])? {
+//!     assert_eq!(found?.event.content, "hello");
+//! }
+//! # Ok(())
+//! # }
+//! # #[cfg(not(feature = "nostr"))]
+//! # fn main() {}
+//! ```
+//!
 //! # Words
 //!
 //! *append* returned: the bytes are in the operating system's page cache and survive the death of
@@ -56,6 +124,7 @@ mod mode;
 pub mod nostr;
 mod scan;
 mod search;
+mod setters;
 mod sidecar;
 mod slice;
 pub mod storage;
@@ -94,3 +163,6 @@ pub use mode::{Mode, Recovery};
 pub use scan::{Damage, OnCorrupt, Verdict};
 pub use sidecar::{LockTimeout, Loss, MarkUse};
 pub use transaction::{Committed, Noted, Part, StagedJob, Transaction, TransactionId};
+/// The versions of Arrow that record batches are of.
+#[cfg(feature = "arrow")]
+pub use {arrow_array, arrow_schema};

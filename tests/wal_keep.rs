@@ -128,7 +128,13 @@ fn retention_drops_whole_segments_and_only_what_it_may() {
     assert_eq!(wal.retain(&consumed).unwrap(), None, "no consumers");
     wal.set_consumer("one", lsns[50]).unwrap();
     // Byte 2,000 lies in segment 7, which begins at 1,792, in the record at 1,760.
+    let reader = Wal::open(dir.path()).unwrap();
+    assert_eq!(reader.retainable(&consumed).unwrap(), Some(lsns[45]), "asked beside the writer");
+    assert_eq!(reader.retain(&consumed).unwrap_err().kind(), ErrorKind::ReadOnly);
+    assert_eq!((wal.retainable(&consumed).unwrap(), wal.head().unwrap()), (Some(lsns[45]), Lsn(0)));
     assert_eq!(wal.retain(&consumed).unwrap(), Some(lsns[45]));
+    assert_eq!(wal.head().unwrap(), lsns[45]);
+    assert_eq!(wal.retainable(&consumed).unwrap(), None);
     assert_eq!(wal.retain(&consumed).unwrap(), None);
     assert_eq!(wal.retain(&by_size).unwrap(), None, "the consumer needs it");
     wal.remove_consumer("one").unwrap();

@@ -6,9 +6,20 @@ import gzip
 import importlib
 import io
 import os
+import zlib
+from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-__all__ = ["Reader", "Writer", "read_all", "zstd"]
+__all__ = [
+    "CompressionError",
+    "Inflater",
+    "Reader",
+    "Writer",
+    "inflater_for",
+    "is_too_short",
+    "read_all",
+    "zstd",
+]
 
 _GZIP: Final = b"\x1f\x8b"
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
@@ -60,6 +71,70 @@ class Reader:
         """Close what this opened."""
         if self._owned is not None:
             self._owned.close()
+
+
+class CompressionError(ValueError):
+    """Compressed bytes that cannot be read, in words."""
+
+
+class Inflater:
+    """Compressed bytes as they come, made plain in pieces, however much comes out.
+
+    Several compressed files may follow each other.
+    """
+
+    def __init__(self, kind: str, new: Callable[[], Any]) -> None:
+        self.kind = kind
+        """Its name."""
+        self._new = new
+        self._current: Any = None
+        self._ahead = b""
+
+    def feed(self, data: bytes) -> None:
+        """Take more compressed bytes."""
+        self._ahead += data
+
+    def read(self, size: int) -> bytes:
+        """At most ``size`` plain bytes; none where more must be fed. Raises `CompressionError`."""
+        while True:
+            if self._current is None:
+                self._ahead = self._ahead.lstrip(b"\0")  # gzip allows zeros at the end
+                if not self._ahead:
+                    return b""
+                self._current = self._new()
+            ahead, self._ahead = self._ahead, b""
+            try:
+                plain: bytes = self._current.decompress(ahead, size)
+            except Exception as error:  # each library has its own
+                raise CompressionError(f"{self.kind}: {error}") from error
+            if self._current.eof:
+                self._ahead, self._current = self._current.unused_data, None
+            else:
+                self._ahead = getattr(self._current, "unconsumed_tail", b"")
+            if plain or (self._current is not None and not self._ahead):
+                return plain
+
+    def check_end(self) -> None:
+        """Raises `CompressionError` if the input ended too early."""
+        if self._current is not None:
+            raise CompressionError(f"{self.kind}: the input ends within compressed bytes")
+
+
+def is_too_short(first: bytes) -> bool:
+    """Whether more bytes have to tell if an input that begins with these is compressed."""
+    return first not in (_GZIP, _ZSTD) and any(kind.startswith(first) for kind in (_GZIP, _ZSTD))
+
+
+def inflater_for(first: bytes) -> Inflater | None:
+    """What reads an input that begins with these bytes; None if they are plain.
+
+    Raises ImportError if there is no module for it.
+    """
+    if first.startswith(_GZIP):
+        return Inflater("gzip", lambda: zlib.decompressobj(16 + zlib.MAX_WBITS))
+    if first.startswith(_ZSTD):
+        return Inflater("zstd", zstd("reading zstd").ZstdDecompressor)
+    return None
 
 
 def read_all(path: str | os.PathLike[str]) -> bytes:

@@ -84,6 +84,8 @@ _Verdict = Literal["clean", "open", "torn", "corrupt"]
 _OnCorrupt = Literal["raise", "skip"]
 _R = TypeVar("_R", Deed, Record, LedgerRecord)
 
+def _not_json(lines: list[bytes], /) -> list[int]:
+    """The indices of the lines that are not JSON in UTF-8, or nested deeper than 128 levels."""
 def parse_events(
     lines: Iterable[Buffer] | Any,
     /,
@@ -1936,6 +1938,11 @@ class EventStore:
     @property
     def closed(self) -> bool:
         """Whether the handle is closed."""
+    def stats(self) -> Stats:
+        """What this handle did to the write-ahead log since it was opened.
+
+        A record is an event, a change of flags or a checkpoint. All zero for a reader.
+        """
     @property
     def opening(self) -> EventStoreOpening:
         """What opening found and did."""
@@ -2971,6 +2978,8 @@ class Pier:
     @property
     def recovery(self) -> RecoveryReport:
         """What opening the last epoch found and did."""
+    def stats(self) -> Stats:
+        """What this handle did since it was opened, in all epochs."""
     @property
     def epochs(self) -> list[Epoch]:
         """The epochs in the order of their events, as they are now."""
@@ -3318,13 +3327,15 @@ class Wal(Log[Record]):
         max_bytes: int | None = None,
         max_age: float | None = None,
         consumed: bool = False,
+        dry_run: bool = False,
     ) -> int | None:
         """Drop whole segments that are too much, too old (seconds), or read by all consumers.
 
         A segment's age counts from when the log went on in the next one.
 
         Each rule allows more to go; what a consumer needs, or is not durable, stays. Returns the
-        new head if it moved.
+        new head if it moved. With ``dry_run`` nothing goes, and it is the head that would be; a
+        handle for reading may ask so, too.
         """
     def consumers(self) -> dict[str, int]:
         """The named consumers, each with the LSN of the record that it needs next.

@@ -1,11 +1,13 @@
-"""Whether a line is JSON."""
+"""Whether lines are JSON."""
 
 from __future__ import annotations
 
 import json
 from typing import Final
 
-__all__ = ["why_not_json"]
+from deedbook._core import _not_json
+
+__all__ = ["JsonLines", "why_not_json"]
 
 
 def why_not_json(line: bytes) -> str | None:
@@ -21,6 +23,19 @@ def why_not_json(line: bytes) -> str | None:
     except RecursionError:
         return "nested too deeply"
     return None
+
+
+class JsonLines:
+    """Some lines, to be asked which of them are not JSON."""
+
+    def __init__(self, lines: list[bytes]) -> None:
+        self._lines = lines
+        # The core is many times faster; it has a lower limit of nesting, and no words.
+        self._doubtful = frozenset(_not_json(lines))
+
+    def why_not(self, index: int) -> str | None:
+        """As `why_not_json` of the line at an index."""
+        return why_not_json(self._lines[index]) if index in self._doubtful else None
 
 
 def _refuse_constant(name: str) -> None:

@@ -18,6 +18,7 @@ mod handle;
 mod in_parts;
 mod input;
 mod iterators;
+mod json_lines;
 mod ledger;
 mod ledger_batches;
 mod ledger_file;
@@ -110,6 +111,8 @@ mod _core {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         logging::install();
+        // Not by an export, which would be in `__all__`.
+        module.setattr("_not_json", wrap_pyfunction!(json_lines::_not_json, module)?)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -24,6 +24,7 @@ use crate::nostr_reports::{
     PyEventStoreRepair, PyEventStoreReport, PyEventStoreSalvage, PyImportReport,
 };
 use crate::progress::Progress;
+use crate::reports::PyStats;
 use crate::split::{PySplit, of_one};
 use crate::transaction::PyTransactions;
 
@@ -508,6 +509,11 @@ impl PyEventStore {
     #[getter]
     fn opening(&self) -> PyEventStoreOpening {
         self.store.opening().into()
+    }
+
+    #[doc = doc!("EventStore".stats)]
+    fn stats(&self, py: Python<'_>) -> PyResult<PyStats> {
+        Ok((&self.store.stats().or_raise(py)?).into())
     }
 
     fn __repr__(&self) -> String {

@@ -23,7 +23,9 @@ use crate::payload::{Limit, bytes_of};
 use crate::progress::Progress;
 use crate::range::{DeedRange, event_of};
 use crate::record::{PyDeed, PyMeta};
-use crate::reports::{PyRecoveryReport, PyVerifyReport, check_known, field, plain, report};
+use crate::reports::{
+    PyRecoveryReport, PyStats, PyVerifyReport, check_known, field, plain, report,
+};
 
 report!(PyEpoch, "Epoch", Epoch, {
     number: u64 = |epoch| epoch.number,
@@ -204,6 +206,11 @@ impl PyPier {
     #[getter]
     fn recovery(&self, py: Python<'_>) -> PyResult<PyRecoveryReport> {
         Ok((&py.detach(|| self.pier.recovery()).or_raise(py)?).into())
+    }
+
+    #[doc = doc!("Pier".stats)]
+    fn stats(&self, py: Python<'_>) -> PyResult<PyStats> {
+        Ok((&py.detach(|| self.pier.stats()).or_raise(py)?).into())
     }
 
     #[doc = doc!("Pier".epochs)]

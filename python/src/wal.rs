@@ -293,17 +293,19 @@ impl PyWal {
     }
 
     #[doc = doc!("Wal".retain)]
-    #[pyo3(signature = (*, max_bytes=None, max_age=None, consumed=false))]
+    #[pyo3(signature = (*, max_bytes=None, max_age=None, consumed=false, dry_run=false))]
     fn retain(
         &self,
         py: Python<'_>,
         #[pyo3(from_py_with = numbers::max_bytes)] max_bytes: Option<u64>,
         max_age: Option<f64>,
         consumed: bool,
+        dry_run: bool,
     ) -> PyResult<Option<u64>> {
         let age_max = max_age.map(|age| seconds(py, "max_age", age)).transpose()?;
         let retention = Retention { bytes_max: max_bytes, age_max, consumed };
-        let head = py.detach(|| self.wal.retain(&retention)).or_raise(py)?;
+        let ask = if dry_run { Wal::retainable } else { Wal::retain };
+        let head = py.detach(|| ask(&self.wal, &retention)).or_raise(py)?;
         Ok(head.map(|lsn| lsn.0))
     }
 

@@ -9,6 +9,7 @@ use super::codec::{DEED_BYTES_MAX, FORMAT, Layout, MUG_BYTES};
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 pub use crate::mode::{Mode, Recovery};
+use crate::setters::setters;
 use crate::sidecar::LockTimeout;
 use crate::storage::{Disk, Storage};
 
@@ -50,6 +51,22 @@ impl Default for Options {
             lock_timeout: LockTimeout::default(),
             storage: Arc::new(Disk),
         }
+    }
+}
+
+setters! {
+    Options {
+        durability: Durability,
+        recovery: Recovery,
+        deed_bytes_max: u64,
+        file_mode: u32,
+        slow_sync: Duration,
+        lock_timeout: LockTimeout,
+        storage: Arc<dyn Storage>,
+    }
+    optional {
+        epoch: u64,
+        layout: Layout,
     }
 }
 

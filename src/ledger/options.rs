@@ -10,6 +10,7 @@ use super::LedgerStore;
 use super::record::{FORMAT, RECORD_BYTES_LIMIT, RECORD_BYTES_MAX};
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
+use crate::setters::setters;
 use crate::storage::{Disk, Storage};
 
 /// Makes the bytes before or after the records of a file, each time a reader is made.
@@ -134,7 +135,7 @@ impl FromStr for WhenFull {
             "reject" => Ok(Self::Reject),
             "drop_oldest" => Ok(Self::DropOldest),
             _ => {
-                let message = format!("when_full {text:?}, known are \"reject\", \"drop_oldest\"");
+                let message = format!("on_full {text:?}, known are \"reject\", \"drop_oldest\"");
                 Err(Error::new(ErrorKind::InvalidArgument, message).of(FORMAT))
             }
         }
@@ -179,6 +180,22 @@ impl Default for Options {
             slow_sync: Duration::from_secs(1),
             storage: Arc::new(Disk),
         }
+    }
+}
+
+setters! {
+    Options {
+        durability: Durability,
+        on_corrupt: OnCorrupt,
+        when_full: WhenFull,
+        record_bytes_max: u64,
+        file_mode: u32,
+        slow_sync: Duration,
+        storage: Arc<dyn Storage>,
+    }
+    optional {
+        file_records_max: u64,
+        bytes_total_max: u64,
     }
 }
 

@@ -60,6 +60,24 @@ impl Stats {
         let longest = Duration::from_nanos(self.sync_nanos_max);
         Some(Duration::from_micros(*bound).min(longest))
     }
+
+    /// Count what another log did as well.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.appends += other.appends;
+        self.records += other.records;
+        self.bytes += other.bytes;
+        self.syncs += other.syncs;
+        self.slow_syncs += other.slow_syncs;
+        self.sync_nanos_total += other.sync_nanos_total;
+        self.sync_nanos_max = self.sync_nanos_max.max(other.sync_nanos_max);
+        if self.sync_latency.is_empty() {
+            self.sync_latency.clone_from(&other.sync_latency);
+            return;
+        }
+        for ((_, count), (_, more)) in self.sync_latency.iter_mut().zip(&other.sync_latency) {
+            *count += more;
+        }
+    }
 }
 
 impl Default for Counters {
@@ -154,5 +172,22 @@ mod tests {
         assert_eq!(stats.quantile(0.5), Some(Duration::from_micros(4)));
         assert_eq!(stats.quantile(1.0), Some(Duration::from_micros(1500)));
         assert_eq!(Stats::default().quantile(0.5), None);
+    }
+
+    #[test]
+    fn two_logs_count_as_one() {
+        let (first, second) = (Counters::default(), Counters::default());
+        for (counters, micros) in [(&first, 3), (&second, 900), (&second, 3)] {
+            counters.appended(2, 10);
+            counters.synced(Duration::from_micros(micros), Duration::ZERO, Path::new("log"));
+        }
+        let mut both = Stats::default();
+        both.add(&first.read());
+        both.add(&second.read());
+        let filled: Vec<_> = both.sync_latency.iter().filter(|(_, n)| *n > 0).copied().collect();
+        assert_eq!(filled, [(4, 2), (1024, 1)]);
+        assert_eq!((both.appends, both.records, both.bytes), (3, 6, 30));
+        assert_eq!((both.syncs, both.slow_syncs), (3, 3));
+        assert_eq!((both.sync_nanos_total, both.sync_nanos_max), (906_000, 900_000));
     }
 }

@@ -11,6 +11,7 @@ use super::wal::WalOptions;
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 use crate::mode::Mode;
+use crate::setters::setters;
 use crate::sidecar::LockTimeout;
 use crate::storage::{Disk, Storage};
 
@@ -91,6 +92,29 @@ impl Default for Options {
             index_on_disk: true,
             small: false,
         }
+    }
+}
+
+setters! {
+    Options {
+        page_bytes: u32,
+        segment_bytes: u64,
+        batch_interval: Duration,
+        batch_bytes: u64,
+        wal_segment_bytes: u64,
+        checkpoint_bytes: u64,
+        compaction_ratio: f64,
+        checksums: bool,
+        event_bytes_max: u32,
+        history: History,
+        file_mode: u32,
+        slow_sync: Duration,
+        lock_timeout: LockTimeout,
+        storage: Arc<dyn Storage>,
+        index_on_disk: bool,
+    }
+    optional {
+        durability: Durability,
     }
 }
 

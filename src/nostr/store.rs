@@ -20,6 +20,7 @@ use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::lines::{self, Locked, locked};
 use crate::locks::Mutex;
 use crate::locks::atomic::{AtomicBool, Ordering};
+use crate::log::stats::{Counters, Stats};
 use crate::mode::Mode;
 use crate::sidecar::{WriterLock, sidecar_dir};
 use crate::storage::fork_generation;
@@ -115,6 +116,13 @@ impl EventStore {
     /// What opening found and did.
     pub fn opening(&self) -> &Opening {
         &self.shared.opening
+    }
+
+    /// What this handle did to the write-ahead log since it was opened: a record is an event, a change
+    /// of flags or a checkpoint. All zero for a reader.
+    pub fn stats(&self) -> Result<Stats> {
+        let wal = self.usable()?.wal.as_ref();
+        Ok(wal.map_or_else(|| Counters::default().read(), EventWal::stats))
     }
 
     /// Whether the handle is closed.

@@ -21,6 +21,7 @@ use crate::log::append::Wanted;
 use crate::log::batch::Batch;
 use crate::log::cursor::corrupt;
 use crate::log::report::{RecoveryReport, Repair, RepairReport, VerifyReport};
+use crate::log::stats::Stats;
 use crate::mend::make_dir;
 use crate::mode::{Mode, Recovery};
 use crate::scan::{OnCorrupt, Verdict};
@@ -46,6 +47,8 @@ struct State {
     current: Log<FileFormat>,
     /// Whether that is finished, too, and the next one not yet created.
     finished: bool,
+    /// What this handle did to the finished files.
+    done: Stats,
     /// Whether the handle is closed.
     closed: bool,
     /// Why finishing a file failed.
@@ -208,6 +211,16 @@ impl EventWal {
         finished.sum::<u64>() + state.current.shared.state().extent.end
     }
 
+    /// What this handle did since it was opened.
+    pub fn stats(&self) -> Stats {
+        let state = lock(&self.state);
+        let mut all = state.done.clone();
+        if !state.finished {
+            all.add(&state.current.shared.counters.read());
+        }
+        all
+    }
+
     /// Number of the last checkpoint, 0 without one.
     pub fn last_checkpoint(&self) -> Lsn {
         lock(&self.state).checkpoint
@@ -351,8 +364,8 @@ impl State {
             open(*number, Mode::Read)?;
         }
         let current = open(*newest, mode)?;
-        let (closed, finished, failed) = (false, false, None);
-        Ok(Self { files, current, closed, finished, failed, next, checkpoint })
+        let (closed, finished, failed, done) = (false, false, None, Stats::default());
+        Ok(Self { files, current, finished, done, closed, failed, next, checkpoint })
     }
 
     fn check(&self) -> Result<()> {
@@ -376,6 +389,7 @@ impl State {
         if let Some(piece) = self.files.last_mut() {
             piece.bytes = self.current.shared.state().extent.end;
         }
+        self.done.add(&self.current.shared.counters.read());
         self.finished = true;
         Ok(())
     }

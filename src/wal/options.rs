@@ -10,6 +10,7 @@ use super::retain::{Archive, Retention};
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 pub use crate::mode::{Mode, Recovery};
+use crate::setters::setters;
 use crate::sidecar::LockTimeout;
 use crate::storage::{Disk, Storage};
 
@@ -91,6 +92,23 @@ impl Default for Options {
             retention: None,
             storage: Arc::new(Disk),
         }
+    }
+}
+
+setters! {
+    Options {
+        durability: Durability,
+        recovery: Recovery,
+        file_mode: u32,
+        slow_sync: Duration,
+        lock_timeout: LockTimeout,
+        storage: Arc<dyn Storage>,
+    }
+    optional {
+        layout: Layout,
+        record_bytes_max: u64,
+        archive: Archive,
+        retention: Retention,
     }
 }
 

@@ -62,6 +62,14 @@ impl Wal {
         let _consumers = shared.lock_consumers()?;
         shared.drop_allowed(retention)
     }
+
+    /// Where the log would begin after [`Wal::retain`]; `None` if nothing would go. Changes nothing, so
+    /// a reader may ask, too: what it does not know to be durable stays.
+    pub fn retainable(&self, retention: &Retention) -> Result<Option<Lsn>> {
+        let shared = self.usable()?;
+        shared.check_segmented()?;
+        shared.allowed_head(retention)
+    }
 }
 
 impl Shared<WalFormat> {
@@ -92,6 +100,13 @@ impl Shared<WalFormat> {
 
     /// Drop what `retention` allows. The caller locks the consumers. Returns the new head if it moved.
     fn drop_allowed(&self, retention: &Retention) -> Result<Option<Lsn>> {
+        let head = self.allowed_head(retention)?;
+        head.map_or(Ok(()), |head| self.archive_and_drop_before(head))?;
+        Ok(head)
+    }
+
+    /// The head after dropping what `retention` allows; `None` if it stays.
+    fn allowed_head(&self, retention: &Retention) -> Result<Option<Lsn>> {
         let Some(segments) = self.format.segments() else { return Ok(None) };
         let extent = self.state().extent;
         let consumers = self.consumers()?;
@@ -120,7 +135,6 @@ impl Shared<WalFormat> {
             }
             let head = self.first_record_from(extent, floor)?;
             if head.0 <= allowed {
-                self.archive_and_drop_before(head)?;
                 return Ok(Some(head));
             }
         }

@@ -14,8 +14,9 @@ PIER_BUGS = [
         "pier: the epoch before a new one is neither synced nor closed",
         POWER,
         ROLL,
-        "        last.book.sync()?;\n        last.book.close()?;\n",
-        "",
+        "        last.book.sync()?;\n        let done = last.book.stats()?;\n"
+        "        last.book.close()?;\n",
+        "        let done = last.book.stats()?;\n",
         [("pier", "crash::the_new_epoch_is_never_found")],
     ),
     Bug(

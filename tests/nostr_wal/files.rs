@@ -66,6 +66,20 @@ fn numbers_go_on_over_files_and_reopening() {
 }
 
 #[test]
+fn stats_are_of_all_files() {
+    let storage = memory();
+    let wal = filled(&storage, 7);
+    assert_eq!(names(&wal).len(), 4);
+    wal.sync().unwrap();
+    let stats = wal.stats();
+    assert_eq!((stats.appends, stats.records, stats.bytes), (7, 7, 7 * 79));
+    // Each file but the newest was synced when it was finished, that one just now.
+    assert!(stats.syncs >= 4, "{stats:?}");
+    wal.close().unwrap();
+    assert_eq!(on(&storage, Mode::Append).unwrap().stats().records, 0);
+}
+
+#[test]
 fn a_batch_and_a_long_entry_lie_in_one_file() {
     let storage = memory();
     let wal = filled(&storage, 1);

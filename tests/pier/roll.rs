@@ -48,6 +48,23 @@ fn an_epoch_without_events_is_kept() {
 }
 
 #[test]
+fn stats_are_of_all_epochs() {
+    let disk = epochs(&[(0, 2)]);
+    let pier = appending(&disk);
+    assert_eq!(pier.stats().unwrap().records, 0);
+    append(&pier, 3..=5);
+    let before = pier.stats().unwrap();
+    assert_eq!((before.appends, before.records), (3, 3));
+    pier.roll().unwrap();
+    append(&pier, 6..=6);
+    let after = pier.stats().unwrap();
+    assert_eq!((after.appends, after.records), (4, 4));
+    assert!(after.bytes > before.bytes && after.syncs > before.syncs);
+    pier.close().unwrap();
+    assert_eq!(pier.stats().unwrap_err().kind(), ErrorKind::Closed);
+}
+
+#[test]
 fn a_reader_and_a_closed_handle_do_not_roll() {
     let disk = three_epochs();
     let pier = reading(&disk);

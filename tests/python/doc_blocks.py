@@ -27,7 +27,17 @@ import pytest
 
 from deedbook import cli
 
-OPTIONAL = ("pyarrow", "polars", "duckdb", "pandas", "pyspark", "numpy", "lmdb", "urllib3")
+OPTIONAL = (
+    "pyarrow",
+    "polars",
+    "duckdb",
+    "pandas",
+    "pyspark",
+    "numpy",
+    "lmdb",
+    "urllib3",
+    "prometheus_client",
+)
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 FENCE = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import pytest
 
 import deedbook as package
 from deedbook import Book, NotALogError, Wal, formats
+from deedbook._compressed import zstd
 from test_cli import complaint, deedbook, environment, json_lines, ok
 
 LINES = b"".join(b'{"n":%d}\n' % number for number in range(1000, 1200))
@@ -367,3 +369,45 @@ def test_cat_shows_payloads_as_json_values_text_or_base64(
         told = complaint(deedbook("cat", other, "--json", "--payload", payload), 2)
         assert said in told and re.search(r"(event 2|lsn [0-9]+): ", told)
     assert "needs --json" in complaint(deedbook("cat", other, "--payload", "json"), 2)
+
+
+def _zstd() -> Any:
+    try:
+        return zstd("the test")
+    except ImportError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("packer", ["gzip", "zstd"])
+def test_append_takes_compressed_lines_from_files_and_pipes(
+    kind: Kind, path: Path, tmp_path: Path, packer: str
+) -> None:
+    module = gzip if packer == "gzip" else _zstd()
+    lines = [b'{"n":%d,"text":"%s"}' % (n, b"x" * (n % 700)) for n in range(3000)]
+    half = b"".join(line + b"\n" for line in lines[:1500])
+    other = b"".join(line + b"\n" for line in lines[1500:])
+    packed = module.compress(half) + module.compress(other)  # as `cat a.gz b.gz` gives
+    (tmp_path / "input").write_bytes(packed)
+    ok("append", "--format", kind.name, *kind.options, path, tmp_path / "input")
+    assert ok("cat", path, "--raw").splitlines() == lines
+    piped = tmp_path / "piped"
+    ok("append", "--format", kind.name, *kind.options, piped, stdin=packed)
+    assert ok("cat", piped, "--raw").splitlines() == lines
+    for name, wrong, said in (
+        ("cut", packed[:-5], "ends within compressed bytes"),
+        ("changed", packed[:40] + bytes(200) + packed[240:], f"{packer}: "),
+        ("more", packed + b"no more of it", f"{packer}: "),
+    ):
+        target = ("-q", *kind.options, tmp_path / name)
+        told = complaint(deedbook("append", "--format", kind.name, *target, stdin=wrong), 2)
+        assert said in told and "standard input" in told
+
+
+def test_a_little_input_makes_much_and_is_read_in_pieces(
+    kind: Kind, path: Path, tmp_path: Path
+) -> None:
+    line = b'"' + b"a" * 1022 + b'"\n'
+    (tmp_path / "input").write_bytes(gzip.compress(line * 50_000))
+    assert (tmp_path / "input").stat().st_size < 1 << 18
+    ok("append", "--format", kind.name, *kind.options, path, tmp_path / "input")
+    assert json.loads(deedbook("info", path, "--json").stdout)["records"] == 50_000

@@ -332,7 +332,11 @@ def test_segments_are_dropped_by_size_age_and_consumers(path: Path) -> None:
     deedbook("consumers", path, "--set", "slow", "1023", code=2)
     lsns = [int(line.split("\t")[0]) for line in deedbook("cat", path)[0].splitlines()]
     deedbook("consumers", path, "--set", "slow", lsns[100])
+    with Wal.open(path, "a"):  # asked beside its writer
+        would = json.loads(deedbook("retain", path, "--max-bytes", "1k", "--dry-run", "--json")[0])
+        assert "would be left of" in deedbook("retain", path, "--consumed", "--dry-run")[0]
     told = json.loads(deedbook("retain", path, "--max-bytes", "1k", "--json")[0])
+    assert (would["head"], would["dropped_bytes"]) == (told["head"], told["dropped_bytes"])
     assert 0 < told["head"] <= lsns[100] and told["dropped_bytes"] == told["head"]
     assert told["dropped_records"] + told["records"] == 300
     deedbook("consumers", path, "--remove", "slow")

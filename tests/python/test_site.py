@@ -24,7 +24,8 @@ DOCS = ROOT / "docs"
 ELSEWHERE = {"spark.md", "spark-jobs.md", "spark-clusters.md", "pipeline.md", "http.md", "c.md"}
 PAGES = sorted(page for page in DOCS.glob("*.md") if page.name not in ELSEWHERE)
 HELPER = Path(__file__).with_name("doc_blocks.py")
-LANGUAGES = {"python", "sh", "text", "rust", "c", "sql", "toml", "json"}
+RUN = {"python", "sh", "text", "rust", "c", "sql", "toml", "json"}
+LANGUAGES = RUN | {"ini", "yaml", "dockerfile"}  # of test_service.py
 
 pytestmark = [
     pytest.mark.skipif(not DOCS.exists(), reason="docs is not in this checkout"),

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from deedbook import Error
-from deedbook._json import why_not_json
+from deedbook._json import JsonLines
 from deedbook._text import count
 from deedbook.cli.failure import EXIT_OK, CliError, details
 from deedbook.cli.lines import Batch, LineSource
@@ -210,11 +210,13 @@ class _Job:
     def _take(self, batch: Batch) -> None:
         lines: list[bytes] = []
         problem: CliError | None = None
-        for number, line in enumerate(batch.lines, batch.first_line):
+        json = JsonLines(batch.lines if self._args.validate else [])
+        for index, line in enumerate(batch.lines):
+            number = batch.first_line + index
             present = self._present is not None and self._present.has_more()
             # A line that is in the log was checked when it got there, unless such are not counted.
             if self._args.validate and (not present or self._args.skip_invalid):
-                reason = why_not_json(line)
+                reason = json.why_not(index)
                 if reason is not None and self._args.skip_invalid:
                     self._note_invalid(number)
                     continue

@@ -1,4 +1,7 @@
-"""Input for ``deedbook append``: lines from a file or pipe, gathered into batches."""
+"""Input for ``deedbook append``: lines from a file or pipe, gathered into batches.
+
+gzip and zstd are known by their first bytes, with which no text in UTF-8 begins.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Final, NamedTuple
 
+from deedbook._compressed import CompressionError, Inflater, inflater_for, is_too_short
 from deedbook.cli.failure import CliError
 from deedbook.cli.signals import Stop
 
@@ -45,6 +49,11 @@ class LineSource:
         self._line_bytes_max = line_bytes_max
         self._partial: list[bytes] = []
         self._partial_bytes = 0
+        self._first: bytes | None = b""
+        """The first bytes, until they tell whether the input is compressed."""
+        self._inflater: Inflater | None = None
+        self._has_more = False
+        """Whether plain bytes come without reading more."""
 
     @classmethod
     def open(cls, file: str, *, line_bytes_max: int) -> LineSource:
@@ -99,7 +108,7 @@ class LineSource:
         ended = False
         while not ended and not stop.requested:
             timeout = max(deadline - time.monotonic(), 0.0) if waiting else None
-            ready = stop.wait(self._fd, timeout)
+            ready = self._has_more or stop.wait(self._fd, timeout)
             if ready:
                 if not waiting:
                     deadline = time.monotonic() + LINGER_SECONDS
@@ -121,12 +130,8 @@ class LineSource:
 
     def _read(self) -> tuple[list[bytes], bool]:
         """Read once: the lines completed by it, and whether the input ended."""
-        try:
-            chunk = os.read(self._fd, READ_BYTES)
-        except OSError as error:
-            raise CliError(f"cannot read {self.name}: {error.strerror}") from error
-        self.bytes_read += len(chunk)
-        if not chunk:
+        chunk, ended = self._plain()
+        if ended:
             last = [b"".join(self._partial)] if self._partial else []
             self._partial = []
             return last, True
@@ -143,6 +148,46 @@ class LineSource:
                 "(--line-bytes-max)"
             )
         return lines, False
+
+    def _plain(self) -> tuple[bytes, bool]:
+        """Some bytes of lines, maybe none yet, and whether the input ended."""
+        try:
+            if self._has_more:
+                assert self._inflater is not None
+                return self._inflated(self._inflater), False
+            try:
+                chunk = os.read(self._fd, READ_BYTES)
+            except OSError as error:
+                raise CliError(f"cannot read {self.name}: {error.strerror}") from error
+            self.bytes_read += len(chunk)
+            if self._first is not None:
+                self._first, chunk = self._look(self._first + chunk, is_all=not chunk)
+                if self._first is not None:
+                    return b"", False
+                if not chunk:
+                    return b"", True
+            elif not chunk:
+                if self._inflater is not None:
+                    self._inflater.check_end()
+                return b"", True
+            if self._inflater is None:
+                return chunk, False
+            self._inflater.feed(chunk)
+            return self._inflated(self._inflater), False
+        except (CompressionError, ImportError) as error:
+            raise CliError(f"{self.name}: {error}", path=self.name) from error
+
+    def _look(self, first: bytes, *, is_all: bool) -> tuple[bytes | None, bytes]:
+        """See whether the input is compressed: bytes to look at again, or to go on with."""
+        if not is_all and is_too_short(first):
+            return first, b""
+        self._inflater = inflater_for(first)
+        return None, first
+
+    def _inflated(self, inflater: Inflater) -> bytes:
+        plain = inflater.read(READ_BYTES)
+        self._has_more = bool(plain)
+        return plain
 
 
 def _size_if_regular(fd: int) -> int | None:

@@ -19,6 +19,7 @@ from deedbook.cli import (
     export,
     lmdb,
     mend,
+    metrics,
     nostr,
     pier,
     pipeline,
@@ -129,6 +130,7 @@ def build(argv: Sequence[str]) -> Parser:
     convert.add_arguments(commands)
     lmdb.add_arguments(commands)
     vacuum.add_arguments(commands)
+    metrics.add_arguments(commands)
     wal.add_arguments(commands)
     pier.add_arguments(commands)
     spool.add_arguments(commands)
@@ -258,6 +260,7 @@ def _add_append(commands: Commands) -> None:
         epilog="examples:\n"
         "  deedbook append events.book events.jsonl\n"
         "  producer | deedbook append events.book --acks\n"
+        "  deedbook append events.book events.jsonl.gz     gzip and zstd, known by their bytes\n"
         "  deedbook append events.book events.jsonl --resume   after a crash: the rest only\n"
         "  deedbook append notes.book notes.txt --no-validate  any lines, not just JSON\n"
         "  deedbook append --format wal events.wal events.jsonl   a write-ahead log\n\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deedbook import Ledger
-from deedbook._json import why_not_json
+from deedbook._json import JsonLines
 from deedbook._text import count, size
 from deedbook.cli import check
 from deedbook.cli.append import positive
@@ -203,11 +203,13 @@ def _checked(
     if not args.validate:
         return [line for line in lines if line], None
     good: list[bytes] = []
-    for number, line in enumerate(lines, first):
+    json = JsonLines(lines)
+    for index, line in enumerate(lines):
         if not line.strip():
             continue
-        reason = why_not_json(line)
+        reason = json.why_not(index)
         if reason is not None:
+            number = first + index
             text = f"line {number} of {source.name} is not JSON: {reason}"
             return good, CliError(text, line=number)
         good.append(line)

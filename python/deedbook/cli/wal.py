@@ -6,7 +6,7 @@ import argparse
 from typing import Literal
 
 from deedbook import Wal
-from deedbook._text import count
+from deedbook._text import count, exact_size
 from deedbook.cli.arguments import Commands, add_json, add_lock_timeout, add_path, age, size
 from deedbook.cli.cat import event_number
 from deedbook.cli.failure import EXIT_OK, CliError
@@ -59,6 +59,7 @@ def _add_retain(commands: Commands) -> None:
         "more to go; what a named consumer needs, or is not durable, stays.",
         epilog="examples:\n"
         "  deedbook retain events.wal --max-bytes 10g\n"
+        "  deedbook retain events.wal --max-bytes 10g --dry-run    beside the writer, too\n"
         "  deedbook retain events.wal --max-age 7d --consumed",
     )
     add_path(parser)
@@ -76,6 +77,9 @@ def _add_retain(commands: Commands) -> None:
     )
     parser.add_argument(
         "--consumed", action="store_true", help="what every named consumer has passed may go"
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="say what would go, and change nothing"
     )
     add_lock_timeout(parser)
     add_json(parser)
@@ -127,11 +131,29 @@ def run_retain(args: argparse.Namespace, out: Output) -> int:
     """Drop the segments that the rules allow to go; print what was dropped and what is left."""
     if args.max_bytes is None and args.max_age is None and not args.consumed:
         raise CliError("retain: give --max-bytes, --max-age or --consumed")
-    with _open(args) as wal:
+    with _open(args, "r" if args.dry_run else "a") as wal:
         was = _Extent(wal)
-        wal.retain(max_bytes=args.max_bytes, max_age=args.max_age, consumed=args.consumed)
-        was.tell_dropped(args, out)
+        head = wal.retain(
+            max_bytes=args.max_bytes,
+            max_age=args.max_age,
+            consumed=args.consumed,
+            dry_run=args.dry_run,
+        )
+        if args.dry_run:
+            _tell_would_go(wal, wal.head if head is None else head, args, out)
+        else:
+            was.tell_dropped(args, out)
     return EXIT_OK
+
+
+def _tell_would_go(wal: Wal, head: int, args: argparse.Namespace, out: Output) -> None:
+    if args.json:
+        facts = {"dropped_bytes": head - wal.head, "head": head, "end": wal.end}
+        out.emit({"ok": True, "dry_run": True, "path": wal.path, **facts})
+        return
+    would = f"bytes {head:,} to {wal.end:,} would be left of {wal.head:,} to {wal.end:,}"
+    out.line(f"{wal.path}: {exact_size(head - wal.head)} would go; {would}")
+    out.flush()
 
 
 def run_consumers(args: argparse.Namespace, out: Output) -> int:

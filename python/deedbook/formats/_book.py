@@ -11,10 +11,10 @@ from typing import Any
 from deedbook._core import Book, Deed, Loss, Meta, Pier, SalvageReport
 from deedbook._errors import NotALogError
 from deedbook._text import count, exact_size
-from deedbook.formats._info import Entry, Place, Skipping
+from deedbook.formats._info import Entry, Figures, Place, Skipping
 from deedbook.formats._log import Appender, LogInfo, LogView, Present
 
-__all__ = ["BOOK", "DeedAppender", "Deeds", "deed_entry", "meta_facts", "meta_text"]
+__all__ = ["BOOK", "DeedAppender", "Deeds", "deed_entry", "meta_facts", "meta_text", "with_numbers"]
 
 _LOG = "book.log"
 _MAGIC = bytes.fromhex("4b4f4f42")
@@ -90,6 +90,11 @@ class _BookInfo(LogInfo[Book]):
             ("metadata", meta_text(log.meta)),
         ]
 
+    def figures(self, handle: Book) -> Figures:
+        """What the book says of itself."""
+        figures = super().figures(handle)
+        return with_numbers(figures, handle) if _is_numbered(handle) else figures
+
     def extent_text(self, bounds: tuple[int, int] | None) -> str:
         return "" if bounds is None else f", events {bounds[0]}..{bounds[1]}"
 
@@ -108,6 +113,13 @@ class _BookInfo(LogInfo[Book]):
                 old = f"{run.source_ordinal}..{run.source_ordinal + run.records - 1}"
             lines.append(f"    {old} -> {run.ordinal}..{last}")
         return lines
+
+
+def with_numbers(figures: Figures, log: Book | Pier) -> Figures:
+    """Figures with the last event, and how many after the last durable one."""
+    durable, last = log.durable_last, log.last
+    unsynced = None if durable is None else max(0, last - durable)
+    return figures._replace(end=last, unsynced_records=unsynced)
 
 
 class Deeds:

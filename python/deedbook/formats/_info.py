@@ -7,6 +7,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 SIDECAR = ".deedbook"
@@ -99,6 +100,30 @@ class Description(NamedTuple):
     rows: list[tuple[str, str]]
     """Names and values."""
     corrupt: bool
+
+
+class Figures(NamedTuple):
+    """What a handle says at once of its log. None: not known, or nothing that the format has."""
+
+    bytes: int
+    """Bytes of its records."""
+    files: int
+    """Files that hold them."""
+    records: int | None = None
+    end: int | None = None
+    """The last event, or the LSN after the last record."""
+    unsynced_bytes: int | None = None
+    """Bytes after the durable end."""
+    unsynced_records: int | None = None
+    """Records after the durable end."""
+    lost_records: int = 0
+    """Acknowledged records that are known to be lost."""
+    is_damaged: bool = False
+    """Whether opening met damage."""
+    consumers: Mapping[str, tuple[int, int]] = MappingProxyType({})
+    """By name: the position that each needs next, and the bytes from there to the end."""
+    quarantined_files: int | None = None
+    """Damaged files that were set aside."""
 
 
 class Outcome(NamedTuple):
@@ -222,6 +247,18 @@ class FormatInfo(ABC):
     def describe(self, path: str, found: Found, **options: Any) -> Description:
         """What ``info`` shows."""
 
+    def is_handle(self, handle: object) -> bool:
+        """Whether this is an open log of the format."""
+        return isinstance(handle, self.log)
+
+    def readers(self, path: str) -> Mapping[str, Any]:
+        """What lies at a path, opened for reading, by a name that tells it from others there."""
+        return {"": self.open(path, "r")}
+
+    @abstractmethod
+    def figures(self, handle: Any) -> Figures:
+        """What an open log says at once of what it holds; no record is read."""
+
     @abstractmethod
     def verify(self, path: str, progress: Progress, **options: Any) -> Outcome:
         """Check every record; change nothing."""
@@ -262,6 +299,7 @@ __all__ = [
     "SIDECAR",
     "Description",
     "Entry",
+    "Figures",
     "FormatInfo",
     "Found",
     "Outcome",

@@ -15,6 +15,7 @@ from deedbook.formats._info import (
     SIDECAR,
     Description,
     Entry,
+    Figures,
     FormatInfo,
     Found,
     Outcome,
@@ -23,7 +24,7 @@ from deedbook.formats._info import (
     Progress,
     part_of,
 )
-from deedbook.formats._ledger_summary import Summary, dead_letters_of
+from deedbook.formats._ledger_summary import Summary, dead_letters_of, quarantined
 
 __all__ = ["LEDGER"]
 
@@ -141,6 +142,28 @@ class _LedgerInfo(FormatInfo):
         if letters:
             rows.append(("dead letters", count(letters, "event")))
         return Description(facts, rows, any(ledger.corrupt for ledger in ledgers))
+
+    def is_handle(self, handle: object) -> bool:
+        """Also of a snapshot."""
+        return isinstance(handle, Ledger | LedgerSnapshot)
+
+    def readers(self, path: str) -> Mapping[str, LedgerSnapshot]:
+        """A snapshot of each ledger there."""
+        bases = _asked(path)
+        if len(bases) == 1:
+            return {"": LedgerSnapshot.open(path, bases[0])}
+        return {base: LedgerSnapshot.open(path, base) for base in bases}
+
+    def figures(self, handle: Ledger | LedgerSnapshot) -> Figures:
+        """What the files' names and sizes tell: a ledger keeps no counts."""
+        path, base = handle.path, handle.base
+        files = handle.files if isinstance(handle, LedgerSnapshot) else Ledger.files(path, base)
+        directory = path if os.path.isdir(path) else os.path.dirname(path)
+        return Figures(
+            bytes=sum(file.bytes for file in files),
+            files=len(files),
+            quarantined_files=len(quarantined(directory, base)),
+        )
 
     def verify(self, path: str, progress: Progress, **options: Any) -> Outcome:
         """Check every file, of every ledger there if ``base`` is not given."""

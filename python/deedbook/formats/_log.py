@@ -15,6 +15,7 @@ from deedbook._text import count, damage_text, size
 from deedbook.formats._info import (
     SIDECAR,
     Description,
+    Figures,
     FormatInfo,
     Found,
     Outcome,
@@ -162,6 +163,17 @@ class LogInfo(FormatInfo, Generic[LogT]):
             writer = writer_of(self.sidecar(log))
             facts, rows = _facts(found, self, log, writer), _rows(found, self, log, writer)
         return Description(facts, rows, facts["recovery"]["verdict"] == "corrupt")
+
+    def figures(self, handle: LogT) -> Figures:
+        """What the log says of itself."""
+        recovery = handle.recovery
+        return Figures(
+            bytes=self.size_bytes(handle),
+            files=len(self.files(handle)),
+            records=len(handle),
+            lost_records=0 if recovery.loss is None else recovery.loss.records,
+            is_damaged=recovery.verdict == "corrupt",
+        )
 
     def verify(self, path: str, progress: Progress, **options: Any) -> Outcome:
         """Check the log."""

@@ -17,6 +17,7 @@ from deedbook.formats._info import (
     SIDECAR,
     Description,
     Entry,
+    Figures,
     FormatInfo,
     Found,
     Outcome,
@@ -100,6 +101,17 @@ class _NostrInfo(FormatInfo):
         if is_loss:
             rows.append(("loss", LOSS))
         return Description(facts, rows, False)
+
+    def figures(self, handle: EventStore) -> Figures:
+        """What the sizes of files tell, and the manifest, which is that of the last checkpoint."""
+        manifest = _manifest(handle.path)
+        data = _bytes_below(os.path.join(handle.path, "data"))
+        return Figures(
+            bytes=data + _bytes_below(os.path.join(handle.path, "wal")),
+            files=len(manifest.get("active_segments", [])),
+            records=manifest.get("total_records"),
+            is_damaged=handle.opening.is_loss,
+        )
 
     def verify(
         self,

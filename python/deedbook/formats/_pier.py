@@ -10,10 +10,18 @@ from typing import Any, ClassVar
 from deedbook._core import Book, Deed, Epoch, Loss, Pier, PierReport, SalvageReport
 from deedbook._errors import UnsupportedError
 from deedbook._text import count, damage_text, size
-from deedbook.formats._book import DeedAppender, Deeds, deed_entry, meta_facts, meta_text
+from deedbook.formats._book import (
+    DeedAppender,
+    Deeds,
+    deed_entry,
+    meta_facts,
+    meta_text,
+    with_numbers,
+)
 from deedbook.formats._info import (
     Description,
     Entry,
+    Figures,
     Found,
     Outcome,
     Part,
@@ -121,6 +129,12 @@ class _PierInfo(LogInfo[Pier]):
         if recovery.damage is not None and recovery.verdict != "open":
             rows.append(("damage", damage_text(recovery.damage, self.noun)))
         return Description(facts, rows, corrupt)
+
+    def figures(self, handle: Pier) -> Figures:
+        """What the epochs say of themselves."""
+        figures = super().figures(handle)
+        is_damaged = any(epoch.verdict == "corrupt" for epoch in handle.epochs)
+        return with_numbers(figures._replace(is_damaged=is_damaged), handle)
 
     def outcome(self, path: str, report: PierReport) -> Outcome:
         """What a `deedbook.PierReport` says."""

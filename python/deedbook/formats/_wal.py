@@ -9,7 +9,7 @@ from typing import Any
 
 from deedbook._core import Loss, Record, SalvageReport, Wal
 from deedbook._text import count, exact_size, size
-from deedbook.formats._info import SIDECAR, Entry, Part, Place, Skipping, part_of
+from deedbook.formats._info import SIDECAR, Entry, Figures, Part, Place, Skipping, part_of
 from deedbook.formats._log import Appender, LogInfo, LogView
 
 __all__ = ["WAL"]
@@ -106,6 +106,20 @@ class _WalInfo(LogInfo[Wal]):
             ("durable", "not known (no mark)" if durable is None else f"to byte {durable:,}"),
             *(("consumer", f"{name} needs lsn {lsn:,}") for name, lsn in log.consumers().items()),
         ]
+
+    def figures(self, handle: Wal) -> Figures:
+        """What the log says of itself, with its consumers."""
+        # What others append meanwhile lies behind the end that was read last.
+        durable, consumers, end = handle.durable_end, handle.consumers(), handle.end
+        return (
+            super()
+            .figures(handle)
+            ._replace(
+                end=end,
+                unsynced_bytes=None if durable is None else max(0, end - durable),
+                consumers={name: (lsn, max(0, end - lsn)) for name, lsn in consumers.items()},
+            )
+        )
 
     def parts(self, path: str, checked: dict[str, Any]) -> list[Part]:
         """The log, from its head on."""

@@ -45,6 +45,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::lines::{Held, hold};
 use crate::locks::atomic::{AtomicBool, Ordering};
 use crate::locks::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, lock};
+use crate::log::stats::Stats;
 use crate::mode::Mode;
 use crate::scan::Verdict;
 use crate::sidecar::WriterLock;
@@ -69,6 +70,8 @@ struct Shared {
     /// In the order of their events, one at least. Changed by a roll, and by a reader that meets
     /// one.
     parts: RwLock<Vec<Part>>,
+    /// What this handle did to epochs that it finished.
+    finished: Mutex<Stats>,
     closed: AtomicBool,
     /// Dropped after the epochs.
     lock: Mutex<Option<WriterLock>>,
@@ -232,6 +235,17 @@ impl Pier {
     /// Change the last epoch's metadata fields that are `Some`, durably and all at once.
     pub fn save_meta(&self, meta: &Meta) -> Result<()> {
         self.on_last(|book| book.save_meta(meta))
+    }
+
+    /// What this handle did since it was opened, in all epochs.
+    pub fn stats(&self) -> Result<Stats> {
+        self.with(|parts| {
+            let mut all = lock(&self.shared.finished).clone();
+            for part in parts {
+                all.add(&part.book.stats()?);
+            }
+            Ok(all)
+        })
     }
 
     /// What opening the last epoch found and did.

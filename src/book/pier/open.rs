@@ -10,6 +10,7 @@ use crate::book::Options;
 use crate::error::{Error, ErrorKind, Result};
 use crate::locks::atomic::AtomicBool;
 use crate::locks::{Mutex, RwLock};
+use crate::log::stats::Stats;
 use crate::mend::{above, make_dir, sync_above};
 use crate::mode::Mode;
 use crate::scan::Verdict;
@@ -60,6 +61,7 @@ impl Pier {
             mode,
             options: options.clone(),
             parts: RwLock::new(parts),
+            finished: Mutex::new(Stats::default()),
             closed: AtomicBool::new(false),
             lock: Mutex::new(lock),
         };

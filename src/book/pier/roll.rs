@@ -21,6 +21,7 @@ use crate::book::meta;
 use crate::book::{Layout, META_NAME, Options};
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
+use crate::locks::lock;
 use crate::mend::make_dir;
 use crate::mode::{Mode, Recovery};
 use crate::sidecar::sidecar_dir;
@@ -68,7 +69,9 @@ impl Shared {
     fn begin_after(&self, last: &Part, number: u64) -> Result<(Part, Part)> {
         let Self { options, dir, .. } = self;
         last.book.sync()?;
+        let done = last.book.stats()?;
         last.book.close()?;
+        lock(&self.finished).add(&done);
         let each = of_part(options);
         let finished = Part { book: each.open(&last.dir, Mode::Read)?, ..last.clone() };
         // Something else may have appended to the epoch since it was closed.

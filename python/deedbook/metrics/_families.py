@@ -1,0 +1,61 @@
+"""Metrics as values, and as Prometheus' text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Final, Literal, NamedTuple
+
+__all__ = ["CONTENT_TYPE", "Family", "Sample", "in_text"]
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+"""Of `deedbook.metrics.text`, for an HTTP server."""
+
+
+class Sample(NamedTuple):
+    """One value."""
+
+    name: str
+    """The family's; of a histogram with ``_bucket``, ``_sum`` or ``_count`` after it."""
+    labels: Mapping[str, str]
+    value: float
+
+
+class Family(NamedTuple):
+    """All values of one metric."""
+
+    name: str
+    kind: Literal["gauge", "counter", "histogram"]
+    help: str
+    samples: list[Sample]
+
+
+def in_text(families: Iterable[Family]) -> str:
+    """Metrics in Prometheus' text format, version 0.0.4."""
+    lines = []
+    for family in families:
+        lines.append(f"# HELP {family.name} {_escaped(family.help)}")
+        lines.append(f"# TYPE {family.name} {family.kind}")
+        lines += [f"{_series(sample)} {number(sample.value)}" for sample in family.samples]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def number(value: float) -> str:
+    """A number as the text has it: whole ones without a fraction."""
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    return str(value)
+
+
+def _series(sample: Sample) -> str:
+    labels = ",".join(
+        '{}="{}"'.format(name, _escaped(value).replace('"', '\\"'))
+        for name, value in sample.labels.items()
+    )
+    return f"{sample.name}{{{labels}}}"
+
+
+def _escaped(text: str) -> str:
+    # Stray bytes of a path have no place in UTF-8.
+    shown = text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return shown.replace("\\", "\\\\").replace("\n", "\\n")

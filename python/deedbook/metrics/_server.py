@@ -1,0 +1,60 @@
+"""An HTTP server with the metrics at ``/metrics``."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from deedbook._core import __version__
+from deedbook.metrics._families import CONTENT_TYPE
+
+__all__ = ["serve"]
+
+_SECONDS_MAX = 10.0
+"""So long a client may take for its request."""
+
+
+def serve(make: Callable[[], str], host: str, port: int) -> ThreadingHTTPServer:
+    """A server that answers ``GET /metrics`` with what ``make`` gives.
+
+    It listens when this returns; its method ``serve_forever`` answers. Raises OSError if it cannot
+    listen there.
+    """
+
+    class Handler(_Handler):
+        text = staticmethod(make)
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+        address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+
+    return Server((host, port), Handler)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server_version = f"deedbook/{__version__}"
+    timeout = _SECONDS_MAX
+    text: Callable[[], str]
+
+    def do_GET(self) -> None:
+        """Answer with the metrics, or say where they are."""
+        if self.path.partition("?")[0] != "/metrics":
+            self._answer(HTTPStatus.NOT_FOUND, "text/plain", "the metrics are at /metrics\n")
+            return
+        self._answer(HTTPStatus.OK, CONTENT_TYPE, type(self).text())
+
+    do_HEAD = do_GET
+
+    def _answer(self, status: HTTPStatus, content_type: str, text: str) -> None:
+        body = text.encode()
+        self.send_response(status)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing: scrapes are no news."""

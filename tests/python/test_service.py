@@ -1,0 +1,132 @@
+"""What docs/service.md and docs/metrics.md hand out, tried: service, units, manifests, alerts."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from deedbook import Wal
+from deedbook.metrics import _logs
+from doc_blocks import blocks
+
+DOCS = Path(__file__).parents[2] / "docs"
+SERVICE, METRICS = DOCS / "service.md", DOCS / "metrics.md"
+
+pytestmark = [
+    pytest.mark.skipif(not DOCS.exists(), reason="docs is not in this checkout"),
+    pytest.mark.skipif(os.name != "posix", reason="services here end by SIGTERM"),
+]
+
+
+class Service:
+    """The service of the page, as a process."""
+
+    def __init__(self, script: Path, log: Path) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, script, log, "0"], stdout=subprocess.PIPE, text=True
+        )
+
+    def line(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+    def end(self, number: signal.Signals) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(60)
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+def noted(port: int, lines: list[bytes]) -> list[int]:
+    """Send lines; the LSNs that come back."""
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as client:
+        client.sendall(b"".join(line + b"\n" for line in lines))
+        client.shutdown(socket.SHUT_WR)
+        with client.makefile("rb") as answers:
+            return [int(answer) for answer in answers]
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    (block,) = blocks(SERVICE, "python")
+    script = tmp_path / "service.py"
+    script.write_text(block.text)
+    return script
+
+
+def test_the_service_keeps_what_it_answered_and_hands_over(script: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    first = Service(script, log)
+    second = None
+    try:
+        port = int(first.line().split()[1])
+        lines = [b"order %d" % number for number in range(50)]
+        answered = noted(port, lines)
+        assert len(answered) == 50
+        second = Service(script, log)  # waits for the first one's lock
+        time.sleep(0.5)
+        assert second.process.poll() is None
+        assert (first.end(signal.SIGTERM), first.line()) == (0, "closed")
+        port = int(second.line().split()[1])
+        answered += noted(port, [b"by the second"])
+        assert second.end(signal.SIGKILL) == -signal.SIGKILL
+    finally:
+        first.close()
+        if second is not None:
+            second.close()
+    with Wal.open(log) as wal:
+        assert [record.payload for record in wal] == [*lines, b"by the second"]
+        assert [record.lsn for record in wal] == answered
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is missing")
+def test_systemd_has_no_complaint_about_the_units(tmp_path: Path) -> None:
+    units = []
+    for block in blocks(SERVICE, "ini"):
+        name = block.text.splitlines()[0].rpartition("/")[2]
+        (tmp_path / name).write_text(block.text)
+        units.append(name)
+    assert len(units) == 3
+    checked = subprocess.run(
+        ["systemd-analyze", "verify", *(tmp_path / name for name in units)],
+        capture_output=True,
+        text=True,
+    )
+    about = [line for line in checked.stderr.splitlines() if "orders" in line]
+    assert about == [] and checked.returncode == 0, checked.stderr
+
+
+def test_the_manifests_are_yaml_and_allow_one_writer() -> None:
+    yaml = pytest.importorskip("yaml")
+    (rules,) = (yaml.safe_load(block.text) for block in blocks(METRICS, "yaml"))
+    alerts = [rule["expr"] for group in rules["groups"] for rule in group["rules"]]
+    known = {f"deedbook_{name}" for name, _, _ in _logs._FAMILIES}
+    for name in re.findall(r"deedbook_\w+", " ".join(alerts)):
+        assert name.removesuffix("_bucket") in known
+    (pod,) = (yaml.safe_load(block.text) for block in blocks(SERVICE, "yaml"))
+    assert (pod["kind"], pod["spec"]["replicas"]) == ("StatefulSet", 1)
+    (claim,) = pod["spec"]["volumeClaimTemplates"]
+    for container in pod["spec"]["template"]["spec"]["containers"]:
+        assert container["volumeMounts"][0]["name"] == claim["metadata"]["name"]
+
+
+def test_the_page_names_every_metric() -> None:
+    text = METRICS.read_text()
+    table = text.split("## What is measured\n")[1].split("\n## ")[0]
+    for name, _, _ in _logs._FAMILIES:
+        ends = ("records_total", "bytes_total")
+        short = next((f"..._{end}" for end in ends if name.endswith(end)), "")
+        assert f"`deedbook_{name}`" in table or (short and f"`{short}`" in table), name
