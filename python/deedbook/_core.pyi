@@ -86,6 +86,7 @@ _R = TypeVar("_R", Deed, Record, LedgerRecord)
 
 def _not_json(lines: list[bytes], /) -> list[int]:
     """The indices of the lines that are not JSON in UTF-8, or nested deeper than 128 levels."""
+
 def parse_events(
     lines: Iterable[Buffer] | Any,
     /,

@@ -41,8 +41,9 @@ def run_info(args: argparse.Namespace, out: Output) -> int:
     if args.json:
         out.emit(described.facts)
     else:
-        for line in table(described.rows):
-            out.line(line)
+        names = [name for name, _ in described.rows]
+        for name, line in zip(names, table(described.rows), strict=True):
+            out.line(line, "red" if name in ("damage", "loss") else None)
         out.flush()
     return EXIT_DAMAGE if described.corrupt else EXIT_OK
 
@@ -72,7 +73,7 @@ def show_outcome(path: str, name: str, outcome: Outcome, out: Output, as_json: b
         out.emit({"path": path, "format": name, **outcome.facts})
     else:
         for line in outcome.lines:
-            out.line(line)
+            out.line(line, "green" if outcome.ok else "red")
         out.flush()
     return EXIT_OK if outcome.ok else EXIT_DAMAGE
 

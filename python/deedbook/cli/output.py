@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from deedbook.cli.colour import in_colour
 from deedbook.cli.failure import CliError, PipeClosedError, printable
 
 BUFFER_BYTES: Final = 1 << 18
@@ -36,10 +37,14 @@ class Output:
         if self._size_bytes >= BUFFER_BYTES:
             self.flush()
 
-    def line(self, text: str) -> None:
-        """Write a line of text in UTF-8, with everything unprintable escaped. Raises as `flush`."""
+    def line(self, text: str, colour: str | None = None) -> None:
+        """Write a line of text in UTF-8, with everything unprintable escaped. Raises as `flush`.
+
+        A colour is shown where standard output is a terminal that has it.
+        """
         # The stray bytes of a path (surrogates) are left to the encoder, which restores them.
         shown = "".join(c if "\udc80" <= c <= "\udcff" else printable(c) for c in text)
+        shown = shown if colour is None else in_colour(shown, colour)
         self.data(shown.encode("utf-8", "surrogateescape") + b"\n")
 
     def emit(self, value: dict[str, Any]) -> None:

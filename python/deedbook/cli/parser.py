@@ -15,6 +15,7 @@ from deedbook.cli import (
     backup,
     cat,
     check,
+    completion,
     convert,
     export,
     lmdb,
@@ -139,6 +140,7 @@ def build(argv: Sequence[str]) -> Parser:
     pipeline.add_arguments(commands)
     command = next((word for word in argv if not word.startswith("-")), None)
     _add_demo(commands, load=command == "demo")
+    completion.add_arguments(commands, lambda: build(["demo"]), EXIT_CODES)
     return parser
 
 

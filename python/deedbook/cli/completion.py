@@ -1,0 +1,68 @@
+"""``deedbook completion``: what a shell completes, and the manual page, from the parser."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+from deedbook.cli.arguments import Commands
+from deedbook.cli.failure import EXIT_OK, CliError
+from deedbook.cli.man import manual
+from deedbook.cli.output import Output
+
+__all__ = ["add_arguments"]
+
+_PATHS = ("path", "paths", "source", "target", "file", "output", "out", "checkpoint")
+"""Names of arguments that are files or directories."""
+
+
+def add_arguments(
+    commands: Commands, build: Callable[[], argparse.ArgumentParser], exit_codes: str
+) -> None:
+    """Add the command. ``build`` makes the whole parser."""
+    parser = commands.add_parser(
+        "completion",
+        help="what bash, zsh or tcsh completes; the manual page",
+        description="Print a script with which a shell completes commands, options and paths, or "
+        "the manual page. The scripts are made by shtab, of the extra 'cli'.",
+        epilog="examples:\n"
+        "  deedbook completion bash > ~/.local/share/bash-completion/completions/deedbook\n"
+        "  deedbook completion zsh > ~/.zfunc/_deedbook\n"
+        "  deedbook completion man > ~/.local/share/man/man1/deedbook.1\n"
+        "  deedbook completion man | man -l -",
+    )
+    parser.add_argument(
+        "kind",
+        metavar="KIND",
+        choices=("bash", "zsh", "tcsh", "man"),
+        help="bash, zsh, tcsh or man",
+    )
+
+    def run(args: argparse.Namespace, out: Output) -> int:
+        made = manual(build(), exit_codes) if args.kind == "man" else _script(build(), args.kind)
+        out.data(made.encode())
+        out.flush()
+        return EXIT_OK
+
+    parser.set_defaults(run=run)
+
+
+def _script(parser: argparse.ArgumentParser, shell: str) -> str:
+    try:
+        import shtab
+    except ImportError as error:
+        raise CliError("completion: needs shtab: pip install 'deedbook[cli]'") from error
+    _say_paths(parser, shtab.FILE)
+    script: str = shtab.complete(parser, shell)
+    return script
+
+
+def _say_paths(parser: argparse.ArgumentParser, complete: Any) -> None:
+    """Have every argument that is a path completed as one."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                _say_paths(command, complete)
+        elif action.dest in _PATHS:
+            action.complete = complete  # type: ignore[attr-defined]
