@@ -23,7 +23,7 @@ export SPARK_LOCAL_IP        ?= 127.0.0.1
 export PYO3_PYTHON           := $(abspath $(PY))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test spark check bench bench-migrate bench-nostr bench-spark trust models interop cargo-mutants fuzz power docs lock clean
+.PHONY: help demo test spark check bench bench-migrate bench-nostr bench-spark trust models interop cargo-mutants fuzz power docs lock release-check clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -110,6 +110,11 @@ docs: ## the site and the documentation of the Rust crate: target/site, target/d
 	@scripts/env.sh docs
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --exclude deedbook-python --no-deps --all-features --locked
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
+
+release-check: ## all of a release that needs no forge; ARGS="--tag v0.1.0" or "--only versions,crate"
+	@scripts/need.sh rust python
+	@scripts/env.sh release
+	$(PY) scripts/release/check.py $(ARGS)
 
 lock: ## write requirements/*.txt anew from requirements/*.in
 	@scripts/need.sh python

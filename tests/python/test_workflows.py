@@ -1,0 +1,99 @@
+"""The workflows of the forge, as far as they can be judged without it."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+PINNED = re.compile(r"[\w.-]+/[\w.-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
+
+pytestmark = pytest.mark.skipif(not WORKFLOWS, reason=".github is not in this checkout")
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
+def test_every_action_is_pinned_by_its_commit(workflow: Path) -> None:
+    used = re.findall(r"\buses: (.+)", workflow.read_text())
+    assert used
+    for action in used:
+        assert PINNED.fullmatch(action), action
+
+
+def test_one_action_has_one_commit() -> None:
+    commits: dict[str, set[str]] = {}
+    for workflow in WORKFLOWS:
+        for name, commit in re.findall(r"\buses: ([\w./-]+)@(.+)", workflow.read_text()):
+            commits.setdefault(name, set()).add(commit)
+    assert {name: len(of) for name, of in commits.items() if len(of) > 1} == {}
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
+def test_a_workflow_may_do_little_and_ends(workflow: Path) -> None:
+    yaml = pytest.importorskip("yaml")
+    read = yaml.safe_load(workflow.read_text())
+    assert read["permissions"] == {"contents": "read"}
+    for name, job in read["jobs"].items():
+        writes = {key for key, may in job.get("permissions", {}).items() if may != "read"}
+        assert writes <= {"id-token"}, name
+        assert "timeout-minutes" in job or name == "publish", name
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
+def test_what_a_workflow_calls_is_there(workflow: Path) -> None:
+    text = workflow.read_text()
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert set(re.findall(r"\bmake ([a-z-]+)", text)) <= targets
+    for path in re.findall(r"\b((?:scripts|requirements)/[\w/.-]+\.(?:py|sh|txt))", text):
+        assert (ROOT / path).exists(), path
+
+
+def test_a_release_is_what_its_tag_says() -> None:
+    tomllib = pytest.importorskip("tomllib")
+    sys.path.insert(0, str(ROOT / "scripts" / "release"))
+    import check
+
+    number = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+    assert check.versions(None).startswith(f"{number} (")
+    with pytest.raises(check.Failed, match=f"the tag is v9.9.9, the manifests say {number}"):
+        check.versions("v9.9.9")
+
+
+def test_a_list_of_materials_has_no_place_and_no_crate_of_tests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sys.path.insert(0, str(ROOT / "scripts" / "release"))
+    import sbom
+
+    def component(name: str, ref: str) -> dict[str, str]:
+        return {"name": name, "version": "1.0.0", "bom-ref": ref}
+
+    place = "path+file:///home/someone/python#deedbook-python@1.0.0"
+    bill = {
+        "metadata": {"component": component("deedbook-python", place)},
+        "components": [component("linked", "a#1"), component("proptest", "b#1")],
+        "dependencies": [{"ref": place, "dependsOn": ["a#1", "b#1"]}, {"ref": "b#1"}],
+    }
+    wheel = tmp_path / "deedbook-1.0.0-py3-none-any.whl"
+    name = "deedbook-1.0.0.dist-info/sboms/bill.json"
+    with zipfile.ZipFile(wheel, "w") as written:
+        written.writestr(name, json.dumps(bill))
+        written.writestr("deedbook-1.0.0.dist-info/RECORD", f"{name},sha256=x,1\nother,,\n")
+    crates = {("linked", "1.0.0")}
+    monkeypatch.setattr(sbom, "linked", lambda: crates)
+    assert sbom.main(["--check", str(wheel)]) == 1
+    assert sbom.main([str(wheel)]) == 0
+    with zipfile.ZipFile(wheel) as read:
+        content, record = read.read(name), read.read("deedbook-1.0.0.dist-info/RECORD").decode()
+    found = json.loads(content)
+    assert [one["name"] for one in found["components"]] == ["linked"]
+    assert found["dependencies"] == [
+        {"ref": "pkg:cargo/deedbook-python@1.0.0", "dependsOn": ["a#1"]}
+    ]
+    assert b"someone" not in content
+    assert f",{len(content)}\n" in record and "sha256=x" not in record and "other,,\n" in record
