@@ -411,3 +411,19 @@ def test_a_little_input_makes_much_and_is_read_in_pieces(
     assert (tmp_path / "input").stat().st_size < 1 << 18
     ok("append", "--format", kind.name, *kind.options, path, tmp_path / "input")
     assert json.loads(deedbook("info", path, "--json").stdout)["records"] == 50_000
+
+
+def test_info_and_stats_take_several_logs_and_go_on_after_a_bad_one(
+    kind: Kind, path: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    for log, lines in ((path, b"1\n2\n"), (other, b"3\n")):
+        ok("append", "--format", kind.name, *kind.options, log, stdin=lines)
+    for command in ("info", "stats"):
+        done = deedbook(command, "--json", path, tmp_path / "none", other)
+        found = [json.loads(line) for line in done.stdout.splitlines()]
+        assert [one.get("records") for one in found] == [2, None, 1]
+        assert found[1]["ok"] is False and found[1]["path"] == str(tmp_path / "none")
+        assert done.returncode == 2 and str(tmp_path / "none") in done.stderr.decode()
+        shown = ok(command, path, other).decode()
+        assert shown.count("path ") == 2 and "\n\n" in shown

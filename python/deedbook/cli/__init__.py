@@ -15,6 +15,7 @@ from deedbook.cli.failure import (
     describe,
     details,
     exit_code,
+    trace,
 )
 from deedbook.cli.output import Output, complain
 from deedbook.cli.signals import Termination
@@ -59,10 +60,7 @@ def _is_news(record: logging.LogRecord) -> bool:
 
 def _fail(error: BaseException, out: Output, wants_json: bool) -> int:
     """Report the error that ended a command; return the exit code."""
-    if os.environ.get("DEEDBOOK_DEBUG"):
-        import traceback  # as slow to load as the rest of the command line
-
-        traceback.print_exception(error)
+    trace(error)
     code = exit_code(error)
     if code == EXIT_PIPE_CLOSED:
         out.abandon(closed=True)

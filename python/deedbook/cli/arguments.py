@@ -16,6 +16,13 @@ def add_path(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", metavar="PATH", help="directory of the log, or its file")
 
 
+def add_paths(parser: argparse.ArgumentParser) -> None:
+    """The logs, one at least."""
+    parser.add_argument(
+        "paths", metavar="PATH", nargs="+", help="directory of a log, or its file; or several"
+    )
+
+
 def add_base(parser: argparse.ArgumentParser) -> None:
     """Which ledger of a directory."""
     parser.add_argument(

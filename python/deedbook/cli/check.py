@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from typing import Any
 
 from deedbook import Error
-from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, CliError, describe, details, exit_code
+from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, CliError, describe, details, exit_code, trace
 from deedbook.cli.output import Output, complain, table
 from deedbook.cli.progress import Progress
 from deedbook.formats import FORMATS, Found, Outcome, require
@@ -31,13 +32,35 @@ def asked_for(args: argparse.Namespace, path: str) -> tuple[Found, dict[str, Any
     return found, given
 
 
-def run_info(args: argparse.Namespace, out: Output) -> int:
-    """Print what looking at ``args.path`` tells; return the exit code.
+def each(args: argparse.Namespace, out: Output, look: Callable[[str], int]) -> int:
+    """Look at ``args.paths`` one after the other; return the worst exit code.
 
-    Raises `deedbook.Error`.
+    What cannot be opened is reported, and the others are still looked at.
     """
-    found, options = asked_for(args, args.path)
-    described = found.format.describe(args.path, found, **options)
+    worst = EXIT_OK
+    for path in args.paths:
+        try:
+            code = look(path)
+        except (Error, OSError) as error:
+            code = show_failure(path, error, out, args.json)
+        worst = max(worst, code)
+    return worst
+
+
+def run_info(args: argparse.Namespace, out: Output) -> int:
+    """Print what looking at ``args.paths`` tells; return the worst exit code."""
+
+    def look(path: str) -> int:
+        if path != args.paths[0] and not args.json:
+            out.line("")
+        return _info(args, path, out)
+
+    return each(args, out, look)
+
+
+def _info(args: argparse.Namespace, path: str, out: Output) -> int:
+    found, options = asked_for(args, path)
+    described = found.format.describe(path, found, **options)
     if args.json:
         out.emit(described.facts)
     else:
@@ -49,22 +72,16 @@ def run_info(args: argparse.Namespace, out: Output) -> int:
 
 
 def run_verify(args: argparse.Namespace, out: Output) -> int:
-    """Check every record at ``args.paths``; return the worst exit code.
+    """Check every record at ``args.paths``; return the worst exit code."""
 
-    What cannot be opened is reported, and the others are still checked.
-    """
-    worst = EXIT_OK
-    for path in args.paths:
-        try:
-            found, options = asked_for(args, path)
-            with Progress(f"verify {path}", enabled=not args.quiet) as progress:
-                # The callback is given even if nothing is drawn: Ctrl-C is raised from it.
-                outcome = found.format.verify(path, progress.update, **options)
-        except (Error, OSError) as error:
-            worst = max(worst, show_failure(path, error, out, args.json))
-            continue
-        worst = max(worst, show_outcome(path, found.format.name, outcome, out, args.json))
-    return worst
+    def look(path: str) -> int:
+        found, options = asked_for(args, path)
+        with Progress(f"verify {path}", enabled=not args.quiet) as progress:
+            # The callback is given even if nothing is drawn: Ctrl-C is raised from it.
+            outcome = found.format.verify(path, progress.update, **options)
+        return show_outcome(path, found.format.name, outcome, out, args.json)
+
+    return each(args, out, look)
 
 
 def show_outcome(path: str, name: str, outcome: Outcome, out: Output, as_json: bool) -> int:
@@ -79,7 +96,8 @@ def show_outcome(path: str, name: str, outcome: Outcome, out: Output, as_json: b
 
 
 def show_failure(path: str, error: Exception, out: Output, as_json: bool) -> int:
-    """Print why a log was not checked; return the exit code."""
+    """Print why a log was not looked at; return the exit code."""
+    trace(error)
     complain(describe(error))
     if as_json:
         out.emit({"path": path, "ok": False, "error": details(error)})

@@ -104,3 +104,11 @@ def _kind(error: BaseException) -> str:
     if isinstance(error, Terminated):
         return "terminated"
     return "io" if isinstance(error, OSError) else "internal"
+
+
+def trace(error: BaseException) -> None:
+    """Show where an error came from, if ``DEEDBOOK_DEBUG`` is set in the environment."""
+    if os.environ.get("DEEDBOOK_DEBUG"):
+        import traceback  # as slow to load as the rest of the command line
+
+        traceback.print_exception(error)

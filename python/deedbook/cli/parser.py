@@ -36,6 +36,7 @@ from deedbook.cli.arguments import (
     add_json,
     add_lock_timeout,
     add_path,
+    add_paths,
     add_quiet,
     size,
 )
@@ -152,9 +153,11 @@ def _add_info(commands: Commands) -> None:
         "what opening found. Reads only; works while another process writes.",
         epilog="examples:\n"
         "  deedbook info events.book\n"
-        "  deedbook info --json events.book | jq .recovery.verdict\n\n"
-        "With --json, every format has path, format, layout, records, bounds (of the first and\n"
-        "the last record), bytes, end, file_end, durable_end, recovery, writer; a book and a WAL\n"
+        "  deedbook info --json events.book | jq .recovery.verdict\n"
+        "  deedbook info logs/*\n\n"
+        "With --json there is an object for each log. Every format has path, format, layout,\n"
+        "records, bounds (of the first and the last record), bytes, end, file_end, durable_end,\n"
+        "recovery, writer; a book and a WAL\n"
         "also transactions and staged; a book epoch, durable_event, meta; a WAL head,\n"
         "segment_bytes, segments, record_bytes_max,\n"
         "consumers; a saved end of a log saved_from, the byte at which it was cut off. A pier has\n"
@@ -165,9 +168,9 @@ def _add_info(commands: Commands) -> None:
         "verdicts and files. Of an event store the manifest tells, and no event is read: path,\n"
         "format, segments, records, page_bytes, segment_bytes, wal_bytes, index_bytes,\n"
         "compactions, created, last_compaction.\n\n"
-        "Exits with 1 if the log is corrupt. A torn tail is what a crash leaves: not damage.",
+        "Exits with 1 if a log is corrupt. A torn tail is what a crash leaves: not damage.",
     )
-    add_path(parser)
+    add_paths(parser)
     add_base(parser)
     add_json(parser)
     parser.set_defaults(run=check.run_info)

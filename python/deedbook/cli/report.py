@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from deedbook._report import LogReport, look
 from deedbook._text import count, exact_size, size
-from deedbook.cli.arguments import Commands, add_base, add_json, add_path, add_quiet
+from deedbook.cli.arguments import Commands, add_base, add_json, add_path, add_paths, add_quiet
 from deedbook.cli.aside import refuse_within, written_aside
-from deedbook.cli.check import asked_for
+from deedbook.cli.check import asked_for, each
 from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, CliError
 from deedbook.cli.output import Output, table
 from deedbook.cli.progress import Progress
@@ -52,11 +52,13 @@ def add_arguments(commands: Commands) -> None:
         "and rate, types. Reads only; works while another process writes.",
         epilog="examples:\n"
         "  deedbook stats events.book\n"
+        "  deedbook stats logs/*\n"
         "  deedbook stats events.book --json | jq .sizes.p99\n\n"
-        "With --json, the keys are those of 'deedbook report --json'; 'checked' and 'parts' are\n"
-        "empty. Exits with 1 at damage, after all that is intact was counted.",
+        "With --json, an object for each log; the keys are those of 'deedbook report --json';\n"
+        "'checked' and 'parts' are empty. Exits with 1 at damage, after all that is intact was\n"
+        "counted.",
     )
-    add_path(parser)
+    add_paths(parser)
     add_base(parser)
     add_json(parser)
     add_quiet(parser)
@@ -69,7 +71,7 @@ def run_report(args: argparse.Namespace, out: Output) -> int:
         raise CliError("report: say where the page goes: -o FILE, or --json for the figures alone")
     if args.output is not None:
         refuse_within("report", args.path, args.output)
-    found = _figures(args, check=True)
+    found = _figures(args, args.path, check=True)
     if args.output is not None:
         with written_aside(args.output) as file:
             file.write(found.to_html().encode("utf-8", "replace"))
@@ -86,23 +88,29 @@ def run_report(args: argparse.Namespace, out: Output) -> int:
 
 
 def run_stats(args: argparse.Namespace, out: Output) -> int:
-    """Print what ``args.path`` holds. Raises `deedbook.Error`."""
-    found = _figures(args, check=False)
-    if args.json:
-        out.emit(found.to_dict())
-    else:
+    """Print what ``args.paths`` hold; return the worst exit code."""
+
+    def show(path: str) -> int:
+        found = _figures(args, path, check=False)
+        if args.json:
+            out.emit(found.to_dict())
+            return EXIT_OK if found.ok else EXIT_DAMAGE
+        if path != args.paths[0]:
+            out.line("")
         for line in table(_rows(found)):
             out.line(line)
         out.flush()
         for text in found.findings:
             out.talk(text)
-    return EXIT_OK if found.ok else EXIT_DAMAGE
+        return EXIT_OK if found.ok else EXIT_DAMAGE
+
+    return each(args, out, show)
 
 
-def _figures(args: argparse.Namespace, *, check: bool) -> LogReport:
-    found, options = asked_for(args, args.path)
-    with Progress(f"{args.command} {args.path}", enabled=not args.quiet) as progress:
-        return look(args.path, found, options, check=check, progress=progress.update)
+def _figures(args: argparse.Namespace, path: str, *, check: bool) -> LogReport:
+    found, options = asked_for(args, path)
+    with Progress(f"{args.command} {path}", enabled=not args.quiet) as progress:
+        return look(path, found, options, check=check, progress=progress.update)
 
 
 def _rows(found: LogReport) -> list[tuple[str, str]]:
