@@ -256,18 +256,24 @@ impl Directory {
         }
     }
 
-    /// The same for a file that goes. On a full disk its bytes go first, to make room, and its name
-    /// last.
-    fn claim_to_remove(&self, gate: &Gate, index: u32, path: &Path) -> Result<()> {
+    /// The same for a file that goes. On a full disk its bytes go first, durably, to make room. Where
+    /// that is not enough its name stays, which keeps the index, until a fetch finds it blank: `false`.
+    fn claim_or_empty(&self, gate: &Gate, index: u32, path: &Path) -> Result<bool> {
         match self.claim(gate, index) {
             Err(e) if is_full(&e) => {
                 self.storage
                     .open(path, Access::Write)
-                    .and_then(|file| file.set_len(0))
+                    .and_then(|file| file.set_len(0).and_then(|()| file.sync_data()))
                     .map_err(|e| Error::io("empty the file", path, e))?;
-                self.claim(gate, index)
             }
-            claimed => claimed,
+            claimed => return claimed.map(|()| true),
+        }
+        match self.claim(gate, index) {
+            Err(e) if is_full(&e) => {
+                lines::warn(format_args!("emptied, to be removed when the disk has room: {e}"));
+                Ok(false)
+            }
+            claimed => claimed.map(|()| true),
         }
     }
 
@@ -296,10 +302,10 @@ impl Directory {
             return Ok(false);
         }
         match away {
-            Away::Removed => {
-                self.claim_to_remove(gate, index, &path)?;
+            Away::Removed if self.claim_or_empty(gate, index, &path)? => {
                 self.storage.remove(&path).map_err(|e| Error::io("remove the file", &path, e))?;
             }
+            Away::Removed => {}
             Away::Quarantined => {
                 self.claim(gate, index)?;
                 self.quarantine(index, &path)?;

@@ -55,14 +55,22 @@ impl Event {
         let mut partial = Partial::default();
         let mut json = serde_json::Deserializer::from_slice(text);
         let read = json.deserialize_map(&mut partial).and_then(|event| json.end().map(|()| event));
-        read.map_err(|e| {
+        let wrong = |message| Error::new(ErrorKind::InvalidArgument, message).of(super::FORMAT);
+        let event = read.map_err(|e| {
             let reason = placed(&e);
-            let message = match partial.current {
+            wrong(match partial.current {
                 Some(field) => format!("{}: {reason}", field.name()),
                 None => reason,
-            };
-            Error::new(ErrorKind::InvalidArgument, message).of(super::FORMAT)
-        })
+            })
+        })?;
+        // The parser does not look at the text of what it passes over.
+        match std::str::from_utf8(text) {
+            Ok(_) => Ok(event),
+            Err(e) => {
+                let (field, column) = (Field::Other.name(), e.valid_up_to() + 1);
+                Err(wrong(format!("{field}: not UTF-8 at column {column}")))
+            }
+        }
     }
 
     /// The event as a JSON object, the fields in the order of NIP-01.

@@ -208,14 +208,24 @@ fn what_a_full_disk_holds_is_sent_and_makes_room() {
             let next = shown(&again.fetch(None, None).unwrap().unwrap()).last().unwrap().0;
             assert!(next > shown_last, "{durability:?}: {next} after {shown_last}");
         }
-        // The bytes of what was sent are the room for the index.
+        // The bytes of what was sent are the room for the index. Where they are not enough (XFS) the
+        // name stays without them: this failed, and a disk that the ledger had filled stayed full.
         let sent = fetched.removable.unwrap();
-        let error = refused(ledger.remove(&sent), ErrorKind::Io);
-        assert_eq!(error.io_source().unwrap().kind(), Io::StorageFull);
+        ledger.remove(&sent).unwrap();
         let sizes: Vec<_> = listing(&run.disk, Path::new(DIR)).values().map(Vec::len).collect();
         assert_eq!(sizes, [0], "{durability:?}");
+        // It is not sent again after a power cut, and its index does not come again.
+        let crashes = run.disk.crashes();
+        for index in 0..crashes.count() {
+            let disk = crashes.build(&crashes.nth(index));
+            let again = options(&disk, Durability::Always).open(small(DIR, 100_000)).unwrap();
+            assert!(again.fetch(None, None).unwrap().is_none(), "{durability:?}");
+            again.append(&event(7, 0)).unwrap();
+            let next = shown(&again.fetch(None, None).unwrap().unwrap()).last().unwrap().0;
+            assert!(next > shown_last, "{durability:?}: {next} after {shown_last}");
+        }
         run.disk.heal();
-        ledger.remove(&sent).unwrap();
+        assert!(ledger.fetch(None, None).unwrap().is_none());
         assert!(listing(&run.disk, Path::new(DIR)).is_empty(), "{durability:?}");
         ledger.append(&event(8, 0)).unwrap();
         let next = shown(&ledger.fetch(None, None).unwrap().unwrap()).last().unwrap().0;

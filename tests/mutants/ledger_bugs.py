@@ -480,6 +480,22 @@ LEDGER_BUGS = [
         [("ledger", "faults::what_a_full_disk_holds")],
     ),
     Bug(
+        "ledger: what a full disk has no room for cannot be removed",
+        FULL,
+        DIRECTORY,
+        'when the disk has room: {e}"));\n                Ok(false)\n',
+        'when the disk has room: {e}"));\n                Err(e)\n',
+        [("ledger", "faults::what_a_full_disk_holds")],
+    ),
+    Bug(
+        "ledger: what was removed on a full disk is sent again after a power cut",
+        FULL,
+        DIRECTORY,
+        "file.set_len(0).and_then(|()| file.sync_data())",
+        "file.set_len(0)",
+        [("ledger", "faults::what_a_full_disk_holds")],
+    ),
+    Bug(
         "ledger: an index shown on a full disk comes again",
         FULL,
         DIRECTORY,

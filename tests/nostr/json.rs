@@ -133,6 +133,10 @@ fn text_that_is_none_is_named_with_its_field() {
     let at = bytes.iter().position(|&byte| byte == b'@').unwrap();
     bytes[at] = 0xFF;
     assert!(refused(&bytes).starts_with("content: "));
+    // Found by fuzzing: what is passed over passed, and the line was no JSON.
+    let mut bytes = with(&[]).replacen('{', "{\"ots\":\"@\",", 1).into_bytes();
+    bytes[8] = 0xFF;
+    assert_eq!(refused(&bytes), "unknown field: not UTF-8 at column 9");
     let message = refused(with(&[("content", Some("\"a\nb\""))]));
     assert!(message.starts_with("content: control character"), "{message}");
 }
