@@ -86,6 +86,8 @@ def book(tmp_path: Path) -> Path:
         (["deedbook", "append", "--format", "w"], "wal"),
         (["deedbook", "verify", "some-l"], "some-log"),
         (["deedbook", "spool", "ver"], "verify"),
+        (["deedbook", "nostr", "verify", "some-l"], "some-log"),
+        (["deedbook", "demo", "--input", "some-l"], "some-log"),
     ],
 )
 def test_bash_completes(words: list[str], completed: str, tmp_path: Path) -> None:
@@ -175,6 +177,28 @@ def test_verdicts_have_colours_on_a_terminal_only(book: Path) -> None:
     assert f"{red}damage" in on_terminal([*COMMAND, "info", str(book)])
 
 
+def test_what_a_crash_leaves_is_yellow_and_what_is_lost_is_red(book: Path, tmp_path: Path) -> None:
+    pytest.importorskip("rich")
+    red, yellow, green = "\x1b[31m", "\x1b[33m", "\x1b[32m"
+    assert f"{green}recovery  clean" in on_terminal([*COMMAND, "info", str(book)])
+    data = (book / "book.log").read_bytes()
+    torn = tmp_path / "torn"  # without a mark: nothing says what was acknowledged
+    torn.mkdir()
+    (torn / "book.log").write_bytes(data[:-5])
+    assert f"{yellow}{torn}: torn" in on_terminal([*COMMAND, "verify", "-q", str(torn)])
+    shown = on_terminal([*COMMAND, "info", str(torn)])
+    assert f"{yellow}recovery  torn" in shown and f"{yellow}damage" in shown and red not in shown
+    (book / "book.log").write_bytes(data[:-5])  # with one: it is a loss
+    shown = on_terminal([*COMMAND, "verify", "-q", str(book)])
+    assert f"{red}{book}: " in shown and yellow not in shown
+    assert f"{red}recovery  corrupt" in on_terminal([*COMMAND, "info", str(book)])
+    if sys.platform == "linux":  # space is taken beforehand there alone
+        with Book.create(tmp_path / "open") as log:
+            log.append(b"{}")
+            shown = on_terminal([*COMMAND, "info", str(tmp_path / "open")])
+        assert f"{yellow}recovery  unwritten tail" in shown and red not in shown
+
+
 def test_without_rich_there_is_no_colour(book: Path) -> None:
     assert "\x1b[" not in on_terminal([*PLAIN, "verify", "-q", str(book)])
 
@@ -203,6 +227,16 @@ def test_long_work_shows_how_far_it_is_and_leaves_nothing_behind(kind: str) -> N
     assert re.search(r"\d+ s left", shown)
     assert ("####" in shown) == (kind == "plain")
     assert shown.rstrip("\r\n").endswith(("\x1b[K", "\x1b[2K", "\x1b[?25h"))
+
+
+def test_quiet_draws_no_bar_on_a_terminal(book: Path) -> None:
+    eager = (
+        "import sys\nfrom deedbook.cli import main, progress\nprogress.REDRAW_SECONDS = 0\n"
+        "sys.exit(main(sys.argv[1:]))\n"
+    )
+    verify = [sys.executable, "-c", eager, "verify", str(book)]
+    assert f"verify {book}" in on_terminal(verify)
+    assert f"verify {book}" not in on_terminal([*verify, "--quiet"])
 
 
 def test_a_pipe_has_no_progress() -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from deedbook import Error
 from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, CliError, describe, details, exit_code, trace
 from deedbook.cli.output import Output, complain, table
 from deedbook.cli.progress import Progress
 from deedbook.formats import FORMATS, Found, Outcome, require
+
+_COLOURS: Final = {"clean": "green", "open": "yellow", "torn": "yellow", "corrupt": "red"}
+"""Of verdicts, on a terminal."""
 
 
 def asked_for(args: argparse.Namespace, path: str) -> tuple[Found, dict[str, Any]]:
@@ -64,9 +67,9 @@ def _info(args: argparse.Namespace, path: str, out: Output) -> int:
     if args.json:
         out.emit(described.facts)
     else:
-        names = [name for name, _ in described.rows]
-        for name, line in zip(names, table(described.rows), strict=True):
-            out.line(line, "red" if name in ("damage", "loss") else None)
+        colours = [_row_colour(name, described.facts) for name, _ in described.rows]
+        for colour, line in zip(colours, table(described.rows), strict=True):
+            out.line(line, colour)
         out.flush()
     return EXIT_DAMAGE if described.corrupt else EXIT_OK
 
@@ -90,9 +93,27 @@ def show_outcome(path: str, name: str, outcome: Outcome, out: Output, as_json: b
         out.emit({"path": path, "format": name, **outcome.facts})
     else:
         for line in outcome.lines:
-            out.line(line, "green" if outcome.ok else "red")
+            out.line(line, _outcome_colour(outcome))
         out.flush()
     return EXIT_OK if outcome.ok else EXIT_DAMAGE
+
+
+def _outcome_colour(outcome: Outcome) -> str:
+    """Green, yellow for what a crash leaves, red for damage and loss."""
+    if outcome.ok:
+        return "green"
+    lost = outcome.facts.get("lost_acknowledged") or outcome.facts.get("loss")
+    return "red" if lost else _COLOURS.get(outcome.facts.get("verdict", ""), "red")
+
+
+def _row_colour(name: str, facts: dict[str, Any]) -> str | None:
+    """The colour of a row of ``info``; a ledger's rows of verdicts are named after these."""
+    found = _COLOURS.get(facts.get("recovery", {}).get("verdict", ""))
+    if name == "recovery":
+        return found
+    if name == "damage":
+        return "yellow" if found == "yellow" else "red"
+    return "red" if name == "loss" else _COLOURS.get(name)
 
 
 def show_failure(path: str, error: Exception, out: Output, as_json: bool) -> int:

@@ -13,7 +13,10 @@ from deedbook.cli.output import Output
 
 __all__ = ["add_arguments"]
 
-_PATHS = ("path", "paths", "source", "target", "file", "output", "out", "checkpoint")
+_PATHS = (
+    *("path", "paths", "source", "target", "dest", "directory", "log", "logs", "store", "table"),
+    *("file", "input", "output", "out", "aside", "checkpoint"),
+)
 """Names of arguments that are files or directories."""
 
 
