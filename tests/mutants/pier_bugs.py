@@ -20,6 +20,14 @@ PIER_BUGS = [
         [("pier", "crash::the_new_epoch_is_never_found")],
     ),
     Bug(
+        "pier: a roll that failed leaves the handle closed",
+        FSYNC,
+        ROLL,
+        "                shared.go_on(&mut parts, number);\n",
+        "",
+        [("pier", "crash::a_call_that_fails_during_a_roll")],
+    ),
+    Bug(
         "pier: the name of a new epoch is not synced",
         POWER,
         ROLL,
