@@ -205,7 +205,7 @@ impl Log {
                     wal.truncate_before(target).unwrap();
                 }
             }
-            _ => wal.truncate_after(last).unwrap(),
+            _ => drop(wal.truncate_after(last).unwrap()),
         }
     }
 }

@@ -65,7 +65,13 @@ fn five(subject: &WalSubject, disk: &Sim, how: How) -> (Wal, Vec<Lsn>) {
 fn a_truncation_that_recovery_ends_is_durable_before_its_intent_goes() {
     let disk = Sim::new();
     let (wal, lsns) = five(&TINY, &disk, MANUAL);
-    survives_two_crashes(&TINY, MANUAL, &disk, || wal.truncate_after(lsns[0]).unwrap(), [5, 1]);
+    survives_two_crashes(
+        &TINY,
+        MANUAL,
+        &disk,
+        || wal.truncate_after(lsns[0]).map(drop).unwrap(),
+        [5, 1],
+    );
 }
 
 /// Found by the enumerator: killed in `truncate_after` after the rename of the lowered mark, whose
@@ -81,7 +87,7 @@ fn a_mark_lowered_in_the_cache_only_is_lowered_again_before_the_cut() {
                 subject,
                 how,
                 &disk,
-                || wal.truncate_from(lsns[4]).unwrap(),
+                || wal.truncate_from(lsns[4]).map(drop).unwrap(),
                 [5, 4],
             );
         }
@@ -97,7 +103,13 @@ fn segments_reserved_ahead_that_come_back_behind_a_gap_are_torn() {
     disk.set_allocates(true);
     let (wal, _) = five(&TINY, &disk, MANUAL);
     let end = wal.end().unwrap();
-    survives_two_crashes(&TINY, MANUAL, &disk, || wal.truncate_before(end).unwrap(), [5, 0]);
+    survives_two_crashes(
+        &TINY,
+        MANUAL,
+        &disk,
+        || wal.truncate_before(end).map(drop).unwrap(),
+        [5, 0],
+    );
 }
 
 /// Found by the enumerator: a writer opened a log that was closed exactly on a segment's border,

@@ -157,7 +157,7 @@ fn a_foreign_ordinal_is_neither_subtracted_nor_used() {
         match front {
             true => wal.truncate_before(lsns[550]).unwrap(),
             false => wal.truncate_after(lsns[550]).unwrap(),
-        }
+        };
         assert_eq!(wal.len().unwrap(), if front { 50 } else { 151 });
     }
 }
@@ -195,7 +195,7 @@ fn a_leftover_intent_does_not_cut_another_log() {
             match keep {
                 true => wal.truncate_after(lsns[0]).unwrap(),
                 false => wal.truncate_from(lsns[0]).unwrap(),
-            }
+            };
             let mut left = 0;
             for disk in disk.recorded() {
                 let disk = disk.kill();

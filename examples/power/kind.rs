@@ -219,14 +219,14 @@ impl Log {
     pub fn truncate_before(&self, place: u64) -> Result<()> {
         match self {
             Self::Book(_) => panic!("a Book drops no prefixes"),
-            Self::Wal(wal) => wal.truncate_before(Lsn(place)),
+            Self::Wal(wal) => wal.truncate_before(Lsn(place)).map(drop),
         }
     }
 
     pub fn truncate_from(&self, place: u64) -> Result<()> {
         match self {
             Self::Book(_) => panic!("a Book's end is not cut"),
-            Self::Wal(wal) => wal.truncate_from(Lsn(place)),
+            Self::Wal(wal) => wal.truncate_from(Lsn(place)).map(drop),
         }
     }
 

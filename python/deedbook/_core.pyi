@@ -25,6 +25,7 @@ __all__ = [
     "DamagedPart",
     "Deed",
     "DeedRange",
+    "Dropped",
     "Epoch",
     "EpochReport",
     "Event",
@@ -487,6 +488,29 @@ class RepairReport:
     @property
     def mended(self) -> bool:
         """Whether the log can be opened for appending now."""
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class Dropped:
+    """What a truncation of a write-ahead log dropped, or would drop, and what is left."""
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
+    @property
+    def records(self) -> int:
+        """Number of records that are gone."""
+    @property
+    def bytes(self) -> int:
+        """Size of them with their headers."""
+    @property
+    def head(self) -> int:
+        """LSN at which the log begins now."""
+    @property
+    def end(self) -> int:
+        """LSN at which it ends now."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -3308,19 +3332,23 @@ class Wal(Log[Record]):
 
         TypeError for anything else: payloads are not looked for. CorruptError at damage.
         """
-    def truncate_before(self, lsn: int, *, force: bool = False) -> None:
+    def truncate_before(self, lsn: int, *, force: bool = False, dry_run: bool = False) -> Dropped:
         """Drop every record before the one at an LSN; with :attr:`end`, all.
 
         The LSN must be a record's beginning and durable. Refused for a single file
         (UnsupportedError), and if a consumer still needs what would go, unless forced. A crash at
         any step leaves the old or the new log.
+
+        Returns what was dropped. With ``dry_run`` nothing goes, and it is what would be; a handle
+        for reading may ask so, too.
         """
-    def truncate_after(self, lsn: int) -> None:
+    def truncate_after(self, lsn: int, *, dry_run: bool = False) -> Dropped:
         """Keep the record at an LSN as the last one, and drop all after it.
 
-        Consumers that stood above the new end stand there then.
+        Consumers that stood above the new end stand there then. Returns what was dropped; with
+        ``dry_run``, what would be.
         """
-    def truncate_from(self, lsn: int) -> None:
+    def truncate_from(self, lsn: int, *, dry_run: bool = False) -> Dropped:
         """Drop the record at an LSN and all after it, as :meth:`truncate_after`."""
     def retain(
         self,

@@ -20,6 +20,7 @@ REPORTS: Final = (
     "ConvertReport",
     "Damage",
     "DamagedPart",
+    "Dropped",
     "EpochReport",
     "EventCensus",
     "EventStoreOpening",

@@ -92,9 +92,10 @@ mod _core {
     use super::removable::PyRemovable;
     #[pymodule_export]
     use super::reports::{
-        PyConvertReport, PyDamage, PyLedgerFileInfo, PyLedgerFileMigration, PyLedgerFileReport,
-        PyLedgerFileSalvage, PyLedgerStats, PyLmdbEpoch, PyLmdbMigration, PyLoss, PyPartReport,
-        PyRecoveryReport, PyRepairReport, PySalvageReport, PySalvageRun, PyStats, PyVerifyReport,
+        PyConvertReport, PyDamage, PyDropped, PyLedgerFileInfo, PyLedgerFileMigration,
+        PyLedgerFileReport, PyLedgerFileSalvage, PyLedgerStats, PyLmdbEpoch, PyLmdbMigration,
+        PyLoss, PyPartReport, PyRecoveryReport, PyRepairReport, PySalvageReport, PySalvageRun,
+        PyStats, PyVerifyReport,
     };
     #[pymodule_export]
     use super::split::PySplit;

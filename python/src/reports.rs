@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use deedbook::book::ConvertReport;
 use deedbook::book::lmdb::{EpochReport, Report};
 use deedbook::ledger::{FileInfo, FileMigration, FileReport, FileSalvage, LedgerStats};
+use deedbook::wal::Dropped;
 use deedbook::{
     Damage, Loss, PartReport, RecoveryReport, RepairReport, SalvageReport, SalvageRun, Stats,
     VerifyReport,
@@ -192,6 +193,13 @@ report!(PyRepairReport, "RepairReport", RepairReport, {
     damage: Option<PyDamage> = |report| report.damage.as_ref().map(PyDamage::from),
     loss: Option<PyLoss> = |report| report.loss.as_ref().map(PyLoss::from),
     mended: bool = |report| report.mended,
+});
+
+report!(PyDropped, "Dropped", Dropped, {
+    records: u64 = |dropped| dropped.records,
+    bytes: u64 = |dropped| dropped.bytes,
+    head: u64 = |dropped| dropped.head.0,
+    end: u64 = |dropped| dropped.end.0,
 });
 
 report!(PySalvageRun, "SalvageRun", SalvageRun, {

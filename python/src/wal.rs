@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use deedbook::Repair;
-use deedbook::wal::{self, Archive, Layout, Lsn, Options, Retention, Wal};
+use deedbook::wal::{self, Archive, Cut, Layout, Lsn, Options, Retention, Wal};
 use pyo3::prelude::*;
 
 use crate::any_log::Format;
@@ -18,7 +18,7 @@ use crate::log::PyLog;
 use crate::payload::{Limit, bytes_of, each};
 use crate::progress::Progress;
 use crate::record::PyRecord;
-use crate::reports::{PyRepairReport, PySalvageReport, PyVerifyReport};
+use crate::reports::{PyDropped, PyRepairReport, PySalvageReport, PyVerifyReport};
 use crate::split::{PySplit, of_format};
 
 #[doc = doc!("Wal")]
@@ -50,6 +50,17 @@ fn archive(callback: Py<PyAny>) -> Archive {
 impl PyWal {
     fn limit(&self) -> Limit {
         Limit { format: "wal", noun: "record", bytes_max: self.wal.record_bytes_max() }
+    }
+
+    fn truncate(&self, py: Python<'_>, cut: Cut, dry_run: bool) -> PyResult<PyDropped> {
+        let dropped = py.detach(|| match cut {
+            cut if dry_run => self.wal.would_drop(cut),
+            Cut::Before(lsn) => self.wal.truncate_before(lsn),
+            Cut::BeforeAll(lsn) => self.wal.truncate_before_all(lsn),
+            Cut::After(lsn) => self.wal.truncate_after(lsn),
+            Cut::From(lsn) => self.wal.truncate_from(lsn),
+        });
+        Ok(PyDropped::from(&dropped.or_raise(py)?))
     }
 }
 
@@ -260,36 +271,38 @@ impl PyWal {
     }
 
     #[doc = doc!("Wal".truncate_before)]
-    #[pyo3(signature = (lsn, *, force=false))]
+    #[pyo3(signature = (lsn, *, force=false, dry_run=false))]
     fn truncate_before(
         &self,
         py: Python<'_>,
         #[pyo3(from_py_with = numbers::lsn)] lsn: u64,
         force: bool,
-    ) -> PyResult<()> {
-        py.detach(|| match force {
-            false => self.wal.truncate_before(Lsn(lsn)),
-            true => self.wal.truncate_before_all(Lsn(lsn)),
-        })
-        .or_raise(py)
+        dry_run: bool,
+    ) -> PyResult<PyDropped> {
+        let cut = if force { Cut::BeforeAll(Lsn(lsn)) } else { Cut::Before(Lsn(lsn)) };
+        self.truncate(py, cut, dry_run)
     }
 
     #[doc = doc!("Wal".truncate_after)]
+    #[pyo3(signature = (lsn, *, dry_run=false))]
     fn truncate_after(
         &self,
         py: Python<'_>,
         #[pyo3(from_py_with = numbers::lsn)] lsn: u64,
-    ) -> PyResult<()> {
-        py.detach(|| self.wal.truncate_after(Lsn(lsn))).or_raise(py)
+        dry_run: bool,
+    ) -> PyResult<PyDropped> {
+        self.truncate(py, Cut::After(Lsn(lsn)), dry_run)
     }
 
     #[doc = doc!("Wal".truncate_from)]
+    #[pyo3(signature = (lsn, *, dry_run=false))]
     fn truncate_from(
         &self,
         py: Python<'_>,
         #[pyo3(from_py_with = numbers::lsn)] lsn: u64,
-    ) -> PyResult<()> {
-        py.detach(|| self.wal.truncate_from(Lsn(lsn))).or_raise(py)
+        dry_run: bool,
+    ) -> PyResult<PyDropped> {
+        self.truncate(py, Cut::From(Lsn(lsn)), dry_run)
     }
 
     #[doc = doc!("Wal".retain)]

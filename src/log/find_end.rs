@@ -156,6 +156,12 @@ pub fn anchored<F: Format>(format: &F, space: &Space, mark: &Mark) -> io::Result
     Ok(possible && Walk::new(format, space).is_anchored(mark)?)
 }
 
+/// Whether a mark of this log was made for another file: the log was copied, and what the mark vouches
+/// for may never have been in the copy.
+pub fn is_of_another_file(space: &Space, mark: &Mark) -> io::Result<bool> {
+    Ok(mark.start == space.start && !mark.file.is_still(space.file.id()?))
+}
+
 /// Whether a mark's numbers can be those of any log, so that counting with them cannot overflow.
 fn is_possible<F: Format>(mark: &Mark) -> bool {
     let shortest = F::Framing::RECORD_BYTES_MIN;
@@ -351,6 +357,7 @@ impl<'a, F: Format> Walk<'a, F> {
     /// This log's own mark, and what it vouches for is not there.
     fn lost(self, extent: Extent, stop: Option<Stop>, mark: &Mark) -> io::Result<Findings> {
         let (end, gap) = (self.space.end, self.space.gap.clone());
+        let copied = is_of_another_file(self.space, mark)?;
         let mut findings = self.conclude_carefully(extent, stop, MarkUse::Lost, extent.start)?;
         findings.verdict = Verdict::Corrupt;
         findings.durable_end = Some(mark.end);
@@ -361,12 +368,13 @@ impl<'a, F: Format> Walk<'a, F> {
             findings.numbered_by_mark = true;
         }
         let gap = gap.map(|gap| format!("; {gap}")).unwrap_or_default();
+        let of = if copied { " in the log that this is a copy of" } else { "" };
         let lost = mark.records.saturating_sub(extent.records);
         let damage = findings.damage.get_or_insert_with(|| Damage {
             offset: extent.end,
             end: end.max(extent.end),
             reason: format!(
-                "the log ends at byte {}, acknowledged up to {}{gap}",
+                "the log ends at byte {}, acknowledged up to {}{of}{gap}",
                 extent.end, mark.end
             ),
             ..Damage::default()

@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::lines;
 use crate::log::cursor::corrupt;
 use crate::log::extent::Extent;
-use crate::log::find_end::Findings;
+use crate::log::find_end::is_of_another_file;
 use crate::log::format::{Format, Inspected};
 use crate::log::options::Common;
 use crate::log::report::RecoveryReport;
@@ -22,6 +22,13 @@ use crate::mend::{above, rewrite, save_tail, sync_names};
 use crate::mode::Recovery;
 use crate::scan::Verdict;
 use crate::sidecar::{Loss, Mark, MarkFile, MarkUse};
+
+/// What to do about a log that lost acknowledged records.
+const LOST: &str = "repair tells what is missing, and goes on without it if the loss is accepted; if a \
+                    backup was restored on purpose, remove .deedbook beside it";
+/// What to do about a copy that lacks what its mark says.
+const COPIED: &str = "this copy has less than its mark says: make it again, best with deedbook backup; \
+                      to go on with what is here, repair it, or remove .deedbook beside it";
 
 /// Cut what may be cut, or refuse; then make durable what is kept, and mark it.
 pub fn settle<F: Format>(
@@ -34,7 +41,7 @@ pub fn settle<F: Format>(
     let fail = |doing: &str, e: io::Error| Error::io(doing, log, e).of(F::NAME);
     let loss = Loss::load(storage, &place.sidecar)?;
     let mut report = RecoveryReport::new(&found.findings, loss);
-    refuse_damage::<F>(&found.findings, common.recovery, log)?;
+    refuse_damage(found, common.recovery, log)?;
     let cut_begun = F::cut_begun(&found.more);
     let exact = common.recovery == Recovery::Acknowledged;
     if exact {
@@ -130,7 +137,8 @@ fn cut_back_to_mark<F: Format>(found: &mut Inspected<F>, report: &mut RecoveryRe
     }
 }
 
-fn refuse_damage<F: Format>(findings: &Findings, recovery: Recovery, log: &Path) -> Result<()> {
+fn refuse_damage<F: Format>(found: &Inspected<F>, recovery: Recovery, log: &Path) -> Result<()> {
+    let Inspected { findings, space, mark, .. } = found;
     if findings.verdict != Verdict::Corrupt {
         return Ok(());
     }
@@ -141,16 +149,17 @@ fn refuse_damage<F: Format>(findings: &Findings, recovery: Recovery, log: &Path)
     if recovery == Recovery::Spec && damage.offset >= findings.extent.start {
         return Ok(());
     }
-    let lost = findings.mark == MarkUse::Lost;
-    let mut error =
-        corrupt::<F>(log, damage, if lost { ErrorKind::LostRecords } else { ErrorKind::Corrupt });
-    if lost {
-        error = error.with_advice(
-            "repair tells what is missing, and goes on without it if the loss is accepted; if a \
-             backup was restored on purpose, remove .deedbook beside it",
-        );
+    if findings.mark != MarkUse::Lost {
+        return Err(corrupt::<F>(log, damage, ErrorKind::Corrupt));
     }
-    Err(error)
+    let fail = |e| Error::io("look at the log", log, e).of(F::NAME);
+    let another = match mark {
+        Some(mark) => is_of_another_file(space, mark).map_err(fail)?,
+        None => false,
+    };
+    // Records behind the damage are not what a copy came too early for.
+    let advice = if another && damage.next_intact.is_none() { COPIED } else { LOST };
+    Err(corrupt::<F>(log, damage, ErrorKind::LostRecords).with_advice(advice))
 }
 
 fn log_recovery<F: Format>(report: &RecoveryReport, log: &Path) {

@@ -3,6 +3,7 @@
 #[cfg(feature = "arrow")]
 mod columns;
 mod consumers;
+mod cut;
 mod files;
 mod format;
 mod in_parts;
@@ -32,6 +33,7 @@ pub use crate::mode::{Mode, Recovery};
 pub use crate::scan::OnCorrupt;
 #[cfg(feature = "arrow")]
 pub use columns::Column;
+pub use cut::{Cut, Dropped};
 pub use in_parts::PayloadReader;
 pub use options::{Layout, Options};
 pub use pack::{Parts, pack};

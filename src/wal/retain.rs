@@ -101,7 +101,9 @@ impl Shared<WalFormat> {
     /// Drop what `retention` allows. The caller locks the consumers. Returns the new head if it moved.
     fn drop_allowed(&self, retention: &Retention) -> Result<Option<Lsn>> {
         let head = self.allowed_head(retention)?;
-        head.map_or(Ok(()), |head| self.archive_and_drop_before(head))?;
+        if let Some(head) = head {
+            self.archive_and_drop_before(head)?;
+        }
         Ok(head)
     }
 

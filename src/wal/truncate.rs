@@ -8,35 +8,34 @@
 
 use std::io;
 
+use super::cut::Dropped;
 use super::files::{head_marker, store_head_marker, stored_sum};
 use super::format::WalFormat;
 use super::intent::{Intent, Left};
-use super::record::{Codec, FORMAT, HEADER_BYTES, Lsn, segment_name};
+use super::record::{FORMAT, Lsn, segment_name};
 use super::{Shared, State, Wal};
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::lines;
 use crate::locks::atomic::Ordering;
 use crate::locks::lock;
 use crate::log::extent::Extent;
-use crate::log::framing::Framing;
-use crate::scan::{Scanned, Scanner};
 use crate::sidecar::{Mark, MarkFile};
 
 impl Wal {
     /// Drop every record before the one that begins at `lsn`; with the log's end, drop all. Whole
     /// segments that hold nothing else are removed. Syncs what is not yet. Needs a segmented log, a
     /// record's beginning, and one that is on stable storage; refuses to drop what a named consumer
-    /// needs.
-    pub fn truncate_before(&self, lsn: Lsn) -> Result<()> {
+    /// needs. [`Wal::would_drop`] says beforehand what would go.
+    pub fn truncate_before(&self, lsn: Lsn) -> Result<Dropped> {
         self.drop_prefix(lsn, true)
     }
 
     /// As [`Wal::truncate_before`], but whatever consumers need.
-    pub fn truncate_before_all(&self, lsn: Lsn) -> Result<()> {
+    pub fn truncate_before_all(&self, lsn: Lsn) -> Result<Dropped> {
         self.drop_prefix(lsn, false)
     }
 
-    fn drop_prefix(&self, lsn: Lsn, heed_consumers: bool) -> Result<()> {
+    fn drop_prefix(&self, lsn: Lsn, heed_consumers: bool) -> Result<Dropped> {
         let shared = self.writable()?;
         shared.check_segmented()?;
         self.finish_transaction()?;
@@ -46,29 +45,32 @@ impl Wal {
             // Nothing was changed.
             shared.check_consumers(lsn).map_err(|e| e.with_durable(Durable::No))?;
         }
-        shared.archive_and_drop_before(lsn)?;
-        // The caller dropped it although consumers needed it.
-        if heed_consumers { Ok(()) } else { shared.raise_consumers(lsn) }
+        let dropped = shared.archive_and_drop_before(lsn)?;
+        if !heed_consumers {
+            // The caller dropped it although consumers needed it.
+            shared.raise_consumers(lsn)?;
+        }
+        Ok(dropped)
     }
 
     /// Keep the record that begins at `lsn` as the last one, and drop every record after it.
-    pub fn truncate_after(&self, lsn: Lsn) -> Result<()> {
+    pub fn truncate_after(&self, lsn: Lsn) -> Result<Dropped> {
         let shared = self.writable()?;
         self.finish_transaction()?;
         let _consumers = shared.lock_consumers()?;
         shared.exclusively(|state| {
-            let kept = shared.extent_after(state.extent, lsn, true)?;
+            let kept = shared.extent_until(state.extent, lsn, true)?;
             shared.cut_after(state, kept)
         })
     }
 
     /// Drop the record that begins at `lsn`, and every record after it.
-    pub fn truncate_from(&self, lsn: Lsn) -> Result<()> {
+    pub fn truncate_from(&self, lsn: Lsn) -> Result<Dropped> {
         let shared = self.writable()?;
         self.finish_transaction()?;
         let _consumers = shared.lock_consumers()?;
         shared.exclusively(|state| {
-            let kept = shared.extent_after(state.extent, lsn, false)?;
+            let kept = shared.extent_until(state.extent, lsn, false)?;
             shared.cut_after(state, kept)
         })
     }
@@ -97,17 +99,19 @@ impl Shared<WalFormat> {
     fn exclusively(
         &self,
         change: impl FnOnce(&mut State) -> std::result::Result<u64, Failure>,
-    ) -> Result<()> {
+    ) -> Result<Dropped> {
         let _held = lines::hold();
         let mut refused = None;
+        let mut dropped = Dropped::default();
         let segments = || self.format.segments().map(|segments| segments.range());
         let before = segments();
         let led = self.commits.exclusive(|| {
             let mut state = self.state();
             self.check_open()?;
-            let before = self.commits.durable();
+            let (before, extent) = (self.commits.durable(), state.extent);
             match change(&mut state) {
                 Ok(durable) => {
+                    dropped = Dropped::between(extent, state.extent);
                     // Before the next append: what was durable there is gone.
                     self.commits.set_durable(durable);
                     Ok(durable)
@@ -125,7 +129,7 @@ impl Shared<WalFormat> {
         }
         led.map_err(|e| e.of(FORMAT).at(&self.place.log))?;
         match refused {
-            None => Ok(()),
+            None => Ok(dropped),
             Some(error) => Err(error.with_durable(Durable::No)),
         }
     }
@@ -142,7 +146,7 @@ impl Shared<WalFormat> {
     }
 
     /// Drop what lies before a record. The caller locks the consumers.
-    pub(super) fn archive_and_drop_before(&self, lsn: Lsn) -> Result<()> {
+    pub(super) fn archive_and_drop_before(&self, lsn: Lsn) -> Result<Dropped> {
         self.archive_before(lsn).map_err(|e| e.with_durable(Durable::No))?;
         self.exclusively(|state| self.drop_before(state, lsn))
     }
@@ -160,18 +164,12 @@ impl Shared<WalFormat> {
     fn drop_before(&self, state: &mut State, lsn: Lsn) -> std::result::Result<u64, Failure> {
         let Some(segments) = self.format.segments() else { return Ok(self.commits.durable()) };
         let extent = state.extent;
-        let before = self.records_before(extent, lsn)?;
+        let kept = self.extent_from(extent, lsn)?;
         let Lsn(head) = lsn;
         self.check_durable(lsn, head)?;
         if head == extent.start {
             return Ok(self.commits.durable());
         }
-        let (first, records) = (extent.first + before, extent.records - before);
-        let first_sum = self.sum_at(head, extent.end)?;
-        let kept = match records {
-            0 => Extent::empty(first, head),
-            _ => Extent { first, records, start: head, first_sum, ..extent },
-        };
         let bytes = self.format.layout().segment_bytes().unwrap_or(u64::MAX);
         let io = |doing: &str, e: io::Error| broken(Error::io(doing, &self.place.log, e));
         // A mark older than the head says nothing of what lies after it. So everything is synced
@@ -265,90 +263,5 @@ impl Shared<WalFormat> {
         }
         let message = format!("lsn {lsn} is not durable, the log is up to {durable}; sync first");
         Err(self.refused(ErrorKind::InvalidArgument, message))
-    }
-
-    /// The log as it is with the record at `lsn` as its last one, or without it.
-    fn extent_after(&self, extent: Extent, lsn: Lsn, keep: bool) -> Result<Extent> {
-        let before = self.records_before(extent, lsn)?;
-        if lsn.0 == extent.end {
-            let message = format!("no record at lsn {lsn}, the log ends there");
-            return Err(self.refused(ErrorKind::OutOfRange, message));
-        }
-        let mut scanner = Scanner::of_frames(self.framing, lsn.0, extent.end);
-        let mut kept = Extent::empty(extent.first, extent.start);
-        kept.first_sum = extent.first_sum;
-        kept.records = before;
-        kept.end = lsn.0;
-        if keep {
-            self.step(&mut scanner, &mut kept)?;
-            return Ok(kept);
-        }
-        if kept.records == 0 {
-            return Ok(Extent::empty(extent.first, extent.start));
-        }
-        // The record before is found by walking from a border before it.
-        let near = self.index().last_where(|entry| entry.offset < lsn.0);
-        let from = match near.filter(|(_, entry)| entry.offset >= extent.start) {
-            Some((_, entry)) => entry.offset,
-            None => extent.start,
-        };
-        let mut scanner = Scanner::of_frames(self.framing.by_lengths(), from, lsn.0);
-        kept.end = from;
-        while kept.end < lsn.0 {
-            self.step(&mut scanner, &mut kept)?;
-        }
-        kept.records = before;
-        kept.first_sum = extent.first_sum;
-        Ok(kept)
-    }
-
-    /// How many records lie before the one at `lsn`.
-    fn records_before(&self, extent: Extent, lsn: Lsn) -> Result<u64> {
-        let counted = |ordinal: u64| {
-            let before = ordinal.checked_sub(extent.first)?;
-            let after = extent.records.checked_sub(before)?;
-            let fits = |records: u64, bytes: u64| {
-                records <= bytes / HEADER_BYTES && (records == 0) == (bytes == 0)
-            };
-            (fits(before, lsn.0 - extent.start) && fits(after, extent.end - lsn.0))
-                .then_some(before)
-        };
-        if let Some(before) = counted(self.locate_offset(extent, lsn.0)?) {
-            return Ok(before);
-        }
-        // The index is advisory: without its ordinals the records are counted from the head on.
-        self.index().cut(0);
-        counted(self.locate_offset(extent, lsn.0)?).ok_or_else(|| {
-            let Extent { records, start, end, .. } = extent;
-            let message = format!("lsn {lsn}: not {records} records from {start} to {end}");
-            Error::new(ErrorKind::Corrupt, message).of(FORMAT).at(&self.place.log).offset_at(lsn.0)
-        })
-    }
-
-    fn step(&self, scanner: &mut Scanner<Codec>, extent: &mut Extent) -> Result<()> {
-        let at = scanner.position();
-        let fail = |e| Error::io("read the log", &self.place.log, e).of(FORMAT).offset_at(at);
-        match scanner.next(&*self.file).map_err(fail)? {
-            Scanned::Record { offset, frame } => {
-                extent.push(offset, frame);
-                Ok(())
-            }
-            Scanned::Stop { why, .. } => {
-                let message = format!("record at lsn {at}: {}", why.reason());
-                let error = Error::new(ErrorKind::Corrupt, message).of(FORMAT);
-                Err(error.at(&self.place.log).offset_at(at))
-            }
-            Scanned::End => Err(self.refused(ErrorKind::OutOfRange, format!("no record at {at}"))),
-        }
-    }
-
-    fn sum_at(&self, offset: u64, end: u64) -> Result<u32> {
-        if offset == end {
-            return Ok(0);
-        }
-        let mut scanner = Scanner::of_frames(self.framing, offset, end);
-        let mut one = Extent::empty(0, offset);
-        self.step(&mut scanner, &mut one)?;
-        Ok(one.last_sum)
     }
 }

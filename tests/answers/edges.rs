@@ -16,7 +16,7 @@ use crate::common::write_file;
 use crate::framing::Framing;
 use crate::specimen::{Beside, DIR, Specimen};
 use crate::subject::{At, Format, How, MANUAL, refused};
-use crate::views::{broken, plain, ways};
+use crate::views::{broken, copy_in_place, plain, ways};
 
 /// Read backwards, a write-ahead log gave a record out of a damaged record's payload before it
 /// raised; a Book that was cut inside such a deed gave one out of it when passing over damage.
@@ -110,6 +110,24 @@ fn lost_records_say_what_to_do_after_a_restored_backup() {
         let error = refused(format.open(&at, Mode::Append, MANUAL), ErrorKind::LostRecords);
         let text = error.to_string();
         assert!(text.contains("restored") && text.contains(".deedbook"), "{text}");
+    }
+}
+
+/// A copy that was made under the writer, the log first and its mark later, cried loss: what it lacks was
+/// never in it.
+#[test]
+fn a_copy_that_is_older_than_its_mark_is_called_a_copy() {
+    for format in FORMATS {
+        for more in [0, 9] {
+            let (_, _, at) = broken(format, &plain(6, 30), Beside::Open(6), |specimen, space| {
+                space.truncate(specimen.edges[3] + more);
+            });
+            copy_in_place(format, &at);
+            let error = refused(format.open(&at, Mode::Append, MANUAL), ErrorKind::LostRecords);
+            let text = error.to_string();
+            assert!(text.contains("this copy has less than its mark says"), "{text}");
+            assert!(!text.contains("restored"), "{text}");
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use crate::every::walked;
 use crate::specimen::{Beside, Specimen};
 use crate::subject::{At, Format, MANUAL};
 use crate::texts::Texts;
-use crate::views::{broken, plain};
+use crate::views::{broken, copy_in_place, plain};
 
 type Change = fn(&Specimen<'_>, &mut Vec<u8>);
 
@@ -55,6 +55,10 @@ pub fn all(texts: &mut Texts) {
                 read_every_way(texts, name, format, &at);
             }
         }
+        let (what, change) = CHANGES[6];
+        let (_, _, at) = broken(format, &plain(4, 40), Beside::Closed(4), change);
+        copy_in_place(format, &at);
+        read_every_way(texts, format!("{}: {what}, a copy", format.name()), format, &at);
     }
 }
 

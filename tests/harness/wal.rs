@@ -317,14 +317,14 @@ impl Log for WalLog {
     }
 
     fn truncate_before(&self, ordinal: u64) -> Result<()> {
-        self.0.truncate_before(Lsn(ordinal))
+        self.0.truncate_before(Lsn(ordinal)).map(drop)
     }
 
     fn truncate_after(&self, ordinal: u64) -> Result<()> {
-        self.0.truncate_after(Lsn(ordinal))
+        self.0.truncate_after(Lsn(ordinal)).map(drop)
     }
 
     fn truncate_from(&self, ordinal: u64) -> Result<()> {
-        self.0.truncate_from(Lsn(ordinal))
+        self.0.truncate_from(Lsn(ordinal)).map(drop)
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use deedbook::Reach;
 use deedbook::storage::Memory;
 
-use crate::common::event_of;
+use crate::common::{event_of, read_file, write_file};
 use crate::specimen::{Beside, Specimen};
 use crate::subject::{At, Event, Format, MANUAL, Salvaged, Walk};
 
@@ -32,6 +32,14 @@ pub fn broken<'a>(
     let memory = specimen.broken(&space).restore();
     let at = At::memory(&memory, specimen.path());
     (specimen, memory, at)
+}
+
+/// Make the log a copy of itself: its first file is another one, and the mark names the old one.
+pub fn copy_in_place(format: &dyn Format, at: &At) {
+    let file = format.first_file(&at.path);
+    let copy = file.with_extension("copy");
+    write_file(&*at.storage, &copy, &read_file(&*at.storage, &file));
+    at.storage.rename(&copy, &file).unwrap();
 }
 
 /// As far as the log is written.

@@ -6,6 +6,7 @@ from bug import Bug
 from rows import AGAIN, FLIP, HEAD, LENGTH, PLACE, POWER, READER, REPLACED, SEGMENT, TRUNCATION
 
 CONSUMERS = "src/wal/consumers.rs"
+CUT = "src/wal/cut.rs"
 FILES = "src/wal/files.rs"
 FORMAT = "src/wal/format.rs"
 INSPECT = "src/wal/inspect.rs"
@@ -298,9 +299,17 @@ WAL_BUGS = [
         "wal: a forced truncation leaves consumers below the head",
         TRUNCATION,
         TRUNCATE,
-        "        if heed_consumers { Ok(()) } else { shared.raise_consumers(lsn) }\n",
-        "        Ok(())\n",
+        "            shared.raise_consumers(lsn)?;\n",
+        "",
         [("answers", "edges::a_prefix_dropped_with_force")],
+    ),
+    Bug(
+        "wal: a dry run of a truncation says what the truncation would refuse",
+        TRUNCATION,
+        CUT,
+        "                self.check_consumers(lsn)?;\n",
+        "",
+        [("wal_own", "what_a_truncation_refuses_is_refused")],
     ),
     Bug(
         "wal: a consumer is set without the lock",

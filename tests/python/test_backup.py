@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -44,6 +45,46 @@ def payload(number: int) -> bytes:
 
 def payloads(log: Any) -> list[bytes]:
     return list(log.jams() if isinstance(log, Book | Pier) else log.payloads())
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    """The bytes of all files but the locks, which opening makes."""
+    files = [f for f in directory.rglob("*") if f.is_file() and f.name != "lock"]
+    return {str(f.relative_to(directory)): f.read_bytes() for f in files}
+
+
+@pytest.mark.parametrize("name", ["packed", "slots", "segments", "single"])
+def test_a_copy_that_is_older_than_its_mark_is_called_a_copy(name: str, tmp_path: Path) -> None:
+    """A copy by cp under the writer said that records are lost: they are in the log itself."""
+    kind, options = KINDS[name]
+    above, copied = tmp_path / "here", tmp_path / "there"
+    log = above / "log"
+    above.mkdir()
+    with kind.open(log, "a", **options) as writer:
+        writer.append_many(payload(number) for number in range(100))
+        writer.sync()
+        shutil.copytree(above, copied, ignore=shutil.ignore_patterns(".deedbook"))
+        writer.append_many(payload(number) for number in range(100, 300))
+        writer.sync()
+        for mark in above.rglob(".deedbook"):
+            shutil.copytree(mark, copied / mark.relative_to(above))
+    copy = copied / "log"
+    before = contents(copied)
+    with pytest.raises(deedbook.LostRecordsError, match="this copy has less than its mark says"):
+        kind.open(copy, "a")
+    verified = kind.verify(copy)
+    assert not verified.ok and "in the log that this is a copy of" in str(verified.damages)
+    assert contents(copied) == before
+    for mark in copied.rglob(".deedbook"):
+        shutil.rmtree(mark)
+    with kind.open(copy, "a") as log_again:
+        kept = payloads(log_again)
+        assert kept == [payload(number) for number in range(len(kept))] and len(kept) == 100
+    # Cut short in its place, the log itself has lost them.
+    end = max((f for f in above.rglob("*") if f.is_file() and ".deedbook" not in str(f)), key=str)
+    os.truncate(end, end.stat().st_size - 3)
+    with pytest.raises(deedbook.LostRecordsError, match="repair tells what is missing"):
+        kind.open(log, "a")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kills with SIGKILL")

@@ -427,3 +427,36 @@ def test_info_and_stats_take_several_logs_and_go_on_after_a_bad_one(
         assert done.returncode == 2 and str(tmp_path / "none") in done.stderr.decode()
         shown = ok(command, path, other).decode()
         assert shown.count("path ") == 2 and "\n\n" in shown
+
+
+def test_several_logs_are_printed_with_their_names(tmp_path: Path) -> None:
+    book, wal, none = tmp_path / "a.book", tmp_path / "b.wal", tmp_path / "none"
+    with Book.create(book) as one:
+        one.append_many([b"1", b"2"])
+    with Wal.open(wal, "a") as other:
+        other.append(b"3")
+    assert ok("cat", book, wal).decode().splitlines() == [
+        f"{book}:1\t1",
+        f"{book}:2\t2",
+        f"{wal}:0\t3",
+    ]
+    told = json_lines(ok("cat", book, wal, "--json"))
+    assert told[0] == {"path": str(book), "event": 1, "mug": 0, "jam": "1"}
+    assert told[2] == {"path": str(wal), "lsn": 0, "payload": "3"}
+    assert ok("cat", book, wal, "--raw") == b"1\n2\n3\n"
+    assert ok("cat", book, wal, "-n", 1).decode() == f"{book}:2\t2\n{wal}:0\t3\n"
+    assert ok("cat", book, book, "2:").decode() == f"{book}:2\t2\n" * 2
+    # Of one log nothing is named.
+    assert ok("cat", book, "2") == b"2\t2\n"
+    missing = deedbook("cat", book, none, wal)
+    assert (missing.returncode, missing.stdout.splitlines()[-1]) == (2, f"{wal}:0\t3".encode())
+    assert str(none) in complaint(missing, 2)
+    with open(book / "book.log", "r+b") as file:
+        file.seek(-3, os.SEEK_END)
+        file.write(b"???")
+    damaged = deedbook("cat", book, wal)
+    assert damaged.stdout.decode().splitlines() == [f"{book}:1\t1", f"{wal}:0\t3"]
+    assert "deed 2" in complaint(damaged, 1)
+    assert "no file, and no range" in complaint(deedbook("cat", book, none), 2)
+    assert "follows one log, not 2" in complaint(deedbook("cat", book, wal, "--follow"), 2)
+    assert "beyond 2**64-1" in complaint(deedbook("cat", book, 2**64), 2)

@@ -61,8 +61,16 @@ def test_what_is_appended_is_printed_and_described(path: Path) -> None:
 def test_records_are_dropped_at_both_ends(path: Path) -> None:
     single = path.is_file()
     lsns = [int(line.split("\t")[0]) for line in deedbook("cat", path)[0].splitlines()]
-    told = json.loads(deedbook("truncate", path, "--after", lsns[200], "--json")[0])
+    before = deedbook("cat", path)[0]
+    after = ("truncate", path, "--after", lsns[200], "--json")
+    with Wal.open(path, "a"):  # asked beside its writer
+        would = json.loads(deedbook(*after, "--dry-run")[0])
+        asked = deedbook("truncate", path, "--from", lsns[199], "--dry-run")[0]
+        assert "101 records would go; bytes 0 to" in asked
+    assert deedbook("cat", path)[0] == before
+    told = json.loads(deedbook(*after)[0])
     assert told["dropped_records"] == 99
+    assert would == {**told, "dry_run": True} and not told["dry_run"]
     assert "dropped 1 record;" in deedbook("truncate", path, "--from", lsns[200])[0]
     if single:
         assert "no prefix to drop" in deedbook("truncate", path, "--before", lsns[9], code=2)[1]
@@ -70,6 +78,8 @@ def test_records_are_dropped_at_both_ends(path: Path) -> None:
     with Wal.open(path, "a") as wal:
         wal.set_consumer("reader", lsns[50])
     assert '"reader" needs lsn' in deedbook("truncate", path, "--before", lsns[60], code=2)[1]
+    needed = deedbook("truncate", path, "--before", lsns[60], "--dry-run", code=2)[1]
+    assert '"reader" needs lsn' in needed
     deedbook("truncate", path, "--before", lsns[60], "--force")
     assert deedbook("cat", path)[0].splitlines()[0].startswith(f"{lsns[60]}\t")
     assert "reader needs lsn" in deedbook("info", path)[0]

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use deedbook::storage::Storage;
 use deedbook::storage::sim::Sim;
-use deedbook::wal::{Lsn, Wal, segment_name};
-use deedbook::{Durable, ErrorKind};
+use deedbook::wal::{Cut, Dropped, Lsn, Wal, segment_name};
+use deedbook::{Durable, ErrorKind, Mode};
 
 use crate::harness::files::bytes_of;
 use crate::harness::wal::{SEGMENTS, SINGLE, TINY, WalSubject, read_all, segments_in};
@@ -17,7 +17,7 @@ fn segments(disk: &Sim) -> Vec<u64> {
 
 /// Record what `change` does and crash every step of it: the log holds `old` or `new`, and after
 /// the last step only `new`.
-fn old_or_new(subject: &WalSubject, disk: &Sim, wal: &Wal, change: impl FnOnce()) {
+fn old_or_new(subject: &WalSubject, disk: &Sim, wal: &Wal, change: impl FnOnce() -> Dropped) {
     let old = read_all(wal).unwrap();
     disk.record();
     change();
@@ -174,7 +174,7 @@ fn segments_go_oldest_first_at_the_front_and_newest_first_at_the_end() {
         match front {
             true => wal.truncate_before(lsns[8]).unwrap(),
             false => wal.truncate_after(lsns[3]).unwrap(),
-        }
+        };
         let mut fewer = 0;
         for moment in disk.recorded() {
             let indices = segments(&moment);
@@ -245,6 +245,80 @@ fn recovery_to_the_acknowledged_keeps_all_of_it_and_no_more() {
                 let wal = subject.wal(&after, exact).unwrap();
                 assert_eq!(read_all(&wal).unwrap(), acknowledged);
             }
+        }
+    }
+}
+
+/// What `cut` drops, asked of a reader and of the writer before, and returned by the truncation.
+fn dropped(subject: &WalSubject, disk: &Sim, wal: &Wal, cut: Cut) -> Dropped {
+    let before = read_all(wal).unwrap();
+    let reader = subject.options(disk, MANUAL).open(subject.path, Mode::Read).unwrap();
+    let would = reader.would_drop(cut).unwrap();
+    assert_eq!(wal.would_drop(cut).unwrap(), would, "{cut:?}: a reader says the same");
+    assert_eq!(read_all(wal).unwrap(), before, "{cut:?}: changed");
+    let done = match cut {
+        Cut::Before(lsn) => wal.truncate_before(lsn),
+        Cut::BeforeAll(lsn) => wal.truncate_before_all(lsn),
+        Cut::After(lsn) => wal.truncate_after(lsn),
+        Cut::From(lsn) => wal.truncate_from(lsn),
+    };
+    let done = done.unwrap();
+    assert_eq!(done, would, "{cut:?}");
+    assert_eq!(done.records as usize, before.len() - read_all(wal).unwrap().len(), "{cut:?}");
+    assert_eq!((done.head, done.end), (wal.head().unwrap(), wal.end().unwrap()), "{cut:?}");
+    done
+}
+
+/// A truncation was done blindly: what it drops was said by nothing, before or after it.
+#[test]
+fn a_truncation_drops_what_was_said_beforehand() {
+    for subject in [&SEGMENTS, &TINY, &SINGLE] {
+        let disk = Sim::new();
+        let wal = subject.wal(&disk, MANUAL).unwrap();
+        let lsns: Vec<_> = (0..12).map(|n| wal.append(&[n; 50]).unwrap()).collect();
+        wal.sync().unwrap();
+        let framed = lsns[1].0 - lsns[0].0;
+        let mut cuts = vec![(Cut::After(lsns[10]), 1), (Cut::After(lsns[10]), 0)];
+        cuts.extend([(Cut::From(lsns[9]), 2), (Cut::From(lsns[8]), 1)]);
+        if subject.name != SINGLE.name {
+            cuts.extend([(Cut::Before(lsns[2]), 2), (Cut::Before(lsns[2]), 0)]);
+            cuts.extend([(Cut::BeforeAll(lsns[5]), 3), (Cut::Before(lsns[8]), 3)]);
+        }
+        for (cut, records) in cuts {
+            let done = dropped(subject, &disk, &wal, cut);
+            assert_eq!((done.records, done.bytes), (records, records * framed), "{cut:?}");
+        }
+    }
+}
+
+#[test]
+fn what_a_truncation_refuses_is_refused_beforehand() {
+    for subject in [&SEGMENTS, &SINGLE] {
+        let disk = Sim::new();
+        let wal = subject.wal(&disk, MANUAL).unwrap();
+        let lsns: Vec<_> = (0..4).map(|n| wal.append(&[n; 50]).unwrap()).collect();
+        wal.sync().unwrap();
+        wal.set_consumer("slow", lsns[1]).unwrap();
+        let end = wal.append(b"not synced").unwrap();
+        let prefix = match subject.name == SINGLE.name {
+            true => ErrorKind::Unsupported,
+            false => ErrorKind::InvalidArgument,
+        };
+        let refused = [
+            (Cut::Before(lsns[2]), prefix),
+            (Cut::After(end), ErrorKind::InvalidArgument),
+            (Cut::From(wal.end().unwrap()), ErrorKind::OutOfRange),
+            (Cut::After(Lsn(lsns[1].0 + 1)), ErrorKind::OutOfRange),
+        ];
+        for (cut, kind) in refused {
+            let would = wal.would_drop(cut).unwrap_err();
+            let done = match cut {
+                Cut::Before(lsn) => wal.truncate_before(lsn),
+                Cut::After(lsn) => wal.truncate_after(lsn),
+                Cut::From(lsn) | Cut::BeforeAll(lsn) => wal.truncate_from(lsn),
+            };
+            let done = done.unwrap_err();
+            assert_eq!((would.kind(), would.to_string()), (kind, done.to_string()), "{cut:?}");
         }
     }
 }

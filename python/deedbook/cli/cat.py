@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import os
+import re
 import time
 from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any, Final, cast
 
 from deedbook import CorruptError
-from deedbook.cli.check import asked_for
+from deedbook.cli.check import asked_for, each
 from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, CliError, printable
 from deedbook.cli.output import Output, to_json
 from deedbook.cli.payloads import in_base64, json_of, text_of
@@ -17,6 +19,7 @@ from deedbook.formats._info import Entry, FormatInfo, Skipping, View
 from deedbook.formats._log import LogView
 
 EVENT_MAX: Final = 2**64 - 1
+_RANGE: Final = re.compile("[0-9]*:?[0-9]*")
 _PATIENCE: Final = 0.5
 """Seconds between two looks of a follower."""
 
@@ -29,28 +32,52 @@ def run(args: argparse.Namespace, out: Output) -> int:
     Raises `CliError` for senseless options, and `CorruptError` at damage, after everything
     before it is on standard output.
     """
+    _take_range(args)
     start, stop = _selection(args)
-    found, options = asked_for(args, args.path)
+    if args.follow and len(args.paths) > 1:
+        raise CliError(f"cat: --follow follows one log, not {len(args.paths)}")
+    return each(args, out, lambda path: _cat(path, start, stop, args, out), as_json=False)
+
+
+def _cat(
+    path: str, start: int | None, stop: int | None, args: argparse.Namespace, out: Output
+) -> int:
+    found, options = asked_for(args, path)
     info = found.format
     for option, meant in (("reverse", "reverse"), ("follow", "follow"), ("tail", "reverse")):
         if getattr(args, option) not in (None, False) and (instead := info.instead.get(meant)):
-            raise CliError(f"cat: --{option}: {args.path} is a {info.title}; {instead}")
+            raise CliError(f"cat: --{option}: {path} is a {info.title}; {instead}")
     first = info.position_min
     if any(position is not None and position < first for position in (start, stop)):
         raise CliError(f"cat: {info.position}s are numbers from {first} to 2**64-1")
-    with info.read(args.path, **options) as log:
+    with info.read(path, **options) as log:
         if log.left_out is not None:
-            out.talk(f"{args.path}: {log.left_out}")
-        return _Cat(info, log, args, out).run(start, stop)
+            out.talk(f"{path}: {log.left_out}")
+        name = path if len(args.paths) > 1 else None
+        return _Cat(info, log, name, args, out).run(start, stop)
+
+
+def _take_range(args: argparse.Namespace) -> None:
+    """Take the last word for the range if it reads as one, or names nothing that is there."""
+    *paths, last = args.paths
+    args.range = None
+    if paths and (_RANGE.fullmatch(last) or not os.path.lexists(last)):
+        try:
+            args.range = event_range(last)
+        except argparse.ArgumentTypeError as error:
+            raise CliError(f"cat: {last!r} is no file, and no range: {error}") from error
+        args.paths = paths
 
 
 class _Cat:
     """One run of ``cat``."""
 
-    def __init__(self, info: FormatInfo, log: View, args: argparse.Namespace, out: Output) -> None:
+    def __init__(
+        self, info: FormatInfo, log: View, name: str | None, args: argparse.Namespace, out: Output
+    ) -> None:
         self._info = info
         self._view = log
-        self._entry = info.entry
+        self._entry = info.entry if name is None else _naming(name, info.entry)
         self._args = args
         self._encode = _encoder(args)
         self._out = out
@@ -168,6 +195,20 @@ class _Cat:
                 return
 
 
+def _naming(name: str, entry: Callable[[Any], Entry]) -> Callable[[Any], Entry]:
+    """``entry`` with the log's name before the position."""
+
+    def named(record: Any) -> Entry:
+        found = entry(record)
+        return found._replace(facts={"path": name, **found.facts}, label=f"{name}:{_place(found)}")
+
+    return named
+
+
+def _place(entry: Entry) -> str:
+    return entry.label or ("?" if entry.position is None else str(entry.position))
+
+
 def _encoder(args: argparse.Namespace) -> Encode:
     if args.json:
         return _JSON_ENCODERS[args.payload]
@@ -208,8 +249,7 @@ _JSON_ENCODERS: Final[dict[str | None, Encode]] = {
 def as_text(entry: Entry) -> str:
     """A record on one line: position, tab, payload with everything unprintable escaped."""
     text = printable(entry.payload.decode("utf-8", "backslashreplace"))
-    label = entry.label or ("?" if entry.position is None else entry.position)
-    return f"{label}\t{text}"
+    return f"{printable(_place(entry))}\t{text}"
 
 
 def event_range(text: str) -> tuple[int | None, int | None, bool]:

@@ -35,17 +35,18 @@ def asked_for(args: argparse.Namespace, path: str) -> tuple[Found, dict[str, Any
     return found, given
 
 
-def each(args: argparse.Namespace, out: Output, look: Callable[[str], int]) -> int:
+def each(args: argparse.Namespace, out: Output, look: Callable[[str], int], as_json: bool) -> int:
     """Look at ``args.paths`` one after the other; return the worst exit code.
 
-    What cannot be opened is reported, and the others are still looked at.
+    What cannot be read is reported, ``as_json`` also as an object, and the others are still looked
+    at.
     """
     worst = EXIT_OK
     for path in args.paths:
         try:
             code = look(path)
         except (Error, OSError) as error:
-            code = show_failure(path, error, out, args.json)
+            code = show_failure(path, error, out, as_json)
         worst = max(worst, code)
     return worst
 
@@ -58,7 +59,7 @@ def run_info(args: argparse.Namespace, out: Output) -> int:
             out.line("")
         return _info(args, path, out)
 
-    return each(args, out, look)
+    return each(args, out, look, args.json)
 
 
 def _info(args: argparse.Namespace, path: str, out: Output) -> int:
@@ -84,7 +85,7 @@ def run_verify(args: argparse.Namespace, out: Output) -> int:
             outcome = found.format.verify(path, progress.update, **options)
         return show_outcome(path, found.format.name, outcome, out, args.json)
 
-    return each(args, out, look)
+    return each(args, out, look, args.json)
 
 
 def show_outcome(path: str, name: str, outcome: Outcome, out: Output, as_json: bool) -> int:

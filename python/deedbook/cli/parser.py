@@ -191,7 +191,8 @@ def _add_cat(commands: Commands) -> None:
         "  deedbook cat events.book --json | jq .jam      JSON lines\n"
         "  deedbook cat events.book --json --payload json | jq .jam.type\n"
         "  deedbook cat events.book --raw -0 | xargs -0 -n1 handler\n"
-        "  deedbook cat events.book --follow --timeout 60\n\n"
+        "  deedbook cat events.book --follow --timeout 60\n"
+        "  deedbook cat logs/* -n 1                       the newest of each\n\n"
         'JSON lines: {"event":1,"mug":0,"jam":"text"}; a payload that is not UTF-8 is\n'
         '"jam_base64"; the event is null where damage hid its number. Of a WAL:\n'
         '{"lsn":0,"payload":"text"}, and ranges are of LSNs: events.wal 4096:8192.\n'
@@ -200,18 +201,20 @@ def _add_cat(commands: Commands) -> None:
         "all of file 3.\n"
         "Of an event store: the events that count, as SEGMENT:BYTE or\n"
         '{"segment":0,"offset":4096,"event":"JSON"}; ranges are of segments.\n'
+        'Of several logs each line begins with PATH:, and JSON with "path"; with --raw nothing\n'
+        "says where a log ends. A last word like 10:20 or 42 is a range; a log of that name is\n"
+        "./42.\n"
         "At damage, everything before it is printed and the exit code is 1; also with\n"
         "--skip-corrupt, which prints what is intact after it too.",
     )
-    add_path(parser)
-    add_base(parser)
     parser.add_argument(
-        "range",
-        metavar="RANGE",
-        nargs="?",
-        type=cat.event_range,
-        help="START:STOP, either may be left out; STOP is not included; or one event or LSN",
+        "paths",
+        metavar="PATH",
+        nargs="+",
+        help="directory of a log, or its file; or several; and then a range: START:STOP, either "
+        "may be left out, STOP is not included; or one event or LSN",
     )
+    add_base(parser)
     parser.add_argument(
         "--start", metavar="EVENT", type=cat.event_number, help="first event, or LSN, to print"
     )

@@ -104,7 +104,7 @@ def run_stats(args: argparse.Namespace, out: Output) -> int:
             out.talk(text)
         return EXIT_OK if found.ok else EXIT_DAMAGE
 
-    return each(args, out, show)
+    return each(args, out, show, args.json)
 
 
 def _figures(args: argparse.Namespace, path: str, *, check: bool) -> LogReport:

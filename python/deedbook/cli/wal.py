@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Literal
 
-from deedbook import Wal
-from deedbook._text import count, exact_size
+from deedbook import Dropped, Wal
+from deedbook._text import count
 from deedbook.cli.arguments import Commands, add_json, add_lock_timeout, add_path, age, size
 from deedbook.cli.cat import event_number
 from deedbook.cli.failure import EXIT_OK, CliError
@@ -30,6 +30,7 @@ def _add_truncate(commands: Commands) -> None:
         epilog="examples:\n"
         "  deedbook truncate events.wal --before 4096\n"
         "  deedbook truncate events.wal --before end      all records\n"
+        "  deedbook truncate events.wal --before 4096 --dry-run\n"
         "  deedbook truncate events.wal --after 8192      the record at 8192 is the last one\n"
         "  deedbook truncate events.wal --from 8192       the record at 8192 goes, too\n\n"
         "LSNs are those that 'deedbook cat' prints. What a named consumer needs is not dropped\n"
@@ -46,6 +47,7 @@ def _add_truncate(commands: Commands) -> None:
     parser.add_argument(
         "--force", action="store_true", help="with --before: also what consumers need"
     )
+    _add_dry_run(parser)
     add_lock_timeout(parser)
     add_json(parser)
     parser.set_defaults(run=run_truncate)
@@ -78,12 +80,16 @@ def _add_retain(commands: Commands) -> None:
     parser.add_argument(
         "--consumed", action="store_true", help="what every named consumer has passed may go"
     )
-    parser.add_argument(
-        "--dry-run", action="store_true", help="say what would go, and change nothing"
-    )
+    _add_dry_run(parser)
     add_lock_timeout(parser)
     add_json(parser)
     parser.set_defaults(run=run_retain)
+
+
+def _add_dry_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--dry-run", action="store_true", help="say what would go, and change nothing"
+    )
 
 
 def _add_consumers(commands: Commands) -> None:
@@ -115,15 +121,17 @@ def run_truncate(args: argparse.Namespace, out: Output) -> int:
         raise CliError("truncate: give one of --before, --after and --from")
     if args.force and args.before is None:
         raise CliError("truncate: --force goes with --before")
-    with _open(args) as wal:
-        was = _Extent(wal)
+    dry_run = args.dry_run
+    with _open(args, "r" if dry_run else "a") as wal:
+        head, end = wal.head, wal.end
         if args.before is not None:
-            wal.truncate_before(_lsn(wal, args.before), force=args.force)
+            before = _lsn(wal, args.before)
+            dropped = wal.truncate_before(before, force=args.force, dry_run=dry_run)
         elif args.after is not None:
-            wal.truncate_after(args.after)
+            dropped = wal.truncate_after(args.after, dry_run=dry_run)
         else:
-            wal.truncate_from(args.from_)
-        was.tell_dropped(args, out)
+            dropped = wal.truncate_from(args.from_, dry_run=dry_run)
+        _tell_dropped(wal, head, end, dropped, args, out)
     return EXIT_OK
 
 
@@ -131,28 +139,47 @@ def run_retain(args: argparse.Namespace, out: Output) -> int:
     """Drop the segments that the rules allow to go; print what was dropped and what is left."""
     if args.max_bytes is None and args.max_age is None and not args.consumed:
         raise CliError("retain: give --max-bytes, --max-age or --consumed")
-    with _open(args, "r" if args.dry_run else "a") as wal:
-        was = _Extent(wal)
-        head = wal.retain(
+    dry_run = args.dry_run
+    with _open(args, "r" if dry_run else "a") as wal:
+        head, end, records = wal.head, wal.end, len(wal)
+        allowed = wal.retain(
             max_bytes=args.max_bytes,
             max_age=args.max_age,
             consumed=args.consumed,
-            dry_run=args.dry_run,
+            dry_run=dry_run,
         )
-        if args.dry_run:
-            _tell_would_go(wal, wal.head if head is None else head, args, out)
+        left = head if allowed is None else allowed
+        if dry_run:
+            dropped = wal.truncate_before(left, dry_run=True)
         else:
-            was.tell_dropped(args, out)
+            gone = records - len(wal)
+            dropped = Dropped(records=gone, bytes=left - head, head=left, end=wal.end)
+        _tell_dropped(wal, head, end, dropped, args, out)
     return EXIT_OK
 
 
-def _tell_would_go(wal: Wal, head: int, args: argparse.Namespace, out: Output) -> None:
+def _tell_dropped(
+    wal: Wal, head: int, end: int, dropped: Dropped, args: argparse.Namespace, out: Output
+) -> None:
+    """Print what is no longer there, or would not be, of a log from ``head`` to ``end``."""
     if args.json:
-        facts = {"dropped_bytes": head - wal.head, "head": head, "end": wal.end}
-        out.emit({"ok": True, "dry_run": True, "path": wal.path, **facts})
+        out.emit(
+            {
+                "ok": True,
+                "dry_run": args.dry_run,
+                "path": wal.path,
+                "dropped_records": dropped.records,
+                "dropped_bytes": dropped.bytes,
+                "records": len(wal) - (dropped.records if args.dry_run else 0),
+                "head": dropped.head,
+                "end": dropped.end,
+            }
+        )
         return
-    would = f"bytes {head:,} to {wal.end:,} would be left of {wal.head:,} to {wal.end:,}"
-    out.line(f"{wal.path}: {exact_size(head - wal.head)} would go; {would}")
+    gone = count(dropped.records, "record")
+    what, are = (f"{gone} would go", "would be") if args.dry_run else (f"dropped {gone}", "are")
+    left = f"bytes {dropped.head:,} to {dropped.end:,} {are} left of {head:,} to {end:,}"
+    out.line(f"{wal.path}: {what}; {left}")
     out.flush()
 
 
@@ -212,32 +239,3 @@ def _open(args: argparse.Namespace, mode: str = "a") -> Wal:
     writes: Literal["r", "a"] = "a" if mode == "a" else "r"
     timeout = args.lock_timeout if writes == "a" else 0.0
     return Wal.open(args.path, writes, lock_timeout=timeout)
-
-
-class _Extent:
-    """A log before something is dropped."""
-
-    def __init__(self, wal: Wal) -> None:
-        self._wal = wal
-        self._head, self._end, self._records = wal.head, wal.end, len(wal)
-
-    def tell_dropped(self, args: argparse.Namespace, out: Output) -> None:
-        """Print what is no longer there, and what is left."""
-        wal = self._wal
-        dropped = self._records - len(wal)
-        if args.json:
-            out.emit(
-                {
-                    "ok": True,
-                    "path": wal.path,
-                    "dropped_records": dropped,
-                    "dropped_bytes": self._end - self._head - (wal.end - wal.head),
-                    "records": len(wal),
-                    "head": wal.head,
-                    "end": wal.end,
-                }
-            )
-            return
-        left = f"bytes {wal.head:,} to {wal.end:,} are left of {self._head:,} to {self._end:,}"
-        out.line(f"{wal.path}: dropped {count(dropped, 'record')}; {left}")
-        out.flush()
