@@ -22,7 +22,7 @@
 //! book.close()?;
 //!
 //! let book = Book::open(&path)?;
-//! for deed in book.iter(0, None)? {
+//! for deed in &book {
 //!     assert_eq!(deed?.jam, b"first");
 //! }
 //! # assert_eq!(event, 1);

@@ -399,3 +399,66 @@ fn retention_needs_segments() {
     (0..50).for_each(|_| assert!(wal.commit(&[1; 32]).is_ok()));
     assert_eq!(wal.head().unwrap(), Lsn(0));
 }
+
+/// `retain` needed a log without a writer; a writer that was opened without rules kept everything.
+#[test]
+fn a_running_writer_drops_what_it_is_asked_to() {
+    let dir = TempDir::new().unwrap();
+    let (wal, lsns) = filled(&dir, &options());
+    wal.set_consumer("slow", lsns[60]).unwrap();
+    let reader = Wal::open(dir.path()).unwrap();
+    let asked = dir.path().join(".deedbook/retain");
+    let most = |bytes| Retention { bytes_max: Some(bytes), ..Retention::default() };
+    reader.ask_to_retain(&most(1000)).unwrap();
+    assert_eq!((wal.head().unwrap(), asked.exists()), (Lsn(0), true));
+    let next_segment = || {
+        for _ in 0..8 {
+            wal.append(&[7; 32]).unwrap();
+        }
+        wal.sync().unwrap();
+    };
+    next_segment();
+    let head = wal.head().unwrap();
+    assert!(
+        head > Lsn(0) && head <= lsns[60] && head.0 % 256 < 40,
+        "{head}: what a consumer needs"
+    );
+    assert!(!asked.exists());
+    wal.remove_consumer("slow").unwrap();
+    next_segment();
+    assert_eq!(wal.head().unwrap(), head, "it was asked once");
+    // Of two that ask, the last one counts.
+    reader.ask_to_retain(&Retention { age_max: Some(Duration::ZERO), ..most(0) }).unwrap();
+    reader.ask_to_retain(&most(2000)).unwrap();
+    next_segment();
+    let left = wal.end().unwrap().0 - wal.head().unwrap().0;
+    assert!((2000..2000 + 2 * 256).contains(&left), "{left}");
+    // A writer that has nothing to do leaves it to the next opening.
+    reader.ask_to_retain(&most(500)).unwrap();
+    wal.close().unwrap();
+    assert!(asked.exists());
+    let wal = options().open(dir.path(), Mode::Append).unwrap();
+    let left = wal.end().unwrap().0 - wal.head().unwrap().0;
+    assert!((500..500 + 2 * 256).contains(&left) && !asked.exists(), "{left}");
+}
+
+#[test]
+fn what_is_asked_and_damaged_drops_nothing_and_stops_no_append() {
+    let dir = TempDir::new().unwrap();
+    let (wal, _) = filled(&dir, &options());
+    let asked = dir.path().join(".deedbook/retain");
+    Wal::open(dir.path()).unwrap().ask_to_retain(&Retention::default()).unwrap();
+    std::fs::write(&asked, "bytes_max 0\n").unwrap();
+    for _ in 0..20 {
+        wal.commit(&[1; 32]).unwrap();
+    }
+    assert_eq!((wal.head().unwrap(), asked.exists()), (Lsn(0), true));
+    wal.close().unwrap();
+    let wal = options().open(dir.path(), Mode::Append).unwrap();
+    assert_eq!(wal.head().unwrap(), Lsn(0));
+
+    let single = TempDir::new().unwrap();
+    let wal = Options::new().layout(Layout::Single).open(single.path().join("wal"), Mode::Create);
+    let error = wal.unwrap().ask_to_retain(&Retention::default()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+}

@@ -81,7 +81,7 @@ impl FileBatches {
                 let (file, batch) = (*file, batches.next());
                 self.damages.truncate(self.damages_before);
                 self.damages.extend_from_slice(batches.damages());
-                if let Some(batch) = batch? {
+                if let Some(batch) = batch.transpose()? {
                     return self.with_file(file, &batch).map(Some);
                 }
                 self.damages_before = self.damages.len();

@@ -166,7 +166,7 @@ impl LedgerFile {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct LedgerStore {
     shared: Arc<Shared>,
     _owner: Arc<Owner>,
@@ -174,7 +174,6 @@ pub struct LedgerStore {
 
 /// Held by every clone of a handle, but not by the thread that syncs in the background: with the
 /// last of them the store is closed, whatever that thread is doing.
-#[derive(Debug)]
 struct Owner(Arc<Shared>);
 
 struct Shared {
@@ -319,11 +318,13 @@ impl Shared {
     }
 }
 
-impl std::fmt::Debug for Shared {
+impl std::fmt::Debug for LedgerStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ledger")
-            .field("directory", &self.directory)
-            .field("options", &self.options)
+        let Shared { directory, closed, .. } = &*self.shared;
+        f.debug_struct("LedgerStore")
+            .field("path", &directory.path)
+            .field("base", &directory.base)
+            .field("closed", &closed.load(Ordering::Acquire))
             .finish_non_exhaustive()
     }
 }

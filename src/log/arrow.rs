@@ -99,8 +99,7 @@ impl<F: Format> Batches<F> {
     }
 
     /// The next batch.
-    #[allow(clippy::should_implement_trait)]
-    pub fn next(&mut self) -> Result<Option<RecordBatch>> {
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         let mut growing = self.begin();
         let with_payload = growing.iter().any(|(value, _)| *value == Value::Payload);
         let (mut rows, mut bytes) = (0, 0);
@@ -172,6 +171,6 @@ impl<F: Format> Iterator for Batches<F> {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        Batches::next(self).transpose()
+        self.next_batch().transpose()
     }
 }

@@ -1,17 +1,18 @@
 //! Walking forwards over records, without an allocation per record.
 
+use std::fmt::{self, Debug, Formatter};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::locks::atomic::Ordering;
-use crate::log::Shared;
 use crate::log::evidence::Evidence;
 use crate::log::format::{Format, Stepped};
 use crate::log::framing::Framing;
 use crate::log::notice;
 use crate::log::resync::{After, Resync, Stretch, next_inside, resync};
 use crate::log::trailers::Trailers;
+use crate::log::{Log, Shared};
 use crate::scan::{Damage, OnCorrupt, Scanned, Scanner, Step, Stop};
 use crate::storage::File;
 
@@ -44,7 +45,6 @@ pub struct Source<F: Format> {
 }
 
 /// Walks forwards. A snapshot: what is appended later is not given.
-#[derive(Debug)]
 pub struct Cursor<F: Format> {
     source: Source<F>,
     scanner: Scanner<F::Framing>,
@@ -404,16 +404,30 @@ pub(crate) fn corrupt<F: Format>(path: &Path, damage: &Damage, kind: ErrorKind) 
     error.offset_at(damage.offset).with_next_intact(damage.next_intact)
 }
 
+impl<F: Format> Debug for Cursor<F> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cursor")
+            .field("format", &F::NAME)
+            .field("path", &self.source.path)
+            .field("offset", &self.offset())
+            .finish_non_exhaustive()
+    }
+}
+
 /// Records of a range as an iterator; ends after the first error.
 #[derive(Debug)]
 pub struct Iter<F: Format> {
-    cursor: Cursor<F>,
-    failed: bool,
+    walk: Option<Result<Cursor<F>>>,
 }
 
 impl<F: Format> Iter<F> {
     pub(crate) fn new(cursor: Cursor<F>) -> Self {
-        Self { cursor, failed: false }
+        Self::of(Ok(cursor))
+    }
+
+    /// Over a walk, or just the error of its beginning.
+    pub(crate) fn of(walk: Result<Cursor<F>>) -> Self {
+        Self { walk: Some(walk) }
     }
 }
 
@@ -421,15 +435,27 @@ impl<F: Format> Iterator for Iter<F> {
     type Item = Result<F::Owned>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.failed {
-            return None;
-        }
-        match self.cursor.next() {
-            Ok(record) => record.map(|record| Ok(F::own(record))),
-            Err(error) => {
-                self.failed = true;
-                Some(Err(error))
-            }
-        }
+        let error = match self.walk.as_mut()? {
+            Ok(cursor) => match cursor.next() {
+                Ok(record) => return record.map(|record| Ok(F::own(record))),
+                Err(error) => Some(error),
+            },
+            Err(_) => None,
+        };
+        let begun = self.walk.take()?;
+        error.or(begun.err()).map(Err)
+    }
+}
+
+/// All records that are there now.
+impl<F: Format> IntoIterator for &Log<F> {
+    type Item = Result<F::Owned>;
+    type IntoIter = Iter<F>;
+
+    fn into_iter(self) -> Iter<F> {
+        Iter::of(match F::NUMBERED {
+            true => self.cursor_by_ordinal(0, None, OnCorrupt::Raise),
+            false => self.cursor_by_offset(None, None, OnCorrupt::Raise),
+        })
     }
 }

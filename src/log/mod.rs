@@ -46,6 +46,7 @@ pub(crate) mod trailers;
 pub(crate) mod transact;
 pub(crate) mod verify;
 
+use std::fmt::{self, Debug, Formatter};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
@@ -68,7 +69,7 @@ use crate::sidecar::{Index, MarkFile, WriterLock};
 use crate::storage::{File, FileId, fork_generation};
 
 /// An open log. Handles may be shared by threads; clones are the same handle.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Log<F: Format> {
     pub(crate) shared: Arc<Shared<F>>,
     _owner: Arc<Owner<F>>,
@@ -76,10 +77,8 @@ pub struct Log<F: Format> {
 
 /// Held by every clone of a handle, but not by the thread that syncs in the background: with the
 /// last of them the log is closed, whatever that thread is doing.
-#[derive(Debug)]
 struct Owner<F: Format>(Arc<Shared<F>>);
 
-#[derive(Debug)]
 pub struct Shared<F: Format> {
     pub(crate) format: F,
     /// The codec that reads.
@@ -113,6 +112,24 @@ pub struct Shared<F: Format> {
     background: OnceLock<Thread>,
     pub(crate) counters: Counters,
     recovery: RecoveryReport,
+}
+
+impl<F: Format> Debug for Log<F> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.shared.fmt(f)
+    }
+}
+
+impl<F: Format> Debug for Shared<F> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let closed = self.closed.load(Ordering::Acquire);
+        f.debug_struct("Log")
+            .field("format", &F::NAME)
+            .field("path", &self.place.log)
+            .field("mode", &self.mode)
+            .field("closed", &closed)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What appends change, and for a reader what it knows of the log.

@@ -1,5 +1,6 @@
 //! Walking backwards: blocks between known borders are walked forwards and given from their end.
 
+use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
@@ -15,7 +16,6 @@ use crate::storage::File;
 
 /// Walks backwards, in memory for one block of the index and its records. Damage is raised once the
 /// records after it are given.
-#[derive(Debug)]
 pub struct Reverse<F: Format> {
     shared: Arc<Shared<F>>,
     /// The bytes, and the damage after the log's valid prefix if the walk begins after it.
@@ -34,6 +34,16 @@ pub struct Reverse<F: Format> {
     damage: Option<Error>,
     /// Cuts of the log's end when the walk began.
     cuts: u64,
+}
+
+impl<F: Format> Debug for Reverse<F> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reverse")
+            .field("format", &F::NAME)
+            .field("path", &self.shared.place.log)
+            .field("end", &self.end)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<F: Format> Log<F> {

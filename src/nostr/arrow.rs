@@ -74,8 +74,7 @@ impl Batches {
     }
 
     /// The next batch; none after an error.
-    #[allow(clippy::should_implement_trait)]
-    pub fn next(&mut self) -> Result<Option<RecordBatch>> {
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         if self.ended {
             return Ok(None);
         }
@@ -155,6 +154,6 @@ impl Iterator for Batches {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        Batches::next(self).transpose()
+        self.next_batch().transpose()
     }
 }

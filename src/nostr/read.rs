@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
+use std::fmt::{self, Debug, Formatter};
 
 use super::FORMAT;
 use super::event::{Event, EventRef, Flags, Id, Location};
@@ -152,9 +153,14 @@ fn read_at(segments: &Segments, location: Location) -> Result<StoredEvent> {
 }
 
 /// The events of a [query](EventStore::query).
-#[derive(Debug)]
 pub struct Query {
     events: VecDeque<StoredEvent>,
+}
+
+impl Debug for Query {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Query").field("left", &self.events.len()).finish()
+    }
 }
 
 impl Iterator for Query {
@@ -166,7 +172,6 @@ impl Iterator for Query {
 }
 
 /// A walk over all events. Ends after the first error.
-#[derive(Debug)]
 pub struct Events {
     segments: VecDeque<Segment>,
     scan: Option<(Segment, Scan)>,
@@ -181,7 +186,16 @@ pub struct Events {
     damage: Vec<(u32, PageDamage)>,
 }
 
-#[derive(Debug)]
+impl Debug for Events {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Events")
+            .field("include", &self.include)
+            .field("reverse", &self.reverse)
+            .field("segments_left", &self.segments.len())
+            .finish_non_exhaustive()
+    }
+}
+
 enum Scan {
     Forward(Forward),
     Backward(Backward),

@@ -1,5 +1,6 @@
 //! What an open store holds, and what every call asks first.
 
+use std::fmt::{self, Debug, Formatter};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -26,17 +27,15 @@ use crate::sidecar::{WriterLock, sidecar_dir};
 use crate::storage::fork_generation;
 
 /// A store of Nostr events. Handles may be shared by threads; clones are the same handle.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct EventStore {
     pub(super) shared: Arc<Shared>,
     _owner: Arc<Owner>,
 }
 
 /// Held by every clone of a handle: with the last of them the store is closed.
-#[derive(Debug)]
 struct Owner(Arc<Shared>);
 
-#[derive(Debug)]
 pub(super) struct Shared {
     pub dir: PathBuf,
     pub sidecar: PathBuf,
@@ -52,6 +51,17 @@ pub(super) struct Shared {
     pub committing: Mutex<()>,
     state: Mutex<State>,
     lock: Mutex<Option<WriterLock>>,
+}
+
+impl Debug for EventStore {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Shared { dir, mode, closed, .. } = &*self.shared;
+        f.debug_struct("EventStore")
+            .field("path", dir)
+            .field("mode", mode)
+            .field("closed", &closed.load(Ordering::Acquire))
+            .finish_non_exhaustive()
+    }
 }
 
 /// What appends change.

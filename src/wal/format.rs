@@ -363,16 +363,14 @@ impl Format for WalFormat {
         }
         if wal.shared.options.retention.is_some() {
             wal.shared.check_segmented()?;
-            wal.shared.keep_to_retention();
         }
+        wal.shared.keep_to_retention();
         Ok(())
     }
 
     #[inline]
     fn synced(log: &super::Shared<Self>) {
-        if log.options.retention.is_some() {
-            log.keep_to_retention();
-        }
+        log.keep_to_retention();
     }
 
     fn head_now(options: &Options, place: &Place) -> Result<Option<u64>> {

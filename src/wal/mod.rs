@@ -1,5 +1,6 @@
 #![doc = include_str!("FORMAT.md")]
 
+mod ask;
 #[cfg(feature = "arrow")]
 mod columns;
 mod consumers;

@@ -73,29 +73,42 @@ impl Wal {
 }
 
 impl Shared<WalFormat> {
-    /// Drop what the retention asked for at opening allows, if the log goes on in another segment
-    /// since it was done last. Another thread or process that is at it, or sets a consumer, is not
-    /// waited for: then the next sync does it.
+    /// Drop what the retention given at opening allows, and what another process asked for, if the log
+    /// goes on in another segment since it was done last. Another thread or process that is at it, or
+    /// sets a consumer, is not waited for: then the next sync does it.
     pub(super) fn keep_to_retention(&self) {
-        let Some(retention) = &self.options.retention else { return };
+        if self.format.segments().is_none() {
+            return;
+        }
         let bytes = self.format.layout().segment_bytes().unwrap_or(u64::MAX);
         let (segment, last) = (self.commits.durable() / bytes, &self.format.retained_in);
         // One more, so that 0 is none yet.
         if last.fetch_max(segment + 1, Ordering::AcqRel) > segment {
             return;
         }
-        let kept = match self.try_lock_consumers() {
-            Ok(Some(_consumers)) => {
-                transaction::finish(self).and_then(|()| self.drop_allowed(retention)).map(Some)
-            }
-            Ok(None) => Ok(None),
-            Err(error) => Err(error),
-        };
-        match kept {
-            Ok(Some(_)) => {}
-            Ok(None) => last.store(segment, Ordering::Release),
+        match self.drop_given_and_asked() {
+            Ok(true) => {}
+            Ok(false) => last.store(segment, Ordering::Release),
             Err(error) => self.warn("cannot drop what the retention allows", &error),
         }
+    }
+
+    /// Returns whether it was done, and not left to the next sync.
+    fn drop_given_and_asked(&self) -> Result<bool> {
+        let given = self.options.retention;
+        if given.is_none() && self.asked()?.is_none() {
+            return Ok(true);
+        }
+        let Some(_consumers) = self.try_lock_consumers()? else { return Ok(false) };
+        transaction::finish(self)?;
+        if let Some(given) = given {
+            self.drop_allowed(&given)?;
+        }
+        if let Some(asked) = self.asked()? {
+            self.drop_allowed(&asked)?;
+            self.forget_asked()?;
+        }
+        Ok(true)
     }
 
     /// Drop what `retention` allows. The caller locks the consumers. Returns the new head if it moved.

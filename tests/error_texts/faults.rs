@@ -154,7 +154,7 @@ const BOOK_OPERATIONS: [(&str, Operation); 1] = [("metadata", |format, disk, beg
     book.save_meta(&Meta { life: Some(2), ..Meta::default() })
 })];
 
-const WAL_OPERATIONS: [(&str, Operation); 8] = [
+const WAL_OPERATIONS: [(&str, Operation); 9] = [
     ("truncate_before", |_, disk, begin| {
         let (wal, lsns) = wal(&TINY, disk);
         begin(disk);
@@ -194,6 +194,13 @@ const WAL_OPERATIONS: [(&str, Operation); 8] = [
         begin(disk);
         let age_max = Some(std::time::Duration::ZERO);
         wal.retain(&Retention { bytes_max: Some(100), age_max, consumed: false }).map(drop)
+    }),
+    ("ask to retain", |format, disk, begin| {
+        let (wal, _) = wal(&TINY, disk);
+        let options = TINY.options(&on(format, disk), MANUAL);
+        let reader = options.open(wal.path(), Mode::Read).unwrap();
+        begin(disk);
+        reader.ask_to_retain(&Retention::default())
     }),
     ("append to, segments below the head", |format, disk, begin| {
         let (wal, lsns) = wal(&TINY, disk);

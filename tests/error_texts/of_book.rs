@@ -189,7 +189,7 @@ fn numbers(texts: &mut Texts) {
     high.append(1, b"x").unwrap();
     let cursor = high.cursor(0, None, OnCorrupt::Raise).unwrap();
     let mut batches = Batches::new(cursor, vec![Column::Event], 10, 1 << 20);
-    numbers.tried("in Arrow", batches.next());
+    numbers.tried("in Arrow", batches.next().transpose());
 }
 
 fn metadata(texts: &mut Texts) {

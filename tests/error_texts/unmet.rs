@@ -1,5 +1,6 @@
 //! Texts that no situation of these tests meets, and why.
 
+const LOGGED: &str = "the writer logs it, and goes on: tests/wal_keep.rs";
 const FAILING_DISK: &str = "needs a failing disk below LMDB, which knows no simulated one";
 
 /// The text as the source has it, and the reason.
@@ -29,6 +30,10 @@ pub const UNMET: &[(&str, &str)] = &[
     ("column {name:?}, the event store's log has none", "nothing makes columns of it"),
     (", saved to {}", "a part of a log line"),
     (", by finishing a truncation that a crash interrupted", "a part of a log line"),
+    ("read what to retain", LOGGED),
+    ("remove what to retain", LOGGED),
+    ("the file with what to retain is damaged: ask again", LOGGED),
+    ("age_max_ms {}\n", "what a file holds"),
     ("records {records}\nfirst {first}\noffset {offset}\n", "what a file holds"),
     ("the file was cut, or its disk failed, under the map", "only through the map, on Linux"),
     ("another process cut the file to {len} bytes, it had {}", "only through the map, on Linux"),

@@ -161,7 +161,7 @@ fn a_file_is_read_as_arrow_batches() {
     assert_eq!(numbers.values(), &[0, 2, 3, 4]);
     let payloads = batch.column(1).as_any().downcast_ref::<BinaryArray>().unwrap();
     assert!(payloads.iter().all(|payload| payload.unwrap().starts_with(b"{")));
-    assert!(batches.next().unwrap().is_none());
+    assert!(batches.next().is_none());
     assert_eq!(batches.damages().len(), 1);
     let raised = file.iter().unwrap().last().unwrap().unwrap_err();
     assert_eq!(raised.kind(), deedbook::ErrorKind::Corrupt);

@@ -104,7 +104,7 @@ fn the_columns_are_those_of_a_store() {
     let walk = store.iter(Include::All, OnCorrupt::Raise).unwrap();
     let mut batches = Batches::new(walk, COLUMNS.to_vec(), usize::MAX, usize::MAX);
     let stored = batches.next().unwrap().unwrap();
-    assert_eq!((stored.num_rows(), batches.next().unwrap().is_none()), (events.len(), true));
+    assert_eq!((stored.num_rows(), batches.next().is_none()), (events.len(), true));
 
     let json = |event: &Event| event.to_json().into_bytes();
     let options = ImportOptions::default();

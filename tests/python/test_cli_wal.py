@@ -345,6 +345,8 @@ def test_segments_are_dropped_by_size_age_and_consumers(path: Path) -> None:
     with Wal.open(path, "a"):  # asked beside its writer
         would = json.loads(deedbook("retain", path, "--max-bytes", "1k", "--dry-run", "--json")[0])
         assert "would be left of" in deedbook("retain", path, "--consumed", "--dry-run")[0]
+        locked = deedbook("retain", path, "--max-bytes", "1k", code=2)[1]
+        assert "has it open for writing" in locked
     told = json.loads(deedbook("retain", path, "--max-bytes", "1k", "--json")[0])
     assert (would["head"], would["dropped_bytes"]) == (told["head"], told["dropped_bytes"])
     assert 0 < told["head"] <= lsns[100] and told["dropped_bytes"] == told["head"]
@@ -380,3 +382,21 @@ def test_logs_of_both_formats_are_verified_in_one_call(path: Path, tmp_path: Pat
     assert (reports[0]["records"], reports[1]["records"]) == (300, 1)
     out, err = deedbook("verify", path, tmp_path / "none", tmp_path / "book", code=2)
     assert out.count(": ok, ") == 2 and "none" in err
+
+
+def test_a_running_writer_is_asked_to_drop(path: Path) -> None:
+    """retain was refused beside a writer, which kept everything until it ended."""
+    if path.is_file():
+        return
+    asking = ("retain", path, "--max-bytes", "1k", "--ask")
+    with Wal.open(path, "a") as wal:
+        told = json.loads(deedbook(*asking, "--json")[0])
+        assert told == {"ok": True, "path": str(path), "asked": True, "holder": os.getpid()}
+        assert f"process {os.getpid()}, is asked" in deedbook(*asking)[0]
+        assert wal.head == 0
+        for _ in range(80):
+            wal.append(b"more")
+        wal.sync()
+        assert wal.head > 0 and 1024 <= wal.end - wal.head <= 1024 + 2 * 512
+    # Without a writer the command does it itself.
+    assert "dropped" in deedbook("retain", path, "--max-bytes", "1k", "--ask")[0]

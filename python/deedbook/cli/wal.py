@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Literal
 
-from deedbook import Dropped, Wal
+from deedbook import Dropped, LockedError, Wal
 from deedbook._text import count
 from deedbook.cli.arguments import Commands, add_json, add_lock_timeout, add_path, age, size
 from deedbook.cli.cat import event_number
@@ -62,7 +62,8 @@ def _add_retain(commands: Commands) -> None:
         epilog="examples:\n"
         "  deedbook retain events.wal --max-bytes 10g\n"
         "  deedbook retain events.wal --max-bytes 10g --dry-run    beside the writer, too\n"
-        "  deedbook retain events.wal --max-age 7d --consumed",
+        "  deedbook retain events.wal --max-age 7d --consumed\n"
+        "  deedbook retain events.wal --max-bytes 10g --ask        the writer that has it open",
     )
     add_path(parser)
     parser.add_argument(
@@ -79,6 +80,11 @@ def _add_retain(commands: Commands) -> None:
     )
     parser.add_argument(
         "--consumed", action="store_true", help="what every named consumer has passed may go"
+    )
+    parser.add_argument(
+        "--ask",
+        action="store_true",
+        help="where a writer has it open, ask that one: it does so in its next segment",
     )
     _add_dry_run(parser)
     add_lock_timeout(parser)
@@ -139,6 +145,27 @@ def run_retain(args: argparse.Namespace, out: Output) -> int:
     """Drop the segments that the rules allow to go; print what was dropped and what is left."""
     if args.max_bytes is None and args.max_age is None and not args.consumed:
         raise CliError("retain: give --max-bytes, --max-age or --consumed")
+    try:
+        return _retain(args, out)
+    except LockedError as error:
+        if not args.ask:
+            raise
+        return _ask_to_retain(args, error.holder, out)
+
+
+def _ask_to_retain(args: argparse.Namespace, writer: int | None, out: Output) -> int:
+    with _open(args, "r") as wal:
+        wal.ask_to_retain(max_bytes=args.max_bytes, max_age=args.max_age, consumed=args.consumed)
+        if args.json:
+            out.emit({"ok": True, "path": wal.path, "asked": True, "holder": writer})
+            return EXIT_OK
+        whose = "the writer" if writer is None else f"the writer, process {writer},"
+        out.line(f"{wal.path}: {whose} is asked; it drops when the log goes on in a new segment")
+        out.flush()
+    return EXIT_OK
+
+
+def _retain(args: argparse.Namespace, out: Output) -> int:
     dry_run = args.dry_run
     with _open(args, "r" if dry_run else "a") as wal:
         head, end, records = wal.head, wal.end, len(wal)

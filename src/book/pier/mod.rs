@@ -34,6 +34,7 @@ mod places;
 mod read;
 mod roll;
 
+use std::fmt::{self, Debug, Formatter};
 use std::io::Read;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -55,12 +56,11 @@ pub use follow::Follow;
 pub use read::{Cursor, Iter, Reverse};
 
 /// An open pier. Handles may be shared by threads; clones are the same handle.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Pier {
     shared: Arc<Shared>,
 }
 
-#[derive(Debug)]
 struct Shared {
     path: PathBuf,
     /// `.urb/log`.
@@ -75,6 +75,17 @@ struct Shared {
     closed: AtomicBool,
     /// Dropped after the epochs.
     lock: Mutex<Option<WriterLock>>,
+}
+
+impl Debug for Pier {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Shared { path, mode, closed, .. } = &*self.shared;
+        f.debug_struct("Pier")
+            .field("path", path)
+            .field("mode", mode)
+            .field("closed", &closed.load(Ordering::Acquire))
+            .finish_non_exhaustive()
+    }
 }
 
 /// An epoch in the making of this handle: only the last one of a writer is open for appending.

@@ -28,8 +28,7 @@ pub struct Reverse {
 /// [Deeds](Deed) of a range as an iterator; ends after the first error.
 #[derive(Debug)]
 pub struct Iter {
-    cursor: Cursor,
-    failed: bool,
+    walk: Option<Result<Cursor>>,
 }
 
 impl Pier {
@@ -62,8 +61,7 @@ impl Pier {
 
     /// The deeds `start <= event < stop`, a snapshot of what is there now.
     pub fn iter(&self, start: u64, stop: Option<u64>) -> Result<Iter> {
-        let cursor = self.cursor(start, stop, OnCorrupt::Raise)?;
-        Ok(Iter { cursor, failed: false })
+        Ok(Iter { walk: Some(Ok(self.cursor(start, stop, OnCorrupt::Raise)?)) })
     }
 
     /// The deeds `start <= event < stop` without an allocation each, a snapshot of what is there
@@ -153,15 +151,24 @@ impl Iterator for Iter {
     type Item = Result<Deed>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.failed {
-            return None;
-        }
-        match self.cursor.next() {
-            Ok(deed) => deed.map(|deed| Ok(BookFormat::own(deed))),
-            Err(error) => {
-                self.failed = true;
-                Some(Err(error))
-            }
-        }
+        let error = match self.walk.as_mut()? {
+            Ok(cursor) => match cursor.next() {
+                Ok(deed) => return deed.map(|deed| Ok(BookFormat::own(deed))),
+                Err(error) => Some(error),
+            },
+            Err(_) => None,
+        };
+        let begun = self.walk.take()?;
+        error.or(begun.err()).map(Err)
+    }
+}
+
+/// All deeds that are there now.
+impl IntoIterator for &Pier {
+    type Item = Result<Deed>;
+    type IntoIter = Iter;
+
+    fn into_iter(self) -> Iter {
+        Iter { walk: Some(self.cursor(0, None, OnCorrupt::Raise)) }
     }
 }

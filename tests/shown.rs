@@ -1,0 +1,84 @@
+//! Handles in a loop, and in `{:?}`.
+
+use std::fmt::Debug;
+
+use deedbook::Result;
+use deedbook::book::Book;
+use deedbook::book::pier::Pier;
+use deedbook::ledger::{LedgerConfig, LedgerStore};
+use deedbook::nostr::{EventStore, Filter, Include};
+use deedbook::wal::Wal;
+use deedbook::{ErrorKind, OnCorrupt};
+
+/// What `{:?}` shows of a handle: a line, with its path, and nothing of what it holds.
+fn short(shown: &dyn Debug) -> String {
+    let text = format!("{shown:?}");
+    assert!(text.len() < 400, "{} characters: {text:.400}", text.len());
+    assert!(!text.contains("secret") && !text.contains("115, 101, 99"), "{text}");
+    text
+}
+
+/// A handle that was shown in `dbg!`, or as part of another value, printed what it had in its buffers.
+#[test]
+fn a_handle_is_shown_in_a_line() -> Result<()> {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let book = Book::create(at("book"))?;
+    book.append(1, &b"secret".repeat(1000))?;
+    assert!(short(&book).contains("book"));
+    let mut walk = book.cursor(1, None, OnCorrupt::Raise)?;
+    walk.next()?;
+    short(&walk);
+    let mut back = book.cursor_back(1, None)?;
+    back.next()?;
+    short(&back);
+    short(&book.iter(1, None)?);
+    short(&book.follow(Some(1))?);
+    let wal = Wal::append_to(at("wal"))?;
+    wal.append(b"secret")?;
+    assert!(short(&wal).contains("wal"));
+    let pier = Pier::append_to(at("pier"))?;
+    pier.append(1, b"secret")?;
+    assert!(short(&pier).contains("pier"));
+    let ledger = LedgerStore::new(LedgerConfig::lines(at("ledger"), "events"))?;
+    ledger.append(b"secret")?;
+    assert!(short(&ledger).contains("ledger"));
+    let store = EventStore::create(at("store"))?;
+    assert!(short(&store).contains("store"));
+    short(&store.iter(Include::Live, OnCorrupt::Raise)?);
+    short(&store.query(&[Filter::default()])?);
+    Ok(())
+}
+
+/// `for deed in &book` did not compile: only `book.iter(1, None)?` did.
+#[test]
+fn a_log_is_iterated_by_reference() -> Result<()> {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let book = Book::create(at("book"))?;
+    let wal = Wal::append_to(at("wal"))?;
+    let pier = Pier::append_to(at("pier"))?;
+    for number in 0..3 {
+        book.append(number, b"a")?;
+        wal.append(&[number as u8])?;
+        pier.append(number, b"a")?;
+    }
+    let mut mugs = Vec::new();
+    for deed in &book {
+        mugs.push(deed?.mug);
+    }
+    assert_eq!(mugs, [0, 1, 2]);
+    let payloads: Vec<_> = (&wal).into_iter().map(|record| record.unwrap().payload).collect();
+    assert_eq!(payloads, [[0], [1], [2]]);
+    assert_eq!((&pier).into_iter().map(|deed| deed.unwrap().mug).collect::<Vec<_>>(), [0, 1, 2]);
+    // What cannot begin is an error in the loop, once.
+    wal.close()?;
+    let mut closed = (&wal).into_iter();
+    assert_eq!(closed.next().unwrap().unwrap_err().kind(), ErrorKind::Closed);
+    assert!(closed.next().is_none());
+    pier.close()?;
+    let mut closed = (&pier).into_iter();
+    assert_eq!(closed.next().unwrap().unwrap_err().kind(), ErrorKind::Closed);
+    assert!(closed.next().is_none());
+    Ok(())
+}
