@@ -14,7 +14,16 @@ step cargo fmt --all --check
 # The Python crate by itself: its feature abi3 is not what is built by default.
 step cargo clippy --workspace --exclude deedbook-python --all-targets --all-features --locked -- -D warnings
 step cargo clippy -p deedbook-python --all-targets --locked -- -D warnings
+for features in "" nostr; do # what few features leave unused
+    step cargo clippy --lib --features "$features" --locked -- -D warnings
+done
 step env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --exclude deedbook-python --no-deps --all-features --locked
+
+# What has a workspace or flags of its own only has to compile here.
+step env RUSTFLAGS="--cfg shuttle" cargo test --quiet --no-run --package deedbook --features sim --locked \
+    --test models --target-dir target/models
+step cargo test --quiet --no-run --manifest-path tests/interop/Cargo.toml --target-dir target/interop --locked
+step cargo build --quiet --locked --manifest-path fuzz/Cargo.toml
 
 step "$venv/bin/ruff" format --check .
 step "$venv/bin/ruff" check .

@@ -28,12 +28,15 @@ from deedbook import Book
 ROOT = Path(__file__).resolve().parents[2]
 LAYOUTS = ("packed", "slots")
 BATCH = 1024
+SLOT_BYTES, HEADER_BYTES = 4096, 48
 WALK = "walk over all events"
 MIGRATE = "migrate"
 EXPORT = "export-lmdb"
 CONVERT = "convert"
 SYNC = "floor: as many bytes written, and one fdatasync"
 DURABLE = "append and sync, one event"
+FLOOR = "floor: one write of an event to a plain file, and fdatasync"
+GROWS, HEADED, RESERVED = "it grows", "it grows, and a header", "into reserved space"
 MEDIAN = "find an event, median"
 WORST = "find an event, the worst"
 WORST_BUSY = "find an event, the worst by processor time"
@@ -202,6 +205,27 @@ def finds(figures: Figures, book: Book, layout: str, events: list[int]) -> None:
     figures.value(WORST_BUSY, layout, max(busy), "ms")
 
 
+def plain_and_synced(figures: Figures, path: Path, events: list[bytes], shape: str) -> None:
+    """What no layout can do without: packed reserves space, slots may not, and writes a header."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT)
+    try:
+        end = 2 * SLOT_BYTES
+        os.pwrite(file, bytes(end), 0)
+        if shape == RESERVED:
+            os.posix_fallocate(file, 0, end + 2 * sum(map(len, events)))
+        os.fsync(file)
+        watch = Watch()
+        for number, event in enumerate(events):
+            end += os.pwrite(file, event, end)
+            if shape == HEADED:
+                os.pwrite(file, bytes(HEADER_BYTES), number % 2 * SLOT_BYTES)
+            os.fdatasync(file)
+        figures.rate(FLOOR, shape, len(events), watch)
+    finally:
+        os.close(file)
+        path.unlink()
+
+
 def durable(figures: Figures, given: argparse.Namespace, place: Path) -> None:
     """An event and its sync at a time, the layouts alternating: a disk changes its mind."""
     path = place / "durable"
@@ -216,6 +240,8 @@ def durable(figures: Figures, given: argparse.Namespace, place: Path) -> None:
                     book.append(jam)
                 figures.rate(DURABLE, layout, len(events), watch)
             shutil.rmtree(path)
+        for shape in (GROWS, HEADED, RESERVED):
+            plain_and_synced(figures, place / "plain", events, shape)
 
 
 def promises(figures: Figures, given: argparse.Namespace) -> list[Row]:
@@ -265,6 +291,17 @@ def promises(figures: Figures, given: argparse.Namespace) -> list[Row]:
             beside_packed >= 0.95,
         )
     )
+    headed, reserved = (figures.median(FLOOR, shape) or 0.0 for shape in (HEADED, RESERVED))
+    rows.append(
+        Row(
+            "the same of plain files: one that grows, with a header",
+            f"{human(headed)}/s",
+            f"reserved space {human(reserved)}/s",
+            f"{headed / reserved:.2f}",
+            "",
+            None,
+        )
+    )
     return rows
 
 
@@ -296,7 +333,9 @@ def markdown(figures: Figures, given: argparse.Namespace, about: dict[str, Any])
         "compares. A conversion's MB are those of the source; it syncs once, and reads both logs "
         "again. Each batch of a replay is looked for by its number. Found are random events with "
         "`book[n]`, in a log that was just read. Appended are single events, always durable, the "
-        "layouts alternating.",
+        "layouts alternating. The plain files show what the disk leaves possible: slots may not "
+        "reserve space, because the reference implementation takes zeros behind the last event for "
+        "damage, so each sync must store the new size of the file, too.",
         "",
         "## Everything",
         "",

@@ -360,6 +360,7 @@ impl<'a> Tag<'a> {
     }
 
     /// Hand over all texts as bytes.
+    #[cfg(feature = "arrow")]
     #[inline]
     pub(super) fn each_text(self, mut take: impl FnMut(&[u8])) {
         if let Some(name) = self.kept_name() {

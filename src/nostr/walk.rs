@@ -13,7 +13,7 @@ use crate::storage::{File, read_full};
 
 use super::event::Flags;
 use super::page::{self, Head};
-use super::record::{self, LONG_HEAD_BYTES, Layout, Parts};
+use super::record::{self, LONG_HEAD_BYTES, Layout};
 use super::segment::{Found, PageDamage, Record, Segment};
 
 /// Bytes read at a time: small enough to stay in the processor's cache until they are parsed.
@@ -129,6 +129,7 @@ impl Seen {
     }
 
     /// Size of the record.
+    #[cfg(feature = "arrow")]
     #[inline]
     pub(super) fn record_len(&self) -> u32 {
         self.head.record_len
@@ -207,8 +208,9 @@ impl Looker {
     }
 
     /// Its parts.
+    #[cfg(feature = "arrow")]
     #[inline]
-    pub(super) fn parts(&self, seen: Seen) -> Parts<'_> {
+    pub(super) fn parts(&self, seen: Seen) -> record::Parts<'_> {
         seen.layout.parts(self.bytes(seen))
     }
 

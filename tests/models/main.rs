@@ -236,11 +236,11 @@ fn truncation_excludes_appends_and_syncs() {
         };
         let dropper = {
             let (wal, lsn) = (wal.clone(), lsns[2]);
-            thread::spawn(move || wal.truncate_before(lsn).unwrap())
+            thread::spawn(move || wal.truncate_before(lsn).map(drop).unwrap())
         };
         let cutter = {
             let (wal, lsn) = (wal.clone(), lsns[2]);
-            thread::spawn(move || wal.truncate_after(lsn).unwrap())
+            thread::spawn(move || wal.truncate_after(lsn).map(drop).unwrap())
         };
         [appender, dropper, cutter].into_iter().for_each(|thread| thread.join().unwrap());
         let left = records(&disk.after_power_cut());
