@@ -32,7 +32,10 @@ EXPLAINED = ROOT / "tests" / "mutants" / "explained.txt"
 SECONDS = ["--lib", "--test=recovery", "--test=wal_own", "--test=commits", "--test=wal_truncation"]
 BOOK = ["--lib", "--test=slots", "--test=convert", "--test=pier", "--test=lmdb"]
 PARTS = {
-    "src/book/": ("arrow,lmdb,sim", [BOOK, ["--test=answers"], ["--test=crash"]]),
+    "src/book/": (
+        "arrow,lmdb,nostr,sim",
+        [BOOK, ["--test=error_texts", "--test=log"], ["--test=answers"], ["--test=crash"]],
+    ),
     "src/ledger/": ("sim", [["--lib", "--test=ledger"]]),
     "src/": (
         "arrow,nostr,sim",

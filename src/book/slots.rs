@@ -128,6 +128,14 @@ mod tests {
             assert_eq!(Slot::parse(&damaged), None, "byte {at}");
             assert_eq!(Slot::parse(&slot.encode()[..at]), None);
         }
+        // A slot of another format or version, whose checksum is right.
+        for at in [0, 4] {
+            let mut other = slot.encode();
+            other[at] ^= 1;
+            let crc = crc32(&other[..CRC_AT]);
+            other[CRC_AT..].copy_from_slice(&crc.to_le_bytes());
+            assert_eq!(Slot::parse(&other), None, "byte {at}");
+        }
     }
 
     #[test]
@@ -139,6 +147,9 @@ mod tests {
         assert_eq!(order([slot(3), slot(2)]), [0, 1]);
         assert_eq!(order([slot(0), slot(0)]), [0, 1]);
         assert_eq!(order([slot(u64::MAX), slot(0)]), [1, 0]);
+        // Half of all numbers apart, neither came after the other.
+        assert_eq!(order([slot(0), slot(1 << 63)]), [0, 1]);
+        assert_eq!(order([slot(1 << 63), slot(0)]), [0, 1]);
         assert_eq!(order([None, slot(1)]), [1]);
         assert!(order([None, None]).is_empty());
     }

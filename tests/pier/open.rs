@@ -4,7 +4,7 @@ use std::path::Path;
 
 use deedbook::book::pier::verify;
 use deedbook::book::{Mode, OnCorrupt};
-use deedbook::storage::sim::Sim;
+use deedbook::storage::sim::{Fault, Sim, What};
 use deedbook::storage::{Access, Storage};
 use deedbook::{Error, ErrorKind, Verdict};
 
@@ -223,4 +223,56 @@ fn verify_checks_every_epoch_and_what_lies_between() {
     );
     let missing = verify("/none", &options(&Sim::new()), |_, _| Ok(())).unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::Missing);
+}
+
+/// A directory that cannot be listed is not one without epochs: an empty pier would begin there.
+#[test]
+fn a_call_that_fails_while_a_pier_is_opened_leaves_no_epoch_out() {
+    for mode in [Mode::Read, Mode::Append] {
+        let mut call = 1;
+        loop {
+            let disk = three_epochs();
+            disk.inject(Fault::once(call, What::Error(std::io::ErrorKind::Other)));
+            let opened = options(&disk).open_pier(PIER, mode);
+            let struck = disk.fired() > 0;
+            disk.heal();
+            match opened {
+                Ok(pier) => assert_eq!(all(&pier), (1..=9).collect::<Vec<_>>(), "call {call}"),
+                Err(error) => assert_eq!(error.kind(), ErrorKind::Io, "call {call}: {error}"),
+            }
+            if !struck {
+                break;
+            }
+            call += 1;
+        }
+        assert!(call > 10, "{call}");
+    }
+}
+
+/// A text that cannot be read is not one that is missing.
+#[test]
+fn a_call_that_fails_while_a_pier_is_opened_hides_no_version() {
+    for call in 1.. {
+        let disk = three_epochs();
+        put(&disk, epoch(3).join("epoc.txt"), b"4");
+        disk.inject(Fault::once(call, What::Error(std::io::ErrorKind::Other)));
+        let error = options(&disk).open_pier(PIER, Mode::Read).unwrap_err();
+        if disk.fired() == 0 {
+            assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+            break;
+        }
+    }
+}
+
+#[test]
+fn a_text_has_at_most_4096_bytes() {
+    let disk = three_epochs();
+    let mut text = vec![b' '; 4096];
+    text[0] = b'3';
+    put(&disk, epoch(3).join("epoc.txt"), &text);
+    assert_eq!(all(&reading(&disk)).len(), 9);
+    text.push(b' ');
+    put(&disk, epoch(3).join("epoc.txt"), &text);
+    let error = refused(&disk);
+    assert_eq!(error.message(), "text of 4097 bytes or more, limit 4096");
 }

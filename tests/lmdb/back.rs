@@ -1,0 +1,48 @@
+//! Books that become environments again.
+
+use crate::support::*;
+
+#[test]
+fn a_book_goes_back_to_an_environment_that_equals_the_source() {
+    for name in ["lmdb-100", "lmdb-100-rawmeta"] {
+        let (dir, _, dest) = space();
+        bring(&data(name), &dest).unwrap();
+        let returned = dir.path().join("returned");
+        let report = back(&dest, &returned).unwrap();
+        assert_eq!((report.events, report.found), (100, 0));
+        assert_eq!(
+            contents(&returned),
+            contents(&data("lmdb-100")),
+            "stripped, as Urbit writes it"
+        );
+        let again = back(&dest, &returned).unwrap();
+        assert_eq!(again.found, 100);
+        refused(back(&dest, &dest), ErrorKind::AlreadyExists, "the destination holds a book.log");
+    }
+}
+
+#[test]
+fn a_pier_goes_back_as_a_pier() {
+    let (dir, _, dest) = space();
+    bring(&data("pier-lmdb"), &dest).unwrap();
+    let returned = dir.path().join("returned");
+    back(&dest, &returned).unwrap();
+    for part in ["", "0i0", "0i60"] {
+        let (from, to) = (data("pier-lmdb").join(".urb/log").join(part), returned.join(".urb/log"));
+        let to = to.join(part);
+        assert_eq!(contents(&to), contents(&from), "{part}");
+        if !part.is_empty() {
+            assert_eq!(fs::read(to.join("epoc.txt")).unwrap(), b"2");
+        }
+    }
+}
+
+#[test]
+fn an_environment_with_other_events_is_refused_by_the_way_back() {
+    let (dir, source, dest) = space();
+    make_numbered(&source, 1..=10);
+    bring(&source, &dest).unwrap();
+    let other = dir.path().join("other");
+    make(&other, &[(1, b"\x01\0\0\0xx")], &[]);
+    refused(back(&dest, &other), ErrorKind::AlreadyExists, "event 1 is another");
+}

@@ -1,0 +1,14 @@
+//! Urbit's event logs in LMDB: what its own code wrote is read, brought to books, and back.
+
+#![cfg(unix)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+#![allow(unsafe_code, clippy::undocumented_unsafe_blocks)]
+
+#[path = "../common/flips.rs"]
+mod flips;
+
+mod back;
+mod migrate;
+mod resume;
+mod source;
+mod support;

@@ -1,0 +1,122 @@
+//! What the header says of the log, and when it is written.
+
+use crate::support::*;
+
+#[test]
+fn an_empty_log_takes_its_epoch_from_the_header() {
+    let (_dir, path) = place("log", &golden_log("head-empty100", &[]));
+    let book = Book::append_to(&path).unwrap();
+    assert_eq!((book.epoch().unwrap(), book.bounds().unwrap()), (100, None));
+    assert_eq!(book.append(1, b"jam").unwrap(), 101);
+    drop(book);
+    assert_eq!(Book::open(&path).unwrap().bounds().unwrap(), Some(101..=101));
+}
+
+/// The first save may set another epoch, which the next slot has.
+#[test]
+fn the_first_save_may_set_the_epoch() {
+    let (_dir, path) = place("log", &golden_log("head-empty", &[]));
+    let book = Book::append_to(&path).unwrap();
+    let mut batch = book.batch();
+    batch.push(1, b"jam").unwrap();
+    assert_eq!(book.append_batch(&batch, Some(51), Some(50)).unwrap(), 51);
+    drop(book);
+    fs::remove_dir_all(path.join(".deedbook")).unwrap();
+    assert_eq!(Book::open(&path).unwrap().bounds().unwrap(), Some(51..=51));
+}
+
+/// The reference implementation's own tests begin a log in `0i0` with event 5. Its header has a checksum;
+/// that of another layout does not, and there the name is what finds a damaged one.
+#[test]
+fn a_log_in_0i0_may_begin_after_any_event() {
+    let base = tempfile::tempdir().unwrap();
+    let path = base.path().join("0i0");
+    let book = options().open(&path, Mode::Create).unwrap();
+    let mut batch = book.batch();
+    batch.push(1, b"jam").unwrap();
+    refused(book.append_batch(&batch, Some(5), Some(0)), ErrorKind::Contiguity);
+    assert_eq!(book.append_batch(&batch, Some(5), Some(4)).unwrap(), 5);
+    book.close().unwrap();
+    for sidecar in [true, false] {
+        if !sidecar {
+            fs::remove_dir_all(path.join(".deedbook")).unwrap();
+        }
+        assert_eq!(Book::open(&path).unwrap().bounds().unwrap(), Some(5..=5));
+        assert!(check(&path, &Options::default()).ok());
+        assert_eq!(Book::append_to(&path).unwrap().epoch().unwrap(), 4);
+    }
+    let pier = Options::default().open_pier(base.path(), Mode::Read).unwrap();
+    assert_eq!((pier.epoch().unwrap(), pier.bounds().unwrap()), (4, Some(5..=5)));
+    for (name, layout) in [("0i3", Layout::Slots), ("0i0", Layout::Packed)] {
+        let base = tempfile::tempdir().unwrap();
+        let path = base.path().join(name);
+        let options = Options { layout: Some(layout), ..Options::default() };
+        let book = options.open(&path, Mode::Create).unwrap();
+        refused(book.append_batch(&batch, Some(5), Some(4)), ErrorKind::Contiguity);
+    }
+}
+
+/// An append that no sync covered survives the death of its process, and many of them are one batch.
+#[test]
+fn unsynced_appends_change_one_slot_until_a_sync() {
+    let base = tempfile::tempdir().unwrap();
+    let path = base.path().join("log");
+    let options = Options { durability: Durability::Manual, ..options() };
+    let book = options.open(&path, Mode::Create).unwrap();
+    let slot = |at: usize| bytes(&path)[at..at + 48].to_vec();
+    let (first, second) = (slot(0), slot(4096));
+    book.append(1, b"one").unwrap();
+    book.append(2, b"two").unwrap();
+    assert_eq!(slot(0), first);
+    assert_ne!(slot(4096), second);
+    // As another process finds it.
+    assert_eq!(events_of(&path).len(), 2);
+    book.sync().unwrap();
+    let second = slot(4096);
+    book.append(3, b"three").unwrap();
+    book.append(4, b"four").unwrap();
+    assert_eq!(slot(4096), second);
+    assert_eq!(events_of(&path).len(), 4);
+    std::mem::forget(book);
+    let (_dir, copy) = place("log", &bytes(&path));
+    assert_eq!(Book::append_to(&copy).unwrap().last().unwrap(), 4);
+}
+
+/// The reference takes zeros after the last deed for damage, and drops a committed event.
+#[test]
+fn no_space_is_reserved_after_the_last_deed() {
+    let base = tempfile::tempdir().unwrap();
+    let path = base.path().join("log");
+    let book = options().open(&path, Mode::Create).unwrap();
+    for number in 0..5u32 {
+        book.append(number, b"jam").unwrap();
+        assert_eq!(bytes(&path).len() as u64, book.end().unwrap());
+    }
+}
+
+/// A reader that follows must not see what is not committed.
+#[test]
+fn a_reader_sees_what_the_header_counts() {
+    let all = golden_events();
+    let (_dir, path) = place("0i0", &golden_log("head-3x1", &all[..3]));
+    let reader = Book::open(&path).unwrap();
+    let whole = golden_log("head-5x3", &all);
+    let write = |log: &[u8]| fs::write(path.join("book.log"), log).unwrap();
+    let mut ghost = golden_log("head-3x1", &all);
+    write(&ghost);
+    assert_eq!(reader.refresh().unwrap(), 3);
+    ghost[4096..4144].copy_from_slice(&whole[4096..4144]);
+    write(&ghost);
+    assert_eq!(reader.refresh().unwrap(), 5);
+}
+
+#[test]
+fn another_layout_than_the_logs_is_refused() {
+    let (_dir, path) = place("0i0", &golden_log("head-3x1", &golden_events()[..3]));
+    let packed = Options { layout: Some(Layout::Packed), ..Options::default() };
+    for mode in [Mode::Read, Mode::Append] {
+        let error = refused(packed.open(&path, mode), ErrorKind::InvalidArgument);
+        assert!(error.message().contains("packed asked for, but the log has slots"), "{error}");
+    }
+    assert!(options().open(&path, Mode::Append).is_ok());
+}
