@@ -15,6 +15,7 @@ import pytest
 
 import deedbook
 from deedbook import Book, EventStore, Ledger, LedgerSnapshot, Pier, Wal, backup
+from deedbook._backup import _logs
 from deedbook.cli import main
 
 EVENTS = Path(__file__).parents[1] / "data" / "nostr" / "events.jsonl"
@@ -231,7 +232,7 @@ def test_what_lies_beside_a_log_comes_along(tmp_path: Path) -> None:
         assert (report.bounds, report.new_records) == ((1, 3), 1)
 
 
-def test_a_ledger_without_what_was_sent_and_a_closed_store(tmp_path: Path) -> None:
+def test_a_ledger_without_what_was_sent_and_a_store(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "ledger") as ledger:
         ledger.append_many([b"1", b"2"])
         backup(tmp_path / "ledger", tmp_path / "copy")
@@ -247,12 +248,40 @@ def test_a_ledger_without_what_was_sent_and_a_closed_store(tmp_path: Path) -> No
     with store, EVENTS.open("rb") as lines:
         store.append_many(lines)
         events = [event.to_dict() for event in store]
-        with pytest.raises(deedbook.LockedError, match="nostr export"):
-            backup(tmp_path / "store", tmp_path / "copy-store")
+        backup(tmp_path / "store", tmp_path / "copy-store")
     backup(tmp_path / "store", tmp_path / "copy-store")
     assert backup(tmp_path / "store", tmp_path / "copy-store").copied_bytes == 0
     with EventStore.open(tmp_path / "copy-store", "a") as store:
         assert store.verify().ok and [event.to_dict() for event in store] == events != []
+
+
+@pytest.mark.parametrize("name", ["packed", "slots", "segments", "single"])
+@pytest.mark.parametrize("app", ["app", None])
+def test_a_commit_that_comes_between_is_in_the_copy_as_a_whole(
+    name: str, app: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copy had the records of a commit, and not the note that they are committed."""
+    log = make(name, tmp_path / "log")
+    real, commits = _logs._small, 0
+
+    def small(files: Any) -> dict[str, bytes]:
+        nonlocal commits
+        found = real(files)
+        if commits == 0:
+            commits += 1
+            with log.transactions.stage("job", 0, 1) as file:
+                file.extend([b"one", b"two"])
+                parts = file.finish()
+            log.transactions.commit("job", parts, app=app, version=0 if app else None)
+        return found
+
+    monkeypatch.setattr(_logs, "_small", small)
+    backup(tmp_path / "log", tmp_path / "copy")
+    log.close()
+    assert commits == 1
+    with deedbook.open(tmp_path / "copy", "a") as copy:
+        assert payloads(copy) == [*(payload(i) for i in range(300)), b"one", b"two"]
+        assert [noted.app for noted in copy.transactions.committed()] == ([app] if app else [])
 
 
 def test_damage_is_not_vouched_for(tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ from typing import Any
 
 from deedbook._backup._files import Copier
 from deedbook._backup._logs import backup_log
-from deedbook._backup._others import backup_closed, backup_ledger, backup_pier
+from deedbook._backup._others import backup_ledger, backup_pier
+from deedbook._backup._store import backup_store
 from deedbook._core import Book, Wal
 from deedbook._errors import InvalidArgumentError, LockedError, NotALogError
 from deedbook.formats import find, require
@@ -68,10 +69,9 @@ def backup(
     compared. When this returns it is on stable storage. The next call continues what was
     interrupted.
 
-    A book, a pier, a write-ahead log and a ledger may be written meanwhile; an event store may not
-    be open for writing (`LockedError`). A ``target`` whose files are no beginning of the log's is
-    an InvalidArgumentError, and stays as it is. ``progress`` gets the bytes read so far; what it
-    raises ends the copy.
+    The log may be written meanwhile. A ``target`` whose files are no beginning of the log's, or a
+    backup of another event store, is an InvalidArgumentError, and stays as it is. ``progress`` gets
+    the bytes read so far; what it raises ends the copy.
 
     >>> with deedbook.Book.create("log") as book:
     ...     lsns = book.append_many([b"one", b"two"])
@@ -98,7 +98,7 @@ def backup(
         elif name == "ledger":
             copied = backup_ledger(ours, theirs, copier)
         elif name == "nostr":
-            copied = backup_closed(ours, theirs, copier)
+            copied = backup_store(ours, theirs, copier)
         else:
             copied = backup_log(ours, theirs, Wal if name == "wal" else Book, copier)
     return BackupReport(

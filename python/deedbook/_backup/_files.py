@@ -79,11 +79,23 @@ class Copier:
             new.replace(target)
             self.bytes += len(content)
 
-    def copied(self, source: Path, target: Path) -> None:
-        """Have a file hold what the source holds now, whatever it held."""
-        if not (target.exists() and filecmp.cmp(source, target, shallow=False)):
-            with source.open("rb") as read:
-                self._rewrite(read, target, os.fstat(read.fileno()).st_size)
+    def staged(self, source: Path, target: Path) -> Path | None:
+        """Copy a file beside the target, to its end of then; returns the path to be renamed.
+
+        None if the target holds the same already.
+        """
+        if target.exists() and filecmp.cmp(source, target, shallow=False):
+            return None
+        new = target.with_name(target.name + NEW)
+        with source.open("rb") as read:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            new.unlink(missing_ok=True)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+            with os.fdopen(os.open(new, flags, _mode(read)), "wb") as written:
+                while piece := read.read(PIECE_BYTES):
+                    self._wrote(written, piece)
+                self._done(written, target)
+        return new
 
     def overwrite(self, target: Path, offset: int, content: bytes) -> None:
         """Write some bytes in place, durably, if others are there."""
@@ -130,27 +142,19 @@ class Copier:
             "log, or this log lost its end and was written again: choose another directory"
         )
 
-    def _rewrite(self, read: BinaryIO, target: Path, end: int) -> None:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        new = target.with_name(target.name + NEW)
-        new.unlink(missing_ok=True)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-        with os.fdopen(os.open(new, flags, _mode(read)), "wb") as written:
-            read.seek(0)
-            self._copy(read, written, end)
-            self._done(written, target)
-        new.replace(target)
-
     def _copy(self, read: BinaryIO, written: BinaryIO, count: int) -> None:
         while count > 0:
             piece = read.read(min(count, PIECE_BYTES))
             if not piece:
                 raise Changed(f"{read.name} ends {count} bytes too early")
-            written.write(piece)
+            self._wrote(written, piece)
             count -= len(piece)
-            self.bytes += len(piece)
-            self._read += len(piece)
-            self._tell(self._read)
+
+    def _wrote(self, written: BinaryIO, piece: bytes) -> None:
+        written.write(piece)
+        self.bytes += len(piece)
+        self._read += len(piece)
+        self._tell(self._read)
 
     def _done(self, written: BinaryIO, target: Path) -> None:
         written.flush()

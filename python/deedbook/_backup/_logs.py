@@ -36,7 +36,10 @@ HEAD: Final = "head"
 SEGMENT: Final = re.compile(r"[0-9]{20}\.wal")
 SAVED: Final = re.compile(r".*(\.cut-[0-9]+(\.[0-9]+)?|\.wal\.cut)")
 WAITED_SECONDS: Final = 30.0
-ATTEMPTS: Final = 5
+TRANSACTIONS: Final = "transactions"
+ATTEMPTS: Final = 25
+STRICT_ATTEMPTS: Final = 20
+"""Later ones copy a log whose consumers move all the time, which hides a commit without a name."""
 PART_BYTES: Final = 64 << 20
 
 
@@ -73,9 +76,9 @@ def backup_log(source: Path, target: Path, kind: type[Book] | type[Wal], copier:
     """
     is_file = source.is_file() and kind is Wal
     ours, theirs = _Files.of(source, is_file), _Files.of(target, is_file)
-    for _ in range(ATTEMPTS):
+    for attempt in range(ATTEMPTS):
         try:
-            return _copy(ours, theirs, kind, copier)
+            return _copy(ours, theirs, kind, copier, strict=attempt < STRICT_ATTEMPTS)
         except Changed as error:
             why = str(error)
     raise InvalidArgumentError(
@@ -84,8 +87,11 @@ def backup_log(source: Path, target: Path, kind: type[Book] | type[Wal], copier:
     )
 
 
-def _copy(ours: _Files, theirs: _Files, kind: type[Book] | type[Wal], copier: Copier) -> Copied:
+def _copy(
+    ours: _Files, theirs: _Files, kind: type[Book] | type[Wal], copier: Copier, *, strict: bool
+) -> Copied:
     before = _end_of(theirs, kind)
+    since = _changed_at(ours.sidecar)
     small = _small(ours)
     header = _first_bytes(ours.log / "book.log") if kind is Book else b""
     with kind.open(ours.log) as log:
@@ -97,6 +103,10 @@ def _copy(ours: _Files, theirs: _Files, kind: type[Book] | type[Wal], copier: Co
             # The header vouches for what is appended, durable or not.
             end = max(end, log.bookmark(min(_last_in_slots(header), log.last) + 1).offset)
         segment_bytes = log.segment_bytes if isinstance(log, Wal) else None
+    # A commit that came meanwhile may be in the copy by half, or not be noted there.
+    is_noted = read_small(ours.sidecar / TRANSACTIONS) == small.get(TRANSACTIONS)
+    if not is_noted or (strict and _changed_at(ours.sidecar) != since):
+        raise Changed("transactions were committed")
     # It may have dropped more since it was opened.
     head = read_small(ours.folder / HEAD) if segment_bytes is not None else None
     start = start if head is None else int.from_bytes(head[:8], "little")
@@ -212,6 +222,11 @@ def wait_until_none(log: Path, intents: list[Path]) -> None:
                 "once, which brings it to its end"
             )
         time.sleep(0.05)
+
+
+def _changed_at(folder: Path) -> int | None:
+    """When a folder last got, lost or renamed a file, ns from 1970; None without the folder."""
+    return folder.stat().st_mtime_ns if folder.is_dir() else None
 
 
 def _names(sidecar: Path) -> set[str]:

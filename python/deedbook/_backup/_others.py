@@ -1,4 +1,4 @@
-"""Backups of piers, whose epochs are books; of ledgers, whose files go; of closed stores."""
+"""Backups of piers, whose epochs are books, and of ledgers, whose files go."""
 
 from __future__ import annotations
 
@@ -17,14 +17,12 @@ from deedbook.formats import by_name
 from deedbook.formats._info import SIDECAR
 from deedbook.formats._writer import writer_of
 
-__all__ = ["backup_closed", "backup_ledger", "backup_pier"]
+__all__ = ["backup_ledger", "backup_pier"]
 
 _LEDGER_FILE: Final = re.compile(r"(0|[1-9][0-9]*)-(.+)", re.DOTALL)
 _RECORD: Final = struct.Struct("<II")
 _JOBS: Final = "jobs-"
 _QUARANTINE: Final = "quarantine"
-_DERIVED: Final = ("events", "lock", "staged")
-"""Of an event store's sidecar: its index is made again."""
 
 
 def backup_pier(source: Path, target: Path, copier: Copier) -> Copied:
@@ -71,46 +69,10 @@ def backup_ledger(source: Path, target: Path, copier: Copier) -> Copied:
         if name not in there:
             copier.remove(target / name)
     copier.sync_names()
-    return _checked("ledger", target, total)
-
-
-def backup_closed(source: Path, target: Path, copier: Copier) -> Copied:
-    """All files of an event store that is not open for writing, but for its index."""
-    _refuse_writer(source)
-    wait_until_none(source, [source / SIDECAR / "transaction"])
-    manifest = read_small(source / "manifest.json")
-    files = [file.relative_to(source) for file in _store_files(source)]
-    # The manifests last: they say which files count.
-    files.sort(key=lambda file: ("manifest" in file.name, file))
-    total = 0
-    for file in files:
-        copier.copied(source / file, target / file)
-        total += target.joinpath(file).stat().st_size
-    for left in _store_files(target):
-        if left.relative_to(target) not in files:
-            copier.remove(left)
-    copier.sync_names()
-    _refuse_writer(source)
-    if read_small(source / "manifest.json") != manifest:
-        raise LockedError(f"{source} was written under the backup: do it again")
-    return _checked("nostr", target, total)
-
-
-def _refuse_writer(store: Path) -> None:
-    writer = writer_of(str(store / SIDECAR))
-    if writer.held or (writer.held is None and writer.pid is not None):
-        raise LockedError(
-            f"{store} is open for writing, by process {writer.pid}: close it, or copy its events "
-            "beside the writer with 'deedbook nostr export' and 'import'"
-        )
-
-
-def _checked(name: str, target: Path, total: int) -> Copied:
-    """Read the whole backup. Raises `CorruptError` if it is not as it should be."""
-    outcome = by_name(name).verify(str(target), lambda done, total: None)
+    outcome = by_name("ledger").verify(str(target), lambda done, total: None)
     if not outcome.ok:
         raise CorruptError(
-            f"{target}: the backup is damaged, as the source may be: " + "; ".join(outcome.lines)
+            f"{target}: the backup is damaged, as the ledger may be: " + "; ".join(outcome.lines)
         )
     return Copied(None, None, total)
 
@@ -145,14 +107,3 @@ def _small_files(sidecar: Path) -> Iterator[Path]:
             yield file
         elif file.name.startswith(_JOBS) and file.joinpath("transactions").exists():
             yield file / "transactions"
-
-
-def _store_files(store: Path) -> Iterator[Path]:
-    """The files of an event store, without locks and what is derived."""
-    for folder, names, files in os.walk(store):
-        if Path(folder) == store / SIDECAR:
-            names[:] = [name for name in names if name not in _DERIVED]
-        names.sort()
-        for name in sorted(files):
-            if name not in ("lock", "backup-lock"):
-                yield Path(folder) / name

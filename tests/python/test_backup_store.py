@@ -1,0 +1,167 @@
+"""Backups of event stores: beside a writer that compacts and deletes, and after any failure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import deedbook
+from deedbook import EventStore, backup
+
+MIB = 1 << 20
+SIZES: dict[str, Any] = {"segment_bytes": 10 * MIB, "wal_segment_bytes": 10 * MIB}
+
+
+def event(number: int) -> dict[str, Any]:
+    """The event of this number: most are notes, some replace another or delete a note."""
+    fields: dict[str, Any] = {"pubkey": "ab" * 32, "created_at": 1_700_000_000 + number}
+    fields |= {"kind": 1, "tags": [], "content": f"note {number} " * 2000}
+    if number % 10 == 3:
+        fields |= {"kind": 10002, "content": f"relays {number}"}
+    elif number % 10 == 7:
+        fields |= {"kind": 5, "tags": [["e", event(number - 2)["id"]]], "content": ""}
+    names = ("pubkey", "created_at", "kind", "tags", "content")
+    text = json.dumps([0, *(fields[name] for name in names)], separators=(",", ":"))
+    return fields | {"id": hashlib.sha256(text.encode()).hexdigest(), "sig": "cd" * 64}
+
+
+def write(path: str) -> None:
+    """What the process of the writer does: it says what is acknowledged."""
+    with EventStore.open(path, "a", durability="always", **SIZES) as store:
+        for number in count():
+            store.append(event(number))
+            if number % 150 == 149:
+                store.checkpoint()
+            if number % 700 == 699:
+                store.compact()
+            print(number, flush=True)
+
+
+def check(copy: EventStore, acknowledged: int) -> int:
+    """The copy has what was acknowledged and counts; returns the number of its events."""
+    assert copy.verify().ok
+    found = {found.id for found in copy}
+    for number in range(acknowledged + 1):
+        is_there = event(number)["id"] in found
+        if number % 10 == 5:
+            assert is_there or acknowledged + 50 > number + 2, number
+            assert not (is_there and number + 2 <= acknowledged), f"note {number} is deleted"
+        elif number % 10 != 3:
+            assert is_there, number
+    kept = [found for found in copy if found.kind == 10002]
+    assert acknowledged < 3 or len(kept) == 1
+    assert all(found.created_at - 1_700_000_000 >= acknowledged - 9 for found in kept)
+    return len(found)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kills with SIGKILL")
+def test_a_backup_beside_a_writer_has_what_was_acknowledged(tmp_path: Path) -> None:
+    source, target = tmp_path / "store", tmp_path / "copy"
+    script = "import sys; sys.path.insert(0, sys.argv[1]); import test_backup_store as t; "
+    script += "t.write(sys.argv[2])"
+    command = [sys.executable, "-c", script, str(Path(__file__).parent), str(source)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        try:
+            for i in range(12):
+                for _ in range(130):
+                    acknowledged = int(writer.stdout.readline())
+                backup(source, target)
+                # As after a crash: opening it for writing sets the flags.
+                shutil.copytree(target, tmp_path / f"opened{i}")
+                with EventStore.open(tmp_path / f"opened{i}", "a") as copy:
+                    check(copy, acknowledged)
+                shutil.rmtree(tmp_path / f"opened{i}")
+        finally:
+            writer.send_signal(signal.SIGKILL)
+    # What a copy is for: it goes on, and without what it derives.
+    again = tmp_path / "again"
+    shutil.copytree(target, again)
+    with EventStore.open(again, "a") as store:
+        before = check(store, acknowledged)
+        assert store.append(event(1_000_001)).stored
+    with EventStore.open(again) as store:
+        assert len(list(store)) == before + 1
+    backup(source, target)
+    assert backup(source, target).copied_bytes == 0
+
+
+def test_a_backup_that_fails_at_any_step_is_continued(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, first = tmp_path / "store", tmp_path / "first"
+    with EventStore.open(source, "a", durability="manual", **SIZES) as store:
+        store.append_many(event(number) for number in range(600))
+        store.commit()
+        backup(source, first)
+        before = {found.id for found in store}
+        store.append_many(event(number) for number in range(600, 1200))
+        store.compact()
+        store.append_many(event(number) for number in range(1200, 1300))
+        both = before & {found.id for found in store}
+    real, fail_at, failed = os.fsync, 0, 0
+
+    def fsync(fd: int) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == fail_at:
+            raise OSError("cut here")
+        real(fd)
+
+    while True:
+        fail_at, calls = fail_at + 1, 0
+        target = tmp_path / f"copy{fail_at}"
+        shutil.copytree(first, target)
+        monkeypatch.setattr(os, "fsync", fsync)
+        calls = 0
+        try:
+            backup(source, target)
+        except OSError as error:
+            assert str(error) == "cut here"
+            failed += 1
+        monkeypatch.setattr(os, "fsync", real)
+        done = calls < fail_at
+        interrupted = tmp_path / "interrupted"
+        shutil.copytree(target, interrupted)
+        with EventStore.open(interrupted) as copy:
+            assert copy.verify().ok and both <= {found.id for found in copy}
+        shutil.rmtree(interrupted)
+        backup(source, target)
+        with EventStore.open(target) as copy:
+            check(copy, 1299)
+        shutil.rmtree(target)
+        if done:
+            break
+    assert failed >= 5
+
+
+def test_damage_replaces_no_backup_and_other_stores_are_refused(tmp_path: Path) -> None:
+    source, target = tmp_path / "store", tmp_path / "copy"
+    with EventStore.open(source, "a") as store:
+        store.append_many(event(number) for number in range(100))
+    backup(source, target)
+    kept = {file: file.read_bytes() for file in target.rglob("*.seg")}
+    segment = next(source.rglob("*.seg"))
+    damaged = bytearray(segment.read_bytes())
+    damaged[5000] ^= 1
+    segment.write_bytes(damaged)
+    with pytest.raises(deedbook.CorruptError, match=r"its backup .* stays as it is"):
+        backup(source, target)
+    assert kept == {file: file.read_bytes() for file in target.rglob("*.seg")}
+    with pytest.raises(deedbook.CorruptError, match="the backup is damaged, as the store may be"):
+        backup(source, tmp_path / "new")
+
+    with EventStore.open(target, "a") as store:
+        store.append(event(100))
+    with pytest.raises(deedbook.InvalidArgumentError, match="is no earlier state of"):
+        backup(tmp_path / "new", target)
