@@ -73,7 +73,7 @@ impl PyEventStore {
                         batch_bytes=10_485_760, page_bytes=4096, segment_bytes=1_073_741_824,
                         wal_segment_bytes=1_073_741_824, checkpoint_bytes=268_435_456,
                         compaction_ratio=0.2, checksums=true, event_bytes_max=100_000_000,
-                        history="drop", slow_sync=1.0, lock_timeout=0.0,
+                        history="drop", mapped_reads=false, slow_sync=1.0, lock_timeout=0.0,
                         file_mode=0o600))]
     #[allow(clippy::too_many_arguments)]
     fn open(
@@ -91,6 +91,7 @@ impl PyEventStore {
         checksums: bool,
         #[pyo3(from_py_with = numbers::event_bytes_max)] event_bytes_max: u32,
         history: &str,
+        mapped_reads: bool,
         slow_sync: f64,
         lock_timeout: f64,
         #[pyo3(from_py_with = numbers::file_mode)] file_mode: u32,
@@ -108,6 +109,7 @@ impl PyEventStore {
             checksums,
             event_bytes_max,
             history: words::history(py, history)?,
+            mapped_reads,
             slow_sync: seconds(py, "slow_sync", slow_sync)?,
             lock_timeout: arguments::lock_timeout(py, lock_timeout)?,
             file_mode,
@@ -426,20 +428,28 @@ impl PyEventStore {
     }
 
     #[doc = doc!("EventStore".compact)]
-    #[pyo3(signature = (ratio=None, *, dry_run=false))]
+    #[pyo3(signature = (ratio=None, *, dry_run=false, progress=None))]
     fn compact(
         &self,
         py: Python<'_>,
         ratio: Option<f64>,
         dry_run: bool,
+        progress: Option<Py<PyAny>>,
     ) -> PyResult<PyCompactionReport> {
         let ratio = ratio.unwrap_or(self.store.options().compaction_ratio);
-        Ok((&py.detach(|| self.store.compact(ratio, dry_run)).or_raise(py)?).into())
+        let report = Progress::run(py, progress, |progress| {
+            let step = &mut |done, total| progress.call(done, total);
+            self.store.compact_with(ratio, dry_run, step)
+        })?;
+        Ok((&report).into())
     }
 
     #[doc = doc!("EventStore".reindex)]
-    fn reindex(&self, py: Python<'_>) -> PyResult<u64> {
-        py.detach(|| self.store.reindex()).or_raise(py)
+    #[pyo3(signature = (*, progress=None))]
+    fn reindex(&self, py: Python<'_>, progress: Option<Py<PyAny>>) -> PyResult<u64> {
+        Progress::run(py, progress, |progress| {
+            self.store.reindex_with(&mut |done, total| progress.call(done, total))
+        })
     }
 
     #[doc = doc!("EventStore".census)]

@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 
 use super::event::{EventRef, Flags, Id, Location};
 use super::policy::expires_at;
+use super::progress::Progress;
 use super::record;
 use super::segment::Found;
 use super::segments::{Open, Segments};
@@ -88,6 +89,18 @@ impl EventStore {
     ///
     /// A damaged segment is [`ErrorKind::Corrupt`], and nothing changes: what is damaged would be lost.
     pub fn compact(&self, ratio: f64, dry_run: bool) -> Result<CompactionReport> {
+        self.compact_with(ratio, dry_run, &mut |_, _| Ok(()))
+    }
+
+    /// The same; `progress` is called with bytes done and bytes in all, which are more once it is known
+    /// what is copied. An error of it ends the work: what was compacted by then stays so. It must not
+    /// call the store.
+    pub fn compact_with(
+        &self,
+        ratio: f64,
+        dry_run: bool,
+        progress: &mut dyn FnMut(u64, u64) -> Result<()>,
+    ) -> Result<CompactionReport> {
         if !(0.0..=1.0).contains(&ratio) {
             let message = format!("compaction ratio {ratio}, may be 0 to 1");
             return Err(self.shared.refused(ErrorKind::InvalidArgument, &message));
@@ -95,7 +108,7 @@ impl EventStore {
         let (shared, wal) = self.writable()?;
         let mut state = shared.state();
         state.check(shared)?;
-        shared.compact(wal, &mut state, ratio, dry_run)
+        shared.compact(wal, &mut state, ratio, dry_run, &mut Progress::new(progress))
     }
 }
 
@@ -106,10 +119,13 @@ impl Shared {
         state: &mut State,
         ratio: f64,
         dry_run: bool,
+        progress: &mut Progress<'_>,
     ) -> Result<CompactionReport> {
         let (mut report, mut shares) = (CompactionReport::default(), BTreeMap::new());
+        let ends = state.segments.by_id.values().map(|open| u64::from(open.segment.end()));
+        progress.expect(ends.sum());
         for &id in state.segments.by_id.keys() {
-            let share = self.share_of(state, id)?;
+            let share = self.share_of(state, id, progress)?;
             let bytes = share.live_bytes + share.dead_bytes;
             if share.dead_bytes > 0 && share.dead_bytes as f64 >= ratio * bytes as f64 {
                 report.add(id, &share);
@@ -117,14 +133,16 @@ impl Shared {
             }
         }
         if dry_run || report.segments.is_empty() {
+            progress.end()?;
             return Ok(report);
         }
+        progress.expect(report.bytes_before);
         self.checkpoint(wal, state)?;
         report.bytes_after = 0;
         for old in self.steps(&shares) {
             let next = state.manifest.next_segment_id;
             let mut targets = Segments::new(&self.dir, self.options.storage.clone());
-            let moved = match self.copy(state, &old, next, &mut targets) {
+            let moved = match self.copy(state, &old, next, &mut targets, progress) {
                 Ok(moved) => moved,
                 Err(error) => {
                     self.give_up(state, targets, next);
@@ -138,6 +156,7 @@ impl Shared {
             let done = self.swap(state, &old, targets, &moved);
             done.inspect_err(|error| state.broken = Some(error.message().to_owned()))?;
         }
+        progress.end()?;
         Ok(report)
     }
 
@@ -160,7 +179,7 @@ impl Shared {
     }
 
     /// Look at every record of a segment.
-    fn share_of(&self, state: &State, id: u32) -> Result<Share> {
+    fn share_of(&self, state: &State, id: u32, progress: &mut Progress<'_>) -> Result<Share> {
         let mut share = Share::default();
         let Some(Open { segment, .. }) = state.segments.by_id.get(&id) else {
             return Ok(share);
@@ -170,6 +189,7 @@ impl Shared {
             match found {
                 Found::Record(found) => {
                     let size = u64::from(found.end - found.offset);
+                    progress.add(size)?;
                     match fate_of(&found.event) {
                         Fate::Keep => {
                             share.kept += 1;
@@ -208,6 +228,7 @@ impl Shared {
         old: &[u32],
         next: u32,
         targets: &mut Segments,
+        progress: &mut Progress<'_>,
     ) -> Result<Moved> {
         let (mut part, mut moved) = (Part::default(), Moved::default());
         for &id in old {
@@ -216,6 +237,7 @@ impl Shared {
             let mut scan = segment.scan(0);
             while let Some(found) = scan.next()? {
                 let Found::Record(found) = found else { continue };
+                progress.add((found.end - found.offset).into())?;
                 if fate_of(&found.event) != Fate::Keep {
                     moved.gone.push(Location { segment: id, offset: found.offset });
                     continue;

@@ -14,6 +14,7 @@ use super::event::{EventRef, Flags, Id, Location};
 use super::index::{Change, Changes, Index};
 use super::options::Options;
 use super::policy::Address;
+use super::progress::Progress;
 use super::segment::Found;
 use super::store::{EventStore, State};
 use crate::error::{ErrorKind, Result};
@@ -64,6 +65,12 @@ impl EventStore {
     /// Delete the index and make it again from the segments; returns how many events it has. Appends
     /// and queries wait.
     pub fn reindex(&self) -> Result<u64> {
+        self.reindex_with(&mut |_, _| Ok(()))
+    }
+
+    /// The same; `progress` is called with bytes done and bytes in all. After an error of it the store
+    /// has to be opened again, which makes the index. It must not call the store.
+    pub fn reindex_with(&self, progress: &mut dyn FnMut(u64, u64) -> Result<()>) -> Result<u64> {
         let (shared, _) = self.writable()?;
         let mut state = shared.state();
         state.check(shared)?;
@@ -71,7 +78,7 @@ impl EventStore {
         // Its files are deleted: it must be closed before.
         state.index = None;
         let sidecar = sidecar_dir(&shared.dir);
-        let made = state.remake_index(&shared.options, &sidecar);
+        let made = state.remake_index(&shared.options, &sidecar, &mut Progress::new(progress));
         made.map_err(|error| {
             state.broken = Some(error.message().to_owned());
             error.of(FORMAT)
@@ -80,17 +87,27 @@ impl EventStore {
 }
 
 impl State {
-    pub(super) fn remake_index(&mut self, options: &Options, sidecar: &Path) -> Result<u64> {
+    pub(super) fn remake_index(
+        &mut self,
+        options: &Options,
+        sidecar: &Path,
+        progress: &mut Progress<'_>,
+    ) -> Result<u64> {
         if options.index_on_disk {
             drop(Index::recreate(&sidecar.join(INDEX_NAME))?);
         }
-        let indexed = self.open_index(options, sidecar)?;
+        let indexed = self.open_index(options, sidecar, progress)?;
         self.index_durable()?;
         Ok(indexed)
     }
 
     /// Have the index cover the segments; returns how many events it lacked.
-    pub(super) fn open_index(&mut self, options: &Options, sidecar: &Path) -> Result<u64> {
+    pub(super) fn open_index(
+        &mut self,
+        options: &Options,
+        sidecar: &Path,
+        progress: &mut Progress<'_>,
+    ) -> Result<u64> {
         let dir = sidecar.join(INDEX_NAME);
         let index = match options.index_on_disk {
             true => open_or_make(&dir)?,
@@ -109,26 +126,40 @@ impl State {
             }
             false => index,
         };
-        let indexed = self.index_from(&index, from)?;
+        let indexed = self.index_from(&index, from, progress)?;
         self.index = Some(index);
         Ok(indexed)
     }
 
     /// Add the events of the segments from a place on.
-    fn index_from(&self, index: &Index, from: Option<Covered>) -> Result<u64> {
+    fn index_from(
+        &self,
+        index: &Index,
+        from: Option<Covered>,
+        progress: &mut Progress<'_>,
+    ) -> Result<u64> {
         let first = from.map_or(0, |from| from.segment);
+        let ends = self.segments.by_id.range(first..).map(|(_, open)| open.segment.end());
+        progress.expect(ends.map(u64::from).sum());
         let mut indexed = 0;
         for (&id, open) in self.segments.by_id.range(first..) {
             let begin = from.filter(|from| from.segment == id).map_or(0, |from| from.end);
-            indexed += self.index_segment(index, id, begin)?;
+            indexed += self.index_segment(index, id, begin, progress)?;
             let end = open.segment.end();
             let covered = Covered { compactions: self.manifest.compactions, segment: id, end };
             index.apply(&[], Some(&covered.encode()))?;
         }
+        progress.end()?;
         Ok(indexed)
     }
 
-    fn index_segment(&self, index: &Index, id: u32, begin: u32) -> Result<u64> {
+    fn index_segment(
+        &self,
+        index: &Index,
+        id: u32,
+        begin: u32,
+        progress: &mut Progress<'_>,
+    ) -> Result<u64> {
         let Some(open) = self.segments.by_id.get(&id) else { return Ok(0) };
         let mut scan = open.segment.scan(begin);
         let (mut changes, mut count) = (Changes::default(), 0);
@@ -138,6 +169,7 @@ impl State {
                     let at = Location { segment: id, offset: found.offset };
                     changes.push(Change::Insert(&found.event, at));
                     count += 1;
+                    progress.add((found.end - found.offset).into())?;
                 }
                 Found::Damage(damage) => lines::warn(format_args!(
                     "what a damaged part of segment {id} held is not found: {}",

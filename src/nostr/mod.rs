@@ -32,6 +32,7 @@ pub(crate) mod page;
 #[cfg(feature = "arrow")]
 mod parsed;
 mod policy;
+mod progress;
 mod read;
 pub(crate) mod record;
 mod records;

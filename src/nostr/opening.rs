@@ -7,6 +7,7 @@ use super::belonging::Belonging;
 use super::entry::{Entry, Lsn};
 use super::event::Id;
 use super::options::Options;
+use super::progress::Progress;
 use super::record;
 use super::recovery::{Opening, replay};
 use super::segments::Segments;
@@ -79,7 +80,7 @@ fn look(dir: &Path, options: &Options) -> Result<(Opening, State)> {
     }
     belonging.check_none_missing(&files, &segments.dir)?;
     for (&id, path) in files.iter().filter(|(id, _)| !belonging.passes_over(**id)) {
-        segments.open(id, path, Access::Read, options.event_bytes_max)?;
+        segments.open(id, path, Access::Read, options)?;
     }
     let copies = belonging.copies(&segments)?;
     let is_whole = options.storage.is_dir(&dir.join(WAL_NAME));
@@ -104,7 +105,7 @@ fn leave_unfinished(options: &Options, dir: &Path, segments: &mut Segments) -> R
             return Ok(());
         }
         let (last, path) = (open.segment.header().segment, open.segment.path().to_owned());
-        segments.open(last, &path, Access::Read, options.event_bytes_max)?;
+        segments.open(last, &path, Access::Read, options)?;
     }
     Ok(())
 }
@@ -149,7 +150,7 @@ fn open_writer(dir: PathBuf, mode: Mode, options: Options) -> Result<EventStore>
     }
     belonging.check_none_missing(&files, &segments.dir)?;
     for (&id, path) in &files {
-        segments.open(id, path, Access::Write, options.event_bytes_max)?;
+        segments.open(id, path, Access::Write, &options)?;
     }
     let copies = belonging.copies(&segments)?;
     // It is made below.
@@ -183,9 +184,10 @@ fn open_writer(dir: PathBuf, mode: Mode, options: Options) -> Result<EventStore>
     manifest.page_bytes = segments.active()?.segment.header().page_bytes;
     let tail = replay(&wal, &manifest, &mut segments, &options, &mut opening)?;
     let mut state = State::new(manifest, segments, None);
+    let mut progress = Progress::silent();
     opening.indexed = match remakes_index {
-        true => state.remake_index(&options, &sidecar)?,
-        false => state.open_index(&options, &sidecar)?,
+        true => state.remake_index(&options, &sidecar, &mut progress)?,
+        false => state.open_index(&options, &sidecar, &mut progress)?,
     };
     // What it covers says nothing of flags.
     state.index_changes(&[], &tail.flagged)?;

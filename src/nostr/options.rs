@@ -64,6 +64,10 @@ pub struct Options {
     pub lock_timeout: LockTimeout,
     /// The file system of all but the index.
     pub storage: Arc<dyn Storage>,
+    /// Whether segments are read through a shared map of what they have when they are opened: reads are
+    /// some per cent quicker, and what is read counts as memory of the process. On Linux; see
+    /// [`struct@Disk`] for its handler of SIGBUS.
+    pub mapped_reads: bool,
     /// Whether the index lies in files; else it is kept in memory and made again at every opening.
     pub index_on_disk: bool,
     /// Whether sizes below the ranges are taken: for tests.
@@ -89,6 +93,7 @@ impl Default for Options {
             slow_sync: Duration::from_secs(1),
             lock_timeout: LockTimeout::default(),
             storage: Arc::new(Disk),
+            mapped_reads: false,
             index_on_disk: true,
             small: false,
         }
@@ -111,6 +116,7 @@ setters! {
         slow_sync: Duration,
         lock_timeout: LockTimeout,
         storage: Arc<dyn Storage>,
+        mapped_reads: bool,
         index_on_disk: bool,
     }
     optional {

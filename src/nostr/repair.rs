@@ -18,6 +18,7 @@ use super::event::Id;
 use super::mend_wal::{self, LogPlan};
 use super::opening::WAL_NAME;
 use super::options::Options;
+use super::progress::Progress;
 use super::rescue::{DamagedPart, Files, Pages};
 use super::segment::{Found, Segment};
 use super::segments::Segments;
@@ -231,7 +232,7 @@ impl Shared {
     fn copy_intact(&self, state: &mut State, old: &[u32]) -> Result<()> {
         let next = state.manifest.next_segment_id;
         let mut targets = Segments::new(&self.dir, self.options.storage.clone());
-        let moved = match self.copy(state, old, next, &mut targets) {
+        let moved = match self.copy(state, old, next, &mut targets, &mut Progress::silent()) {
             Ok(moved) => moved,
             Err(error) => {
                 self.give_up(state, targets, next);

@@ -11,6 +11,7 @@ use crate::slice::part;
 use crate::storage::{Access, File, Storage, read_full, replace, write_full};
 
 use super::event::{EventRef, Flags, Id};
+use super::options::Options;
 use super::page::{self, HEADER_BYTES, Head, Header, PAGE_BYTES_WRITTEN};
 use super::record::{FLAGS_AT, LONG_HEAD_BYTES, PUBKEY_AT, RECORD_BYTES_MAX, SHORT_HEAD_BYTES};
 use super::walk::{Forward, READ_BYTES, Reverse, Step, Window};
@@ -102,6 +103,16 @@ impl Segment {
             .open(path, access)
             .map_err(|e| Error::io("open the segment", path, e).of(super::FORMAT))?;
         Self::of(file.into(), path)
+    }
+
+    /// The same as the options of a store say.
+    pub fn open_with(options: &Options, path: &Path, access: Access) -> Result<Self> {
+        let opened = match options.mapped_reads {
+            true => options.storage.open_mapped(path, access),
+            false => options.storage.open(path, access),
+        };
+        let file = opened.map_err(|e| Error::io("open the segment", path, e).of(super::FORMAT))?;
+        Ok(Self::of(file.into(), path)?.with_record_bytes_max(options.event_bytes_max))
     }
 
     fn of(file: Arc<dyn File>, path: &Path) -> Result<Self> {

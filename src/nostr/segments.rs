@@ -70,8 +70,8 @@ impl Segments {
     }
 
     /// Open a file whose name has this number.
-    pub fn open(&mut self, id: u32, path: &Path, access: Access, limit: u32) -> Result<()> {
-        let segment = Segment::open(&*self.storage, path, access)?.with_record_bytes_max(limit);
+    pub fn open(&mut self, id: u32, path: &Path, access: Access, options: &Options) -> Result<()> {
+        let segment = Segment::open_with(options, path, access)?;
         let header = segment.header();
         if header.segment != id {
             let message = format!("segment {}, its name says {id}", header.segment);

@@ -55,8 +55,7 @@ impl EventStore {
 /// The segment of a part, up to the part's end, and the bytes between which the part lay.
 pub(super) fn open_part(split: &Split, options: &Options) -> Result<(Segment, u32, u32)> {
     let path = located(&*options.storage, &split.path)?;
-    let segment = Segment::open(&*options.storage, &path, Access::Read)?;
-    let segment = segment.with_record_bytes_max(options.event_bytes_max);
+    let segment = Segment::open_with(options, &path, Access::Read)?;
     if let Some(cut) = split.identity {
         let [(_, unknown), (at, sum)] = cut.places();
         let [header, (_, now)] = identity(&segment, at)?.places();

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use super::disk_file::{DiskFile, id_of};
+#[cfg(target_os = "linux")]
+use super::mapped_reads::{self, MappedFile};
 use super::{Access, File, FileId, LockAttempt, LockGuard, Storage, fork_generation};
 
 /// Files that this process has locked: on some systems a second lock by one process succeeds.
@@ -113,6 +115,15 @@ impl Storage for Disk {
 
     fn open(&self, path: &Path, access: Access) -> io::Result<Box<dyn File>> {
         Ok(self.file(open_regular(path, access)?))
+    }
+
+    #[cfg(target_os = "linux")]
+    fn open_mapped(&self, path: &Path, access: Access) -> io::Result<Box<dyn File>> {
+        let file = open_regular(path, access)?;
+        Ok(match mapped_reads::map(&file) {
+            Some(map) => Box::new(MappedFile::new(map, DiskFile::new(file, false))),
+            None => self.file(file),
+        })
     }
 
     fn create_new(&self, path: &Path, mode: u32) -> io::Result<Box<dyn File>> {

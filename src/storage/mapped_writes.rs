@@ -3,52 +3,28 @@
 //! Why: one small append by `pwrite` costs several times what one by a map costs
 //! (`benches/append.rs`), and both leave the bytes in the page cache, where they survive the death
 //! of the process. The price: where another process cut the file, a store after its end raises
-//! SIGBUS. A handler turns that into an error: it puts anonymous memory under the faulting window,
-//! notes it, and lets the store finish; the writer reads the note and fails.
+//! SIGBUS, which `bus_error.rs` turns into an error.
 
 use std::fs::File;
 use std::io;
-use std::sync::Once;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, compiler_fence};
 
 use memmap2::{MmapOptions, MmapRaw};
+
+use super::bus_error::Guard;
 
 /// Every window has this size, also where the file ends before it. 8 MiB at a time measured best:
 /// more costs page tables, less costs calls.
 const WINDOW_BYTES: usize = 8 << 20;
-const WINDOWS_MAX: usize = 256;
 /// Offsets of maps are multiples of this on every page size Linux has.
 const ALIGNMENT: u64 = 64 << 10;
-
-/// What the signal handler knows of a window.
-struct Slot {
-    taken: AtomicBool,
-    /// The window's address, 0 while there is none. One word says all: a start and an end, read one
-    /// after the other, could belong to two windows and span what lies between them.
-    start: AtomicUsize,
-    faulted: AtomicBool,
-}
-
-static SLOTS: [Slot; WINDOWS_MAX] = [const {
-    Slot {
-        taken: AtomicBool::new(false),
-        start: AtomicUsize::new(0),
-        faulted: AtomicBool::new(false),
-    }
-}; WINDOWS_MAX];
 
 /// A mapped stretch of a file that has its space allocated.
 #[derive(Debug)]
 pub struct Window {
+    // Dropped before the map.
+    guard: Guard,
     map: MmapRaw,
     base: u64,
-    slot: &'static Slot,
-}
-
-impl std::fmt::Debug for Slot {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Slot({:x})", self.start.load(Ordering::Relaxed))
-    }
 }
 
 impl Window {
@@ -75,16 +51,10 @@ impl Window {
     }
 
     fn new(file: &File, offset: u64) -> Option<Self> {
-        install_handler();
         let base = offset / ALIGNMENT * ALIGNMENT;
-        let slot = SLOTS.iter().find(|slot| !slot.taken.swap(true, Ordering::AcqRel))?;
-        let Ok(map) = MmapOptions::new().offset(base).len(WINDOW_BYTES).map_raw(file) else {
-            slot.taken.store(false, Ordering::Release);
-            return None;
-        };
-        slot.faulted.store(false, Ordering::Relaxed);
-        slot.start.store(map.as_ptr() as usize, Ordering::Release);
-        Some(Self { map, base, slot })
+        let map = MmapOptions::new().offset(base).len(WINDOW_BYTES).map_raw(file).ok()?;
+        let guard = Guard::new(map.as_ptr() as usize, WINDOW_BYTES)?;
+        Some(Self { guard, map, base })
     }
 
     #[allow(unsafe_code)]
@@ -95,112 +65,10 @@ impl Window {
             let target = self.map.as_mut_ptr().add((offset - self.base) as usize);
             std::ptr::copy_nonoverlapping(buf.as_ptr(), target, buf.len());
         }
-        // The note is written by this very thread, in the middle of the copy: it must be read after
-        // the last store, and only the compiler could exchange the two.
-        compiler_fence(Ordering::SeqCst);
-        if self.slot.faulted.load(Ordering::Relaxed) {
+        if self.guard.faulted() {
             return Err(io::Error::other("the file was cut, or its disk failed, under the map"));
         }
         Ok(true)
-    }
-}
-
-impl Drop for Window {
-    fn drop(&mut self) {
-        // Before the map itself goes: the handler must not mend an address that was reused.
-        self.slot.start.store(0, Ordering::Release);
-        self.slot.taken.store(false, Ordering::Release);
-    }
-}
-
-static INSTALL: Once = Once::new();
-static PREVIOUS: AtomicPtr<libc::sigaction> = AtomicPtr::new(std::ptr::null_mut());
-
-#[allow(unsafe_code)]
-fn install_handler() {
-    INSTALL.call_once(|| {
-        // SAFETY: both structures are valid; the handler below does only what a handler may.
-        unsafe {
-            let mut previous: libc::sigaction = std::mem::zeroed();
-            if libc::sigaction(libc::SIGBUS, std::ptr::null(), &mut previous) != 0 {
-                return;
-            }
-            PREVIOUS.store(Box::into_raw(Box::new(previous)), Ordering::Release);
-            let mut action: libc::sigaction = std::mem::zeroed();
-            action.sa_sigaction = on_bus_error as *const () as usize;
-            action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
-            libc::sigaction(libc::SIGBUS, &action, std::ptr::null_mut());
-        }
-    });
-}
-
-/// Mend a fault inside one of our windows; pass any other to the handler that was there before.
-#[allow(unsafe_code)]
-extern "C" fn on_bus_error(
-    signal: libc::c_int,
-    info: *mut libc::siginfo_t,
-    context: *mut libc::c_void,
-) {
-    // The code that was interrupted may be about to read it.
-    // SAFETY: the address of this thread's own variable.
-    let errno = unsafe { *libc::__errno_location() };
-    // SAFETY: the kernel passes a valid `info` to a SA_SIGINFO handler.
-    let address = unsafe { (*info).si_addr() } as usize;
-    if !mend(address) {
-        pass_on(signal, info, context);
-    }
-    // SAFETY: as above.
-    unsafe { *libc::__errno_location() = errno };
-}
-
-/// Put anonymous memory in place of the window around `address`; `false`: there is none, or it
-/// cannot be replaced.
-#[allow(unsafe_code)]
-fn mend(address: usize) -> bool {
-    for slot in &SLOTS {
-        let start = slot.start.load(Ordering::Acquire);
-        if start == 0 || !(start..start + WINDOW_BYTES).contains(&address) {
-            continue;
-        }
-        // SAFETY: replaces pages that a live `Window` owns, at the same place and size: a slot names
-        // a window only while its map exists, so an address that is mapped otherwise is in none of
-        // them. mmap is one system call and takes no lock.
-        let mended = unsafe {
-            libc::mmap(
-                start as *mut libc::c_void,
-                WINDOW_BYTES,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_FIXED | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-                -1,
-                0,
-            )
-        };
-        if mended != libc::MAP_FAILED {
-            slot.faulted.store(true, Ordering::Relaxed);
-            return true;
-        }
-    }
-    false
-}
-
-#[allow(unsafe_code)]
-fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: `PREVIOUS` is null or leaked on purpose, so valid for ever; a handler found in it has
-    // the type that its flags say.
-    unsafe {
-        let previous = PREVIOUS.load(Ordering::Acquire);
-        let handler = if previous.is_null() { libc::SIG_DFL } else { (*previous).sa_sigaction };
-        if handler == libc::SIG_DFL || handler == libc::SIG_IGN {
-            // The fault happens again on return, and then ends the process as it would have.
-            let mut default: libc::sigaction = std::mem::zeroed();
-            default.sa_sigaction = libc::SIG_DFL;
-            libc::sigaction(signal, &default, std::ptr::null_mut());
-        } else if (*previous).sa_flags & libc::SA_SIGINFO != 0 {
-            type Informed = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
-            std::mem::transmute::<usize, Informed>(handler)(signal, info, context);
-        } else {
-            std::mem::transmute::<usize, extern "C" fn(libc::c_int)>(handler)(signal);
-        }
     }
 }
 
@@ -262,33 +130,6 @@ mod tests {
         }
         for offset in [100, far] {
             assert_eq!(u64::from_le_bytes(read_at(&file, offset)), offset);
-        }
-    }
-
-    /// The handler ran between a failed call and the question for its reason: a call made by the
-    /// handler, or by that of the program after it, must not change the answer.
-    #[test]
-    #[allow(unsafe_code)]
-    fn a_bus_error_elsewhere_is_passed_on_and_leaves_errno_alone() {
-        static PASSED_ON: AtomicBool = AtomicBool::new(false);
-        extern "C" fn of_the_program(_: libc::c_int) {
-            PASSED_ON.store(true, Ordering::Relaxed);
-            // SAFETY: the address of this thread's own variable.
-            unsafe { *libc::__errno_location() = libc::EBADF };
-        }
-        super::install_handler();
-        // SAFETY: structures of which zeros are a value, and this thread's own variable. No other
-        // test has a fault outside its window, so no other one meets the handler put here.
-        unsafe {
-            let mut action: libc::sigaction = std::mem::zeroed();
-            action.sa_sigaction = of_the_program as *const () as usize;
-            let before = PREVIOUS.swap(&mut action, Ordering::AcqRel);
-            let mut info: libc::siginfo_t = std::mem::zeroed();
-            *libc::__errno_location() = libc::ENOSPC;
-            on_bus_error(libc::SIGBUS, &mut info, std::ptr::null_mut());
-            let errno = *libc::__errno_location();
-            PREVIOUS.store(before, Ordering::Release);
-            assert_eq!((errno, PASSED_ON.load(Ordering::Relaxed)), (libc::ENOSPC, true));
         }
     }
 

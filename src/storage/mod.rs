@@ -4,9 +4,13 @@
 //! there is one that loses power. The traits are also the interface for injecting faults: a failing
 //! or crashing disk is one more implementation, never a hook in the formats.
 
+#[cfg(target_os = "linux")]
+mod bus_error;
 mod disk;
 mod disk_file;
 mod fork;
+#[cfg(target_os = "linux")]
+mod mapped_reads;
 #[cfg(target_os = "linux")]
 mod mapped_writes;
 mod memory;
@@ -117,6 +121,10 @@ pub trait Storage: Send + Sync + fmt::Debug {
     }
     /// Open an existing regular file without following a symbolic link.
     fn open(&self, path: &Path, access: Access) -> io::Result<Box<dyn File>>;
+    /// The same; where it can be, what the file has by now is read through a map.
+    fn open_mapped(&self, path: &Path, access: Access) -> io::Result<Box<dyn File>> {
+        self.open(path, access)
+    }
     /// Create a file that must not exist, with Unix permissions `mode` less the umask.
     fn create_new(&self, path: &Path, mode: u32) -> io::Result<Box<dyn File>>;
     /// Create a directory whose parent exists; fine if it is there already.

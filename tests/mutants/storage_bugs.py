@@ -20,6 +20,7 @@ from rows import (
     WRITER,
 )
 
+BUS_ERROR = "src/storage/bus_error.rs"
 COMMIT = "src/commit.rs"
 DISK = "src/storage/disk.rs"
 INDEX = "src/sidecar/index.rs"
@@ -231,7 +232,7 @@ DISK_BUGS = [
     Bug(
         "a cut file kills its writer",
         REPLACED,
-        MAPPED,
+        BUS_ERROR,
         "        install_handler();\n",
         "",
         [("lib", "a_store_after_a_foreign_truncation")],
@@ -247,10 +248,26 @@ DISK_BUGS = [
     Bug(
         "a slot stays registered after its map is gone",
         REPLACED,
-        MAPPED,
-        "        self.slot.start.store(0, Ordering::Release);\n",
+        BUS_ERROR,
+        "        self.0.extent.store(0, Ordering::Release);\n",
         "",
         [("lib", "mapped_writes")],
+    ),
+    Bug(
+        "a mapped read takes the zeros in place of what was cut",
+        REPLACED,
+        "src/storage/mapped_reads.rs",
+        "        !self.guard.faulted()\n",
+        "        true\n",
+        [("lib", "mapped_reads")],
+    ),
+    Bug(
+        "a mapped read takes the map for all of the file",
+        REPLACED,
+        "src/storage/mapped_reads.rs",
+        "            false => self.file.read_at(buf, offset),\n",
+        "            false => Ok(0),\n",
+        [("lib", "mapped_reads")],
     ),
 ]
 

@@ -120,3 +120,40 @@ fn another_layout_than_the_logs_is_refused() {
     }
     assert!(options().open(&path, Mode::Append).is_ok());
 }
+
+/// A batch goes on until a sync: its checksum is counted from where it began, before what a reader knows.
+#[test]
+fn a_reader_follows_a_batch_that_grows() {
+    for synced in [0, 3] {
+        let base = tempfile::tempdir().unwrap();
+        let path = base.path().join("log");
+        let options = Options { durability: Durability::Manual, ..options() };
+        let book = options.open(&path, Mode::Create).unwrap();
+        let append = |number: u64| book.append(number as u32, &vec![7; 10 * number as usize]);
+        (0..synced).for_each(|number| assert_eq!(append(number).unwrap(), number + 1));
+        book.sync().unwrap();
+        let reader = Book::open(&path).unwrap();
+        for number in synced..synced + 6 {
+            assert_eq!(append(number).unwrap(), number + 1);
+            assert_eq!(reader.refresh().unwrap(), number + 1, "{synced} synced");
+        }
+    }
+}
+
+/// The checksum of a batch is read in parts.
+#[test]
+fn a_batch_may_be_larger_than_what_is_read_at_once() {
+    let base = tempfile::tempdir().unwrap();
+    let path = base.path().join("log");
+    let book = options().open(&path, Mode::Create).unwrap();
+    let events: Vec<Event> = (0..5u32).map(|at| (at, vec![at as u8; 700_001])).collect();
+    append(&book, &events, &[1, 4]);
+    book.close().unwrap();
+    fs::remove_dir_all(path.join(".deedbook")).unwrap();
+    assert_eq!(events_of(&path), events);
+    let mut log = bytes(&path);
+    let byte = log.len() - 100;
+    log[byte] ^= 1;
+    fs::write(path.join("book.log"), &log).unwrap();
+    assert_eq!(events_of(&path), events[..1]);
+}

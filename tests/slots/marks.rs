@@ -63,6 +63,27 @@ fn a_commit_of_another_program_to_an_empty_log_counts() {
     assert_eq!((book.recovery().verdict, book.len().unwrap()), (Verdict::Clean, 3));
 }
 
+/// The mark has more events than the slot that is left, whose deeds are found from its end backwards.
+#[test]
+fn a_mark_vouches_for_the_deeds_of_a_damaged_slot() {
+    let all = golden_events();
+    let disk = Sim::new();
+    let book = on(&disk).open("/0i0", Mode::Create).unwrap();
+    append(&book, &all, &[2, 1, 2]);
+    book.close().unwrap();
+    let mut log = read_file(&disk, Path::new(LOG));
+    // The third commit wrote the second slot.
+    log[4096 + 20] ^= 1;
+    write_file(&disk, Path::new(LOG), &log);
+    for mode in [Mode::Read, Mode::Append] {
+        let book = on(&disk).open("/0i0", mode).unwrap();
+        let recovery = book.recovery();
+        println!("{recovery:?}");
+        assert_eq!((recovery.mark, recovery.verdict), (MarkUse::Used, Verdict::Clean));
+        assert_eq!(contents(&read_all(&book).0), all);
+    }
+}
+
 /// The deeds of the mark lie elsewhere in this log: nothing is counted from there.
 #[test]
 fn the_mark_of_a_log_that_was_exchanged_counts_nothing() {

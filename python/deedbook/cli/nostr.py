@@ -196,6 +196,7 @@ def _add_compact(commands: Commands) -> None:
         "--dry-run", action="store_true", help="say what would be dropped, and change nothing"
     )
     add_lock_timeout(parser)
+    add_quiet(parser)
     add_json(parser)
     parser.set_defaults(run=nostr_look.run_compact)
 
@@ -208,6 +209,7 @@ def _add_reindex(commands: Commands) -> None:
         "examples:\n  deedbook nostr reindex store",
     )
     add_lock_timeout(parser)
+    add_quiet(parser)
     add_json(parser)
     parser.set_defaults(run=nostr_look.run_reindex)
 

@@ -102,8 +102,9 @@ def run_verify(args: argparse.Namespace, out: Output) -> int:
 
 def run_compact(args: argparse.Namespace, out: Output) -> int:
     """Compact a store. Raises `deedbook.Error`."""
-    with _writer(args) as store:
-        report = store.compact(args.ratio, dry_run=args.dry_run)
+    with _writer(args) as store, Progress("compact", enabled=not args.quiet) as progress:
+        # Given even if nothing is drawn: Ctrl-C is raised from it.
+        report = store.compact(args.ratio, dry_run=args.dry_run, progress=progress.update)
         path = store.path
     if args.json:
         out.emit({"ok": True, "path": path, "dry_run": args.dry_run, **report.to_dict()})
@@ -123,8 +124,8 @@ def run_compact(args: argparse.Namespace, out: Output) -> int:
 
 def run_reindex(args: argparse.Namespace, out: Output) -> int:
     """Make the index again. Raises `deedbook.Error`."""
-    with _writer(args) as store:
-        events = store.reindex()
+    with _writer(args) as store, Progress("reindex", enabled=not args.quiet) as progress:
+        events = store.reindex(progress=progress.update)
         path = store.path
     if args.json:
         out.emit({"ok": True, "path": path, "events": events})

@@ -1,0 +1,169 @@
+//! Reading a file through a shared map, without dying when the file is cut under it.
+//!
+//! The map has what the file had when it was opened. What came later, and what a cut took from under the
+//! map (`bus_error.rs`), is read from the file, which says what is there. Only in the memory page in which
+//! the file was cut, zeros follow its end: checksums tell them, as they tell other damage.
+
+use std::fs;
+use std::io;
+use std::time::SystemTime;
+
+use memmap2::{MmapOptions, MmapRaw};
+
+use super::bus_error::Guard;
+use super::disk_file::DiskFile;
+use super::{File, FileId};
+
+/// An open file with its map.
+#[derive(Debug)]
+pub struct MappedFile {
+    // Dropped before the map.
+    guard: Guard,
+    map: MmapRaw,
+    file: DiskFile,
+}
+
+/// A map of all bytes of a file. `None` where there is none for it: it is empty, or there are too many.
+pub fn map(file: &fs::File) -> Option<(Guard, MmapRaw)> {
+    // Of a file that is open for writing, a map for reading only.
+    let map = MmapOptions::new().map_raw_read_only(file).ok().filter(|map| map.len() > 0)?;
+    Some((Guard::new(map.as_ptr() as usize, map.len())?, map))
+}
+
+impl MappedFile {
+    /// The file that the map is of.
+    pub fn new((guard, map): (Guard, MmapRaw), file: DiskFile) -> Self {
+        Self { guard, map, file }
+    }
+
+    /// Copy bytes that the map has; `false`: it has not all of them.
+    #[allow(unsafe_code)]
+    fn copy(&self, buf: &mut [u8], offset: u64) -> bool {
+        let end = offset.checked_add(buf.len() as u64);
+        if end.is_none_or(|end| end > self.map.len() as u64) || self.guard.faulted() {
+            return false;
+        }
+        // SAFETY: the bytes lie inside the map, which lives as long as `self`, and there are no references
+        // into it. A writer may change them meanwhile, as under `pread`: any bytes are a value, and a
+        // record has a checksum. A fault is mended by the handler.
+        unsafe {
+            let from = self.map.as_ptr().add(offset as usize);
+            std::ptr::copy_nonoverlapping(from, buf.as_mut_ptr(), buf.len());
+        }
+        !self.guard.faulted()
+    }
+}
+
+impl File for MappedFile {
+    fn len(&self) -> io::Result<u64> {
+        self.file.len()
+    }
+
+    fn id(&self) -> io::Result<FileId> {
+        self.file.id()
+    }
+
+    fn is_unlinked(&self) -> io::Result<bool> {
+        self.file.is_unlinked()
+    }
+
+    fn modified(&self) -> io::Result<Option<SystemTime>> {
+        self.file.modified()
+    }
+
+    fn touch(&self) -> io::Result<()> {
+        self.file.touch()
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        match self.copy(buf, offset) {
+            true => Ok(buf.len()),
+            false => self.file.read_at(buf, offset),
+        }
+    }
+
+    fn data_from(&self, offset: u64) -> io::Result<u64> {
+        self.file.data_from(offset)
+    }
+
+    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<usize> {
+        self.file.write_at(buf, offset)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)
+    }
+
+    fn allocate(&self, len: u64) -> io::Result<bool> {
+        self.file.allocate(len)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::{Access, Disk, Storage};
+    use super::*;
+
+    fn mapped(len: usize) -> (tempfile::TempDir, Box<dyn File>, fs::File) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        fs::write(&path, vec![7; len]).unwrap();
+        let file = Disk.open_mapped(&path, Access::Write).unwrap();
+        assert!(len == 0 || format!("{file:?}").starts_with("MappedFile"), "{file:?}");
+        let other = fs::OpenOptions::new().write(true).open(&path).unwrap();
+        (dir, file, other)
+    }
+
+    #[test]
+    fn a_read_sees_what_is_written_and_what_came_after_the_map() {
+        for len in [0, 10_000] {
+            let (_dir, file, _) = mapped(len);
+            file.write_at(b"new", len as u64 / 2).unwrap();
+            file.write_at(b"more", len as u64 + 100).unwrap();
+            let mut read = [0; 3];
+            assert_eq!(file.read_at(&mut read, len as u64 / 2).unwrap(), 3);
+            assert_eq!(&read, b"new");
+            let mut read = [1; 200];
+            assert_eq!(file.read_at(&mut read, len as u64 + 100).unwrap(), 4);
+            assert_eq!(&read[..4], b"more");
+            assert_eq!(file.read_at(&mut read, u64::MAX - 10).unwrap_or(0), 0);
+        }
+    }
+
+    /// Zeros in place of what a cut took would be taken for the file's.
+    #[test]
+    fn a_read_of_what_was_cut_ends_where_the_file_does() {
+        let (_dir, file, other) = mapped(256 << 10);
+        let mut read = [0; 100];
+        other.set_len(65_586).unwrap();
+        assert_eq!(file.read_at(&mut read, 200_000).unwrap(), 0);
+        assert_eq!(file.read_at(&mut read, 65_536).unwrap(), 50);
+        assert_eq!((file.read_at(&mut read, 0).unwrap(), read), (100, [7; 100]));
+    }
+
+    #[test]
+    fn threads_that_read_while_the_file_is_cut_get_no_zeros() {
+        for _ in 0..50 {
+            let (_dir, file, other) = mapped(1 << 20);
+            let file: Arc<dyn File> = file.into();
+            std::thread::scope(|scope| {
+                for _ in 0..4 {
+                    scope.spawn(|| {
+                        for at in (0..256u64).rev().map(|page| page * 4096) {
+                            let mut read = [0; 4096];
+                            let there = file.read_at(&mut read, at).unwrap();
+                            assert!(read[..there].iter().all(|byte| *byte == 7), "at {at}");
+                        }
+                    });
+                }
+                other.set_len(8192).unwrap();
+            });
+        }
+    }
+}

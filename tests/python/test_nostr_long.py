@@ -1,0 +1,129 @@
+"""Long work on an event store: progress, what ends it, and what is left; reading through maps."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import deedbook
+from deedbook import EventStore
+from deedbook.cli import main
+from test_nostr import made
+
+COUNT = 3000
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A store of 12 MB in two segments, of which every third event is replaced."""
+    path = tmp_path / "store"
+    with EventStore.create(path, segment_bytes=10 << 20, durability="manual") as store:
+        store.append_many(event(number) for number in range(COUNT))
+    return path
+
+
+def event(number: int) -> dict[str, Any]:
+    kind = 10002 if number % 3 == 0 else 1
+    return made(f"{number} " * 600, created_at=1_700_000_000 + number, kind=kind)
+
+
+class Stop(Exception):
+    """What a progress function raises."""
+
+
+def test_progress_of_compaction_and_of_the_index(path: Path) -> None:
+    with EventStore.open(path, "a") as store:
+        for work in (store.compact, store.reindex):
+            calls: list[tuple[int, int]] = []
+            work(progress=lambda done, total, calls=calls: calls.append((done, total)))
+            assert len(calls) >= 2
+            assert [done for done, _ in calls] == sorted(done for done, _ in calls)
+            assert all(done <= total for done, total in calls) and len(set(calls[-1])) == 1
+        assert store.compact(0, dry_run=True).segments == []
+
+
+def test_a_compaction_that_is_ended_is_done_again(path: Path) -> None:
+    expected = {event(number)["id"] for number in range(COUNT) if number % 3 or number == COUNT - 3}
+    for fail_at in range(1, 20):
+        calls = 0
+
+        def stop(done: int, total: int, fail_at: int = fail_at) -> None:
+            nonlocal calls
+            calls += 1
+            if calls == fail_at:
+                raise Stop
+
+        with EventStore.open(path, "a") as store:
+            try:
+                store.compact(0, progress=stop)
+            except Stop:
+                assert {found.id for found in store} == expected
+                assert store.append(event(0)).what == "duplicate" and store.verify().ok
+                continue
+            break
+    assert fail_at > 3
+    with EventStore.open(path) as store:
+        assert {found.id for found in store} == expected and store.verify().ok
+        assert len(list(store.iter(include="all"))) == len(expected)
+
+
+def test_an_index_that_is_ended_is_made_by_the_next_opening(path: Path) -> None:
+    def stop(done: int, total: int) -> None:
+        raise Stop
+
+    with EventStore.open(path, "a") as store:
+        with pytest.raises(Stop):
+            store.reindex(progress=stop)
+        with pytest.raises(deedbook.PoisonedError, match="open the store again"):
+            store.append(event(1))
+    with EventStore.open(path, "a") as store:
+        assert store.get(event(1)["id"]) is not None
+        assert len(list(store.query({"kinds": [1]}))) == COUNT * 2 // 3
+
+
+@pytest.mark.parametrize("work", ["compact", "reindex"])
+def test_an_interrupt_ends_it(path: Path, work: str) -> None:
+    # An alarm, because a shell's background jobs ignore SIGINT.
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        with EventStore.open(path, "a") as store:
+            signal.setitimer(signal.ITIMER_REAL, 0.002)
+            with pytest.raises(KeyboardInterrupt):
+                for _ in range(1000):
+                    getattr(store, work)()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_the_commands_are_quiet_without_a_terminal(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words in (["compact", "--ratio", "0"], ["reindex", "--quiet"]):
+        assert main(["nostr", words[0], str(path), *words[1:]]) == 0
+        said = capsys.readouterr()
+        assert said.err == "" and said.out.count("\n") == 1
+
+
+def test_mapped_reads_give_the_same(path: Path) -> None:
+    with EventStore.open(path) as plain:
+        expected = [found.to_json() for found in plain]
+    for mode in ("r", "a"):
+        with EventStore.open(path, mode, mapped_reads=True) as store:
+            assert [found.to_json() for found in store] == expected
+            assert store.verify().ok
+            assert sum(batch.num_rows for batch in store.batches()) == len(expected)
+            if mode == "a":
+                reader = EventStore.open(path, mapped_reads=True)
+                # What is appended, and flags in what is mapped.
+                store.append(made("new", created_at=1_800_000_000, kind=10002))
+                store.commit()
+                assert len(list(store)) == len(expected)
+                store.compact(0)
+                assert len(list(store)) == len(expected)
+                # The files of a reader are gone, and it reads on.
+                assert len(list(reader)) == len(expected) - 1
+                reader.close()
