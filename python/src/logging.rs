@@ -1,6 +1,7 @@
 //! What the crate tells the `log` facade, to Python's `logging`.
 
 use log::{Level, LevelFilter, Log, Metadata, Record};
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
 struct Bridge;
@@ -25,13 +26,24 @@ impl Log for Bridge {
                 };
                 logger.call_method1(name, ("%s", record.args().to_string()))
             });
-            if let Err(raised) = logged {
-                raised.write_unraisable(py, None);
+            match logged {
+                // Python's code takes signals. Ctrl-C is for the caller of the core, not for a line.
+                Err(raised) if raised.is_instance_of::<PyKeyboardInterrupt>(py) => interrupt(py),
+                Err(raised) => raised.write_unraisable(py, None),
+                Ok(_) => {}
             }
         });
     }
 
     fn flush(&self) {}
+}
+
+/// Have the next check for signals raise `KeyboardInterrupt`.
+fn interrupt(py: Python<'_>) {
+    let asked = py.import("_thread").and_then(|thread| thread.call_method0("interrupt_main"));
+    if let Err(raised) = asked {
+        raised.write_unraisable(py, None);
+    }
 }
 
 /// Once per process; another logger that is there already stays.

@@ -1,6 +1,7 @@
 """What the logger ``deedbook`` is told: damage, recoveries, dropped segments."""
 
 import logging
+import signal
 from pathlib import Path
 
 import pytest
@@ -69,3 +70,30 @@ def test_dropped_segments_are_told_to_those_that_ask_for_it(
         "INFO",
         f"segments dropped: 4, from {0:020}.wal on ({tmp_path / 'wal'})",
     )
+
+
+def test_ctrl_c_that_comes_while_a_line_is_logged_ends_the_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python takes a signal where its code runs next: in the logger, too. What it raised there was
+    shown as unraisable, and the program went on as if nobody had pressed Ctrl-C."""
+    with Wal.create(tmp_path / "wal") as wal:
+        wal.append(b"x" * 40)
+    with (tmp_path / "wal" / f"{0:020}.wal").open("ab") as file:
+        file.write(b"torn")
+    lines = []
+
+    class Interrupted(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            lines.append(record.getMessage())
+            signal.raise_signal(signal.SIGINT)
+
+    handler = Interrupted()
+    monkeypatch.setattr(logging.getLogger("deedbook"), "handlers", [handler])
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            Wal.open(tmp_path / "wal", "a")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert len(lines) == 1 and "4 bytes cut" in lines[0]
