@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Installs the browser in which a test looks at the pipeline's report: chromium and chromium-driver of
-# Debian, as root. Elsewhere it says what to install. Without them that test is skipped, so this never
-# fails.
+# Installs the browser in which tests look at pages: chromium and chromium-driver of Debian, as root, unless
+# there is one, or Google's Chrome, with its driver. Elsewhere it says what to install. Without a browser those
+# tests are skipped, so this never fails.
 set -uo pipefail
 
 packages="chromium chromium-driver"
 
-have() { command -v chromium >/dev/null 2>&1 && command -v chromedriver >/dev/null 2>&1; }
+have() {
+    chrome=$(command -v chromium || command -v google-chrome) && command -v chromedriver >/dev/null
+}
 
 install() {
     export DEBIAN_FRONTEND=noninteractive
@@ -16,12 +18,12 @@ install() {
 }
 
 if have; then
-    echo "browser: $(chromium --version 2>/dev/null | head -n 1)"
+    echo "browser: $("$chrome" --version 2>/dev/null | head -n 1)"
 elif [ "$(id -u)" -ne 0 ] || [ ! -f /etc/debian_version ]; then
-    echo "browser: none; a test of the report is skipped (Debian: sudo apt-get install $packages)"
+    echo "browser: none; tests that look at pages are skipped (Debian: sudo apt-get install $packages)"
 elif install && have; then
-    echo "browser: installed $(chromium --version 2>/dev/null | head -n 1)"
+    echo "browser: installed $("$chrome" --version 2>/dev/null | head -n 1)"
 else
-    echo "browser: apt-get install $packages failed; a test of the report is skipped" >&2
+    echo "browser: apt-get install $packages failed; tests that look at pages are skipped" >&2
 fi
 exit 0

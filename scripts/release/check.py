@@ -197,7 +197,12 @@ STEPS: dict[str, Callable[[str | None], str]] = {
         wheels_advisories,
     )
 }
-FORGE = "publishing, attestations, and wheels of other systems: .github/workflows"
+LEFT_OUT = {
+    "tests": "pytest and cargo test: make test; with the wheels for each system: wheels.yml",
+    "site": "the pages and the Rust documentation, strictly: make docs",
+    "forge": "publishing, attestations, and wheels of other systems: .github/workflows",
+}
+"""What no step does, and what does it."""
 
 
 def main() -> int:
@@ -215,7 +220,8 @@ def main() -> int:
             rows.append((name, "left out", str(why)))
         except Failed as why:
             rows.append((name, "FAILED", str(why)))
-    rows.append(("forge", "left out", FORGE))
+    rows += [(name, "left out", "--only does without it") for name in STEPS if name not in only]
+    rows += [(name, "left out", text) for name, text in LEFT_OUT.items()]
     for name, outcome, text in rows:
         print(f"{name:18} {outcome:9} {text}")
     return 1 if any(outcome == "FAILED" for _, outcome, _ in rows) else 0

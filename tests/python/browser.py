@@ -67,7 +67,8 @@ class Browser:
 @contextmanager
 def browser(profile: Path) -> Iterator[Browser]:
     """A browser with an empty profile. Skips the test where there is none."""
-    driver, chromium = shutil.which("chromedriver"), shutil.which("chromium")
+    driver = shutil.which("chromedriver")
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
     if driver is None or chromium is None:
         pytest.skip("no chromium and chromedriver: scripts/browser.sh installs them on Debian")
     process = subprocess.Popen(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -51,6 +52,64 @@ def test_what_a_workflow_calls_is_there(workflow: Path) -> None:
     assert set(re.findall(r"\bmake ([a-z-]+)", text)) <= targets
     for path in re.findall(r"\b((?:scripts|requirements)/[\w/.-]+\.(?:py|sh|txt))", text):
         assert (ROOT / path).exists(), path
+
+
+def test_a_wheel_is_tested_with_all_that_is_tracked() -> None:
+    """Tests read pages, scripts, workflows and results: a list of what they need grows stale."""
+    yaml = pytest.importorskip("yaml")
+    read = yaml.safe_load((ROOT / ".github" / "workflows" / "wheels.yml").read_text())
+    (step,) = (
+        step["run"]
+        for step in read["jobs"]["linux"]["steps"]
+        if "docker run" in step.get("run", "")
+    )
+    (archive,) = re.findall(r"git archive --output (\S+) HEAD", step)
+    before, _, after = step.partition("python -m pytest")
+    assert f"tar -xf /src/{archive} -C tree && cd tree &&" in before
+    assert after.strip().strip("'") == '-m "not spark"'  # and not a file of them
+
+
+def test_every_python_of_the_classifiers_is_tested() -> None:
+    yaml = pytest.importorskip("yaml")
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())["jobs"]
+    tried = {row["python"] for row in jobs["test-core"]["strategy"]["matrix"]["include"]}
+    tried |= set(jobs["test"]["strategy"]["matrix"]["python"])
+    named = re.findall(r"Python :: (3\.\d+)", (ROOT / "pyproject.toml").read_text())
+    assert len(named) >= 5 and set(named) <= tried
+    steps = [step.get("run", "") for step in jobs["test"]["steps"]]
+    browser = next(number for number, run in enumerate(steps) if "scripts/browser.sh" in run)
+    assert browser < steps.index("make test PYTHON=python")
+
+
+def test_every_lock_file_of_crates_is_kept_up_to_date() -> None:
+    yaml = pytest.importorskip("yaml")
+    read = yaml.safe_load((ROOT / ".github" / "dependabot.yml").read_text())
+    (cargo,) = (one for one in read["updates"] if one["package-ecosystem"] == "cargo")
+    tracked = subprocess.run(
+        ["git", "ls-files", "*Cargo.lock", "Cargo.lock"], cwd=ROOT, capture_output=True, text=True
+    )
+    if tracked.returncode != 0:
+        pytest.skip("this is no checkout of git")
+    locks = {f"/{Path(name).parent}".removesuffix(".") for name in tracked.stdout.split()}
+    assert len(locks) >= 6 and set(cargo["directories"]) == locks
+
+
+def test_what_a_release_check_leaves_out_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("tomllib")
+    sys.path.insert(0, str(ROOT / "scripts" / "release"))
+    import check
+
+    monkeypatch.setattr(sys, "argv", ["check.py", "--only", "versions"])
+    assert check.main() == 0
+    rows = [line.split(None, 1) for line in capsys.readouterr().out.splitlines()]
+    left_out = {name: text for name, text in rows if text.startswith("left out")}
+    steps = set(check.STEPS) - {"versions"}
+    assert set(left_out) == steps | {"tests", "site", "forge"}
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    for name, command in (("tests", "test"), ("site", "docs")):
+        assert f"make {command}" in left_out[name] and command in targets
 
 
 def test_a_release_is_what_its_tag_says() -> None:
