@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import configparser
+import json
 import os
 import re
 import shutil
@@ -11,6 +13,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,9 +33,9 @@ pytestmark = [
 class Service:
     """The service of the page, as a process."""
 
-    def __init__(self, script: Path, log: Path) -> None:
+    def __init__(self, script: Path, log: Path, address: str = "127.0.0.1") -> None:
         self.process = subprocess.Popen(
-            [sys.executable, script, log, "0"], stdout=subprocess.PIPE, text=True
+            [sys.executable, script, log, address, "0"], stdout=subprocess.PIPE, text=True
         )
 
     def line(self) -> str:
@@ -50,9 +53,9 @@ class Service:
         self.process.stdout.close()
 
 
-def noted(port: int, lines: list[bytes]) -> list[int]:
+def noted(port: int, lines: list[bytes], address: str = "127.0.0.1") -> list[int]:
     """Send lines; the LSNs that come back."""
-    with socket.create_connection(("127.0.0.1", port), timeout=60) as client:
+    with socket.create_connection((address, port), timeout=60) as client:
         client.sendall(b"".join(line + b"\n" for line in lines))
         client.shutdown(socket.SHUT_WR)
         with client.makefile("rb") as answers:
@@ -92,6 +95,66 @@ def test_the_service_keeps_what_it_answered_and_hands_over(script: Path, tmp_pat
         assert [record.lsn for record in wal] == answered
 
 
+def dockerfile() -> dict[str, str]:
+    """The instructions of the page's Dockerfile; of each the last."""
+    (block,) = blocks(SERVICE, "dockerfile")
+    lines = [line for line in block.text.splitlines() if not line.startswith("#")]
+    return dict(line.split(" ", 1) for line in lines)
+
+
+def pod() -> dict[str, Any]:
+    """Both manifests of the page, by their kinds."""
+    yaml = pytest.importorskip("yaml")
+    (block,) = blocks(SERVICE, "yaml")
+    return {one["kind"]: one for one in yaml.safe_load_all(block.text)}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="127.0.0.2 is one of Linux's own addresses")
+def test_what_the_container_runs_is_reached_from_outside(script: Path, tmp_path: Path) -> None:
+    words = json.loads(dockerfile()["ENTRYPOINT"])
+    assert words[:2] == ["python", dockerfile()["COPY"].split()[1]]
+    directory, address, port = words[2:]
+    assert Path(directory).parent == Path(dockerfile()["VOLUME"])
+    assert port == dockerfile()["EXPOSE"]
+    service = Service(script, tmp_path / "log", address)
+    try:  # what listens at 127.0.0.1 alone refuses 127.0.0.2, as it does what comes from outside
+        assert noted(int(service.line().split()[1]), [b"order"], "127.0.0.2") == [0]
+        assert service.end(signal.SIGTERM) == 0
+    finally:
+        service.close()
+
+
+def test_the_pod_is_that_of_the_image_and_the_service_leads_to_it() -> None:
+    uid = re.search(r"--uid (\d+) .* (\w+)$", dockerfile()["RUN"])
+    assert uid is not None and uid[2] == dockerfile()["USER"]
+    stateful, service = pod()["StatefulSet"], pod()["Service"]
+    of_pod = stateful["spec"]["template"]["spec"]
+    assert of_pod["securityContext"] == {"runAsUser": int(uid[1]), "fsGroup": int(uid[1])}
+    assert stateful["spec"]["serviceName"] == service["metadata"]["name"]
+    labels = stateful["spec"]["template"]["metadata"]["labels"]
+    assert service["spec"]["selector"] == stateful["spec"]["selector"]["matchLabels"] == labels
+    ports = {port["name"]: port for one in of_pod["containers"] for port in one["ports"]}
+    assert str(ports["orders"]["containerPort"]) == dockerfile()["EXPOSE"]
+    led = {port["targetPort"]: port["port"] for port in service["spec"]["ports"]}
+    assert led == {name: port["containerPort"] for name, port in ports.items()}
+
+
+def test_the_backup_may_read_the_log_and_write_its_copy() -> None:
+    units = {}
+    for block in blocks(SERVICE, "ini"):
+        unit = configparser.ConfigParser(strict=False)
+        unit.optionxform = str  # type: ignore[assignment,method-assign]
+        unit.read_string(block.text)
+        units[block.text.splitlines()[0].rpartition("/")[2]] = unit
+    writer, backup = units["orders.service"]["Service"], units["orders-backup.service"]["Service"]
+    assert (writer["DynamicUser"], writer["User"]) == (backup["DynamicUser"], backup["User"])
+    log, copy = backup["ExecStart"].split()[-2:]
+    assert log in writer["ExecStart"].split()
+    for unit, places in ((writer, [log]), (backup, [log, copy])):
+        owned = {f"/var/lib/{name}" for name in unit["StateDirectory"].split()}
+        assert {str(Path(place).parent) for place in places} == owned
+
+
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is missing")
 def test_systemd_has_no_complaint_about_the_units(tmp_path: Path) -> None:
     units = []
@@ -116,10 +179,10 @@ def test_the_manifests_are_yaml_and_allow_one_writer() -> None:
     known = {f"deedbook_{name}" for name, _, _ in _logs._FAMILIES}
     for name in re.findall(r"deedbook_\w+", " ".join(alerts)):
         assert name.removesuffix("_bucket") in known
-    (pod,) = (yaml.safe_load(block.text) for block in blocks(SERVICE, "yaml"))
-    assert (pod["kind"], pod["spec"]["replicas"]) == ("StatefulSet", 1)
-    (claim,) = pod["spec"]["volumeClaimTemplates"]
-    for container in pod["spec"]["template"]["spec"]["containers"]:
+    stateful = pod()["StatefulSet"]["spec"]
+    assert stateful["replicas"] == 1
+    (claim,) = stateful["volumeClaimTemplates"]
+    for container in stateful["template"]["spec"]["containers"]:
         assert container["volumeMounts"][0]["name"] == claim["metadata"]["name"]
 
 
