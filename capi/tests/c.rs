@@ -56,19 +56,27 @@ fn with_shared() -> Linked {
 /// Compile a program, run it in a directory of its own; that directory, and what it said on standard
 /// error. `None` without a compiler.
 fn run(name: &str, linked: Linked) -> Option<(tempfile::TempDir, String)> {
+    let text = std::fs::read_to_string(Path::new("tests").join(name)).unwrap();
+    run_text(&text, "", linked)
+}
+
+/// The same of a program's text, in a directory with such a one below.
+fn run_text(text: &str, below: &str, linked: Linked) -> Option<(tempfile::TempDir, String)> {
     let cc = compiler()?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let dir = tempfile::tempdir().unwrap();
     let (program, home) = (dir.path().join("program"), dir.path().join("home"));
-    std::fs::create_dir(&home).unwrap();
+    std::fs::create_dir_all(home.join(below)).unwrap();
+    let source = dir.path().join("program.c");
+    std::fs::write(&source, text).unwrap();
     let mut compile = Command::new(cc);
-    compile.args(STRICT).arg("-I").arg(root.join("include"));
-    compile.arg(root.join("tests").join(name)).arg("-o").arg(&program).args(linked.with);
+    compile.args(STRICT).arg("-I").arg(root.join("include")).arg("-I").arg(root.join("tests"));
+    compile.arg(source).arg("-o").arg(&program).args(linked.with);
     let compiled = compile.output().unwrap();
     let said = String::from_utf8_lossy(&compiled.stderr);
     assert!(compiled.status.success(), "{compile:?}: {said}");
     let mut started = Command::new(&program);
-    started.arg(&home).arg(root.join("../tests/data/book")).envs(linked.set);
+    started.current_dir(&home).arg(&home).arg(root.join("../tests/data/book")).envs(linked.set);
     let ran = started.output().unwrap();
     let said = String::from_utf8_lossy(&ran.stderr).into_owned();
     assert!(ran.status.success(), "{}\n{said}", ran.status);
@@ -110,6 +118,26 @@ fn logs_of_veres_head_are_written_read_and_mended_with_the_static_library() {
 #[test]
 fn logs_of_veres_head_are_written_read_and_mended_with_the_shared_library() {
     run("slots.c", with_shared());
+}
+
+/// The example of `docs/c.md`, as it stands there.
+#[test]
+fn the_example_of_the_page_saves_its_event() {
+    let page = include_str!("../../docs/c.md");
+    let (_, after) = page.split_once("```c\n").unwrap();
+    let (example, _) = after.split_once("```").unwrap();
+    let (includes, statements): (Vec<_>, Vec<_>) =
+        example.lines().partition(|line| line.starts_with('#'));
+    let text = format!(
+        "#include <stdio.h>\n{}\nint main(void) {{\n{}\nputs(\"ok\");\nreturn 0;\n}}\n",
+        includes.join("\n"),
+        statements.join("\n"),
+    );
+    let Some((dir, said)) = run_text(&text, "zod/.urb/log", with_static()) else { return };
+    assert_eq!(said, "");
+    let log = std::fs::read(dir.path().join("home/zod/.urb/log/0i0/book.log")).unwrap();
+    let buffer = [1, 2, 3, 4, b'j', b'a', b'm', 0];
+    assert!(log.windows(8).any(|bytes| bytes == buffer), "{} bytes", log.len());
 }
 
 /// Vere links it in place of its own `book.c`, and has the walk on its stack.
