@@ -103,6 +103,13 @@ def test_every_figure_of_the_durability_page_is_in_its_source() -> None:
             assert figure in text, (figure, source)
 
 
+def test_the_page_on_formats_quotes_all_of_the_toy() -> None:
+    """Change both together: the page is the file, in parts."""
+    quoted = [block.text for block in blocks(DOCS / "format.md", "rust")]
+    assert len(quoted) == 5
+    assert "\n".join(quoted) == (ROOT / "tests" / "toy" / "format.rs").read_text()
+
+
 # -- the README -----------------------------------------------------------------------------------
 
 README = ROOT / "README.md"
