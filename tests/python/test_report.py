@@ -129,6 +129,54 @@ def test_a_log_that_lost_its_end_shows_it(logs: Path, tmp_path: Path) -> None:
     assert 0 < found.records < 3000
 
 
+def test_a_writer_reports_on_itself_with_its_syncs_and_what_is_not_durable(tmp_path: Path) -> None:
+    wal = Wal.create(tmp_path / "wal")
+    book = Book.create(tmp_path / "book", durability="manual")
+    pier = Pier.create(tmp_path / "pier", durability="always")
+    ledger = Ledger.open(tmp_path / "ledger", base="mine", durability="always")
+    store = EventStore.create(tmp_path / "store")
+    store.append(deedbook.Event(**made("event")))
+    store.commit()
+    for log in (wal, book, pier, ledger):
+        for number in range(20):
+            log.append(b'{"number": %d}' % number)
+    wal.sync()
+    wal.append(b"not synced")
+    book.sync()
+    book.append_many([b"one", b"two"])
+    for log in (wal, book, pier, ledger, store):
+        with log:
+            found = deedbook.report(log)
+            counted = log.stats()
+            counted = counted.log if isinstance(counted, deedbook.LedgerStats) else counted
+            assert found.stats == counted and found.ok and found.handle == repr(log)
+            assert found.path == log.path
+            page = found.to_html()
+            assert "only the handle that writes" not in page
+            assert json.loads(json.dumps(found.to_dict()))["stats"]["syncs"] == counted.syncs >= 1
+            assert sum(syncs for _, syncs in counted.sync_latency) == counted.syncs
+            assert f"{counted.syncs} sync" in page
+            if log is wal:
+                assert found.lag_bytes == found.unsynced_bytes == wal.end - wal.durable_end > 0
+                assert f"<dt>not yet durable</dt><dd>{found.lag_bytes} bytes</dd>" in page
+            elif log is book:
+                assert found.unsynced_records == 2 and "<dd>2 deeds</dd>" in page
+
+
+def test_without_a_writing_handle_the_page_says_why_there_are_no_latencies(logs: Path) -> None:
+    found = deedbook.report(logs / "wal")
+    assert (found.handle, found.stats, found.unsynced_bytes) == (None, None, None)
+    assert "None: this report was made of a path, and only" in found.to_html()
+    with Wal.open(logs / "wal") as reader:
+        read = deedbook.report(reader)
+        assert read.stats is None and read.handle is not None
+        assert "None: this handle reads, and only" in read.to_html()
+    with Ledger.open(logs / "ledger") as ledger, pytest.raises(ValueError, match='"other"'):
+        deedbook.report(ledger, base="other")
+    with pytest.raises(TypeError, match="a log or a path is needed, not int"):
+        deedbook.report(3)  # type: ignore[arg-type]
+
+
 # -- the page -------------------------------------------------------------------------------------
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
-from typing import Any
+from typing import Any, TypeAlias
 
-from deedbook._errors import Error
+from deedbook._core import Book, EventStore, Ledger, LedgerSnapshot, Pier, Wal
+from deedbook._errors import Error, InvalidArgumentError
 from deedbook._report._figures import DataFile, LogReport, Size, Sizes, Stretch, Times, Type
 from deedbook._report._scan import Scan
-from deedbook.formats import Found, require
+from deedbook.formats import Found, of_handle, require
 
 __all__ = [
     "DataFile",
@@ -30,10 +31,19 @@ LogReport.__module__ = "deedbook"  # from where it is imported
 Progress = Callable[[int, int], object]
 
 
+Handle: TypeAlias = "Book | Pier | Wal | Ledger | LedgerSnapshot | EventStore"
+
+
 def report(
-    path: str | os.PathLike[str], *, base: str | None = None, progress: Progress | None = None
+    log: str | os.PathLike[str] | Handle,
+    *,
+    base: str | None = None,
+    progress: Progress | None = None,
 ) -> LogReport:
     """Check a log of any format, read all of it once, and say what is in it.
+
+    ``log`` is a path, or an open log: then the report also has what that handle did (`Stats`, and
+    so the latencies of its syncs), and what is not yet durable by what it knows.
 
     ``base`` says which ledger of a directory is meant. ``progress`` is called with bytes done and
     bytes in all, of the check and of the reading together. Nothing is changed, and another process
@@ -44,7 +54,14 @@ def report(
     log, and what opening raises if nothing of it can be read.
     """
     options = {} if base is None else {"base": base}
-    return look(os.fspath(path), require(path, **options), options, progress=progress)
+    if isinstance(log, str | os.PathLike):
+        return look(os.fspath(log), require(log, **options), options, progress=progress)
+    info = of_handle(log)
+    if isinstance(log, Ledger | LedgerSnapshot):
+        if base not in (None, log.base):
+            raise InvalidArgumentError(f'base "{base}" of a ledger of the base "{log.base}"')
+        options = {"base": log.base}
+    return look(log.path, Found(info), options, progress=progress, handle=log)
 
 
 def look(
@@ -54,8 +71,11 @@ def look(
     *,
     check: bool = True,
     progress: Progress | None = None,
+    handle: Handle | None = None,
 ) -> LogReport:
     """The report of what `require` found at a path; without ``check`` its bytes are not checked."""
+    figures = None if handle is None else found.format.figures(handle)
+    stats = None if handle is None else found.format.stats_of(handle)
     told = progress or (lambda done, total: None)
     shares = 2 if check else 1
     info, findings, errors = found.format, [], []
@@ -114,6 +134,10 @@ def look(
         info={} if described is None else described.facts,
         rows=() if described is None else tuple(described.rows),
         checked=checked,
+        handle=None if handle is None else repr(handle),
+        stats=stats,
+        unsynced_bytes=None if figures is None else figures.unsynced_bytes,
+        unsynced_records=None if figures is None else figures.unsynced_records,
         findings=tuple(dict.fromkeys([*findings, *map(str, errors)])),
         made=datetime.now(timezone.utc),
     )

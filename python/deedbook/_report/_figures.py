@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
+from deedbook._core import Stats
 from deedbook._text import count, size
 from deedbook.formats._info import Part
 
@@ -85,6 +86,7 @@ class LogReport:
     """What `deedbook.report` found in a log of any format."""
 
     path: str
+    """The log."""
     format: str
     """``"book"``, ``"pier"``, ``"wal"``, ``"ledger"`` or ``"nostr"``."""
     noun: str
@@ -98,11 +100,15 @@ class LogReport:
     objects: int
     """How many payloads are JSON objects."""
     sizes: Sizes | None
+    """Of the payloads; None without records."""
     times: Times | None
+    """Records by the times in their payloads; None where none has one."""
     types: tuple[Type, ...]
+    """What the payloads are, the most frequent first; the last may be all others together."""
     parts: tuple[Part, ...]
     """The log's bytes, and the damage in them; empty where no check was asked for."""
     files: tuple[DataFile, ...]
+    """The files that hold the records, in the log's order."""
     info: dict[str, Any]
     """What ``deedbook info --json`` shows; empty if the log cannot be opened."""
     rows: tuple[tuple[str, str], ...]
@@ -111,6 +117,14 @@ class LogReport:
     """What ``deedbook verify --json`` shows; empty where no check was asked for."""
     findings: tuple[str, ...]
     """What the check found, in words, and what kept the log from being read."""
+    handle: str | None
+    """The open log that was handed over, in a line; None if a path was."""
+    stats: Stats | None
+    """What that handle counted of itself; None of one that only reads, and of a path."""
+    unsynced_bytes: int | None
+    """Bytes that are not durable by what that handle knows; None where that is not known."""
+    unsynced_records: int | None
+    """The same in records."""
     made: datetime
     """When, in UTC."""
 
@@ -123,6 +137,8 @@ class LogReport:
     @property
     def lag_bytes(self) -> int | None:
         """Bytes that are written and not known to be durable, where that is known."""
+        if self.unsynced_bytes is not None:
+            return self.unsynced_bytes
         end = self.info.get("end")
         return None if end is None or self.durable_end is None else max(0, end - self.durable_end)
 
@@ -173,6 +189,8 @@ class LogReport:
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, Stats):
+        return _plain(value.to_dict())
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         return _plain(value._asdict())
     if isinstance(value, list | tuple):

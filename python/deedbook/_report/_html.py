@@ -67,6 +67,7 @@ def _body(report: LogReport) -> Iterator[str]:
     yield from _times(report)
     yield from _sizes(report)
     yield from _types(report)
+    yield from _syncs(report)
     yield from _files(report)
     yield from _consumers(report)
     if report.rows:
@@ -83,7 +84,9 @@ def _tiles(report: LogReport) -> Iterator[tuple[str, str]]:
         yield "rate", rate_text(report.rate, report.noun)
     if report.durable_end is not None:
         yield "durable to byte", f"{report.durable_end:,}"
-    if report.lag_bytes is not None:
+    if report.unsynced_records is not None:
+        yield "not yet durable", count(report.unsynced_records, report.noun)
+    elif report.lag_bytes is not None:
         yield "not yet durable", size(report.lag_bytes)
     if (event := report.info.get("durable_event")) is not None:
         yield "durable through event", f"{event:,}"
@@ -207,6 +210,48 @@ def _types(report: LogReport) -> Iterator[str]:
     if report.objects < report.records:
         rest = count(report.records - report.objects, report.noun)
         yield f'<p class="note">{rest} whose payload is no JSON object.</p>\n'
+
+
+def _syncs(report: LogReport) -> Iterator[str]:
+    yield "<h2>Sync latencies</h2>\n"
+    stats = report.stats
+    if stats is None or not stats.syncs:
+        why = "this handle has not synced yet"
+        if stats is None:
+            own = "this report was made of a path" if report.handle is None else "this handle reads"
+            why = (
+                f"{own}, and only the handle that writes counts its syncs: deedbook.report(handle)"
+            )
+        yield f'<p class="note">None: {html.escape(why)}.</p>\n'
+        return
+    found = [(bound, syncs) for bound, syncs in stats.sync_latency]
+    some = [place for place, (_, syncs) in enumerate(found) if syncs]
+    shown = found[some[0] : some[-1] + 1]
+    yield columns(
+        [(f"{_below(bound)}: {count(syncs, 'sync')}", syncs) for bound, syncs in shown],
+        f"at most {count(max(syncs for _, syncs in shown), 'sync')} in a column; each column"
+        " reaches to twice the time",
+        [_below(bound) for bound, _ in (shown if len(shown) == 1 else (shown[0], shown[-1]))],
+        "Sync latencies",
+    )
+    assert stats.sync_median is not None and stats.sync_p99 is not None
+    slow = f", {stats.slow_syncs:,} slower than slow_sync" if stats.slow_syncs else ""
+    yield (
+        f'<p class="note">{count(stats.syncs, "sync")} of this handle for'
+        f" {count(stats.appends, 'append')}: half within {_seconds(stats.sync_median)}, 99 % within"
+        f" {_seconds(stats.sync_p99)}, the longest {_seconds(stats.sync_max)}{slow}.</p>\n"
+    )
+
+
+def _below(micros: int) -> str:
+    return "longer" if micros == 2**64 - 1 else f"below {_seconds(micros / 1e6)}"
+
+
+def _seconds(seconds: float) -> str:
+    for unit, factor in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
+        if seconds * factor >= 1 or unit == "µs":
+            break
+    return f"{seconds * factor:,.3g} {unit}"
 
 
 def _files(report: LogReport) -> Iterator[str]:

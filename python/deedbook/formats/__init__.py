@@ -30,6 +30,7 @@ __all__ = [
     "find",
     "logs",
     "missing",
+    "of_handle",
     "open",
     "require",
 ]
@@ -206,6 +207,14 @@ def require(path: str | os.PathLike[str], **options: Any) -> Found:
         reason = f"no log there (looked for {LOOKED_FOR})" if there else None
         raise missing(reason or os.strerror(errno.ENOENT), path)
     return found
+
+
+def of_handle(handle: object) -> FormatInfo:
+    """The format of an opened log. Raises TypeError."""
+    for info in FORMATS:
+        if info.is_handle(handle):
+            return info
+    raise TypeError(f"a log or a path is needed, not {type(handle).__name__}")
 
 
 def check(path: str | os.PathLike[str], format: str) -> None:

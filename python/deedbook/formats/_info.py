@@ -10,6 +10,8 @@ from contextlib import AbstractContextManager
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Protocol
 
+from deedbook._core import Stats
+
 SIDECAR = ".deedbook"
 
 
@@ -250,6 +252,10 @@ class FormatInfo(ABC):
     def is_handle(self, handle: object) -> bool:
         """Whether this is an open log of the format."""
         return isinstance(handle, self.log)
+
+    def stats_of(self, handle: Any) -> Stats | None:
+        """What a handle that appends counted of itself; None of one that only reads."""
+        return None if handle.mode == "r" else handle.stats()
 
     def readers(self, path: str) -> Mapping[str, Any]:
         """What lies at a path, opened for reading, by a name that tells it from others there."""

@@ -8,7 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from deedbook._core import Ledger, LedgerFileInfo, LedgerFileReport, LedgerRecord, LedgerSnapshot
+from deedbook._core import (
+    Ledger,
+    LedgerFileInfo,
+    LedgerFileReport,
+    LedgerRecord,
+    LedgerSnapshot,
+    Stats,
+)
 from deedbook._errors import AlreadyExistsError, Error, InvalidArgumentError
 from deedbook._text import count, damage_text
 from deedbook.formats._info import (
@@ -146,6 +153,10 @@ class _LedgerInfo(FormatInfo):
     def is_handle(self, handle: object) -> bool:
         """Also of a snapshot."""
         return isinstance(handle, Ledger | LedgerSnapshot)
+
+    def stats_of(self, handle: Ledger | LedgerSnapshot) -> Stats | None:
+        """Of a ledger, which always appends."""
+        return None if isinstance(handle, LedgerSnapshot) else handle.stats().log
 
     def readers(self, path: str) -> Mapping[str, LedgerSnapshot]:
         """A snapshot of each ledger there."""

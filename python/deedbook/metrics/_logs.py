@@ -19,7 +19,7 @@ from deedbook._core import (
     Wal,
 )
 from deedbook._errors import Error
-from deedbook.formats import FORMATS, require
+from deedbook.formats import of_handle, require
 from deedbook.formats._info import Figures, FormatInfo
 from deedbook.metrics._families import Family, Sample
 
@@ -101,22 +101,12 @@ def _add_path(found: _Found, name: str, path: str) -> None:
 
 
 def _add_handle(found: _Found, name: str, handle: Any) -> None:
-    info = _format_of(handle)
+    info = of_handle(handle)
     labels = _add_figures(found, name, info, handle)
-    if isinstance(handle, LedgerSnapshot) or getattr(handle, "mode", None) == "r":
-        return
-    stats = handle.stats()
-    if isinstance(stats, LedgerStats):
-        _add_dropped(found, labels, stats)
-        stats = stats.log
-    _add_stats(found, labels, stats)
-
-
-def _format_of(handle: object) -> FormatInfo:
-    for info in FORMATS:
-        if info.is_handle(handle):
-            return info
-    raise TypeError(f"a log or a path is needed, not {type(handle).__name__}")
+    if isinstance(handle, Ledger):
+        _add_dropped(found, labels, handle.stats())
+    if (stats := info.stats_of(handle)) is not None:
+        _add_stats(found, labels, stats)
 
 
 def _add_figures(found: _Found, name: str, info: FormatInfo, handle: Any) -> dict[str, str]:
