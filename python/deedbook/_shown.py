@@ -11,7 +11,7 @@ from typing import Any, Final
 from deedbook import _core
 from deedbook._errors import Error
 
-__all__ = ["HANDLES", "REPORTS", "show"]
+__all__ = ["HANDLES", "REPORTS", "html_of_report", "show"]
 
 HANDLES: Final = ("Book", "EventStore", "Ledger", "LedgerSnapshot", "Pier", "Wal")
 """Classes of opened logs."""
@@ -75,7 +75,7 @@ def show() -> None:
     for name in HANDLES:
         _set(name, "_repr_html_", _html_of_handle)
     for name in REPORTS:
-        _set(name, "_repr_html_", _html_of_report)
+        _set(name, "_repr_html_", html_of_report)
         _set(name, "__repr__", _line_of_report)
     for name in _PLAIN:
         _set(name, "__repr__", _line_of_plain)
@@ -126,7 +126,7 @@ def _html_of_handle(self: Any) -> str:
     return fragment(f"<p>{_escaped(repr(self))}</p>{table(['', ''], rows)}")
 
 
-def _html_of_report(self: Any) -> str:
+def html_of_report(self: Any) -> str:
     """The fields in a table, lists of reports in tables of their own."""
     from deedbook._page import fragment
 

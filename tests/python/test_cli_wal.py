@@ -327,6 +327,19 @@ def test_consumers_are_listed_set_and_removed(path: Path) -> None:
     assert "lies inside" in deedbook("consumers", path, "--set", "copy", "16", code=2)[1]
     assert "neither an LSN" in deedbook("consumers", path, "--set", "copy", "x", code=2)[1]
     assert "no consumer 'none'" in deedbook("consumers", path, "--remove", "none", code=2)[1]
+    would = deedbook("consumers", path, "--remove", "backup", "--dry-run")[0].splitlines()
+    with Wal.open(path) as wal:
+        kept = wal.end - 15
+        assert wal.consumers() == {"backup": 15, "copy": wal.end}
+    assert f"({kept:,} bytes)" in would[0] or f"keeps {kept} bytes" in would[0]
+    assert [line.split()[0] for line in would[1:]] == ["copy"]
+    last = json.loads(deedbook("consumers", path, "--remove", "copy", "--dry-run", "--json")[0])
+    assert (last["consumers"], last["freed_bytes"]) == ({"backup": 15}, 0)
+    for wrong in ((), ("--set", "copy", "end"), ("--set", "copy", "end", "--remove", "copy")):
+        assert (
+            "goes with --remove alone"
+            in deedbook("consumers", path, *wrong, "--dry-run", code=2)[1]
+        )
     deedbook("consumers", path, "--remove", "backup")
     assert len(deedbook("consumers", path)[0].splitlines()) == 1
 

@@ -257,6 +257,31 @@ def test_a_damaged_log_gets_its_report(logs: Path, tmp_path: Path, capfd: Captur
     assert "2,999" in told.out and "checksum" in told.err
 
 
+def test_several_logs_share_a_page(
+    logs: Path, tmp_path: Path, capfd: Capture, window: Browser
+) -> None:
+    bad, page = damaged(logs / "book", tmp_path / "bad"), tmp_path / "all.html"
+    paths = [str(logs / "wal"), str(bad), str(tmp_path / "none"), str(logs / "nostr")]
+    assert main(["report", *paths, "-o", str(page), "-q"]) == 2  # of what is not there
+    told = capfd.readouterr()
+    assert [line.split(",")[0] for line in told.out.splitlines()] == [
+        f"{page}: {path}" for path in (paths[0], paths[1], paths[3])
+    ]
+    assert told.err.count("\n") == 1 and "No such file" in told.err
+    seen = look(window, page, WIDTHS[0])
+    assert seen["heading"] == "3 logs, 1 NOT OK"
+    labels = [label for label, shapes in seen["charts"] if shapes]
+    assert labels.count("Sizes of payloads") == 3
+    assert labels.count("Map of damage: data.0.seg") + labels.count("Map of damage") == 3
+    for text in ("wal: 3,000 records, ok", "bad: 2,999 deeds, 1 damage", "nostr: 30 events, ok"):
+        assert text in seen["text"]
+    assert main(["report", *paths[:2], "--json"]) == 0
+    shown = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    assert [(one["path"], one["ok"]) for one in shown] == [(paths[0], True), (paths[1], False)]
+    assert main(["report", *paths[:2], "-o", str(bad / "page.html")]) == 2
+    assert "lies in the log" in capfd.readouterr().err
+
+
 def test_what_cannot_be_reported_on_is_one_line(logs: Path, tmp_path: Path, capfd: Capture) -> None:
     empty, book = tmp_path / "empty", logs / "book"
     empty.mkdir()

@@ -69,6 +69,7 @@ def values_of(home: Path) -> list[Any]:
     pier.append(b"x")
     wal = Wal.create(home / "wal")
     wal.append(b"x")
+    copy = deedbook.backup(home / "pier", home / "copy")
     with Ledger.open(home / "ledger") as ledger:
         ledger.append(b"x")
         of_ledger = ledger.stats()
@@ -82,6 +83,7 @@ def values_of(home: Path) -> list[Any]:
         *(checked, checked.damages[0], opened.recovery, stats, of_ledger, pier.recovery),
         *(Pier.verify(home / "pier"), snapshot.verify()[0], store.verify(), store.opening),
         *(
+            copy,
             store.census(),
             Book.salvage(home / "book", home / "saved"),
             deedbook.report(home / "wal"),

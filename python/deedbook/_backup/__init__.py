@@ -52,6 +52,12 @@ class BackupReport:
         """The fields as plain values, ready for JSON."""
         return asdict(self)
 
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        from deedbook._shown import html_of_report
+
+        return html_of_report(self)
+
 
 BackupReport.__module__ = "deedbook"  # from where it is imported
 

@@ -13,7 +13,7 @@ from deedbook._page import fragment, page, table, tiles
 from deedbook._report._figures import LogReport, Times, Type
 from deedbook._text import count, size
 
-__all__ = ["page_of", "part_of_page", "rate_text", "span_text"]
+__all__ = ["page_of", "page_of_several", "part_of_page", "rate_text", "span_text"]
 
 _FILES_MAX = 150
 """Shown as columns; beyond that the last ones."""
@@ -29,6 +29,32 @@ def page_of(report: LogReport) -> str:
     return page(title_of(report), _body(report), ok=report.ok, subtitle=under)
 
 
+def page_of_several(reports: Sequence[LogReport]) -> str:
+    """One page about several logs: all of them in a table, then each."""
+    bad = sum(not report.ok for report in reports)
+    made = max(report.made for report in reports).strftime("%Y-%m-%d %H:%M UTC")
+    rows = [
+        [
+            os.path.abspath(report.path),
+            count(report.records, report.noun),
+            size(report.bytes),
+            _state(report),
+        ]
+        for report in reports
+    ]
+    classes = ["" if report.ok else "bad" for report in reports]
+    body = [table(["log", "records", "payloads", "state"], rows, "logs", classes)]
+    for report in reports:
+        style = "" if report.ok else ' class="bad"'
+        path = html.escape(os.path.abspath(report.path))
+        body.append(
+            f'<h1{style}>{html.escape(title_of(report))}</h1>\n<p class="soft">{path}</p>\n'
+        )
+        body += _body(report)
+    title = f"{count(len(reports), 'log')}, {f'{bad:,} NOT OK' if bad else 'all ok'}"
+    return page(title, body, ok=not bad, subtitle=f"{made}, deedbook {__version__}")
+
+
 def part_of_page(report: LogReport) -> str:
     """What a notebook shows: the page without its head."""
     return fragment(f"<h1>{html.escape(title_of(report))}</h1>{''.join(_body(report))}")
@@ -37,10 +63,13 @@ def part_of_page(report: LogReport) -> str:
 def title_of(report: LogReport) -> str:
     """The log and the outcome in a line."""
     name = os.path.basename(os.path.abspath(report.path))
-    state = "ok"
-    if not report.ok:
-        state = count(report.damages, "damage") if report.damages else "NOT OK"
-    return f"{name}: {count(report.records, report.noun)}, {state}"
+    return f"{name}: {count(report.records, report.noun)}, {_state(report)}"
+
+
+def _state(report: LogReport) -> str:
+    if report.ok:
+        return "ok"
+    return count(report.damages, "damage") if report.damages else "NOT OK"
 
 
 def rate_text(rate: float, noun: str) -> str:

@@ -6,8 +6,9 @@ import argparse
 from typing import Any, Final
 
 from deedbook._report import LogReport, look
+from deedbook._report._html import page_of_several, rate_text
 from deedbook._text import count, exact_size, size
-from deedbook.cli.arguments import Commands, add_base, add_json, add_path, add_paths, add_quiet
+from deedbook.cli.arguments import Commands, add_base, add_json, add_paths, add_quiet
 from deedbook.cli.aside import refuse_within, written_aside
 from deedbook.cli.check import asked_for, each
 from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, CliError
@@ -26,9 +27,12 @@ def add_arguments(commands: Commands) -> None:
         help="write a page about a log: by time, sizes, types, damage",
         description="Check a log, read all of it once, and write one HTML file that needs nothing "
         "else: records and bytes by time, sizes of payloads, types, durable end, files, consumers, "
-        "and a map of damage. Reads only; works while another process writes.",
+        "and a map of damage. Several logs share a page. Reads only; works while another process "
+        "writes. Latencies of syncs are counted by the process that writes: deedbook.report(log) "
+        "there.",
         epilog="examples:\n"
         "  deedbook report events.book -o report.html\n"
+        "  deedbook report logs/* -o report.html\n"
         "  deedbook report events.book --json | jq .types\n\n"
         "The time of a record is the first readable field of created_at, createdAt, timestamp,\n"
         "ts, time, datetime, date, sentAt and at; its type is the field type or kind, else its\n"
@@ -36,12 +40,12 @@ def add_arguments(commands: Commands) -> None:
         "Exits with 0 if the report was made, also if it is about damage; 'deedbook verify'\n"
         "exits with 1 then.",
     )
-    add_path(parser)
+    add_paths(parser)
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="the page (default: with --json, none)"
     )
     add_base(parser)
-    add_json(parser, "the same figures as one JSON object")
+    add_json(parser, "the same figures as a JSON object for each log")
     add_quiet(parser)
     parser.set_defaults(run=run_report)
 
@@ -66,25 +70,42 @@ def add_arguments(commands: Commands) -> None:
 
 
 def run_report(args: argparse.Namespace, out: Output) -> int:
-    """Write the page about ``args.path``. Raises `deedbook.Error`, `CliError` and OSError."""
+    """Write the page about ``args.paths``; return the worst exit code.
+
+    A log that cannot be read is left out of the page. Raises `CliError` and OSError.
+    """
     if args.output is None and not args.json:
         raise CliError("report: say where the page goes: -o FILE, or --json for the figures alone")
     if args.output is not None:
-        refuse_within("report", args.path, args.output)
-    found = _figures(args, args.path, check=True)
-    if args.output is not None:
+        for path in args.paths:
+            refuse_within("report", path, args.output)
+    reports: list[LogReport] = []
+
+    def look_at(path: str) -> int:
+        reports.append(found := _figures(args, path, check=True))
+        if args.json:
+            out.emit(found.to_dict())
+        return EXIT_OK
+
+    code = each(args, out, look_at, args.json)
+    if args.output is not None and reports:
         with written_aside(args.output) as file:
-            file.write(found.to_html().encode("utf-8", "replace"))
-    if args.json:
-        out.emit(found.to_dict())
-    else:
-        state = "ok" if found.ok else f"damaged, {count(found.damages, 'damage')}"
-        out.line(
-            f"{args.output}: {count(found.records, found.noun)}, {size(found.bytes)} of payloads,"
-            f" {state}"
-        )
+            shown = reports[0].to_html() if len(args.paths) == 1 else page_of_several(reports)
+            file.write(shown.encode("utf-8", "replace"))
+    if args.output is not None and not args.json:
+        for found in reports:
+            _tell(args, found, out)
         out.flush()
-    return EXIT_OK
+    return code
+
+
+def _tell(args: argparse.Namespace, found: LogReport, out: Output) -> None:
+    state = "ok" if found.ok else f"damaged, {count(found.damages, 'damage')}"
+    of = "" if len(args.paths) == 1 else f"{found.path}, "
+    out.line(
+        f"{args.output}: {of}{count(found.records, found.noun)}, {size(found.bytes)} of payloads,"
+        f" {state}"
+    )
 
 
 def run_stats(args: argparse.Namespace, out: Output) -> int:
@@ -114,8 +135,6 @@ def _figures(args: argparse.Namespace, path: str, *, check: bool) -> LogReport:
 
 
 def _rows(found: LogReport) -> list[tuple[str, str]]:
-    from deedbook._report._html import rate_text
-
     rows: list[tuple[str, Any]] = [
         ("path", found.path),
         ("format", found.format),

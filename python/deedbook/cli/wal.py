@@ -6,7 +6,7 @@ import argparse
 from typing import Literal
 
 from deedbook import Dropped, LockedError, Wal
-from deedbook._text import count
+from deedbook._text import count, exact_size
 from deedbook.cli.arguments import Commands, add_json, add_lock_timeout, add_path, age, size
 from deedbook.cli.cat import event_number
 from deedbook.cli.failure import EXIT_OK, CliError
@@ -109,6 +109,7 @@ def _add_consumers(commands: Commands) -> None:
         "  deedbook consumers events.wal\n"
         "  deedbook consumers events.wal --set backup 4096\n"
         "  deedbook consumers events.wal --set backup end\n"
+        "  deedbook consumers events.wal --remove backup --dry-run\n"
         "  deedbook consumers events.wal --remove backup",
     )
     add_path(parser)
@@ -116,6 +117,9 @@ def _add_consumers(commands: Commands) -> None:
         "--set", nargs=2, metavar=("NAME", "LSN"), help="note durably what NAME needs next"
     )
     parser.add_argument("--remove", metavar="NAME", help="forget NAME, durably")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="with --remove: only say what nothing keeps any more"
+    )
     add_json(parser)
     parser.set_defaults(run=run_consumers)
 
@@ -212,6 +216,9 @@ def _tell_dropped(
 
 def run_consumers(args: argparse.Namespace, out: Output) -> int:
     """List the named consumers, after setting or removing one."""
+    if args.dry_run and (args.remove is None or args.set is not None):
+        raise CliError("consumers: --dry-run goes with --remove alone")
+    freed = 0
     if args.set is None and args.remove is None:
         with _open(args, "r") as wal:
             consumers = wal.consumers()
@@ -221,13 +228,21 @@ def run_consumers(args: argparse.Namespace, out: Output) -> int:
             if args.remove is not None:
                 if args.remove not in wal.consumers():
                     raise CliError(f"consumers: {wal.path} has no consumer {args.remove!r}")
-                wal.remove_consumer(args.remove)
+                if not args.dry_run:
+                    wal.remove_consumer(args.remove)
             if args.set is not None:
                 wal.set_consumer(args.set[0], _lsn(wal, _lsn_or_end(args.set[1])))
             consumers = wal.consumers()
+            if args.dry_run:
+                kept = min(consumers.values())
+                del consumers[args.remove]
+                freed = max(0, min(consumers.values(), default=wal.end) - kept)
     if args.json:
-        out.emit({"ok": True, "path": args.path, "consumers": consumers})
+        of_dry_run = {"dry_run": True, "freed_bytes": freed} if args.dry_run else {}
+        out.emit({"ok": True, "path": args.path, "consumers": consumers, **of_dry_run})
     else:
+        if args.dry_run:
+            out.line(f"{args.remove} would be forgotten; it alone keeps {exact_size(freed)}")
         for line in table([(name, str(lsn)) for name, lsn in consumers.items()]):
             out.line(line)
         out.flush()
