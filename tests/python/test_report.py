@@ -19,11 +19,13 @@ from deedbook import Book, EventStore, Ledger, Pier, Wal
 from deedbook._report import Scan
 from deedbook._times import TimeCounts, time_in
 from deedbook.cli import main
+from doc_blocks import run
 from pages import WIDTHS, look
 from test_nostr import made
 
 BEGIN = datetime(2026, 3, 1, tzinfo=timezone.utc)
 HOSTILE = "<script>document.title='taken'</script><img src=x onerror=alert(1)>"
+PAGE = Path(__file__).parents[2] / "docs" / "report.md"
 KINDS = ("book", "slots", "pier", "wal", "ledger", "nostr")
 Capture = pytest.CaptureFixture[str]
 
@@ -209,6 +211,37 @@ def test_a_reader_sees_the_charts_of_every_format(
                 assert charts["Consumers"] == 2 and charts["Files"] == len(found.files) > 3
                 assert "<b>spark</b>" in seen["text"]
                 assert charts["Map of damage"] == (2 if name == "bad" else 1)
+
+
+def test_the_picture_of_the_documentation_is_that_of_its_page(
+    tmp_path: Path, window: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Taken again, from the blocks of docs/report.md. DEEDBOOK_PICTURES=docs stores it there."""
+    if not PAGE.exists():
+        pytest.skip("docs is not in this checkout")
+    monkeypatch.chdir(tmp_path)
+    run(PAGE, tmp_path, "python")
+    page = tmp_path / "orders.html"
+    page.write_text(page.read_text(encoding="utf-8").replace(str(tmp_path), "/srv"), "utf-8")
+    seen = look(window, page, 885)
+    charts = {label.split(":")[0]: shapes for label, shapes in seen["charts"]}
+    wanted = ("Records per", "Bytes per", "Sizes of", "Types", "Sync lat", "Files", "Consumers")
+    for begin in wanted:
+        assert [shapes for label, shapes in charts.items() if label.startswith(begin)] > [0], begin
+    assert seen["heading"] == "orders.wal: 3,000 records, ok"
+    assert "300 syncs of this handle for 3,000 appends" in seen["text"]
+    taken = PAGE.parents[1] / os.environ.get("DEEDBOOK_PICTURES", tmp_path) / "report.png"
+    window.picture(taken)
+    (width, height), published = pixels(taken), pixels(PAGE.with_name("report.png"))
+    assert abs(width - published[0]) < 20 and 860 < width <= 885  # less the bar for scrolling
+    assert abs(height - published[1]) < 100, "docs/report.png shows another page"
+
+
+def pixels(file: Path) -> tuple[int, int]:
+    """Width and height of a PNG."""
+    data = file.read_bytes()
+    assert data[:8] == b"\x89PNG\r\n\x1a\n" and len(data) > 10_000
+    return int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
 
 
 def test_the_page_is_dark_where_the_reader_wants_it(
