@@ -185,13 +185,18 @@ def test_an_export_needs_no_more_memory_for_a_longer_log(tmp_path: Path) -> None
     assert (tmp_path / "out.jsonl").stat().st_size > 200_000_000
 
 
-@pytest.mark.parametrize("name", ["book", "pier", "wal", "nostr"])
+@pytest.mark.parametrize("name", ["book", "pier", "wal", "ledger", "nostr"])
 def test_tail_prints_the_last_records(logs: Path, capfd: Capture, name: str) -> None:
     assert main(["cat", str(logs / name)]) == 0
     lines = capfd.readouterr().out.splitlines(keepends=True)
     for records in (0, 1, 7, len(lines), 10_000):
         assert main(["cat", str(logs / name), "-n", str(records)]) == 0
         assert capfd.readouterr().out == "".join(lines[max(0, len(lines) - records) :])
+    assert main(["tail", str(logs / name)]) == 0
+    assert capfd.readouterr().out == "".join(lines[-10:])
+    assert main(["tail", "-n", "1", str(logs / name), str(logs / "wal")]) == 0
+    of_both = capfd.readouterr().out.splitlines(keepends=True)
+    assert of_both[0] == f"{logs / name}:{lines[-1]}" and len(of_both) == 2
     assert main(["cat", str(logs / name), "--tail", "2", "--json"]) == 0
     assert capfd.readouterr().out.count("\n") == 2
 
@@ -204,5 +209,15 @@ def test_tail_goes_with_follow_and_refuses_the_rest(logs: Path, capfd: Capture) 
         assert main(["cat", wal, "-n", "2", *more]) == 2
         assert "--tail goes with neither" in capfd.readouterr().err
     assert main(["cat", wal, "-n", "-1"]) == 2
-    assert main(["cat", str(logs / "ledger"), "-n", "1"]) == 2
-    assert "in the order in which they are sent" in capfd.readouterr().err
+    assert main(["tail", wal, "-f", "--timeout", "0.05"]) == 0
+    assert capfd.readouterr().out.count("\n") == 10
+    for arguments, said in (
+        (["tail", wal, wal, "-f"], "tail: --follow follows one log, not 2"),
+        (["tail", wal, "--timeout", "1"], "tail: --timeout needs --follow"),
+        (["tail", wal, "--payload", "json"], "tail: --payload needs --json"),
+        (["tail", str(logs / "nostr"), "-f"], "ask again, as by 'deedbook nostr query STORE"),
+        (["cat", str(logs / "ledger"), "0:1", "-f"], "--follow of a ledger takes no range"),
+    ):
+        assert main(arguments) == 2
+        told = capfd.readouterr()
+        assert told.out == "" and said in told.err and told.err.count("\n") == 1, told.err

@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import pickle
+import signal
 import struct
 import subprocess
 import sys
@@ -344,7 +345,38 @@ def test_cat_refuses_what_makes_no_sense_for_a_ledger(spool: Path) -> None:
     assert "in the order in which they are sent" in complaint(
         deedbook("cat", spool, "--reverse"), 2
     )
-    assert "finished files get no more events" in complaint(deedbook("cat", spool, "--follow"), 2)
+
+
+def test_tail_follows_a_ledger_through_its_files(tmp_path: Path) -> None:
+    """Those that are being written, and new ones, also where the older ones are sent meanwhile."""
+    with Ledger.open(tmp_path / "spool", batch_records=5) as ledger:
+        sent = [b'{"n":%d}' % number for number in range(40)]
+        ledger.append_many(sent[:12])
+        words = [sys.executable, "-m", "deedbook", "tail", str(tmp_path / "spool")]
+        last = subprocess.run([*words, "--raw", "-n", "4"], capture_output=True, timeout=60)
+        assert last.stdout.splitlines() == sent[8:12] and last.stderr == b""
+        with subprocess.Popen(
+            [*words, "--raw", "-n", "3", "-f"], stdout=subprocess.PIPE
+        ) as follower:
+            assert follower.stdout is not None
+            try:
+                got = [follower.stdout.readline().strip() for _ in range(3)]
+                for number in range(12, 40):
+                    ledger.append(sent[number])
+                    got.append(follower.stdout.readline().strip())
+                    if number % 10 == 0 and (found := ledger.fetch()) is not None:
+                        ledger.remove(found.removable)
+            finally:
+                follower.send_signal(signal.SIGINT)
+                assert follower.wait(60) == 130
+            assert got == sent[9:] and follower.stdout.read() == b""
+
+
+def test_tail_of_a_damaged_ledger_prints_what_is_before_it(spool: Path) -> None:
+    damage(spool / "9-events")
+    done = deedbook("tail", spool, "--raw")
+    assert done.returncode == 1 and b"9-events" in done.stderr and b"checksum" in done.stderr
+    assert set(done.stdout.splitlines()) < set(ALL) and done.stdout.splitlines()[-1] == ALL[-1]
 
 
 def test_cat_ends_at_damage_and_skips_it_on_request(spool: Path) -> None:

@@ -6,7 +6,7 @@ import argparse
 import os
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, Final, cast
 
@@ -39,19 +39,34 @@ def run(args: argparse.Namespace, out: Output) -> int:
     return each(args, out, lambda path: _cat(path, start, stop, args, out), as_json=False)
 
 
+def run_tail(args: argparse.Namespace, out: Output) -> int:
+    """Print the last records, and with ``-f`` those that come; return the exit code.
+
+    Raises as `run`.
+    """
+    args.start = args.stop = args.range = None
+    args.reverse = args.skip_corrupt = False
+    _selection(args)
+    if args.follow and len(args.paths) > 1:
+        raise CliError(f"tail: --follow follows one log, not {len(args.paths)}")
+    return each(args, out, lambda path: _cat(path, None, None, args, out), as_json=False)
+
+
 def _cat(
     path: str, start: int | None, stop: int | None, args: argparse.Namespace, out: Output
 ) -> int:
     found, options = asked_for(args, path)
     info = found.format
-    for option, meant in (("reverse", "reverse"), ("follow", "follow"), ("tail", "reverse")):
-        if getattr(args, option) not in (None, False) and (instead := info.instead.get(meant)):
-            raise CliError(f"cat: --{option}: {path} is a {info.title}; {instead}")
+    for option in ("reverse", "follow"):
+        if getattr(args, option) and (instead := info.instead.get(option)):
+            raise CliError(f"{args.command}: --{option}: {path} is a {info.title}; {instead}")
+    if args.follow and not info.is_position_of_one and (start, stop) != (None, None):
+        raise CliError(f"cat: --follow of a {info.title} takes no range; -n gives the last records")
     first = info.position_min
     if any(position is not None and position < first for position in (start, stop)):
         raise CliError(f"cat: {info.position}s are numbers from {first} to 2**64-1")
     with info.read(path, **options) as log:
-        if log.left_out is not None:
+        if log.left_out is not None and args.tail is None and not args.follow:
             out.talk(f"{path}: {log.left_out}")
         name = path if len(args.paths) > 1 else None
         return _Cat(info, log, name, args, out).run(start, stop)
@@ -105,9 +120,12 @@ class _Cat:
     def _tail(self, records: int) -> None:
         """Print the last records, found from the end; then those that come, with ``--follow``."""
         if not self._info.is_position_of_one:
-            newest = islice(self._log.reversed(None, None), records)
-            last = [self._encode(self._entry(record)) for record in newest]
-            self._print(reversed(last), lambda line: line)
+            last, damage = self._files.last(records)
+            self._print_records(last)
+            if damage is not None:
+                raise damage
+            if self._args.follow:
+                self._print_coming(self._files.follow(self._patience), None)
             return
         # Only their place is kept: they may be longer than the memory together.
         start, met = self._log.end, None
@@ -128,6 +146,17 @@ class _Cat:
     def _log(self) -> LogView:
         """For what only logs can, which was refused of anything else."""
         return cast("LogView", self._view)
+
+    @property
+    def _files(self) -> Any:
+        """For what only ledgers and event stores have: ``last``, and of a ledger ``follow``."""
+        return self._view
+
+    @property
+    def _patience(self) -> float:
+        """Now and then a follower looks whether its reader is still there."""
+        timeout_seconds = self._args.timeout
+        return _PATIENCE if timeout_seconds is None else min(_PATIENCE, timeout_seconds)
 
     def _print_records(self, records: Iterable[Any]) -> None:
         entry, encode = self._entry, self._encode
@@ -165,7 +194,10 @@ class _Cat:
 
     def _follow(self, start: int | None, stop: int | None) -> None:
         """Print what is there, then each record as it comes, until ``stop`` or the timeout."""
-        log, out, timeout_seconds = self._log, self._out, self._args.timeout
+        if not self._info.is_position_of_one:
+            self._print_coming(self._files.follow(self._patience), None)
+            return
+        log = self._log
         following = log.first if start is None else start
         present_stop = log.end if stop is None else min(stop, log.end)
         if following < present_stop:
@@ -173,9 +205,11 @@ class _Cat:
             following = present_stop
         if stop is not None and following >= stop:
             return
-        # Now and then it looks whether the reader is still there.
-        patience = _PATIENCE if timeout_seconds is None else min(_PATIENCE, timeout_seconds)
-        records = iter(log.follow(following, patience))
+        self._print_coming(iter(log.follow(following, self._patience)), stop)
+
+    def _print_coming(self, records: Iterator[Any], stop: int | None) -> None:
+        """Print records as they come; none where it waited for so long as is its patience."""
+        out, timeout_seconds = self._out, self._args.timeout
         came = time.monotonic()
         while True:
             record = next(records, None)
@@ -313,10 +347,10 @@ def _selection(args: argparse.Namespace) -> tuple[int | None, int | None]:
     ):
         raise CliError("cat: --tail goes with neither a range, --reverse nor --skip-corrupt")
     if args.timeout is not None and not args.follow:
-        raise CliError("cat: --timeout needs --follow")
+        raise CliError(f"{args.command}: --timeout needs --follow")
     if args.payload is not None and not args.json:
-        raise CliError("cat: --payload needs --json")
+        raise CliError(f"{args.command}: --payload needs --json")
     if args.json and (args.raw or args.null):
-        raise CliError("cat: give either --json or --raw")
+        raise CliError(f"{args.command}: give either --json or --raw")
     args.raw = args.raw or args.null
     return start, stop

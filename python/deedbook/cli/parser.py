@@ -122,6 +122,7 @@ def build(argv: Sequence[str]) -> Parser:
     )
     _add_info(commands)
     _add_cat(commands)
+    _add_tail(commands)
     report.add_arguments(commands)
     export.add_arguments(commands)
     _add_append(commands)
@@ -230,14 +231,57 @@ def _add_cat(commands: Commands) -> None:
     )
     parser.add_argument("--reverse", action="store_true", help="newest first")
     parser.add_argument(
-        "--follow", action="store_true", help="wait for what other processes append"
+        "-f", "--follow", action="store_true", help="wait for what other processes append"
     )
+    _add_timeout(parser)
+    parser.add_argument(
+        "--skip-corrupt", action="store_true", help="go on after damage, and exit with 1"
+    )
+    _add_printed(parser)
+    parser.set_defaults(run=cat.run)
+
+
+def _add_tail(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "tail",
+        help="print the last records, and wait for more",
+        description="Print the last deeds or records, found from the end, the oldest of them "
+        "first; with -f, then each that other processes append. The lines are those of "
+        "'deedbook cat'.",
+        epilog="examples:\n"
+        "  deedbook tail events.book                      the last ten\n"
+        "  deedbook tail events.book -n 1 --json\n"
+        "  deedbook tail events.wal -f                    and what comes, until Ctrl-C\n"
+        "  deedbook tail events.wal -n 0 -f --timeout 60  only what comes\n"
+        "  deedbook tail logs/* -n 1                      the newest of each\n\n"
+        "Of a ledger also the files that are being written are read; what is written and sent\n"
+        "within half a second may be missed. An event store is not followed: ask it again.\n"
+        "At damage, everything before it is printed and the exit code is 1.",
+    )
+    add_paths(parser)
+    add_base(parser)
+    parser.add_argument(
+        "-n", "--tail", metavar="N", type=cat.records, default=10, help="how many (default: 10)"
+    )
+    parser.add_argument(
+        "-f", "--follow", action="store_true", help="then wait for what other processes append"
+    )
+    _add_timeout(parser)
+    _add_printed(parser)
+    parser.set_defaults(run=cat.run_tail)
+
+
+def _add_timeout(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--timeout",
         metavar="SECONDS",
         type=cat.seconds,
         help="with --follow: end when nothing came for so long (default: never)",
     )
+
+
+def _add_printed(parser: argparse.ArgumentParser) -> None:
+    """How records are printed."""
     parser.add_argument(
         "--raw", action="store_true", help="the payloads' bytes, each followed by a newline"
     )
@@ -247,16 +291,12 @@ def _add_cat(commands: Commands) -> None:
         action="store_true",
         help="as --raw, each followed by a NUL byte instead of a newline",
     )
-    parser.add_argument(
-        "--skip-corrupt", action="store_true", help="go on after damage, and exit with 1"
-    )
     add_json(parser, "JSON lines, one entry each")
     add_payload(
         parser,
         "with --json, payloads as JSON values, as text, or in base64; what is not so is an error "
         "(default: text, and base64 where that is not UTF-8)",
     )
-    parser.set_defaults(run=cat.run)
 
 
 def _add_append(commands: Commands) -> None:

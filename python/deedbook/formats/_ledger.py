@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import time
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any, NamedTuple
 
 from deedbook._core import (
@@ -16,7 +19,13 @@ from deedbook._core import (
     LedgerSnapshot,
     Stats,
 )
-from deedbook._errors import AlreadyExistsError, Error, InvalidArgumentError
+from deedbook._errors import (
+    AlreadyExistsError,
+    CorruptError,
+    Error,
+    InvalidArgumentError,
+    MissingError,
+)
 from deedbook._text import count, damage_text
 from deedbook.formats._info import (
     SIDECAR,
@@ -57,8 +66,6 @@ class _LedgerInfo(FormatInfo):
         "repair": "its files are never appended to again, so there is nothing to mend: a damaged"
         " one is set aside when it is sent, and salvage copies what is intact",
         "reverse": "the events of a ledger are read in the order in which they are sent",
-        "follow": "finished files get no more events, and those that are being written are not"
-        " read",
     }
 
     def evidence(self, place: Place) -> str | None:
@@ -249,6 +256,8 @@ class _Events:
 
     def __init__(self, snapshot: LedgerSnapshot) -> None:
         self._snapshot = snapshot
+        self._given: dict[int, int | None] = {}
+        """How many records of a file `last` and `follow` gave; None: all that it will have."""
         self._single = not os.path.isdir(snapshot.path)
         active = 0 if self._single else sum(file.active for file in snapshot.files)
         self.left_out = f"left out {count(active, 'file')} being written" if active else None
@@ -263,6 +272,55 @@ class _Events:
     def payloads(self, start: int | None, stop: int | None) -> Iterable[bytes]:
         for file in self._files(start, stop):
             yield from self._snapshot.payloads(file.index)
+
+    def last(self, records: int) -> tuple[list[LedgerRecord], CorruptError | None]:
+        """The last records, those of files that are being written too, and what damage was met."""
+        found: list[LedgerRecord] = []
+        damage: CorruptError | None = None
+        for file in reversed(self._snapshot.files):
+            if len(found) >= records and not file.active:
+                self._given[file.index] = None
+                continue
+            newest: deque[LedgerRecord] = deque(maxlen=records - len(found))
+            try:
+                for record in self._new_of(file):
+                    newest.append(record)
+            except CorruptError as error:
+                damage = error
+            found = [*newest, *found]
+        return found, damage
+
+    def follow(self, patience: float) -> Iterator[LedgerRecord | None]:
+        """The records that `last` did not read, as they come; None where there is none now.
+
+        Files that are being written are read, too: each again from its beginning, as a record in it
+        is found by those before it, and a file is small. What is written and sent between two looks
+        is not seen.
+        """
+        files = self._snapshot.files
+        while True:
+            present = {file.index for file in files}
+            self._given = {index: n for index, n in self._given.items() if index in present}
+            for file in files:
+                if self._given.get(file.index, 0) is not None:
+                    yield from self._new_of(file)
+            yield None
+            time.sleep(patience)
+            with LedgerSnapshot.open(self._snapshot.path, self._snapshot.base) as snapshot:
+                files = snapshot.files
+
+    def _new_of(self, file: LedgerFileInfo) -> Iterator[LedgerRecord]:
+        """The records of a file that were not given. A finished one is done with after that."""
+        given = self._given.get(file.index, 0) or 0
+        try:
+            with LedgerSnapshot.open(file.path) as snapshot:
+                for record in islice(snapshot, given, None):
+                    given += 1
+                    yield record
+        except MissingError:  # sent meanwhile
+            pass
+        finally:
+            self._given[file.index] = given if file.active else None
 
     def _files(self, start: int | None, stop: int | None) -> list[LedgerFileInfo]:
         return [

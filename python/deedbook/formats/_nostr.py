@@ -8,10 +8,11 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timezone
+from itertools import islice
 from typing import Any, Final, Literal, NamedTuple
 
 from deedbook._core import Event, EventStore, EventStoreReport
-from deedbook._errors import InvalidArgumentError
+from deedbook._errors import CorruptError, InvalidArgumentError
 from deedbook._text import count, exact_size, size
 from deedbook.formats._info import (
     SIDECAR,
@@ -50,7 +51,8 @@ class _NostrInfo(FormatInfo):
         "append": "'deedbook nostr import' appends to it",
         "repair": "'deedbook nostr repair' repairs it",
         "salvage": "'deedbook nostr salvage' copies every intact event to a new store",
-        "follow": "a reader sees the events that were stored when it opened the store",
+        "follow": "a reader sees the events that were stored when it opened the store; ask again,"
+        """ as by 'deedbook nostr query STORE {"since":TIME}'""",
     }
 
     def evidence(self, place: Place) -> str | None:
@@ -193,6 +195,16 @@ class _Events:
 
     def reversed(self, start: int | None, stop: int | None) -> Iterable[Event]:
         return _within(self._store.iter(reverse=True), start, stop)
+
+    def last(self, records: int) -> tuple[list[Event], CorruptError | None]:
+        """The last events, and what damage was met before them."""
+        newest: list[Event] = []
+        try:
+            for event in islice(self._store.iter(reverse=True), records):
+                newest.append(event)
+        except CorruptError as error:
+            return newest[::-1], error
+        return newest[::-1], None
 
     def skipping(self, start: int | None, stop: int | None) -> _Around:
         return _Around(self._store, start, stop)
