@@ -1007,6 +1007,16 @@ class Ledger:
         """Remove every file but those that others write; numbers go on."""
     def sync(self) -> None:
         """Return when everything this handle appended is on stable storage."""
+    def backup(
+        self,
+        target: _Path,
+        *,
+        progress: Callable[[int], object] | None = None,
+    ) -> BackupReport:
+        """Copy the log, or bring such a copy up to date; see `deedbook.backup`.
+
+        A handle that appends is synced first, so the copy has all that it appended.
+        """
     def stats(self) -> LedgerStats:
         """What this handle did since it was opened."""
     def close(self) -> None:
@@ -1190,6 +1200,16 @@ class LedgerSnapshot:
         self, target: _Path, *, progress: Callable[[int, int], object] | None = None
     ) -> list[LedgerFileSalvage]:
         """As `Ledger.salvage`."""
+    def backup(
+        self,
+        target: _Path,
+        *,
+        progress: Callable[[int], object] | None = None,
+    ) -> BackupReport:
+        """Copy the log, or bring such a copy up to date; see `deedbook.backup`.
+
+        A handle that appends is synced first, so the copy has all that it appended.
+        """
     def close(self) -> None:
         """Refuse further reading. Twice is fine."""
     def __iter__(self) -> RecordIterator[LedgerRecord]:
@@ -1956,6 +1976,16 @@ class EventStore:
         """Count the events by kind, author, day and name of tag; reads all of them.
 
         ``progress`` is called with the number of events so far.
+        """
+    def backup(
+        self,
+        target: _Path,
+        *,
+        progress: Callable[[int], object] | None = None,
+    ) -> BackupReport:
+        """Copy the log, or bring such a copy up to date; see `deedbook.backup`.
+
+        A handle that appends is synced first, so the copy has all that it appended.
         """
     def close(self) -> None:
         """Make everything durable, empty the write-ahead log, and close. Twice is fine."""

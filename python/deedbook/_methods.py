@@ -16,12 +16,18 @@ __all__ = ["add"]
 
 def add() -> None:
     """Give the classes their methods."""
-    for owner in (_core.Log, _core.Pier):
+    for owner in (
+        _core.Log,
+        _core.Pier,
+        _core.Ledger,
+        _core.LedgerSnapshot,
+        _core.EventStore,
+    ):
         owner.backup = _backup  # type: ignore[method-assign]
 
 
 def _backup(
-    self: _core.Log[Any] | _core.Pier,
+    self: _core.Log[Any] | _core.Pier | _core.Ledger | _core.LedgerSnapshot | _core.EventStore,
     target: str | os.PathLike[str],
     *,
     progress: Callable[[int], object] | None = None,
@@ -32,8 +38,8 @@ def _backup(
     """
     from deedbook._backup import backup
 
-    if self.mode != "r":
-        self.sync()
+    if not isinstance(self, _core.LedgerSnapshot) and getattr(self, "mode", "a") != "r":
+        self.commit() if isinstance(self, _core.EventStore) else self.sync()
     return backup(self.path, target, progress=progress)
 
 
