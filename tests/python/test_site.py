@@ -110,6 +110,17 @@ def test_the_page_on_formats_quotes_all_of_the_toy() -> None:
     assert "\n".join(quoted) == (ROOT / "tests" / "toy" / "format.rs").read_text()
 
 
+def test_every_path_that_a_page_names_is_there() -> None:
+    """In backticks, of the repository: a page that is right about all else leads nowhere."""
+    named = re.compile(r"`((?:src|docs|scripts|tests|benches|capi|examples|fuzz|python)/[^`\s]*)`")
+    count = 0
+    for page in (*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *ROOT.glob("src/*/FORMAT.md")):
+        for path in named.findall(page.read_text()):
+            count += 1
+            assert (ROOT / path).exists() or [*ROOT.glob(path)], f"{page.name}: {path}"
+    assert count > 40
+
+
 # -- the README -----------------------------------------------------------------------------------
 
 README = ROOT / "README.md"
@@ -135,10 +146,30 @@ def test_every_link_of_the_readme_is_absolute_and_leads_to_a_page() -> None:
         assert page in brought or (DOCS / page).exists(), link
 
 
-def test_other_files_name_the_same_site() -> None:
-    assert f'Documentation = "{base()}"' in (ROOT / "pyproject.toml").read_text()
-    template = (ROOT / ".github" / "ISSUE_TEMPLATE" / "config.yml").read_text()
-    assert f"url: {base()}recovery.html" in template
+def test_other_files_name_the_same_site_and_move_with_it(tmp_path: Path) -> None:
+    sys.path.insert(0, str(ROOT / "scripts"))
+    host = importlib.import_module("host")
+    site, repository = host.wanted()
+    assert site == base() and host.rewritten() == {}
+    assert f'Documentation = "{site}"' in (ROOT / "pyproject.toml").read_text()
+    assert f'homepage = "{site}"\n' in (ROOT / "Cargo.toml").read_text()
+    assert f'repository = "{repository}"\n' in (ROOT / "Cargo.toml").read_text()
+    template = ROOT / ".github" / "ISSUE_TEMPLATE" / "config.yml"
+    assert f"url: {site}recovery.html" in template.read_text()
+    elsewhere = "https://deedbook.test/docs/", "https://deedbook.test"  # one begins with the other
+    for name in (*host.FILES, "mkdocs.yml"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text((ROOT / name).read_text())
+    settings = tmp_path / "mkdocs.yml"
+    text = settings.read_text().replace(site, elsewhere[0]).replace(repository, elsewhere[1])
+    settings.write_text(text)
+    assert host.main(["--check"], tmp_path) == 1
+    assert host.main([], tmp_path) == 0 and host.written(tmp_path) == elsewhere
+    assert host.main(["--check"], tmp_path) == 0
+    for name in host.FILES:
+        moved, kept = (tmp_path / name).read_text(), (ROOT / name).read_text()
+        assert site not in moved and repository not in moved, name
+        assert moved.count(elsewhere[0]) == kept.count(site), name
 
 
 def test_the_numbers_of_the_proof_are_those_of_the_last_run() -> None:

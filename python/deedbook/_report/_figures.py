@@ -18,8 +18,11 @@ class Size:
     """The payloads of ``low`` to ``high`` bytes."""
 
     low: int
+    """The least size, in bytes."""
     high: int
+    """The greatest."""
     records: int
+    """How many payloads are of such a size."""
 
 
 @dataclass(frozen=True)
@@ -27,12 +30,19 @@ class Sizes:
     """How many bytes payloads have. The quantiles are too small by 1 in 8 at most."""
 
     least: int
+    """The shortest payload."""
     most: int
+    """The longest."""
     mean: float
+    """All bytes by all payloads."""
     median: int
+    """Half of the payloads are no longer."""
     p95: int
+    """95 of 100 payloads are no longer."""
     p99: int
+    """99 of 100 payloads are no longer."""
     steps: tuple[Size, ...]
+    """Payloads by size; each step reaches to twice the size."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +50,9 @@ class Stretch:
     """The records of a stretch of time."""
 
     begin: datetime
+    """Its first moment, in UTC; `Times.seconds` is its length."""
     records: int
+    """Records with a time in it."""
     bytes: int
     """Of their payloads."""
 
@@ -52,7 +64,9 @@ class Times:
     source: str
     """The fields that held them, the most frequent first."""
     first: datetime
+    """The earliest time."""
     last: datetime
+    """The latest."""
     records: int
     """Those that have a time."""
     outside: int
@@ -60,6 +74,7 @@ class Times:
     seconds: int
     """Length of a stretch."""
     stretches: tuple[Stretch, ...]
+    """One after the other, empty ones included."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +82,11 @@ class Type:
     """Records of one type, and the bytes of their payloads."""
 
     name: str
+    """What the field ``type`` or ``kind`` says, else the keys; ``(other)`` is all the rest."""
     records: int
+    """How many there are."""
     bytes: int
+    """Of their payloads."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +94,9 @@ class DataFile:
     """A file that holds records: a segment, an epoch's log, a ledger's file."""
 
     path: str
+    """The file."""
     bytes: int
+    """Its size."""
     changed: datetime
     """When it was last written to, in UTC."""
 

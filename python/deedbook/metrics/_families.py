@@ -18,16 +18,22 @@ class Sample(NamedTuple):
     name: str
     """The family's; of a histogram with ``_bucket``, ``_sum`` or ``_count`` after it."""
     labels: Mapping[str, str]
+    """Names and values, such as that of the log."""
     value: float
+    """The number."""
 
 
 class Family(NamedTuple):
     """All values of one metric."""
 
     name: str
+    """With ``deedbook_`` before it."""
     kind: Literal["gauge", "counter", "histogram"]
+    """Its type in Prometheus."""
     help: str
+    """What it is, in a sentence."""
     samples: list[Sample]
+    """Its values, by their labels."""
 
 
 def in_text(families: Iterable[Family]) -> str:

@@ -1,0 +1,84 @@
+"""Where the project lives: written into every file that names it, from mkdocs.yml alone.
+
+    python scripts/host.py           after site_url or extra.repository were changed
+    python scripts/host.py --check   exits with 1 and says which files name another place
+
+The places that are written so far are those of pyproject.toml.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+FILES = ("README.md", "pyproject.toml", "Cargo.toml", ".github/ISSUE_TEMPLATE/config.yml")
+"""Those that name a place of the project."""
+
+
+class Places(NamedTuple):
+    """The project's site, with a slash at its end, and its repository, without one."""
+
+    site: str
+    repository: str
+
+
+def wanted(root: Path = ROOT) -> Places:
+    """What mkdocs.yml says."""
+    text = (root / "mkdocs.yml").read_text()
+    places = Places(
+        _one(text, r"^site_url: (\S+)", "mkdocs.yml"),
+        _one(text, r"^  repository: (\S+)", "mkdocs.yml"),
+    )
+    if not places.site.endswith("/") or places.repository.endswith("/"):
+        raise SystemExit("mkdocs.yml: site_url ends with a slash, repository without one")
+    return places
+
+
+def written(root: Path = ROOT) -> Places:
+    """What pyproject.toml says."""
+    text = (root / "pyproject.toml").read_text()
+    return Places(
+        _one(text, r'^Documentation = "([^"]+)"', "pyproject.toml"),
+        _one(text, r'^Source = "([^"]+)"', "pyproject.toml"),
+    )
+
+
+def rewritten(root: Path = ROOT) -> dict[Path, str]:
+    """The files that name another place than they should, and what they should hold."""
+    old, new = written(root), dict(zip(written(root), wanted(root), strict=True))
+    # In one step, and the longer one first: one may begin with the other.
+    either = re.compile("|".join(map(re.escape, sorted(old, key=len, reverse=True))))
+    found = {}
+    for name in FILES:
+        text = (root / name).read_text()
+        should = either.sub(lambda match: new[match[0]], text)
+        if should != text:
+            found[root / name] = should
+    return found
+
+
+def _one(text: str, pattern: str, name: str) -> str:
+    found: list[str] = re.findall(pattern, text, re.MULTILINE)
+    if len(found) != 1:
+        raise SystemExit(f"{name}: {len(found)} lines like {pattern}, one is needed")
+    return found[0]
+
+
+def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
+    """Write the files, or say which differ; the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    args = parser.parse_args(arguments)
+    for file, text in rewritten(root).items():
+        if not args.check:
+            file.write_text(text)
+        print(f"{file.relative_to(root)}: {'names another place' if args.check else 'written'}")
+    return 1 if args.check and rewritten(root) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
