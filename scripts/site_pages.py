@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 FORMATS = ("book", "wal", "ledger", "nostr")
+RUSTDOC = "rustdoc/deedbook/index.html"
 LINK = re.compile(r"(\]\()([^)\s#:]+)((?:#[^)\s]*)?\))")
 
 
@@ -70,6 +71,8 @@ def for_site(markdown: str, place: str) -> str:
 
     if origin.startswith("src/"):
         markdown = without_rustdoc(markdown)
+    # `make docs` puts it beside the pages; in the repository there is none to lead to.
+    markdown = markdown.replace(f"`{RUSTDOC}`", f'<a href="{RUSTDOC}">{RUSTDOC}</a>')
     # What rustdoc reads after the language, the site does not.
     markdown = re.sub(r"^```rust,\w+$", "```rust", markdown, flags=re.MULTILINE)
     return LINK.sub(moved, markdown)

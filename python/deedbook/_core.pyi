@@ -1031,6 +1031,12 @@ class Ledger:
     def base(self) -> str:
         """What the files' names end with."""
     @property
+    def unsynced_bytes(self) -> int:
+        """Bytes that this handle appended and that no sync of its own covers.
+
+        A power cut could take them. With ``durability="none"`` the system writes them when it does.
+        """
+    @property
     def closed(self) -> bool:
         """Whether the handle is closed."""
     @property
@@ -2010,6 +2016,12 @@ class EventStore:
     @property
     def closed(self) -> bool:
         """Whether the handle is closed."""
+    @property
+    def unsynced_bytes(self) -> int:
+        """Bytes of the write-ahead log that no sync covers: what a power cut could take.
+
+        0 for a reader. Raises `ClosedError`.
+        """
     def stats(self) -> Stats:
         """What this handle did to the write-ahead log since it was opened.
 

@@ -241,6 +241,12 @@ impl PyLedger {
         py.detach(|| self.ledger.sync()).or_raise(py)
     }
 
+    #[doc = doc!("Ledger".unsynced_bytes)]
+    #[getter]
+    fn unsynced_bytes(&self) -> u64 {
+        self.ledger.unsynced_bytes()
+    }
+
     #[doc = doc!("Ledger".stats)]
     fn stats(&self) -> PyLedgerStats {
         (&self.ledger.stats()).into()

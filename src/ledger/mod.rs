@@ -264,6 +264,12 @@ impl LedgerStore {
         self.shared.tally.read(&self.shared.counters)
     }
 
+    /// Bytes that this handle appended and that no sync of its own covers: what a power cut could take.
+    pub fn unsynced_bytes(&self) -> u64 {
+        let durable = self.shared.commits.durable();
+        self.shared.state().written.saturating_sub(durable)
+    }
+
     /// The file being written.
     fn active_path(&self) -> Option<PathBuf> {
         self.shared.state().active.as_ref().map(|active| active.path.clone())

@@ -135,6 +135,12 @@ impl EventStore {
         Ok(wal.map_or_else(|| Counters::default().read(), EventWal::stats))
     }
 
+    /// Bytes of the write-ahead log that no sync covers: what a power cut could take. 0 for a reader.
+    pub fn unsynced_bytes(&self) -> Result<u64> {
+        let wal = self.usable()?.wal.as_ref();
+        Ok(wal.map_or(0, EventWal::unsynced_bytes))
+    }
+
     /// Whether the handle is closed.
     pub fn is_closed(&self) -> bool {
         self.shared.closed.load(Ordering::Acquire)

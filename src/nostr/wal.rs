@@ -221,6 +221,17 @@ impl EventWal {
         all
     }
 
+    /// Bytes of entries that no sync covers. A finished file was synced as a whole.
+    pub fn unsynced_bytes(&self) -> u64 {
+        let state = lock(&self.state);
+        if state.finished {
+            return 0;
+        }
+        let shared = &state.current.shared;
+        let durable = shared.commits.durable();
+        shared.state().extent.end.saturating_sub(durable)
+    }
+
     /// Number of the last checkpoint, 0 without one.
     pub fn last_checkpoint(&self) -> Lsn {
         lock(&self.state).checkpoint

@@ -91,16 +91,41 @@ def test_every_public_name_is_in_the_reference() -> None:
 
 
 def test_every_figure_of_the_durability_page_is_in_its_source() -> None:
-    rows = re.findall(
-        r"^\|[^|]*\|([^|]*)\|([^|]*)\| \[.*\]\(\.\./(.*)\) \|$",
-        (DOCS / "durability.md").read_text(),
-        re.MULTILINE,
-    )
+    page = (DOCS / "durability.md").read_text()
+    rows = re.findall(r"^\|[^|]*\|([^|]*)\|([^|]*)\| \[.*\]\(\.\./(.*)\) \|$", page, re.MULTILINE)
     assert len(rows) >= 10
-    for rate, each, source in rows:
+    units = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "k/s": 1e3, "M/s": 1e6}
+    names = re.findall(r"^\| ([^|]*) \| [\d.]+ [kM]/s", page, re.MULTILINE)
+    for name, (rate, each, source) in zip(names, rows, strict=True):
         text = (ROOT / source).read_text()
-        for figure in filter(None, (rate.strip().removesuffix("/s").strip(), each.strip())):
-            assert figure in text, (figure, source)
+        assert rate.strip().removesuffix("/s").strip() in text, (rate, source)
+        waiting = re.search(r"of ([\d,]+) (?:threads|asyncio tasks)", name)
+        many = int(waiting[1].replace(",", "")) if waiting else 1
+        (per, of_rate), (took, of_time) = rate.split(), each.split()
+        mean = many / (float(per) * units[of_rate])
+        assert float(took) * units[of_time] == pytest.approx(mean, rel=0.005), name
+
+
+def test_the_page_on_rust_leads_to_what_make_docs_puts_beside_the_site() -> None:
+    sys.path.insert(0, str(ROOT / "scripts"))
+    site = importlib.import_module("site_pages")
+    shown = site.for_site((DOCS / "rust.md").read_text(), "rust.md")
+    assert f'<a href="{site.RUSTDOC}">' in shown
+    folder, crate = site.RUSTDOC.split("/")[:2]
+    recipe = (ROOT / "Makefile").read_text().split("\ndocs: ")[1].split("\n\n")[0]
+    assert crate == "deedbook" and "cargo doc" in recipe.partition("mkdocs build")[0]
+    assert recipe.rstrip().endswith(f"cp -r target/doc target/site/{folder}")
+
+
+def test_the_waits_of_the_durability_page_are_those_measured() -> None:
+    measured = json.loads((ROOT / "benches" / "results" / "rust.json").read_text())
+    row = r"^\| ([\w, ]+) \| ([\d.]+) us \| ([\d.]+) us \| ([\d.]+) ms \|$"
+    rows = re.findall(row, (DOCS / "durability.md").read_text(), re.MULTILINE)
+    assert len(rows) == 3
+    for log, half, most, longest in rows:
+        found = measured[f"waits: {log}, syncs of 20 ms, beside sync"]
+        assert (float(half), float(most)) == (found["median_us"], found["p99_us"])
+        assert float(longest) == round(found["longest_us"] / 1000, 1)
 
 
 def test_the_page_on_formats_quotes_all_of_the_toy() -> None:

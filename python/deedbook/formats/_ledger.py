@@ -180,6 +180,7 @@ class _LedgerInfo(FormatInfo):
         return Figures(
             bytes=sum(file.bytes for file in files),
             files=len(files),
+            unsynced_bytes=handle.unsynced_bytes if isinstance(handle, Ledger) else None,
             quarantined_files=len(quarantined(directory, base)),
         )
 

@@ -112,6 +112,7 @@ class _NostrInfo(FormatInfo):
             bytes=data + _bytes_below(os.path.join(handle.path, "wal")),
             files=len(manifest.get("active_segments", [])),
             records=manifest.get("total_records"),
+            unsynced_bytes=None if handle.mode == "r" else handle.unsynced_bytes,
             is_damaged=handle.opening.is_loss,
         )
 

@@ -37,7 +37,7 @@ _FAMILIES: Final[tuple[tuple[str, _Kind, str], ...]] = (
     ("files", "gauge", "Files that hold the log's records."),
     ("records", "gauge", "Records of the log; of an event store, at its last checkpoint."),
     ("end", "gauge", "The last event of a book or pier, or the LSN after a WAL's last record."),
-    ("unsynced_bytes", "gauge", "Bytes of a WAL that are not known to be on stable storage."),
+    ("unsynced_bytes", "gauge", "Bytes that are not known to be on stable storage."),
     ("unsynced_records", "gauge", "Deeds that are not known to be on stable storage."),
     ("lost_records", "gauge", "Acknowledged records that are known to be lost."),
     ("damaged", "gauge", "Whether opening met damage, or a loss that a repair noted."),
