@@ -434,7 +434,7 @@ def test_the_command_says_what_it_copied(
     make("packed", tmp_path / "log").close()
     assert main(["backup", str(tmp_path / "log"), str(tmp_path / "copy")]) == 0
     said = capsys.readouterr().out
-    assert "300 new deeds read back, has deeds 1..300" in said
+    assert "read 300 new deeds back; it has deeds 1..300, " in said
     assert main(["backup", str(tmp_path / "log"), str(tmp_path / "copy"), "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert (report["ok"], report["copied_bytes"], report["bounds"]) == (True, 0, [1, 300])

@@ -7,6 +7,7 @@ import doctest
 import inspect
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 
 import deedbook
 from deedbook import _core, _errors
-from doc_blocks import blocks, run
+from doc_blocks import blocks, run, run_shell
 
 ROOT = Path(__file__).parents[2]
 STUB = Path(deedbook.__file__).with_name("_core.pyi")
@@ -102,6 +103,20 @@ def test_the_docstring_of_the_package_is_true() -> None:
     (found,) = doctest.DocTestFinder(recurse=False).find(deedbook, "deedbook")
     done = doctest.DocTestRunner().run(found)
     assert done.attempted > 0 and done.failed == 0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the lines are for POSIX shells")
+def test_the_shell_lines_of_the_readme_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All but those for a checkout; with events where the README has a file of one's own."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(ROOT / "tests" / "data" / "nostr" / "events.jsonl", "notes.jsonl")
+    shown = [block for block in blocks(README, "sh") if "make " not in block.text]
+    lines = "".join(block.text for block in shown)
+    for verb in ("import", "query", "stats", "compact", "verify", "export"):
+        assert f"\ndeedbook nostr {verb} store" in f"\n{lines}"
+    for block in shown:
+        run_shell(README, block, tmp_path, [])
+    assert Path("report.html").exists() and Path("copy.jsonl.gz").stat().st_size > 1000
 
 
 def test_the_examples_of_the_readme_run_one_after_the_other(

@@ -205,6 +205,23 @@ def test_the_numbers_of_the_proof_are_those_of_the_last_run() -> None:
     assert all(count in table for count in counts)
 
 
+def test_the_figures_of_reopening_are_those_measured() -> None:
+    figures = json.loads((ROOT / "benches" / "results" / "python.json").read_text())["figures"]
+    text = " ".join(README.read_text().split())
+    found = re.search(
+        r"opening a book takes (\d+) ms for reading and (\d+) ms for appending.*?"
+        r"opening SQLite takes ([\d.]+) ms, and LMDB ([\d.]+) ms",
+        text,
+    )
+    assert found is not None
+    after = {name: row["median"] for name, row in figures["reopen after kill -9"].items()}
+    reading = figures["reopen after kill -9, for reading"]["deedbook"]["median"]
+    wanted = (reading, after["deedbook"], after["apsw (SQLite WAL)"], after["py-lmdb"])
+    assert list(map(float, found.groups())) == [
+        round(value, 0 if value > 5 else 1) for value in wanted
+    ]
+
+
 def test_the_page_index_begins_as_the_readme() -> None:
     def bare(text: str) -> str:
         return re.sub(r"\]\([^)]*\)", "]", text)

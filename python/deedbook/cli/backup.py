@@ -45,13 +45,14 @@ def run_backup(args: argparse.Namespace, out: Output) -> int:
         out.emit({"ok": True, **report.to_dict()})
         return EXIT_OK
     noun = by_name(report.format).noun
-    new = "read back as a whole"
+    new = "all of it"
     if report.new_records is not None:
-        new = f"{count(report.new_records, f'new {noun}')} read back"
-    has = f", has {noun}s {report.bounds[0]}..{report.bounds[1]}" if report.bounds else ""
+        new = count(report.new_records, f"new {noun}")
+    has = f"{noun}s {report.bounds[0]}..{report.bounds[1]}, " if report.bounds else ""
     out.line(
-        f"{args.target}: {exact_size(report.copied_bytes)} copied to "
-        f"{count(report.copied_files, 'file')}, {new}{has}, {exact_size(report.total_bytes)} in all"
+        f"{args.target}: wrote {exact_size(report.copied_bytes)} to"
+        f" {count(report.copied_files, 'file')} and read {new} back; it has {has}"
+        f"{exact_size(report.total_bytes)} in all"
     )
     out.flush()
     return EXIT_OK
