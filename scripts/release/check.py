@@ -165,6 +165,16 @@ def smoke(tag: str | None) -> str:
     return "ten lines, verify and demo --small"
 
 
+def stranger(tag: str | None) -> str:
+    """What the README and the site promise, from the wheel alone."""
+    own = [one for one in built(".whl") if "abi3" not in one.name]
+    said = run("scripts/stranger.sh", own[0], PYTHON=PYTHON)
+    print(said, end="")
+    return f"{len(said.splitlines())} steps: " + ", ".join(
+        line.split("  ")[0] for line in said.splitlines()
+    )
+
+
 def crates_advisories(tag: str | None) -> str:
     """No crate has a known hole."""
     if shutil.which("cargo-deny") is None:
@@ -193,6 +203,7 @@ STEPS: dict[str, Callable[[str | None], str]] = {
         twine,
         stable_abi,
         smoke,
+        stranger,
         crates_advisories,
         wheels_advisories,
     )

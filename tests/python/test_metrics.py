@@ -15,7 +15,9 @@ from typing import Any
 
 import pytest
 
+import deedbook
 from deedbook import Book, EventStore, Ledger, LedgerSnapshot, Pier, Wal, metrics
+from test_nostr import made
 
 EVENTS = Path(__file__).parents[1] / "data" / "nostr" / "events.jsonl"
 COMMAND = [sys.executable, "-m", "deedbook", "metrics"]
@@ -98,6 +100,32 @@ def test_a_book_and_a_pier_name_their_last_event(tmp_path: Path, kind: type[Any]
         assert found["appended_records_total"] == log.stats().records == 3
         assert found["appended_bytes_total"] == log.stats().bytes
         assert found["files"] == (2 if kind is Pier else 1)
+
+
+def test_a_ledger_and_a_store_know_what_no_sync_covers(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "ledger", durability="manual", batch_records=3) as ledger:
+        assert ledger.unsynced_bytes == 0
+        ledger.append_many([b"one", b"two"])
+        assert values({"x": ledger})["unsynced_bytes"] == ledger.unsynced_bytes == 2 * (8 + 3)
+        ledger.sync()
+        assert values({"x": ledger})["unsynced_bytes"] == 0
+        ledger.append(b"three")  # finishes the file, which is synced then
+        assert ledger.unsynced_bytes == 0
+        ledger.append(b"four")
+        assert deedbook.report(ledger).lag_bytes == ledger.unsynced_bytes == 8 + 4
+    assert "unsynced_bytes" not in values({"x": str(tmp_path / "ledger")})
+
+    with EventStore.create(tmp_path / "store", durability="manual") as store:
+        store.append(deedbook.Event(**made("one")))
+        one = store.unsynced_bytes
+        store.append(deedbook.Event(**made("two")))
+        assert values({"x": store})["unsynced_bytes"] == store.unsynced_bytes > one > 100
+        store.commit()
+        assert values({"x": store})["unsynced_bytes"] == store.unsynced_bytes == 0
+    with EventStore.open(tmp_path / "store") as reader:
+        assert reader.unsynced_bytes == 0 and "unsynced_bytes" not in values({"x": reader})
+    with pytest.raises(deedbook.ClosedError):
+        _ = store.unsynced_bytes
 
 
 def test_a_ledger_counts_files_and_what_it_drops(tmp_path: Path) -> None:
