@@ -3204,10 +3204,10 @@ class Pier:
     def __arrow_c_schema__(self) -> object: ...
     @property
     def meta(self) -> Meta:
-        """The metadata in the last epoch's ``meta.bin``, which `roll` copies.
+        """The metadata: what Vere keeps in the LMDB environment ``.urb/log/data.mdb``.
 
-        Vere keeps the pier's own in the LMDB environment ``.urb/log/data.mdb``, which is neither
-        read nor changed here.
+        The last epoch's ``meta.bin`` is a copy, and stands in where there is no ``data.mdb``.
+        Raises `CorruptError` with both values where the two differ; `save_meta` ends that.
         """
     def save_meta(
         self,
@@ -3217,7 +3217,13 @@ class Pier:
         life: int | None = None,
         fake: bool | None = None,
     ) -> None:
-        """Change the last epoch's metadata fields, durably and all at once; None leaves a field."""
+        """Change metadata fields, durably; None leaves a field.
+
+        ``.urb/log/data.mdb`` is changed first, then its copy, the last epoch's ``meta.bin``. A
+        crash between the two leaves a difference, which the same call once more ends. Raises
+        `CorruptError` where both differ in a field that is None here. Without a ``data.mdb``, the
+        copy alone is changed.
+        """
     @staticmethod
     def verify(
         path: _Path,

@@ -65,6 +65,17 @@ pub fn load(storage: &dyn Storage, dir: &Path) -> Result<Option<[u8; META_BYTES]
 }
 
 impl Meta {
+    /// These fields, and those of `other` that are `None` here.
+    #[cfg(feature = "lmdb")]
+    pub(super) fn or(self, other: Self) -> Self {
+        Self {
+            who: self.who.or(other.who),
+            version: self.version.or(other.version),
+            life: self.life.or(other.life),
+            fake: self.fake.or(other.fake),
+        }
+    }
+
     /// Read all fields.
     pub fn read(storage: &dyn Storage, dir: &Path) -> Result<Self> {
         let Some(bytes) = load(storage, dir)? else {

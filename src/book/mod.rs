@@ -382,13 +382,18 @@ impl Book {
 
     /// Change the metadata fields that are `Some`, durably and all at once.
     pub fn save_meta(&self, meta: &Meta) -> Result<()> {
+        self.save_meta_of(|| Ok(*meta))
+    }
+
+    /// The same with what `decide` gives: it is called once nothing stands against the saving.
+    fn save_meta_of(&self, decide: impl FnOnce() -> Result<Meta>) -> Result<()> {
         let shared = self.usable()?;
         if shared.mode == Mode::Read {
             let error = Error::new(ErrorKind::ReadOnly, "the log was opened for reading only");
             return Err(error.of(FORMAT).at(&shared.place.dir.join(META_NAME)));
         }
         let _changing = lock(&shared.exclusive);
-        meta.save(&*shared.common.storage, &shared.place.dir, shared.common.file_mode)
+        decide()?.save(&*shared.common.storage, &shared.place.dir, shared.common.file_mode)
     }
 
     /// The bytes of one metadata key (`who`, `version`, `life`, `fake`); `None` where nothing was

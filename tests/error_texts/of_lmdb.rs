@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use deedbook::book::lmdb::{Environment, Options, Report, export, migrate};
+use deedbook::book::pier::Pier;
 use deedbook::book::{Book, Meta};
 use deedbook::{Error, Result};
 use heed::byteorder::NativeEndian;
@@ -22,6 +23,7 @@ pub fn all(texts: &mut Texts) {
     files(texts, &dir.path().join("files"));
     places(texts, &dir.path().join("places"));
     piers(texts, &dir.path().join("piers"));
+    metadata(texts, &dir.path().join("metadata"));
 }
 
 fn make(dir: &Path, events: &[(u64, &[u8])], meta: &[(&str, &[u8])]) {
@@ -158,4 +160,13 @@ fn piers(texts: &mut Texts, dir: &Path) {
     here.refused("another epoch", bring(&source, &dest));
     make(&log, &[(3, b"\0\0\0\0")], &META);
     here.refused("events in the top directory", bring(&source, &dir.join("third")));
+}
+
+fn metadata(texts: &mut Texts, dir: &Path) {
+    let pier = Pier::append_to(dir).unwrap();
+    pier.save_meta(&Meta { life: Some(5), ..Meta::default() }).unwrap();
+    make(&dir.join(".urb/log"), &[], &META);
+    let mut here = texts.situation("lmdb: a pier's metadata that is not that of its last epoch");
+    here.refused("read", pier.meta());
+    here.refused("save", pier.save_meta(&Meta { version: Some(1), ..Meta::default() }));
 }

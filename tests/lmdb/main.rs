@@ -6,9 +6,12 @@
 
 #[path = "../common/flips.rs"]
 mod flips;
+#[path = "../common/watched.rs"]
+mod watched;
 
 mod back;
 mod migrate;
+mod pier_meta;
 mod resume;
 mod source;
 mod support;

@@ -72,6 +72,56 @@ fn a_destination_with_other_events_is_refused_and_stays() {
     refused(bring(&source, &source), ErrorKind::AlreadyExists, "the destination holds a data.mdb");
 }
 
+/// Each call on the books fails once, or ends the process: a further run goes on with what is there.
+#[test]
+fn a_migration_of_which_a_call_fails_goes_on_afterwards() {
+    let (_dir, source, _) = space();
+    make_numbered(&source, 1..=20);
+    let wanted = deeds_of(&numbered(1..=20));
+    for layout in [Layout::Packed, Layout::Slots] {
+        for dead in [false, true] {
+            let (mut failed, mut begun, mut call) = (0, 0, 1);
+            loop {
+                let (_dest, _, dest) = space();
+                let disk = Watched::failing(call, dead);
+                let storage = Arc::new(disk.clone());
+                let book =
+                    book::Options { layout: Some(layout), storage, ..book::Options::default() };
+                let failing = Options { book, ..Options::default() };
+                let brought = migrate(&source, &dest, &failing, |_, _| Ok(()));
+                let struck = disk.calls() >= call;
+                if brought.is_ok() {
+                    assert_eq!(deeds(&dest), wanted, "call {call}");
+                }
+                failed += u64::from(brought.is_err());
+
+                let storage = Arc::new(Watched::idle());
+                let book =
+                    book::Options { layout: Some(layout), storage, ..book::Options::default() };
+                let options = Options { book, ..Options::default() };
+                let again = migrate(&source, &dest, &options, |_, _| Ok(())).unwrap();
+                assert_eq!(again.events, 20, "call {call}");
+                begun += u64::from(again.found > 0);
+                assert_eq!(deeds(&dest), wanted, "call {call}");
+                let held = Book::open(&dest).unwrap();
+                assert_eq!((held.layout(), held.meta().unwrap().life), (layout, Some(1)));
+                if !struck {
+                    break;
+                }
+                call += 1;
+            }
+            assert!(failed > 30 && begun > 5, "{failed} of {call} failed, {begun} had events");
+        }
+    }
+}
+
+fn deeds_of(values: &[(u64, Vec<u8>)]) -> Vec<(u64, Event)> {
+    let deed = |(event, value): &(u64, Vec<u8>)| {
+        (*event, (u32::from_le_bytes(*value.first_chunk().unwrap()), value[4..].to_vec()))
+    };
+    values.iter().map(deed).collect()
+}
+
 /// A kill between the two left an empty file, with which every further run was refused.
 #[test]
 fn an_empty_environment_that_a_kill_left_is_gone_on_with() {

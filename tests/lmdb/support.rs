@@ -9,6 +9,7 @@ pub use std::path::{Path, PathBuf};
 pub use std::sync::Arc;
 
 pub use crate::flips::Flips;
+pub use crate::watched::Watched;
 pub use deedbook::book::lmdb::{Environment, Options, Report, export, migrate};
 pub use deedbook::book::{self, Book, Layout, Meta, Mode};
 pub use deedbook::{Error, ErrorKind, Result};

@@ -16,7 +16,7 @@ import pytest
 
 import deedbook
 from conftest import default_signals
-from deedbook import Book, Meta
+from deedbook import Book, CorruptError, Meta, Pier
 from deedbook.cli import main
 
 VECTORS = Path(__file__).parents[1] / "data" / "lmdb"
@@ -216,3 +216,36 @@ def test_ctrl_c_ends_it_between_batches_without_a_traceback(pier: Path, tmp_path
     _, shown = process.communicate(timeout=60)
     assert process.returncode == 130 and b"Traceback" not in shown
     assert Book.migrate_lmdb(pier, dest).events == 60_000
+
+
+def test_the_metadata_of_a_pier_is_what_lmdb_holds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def shown(*args: object) -> str:
+        assert main(list(map(str, args))) == 0
+        return capsys.readouterr().out
+
+    path = tmp_path / "zod"
+    Book.migrate_lmdb(VECTORS / "pier-lmdb", path)
+    golden = Meta(who=0x100, version=3, life=4, fake=True)
+    with Pier.open(path, "a") as pier:
+        assert pier.meta == golden
+        pier.save_meta(life=5)
+        assert pier.meta.life == 5
+        with Book.open(path / ".urb" / "log" / "0i60") as copy:
+            assert copy.meta.life == 5
+    with Book.open(path / ".urb" / "log" / "0i60", "a") as copy:
+        copy.save_meta(life=6)
+    says = "metadata life is 5 in data.mdb, the pier's own, but 6 in 0i60/meta.bin"
+    with Pier.open(path, "a") as pier:
+        with pytest.raises(CorruptError, match=says) as error:
+            pier.meta  # noqa: B018
+        assert error.value.path == str(path / ".urb" / "log" / "data.mdb")
+        assert says in shown("info", path)
+        facts = json.loads(shown("info", "--json", path))
+        assert facts["meta"] is None and says in facts["meta_error"]
+        with pytest.raises(CorruptError, match=says):
+            pier.save_meta(version=4)
+        pier.save_meta(life=6)
+        assert pier.meta.life == 6
+    assert json.loads(shown("info", "--json", path))["meta"]["life"] == 6

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from deedbook._core import Book, Deed, Epoch, Loss, Pier, PierReport, SalvageReport
-from deedbook._errors import UnsupportedError
+from deedbook._errors import CorruptError, NotALogError, UnsupportedError
 from deedbook._text import count, damage_text, size
 from deedbook.formats._book import (
     DeedAppender,
@@ -92,7 +92,7 @@ class _PierInfo(LogInfo[Pier]):
             "log_path": log.log_path,
             "epoch": log.epoch,
             "durable_event": log.durable_last,
-            "meta": meta_facts(log.meta),
+            **_meta(log)[0],
             "epochs": [epoch.to_dict() for epoch in log.epochs],
         }
 
@@ -105,7 +105,7 @@ class _PierInfo(LogInfo[Pier]):
             *_table(epochs),
             ("size", size(self.size_bytes(log))),
             ("durable", "not known (no mark)" if durable is None else f"through event {durable}"),
-            ("metadata", meta_text(log.meta)),
+            ("metadata", _meta(log)[1]),
         ]
 
     def describe(self, path: str, found: Found, **options: Any) -> Description:
@@ -174,6 +174,15 @@ class _PierInfo(LogInfo[Pier]):
 
     def moved_lines(self, report: SalvageReport) -> list[str]:
         return []
+
+
+def _meta(log: Pier) -> tuple[dict[str, Any], str]:
+    """The metadata as facts and as text; where LMDB and its copy differ, what reading it says."""
+    try:
+        meta = log.meta
+    except (CorruptError, NotALogError, UnsupportedError) as error:
+        return {"meta": None, "meta_error": str(error)}, str(error)
+    return {"meta": meta_facts(meta)}, meta_text(meta)
 
 
 def _first_epoch(path: str, names: Sequence[str] | None = None) -> str | None:

@@ -1,14 +1,15 @@
 //! The metadata of a log that is brought over, and of a pier's top directory.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use super::DATA_NAME;
 use super::place::Plan;
 use super::read::Environment;
 use super::trip::Looked;
 use super::write::Writer;
+use super::{DATA_NAME, LMDB};
 use crate::book::Meta;
 use crate::error::{Error, ErrorKind, Result};
 use crate::storage::{Access, Disk, Storage};
@@ -72,6 +73,28 @@ pub fn stripped(meta: &Meta) -> Vec<(Vec<u8>, Vec<u8>)> {
         (key.as_bytes().to_vec(), value)
     };
     values.into_iter().map(strip).collect()
+}
+
+/// What the top directory of a pier says of the ship; `None` where nothing was stored there.
+pub fn read_top(storage: &dyn Storage, dir: &Path) -> Result<Option<Meta>> {
+    let path = dir.join(DATA_NAME);
+    let begun = storage.open(&path, Access::Read).and_then(|file| file.len());
+    match begun {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        // LMDB makes an empty file before its first pages.
+        Ok(0) => return Ok(None),
+        Ok(_) => {}
+        Err(e) => return Err(Error::io("open the environment", &path, e).of(LMDB)),
+    }
+    let environment = Environment::open(dir)?;
+    let meta = environment.meta()?;
+    environment.check_unchanged()?;
+    Ok((meta != Meta::default()).then_some(meta))
+}
+
+/// Change the fields that are `Some` in the top directory of a pier, durably and all at once.
+pub fn save_top(dir: &Path, meta: &Meta) -> Result<()> {
+    Writer::open(dir, None).and_then(|writer| writer.save(&stripped(meta))).map_err(|e| e.of(LMDB))
 }
 
 /// The metadata of a pier, which stays in LMDB in its top directory.

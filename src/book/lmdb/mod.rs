@@ -12,6 +12,8 @@ mod write;
 pub use read::{Environment, Step, Take};
 pub use trip::{EpochReport, Options, Report, export, migrate};
 
+pub(super) use metadata::{read_top, save_top};
+
 pub(super) const DATA_NAME: &str = "data.mdb";
 pub(super) const EVENTS: &str = "EVENTS";
 pub(super) const META: &str = "META";

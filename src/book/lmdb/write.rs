@@ -9,8 +9,8 @@ use super::{DATA_NAME, EVENTS, META};
 use crate::error::{ErrorKind, Result};
 use crate::storage::{Access, Disk, Storage};
 
-/// The smallest map: LMDB takes it for what the file may grow to.
-const MAP_BYTES_MIN: u64 = 16 << 20;
+/// What the map has beyond the file and its events, at least: LMDB takes it for what the file may grow to.
+const MAP_BYTES_MORE: u64 = 16 << 20;
 
 /// LMDB writes a value and its page's head of 16 bytes with one call, of which Linux takes that much.
 const VALUE_BYTES_MAX: usize = 0x7fff_f000 - 16;
@@ -31,7 +31,7 @@ impl Writer {
         if held > 0 {
             look(&path)?;
         }
-        let bytes_max = held.saturating_add(events.unwrap_or(0)).max(MAP_BYTES_MIN);
+        let bytes_max = held.saturating_add(events.unwrap_or(0).max(MAP_BYTES_MORE));
         let env = open_env(dir, bytes_max, EnvFlags::empty()).map_err(fault)?;
         let made = {
             let txn = env.write_txn().map_err(fault)?;

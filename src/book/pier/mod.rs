@@ -4,8 +4,8 @@
 //! one before. Finished epochs are only read. The last one takes what is appended, until
 //! [`Pier::roll`] starts another.
 //!
-//! The metadata is that of the last epoch's `meta.bin`, which a roll copies. Vere keeps the pier's
-//! own in the LMDB environment `.urb/log/data.mdb`, which is neither read nor changed here.
+//! The metadata of a pier is what Vere keeps in the LMDB environment `.urb/log/data.mdb`, which the last
+//! epoch's `meta.bin` copies, or that file alone where there is no environment: see [`Pier::meta`].
 //!
 //! ```
 //! use deedbook::book::pier::Pier;
@@ -29,6 +29,10 @@
 
 mod check;
 mod follow;
+#[cfg(feature = "lmdb")]
+mod metadata;
+#[cfg(not(feature = "lmdb"))]
+mod metadata_copy;
 mod open;
 mod places;
 mod read;
@@ -41,7 +45,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::codec::FORMAT;
-use super::{Batch, Book, Layout, Meta, Options};
+use super::{Batch, Book, Layout, Options};
 use crate::error::{Error, ErrorKind, Result};
 use crate::lines::{Held, hold};
 use crate::locks::atomic::{AtomicBool, Ordering};
@@ -236,16 +240,6 @@ impl Pier {
     /// Return when all that was appended is on stable storage.
     pub fn sync(&self) -> Result<()> {
         self.on_last(Book::sync)
-    }
-
-    /// The metadata of the last epoch.
-    pub fn meta(&self) -> Result<Meta> {
-        self.on_last(Book::meta)
-    }
-
-    /// Change the last epoch's metadata fields that are `Some`, durably and all at once.
-    pub fn save_meta(&self, meta: &Meta) -> Result<()> {
-        self.on_last(|book| book.save_meta(meta))
     }
 
     /// What this handle did since it was opened, in all epochs.

@@ -1,0 +1,133 @@
+//! The metadata: the pier's own in LMDB, and the copy in the last epoch.
+//!
+//! ```text
+//! .urb/log/data.mdb       the pier's, canonical; Vere makes it, and a migration
+//! .urb/log/0iN/meta.bin   a copy in each epoch; a roll takes it along
+//! ```
+//!
+//! A save commits to LMDB first, which is durable then, and replaces the last epoch's `meta.bin`
+//! after it. A crash between the two leaves both whole, the new values in LMDB and the old ones in
+//! the copy. That is reported as any difference is, and the same save once more ends it.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::places::name_of;
+use super::{Part, Pier, Shared};
+use crate::book::lmdb::{DATA_NAME, read_top, save_top};
+use crate::book::{META_NAME, Meta};
+use crate::error::{Error, ErrorKind, Result};
+
+/// LMDB opens an environment once in a process, and a save must be seen as a whole in it.
+static TURN: Mutex<()> = Mutex::new(());
+/// What is refused may have been half of a save by another process.
+const TRIES: u32 = 8;
+
+impl Pier {
+    /// The metadata: the pier's own in `.urb/log/data.mdb`, which Vere keeps there in LMDB; the last
+    /// epoch's `meta.bin` where there is no such file, or nothing in it, and for a field that it
+    /// lacks.
+    ///
+    /// Where both have a field and differ in it, that is an error with both values
+    /// ([`ErrorKind::Corrupt`]): another program changed one of them, or a save was interrupted.
+    /// [`Pier::save_meta`] with the value that holds stores it in both.
+    ///
+    /// Needs the feature `lmdb`; without it, the metadata is that of the last epoch.
+    pub fn meta(&self) -> Result<Meta> {
+        let mut tries = 1;
+        loop {
+            let found = self.with(|parts| match parts.last() {
+                Some(part) => self.shared.meta_of(part),
+                None => Ok(Meta::default()),
+            });
+            match found {
+                Err(error) if tries < TRIES && is_half(error.kind()) => {
+                    std::thread::sleep(Duration::from_millis(1 << tries));
+                    tries += 1;
+                }
+                found => return found,
+            }
+        }
+    }
+
+    /// Change the metadata fields that are `Some`, durably: in `.urb/log/data.mdb`, where the pier has
+    /// its metadata there, then in the last epoch's `meta.bin`. Each changes all at once; after a crash
+    /// between the two, [`Pier::meta`] names the difference, and the same call once more ends it.
+    ///
+    /// Fields that are `None` must be the same in both, else nothing is changed. A pier without a
+    /// `data.mdb` gets none.
+    ///
+    /// Needs the feature `lmdb`; without it, the last epoch's alone are changed.
+    pub fn save_meta(&self, meta: &Meta) -> Result<()> {
+        self.with(|parts| match parts.last() {
+            Some(part) => part.book.save_meta_of(|| self.shared.save_top(part, meta)),
+            None => Ok(()),
+        })
+    }
+}
+
+/// Whether that may be half of a save by another process, or of one by Vere.
+fn is_half(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::Corrupt | ErrorKind::Locked)
+}
+
+impl Shared {
+    fn meta_of(&self, part: &Part) -> Result<Meta> {
+        // A closed handle, and one of before a fork, must not wait for its turn.
+        part.book.meta()?;
+        let _turn = turn();
+        let Some(own) = read_top(&*self.options.storage, &self.dir)? else {
+            return part.book.meta();
+        };
+        let copy = part.book.meta()?;
+        self.check_same(part, own, copy)?;
+        Ok(own.or(copy))
+    }
+
+    /// Change the pier's own metadata; returns what its copy must have.
+    fn save_top(&self, part: &Part, meta: &Meta) -> Result<Meta> {
+        let _turn = turn();
+        let Some(own) = read_top(&*self.options.storage, &self.dir)? else { return Ok(*meta) };
+        let copy = part.book.meta()?;
+        // A field that is given ends its difference.
+        self.check_same(part, meta.or(own), meta.or(copy))?;
+        save_top(&self.dir, meta)?;
+        Ok(meta.or(own))
+    }
+
+    fn check_same(&self, part: &Part, own: Meta, copy: Meta) -> Result<()> {
+        let differing = [
+            difference("who", own.who, copy.who, |who| format!("{who:#x}")),
+            difference("version", own.version, copy.version, u32::to_string),
+            difference("life", own.life, copy.life, u32::to_string),
+            difference("fake", own.fake, copy.fake, bool::to_string),
+        ];
+        let Some((name, own, copy)) = differing.into_iter().flatten().next() else {
+            return Ok(());
+        };
+        let epoch = name_of(part.number);
+        let message = format!(
+            "metadata {name} is {own} in {DATA_NAME}, the pier's own, but {copy} in \
+             {epoch}/{META_NAME}"
+        );
+        let error = Error::new(ErrorKind::Corrupt, message).with_advice(ADVICE);
+        Err(error.at(&self.dir.join(DATA_NAME)))
+    }
+}
+
+const ADVICE: &str = "saving the value that holds stores it in both";
+
+fn turn() -> MutexGuard<'static, ()> {
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A field that both have, with two values.
+fn difference<T: PartialEq>(
+    name: &'static str,
+    own: Option<T>,
+    copy: Option<T>,
+    shown: impl Fn(&T) -> String,
+) -> Option<(&'static str, String, String)> {
+    let (own, copy) = own.zip(copy).filter(|(own, copy)| own != copy)?;
+    Some((name, shown(&own), shown(&copy)))
+}
