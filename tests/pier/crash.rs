@@ -6,7 +6,7 @@ use std::path::Path;
 
 use deedbook::ErrorKind;
 use deedbook::book::pier::{Pier, verify};
-use deedbook::book::{Meta, Mode};
+use deedbook::book::{Layout, Meta, Mode, Options};
 use deedbook::storage::Storage;
 use deedbook::storage::sim::{Fault, Sim, What};
 
@@ -18,6 +18,7 @@ const WHO: u128 = 0x1234;
 
 /// What may be found after a crash.
 struct Known {
+    layout: Layout,
     /// Events that were on stable storage, and all that were ever appended.
     durable: u64,
     tried: u64,
@@ -27,9 +28,14 @@ struct Known {
 
 /// A pier with one epoch of `synced` durable events and two that no sync covers.
 fn begun(synced: u64) -> (Sim, Pier) {
+    begun_in(Layout::Packed, synced)
+}
+
+fn begun_in(layout: Layout, synced: u64) -> (Sim, Pier) {
     let disk = Sim::new();
     put(&disk, "/unrelated", b"");
-    let pier = manual(&disk).open_pier(PIER, Mode::Append).unwrap();
+    let options = Options { layout: Some(layout), ..manual(&disk) };
+    let pier = options.open_pier(PIER, Mode::Append).unwrap();
     append(&pier, 1..=synced);
     pier.sync().unwrap();
     pier.save_meta(&Meta { who: Some(WHO), ..Meta::default() }).unwrap();
@@ -46,6 +52,7 @@ fn judge(image: &Sim, known: &Known) -> Vec<u64> {
     let pier = options(image).open_pier(PIER, Mode::Append).unwrap();
     let found = numbers(&pier);
     assert!(known.epochs.contains(&found), "epochs {found:?}");
+    assert!(layouts(&pier).iter().all(|layout| *layout == known.layout), "{:?}", layouts(&pier));
     let events = all(&pier);
     assert_eq!(events, seen, "a writer found other events than a reader");
     let last = events.last().copied().unwrap_or(0);
@@ -84,11 +91,11 @@ fn crash(disk: &Sim, known: &Known, found: &mut BTreeSet<Vec<u64>>) -> u64 {
 #[test]
 fn a_crash_at_any_step_of_a_roll_leaves_the_pier_with_the_new_epoch_or_without() {
     let (mut moments, mut states, mut found) = (0, 0, BTreeSet::new());
-    for synced in [1, 3] {
-        let (disk, pier) = begun(synced);
+    for (layout, synced) in [(Layout::Packed, 1), (Layout::Packed, 3), (Layout::Slots, 3)] {
+        let (disk, pier) = begun_in(layout, synced);
         let last = synced + 2;
         let epochs = vec![vec![0], vec![0, last]];
-        let during = Known { durable: synced, tried: last, epochs };
+        let during = Known { layout, durable: synced, tried: last, epochs };
         disk.record();
         assert_eq!(pier.roll().unwrap(), last);
         for moment in disk.recorded() {
@@ -96,10 +103,10 @@ fn a_crash_at_any_step_of_a_roll_leaves_the_pier_with_the_new_epoch_or_without()
             moments += 1;
         }
         // Once it returned, the epoch is durable, and all events before it.
-        let after = Known { durable: last, tried: last, epochs: vec![vec![0, last]] };
+        let after = Known { layout, durable: last, tried: last, epochs: vec![vec![0, last]] };
         states += crash(&disk, &after, &mut BTreeSet::new());
     }
-    assert!(moments > 100 && states > 700, "{moments} moments, {states} states");
+    assert!(moments > 150 && states > 1000, "{moments} moments, {states} states");
     assert_eq!(found, BTreeSet::from([vec![0], vec![0, 3], vec![0, 5]]));
 }
 
@@ -122,7 +129,8 @@ fn a_second_crash_in_the_roll_after_a_first_one_leaves_the_same() {
             image.record();
             assert_eq!(pier.roll().unwrap(), last);
             let longer = [&begun[..], &[last]].concat();
-            let known = Known { durable: last, tried: last, epochs: vec![begun, longer] };
+            let layout = Layout::Packed;
+            let known = Known { layout, durable: last, tried: last, epochs: vec![begun, longer] };
             for (call, moment) in image.recorded().into_iter().enumerate() {
                 if (call + at) % 5 != 0 {
                     continue;
@@ -206,9 +214,13 @@ fn an_epoch_that_a_dead_writer_began_is_durable_once_it_is_appended_to() {
 /// Each call of a roll fails once: the handle goes on or is closed, and nothing that was appended is lost.
 #[test]
 fn a_call_that_fails_during_a_roll_loses_nothing() {
+    [Layout::Packed, Layout::Slots].into_iter().for_each(fails_in);
+}
+
+fn fails_in(layout: Layout) {
     let (mut failed, mut went_on, mut closed, mut call) = (0, 0, 0, 1);
     loop {
-        let (disk, pier) = begun(2);
+        let (disk, pier) = begun_in(layout, 2);
         disk.inject(Fault::once(call, What::Error(Io::Other)));
         let rolled = pier.roll();
         let struck = disk.fired() > 0;

@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::sync::{Arc, Barrier};
 
-use deedbook::book::pier::Pier;
-use deedbook::book::{Batch, Book, Meta, Mode, Options};
+use deedbook::book::pier::{Pier, verify};
+use deedbook::book::{Batch, Book, Layout, Meta, Mode, Options};
+use deedbook::storage::sim::Sim;
 use deedbook::storage::{Disk, Storage};
 use deedbook::{Durability, ErrorKind};
 
@@ -33,6 +34,80 @@ fn a_new_epoch_gets_the_metadata_and_the_texts_of_the_one_before() {
     drop(pier);
     let book = options(&disk).open(epoch(2), Mode::Append).unwrap();
     assert_eq!((book.epoch().unwrap(), book.append(0, b"").unwrap()), (2, 3));
+}
+
+/// What a roll begins has the layout of the epoch before, whoever began that, unless another is named.
+#[test]
+fn a_new_epoch_has_the_layout_of_the_one_before() {
+    use Layout::{Packed, Slots};
+    let disk = Sim::new();
+    let named = |layout| Options { layout: Some(layout), ..options(&disk) };
+    let mut made = Vec::new();
+    for (pier, layout) in [
+        (named(Slots), Slots),
+        (options(&disk), Slots),
+        (named(Packed), Packed),
+        (options(&disk), Packed),
+        (named(Slots), Slots),
+    ] {
+        // What is there keeps its layout: only a roll, and a new pier, take the one that is named.
+        let pier = pier.open_pier(PIER, Mode::Append).unwrap();
+        let begun = pier.last().unwrap();
+        if !made.is_empty() {
+            assert_eq!(layouts(&pier), made);
+            append(&pier, begun + 1..=begun + 1);
+            assert_eq!(pier.roll().unwrap(), begun + 1);
+        }
+        made.push(layout);
+        let last = pier.last().unwrap();
+        append(&pier, last + 1..=last + 3);
+        assert_eq!((layouts(&pier), pier.batch().is_empty()), (made.clone(), true));
+        pier.close().unwrap();
+    }
+    let pier = reading(&disk);
+    assert_eq!((layouts(&pier), numbers(&pier)), (made, vec![0, 4, 8, 12, 16]));
+    assert_eq!(all(&pier), (1..=19).collect::<Vec<_>>());
+    let mut back = pier.cursor_back(0, None).unwrap();
+    for event in (1..=19).rev() {
+        assert_eq!(back.next().unwrap().unwrap().jam, jam(event));
+        assert_eq!(pier.read(event).unwrap().jam, jam(event));
+    }
+    assert!(back.next().unwrap().is_none());
+    let report = verify(PIER, &options(&disk), |_, _| Ok(())).unwrap();
+    assert!(report.ok() && report.epochs.len() == 5);
+}
+
+#[test]
+fn a_last_epoch_in_the_padded_layout_is_read_and_not_appended_to() {
+    let padded = std::fs::read("tests/data/book/specC-epoch100/book.log").unwrap();
+    let disk = epochs(&[(90, 10)]);
+    disk.create_dir(&epoch(100)).unwrap();
+    put(&disk, epoch(100).join("book.log"), &padded);
+    let pier = reading(&disk);
+    assert_eq!(layouts(&pier), [Layout::Packed, Layout::Padded]);
+    assert_eq!(pier.bounds().unwrap(), Some(91..=103));
+    assert_eq!(pier.iter(95, None).unwrap().filter(Result::is_ok).count(), 9);
+    assert!(verify(PIER, &options(&disk), |_, _| Ok(())).unwrap().ok());
+    for layout in [None, Some(Layout::Packed), Some(Layout::Padded)] {
+        let writing = Options { layout, ..options(&disk) };
+        let refused = writing.open_pier(PIER, Mode::Append).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Unsupported);
+        assert!(refused.message().contains("padded"), "{refused}");
+        assert_eq!(refused.path(), Some(&*epoch(100).join("book.log")));
+    }
+    assert_eq!(read_file(&disk, &epoch(100).join("book.log")), padded);
+    // Converted, it is the last epoch of a pier that goes on.
+    let convert = deedbook::book::convert;
+    convert(epoch(100), "/copy", Layout::Slots, &options(&disk), |_, _| Ok(())).unwrap();
+    for name in ["book.log", ".deedbook"] {
+        assert!(disk.list(Path::new("/copy")).unwrap().iter().any(|found| found == name));
+    }
+    put(&disk, epoch(100).join("book.log"), &read_file(&disk, Path::new("/copy/book.log")));
+    let pier = appending(&disk);
+    assert_eq!(pier.append(7, b"more").unwrap(), 104);
+    assert_eq!(pier.roll().unwrap(), 104);
+    let all = [Layout::Packed, Layout::Slots, Layout::Slots];
+    assert_eq!((layouts(&pier), numbers(&pier)), (all.to_vec(), vec![90, 100, 104]));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use deedbook::Durability;
 use deedbook::book::pier::Pier;
-use deedbook::book::{Mode, OnCorrupt, Options};
+use deedbook::book::{Layout, Mode, OnCorrupt, Options};
 use deedbook::storage::Storage;
 use deedbook::storage::sim::Sim;
 
@@ -88,6 +88,10 @@ pub fn all(pier: &Pier) -> Vec<u64> {
         events.push(event);
     }
     events
+}
+
+pub fn layouts(pier: &Pier) -> Vec<Layout> {
+    pier.epochs().unwrap().iter().map(|epoch| epoch.layout).collect()
 }
 
 pub fn numbers(pier: &Pier) -> Vec<u64> {

@@ -50,7 +50,8 @@ fn a_log_of_the_reference_goes_on_as_the_reference_would() {
 #[test]
 fn the_padded_layout_is_read_and_not_written() {
     let all = golden_events();
-    for (name, dir, first, count) in [("specC-3", "0i0", 1, 3), ("specC-epoch100", "0i100", 101, 3)]
+    for (name, dir, first, count) in
+        [("specC-3", "0i0", 1, 3), ("specC-5", "0i0", 1, 5), ("specC-epoch100", "0i100", 101, 3)]
     {
         let log = fs::read(data(name).join("book.log")).unwrap();
         let (base, path) = place(dir, &log);
@@ -95,5 +96,133 @@ fn the_whole_golden_set_of_other_layouts_is_read() {
         let book = Book::open(&path).unwrap();
         assert_eq!(book.epoch().unwrap(), epoch, "{name}");
         assert_eq!(contents(&read_all(&book).0), all[..count], "{name}");
+    }
+}
+
+/// A golden log, and what a conversion takes of it.
+struct Golden {
+    name: &'static str,
+    /// The directory of the epoch, below that of the name.
+    dir: &'static str,
+    epoch: u64,
+    /// Deeds that count.
+    count: usize,
+    /// A golden log in the layout `packed` with the same events.
+    packed: Option<&'static str>,
+}
+
+const fn golden_of(
+    name: &'static str,
+    dir: &'static str,
+    epoch: u64,
+    count: usize,
+    packed: Option<&'static str>,
+) -> Golden {
+    Golden { name, dir, epoch, count, packed }
+}
+
+/// All that are read; `uip-packed-midcorrupt` is refused.
+const SOURCES: [Golden; 16] = [
+    golden_of("head-3x1", "0i0", 0, 3, Some("uip-packed-3")),
+    golden_of("head-5x3", "0i0", 0, 5, Some("uip-packed-5")),
+    golden_of("head-badnewest", "0i0", 0, 3, Some("uip-packed-3")),
+    golden_of("head-badolder", "0i0", 0, 5, Some("uip-packed-5")),
+    golden_of("head-empty", "0i0", 0, 0, Some("uip-packed-empty")),
+    golden_of("head-empty100", "0i100", 100, 0, Some("uip-packed-empty")),
+    golden_of("head-epoch100", "0i100", 100, 3, Some("uip-packed-epoch100")),
+    golden_of("head-torn", "0i0", 0, 3, Some("uip-packed-3")),
+    golden_of("specC-3", "0i0", 0, 3, Some("uip-packed-3")),
+    golden_of("specC-5", "0i0", 0, 5, Some("uip-packed-5")),
+    golden_of("specC-epoch100", "0i100", 100, 3, Some("uip-packed-epoch100")),
+    golden_of("uip-packed-3", "", 0, 3, Some("uip-packed-3")),
+    golden_of("uip-packed-5", "", 0, 5, Some("uip-packed-5")),
+    golden_of("uip-packed-empty", "", 0, 0, Some("uip-packed-empty")),
+    golden_of("uip-packed-epoch100", "", 100, 3, Some("uip-packed-epoch100")),
+    golden_of("uip-packed-torn", "", 0, 2, None),
+];
+
+/// The log's bytes by what the tests have of it.
+fn own_bytes(name: &str) -> Vec<u8> {
+    let all = golden_events();
+    match name {
+        "head-torn" => golden_log(name, &all)[..8673].to_vec(),
+        "head-3x1" | "head-epoch100" => golden_log(name, &all[..3]),
+        "head-empty" | "head-empty100" => golden_log(name, &[]),
+        _ if name.starts_with("head-") => golden_log(name, &all),
+        _ => bytes(&data(name)),
+    }
+}
+
+fn converts(one: &Golden, log: &[u8], meta: &[u8]) {
+    let Golden { name, epoch, count, packed, .. } = *one;
+    // In the directory that it had, which says its epoch where nothing else does.
+    let (base, source) = place(if epoch == 0 { "0i0" } else { "0i100" }, log);
+    fs::write(source.join("meta.bin"), meta).unwrap();
+    let events = &golden_events()[..count];
+    let bounds = (count > 0).then(|| (epoch + 1, epoch + count as u64));
+    for to in [Layout::Packed, Layout::Slots] {
+        let target = base.path().join(to.name());
+        let report = convert(&source, &target, to, &Options::default(), |_, _| Ok(())).unwrap();
+        assert_eq!((report.to, report.deeds, report.bounds), (to, count as u64, bounds), "{name}");
+        assert_eq!(report.from, Book::open(&source).unwrap().layout());
+        assert_eq!(report.jam_bytes, events.iter().map(|(_, jam)| jam.len() as u64).sum::<u64>());
+        assert_eq!(report.target_bytes, bytes(&target).len() as u64);
+        let book = Book::open(&target).unwrap();
+        assert_eq!((book.layout(), book.epoch().unwrap()), (to, epoch), "{name}");
+        assert_eq!(book.bounds().unwrap(), bounds.map(|(first, last)| first..=last));
+        assert_eq!(book.recovery().verdict, Verdict::Clean);
+        assert_eq!(events_of(&target), events, "{name} to {to:?}");
+        assert!(check(&target, &Options::default()).ok(), "{name}");
+        assert_eq!(fs::read(target.join("meta.bin")).unwrap(), meta);
+        if to == Layout::Packed {
+            let first = if count == 0 { 0 } else { epoch + 1 };
+            assert_eq!(bytes(&target), crate::common::log(first, events), "{name}");
+            if let Some(packed) = packed {
+                assert_eq!(bytes(&target), bytes(&data(packed)), "{name}");
+            }
+        }
+    }
+    assert!(bytes(&source) == log, "{name}");
+    let padded = convert(
+        &source,
+        base.path().join("padded"),
+        Layout::Padded,
+        &Options::default(),
+        |_, _| Ok(()),
+    );
+    refused(padded, ErrorKind::Unsupported);
+}
+
+#[test]
+fn every_golden_log_is_converted_to_both_layouts() {
+    let meta = fs::read(data("uip-packed-3").join("meta.bin")).unwrap();
+    for one in &SOURCES {
+        converts(one, &own_bytes(one.name), &meta);
+        let Some(golden) = golden() else { continue };
+        let whole = golden.join(one.name).join(one.dir);
+        assert!(bytes(&whole) == own_bytes(one.name), "{}", one.name);
+        let meta = fs::read(whole.join("meta.bin")).unwrap();
+        converts(one, &bytes(&whole), &meta);
+    }
+}
+
+#[test]
+fn a_golden_log_with_damage_in_its_middle_is_not_converted() {
+    let log = own_bytes("uip-packed-midcorrupt");
+    let (base, source) = place("0i0", &log);
+    for to in [Layout::Packed, Layout::Slots] {
+        let target = base.path().join(to.name());
+        let done = convert(&source, &target, to, &Options::default(), |_, _| Ok(()));
+        let error = refused(done, ErrorKind::Corrupt);
+        assert_eq!((error.offset(), error.next_intact()), (Some(41), Some(68)), "{error}");
+    }
+    assert_eq!(bytes(&source), log);
+    // All golden logs are in one of the two tests.
+    let Some(golden) = golden() else { return };
+    for entry in fs::read_dir(&golden).unwrap().map(|entry| entry.unwrap()) {
+        let name = entry.file_name().into_string().unwrap();
+        let is_book = ["head-", "specC-", "uip-packed-"].iter().any(|set| name.starts_with(set));
+        let known = SOURCES.iter().any(|one| one.name == name) || name == "uip-packed-midcorrupt";
+        assert!(!is_book || known, "{name}");
     }
 }

@@ -82,6 +82,36 @@ fn unsynced_appends_change_one_slot_until_a_sync() {
     assert_eq!(Book::append_to(&copy).unwrap().last().unwrap(), 4);
 }
 
+/// Deeds and header go to stable storage together, by one fdatasync for each commit.
+#[test]
+fn a_commit_syncs_once() {
+    let disk = Sim::new();
+    let options = Options { storage: Arc::new(disk.clone()), ..options() };
+    let book = options.open("/log", Mode::Create).unwrap();
+    // The first one opens the mark, durably.
+    book.append(0, b"jam").unwrap();
+    let before = book.stats().unwrap().syncs;
+    let syncs = |of: Call| {
+        // Syncs of whatever file, counted because each is a lie.
+        disk.heal();
+        disk.inject(Fault::ever(1, What::Lie).of(of));
+    };
+    for (round, of) in [Call::Sync, Call::SyncDir].into_iter().enumerate() {
+        let fired = disk.fired();
+        syncs(of);
+        for number in 1..=20u32 {
+            book.append(number, &vec![1; 100 * number as usize]).unwrap();
+        }
+        for count in [1, 7] {
+            append(&book, &vec![(1, b"of a batch".to_vec()); count], &[count]);
+        }
+        book.commit(1, b"committed").unwrap();
+        let (commits, rounds) = (23, round as u64 + 1);
+        assert_eq!(disk.fired() - fired, if of == Call::Sync { commits } else { 0 }, "{of:?}");
+        assert_eq!(book.stats().unwrap().syncs, before + rounds * commits);
+    }
+}
+
 /// The reference takes zeros after the last deed for damage, and drops a committed event.
 #[test]
 fn no_space_is_reserved_after_the_last_deed() {

@@ -10,4 +10,5 @@ mod damage;
 mod golden;
 mod header;
 mod marks;
+mod model;
 mod support;

@@ -4,7 +4,7 @@ pub use std::fs;
 pub use std::path::{Path, PathBuf};
 pub use std::sync::Arc;
 
-pub use deedbook::book::{Book, Layout, Mode, Options, repair, salvage};
+pub use deedbook::book::{Book, Layout, Mode, Options, convert, repair, salvage};
 pub use deedbook::storage::sim::{Call, Fault, Sim, What};
 pub use deedbook::{Durability, ErrorKind, Repair, Verdict};
 
