@@ -16,6 +16,8 @@ use crate::slice::part;
 use crate::storage::{File, read_full};
 
 const READ_BYTES: u64 = 1 << 20;
+/// The highest limit that may be set.
+const DEED_BYTES_ANY: u64 = 1 << 62;
 
 /// A place between deeds: how many lie before it, and its byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +89,8 @@ pub fn committed(
     known: Place,
     file_end: u64,
 ) -> io::Result<Committed> {
+    // A deed beyond the limit of a handle is committed all the same. Reading it is refused, by its length.
+    let codec = Codec { deed_bytes_max: DEED_BYTES_ANY, ..codec };
     let all_initial = slots.iter().all(|slot| slot.is_some_and(|slot| slot.records() == 0));
     let mut newest = None;
     for (at, slot) in newest_first(slots) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use arrow_array::{Array, BinaryArray, Int32Array, Int64Array, RecordBatch, UInt64Array};
 use deedbook::book::{
-    self, Batch, Batches, Book, Column, Cursor, DEED_BYTES_MAX, DeedRef, Options,
+    self, Batch, Batches, Book, Column, Cursor, DEED_BYTES_MAX, DeedRef, Layout, Options,
 };
 use deedbook::{Bookmark, Mode, PartReport, Reach, Repair, Result, Split, VerifyReport};
 
@@ -62,6 +62,55 @@ impl Format for BookFormat {
 
     fn repair_as(&self, at: &At, how: How, may: Repair) -> Result<Repaired> {
         Ok(book::repair(&at.path, &options(at, how), may)?.into())
+    }
+
+    fn first_file(&self, path: &Path) -> PathBuf {
+        path.join("book.log")
+    }
+}
+
+/// The same in the layout `slots`, whose deeds have no checksum of their own.
+pub struct SlotsFormat;
+
+fn slots(at: &At, how: How) -> Options {
+    Options { layout: Some(Layout::Slots), ..options(at, how) }
+}
+
+impl Format for SlotsFormat {
+    fn name(&self) -> &'static str {
+        "book-slots"
+    }
+
+    fn framing(&self) -> Framing {
+        Framing::Slots
+    }
+
+    fn first_ordinal(&self) -> u64 {
+        1
+    }
+
+    fn ordinal_after(&self, ordinal: u64, _payload_len: usize) -> u64 {
+        ordinal + 1
+    }
+
+    fn open(&self, at: &At, mode: Mode, how: How) -> Result<Box<dyn Log>> {
+        Ok(Box::new(BookLog(slots(at, how).open(&at.path, mode)?)))
+    }
+
+    fn verify_rest(&self, at: &At, how: How, intact: &[Split]) -> Result<VerifyReport> {
+        book::verify_rest(&at.path, &slots(at, how), intact, |_, _| Ok(()))
+    }
+
+    fn check_part(&self, part: &Split, at: &At, how: How) -> Result<PartReport> {
+        book::check_part(part, &slots(at, how), |_, _| Ok(()))
+    }
+
+    fn salvage(&self, at: &At, to: &Path, how: How) -> Result<Salvaged> {
+        Ok(book::salvage(&at.path, to, &slots(at, how), |_, _| Ok(()))?.into())
+    }
+
+    fn repair_as(&self, at: &At, how: How, may: Repair) -> Result<Repaired> {
+        Ok(book::repair(&at.path, &slots(at, how), may)?.into())
     }
 
     fn first_file(&self, path: &Path) -> PathBuf {

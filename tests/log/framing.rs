@@ -5,6 +5,8 @@
 pub enum Framing {
     /// Length 8, tag 4, payload, CRC-32 4, length 8; the length counts tag and payload.
     Book,
+    /// Length 8, tag 4, payload, length 8, after two slots of a header.
+    Slots,
     /// CRC-32C 4, length 4, payload.
     Wal,
     /// Length 4, CRC-32C 4, payload, after 8 bytes of magic.
@@ -22,10 +24,16 @@ pub enum Parsed {
 }
 
 impl Framing {
+    /// Whether records have numbers and tags.
+    pub fn is_book(self) -> bool {
+        matches!(self, Self::Book | Self::Slots)
+    }
+
     /// Byte of the first record.
     pub fn start(self) -> usize {
         match self {
             Self::Book => 16,
+            Self::Slots => 8192,
             Self::Wal => 0,
             Self::Toy => 8,
         }
@@ -35,6 +43,7 @@ impl Framing {
     pub fn around(self) -> usize {
         match self {
             Self::Book => 24,
+            Self::Slots => 20,
             Self::Wal | Self::Toy => 8,
         }
     }
@@ -42,7 +51,7 @@ impl Framing {
     /// Bytes of a record before its payload.
     pub fn head(self) -> usize {
         match self {
-            Self::Book => 12,
+            Self::Book | Self::Slots => 12,
             Self::Wal | Self::Toy => 8,
         }
     }
@@ -50,7 +59,7 @@ impl Framing {
     /// Bytes of the length, in the record's head.
     pub fn length(self) -> std::ops::Range<usize> {
         match self {
-            Self::Book => 0..8,
+            Self::Book | Self::Slots => 0..8,
             Self::Wal => 4..8,
             Self::Toy => 0..4,
         }
@@ -59,7 +68,7 @@ impl Framing {
     /// The limit of a payload that nothing else is said of.
     pub fn limit(self) -> usize {
         match self {
-            Self::Book => (1 << 32) - 4,
+            Self::Book | Self::Slots => (1 << 32) - 4,
             Self::Wal | Self::Toy => 64 << 20,
         }
     }
@@ -68,8 +77,29 @@ impl Framing {
     pub fn file_header(self, first: u64) -> Vec<u8> {
         match self {
             Self::Book => [&b"KOOB\x01\0\0\0"[..], &first.to_le_bytes()].concat(),
+            Self::Slots => {
+                let numbers = [first.saturating_sub(1), first.saturating_sub(1), 0, 0]
+                    .map(u64::to_le_bytes)
+                    .concat();
+                let body = [&b"KOOB\x01\0\0\0"[..], &numbers, &[0; 4]].concat();
+                let mut header = vec![0; self.start()];
+                for at in [0, 4096] {
+                    header[at..at + 44].copy_from_slice(&body);
+                    header[at + 44..at + 48].copy_from_slice(&crc32(&body).to_le_bytes());
+                }
+                header
+            }
             Self::Wal => Vec::new(),
             Self::Toy => b"TOYLOG\x01\0".to_vec(),
+        }
+    }
+
+    /// The bytes that these suites foretell: not the slots, which count what was appended (`tests/slots`
+    /// has a model of them).
+    pub fn foretold(self, space: &[u8]) -> &[u8] {
+        match self {
+            Self::Slots => space.get(self.start()..).unwrap_or_default(),
+            Self::Book | Self::Wal | Self::Toy => space,
         }
     }
 
@@ -80,6 +110,10 @@ impl Framing {
                 let body = [&len[..], &tag.to_le_bytes(), payload].concat();
                 let sum = crc32(&body).to_le_bytes();
                 [&body[..], &sum, &len].concat()
+            }
+            Self::Slots => {
+                let len = (payload.len() as u64 + 4).to_le_bytes();
+                [&len[..], &tag.to_le_bytes(), payload, &len].concat()
             }
             Self::Wal => {
                 let len = (payload.len() as u32).to_le_bytes();
@@ -102,7 +136,8 @@ impl Framing {
             return bad(false);
         };
         match self {
-            Self::Book if record[whole - 8..] != record[..8] => bad(false),
+            Self::Book | Self::Slots if record[whole - 8..] != record[..8] => bad(false),
+            Self::Slots => Parsed::Intact(whole),
             Self::Book => {
                 let (body, sum) = record[..whole - 8].split_at(whole - 12);
                 if sum == crc32(body).to_le_bytes() { Parsed::Intact(whole) } else { bad(true) }
@@ -117,7 +152,7 @@ impl Framing {
     fn claimed(self, bytes: &[u8], at: usize, limit: usize) -> Option<usize> {
         let head = bytes.get(at..)?;
         let payload = match self {
-            Self::Book => u64::from_le_bytes(*head.first_chunk()?).checked_sub(4)?,
+            Self::Book | Self::Slots => u64::from_le_bytes(*head.first_chunk()?).checked_sub(4)?,
             // A header of zeros was never written.
             Self::Wal | Self::Toy if head.get(..8)? == [0; 8] => return None,
             Self::Wal | Self::Toy => {
@@ -130,11 +165,12 @@ impl Framing {
 
     /// Where the record that ends at `end` begins, by what stands before `end` alone.
     pub fn start_by_trailer(self, bytes: &[u8], end: usize) -> Option<usize> {
-        if self != Self::Book || end > bytes.len() {
+        if !self.is_book() || end > bytes.len() {
             return None;
         }
         let len = u64::from_le_bytes(*bytes.get(end.checked_sub(8)?..)?.first_chunk()?);
-        let whole = usize::try_from(len).ok().filter(|&len| len >= 4)?.checked_add(20)?;
+        let whole =
+            usize::try_from(len).ok().filter(|&len| len >= 4)?.checked_add(self.around() - 4)?;
         end.checked_sub(whole)
     }
 }

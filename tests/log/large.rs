@@ -1,14 +1,14 @@
 //! Logs that are longer than the blocks, batches and chains that the code counts with.
 
-use crate::LARGE;
 use crate::specimen::{Beside, Specimen, besides};
 use crate::subject::At;
 use crate::views::{all_but, all_give, broken, plain, salvages, ways};
+use crate::{LARGE, with_sums};
 
 /// A salvage copies in batches of 4 MiB.
 #[test]
 fn a_salvage_of_more_than_one_batch_copies_every_record_once() {
-    for format in LARGE {
+    for format in with_sums() {
         let (specimen, _, at) =
             broken(format, &plain(7_000, 1_500), Beside::Nothing, |specimen, space| {
                 for i in [10, 3_000] {
@@ -37,7 +37,7 @@ fn a_sound_log_with_any_sidecar_is_given_whole_by_every_way() {
 /// The search for the next record reads blocks of 512 KiB; none of their last bytes is passed over.
 #[test]
 fn the_next_record_is_found_wherever_a_block_of_the_search_ends() {
-    for format in LARGE {
+    for format in with_sums() {
         let (head, around) = (format.framing().head(), format.framing().around());
         for blocks in [1, 2] {
             for shift in -12i64..=4 {

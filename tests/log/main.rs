@@ -24,9 +24,18 @@ mod views;
 mod wal;
 
 /// Every format that the suites run for.
-const FORMATS: [&dyn subject::Format; 3] = [&book::BookFormat, &wal::SINGLE, &wal::TINY];
+const FORMATS: [&dyn subject::Format; 4] =
+    [&book::BookFormat, &wal::SINGLE, &wal::TINY, &book::SlotsFormat];
 /// The same for logs of many megabytes.
-const LARGE: [&dyn subject::Format; 3] = [&book::BookFormat, &wal::SINGLE, &wal::SEGMENTS];
+const LARGE: [&dyn subject::Format; 4] =
+    [&book::BookFormat, &wal::SINGLE, &wal::SEGMENTS, &book::SlotsFormat];
+
+/// Those of whose records each has a checksum. In the layout `slots` a batch has one, so that a changed byte
+/// is seen by it, or not at all; and what of a batch is not there takes the whole batch, back to the sync
+/// before. `tests/slots` and `tests/answers/slots.rs` judge that.
+fn with_sums() -> impl Iterator<Item = &'static dyn subject::Format> {
+    LARGE.into_iter().filter(|format| format.framing() != framing::Framing::Slots)
+}
 
 /// One of them by its name.
 fn format_named(name: &str) -> &'static dyn subject::Format {

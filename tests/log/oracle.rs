@@ -156,7 +156,7 @@ impl Log<'_> {
 
     /// Whether the data ends there; a deed's own length ends in zeros.
     fn is_end(&self, at: usize) -> bool {
-        let zeros = if self.framing == Framing::Book { 7 } else { 0 };
+        let zeros = if self.framing.is_book() { 7 } else { 0 };
         at == self.bytes.len() || (self.data_end..=self.data_end + zeros).contains(&at)
     }
 

@@ -86,7 +86,7 @@ fn numbered(format: &dyn Format, events: &[Event]) -> Vec<Record> {
     let (mut ordinal, mut offset) = (format.first_ordinal(), format.framing().start() as u64);
     let mut records = Vec::new();
     for (tag, bytes) in events {
-        let tag = if format.framing() == Framing::Book { *tag } else { 0 };
+        let tag = if format.framing().is_book() { *tag } else { 0 };
         records.push(Record { ordinal: Some(ordinal), offset, tag, bytes: bytes.clone() });
         ordinal = format.ordinal_after(ordinal, bytes.len());
         offset += (format.framing().around() + bytes.len()) as u64;
@@ -186,7 +186,8 @@ proptest! {
         let first = if model.is_empty() { 0 } else { format.first_ordinal() };
         let mut bytes = format.framing().file_header(first);
         model.iter().for_each(|(tag, payload)| bytes.extend(format.framing().encode(*tag, payload)));
-        prop_assert!(Files::of(&memory).space(format) == bytes);
+        let (framing, space) = (format.framing(), Files::of(&memory).space(format));
+        prop_assert!(framing.foretold(&space) == framing.foretold(&bytes));
         let log = format.read(&at).unwrap();
         assert_reads(format, &*log, &model, range, 1 << 14);
         prop_assert!(format.verify(&at, MANUAL).unwrap().ok);
