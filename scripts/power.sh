@@ -4,7 +4,7 @@
 # missing is skipped with a reason. Results: target/trust/power.json.
 #
 #   DEEDBOOK_POWER_CYCLES=10000 scripts/power.sh   power cuts per file system and layout (100)
-#   DEEDBOOK_POWER_FORMAT=wal scripts/power.sh     book, wal or ledger alone
+#   DEEDBOOK_POWER_FORMAT=wal scripts/power.sh     book (both layouts), slots, wal or ledger alone
 #   DEEDBOOK_POWER_ONLY=cuts,shim scripts/power.sh   some parts only
 #   DEEDBOOK_POWER_SEED, DEEDBOOK_TRUST_DIR
 set -euo pipefail

@@ -15,7 +15,7 @@ use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use common::{Event, Random, check, event_of, in_role, role};
-use deedbook::book::{Batch, Book, Mode, Options};
+use deedbook::book::{Book, Layout, Mode, Options};
 use deedbook::{Durability, Durable, ErrorKind};
 
 /// Cycles of the kill loop by default; `DEEDBOOK_KILL_CYCLES` asks for more.
@@ -30,12 +30,23 @@ fn event(number: u64) -> Event {
     }
 }
 
+/// The layout of a log, and what a role says of it.
+const LAYOUTS: [(Layout, &str); 2] = [(Layout::Packed, ""), (Layout::Slots, "slots+")];
+
+/// A role without its layout.
+fn layout_of(role: &str) -> (Layout, &str) {
+    let rest = role.strip_prefix("slots+");
+    (if rest.is_some() { Layout::Slots } else { Layout::Packed }, rest.unwrap_or(role))
+}
+
 /// The writer: appends, and prints each event that must survive it on stderr, 8 bytes a time.
-fn write_for_ever(durability: &str, path: &Path, last_wanted: u64) {
-    let durability = durability.parse().unwrap();
-    let book = Options { durability, ..Options::default() }.open(path, Mode::Append).unwrap();
+fn write_for_ever(role: &str, path: &Path, last_wanted: u64) {
+    let (layout, durability) = layout_of(role);
+    let (layout, durability) = (Some(layout), durability.parse().unwrap());
+    let options = Options { durability, layout, ..Options::default() };
+    let book = options.open(path, Mode::Append).unwrap();
     let mut acknowledge = std::io::stderr();
-    let mut batch = Batch::new(1 << 20);
+    let mut batch = book.batch();
     loop {
         let next = book.last().unwrap() + 1;
         if next > last_wanted {
@@ -96,8 +107,30 @@ fn a_writer_killed_at_any_moment_loses_nothing_acknowledged() {
     let cycles = std::env::var("DEEDBOOK_KILL_CYCLES").ok().and_then(|text| text.parse().ok());
     let cycles = cycles.unwrap_or(KILL_CYCLES);
     let seed = std::env::var("DEEDBOOK_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    let packed = kill(LAYOUTS[0], cycles, seed);
+    let slots = kill(LAYOUTS[1], (cycles / 3).max(30), seed);
+    let json = format!(
+        "{{\"seed\": {seed}, \"cycles\": {}, \"before_the_first_event\": {}, \
+         \"acknowledged\": {}, \"slots_cycles\": {}, \"slots_before_the_first_event\": {}, \
+         \"slots_acknowledged\": {}}}\n",
+        packed.cycles, packed.early, packed.events, slots.cycles, slots.early, slots.events
+    );
+    report::write("kill", &json);
+}
+
+/// What became of many writers.
+struct Killed {
+    cycles: u64,
+    /// Before the first event.
+    early: u64,
+    /// Acknowledged.
+    events: u64,
+}
+
+fn kill((layout, prefix): (Layout, &str), cycles: u64, seed: u64) -> Killed {
     let mut random = Random(seed);
-    let (start, mut events, mut died_early) = (Instant::now(), 0, 0);
+    let start = Instant::now();
+    let mut killed = Killed { cycles, early: 0, events: 0 };
     let mut dir = tempfile::tempdir().unwrap();
     for cycle in 0..cycles {
         // A few lives of one log, so that each opening has a tail of the one before.
@@ -105,29 +138,28 @@ fn a_writer_killed_at_any_moment_loses_nothing_acknowledged() {
             dir = tempfile::tempdir().unwrap();
         }
         let role = ROLES[random.below(ROLES.len() as u64) as usize];
+        let role = &format!("{prefix}{role}");
         let mut writer = in_role(role, dir.path()).spawn().unwrap();
         std::thread::sleep(Duration::from_micros(500 + random.below(45_000)));
         writer.kill().unwrap();
         let last = acknowledged(&mut writer);
         writer.wait().unwrap();
-        died_early += u64::from(last == 0);
-        events += last;
+        killed.early += u64::from(last == 0);
+        killed.events += last;
         if dir.path().join("book.log").exists() {
-            judge(dir.path(), last, &format!("seed {seed}, cycle {cycle}, durability {role}"));
+            judge(dir.path(), last, &format!("seed {seed}, cycle {cycle}, {role}"));
+            assert_eq!(Book::open(dir.path()).unwrap().layout(), layout);
         } else {
             assert_eq!(last, 0);
         }
     }
-    let json = format!(
-        "{{\"seed\": {seed}, \"cycles\": {cycles}, \"before_the_first_event\": {died_early}, \
-         \"acknowledged\": {events}}}\n"
-    );
-    report::write("kill", &json);
+    let Killed { early, events, .. } = killed;
     println!(
-        "{cycles} kills, {died_early} before the first event, {events} acknowledged, {:.1} s",
+        "{layout:?}: {cycles} kills, {early} before the first event, {events} acknowledged, {:.1} s",
         start.elapsed().as_secs_f32()
     );
-    assert!(died_early < cycles, "no writer lived long enough");
+    assert!(early < cycles, "no writer lived long enough");
+    killed
 }
 
 /// Whether strace is there and may trace, with the reason printed if not.
@@ -152,8 +184,8 @@ fn strace_works() -> bool {
 }
 
 /// Run the reporting writer with one system call of one thread tampered with.
-fn traced(path: &Path, call: &str, inject: &str) -> (Vec<String>, ExitStatus) {
-    let direct = in_role("report", path);
+fn traced(prefix: &str, path: &Path, call: &str, inject: &str) -> (Vec<String>, ExitStatus) {
+    let direct = in_role(&format!("{prefix}report"), path);
     let mut command = Command::new("strace");
     command.args(["-f", "-qq", "-o", "/dev/null", "-P"]).arg(path.join("book.log"));
     command.args(["-e", &format!("trace={call}"), "-e", &format!("inject={call}:{inject}")]);
@@ -167,8 +199,9 @@ fn traced(path: &Path, call: &str, inject: &str) -> (Vec<String>, ExitStatus) {
 }
 
 /// The writer under strace: what each call gave, a line each, twelve events and a close.
-fn report(path: &Path) {
-    let options = Options { durability: Durability::Manual, ..Options::default() };
+fn report(layout: Layout, path: &Path) {
+    let (durability, layout) = (Durability::Manual, Some(layout));
+    let options = Options { durability, layout, ..Options::default() };
     let book = match options.open(path, Mode::Append) {
         Ok(book) => book,
         Err(error) => return eprintln!("open {:?}", error.kind()),
@@ -191,6 +224,14 @@ fn report(path: &Path) {
         Ok(()) => eprintln!("closed"),
         Err(error) => eprintln!("unclosed {:?}", error.kind()),
     }
+}
+
+/// A new log in a layout.
+fn created(layout: Layout) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options { layout: Some(layout), ..Options::default() };
+    options.open(dir.path(), Mode::Create).unwrap().close().unwrap();
+    dir
 }
 
 /// Highest number in the lines that begin with a word.
@@ -223,18 +264,21 @@ fn judge_report(path: &Path, lines: &[String], what: &str) {
 
 #[test]
 fn a_write_or_sync_that_fails_is_an_error_rolled_back_or_poison() {
-    if !strace_works() {
-        return;
+    if strace_works() {
+        LAYOUTS.into_iter().for_each(fails);
     }
+}
+
+fn fails((layout, prefix): (Layout, &str)) {
     let mut fired = 0;
     for (call, error) in
         [("pwrite64", "EIO"), ("pwrite64", "ENOSPC"), ("fdatasync", "EIO"), ("ftruncate", "EIO")]
     {
         for k in [1, 2, 3, 5, 8] {
-            let dir = tempfile::tempdir().unwrap();
-            Book::create(dir.path()).unwrap().close().unwrap();
-            let what = format!("{call} number {k} gives {error}");
-            let (lines, status) = traced(dir.path(), call, &format!("error={error}:when={k}"));
+            let dir = created(layout);
+            let what = format!("{prefix} {call} number {k} gives {error}");
+            let inject = format!("error={error}:when={k}");
+            let (lines, status) = traced(prefix, dir.path(), call, &inject);
             assert!(status.success(), "{what}: {lines:?}");
             let failed = |line: &&String| {
                 ["refused", "unsynced", "unclosed", "open"]
@@ -254,17 +298,16 @@ fn a_write_or_sync_that_fails_is_an_error_rolled_back_or_poison() {
             }
             if let (Some(first), "pwrite64") = (first, call) {
                 // Rolled back: the next append gets the same number.
-                assert!(lines[first].ends_with(&format!(
-                    "{:?} {:?}",
-                    ErrorKind::Io,
-                    Some(Durable::No)
-                )));
+                assert!(
+                    lines[first].ends_with(&format!("{:?} {:?}", ErrorKind::Io, Some(Durable::No))),
+                    "{what}: {lines:?}"
+                );
                 assert_eq!(lines.last().unwrap(), "closed", "{what}: {lines:?}");
             }
             judge_report(dir.path(), &lines, &what);
         }
     }
-    println!("{fired} injected failures surfaced");
+    println!("{layout:?}: {fired} injected failures surfaced");
     assert!(fired >= 12, "only {fired} failures surfaced");
 }
 
@@ -273,9 +316,10 @@ fn an_interrupted_write_or_sync_is_gone_on_with_or_reported() {
     if !strace_works() {
         return;
     }
-    for k in [1, 2, 4] {
+    for (prefix, k) in LAYOUTS.iter().flat_map(|(_, prefix)| [1, 2, 4].map(|k| (prefix, k))) {
         let dir = tempfile::tempdir().unwrap();
-        let (lines, status) = traced(dir.path(), "pwrite64", &format!("error=EINTR:when={k}"));
+        let inject = format!("error=EINTR:when={k}");
+        let (lines, status) = traced(prefix, dir.path(), "pwrite64", &inject);
         assert!(status.success());
         assert_eq!(highest(&lines, "appended "), 12, "{lines:?}");
         judge_report(dir.path(), &lines, "EINTR");
@@ -287,12 +331,14 @@ fn a_process_killed_at_a_system_call_loses_nothing_acknowledged() {
     if !strace_works() {
         return;
     }
-    for call in ["pwrite64", "fdatasync", "ftruncate", "fallocate"] {
-        for k in [1, 2, 4, 7, 11] {
-            let dir = tempfile::tempdir().unwrap();
-            Book::create(dir.path()).unwrap().close().unwrap();
-            let (lines, _) = traced(dir.path(), call, &format!("signal=KILL:when={k}"));
-            judge_report(dir.path(), &lines, &format!("killed at {call} number {k}"));
+    for (layout, prefix) in LAYOUTS {
+        for call in ["pwrite64", "fdatasync", "ftruncate", "fallocate"] {
+            for k in [1, 2, 4, 7, 11] {
+                let dir = created(layout);
+                let inject = format!("signal=KILL:when={k}");
+                let (lines, _) = traced(prefix, dir.path(), call, &inject);
+                judge_report(dir.path(), &lines, &format!("{prefix}killed at {call} number {k}"));
+            }
         }
     }
 }
@@ -316,7 +362,7 @@ fn a_creation_that_was_interrupted_is_begun_anew() {
 fn child() {
     match role() {
         None => {}
-        Some((role, path)) if role == "report" => report(&path),
+        Some((role, path)) if layout_of(&role).1 == "report" => report(layout_of(&role).0, &path),
         Some((role, path)) => write_for_ever(&role, &path, u64::MAX),
     }
 }

@@ -30,7 +30,7 @@ pub fn record_of(kind: Kind, place: u64, seed: u64) -> Record {
     for eight in bytes.chunks_mut(8) {
         eight.copy_from_slice(&random.draw().to_le_bytes()[..eight.len()]);
     }
-    let mug = if kind == Kind::Book { random.draw() as u32 } else { 0 };
+    let mug = if kind.is_book() { random.draw() as u32 } else { 0 };
     Record { mug, bytes }
 }
 

@@ -1,4 +1,4 @@
-//! What is struck: a Book, or a write-ahead log in either layout, behind one face.
+//! What is struck: a Book, or a write-ahead log, each in either layout, behind one face.
 //!
 //! A place is where a record lies: the event's number in a Book, the LSN in a write-ahead log.
 
@@ -18,6 +18,7 @@ const HEADER_BYTES: u64 = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Book,
+    BookSlots,
     WalFile,
     WalSegments,
 }
@@ -42,20 +43,26 @@ impl Kind {
     pub fn name(self) -> &'static str {
         match self {
             Self::Book => "book",
+            Self::BookSlots => "book-slots",
             Self::WalFile => "wal-file",
             Self::WalSegments => "wal-segments",
         }
     }
 
     pub fn named(name: &str) -> Self {
-        let kinds = [Self::Book, Self::WalFile, Self::WalSegments];
+        let kinds = [Self::Book, Self::BookSlots, Self::WalFile, Self::WalSegments];
         kinds.into_iter().find(|kind| kind.name() == name).expect(name)
+    }
+
+    pub fn is_book(self) -> bool {
+        matches!(self, Self::Book | Self::BookSlots)
     }
 
     /// What a part of the report is called.
     pub fn part(self, part: &str) -> String {
         match self {
             Self::Book => part.into(),
+            Self::BookSlots => format!("{part}, slots"),
             Self::WalFile => format!("{part}, wal file"),
             Self::WalSegments => format!("{part}, wal segments"),
         }
@@ -63,17 +70,17 @@ impl Kind {
 
     /// What its records are called.
     pub fn records(self) -> &'static str {
-        if self == Self::Book { "deeds" } else { "records" }
+        if self.is_book() { "deeds" } else { "records" }
     }
 
     /// Place of the first record.
     pub fn first(self) -> u64 {
-        if self == Self::Book { 1 } else { 0 }
+        if self.is_book() { 1 } else { 0 }
     }
 
     /// Place behind a record of so many bytes.
     pub fn behind(self, place: u64, len: u64) -> u64 {
-        if self == Self::Book { place + 1 } else { place + HEADER_BYTES + len }
+        if self.is_book() { place + 1 } else { place + HEADER_BYTES + len }
     }
 
     pub fn drops_prefixes(self) -> bool {
@@ -81,7 +88,7 @@ impl Kind {
     }
 
     pub fn cuts_ends(self) -> bool {
-        self != Self::Book
+        !self.is_book()
     }
 
     fn path(self, dir: &Path) -> PathBuf {
@@ -91,7 +98,7 @@ impl Kind {
     /// Whether there is a log, however it looks.
     pub fn exists(self, dir: &Path) -> bool {
         match self {
-            Self::Book => dir.join("book.log").exists(),
+            Self::Book | Self::BookSlots => dir.join("book.log").exists(),
             Self::WalFile => self.path(dir).exists(),
             Self::WalSegments => segments(dir) > 0 || dir.join(HEAD_NAME).exists(),
         }
@@ -106,16 +113,21 @@ impl Kind {
     }
 
     pub fn open(self, dir: &Path, mode: Mode, durability: Durability) -> Result<Log> {
-        if self != Self::Book {
+        if !self.is_book() {
             return self.wal_options(durability).open(self.path(dir), mode).map(Log::Wal);
         }
-        let options = book::Options { durability, ..book::Options::default() };
+        let layout = match self {
+            Self::BookSlots => book::Layout::Slots,
+            _ => book::Layout::Packed,
+        };
+        let options =
+            book::Options { durability, layout: Some(layout), ..book::Options::default() };
         options.open(dir, mode).map(Log::Book)
     }
 
     pub fn verify(self, dir: &Path) -> Result<Verified> {
         let path = self.path(dir);
-        if self != Self::Book {
+        if !self.is_book() {
             let options = self.wal_options(Durability::Manual);
             let found = wal::verify(&path, &options, |_, _| Ok(()))?;
             let (verdict, records, end) = (found.verdict, found.records, found.valid_end);

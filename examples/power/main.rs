@@ -9,7 +9,7 @@
 //! power spool ...      the same, of a ledger
 //! power open KIND DIR  opens and closes, to be struck while it recovers
 //!
-//! DEEDBOOK_POWER_FORMAT   book, wal, ledger: what is struck, with commas (default all)
+//! DEEDBOOK_POWER_FORMAT   book (both layouts), slots, wal, ledger: what is struck, with commas (default all)
 //! DEEDBOOK_POWER_CYCLES   power cuts per file system and layout (default 100)
 //! DEEDBOOK_POWER_SEED     seed of all choices (default 1)
 //! DEEDBOOK_POWER_ONLY     cuts, full, readonly, shim, strace: parts to run, with commas

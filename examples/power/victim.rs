@@ -21,10 +21,11 @@ impl Victim {
         let formats = std::env::var("DEEDBOOK_POWER_FORMAT").unwrap_or_default();
         let formats = if formats.is_empty() { "book,wal,ledger" } else { &formats };
         let victims = |format| match format {
-            "book" => vec![Self::Log(Kind::Book)],
+            "book" => vec![Self::Log(Kind::Book), Self::Log(Kind::BookSlots)],
+            "slots" => vec![Self::Log(Kind::BookSlots)],
             "wal" => vec![Self::Log(Kind::WalFile), Self::Log(Kind::WalSegments)],
             "ledger" => vec![Self::Ledger],
-            _ => panic!("DEEDBOOK_POWER_FORMAT={format}, known are book, wal, ledger"),
+            _ => panic!("DEEDBOOK_POWER_FORMAT={format}, known are book, slots, wal, ledger"),
         };
         formats.split(',').flat_map(victims).collect()
     }

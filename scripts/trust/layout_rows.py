@@ -13,6 +13,9 @@ LAYOUT_ROWS = [
             "slots::a_header_without_its_deeds_falls_back_to_the_older_one",
             "slots::deeds_after_the_committed_end_are_never_promoted",
             "slots::a_header_that_is_half_written_takes_nothing_from_the_appends_before_it",
+            "processes::a_writer_killed_at_any_moment_loses_nothing_acknowledged",
+            "processes::a_process_killed_at_a_system_call_loses_nothing_acknowledged",
+            "power:cuts",
         ),
     ),
     Row(

@@ -102,10 +102,15 @@ def figures(results: dict[str, Any]) -> list[tuple[str, str, str]]:
         )
     if "kill" in results:
         found.append(("writers killed with SIGKILL", count(results["kill"]["cycles"]), "kill"))
+        if slots := results["kill"].get("slots_cycles"):
+            found.append(("slots: writers killed with SIGKILL", count(slots), "kill"))
     for name, one in results.get("power", {}).get("parts", {}).items():
         if name.startswith("power cuts") and "cycles" in one:
             system, _, layout = name.removeprefix("power cuts, ").partition(", wal ")
+            system = system.removesuffix(", slots")
             what = f"WAL: power cuts on {system}, {layout}" if layout else f"power cuts on {system}"
+            if name.endswith(", slots"):
+                what = f"slots: {what}"
             found.append((what, count(one["cycles"]), "power"))
     if "fuzz" in results:
         targets = results["fuzz"]["targets"]

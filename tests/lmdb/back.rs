@@ -46,3 +46,31 @@ fn an_environment_with_other_events_is_refused_by_the_way_back() {
     make(&other, &[(1, b"\x01\0\0\0xx")], &[]);
     refused(back(&dest, &other), ErrorKind::AlreadyExists, "event 1 is another");
 }
+
+/// A chunk has 8 MiB, and is a transaction.
+#[test]
+fn an_export_of_many_chunks_has_every_event() {
+    let (_dir, source, dest) = space();
+    let book = Book::create(&source).unwrap();
+    let jam = |event: u64| vec![event as u8; (event as usize % 5) << 20];
+    let mut batch = book.batch();
+    (1..=14).for_each(|event| batch.push(event as u32, &jam(event)).unwrap());
+    book.append_batch(&batch, None, None).unwrap();
+    book.close().unwrap();
+    let mut steps = Vec::new();
+    let report = export(&source, &dest, &Options::default(), |done, _| {
+        steps.push(done);
+        Ok(())
+    });
+    assert_eq!(report.unwrap().events, 14);
+    assert!(steps.len() > 2, "{steps:?}");
+    let held = Environment::open(&dest).unwrap();
+    let mut events = 0;
+    held.each(1, &mut |event, mug, found| {
+        events += 1;
+        assert!((event, mug) == (events, events as u32) && found == jam(event), "event {event}");
+        Ok(book::lmdb::Step::More)
+    })
+    .unwrap();
+    assert_eq!(events, 14);
+}

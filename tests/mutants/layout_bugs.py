@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from bug import Bug
-from rows import ADVICE, FLIP, FSYNC, HEAD, KILL, POWER, READER, REPAIR
+from rows import ADVICE, FLIP, FSYNC, HEAD, KILL, LENGTH, POWER, READER, REPAIR
 
 COMMITTED = "src/book/committed.rs"
 FIND = "src/book/find_slots.rs"
+CONVERT = "src/book/convert.rs"
 FORMAT = "src/book/format.rs"
 WRITER = "src/book/slot_writer.rs"
 
@@ -146,5 +147,54 @@ LAYOUT_BUGS = [
         "                crc32(part(deed, ..HEAD_BYTES)),\n",
         "                crc32(part(deed, ..head as usize)),\n",
         [("slots", "the_padded_layout_is_read")],
+    ),
+    Bug(
+        "slots: of a batch that is cut the deeds that are there count",
+        POWER,
+        COMMITTED,
+        "        return Ok(Held::Short(end));\n    }\n    let batch",
+        "        return Ok(Held::Whole(end.offset));\n    }\n    let batch",
+        [("slots", "every_golden_log_is_converted")],
+    ),
+    Bug(
+        "slots: a deed beyond the limit of a handle is taken for one that is not there",
+        LENGTH,
+        COMMITTED,
+        "    let codec = Codec { deed_bytes_max: DEED_BYTES_ANY, ..codec };\n",
+        "",
+        [("log", "a_log_with_longer_records")],
+    ),
+    Bug(
+        "conversion: a corrupt source is taken for one that ends there",
+        FLIP,
+        CONVERT,
+        ".filter(|_| found.verdict == Verdict::Corrupt)",
+        ".filter(|_| found.verdict == Verdict::Open)",
+        [("slots", "a_golden_log_with_damage")],
+    ),
+    Bug(
+        "conversion: the epoch of an empty log is lost",
+        HEAD,
+        CONVERT,
+        "        epoch: Some(first - 1),\n",
+        "        epoch: Some(if next > first { first - 1 } else { 0 }),\n",
+        [("slots", "every_golden_log_is_converted")],
+    ),
+    Bug(
+        "conversion: the metadata is not copied",
+        HEAD,
+        CONVERT,
+        "    if meta != super::Meta::default() {\n",
+        "    if meta == super::Meta::default() {\n",
+        [("convert", "a_crash_at_any_step_of_a_conversion")],
+    ),
+    Bug(
+        "conversion: nothing is synced before it returns",
+        POWER,
+        CONVERT,
+        "        durability: Durability::Manual,\n",
+        "        durability: Durability::None,\n",
+        [("convert", "a_crash_at_any_step_of_a_conversion")],
+        also=(("    copy.sync()?;\n", ""),),
     ),
 ]

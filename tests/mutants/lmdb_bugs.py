@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from bug import Bug
-from rows import FLIP, HEAD, KILL, WRITER
+from rows import FLIP, HEAD, KILL, READER, WRITER
 
 COPY = "src/book/lmdb/copy.rs"
 READ = "src/book/lmdb/read.rs"
 METADATA = "src/book/lmdb/metadata.rs"
+PIER_METADATA = "src/book/pier/metadata.rs"
 
 LMDB_BUGS = [
     Bug(
@@ -71,5 +72,83 @@ LMDB_BUGS = [
         "    if held.is_empty() || missing.is_empty() {\n",
         "    if held.is_empty() || !missing.is_empty() || missing.is_empty() {\n",
         [("lmdb", "metadata_that_lacks_a_field")],
+    ),
+    Bug(
+        "export to lmdb: all chunks but the first are dropped",
+        KILL,
+        COPY,
+        "                writer.append(first, chunk.iter())?;\n",
+        "                if first == 1 {\n"
+        "                    writer.append(first, chunk.iter())?;\n"
+        "                }\n",
+        [("lmdb", "an_export_of_many_chunks")],
+    ),
+    Bug(
+        "export to lmdb: the last event of a chunk is dropped, and not compared",
+        KILL,
+        COPY,
+        "                writer.append(first, chunk.iter())?;\n",
+        "                let wanted = chunk.events.len();\n"
+        "                chunk.events.truncate(wanted.max(2) - 1);\n"
+        "                writer.append(first, chunk.iter())?;\n",
+        [("lmdb", "an_export_of_many_chunks")],
+        also=(
+            (
+                "source.compare(self.view(), written, ErrorKind::Corrupt, &mut |_| Ok(()))?;\n",
+                "source.count(written, &mut |_| Ok(()))?;\n",
+            ),
+            (
+                "                Ok(chunk.events.len() as u64)\n",
+                "                Ok(wanted as u64)\n",
+            ),
+        ),
+    ),
+    Bug(
+        "lmdb: the metadata of a migration is not saved",
+        HEAD,
+        "src/book/lmdb/trip.rs",
+        "        if log.meta != Meta::default() {\n",
+        "        if log.meta == Meta::default() {\n",
+        [("lmdb", "an_environment_becomes_a_book")],
+    ),
+    Bug(
+        "pier: a save changes the last epoch's copy of the metadata alone",
+        HEAD,
+        PIER_METADATA,
+        "        save_top(&self.dir, meta)?;\n",
+        "",
+        [("lmdb", "what_lmdb_holds_is_the_piers")],
+    ),
+    Bug(
+        "pier: metadata that differs from its copy is given without a word",
+        HEAD,
+        PIER_METADATA,
+        "        self.check_same(part, own, copy)?;\n",
+        "",
+        [("lmdb", "metadata_that_differs_is_an_error")],
+    ),
+    Bug(
+        "pier: a save overwrites a field that differs and that it does not name",
+        HEAD,
+        PIER_METADATA,
+        "        self.check_same(part, meta.or(own), meta.or(copy))?;\n",
+        "",
+        [("lmdb", "metadata_that_differs_is_an_error")],
+    ),
+    Bug(
+        "pier: a data.mdb that cannot be read is taken for a missing one",
+        HEAD,
+        METADATA,
+        '        Err(e) => return Err(Error::io("open the environment", &path, e).of(LMDB)),\n',
+        "        Err(_) => return Ok(None),\n",
+        [("lmdb", "an_environment_that_cannot_be_read")],
+    ),
+    Bug(
+        "pier: what may be half of another process's save is reported at once",
+        READER,
+        PIER_METADATA,
+        "                Err(error) if tries < TRIES && is_half(error.kind()) => {\n",
+        "                Err(error) if tries == TRIES && is_half(error.kind()) => {\n",
+        [("lmdb", "a_save_by_another_process")],
     ),
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bug import Bug
-from rows import FSYNC, KILL, POWER, SEGMENT, TRUNCATION, WRITER
+from rows import FSYNC, HEAD, KILL, POWER, SEGMENT, TRUNCATION, WRITER
 
 OPEN = "src/book/pier/open.rs"
 PLACES = "src/book/pier/places.rs"
@@ -91,5 +91,13 @@ PIER_BUGS = [
         "    if first == next {\n",
         "    if first <= next {\n",
         [("pier", "open::an_overlap_is_refused")],
+    ),
+    Bug(
+        "pier: a new epoch forgets the layout of the one before",
+        HEAD,
+        ROLL,
+        "        layout: options.layout.or(layout),\n",
+        "        layout: options.layout,\n",
+        [("pier", "roll::a_new_epoch_has_the_layout")],
     ),
 ]

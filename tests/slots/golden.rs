@@ -217,6 +217,15 @@ fn a_golden_log_with_damage_in_its_middle_is_not_converted() {
         assert_eq!((error.offset(), error.next_intact()), (Some(41), Some(68)), "{error}");
     }
     assert_eq!(bytes(&source), log);
+    // By its slots such a log has no event that counts: without a refusal the copy would be an empty one.
+    let mut log = own_bytes("head-3x1");
+    log[DEEDS_AT + 15] ^= 1;
+    let (base, source) = place("0i0", &log);
+    let target = base.path().join("copy");
+    let done = convert(&source, &target, Layout::Packed, &Options::default(), |_, _| Ok(()));
+    let error = refused(done, ErrorKind::Corrupt);
+    assert!(error.message().contains("salvage copies what is intact"), "{error}");
+    assert!(!target.exists());
     // All golden logs are in one of the two tests.
     let Some(golden) = golden() else { return };
     for entry in fs::read_dir(&golden).unwrap().map(|entry| entry.unwrap()) {
