@@ -239,6 +239,27 @@ def test_quiet_draws_no_bar_on_a_terminal(book: Path) -> None:
     assert f"verify {book}" not in on_terminal([*verify, "--quiet"])
 
 
+def test_a_migration_shows_its_events_and_leaves_its_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = Path(__file__).parents[1] / "data" / "lmdb" / "lmdb-100"
+    eager = (
+        "import sys\nfrom deedbook.cli import main, progress\nprogress.REDRAW_SECONDS = 0\n"
+        "sys.exit(main(sys.argv[1:]))\n"
+    )
+    shutil.copytree(source, tmp_path / "env")
+    # A long name would leave the line no room for its numbers.
+    monkeypatch.chdir(tmp_path)
+    migrate = [sys.executable, "-c", eager, "migrate", "env"]
+    shown = on_terminal([*migrate, "book"])
+    bar, _, after = shown.rpartition("\x1b[2K" if "\x1b[2K" in shown else "\x1b[K")
+    assert "migrate env" in bar and "100 events of 100 events" in bar
+    assert "100%" in bar and re.search(r"events/s  \d+ s left", bar)
+    assert after.startswith("book: brought 100 events\r\n"), after
+    quiet = on_terminal([*migrate, "quiet", "--quiet"])
+    assert "%" not in quiet and "brought 100 events" in quiet
+
+
 def test_a_pipe_has_no_progress() -> None:
     done = subprocess.run([sys.executable, "-c", SLOW, "rich"], capture_output=True, check=True)
     assert done.stderr == b""

@@ -127,9 +127,11 @@ def test_a_pier_migrates_and_verifies_and_is_read_from_python_and_spark(
         ("head-badolder", 5, 5, 0),
         ("head-badnewest", 5, 3, 0),  # the older header counts three
         ("head-torn", 5, 3, 0),  # its last 5 bytes are gone, and so is the last batch
+        ("head-empty", 0, 0, 0),
         ("head-empty100", 0, 0, 100),
         ("head-epoch100", 3, 3, 100),
         ("specC-3", 3, 3, 0),
+        ("specC-5", 5, 5, 0),
         ("specC-epoch100", 3, 3, 100),
     ],
 )
