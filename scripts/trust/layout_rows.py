@@ -19,6 +19,31 @@ LAYOUT_ROWS = [
         ),
     ),
     Row(
+        "slots: threads that append and sync at once, and a power cut at any moment of it",
+        "K what returned; the slot that is being synced is not changed",
+        (
+            "models::an_append_in_slots_that_returned_survives_a_power_cut",
+            "models::syncs_beside_appends_in_slots_keep_what_they_synced",
+        ),
+    ),
+    Row(
+        "slots: cut at every byte, any bit flipped, sectors lost",
+        "one answer, whichever way the log is read",
+        (
+            "answers::a_log_in_slots_cut_at_every_byte_has_one_answer",
+            "answers::a_log_in_slots_with_any_bit_flipped_has_one_answer",
+            "answers::a_log_in_slots_that_lost_sectors_has_one_answer",
+        ),
+    ),
+    Row(
+        "slots: logs of the reference implementation, gone on with",
+        "the bytes are those of a model of its writer",
+        (
+            "slots::the_model_writes_what_the_reference_wrote",
+            "slots::what_is_appended_to_a_log_of_the_reference_has_its_bytes",
+        ),
+    ),
+    Row(
         "slots: one header slot damaged, or both",
         "K by the other slot; both: R",
         (
@@ -40,6 +65,7 @@ LAYOUT_ROWS = [
             "convert::a_crash_at_any_step_of_a_conversion_leaves_the_source_and_no_false_event",
             "convert::a_conversion_of_which_a_call_fails_is_an_error_or_a_copy",
             "convert::a_copy_that_differs_from_its_source_is_an_error_of_its_event",
+            "slots::every_golden_log_is_converted_to_both_layouts",
         ),
     ),
     Row(
@@ -62,9 +88,19 @@ LAYOUT_ROWS = [
         ),
     ),
     Row(
-        "migration from LMDB killed at any moment, run again",
+        "pier: metadata in LMDB and its copy; a save interrupted at any call",
+        "old, new, or E with both values until the same save is done again",
+        (
+            "lmdb::a_save_that_is_interrupted_anywhere_is_ended_by_the_same_save",
+            "lmdb::metadata_that_differs_is_an_error_with_both_values_until_one_is_saved",
+            "lmdb::an_environment_that_cannot_be_read_is_no_missing_one",
+        ),
+    ),
+    Row(
+        "migration from LMDB killed at any moment, or a call that fails, run again",
         "every event once, compared with the source; the source unchanged",
         (
+            "lmdb::a_migration_of_which_a_call_fails_goes_on_afterwards",
             "lmdb::an_interrupted_migration_goes_on_and_doubles_nothing",
             "lmdb::an_environment_becomes_a_book_and_the_source_stays_as_it_was",
             "py:test_lmdb.py",
@@ -88,6 +124,11 @@ LAYOUT_ROWS = [
             "in_parts::a_payload_that_its_reader_cannot_give_leaves_the_log_as_it_was",
             "in_parts::the_last_part_of_a_damaged_payload_is_an_error",
         ),
+    ),
+    Row(
+        "an event of 3 GiB, written, read, verified, converted and migrated",
+        "a few blocks of memory",
+        ("in_parts_memory::an_event_of_any_size_needs_a_few_blocks_of_memory",),
     ),
     Row(
         "C: damaged and cut logs, wrong numbers, null pointers",
