@@ -9,6 +9,7 @@ use std::io;
 use super::codec::Codec;
 use super::slots::{DEEDS_AT, SLOT_BYTES, SLOTS_AT, Slot, newest_first};
 use crate::checksum::crc32_more;
+use crate::locks::{Mutex, lock};
 use crate::log::extent::Extent;
 use crate::log::framing::Framing as _;
 use crate::scan::{Scanned, Scanner};
@@ -70,6 +71,44 @@ pub enum Committed {
     },
 }
 
+/// The checksum of the newest batch as far as a reader has followed it: the next look goes on from there.
+#[derive(Debug, Default)]
+pub struct Followed(Mutex<Option<Batch>>);
+
+#[derive(Clone, Copy, Debug)]
+struct Batch {
+    /// Deeds before the batch.
+    before: u64,
+    /// Summed up to here.
+    to: Place,
+    sum: u32,
+}
+
+impl Followed {
+    /// Whether the bytes up to `end` have the checksum of a slot, by what was summed at the last look.
+    fn goes_on(&self, file: &dyn File, slot: &Slot, end: Place) -> io::Result<bool> {
+        let before = slot.records() - slot.bat;
+        let batch = *lock(&self.0);
+        let Some(Batch { to, sum, .. }) = batch.filter(|batch| batch.before == before) else {
+            return Ok(false);
+        };
+        if to.records > end.records || to.offset > end.offset {
+            return Ok(false);
+        }
+        let same = sum_more(file, sum, to.offset, end.offset)? == slot.sum;
+        if same {
+            self.note(slot, end);
+        }
+        Ok(same)
+    }
+
+    /// The bytes of a slot's batch were held against its checksum.
+    fn note(&self, slot: &Slot, to: Place) {
+        let before = slot.records() - slot.bat;
+        *lock(&self.0) = Some(Batch { before, to, sum: slot.sum });
+    }
+}
+
 /// The slots of a file, `None` for a damaged one.
 pub fn read_slots(file: &dyn File) -> io::Result<[Option<Slot>; 2]> {
     let mut slots = [None; 2];
@@ -88,6 +127,7 @@ pub fn committed(
     slots: &[Option<Slot>; 2],
     known: Place,
     file_end: u64,
+    followed: &Followed,
 ) -> io::Result<Committed> {
     // A deed beyond the limit of a handle is committed all the same. Reading it is refused, by its length.
     let codec = Codec { deed_bytes_max: DEED_BYTES_ANY, ..codec };
@@ -95,7 +135,7 @@ pub fn committed(
     let mut newest = None;
     for (at, slot) in newest_first(slots) {
         if slot.records() > 0 {
-            match hold(file, codec, &slot, known, file_end)? {
+            match hold(file, codec, &slot, known, file_end, followed)? {
                 Held::Whole(end) => return Ok(Committed::Up { at, end, newest }),
                 held => newest = newest.or(Some((slot, held))),
             }
@@ -115,12 +155,13 @@ pub fn begins_at(file: &dyn File, codec: Codec, offset: u64, end: u64) -> io::Re
 }
 
 /// Whether the deeds that a slot counts are there. Up to what is known they are.
-pub fn hold(
+fn hold(
     file: &dyn File,
     codec: Codec,
     slot: &Slot,
     known: Place,
     file_end: u64,
+    followed: &Followed,
 ) -> io::Result<Held> {
     let (all, before_batch) = (slot.records(), slot.records() - slot.bat);
     if known.records == all {
@@ -141,6 +182,9 @@ pub fn hold(
     if end.records != all {
         return Ok(Held::Short(end));
     }
+    if followed.goes_on(file, slot, end)? {
+        return Ok(Held::Whole(end.offset));
+    }
     let batch = match batch {
         Some(batch) => batch,
         None => match back(file, codec, end, before_batch)? {
@@ -150,7 +194,10 @@ pub fn hold(
     };
     let sum = sum_more(file, 0, batch.offset, end.offset)?;
     Ok(match sum == slot.sum {
-        true => Held::Whole(end.offset),
+        true => {
+            followed.note(slot, end);
+            Held::Whole(end.offset)
+        }
         false => Held::Differs { from: batch.offset, end: end.offset, sum },
     })
 }
@@ -213,10 +260,16 @@ pub fn sum_more(file: &dyn File, before: u32, from: u64, end: u64) -> io::Result
 
 /// For a reader beside a writer: the byte up to which `there` bytes are committed, of which those up to
 /// the end of `known` are known. A slot that is being written counts at the next look.
-pub fn end_by_slots(file: &dyn File, codec: Codec, known: &Extent, there: u64) -> io::Result<u64> {
+pub fn end_by_slots(
+    file: &dyn File,
+    codec: Codec,
+    known: &Extent,
+    there: u64,
+    followed: &Followed,
+) -> io::Result<u64> {
     let slots = read_slots(file)?;
     let known_place = Place { records: known.records, offset: known.end };
-    Ok(match committed(file, codec, &slots, known_place, there)? {
+    Ok(match committed(file, codec, &slots, known_place, there, followed)? {
         Committed::Up { end, .. } => end.clamp(known.end.min(there), there),
         Committed::Not { .. } => known.end.min(there),
     })

@@ -48,7 +48,8 @@ pub fn find_by_slots(
         _ => None,
     };
     let known_place = marked.unwrap_or(Place::START);
-    match committed(&**file, format.framing(), slots, known_place, file_end)? {
+    let followed = format.followed();
+    match committed(&**file, format.framing(), slots, known_place, file_end, followed)? {
         Committed::Up { at, end, newest } => {
             let space = space_to(end);
             let mut findings = find_end(format, &space, known)?;

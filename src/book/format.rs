@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::codec::{Codec, FORMAT, Frame, LOG_NAME, Layout};
-use super::committed::{begins_at, end_by_slots, read_slots, sum_more};
+use super::committed::{Followed, begins_at, end_by_slots, read_slots, sum_more};
 use super::epoch::{check_epoch, contradicts_name, epoch_in_name, epoch_of_empty};
 use super::find_slots::find_by_slots;
 use super::header::{Header, in_header, lost_file, read_header, refuse_other_bytes};
@@ -37,11 +37,17 @@ pub struct BookFormat {
     codec: Codec,
     /// Of the layout `slots`.
     slots: Option<Arc<SlotWriter>>,
+    /// The same, of a reader.
+    followed: Arc<Followed>,
 }
 
 impl BookFormat {
     pub(super) fn layout(&self) -> Layout {
         self.codec.layout
+    }
+
+    pub(super) fn followed(&self) -> &Followed {
+        &self.followed
     }
 }
 
@@ -329,7 +335,7 @@ impl Format for BookFormat {
     fn end_now(&self, file: &dyn File, known: &Extent, there: u64) -> io::Result<u64> {
         match self.layout() {
             Layout::Packed | Layout::Padded => Ok(there),
-            Layout::Slots => end_by_slots(file, self.codec, known, there),
+            Layout::Slots => end_by_slots(file, self.codec, known, there, &self.followed),
         }
     }
 
@@ -370,7 +376,7 @@ impl Format for BookFormat {
 
 impl BookFormat {
     fn reading(layout: Layout, deed_bytes_max: u64) -> Self {
-        Self { codec: Codec::new(layout, deed_bytes_max), slots: None }
+        Self { codec: Codec::new(layout, deed_bytes_max), slots: None, followed: Arc::default() }
     }
 }
 

@@ -38,7 +38,7 @@ impl Case<'_> {
         let event = |piece: &Piece| {
             let (head, around) = (format.framing().head(), format.framing().around());
             let tag = match format.framing() {
-                Framing::Book => {
+                Framing::Book | Framing::Slots => {
                     u32::from_le_bytes(*self.space[piece.at + 8..].first_chunk().unwrap())
                 }
                 Framing::Wal | Framing::Toy => 0,

@@ -64,8 +64,8 @@ LAYOUT_BUGS = [
         "slots: a reader takes what no header counts",
         READER,
         FORMAT,
-        "end_by_slots(file, self.codec, known, there),\n",
-        "end_by_slots(file, self.codec, known, there).map(|_| there),\n",
+        "end_by_slots(file, self.codec, known, there, &self.followed),\n",
+        "end_by_slots(file, self.codec, known, there, &self.followed).map(|_| there),\n",
         [("slots", "a_reader_sees_what")],
     ),
     Bug(
@@ -152,8 +152,8 @@ LAYOUT_BUGS = [
         "slots: of a batch that is cut the deeds that are there count",
         POWER,
         COMMITTED,
-        "        return Ok(Held::Short(end));\n    }\n    let batch",
-        "        return Ok(Held::Whole(end.offset));\n    }\n    let batch",
+        "        return Ok(Held::Short(end));\n    }\n    if followed",
+        "        return Ok(Held::Whole(end.offset));\n    }\n    if followed",
         [("slots", "every_golden_log_is_converted")],
     ),
     Bug(
@@ -196,5 +196,13 @@ LAYOUT_BUGS = [
         "        durability: Durability::None,\n",
         [("convert", "a_crash_at_any_step_of_a_conversion")],
         also=(("    copy.sync()?;\n", ""),),
+    ),
+    Bug(
+        "slots: a follower of a batch takes what was added without its checksum",
+        READER,
+        COMMITTED,
+        "        let same = sum_more(file, sum, to.offset, end.offset)? == slot.sum;\n",
+        "        let same = sum_more(file, sum, to.offset, end.offset)? > 0;\n",
+        [("slots", "a_follower_of_a_batch")],
     ),
 ]

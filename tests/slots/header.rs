@@ -187,3 +187,69 @@ fn a_batch_may_be_larger_than_what_is_read_at_once() {
     fs::write(path.join("book.log"), &log).unwrap();
     assert_eq!(events_of(&path), events[..1]);
 }
+
+/// Each look of a reader summed the whole batch again, and walked back over it: a follower of a writer that
+/// does not sync took time with the square of what was appended.
+#[test]
+fn a_reader_of_a_batch_that_grows_reads_what_was_appended_since() {
+    let disk = Sim::new();
+    let storage = Arc::new(disk.clone());
+    let options = Options { durability: Durability::Manual, storage, ..options() };
+    let book = options.open("/log", Mode::Create).unwrap();
+    book.append(0, b"synced").unwrap();
+    book.sync().unwrap();
+    let reader = Options { layout: None, ..options.clone() }.open("/log", Mode::Read).unwrap();
+    let mut calls = Vec::new();
+    for number in 1..=200u32 {
+        // More than is read at once for a sum, all in all.
+        let jam = vec![number as u8; if number % 10 == 0 { 700_000 } else { 40 }];
+        let event = book.append(number, &jam).unwrap();
+        let before = disk.calls();
+        assert_eq!(reader.refresh().unwrap(), event);
+        calls.push(disk.calls() - before);
+        assert_eq!(reader.read(event).unwrap().jam, jam);
+    }
+    let (early, late) = (&calls[..20], &calls[180..]);
+    let most = |calls: &[u64]| calls.iter().copied().max().unwrap();
+    assert!(most(late) <= most(early) + 2, "{early:?}, later {late:?}");
+    // A sync begins another batch; a writer that opens the log anew goes on with it.
+    book.sync().unwrap();
+    for round in 0..3 {
+        assert_eq!(book.append(1, &[round; 9]).unwrap(), reader.refresh().unwrap());
+    }
+    drop(book);
+    let book = options.open("/log", Mode::Append).unwrap();
+    for round in 0..3 {
+        assert_eq!(book.append(1, &[round; 9]).unwrap(), reader.refresh().unwrap());
+    }
+}
+
+/// A header may reach the file before its deeds: a reader that has summed the batch so far waits for them.
+#[test]
+fn a_follower_of_a_batch_takes_nothing_whose_bytes_are_not_there() {
+    let base = tempfile::tempdir().unwrap();
+    let path = base.path().join("log");
+    let options = Options { durability: Durability::Manual, ..options() };
+    let book = options.open(&path, Mode::Create).unwrap();
+    let grown: Vec<_> = (1..=4u32)
+        .map(|number| {
+            book.append(number, &[number as u8; 50]).unwrap();
+            bytes(&path)
+        })
+        .collect();
+    let (_dir, copy) = place("log", &grown[1]);
+    let reader = Book::open(&copy).unwrap();
+    assert_eq!(reader.last().unwrap(), 2);
+    for (known, whole) in [(2, &grown[2]), (3, &grown[3])] {
+        for at in [60, 30] {
+            let mut early = whole.clone();
+            let byte = early.len() - at;
+            early[byte] ^= 1;
+            fs::write(copy.join("book.log"), &early).unwrap();
+            assert_eq!(reader.refresh().unwrap(), known);
+        }
+        fs::write(copy.join("book.log"), whole).unwrap();
+        assert_eq!(reader.refresh().unwrap(), known + 1);
+        assert_eq!(reader.read(known + 1).unwrap().jam, [known as u8 + 1; 50]);
+    }
+}
