@@ -59,7 +59,7 @@ impl FromStr for Durability {
         };
         parsed.ok_or_else(|| {
             let message = format!(
-                "durability {text:?}, known are \"always\", \"interval:MS\", \"bytes:N\", \
+                "durability {text:?}, must be one of \"always\", \"interval:MS\", \"bytes:N\", \
                  \"manual\", \"rotate\", \"none\""
             );
             Error::new(ErrorKind::InvalidArgument, message)

@@ -39,7 +39,7 @@ impl FromStr for Recovery {
             "spec" => Ok(Self::Spec),
             _ => Err(Error::new(
                 ErrorKind::InvalidArgument,
-                format!("recovery {text:?}, known are \"valid\", \"acknowledged\", \"spec\""),
+                format!("recovery {text:?}, must be one of \"valid\", \"acknowledged\", \"spec\""),
             )),
         }
     }

@@ -172,7 +172,7 @@ fn segments_below_the_head_go_once_the_size_is_certain() {
             delete_sidecar(&path);
             for error in [Wal::append_to(&path).unwrap_err(), Wal::open(&path).unwrap_err()] {
                 assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-                assert!(error.to_string().contains("name segment_bytes"), "{error}");
+                assert!(error.to_string().contains("pass segment_bytes="), "{error}");
             }
         }
         let wal = of_size(600).open(&path, Mode::Append).unwrap();

@@ -45,7 +45,7 @@ impl Format {
         let known = [Self::Book, Self::Wal, Self::Ledger, Self::Nostr];
         let named = known.into_iter().find(|format| format.name() == name);
         let names = "\"book\", \"wal\", \"ledger\", \"nostr\"";
-        named.ok_or_else(|| invalid(py, format!("format {name:?}, known are {names}")))
+        named.ok_or_else(|| invalid(py, format!("format {name:?}, must be one of {names}")))
     }
 }
 

@@ -39,7 +39,7 @@ pub fn on_corrupt(py: Python<'_>, word: &str) -> PyResult<OnCorrupt> {
     match word {
         "raise" => Ok(OnCorrupt::Raise),
         "skip" => Ok(OnCorrupt::Skip),
-        _ => Err(invalid(py, format!("on_corrupt {word:?}, known are \"raise\", \"skip\""))),
+        _ => Err(invalid(py, format!("on_corrupt {word:?}, must be one of \"raise\", \"skip\""))),
     }
 }
 
@@ -206,6 +206,6 @@ pub fn checks(py: Python<'_>, word: &str) -> PyResult<bool> {
     match word {
         "crc" => Ok(true),
         "none" => Ok(false),
-        _ => Err(invalid(py, format!("verify {word:?}, known are \"crc\", \"none\""))),
+        _ => Err(invalid(py, format!("verify {word:?}, must be one of \"crc\", \"none\""))),
     }
 }

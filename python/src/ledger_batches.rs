@@ -34,7 +34,7 @@ impl Asked {
             (FILE, _) => Ok(Self::File),
             (_, Ok(column)) => Ok(Self::Record(column)),
             (_, Err(_)) => {
-                let known = "known are file, record, offset, payload, length";
+                let known = "must be one of file, record, offset, payload, length";
                 Err(invalid(py, format!("column {name:?}, {known}")))
             }
         };

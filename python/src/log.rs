@@ -28,7 +28,7 @@ pub fn mode(py: Python<'_>, letter: &str) -> PyResult<Mode> {
         "r" => Ok(Mode::Read),
         "a" => Ok(Mode::Append),
         "x" => Ok(Mode::Create),
-        _ => Err(invalid(py, format!("mode {letter:?}, known are \"r\", \"a\", \"x\""))),
+        _ => Err(invalid(py, format!("mode {letter:?}, must be one of \"r\", \"a\", \"x\""))),
     }
 }
 

@@ -33,7 +33,7 @@ pub fn history(py: Python<'_>, word: &str) -> PyResult<History> {
 }
 
 fn unknown(py: Python<'_>, what: &str, word: &str, known: &str) -> PyErr {
-    invalid(py, format!("{what} {word:?}, known are {known}"))
+    invalid(py, format!("{what} {word:?}, must be one of {known}"))
 }
 
 /// Filters as Python may give them: JSON, or what JSON is made of.

@@ -66,7 +66,7 @@ impl FromStr for Column {
             "length" => Ok(Self::Length),
             _ => {
                 let message = format!(
-                    "column {name:?}, known are event, mug, jam (or payload), offset, length"
+                    "column {name:?}, must be one of event, mug, jam (or payload), offset, length"
                 );
                 Err(Error::new(ErrorKind::InvalidArgument, message).of(FORMAT))
             }

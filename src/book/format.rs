@@ -54,6 +54,7 @@ impl BookFormat {
 impl Format for BookFormat {
     const NAME: &'static str = FORMAT;
     const NOUN: &'static str = "deed";
+    const LIMIT: &'static str = "deed_bytes_max";
     const NUMBERED: bool = true;
     type Framing = Codec;
     type Options = Options;

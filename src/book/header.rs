@@ -131,8 +131,8 @@ pub fn refuse_other_bytes(log: &Path, findings: &Findings) -> Result<()> {
 /// The error of a log that is gone while its mark says what was in it.
 pub fn lost_file(log: &Path, what: &str, mark: &Mark) -> Error {
     let message = format!(
-        "lost acknowledged records: {what}, {} deeds up to byte {} were acknowledged; if the log \
-         was removed on purpose, or a backup restored, remove .deedbook beside it",
+        "lost acknowledged records: {what}, but {} deeds up to byte {} were acknowledged; if the log \
+         was removed or a backup restored on purpose, remove the log's .deedbook",
         mark.records, mark.end
     );
     Error::new(ErrorKind::LostRecords, message).of(FORMAT).at(log).offset_at(0)

@@ -38,7 +38,7 @@ fn span(key: &str) -> Result<std::ops::Range<usize>> {
         "fake" => Ok(24..25),
         _ => Err(Error::new(
             ErrorKind::InvalidArgument,
-            format!("metadata key {key:?}, known are who, version, life, fake"),
+            format!("metadata key {key:?}, must be one of who, version, life, fake"),
         )
         .of(FORMAT)),
     }

@@ -56,7 +56,8 @@ impl FromStr for Column {
             "payload" => Ok(Self::Payload),
             "length" => Ok(Self::Length),
             _ => {
-                let message = format!("column {name:?}, known are record, offset, payload, length");
+                let message =
+                    format!("column {name:?}, must be one of record, offset, payload, length");
                 Err(Error::new(ErrorKind::InvalidArgument, message).of(FORMAT))
             }
         }

@@ -59,6 +59,7 @@ impl LedgerFormat {
 impl Format for LedgerFormat {
     const NAME: &'static str = FORMAT;
     const NOUN: &'static str = "record";
+    const LIMIT: &'static str = "record_bytes_max";
     const NUMBERED: bool = true;
     type Framing = Codec;
     type Options = Options;

@@ -108,7 +108,7 @@ impl FromStr for OnCorrupt {
             "skip" => Ok(Self::Skip),
             "stop" => Ok(Self::Stop),
             _ => {
-                let known = "known are \"quarantine\", \"skip\", \"stop\"";
+                let known = "must be one of \"quarantine\", \"skip\", \"stop\"";
                 let message = format!("on_corrupt {text:?}, {known}");
                 Err(Error::new(ErrorKind::InvalidArgument, message).of(FORMAT))
             }
@@ -135,7 +135,8 @@ impl FromStr for WhenFull {
             "reject" => Ok(Self::Reject),
             "drop_oldest" => Ok(Self::DropOldest),
             _ => {
-                let message = format!("on_full {text:?}, known are \"reject\", \"drop_oldest\"");
+                let message =
+                    format!("on_full {text:?}, must be one of \"reject\", \"drop_oldest\"");
                 Err(Error::new(ErrorKind::InvalidArgument, message).of(FORMAT))
             }
         }

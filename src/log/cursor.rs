@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::error::{Error, ErrorKind, Result};
 use crate::locks::atomic::Ordering;
 use crate::log::evidence::Evidence;
+use crate::log::find_end::beyond_limit_advice;
 use crate::log::format::{Format, Stepped};
 use crate::log::framing::Framing;
 use crate::log::notice;
@@ -382,8 +383,13 @@ impl<F: Format> Cursor<F> {
             Some(_) => next_inside(stretch, why, name)?,
             None => resync(stretch, why, name, evidence, beyond_limit, &mut self.trailers)?,
         };
-        if let Some(damage) = found.damage.as_mut().filter(|_| !F::NUMBERED) {
-            damage.first_lost = None;
+        if let Some(damage) = &mut found.damage {
+            if beyond_limit {
+                damage.reason.push_str(&beyond_limit_advice::<F>());
+            }
+            if !F::NUMBERED {
+                damage.first_lost = None;
+            }
         }
         Ok(found)
     }

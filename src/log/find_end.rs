@@ -26,6 +26,8 @@ pub struct Findings {
     pub verdict: Verdict,
     /// The first damage. If it lies before the first record, cutting does not mend it.
     pub damage: Option<Damage>,
+    /// Whether the valid prefix ends before a whole record that is only longer than the caller's limit.
+    pub beyond_limit: bool,
     /// What became of the mark.
     pub mark: MarkUse,
     /// Whether the records are numbered as the mark numbers them, and so as the index does that it
@@ -59,10 +61,22 @@ impl Findings {
         matches!(self.mark, MarkUse::Used | MarkUse::Lost)
     }
 
+    fn note_beyond_limit<F: Format>(&mut self, beyond_limit: bool) {
+        self.beyond_limit = beyond_limit;
+        if let (true, Some(damage)) = (beyond_limit, &mut self.damage) {
+            damage.reason.push_str(&beyond_limit_advice::<F>());
+        }
+    }
+
     /// Number of the first record, where it is known.
     pub fn first(&self) -> Option<u64> {
         Some(self.extent.first).filter(|_| self.numbered)
     }
+}
+
+/// What to do about a record that is only longer than the caller's limit.
+pub fn beyond_limit_advice<F: Format>() -> String {
+    format!("; this {} is whole, so raise {}", F::NOUN, F::LIMIT)
 }
 
 /// The end of what a mark vouches for, and the number of the record there.
@@ -148,6 +162,16 @@ pub fn find_end<F: Format>(format: &F, space: &Space, known: Known) -> io::Resul
         return walk.conclude_carefully(extent, stop, MarkUse::Foreign, space.start);
     }
     walk.lost(extent, stop, &mark)
+}
+
+/// Whether a whole record begins at a byte that is only longer than the caller's limit.
+pub fn begins_beyond_limit<F: Format>(format: &F, space: &Space, at: u64) -> io::Result<bool> {
+    let (file, end) = (&*space.file, space.end);
+    let mut scanner = Scanner::of_frames(format.framing(), at, end);
+    match scanner.next(file)? {
+        Scanned::Stop { why, .. } => format.is_beyond_limit(file, at, Some(&why), end),
+        Scanned::Record { .. } | Scanned::End => Ok(false),
+    }
 }
 
 /// Whether a log has exactly the last record that a mark names, where it names it.
@@ -317,6 +341,7 @@ impl<'a, F: Format> Walk<'a, F> {
                 (false, false) => Verdict::Open,
             };
             findings.damage = written.then(|| self.damage(&extent, stop.as_ref(), None));
+            findings.note_beyond_limit::<F>(beyond_limit);
         }
         Ok(findings)
     }
@@ -342,8 +367,8 @@ impl<'a, F: Format> Walk<'a, F> {
             true => find_intact(&**file, &self.format.framing(), extent.end + past, reach)?,
             false => None,
         };
-        let corrupt =
-            next.is_some() || gap.is_some() || self.is_beyond_limit(&extent, stop.as_ref())?;
+        let beyond_limit = self.is_beyond_limit(&extent, stop.as_ref())?;
+        let corrupt = next.is_some() || gap.is_some() || beyond_limit;
         let written = corrupt || findings.data_end > extent.end;
         findings.verdict = match (corrupt, written) {
             (true, _) => Verdict::Corrupt,
@@ -351,6 +376,7 @@ impl<'a, F: Format> Walk<'a, F> {
             (false, false) => Verdict::Open,
         };
         findings.damage = written.then(|| self.damage(&extent, stop.as_ref(), next));
+        findings.note_beyond_limit::<F>(beyond_limit);
         Ok(findings)
     }
 
@@ -408,6 +434,7 @@ impl<'a, F: Format> Walk<'a, F> {
             headless: false,
             verdict: Verdict::Clean,
             damage: None,
+            beyond_limit: false,
             mark,
             numbered_by_mark: mark == MarkUse::Used,
             durable_end: None,

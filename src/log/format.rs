@@ -49,6 +49,8 @@ pub trait Format: Clone + Debug + Send + Sync + Sized + 'static {
     const NAME: &'static str;
     /// What its records are called.
     const NOUN: &'static str;
+    /// The option that limits how long a record may be.
+    const LIMIT: &'static str = "the limit";
     /// Whether its records have numbers that users see; else they go by their bytes.
     const NUMBERED: bool;
     /// How records lie in bytes.
@@ -192,7 +194,7 @@ pub trait Format: Clone + Debug + Send + Sync + Sized + 'static {
     }
 
     /// Whether all of a record stands at `at` that is only longer than the caller's limit: it is no
-    /// torn tail, and nothing to cut.
+    /// torn tail, and nothing to cut, not even on request.
     fn is_beyond_limit(
         &self,
         _file: &dyn File,

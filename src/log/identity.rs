@@ -83,8 +83,8 @@ impl Identity {
             return Ok(());
         }
         let message = format!(
-            "another log than the one that was cut into parts: it has {self}, that one had {cut} \
-             (records by byte and checksum); cut this one"
+            "another log than the one that was split: it has {self}, that one had {cut} (records by \
+             byte and checksum); split this one"
         );
         Err(Error::new(ErrorKind::NotALog, message).at(path))
     }

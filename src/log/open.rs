@@ -32,7 +32,7 @@ impl<F: Format> Log<F> {
             let common = F::common(&options)?;
             let path = located(&*common.storage, path)?;
             if common.durability == Durability::Rotate && mode != Mode::Read {
-                let message = "durability \"rotate\", but no file of this log is ever finished";
+                let message = "durability \"rotate\" is for ledgers only";
                 return Err(Error::new(ErrorKind::InvalidArgument, message).at(&path));
             }
             let place = F::place(&options, &path)?;

@@ -43,6 +43,9 @@ fn cut_and_reopen<F: Format>(
     let noted = Loss::load(storage, &place.sidecar)?;
     let findings = &found.findings;
     let corrupt = findings.verdict == Verdict::Corrupt;
+    if let Some(damage) = findings.damage.as_ref().filter(|_| findings.beyond_limit) {
+        return Err(crate::log::cursor::corrupt::<F>(&place.log, damage, ErrorKind::Corrupt));
+    }
     let mut report = RepairReport {
         path: place.log.clone(),
         valid_end: findings.extent.end,

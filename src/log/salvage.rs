@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::log::Log;
 use crate::log::append::Wanted;
 use crate::log::batch::Batch;
+use crate::log::find_end::Findings;
 use crate::log::format::{Format, Inspected};
 use crate::log::framing::Frame;
 use crate::log::open::{inspect_patiently, place_of};
@@ -88,8 +89,8 @@ pub fn create<F: Format>(target: &Path, options: F::Options) -> Result<Log<F>> {
 
 /// What is missing at the end of a log that ends below its mark.
 pub fn loss<F: Format>(found: &Inspected<F>) -> Option<Loss> {
-    let extent = found.findings.extent;
-    let mark = found.mark.filter(|_| found.findings.mark == MarkUse::Lost)?;
+    let Findings { extent, beyond_limit, mark, .. } = found.findings;
+    let mark = found.mark.filter(|_| mark == MarkUse::Lost && !beyond_limit)?;
     let records = mark.records.saturating_sub(extent.records);
     Some(Loss { records, first: extent.next(), offset: extent.end })
 }

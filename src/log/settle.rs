@@ -25,10 +25,10 @@ use crate::sidecar::{Loss, Mark, MarkFile, MarkUse};
 
 /// What to do about a log that lost acknowledged records.
 const LOST: &str = "repair tells what is missing, and goes on without it if the loss is accepted; if a \
-                    backup was restored on purpose, remove .deedbook beside it";
+                    backup was restored on purpose, remove the log's .deedbook";
 /// What to do about a copy that lacks what its mark says.
 const COPIED: &str = "this copy has less than its mark says: make it again, best with deedbook backup; \
-                      to go on with what is here, repair it, or remove .deedbook beside it";
+                      to go on with what is here, repair it, or remove its .deedbook";
 
 /// Cut what may be cut, or refuse; then make durable what is kept, and mark it.
 pub fn settle<F: Format>(
@@ -145,11 +145,13 @@ fn refuse_damage<F: Format>(found: &Inspected<F>, recovery: Recovery, log: &Path
     let Some(damage) = &findings.damage else {
         return Err(Error::new(ErrorKind::Corrupt, "damaged").of(F::NAME).at(log));
     };
-    // Damage before the records is not mended by cutting.
-    if recovery == Recovery::Spec && damage.offset >= findings.extent.start {
+    // Damage before the records is not mended by cutting, and what is only too long for this caller is
+    // no damage.
+    let can_be_cut = damage.offset >= findings.extent.start && !findings.beyond_limit;
+    if recovery == Recovery::Spec && can_be_cut {
         return Ok(());
     }
-    if findings.mark != MarkUse::Lost {
+    if findings.mark != MarkUse::Lost || findings.beyond_limit {
         return Err(corrupt::<F>(log, damage, ErrorKind::Corrupt));
     }
     let fail = |e| Error::io("look at the log", log, e).of(F::NAME);

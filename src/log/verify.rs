@@ -15,7 +15,7 @@ use crate::log::Log;
 use crate::log::cursor::{Cursor, Range, Source};
 use crate::log::evidence::Evidence;
 use crate::log::extent::Extent;
-use crate::log::find_end::end_of;
+use crate::log::find_end::{begins_beyond_limit, end_of};
 use crate::log::format::{Format, Inspected};
 use crate::log::framing::{Frame, Framing};
 use crate::log::index::index_of;
@@ -73,9 +73,13 @@ pub fn verify<F: Format>(
     damages.extend(rotten_blocks(&common, &place, &found)?);
     damages.sort_by_key(|damage| damage.offset);
     let durable_end = findings.durable_end;
-    let lost = durable_end.is_some_and(|end| prefix.end < end);
+    let misses = durable_end.is_some_and(|end| prefix.end < end);
+    let beyond_limit = misses
+        && begins_beyond_limit(&found.format, &found.space, prefix.end)
+            .map_err(|e| Error::io("read the log", &place.log, e).of(F::NAME))?;
+    let lost = misses && !beyond_limit;
     Ok(VerifyReport {
-        verdict: verdict(&found, &damages, prefix.end, lost),
+        verdict: verdict(&found, &damages, prefix.end, misses),
         records: count,
         uncertain,
         bytes,

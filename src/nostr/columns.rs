@@ -121,7 +121,7 @@ impl FromStr for Column {
     fn from_str(name: &str) -> Result<Self> {
         Self::ALL.into_iter().find(|column| column.name() == name).ok_or_else(|| {
             let known = Self::ALL.map(Self::name).join(", ");
-            let message = format!("column {name:?}, known are {known}");
+            let message = format!("column {name:?}, must be one of {known}");
             Error::new(ErrorKind::InvalidArgument, message).of(super::FORMAT)
         })
     }

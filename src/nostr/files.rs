@@ -247,9 +247,9 @@ fn load_mark(storage: &dyn Storage, place: &Place) -> Result<(Option<Mark>, bool
 fn lost_file(path: &Path, mark: &Mark) -> Error {
     let Mark { records, first, end, .. } = mark;
     let message = format!(
-        "lost acknowledged entries: the file is missing or has no header, {records} entries from lsn \
-         {first} up to byte {end} were acknowledged; if it was removed on purpose, or a backup \
-         restored, remove .deedbook beside it"
+        "lost acknowledged entries: the file is missing or has no header, but {records} entries from \
+         lsn {first} up to byte {end} were acknowledged; if the file was removed or a backup restored \
+         on purpose, remove the log's .deedbook"
     );
     Error::new(ErrorKind::LostRecords, message).of(FORMAT).at(path).offset_at(0)
 }

@@ -56,7 +56,8 @@ impl Shared<WalFormat> {
         let read = read.map_err(|e| Error::io("read what to retain", &path, e).of(FORMAT))?;
         let text = std::str::from_utf8(part(&bytes, ..read)).ok();
         text.and_then(decode).map(Some).ok_or_else(|| {
-            let message = "the file with what to retain is damaged: ask again";
+            let message =
+                "the file that says what to drop is damaged: ask again, which replaces it";
             Error::new(ErrorKind::Corrupt, message).of(FORMAT).at(&path)
         })
     }

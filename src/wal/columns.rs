@@ -51,7 +51,7 @@ impl FromStr for Column {
             "payload" => Ok(Self::Payload),
             "length" => Ok(Self::Length),
             _ => {
-                let message = format!("column {name:?}, known are lsn, payload, length");
+                let message = format!("column {name:?}, must be one of lsn, payload, length");
                 Err(Error::new(ErrorKind::InvalidArgument, message).of(FORMAT))
             }
         }

@@ -82,7 +82,7 @@ pub fn segment_bytes_of(
     default: u64,
 ) -> Result<u64> {
     let unknown = |message: String| {
-        let message = format!("segment size unknown: {message}; name segment_bytes");
+        let message = format!("segment size unknown: {message}; pass segment_bytes=");
         Err(Error::new(ErrorKind::InvalidArgument, message).at(&place.dir))
     };
     let len = |index: u64| segment_len(place, storage, index);

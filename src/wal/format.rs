@@ -77,6 +77,7 @@ impl WalFormat {
 impl Format for WalFormat {
     const NAME: &'static str = FORMAT;
     const NOUN: &'static str = "record";
+    const LIMIT: &'static str = "record_bytes_max";
     const NUMBERED: bool = false;
     type Framing = Codec;
     type Options = Options;

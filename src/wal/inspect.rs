@@ -35,9 +35,9 @@ fn missing(place: &Place) -> Error {
 /// The error of a log that is gone while its mark says what was in it.
 pub(super) fn lost_log(place: &Place, mark: &Mark) -> Error {
     let message = format!(
-        "lost acknowledged records: the log is missing or empty, {} records up to byte {} were \
-         acknowledged; if it was removed on purpose, or a backup restored, remove .deedbook beside \
-         it",
+        "lost acknowledged records: the log is missing or empty, but {} records up to byte {} were \
+         acknowledged; if the log was removed or a backup restored on purpose, remove the log's \
+         .deedbook",
         mark.records, mark.end
     );
     Error::new(ErrorKind::LostRecords, message).of(FORMAT).at(&place.log).offset_at(0)
@@ -353,7 +353,7 @@ pub(super) fn check_size_is_proved(
     if options.layout.is_none() && extent.end - base <= bytes {
         let message = format!(
             "segment size unknown: {name} has {bytes} bytes, but its records end at byte {} and do \
-             not go on in the next one; name segment_bytes",
+             not go on in the next one; pass segment_bytes=",
             extent.end
         );
         return Err(Error::new(ErrorKind::InvalidArgument, message).at(log));
@@ -372,7 +372,7 @@ pub(super) fn check_size_is_proved(
         if end > extent.start {
             let message = format!(
                 "segment size {bytes} is not the log's: with it a record of {name} lies from byte \
-                 {at} to {end}, across the head, byte {}; name segment_bytes",
+                 {at} to {end}, across the head, byte {}; pass segment_bytes=",
                 extent.start
             );
             return Err(Error::new(ErrorKind::InvalidArgument, message).at(log));

@@ -8,13 +8,13 @@ use arrow_array::{Array, UInt64Array};
 use deedbook::book::{Batches, Book, Column};
 use deedbook::storage::{Memory, Storage};
 use deedbook::wal::Wal;
-use deedbook::{ErrorKind, Mode};
+use deedbook::{ErrorKind, Mode, Recovery, Repair};
 
 use crate::FORMATS;
 use crate::book::{BookFormat, options};
 use crate::common::write_file;
 use crate::framing::Framing;
-use crate::specimen::{Beside, DIR, Specimen};
+use crate::specimen::{Beside, DIR, Files, Specimen};
 use crate::subject::{At, Format, How, MANUAL, refused};
 use crate::views::{broken, copy_in_place, plain, ways};
 
@@ -96,6 +96,43 @@ fn a_lower_limit_does_not_make_a_log_lose_records() {
             }
         }
         assert_eq!(format.read(&at).unwrap().forward(None, None, false).records.len(), 4);
+    }
+}
+
+/// Below its first record's length a log "lost acknowledged records", and the error advised a repair,
+/// which cut all of them off. Nothing cuts them, and what is said is which limit to raise.
+#[test]
+fn a_limit_below_the_records_never_cuts_and_says_what_to_raise() {
+    for format in FORMATS {
+        for beside in [Beside::Closed(4), Beside::Open(4), Beside::Open(0), Beside::Nothing] {
+            let specimen = Specimen::new(format, &plain(4, 200), beside);
+            let memory = specimen.files.restore();
+            // Where the log's own limit is kept, it counts.
+            let at = At::memory(&memory, specimen.path());
+            let _ = memory.remove(&format.sidecar(&at.path).join("settings"));
+            let before = Files::of(&memory).space(format).clone();
+            let low = How { record_bytes_max: Some(100), ..MANUAL };
+            let what = format!("{}, {beside:?}", format.name());
+            let refuses = |error: deedbook::Error| {
+                assert_eq!(error.kind(), ErrorKind::Corrupt, "{what}: {error}");
+                let message = error.message();
+                assert!(message.contains("is whole, so raise "), "{what}: {message}");
+                assert!(message.ends_with("_bytes_max"), "{what}: {message}");
+            };
+            let walk = format.open(&at, Mode::Read, low).map(|log| log.forward(None, None, false));
+            refuses(walk.map_or_else(|error| error, |walk| walk.error.unwrap()));
+            let full = format.open(&at, Mode::Append, How { recovery: Recovery::Spec, ..low });
+            let cut = full.map(|log| log.close().unwrap());
+            for force in [false, true] {
+                let repair = Repair { force, accept_loss: true, ..Repair::default() };
+                refuses(format.repair_as(&at, low, repair).unwrap_err());
+            }
+            let report = format.verify(&at, low).unwrap();
+            assert!(!report.lost_acknowledged && !report.ok, "{what}: {report:?}");
+            assert_eq!(report.verdict, "corrupt", "{what}");
+            assert!(Files::of(&memory).space(format) == before, "{what}: cut, {cut:?}");
+            assert_eq!(format.verify(&at, MANUAL).unwrap().records, 4, "{what}");
+        }
     }
 }
 

@@ -133,7 +133,7 @@ fn what_is_no_whole_epoch_is_refused() {
     put(&disk, epoch(0).join("epoc.txt"), b"4");
     assert_eq!(
         refused(&disk).message(),
-        "epoch 0i0 has version \"4\" by epoc.txt, known are 1 and 2 (LMDB) and 3 (Book)"
+        "epoch 0i0 has version \"4\" by epoc.txt, must be 1 or 2 (LMDB) or 3 (Book)"
     );
     let disk = epochs(&[(0, 3)]);
     put(&disk, epoch(0).join("epoc.txt"), &[b'3'; 5000]);
@@ -274,5 +274,5 @@ fn a_text_has_at_most_4096_bytes() {
     text.push(b' ');
     put(&disk, epoch(3).join("epoc.txt"), &text);
     let error = refused(&disk);
-    assert_eq!(error.message(), "text of 4097 bytes or more, limit 4096");
+    assert_eq!(error.message(), "epoc.txt has 4097 bytes or more, limit 4096");
 }

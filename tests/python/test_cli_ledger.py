@@ -116,7 +116,7 @@ def test_the_finished_files_are_one_arrow_table(spool: Path) -> None:
         assert pa.table(snapshot.batches(columns=["file"]))["file"].to_pylist() == (
             [2] * 3 + [9] * 3 + [10] * 3
         )
-        with pytest.raises(InvalidArgumentError, match="known are file, record, offset"):
+        with pytest.raises(InvalidArgumentError, match="must be one of file, record, offset"):
             snapshot.batches(columns=["jam"])
         with pytest.raises(OutOfRangeError, match="no finished file 3"):
             snapshot.batches(3)

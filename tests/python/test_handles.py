@@ -393,7 +393,7 @@ def test_open_creates_what_it_is_told_to(kind: Log, path: Path) -> None:
         with pytest.raises(InvalidArgumentError, match="say format="):
             deedbook.open(path, mode)  # type: ignore[arg-type]
     with pytest.raises(
-        InvalidArgumentError, match='format "tape", known are "book", "pier", "wal"'
+        InvalidArgumentError, match='format "tape", must be one of "book", "pier", "wal"'
     ):
         deedbook.open(path, "a", format="tape")  # type: ignore[arg-type]
     assert not path.exists()

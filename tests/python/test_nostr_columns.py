@@ -159,7 +159,7 @@ def test_a_filter_that_matches_little_listens_to_signals(path: Path) -> None:
 
 def test_what_cannot_be_asked_for_is_refused_with_its_name(store: EventStore) -> None:
     for wrong, says in [
-        ({"columns": ["payload"]}, 'column "payload", known are id, pubkey'),
+        ({"columns": ["payload"]}, 'column "payload", must be one of id, pubkey'),
         ({"columns": []}, "no columns"),
         ({"filter": {"limit": 1}}, "limit"),
         ({"filter": {"kind": [1]}}, 'unknown field "kind"'),

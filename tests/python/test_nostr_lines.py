@@ -92,7 +92,9 @@ def test_lines_come_as_arrow_as_bytes_and_as_anything_that_gives_them() -> None:
 
 
 def test_what_is_refused() -> None:
-    with pytest.raises(InvalidArgumentError, match='check "ids", known are "none", "id", "sig'):
+    with pytest.raises(
+        InvalidArgumentError, match='check "ids", must be one of "none", "id", "sig'
+    ):
         parse_events(LINES, check="ids")  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match="value is null in row 1"):
         parse_events(pa.array([LINES[0], None]))

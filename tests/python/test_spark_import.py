@@ -170,7 +170,9 @@ def test_a_dry_run_checks_all_and_writes_nothing(spark: Any, tmp_path: Path) -> 
 
 def test_what_cannot_be_imported_is_refused(spark: Any, tmp_path: Path) -> None:
     put(tmp_path / "in" / "a.jsonl", notes(0, 3))
-    with pytest.raises(InvalidArgumentError, match="check 'none', known are id, signature: a tr"):
+    with pytest.raises(
+        InvalidArgumentError, match="check 'none', must be one of id, signature: a tr"
+    ):
         import_events(spark, tmp_path / "in", tmp_path / "store", check="none")  # type: ignore[arg-type]
     with pytest.raises(MissingError, match="no glob that matches"):
         import_events(spark, tmp_path / "none*", tmp_path / "store")

@@ -376,7 +376,7 @@ def test_wrong_arguments_are_refused(spark: Any, logs: Path) -> None:
         verify(spark)
     with pytest.raises(InvalidArgumentError, match="part_bytes 0, must be at least 1"):
         verify(spark, logs, part_bytes=0)
-    with pytest.raises(InvalidArgumentError, match='check "all", known are'):
+    with pytest.raises(InvalidArgumentError, match='check "all", must be one of'):
         verify(spark, logs, check="all")  # type: ignore[arg-type]
 
 

@@ -192,5 +192,5 @@ def test_a_split_reads_from_start_to_stop(kind: Any, place: Path) -> None:
     nothing = split.batches(start=positions[-1] + 10**6, columns=["payload"])
     assert pyarrow.table(nothing).num_rows == 0
     assert split.format == {Book: "book", Wal: "wal"}[kind]
-    with pytest.raises(deedbook.InvalidArgumentError, match="known are"):
+    with pytest.raises(deedbook.InvalidArgumentError, match="must be one of"):
         Split("tar", place, None, None, 0, 1)

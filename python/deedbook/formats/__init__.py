@@ -144,7 +144,7 @@ def by_name(name: str) -> FormatInfo:
         if info.name == name:
             return info
     known = ", ".join(f'"{info.name}"' for info in FORMATS)
-    raise InvalidArgumentError(f'format "{name}", known are {known}')
+    raise InvalidArgumentError(f'format "{name}", must be one of {known}')
 
 
 def find(path: str | os.PathLike[str], **options: Any) -> Found | None:

@@ -110,7 +110,7 @@ class _LedgerInfo(FormatInfo):
         if mode == "r":
             return LedgerSnapshot.open(path, **options)
         if mode not in ("a", "x"):
-            raise InvalidArgumentError(f'mode "{mode}", known are "r", "a", "x"')
+            raise InvalidArgumentError(f'mode "{mode}", must be one of "r", "a", "x"')
         base = options.pop("base", None)
         if base is None:
             bases = LedgerSnapshot.bases(path)

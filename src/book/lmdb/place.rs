@@ -177,7 +177,7 @@ fn kind_of(storage: &dyn Storage, dir: &Path) -> Result<Kind> {
         "1" | "2" => Ok(Kind::Lmdb),
         "3" => Ok(Kind::Book),
         other => {
-            let message = format!("an epoch of version {other:?}, known are 1, 2 and 3");
+            let message = format!("an epoch of version {other:?}, must be 1, 2 or 3");
             refuse(ErrorKind::Unsupported, message)
         }
     }

@@ -87,7 +87,7 @@ fn check_store(storage: &dyn Storage, named: &Named) -> Result<()> {
         "" | EPOC_BOOK => has(LMDB_NAME) && !has(LOG_NAME),
         _ => {
             let message = format!(
-                "epoch {name} has version {version:?} by {EPOC_NAME}, known are 1 and 2 (LMDB) and 3 \
+                "epoch {name} has version {version:?} by {EPOC_NAME}, must be 1 or 2 (LMDB) or 3 \
                  (Book)"
             );
             return Err(Error::new(ErrorKind::Unsupported, message).at(dir));
@@ -113,7 +113,8 @@ pub fn text(storage: &dyn Storage, path: &Path) -> Result<Option<Vec<u8>>> {
     let mut bytes = vec![0; TEXT_BYTES_MAX + 1];
     let read = read_full(&*file, &mut bytes, 0).map_err(|e| Error::io("read the text", path, e))?;
     if read > TEXT_BYTES_MAX {
-        let message = format!("text of {read} bytes or more, limit {TEXT_BYTES_MAX}");
+        let name = path.file_name().unwrap_or_default().display();
+        let message = format!("{name} has {read} bytes or more, limit {TEXT_BYTES_MAX}");
         return Err(Error::new(ErrorKind::NotALog, message).at(path));
     }
     bytes.truncate(read);

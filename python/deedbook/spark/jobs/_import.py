@@ -109,8 +109,8 @@ def import_events(
     """
     if check not in _CHECKS:
         raise InvalidArgumentError(
-            f"check {check!r}, known are {', '.join(_CHECKS)}: a transaction takes no event without"
-            " its true id"
+            f"check {check!r}, must be one of {', '.join(_CHECKS)}: a transaction takes no event "
+            "without its true id"
         )
     given = str(local_path(os.fspath(source)))
     kind = kind_of(given)

@@ -96,7 +96,7 @@ def verify(
     if part_bytes < 1:
         raise InvalidArgumentError(f"part_bytes {part_bytes}, must be at least 1")
     if check not in ("none", "id", "signature"):
-        raise InvalidArgumentError(f'check "{check}", known are "none", "id", "signature"')
+        raise InvalidArgumentError(f'check "{check}", must be one of "none", "id", "signature"')
     logs = [log for path in paths for log in _logs_at(os.fspath(path))]
     cores = spark.sparkContext.defaultParallelism
     _cut(logs, part_bytes, cores)
