@@ -122,6 +122,7 @@ mod mend;
 mod mode;
 #[cfg(feature = "nostr")]
 pub mod nostr;
+mod retention;
 mod scan;
 mod search;
 mod setters;
@@ -160,6 +161,7 @@ pub use log::split::Split;
 pub use log::stats::Stats;
 pub use log::transact::Stage;
 pub use mode::{Mode, Recovery};
+pub use retention::Retention;
 pub use scan::{Damage, OnCorrupt, Verdict};
 pub use sidecar::{LockTimeout, Loss, MarkUse};
 pub use transaction::{Committed, Noted, Part, StagedJob, Transaction, TransactionId};

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use deedbook::storage::{Disk, LockAttempt, Storage};
-use deedbook::wal::{Archive, Layout, Lsn, Mode, Options, Retention, Wal};
+use deedbook::wal::{Archive, Dropped, Layout, Lsn, Mode, Options, Retention, Wal};
 use deedbook::{Durability, ErrorKind};
 use tempfile::TempDir;
 
@@ -112,33 +112,43 @@ fn damaged_consumers_are_not_taken_for_none() {
     let file = dir.path().join(".deedbook/consumers");
     std::fs::write(&file, "one 2000\ncrc 00000000\n").unwrap();
     assert_eq!(wal.truncate_before(lsns[20]).unwrap_err().kind(), ErrorKind::Corrupt);
-    let consumed = Retention { consumed: true, ..Retention::default() };
+    let consumed = Retention::new().consumed(true);
     assert_eq!(wal.retain(&consumed).unwrap_err().kind(), ErrorKind::Corrupt);
     assert_eq!(wal.set_consumer("two", lsns[9]).unwrap_err().kind(), ErrorKind::Corrupt);
     assert_eq!(wal.head().unwrap(), Lsn(0));
     assert_eq!(wal.iter(None).unwrap().count(), 100);
 }
 
+/// The new head, if anything went.
+fn moved(dropped: deedbook::Result<Dropped>) -> Option<Lsn> {
+    dropped.map(|dropped| (dropped.records > 0).then_some(dropped.head)).unwrap()
+}
+
 #[test]
 fn retention_drops_whole_segments_and_only_what_it_may() {
-    let by_size = Retention { bytes_max: Some(1000), ..Retention::default() };
-    let consumed = Retention { consumed: true, ..Retention::default() };
+    let by_size = Retention::new().bytes_max(1000);
+    let consumed = Retention::new().consumed(true);
     let dir = TempDir::new().unwrap();
     let (wal, lsns) = filled(&dir, &options());
-    assert_eq!(wal.retain(&consumed).unwrap(), None, "no consumers");
+    assert_eq!(moved(wal.retain(&consumed)), None, "no consumers");
     wal.set_consumer("one", lsns[50]).unwrap();
     // Byte 2,000 lies in segment 7, which begins at 1,792, in the record at 1,760.
     let reader = Wal::open(dir.path()).unwrap();
-    assert_eq!(reader.retainable(&consumed).unwrap(), Some(lsns[45]), "asked beside the writer");
+    assert_eq!(moved(reader.retainable(&consumed)), Some(lsns[45]), "asked beside the writer");
     assert_eq!(reader.retain(&consumed).unwrap_err().kind(), ErrorKind::ReadOnly);
-    assert_eq!((wal.retainable(&consumed).unwrap(), wal.head().unwrap()), (Some(lsns[45]), Lsn(0)));
-    assert_eq!(wal.retain(&consumed).unwrap(), Some(lsns[45]));
+    assert_eq!((moved(wal.retainable(&consumed)), wal.head().unwrap()), (Some(lsns[45]), Lsn(0)));
+    let would = wal.retainable(&consumed).unwrap();
+    assert_eq!(wal.retain(&consumed).unwrap(), would);
+    assert_eq!((would.records, would.bytes, would.head), (45, lsns[45].0, lsns[45]));
+    let stats = wal.stats().unwrap();
+    let dropped = (stats.dropped_files, stats.dropped_records, stats.dropped_bytes);
+    assert_eq!(dropped, (7, 45, lsns[45].0));
     assert_eq!(wal.head().unwrap(), lsns[45]);
-    assert_eq!(wal.retainable(&consumed).unwrap(), None);
-    assert_eq!(wal.retain(&consumed).unwrap(), None);
-    assert_eq!(wal.retain(&by_size).unwrap(), None, "the consumer needs it");
+    assert_eq!(moved(wal.retainable(&consumed)), None);
+    assert_eq!(moved(wal.retain(&consumed)), None);
+    assert_eq!(moved(wal.retain(&by_size)), None, "the consumer needs it");
     wal.remove_consumer("one").unwrap();
-    let head = wal.retain(&by_size).unwrap().unwrap();
+    let head = moved(wal.retain(&by_size)).unwrap();
     assert!(wal.end().unwrap().0 - head.0 >= 1000);
     assert_eq!(wal.read(head).unwrap().payload, [(head.0 / 40) as u8; 32]);
     let first = &wal.segment_paths().unwrap()[0];
@@ -147,9 +157,9 @@ fn retention_drops_whole_segments_and_only_what_it_may() {
     let segments = files.filter(|path| path.extension().is_some_and(|ending| ending == "wal"));
     assert_eq!(segments.min().as_ref(), Some(first));
     // What is not durable stays, however old or large.
-    let all = Retention { bytes_max: Some(0), ..Retention::default() };
+    let all = Retention::new().bytes_max(0);
     (0..100).for_each(|i| assert!(wal.append(&[i; 32]).is_ok()));
-    let head = wal.retain(&all).unwrap().unwrap();
+    let head = moved(wal.retain(&all)).unwrap();
     assert!(head.0 <= 4000);
 }
 
@@ -165,8 +175,8 @@ fn a_long_record_does_not_keep_the_segments_before_it() {
     wal.append(&[1; 300]).unwrap();
     wal.append(b"").unwrap();
     wal.sync().unwrap();
-    let most = |bytes| Retention { bytes_max: Some(bytes), ..Retention::default() };
-    assert_eq!(wal.retain(&most(100)).unwrap(), Some(Lsn(192)));
+    let most = |bytes| Retention::new().bytes_max(bytes);
+    assert_eq!(moved(wal.retain(&most(100))), Some(Lsn(192)));
     assert_eq!((wal.head().unwrap(), wal.len().unwrap()), (Lsn(192), 3));
 }
 
@@ -174,26 +184,23 @@ fn a_long_record_does_not_keep_the_segments_before_it() {
 fn retention_by_age_drops_what_was_written_long_ago() {
     let dir = TempDir::new().unwrap();
     let (wal, _) = filled(&dir, &options());
-    let old = |hours: u64| Retention {
-        age_max: Some(Duration::from_secs(3600 * hours)),
-        ..Retention::default()
-    };
-    assert_eq!(wal.retain(&old(1)).unwrap(), None);
+    let old = |hours: u64| Retention::new().age_max(Duration::from_secs(3600 * hours));
+    assert_eq!(moved(wal.retain(&old(1))), None);
     let segments = wal.segment_paths().unwrap();
     let now = std::time::SystemTime::now();
     let age = |path: &std::path::Path, at| {
         std::fs::File::options().write(true).open(path).unwrap().set_modified(at).unwrap();
     };
     age(&segments[3], now - Duration::from_secs(7200));
-    assert_eq!(wal.retain(&old(1)).unwrap(), None, "older ones before it are young");
+    assert_eq!(moved(wal.retain(&old(1))), None, "older ones before it are young");
     (0..3).for_each(|i| age(&segments[i], now - Duration::from_secs(7200)));
     // A clock that was wrong once: written in the future is not old.
     age(&segments[2], now + Duration::from_secs(7200));
-    let head = wal.retain(&old(1)).unwrap().unwrap();
+    let head = moved(wal.retain(&old(1))).unwrap();
     assert_eq!(head.0 / 256, 2);
     age(&segments[2], now - Duration::from_secs(7200));
-    assert_eq!(wal.retain(&old(3)).unwrap(), None);
-    assert_eq!(wal.retain(&old(1)).unwrap().unwrap().0 / 256, 4);
+    assert_eq!(moved(wal.retain(&old(3))), None);
+    assert_eq!(moved(wal.retain(&old(1))).unwrap().0 / 256, 4);
 }
 
 /// Found by trying: stores through a shared map do not move a file's time as long as its pages are
@@ -209,10 +216,10 @@ fn retention_by_age_counts_from_the_last_record_however_it_was_stored() {
     wal.append(&[2; 500]).unwrap();
     std::thread::sleep(Duration::from_millis(400));
     wal.append(&[3; 600]).unwrap();
-    let age_max = Some(Duration::from_millis(300));
+    let age_max = Duration::from_millis(300);
     assert_eq!(wal.end().unwrap().0 / (80 << 10), 1);
     wal.sync().unwrap();
-    assert_eq!(wal.retain(&Retention { age_max, ..Retention::default() }).unwrap(), None);
+    assert_eq!(moved(wal.retain(&Retention::new().age_max(age_max))), None);
 }
 
 #[test]
@@ -339,11 +346,13 @@ fn kept(dir: &TempDir, retention: Retention) -> (Wal, Arc<AtomicU64>) {
 fn a_writer_drops_by_itself_what_its_retention_allows() {
     let dir = TempDir::new().unwrap();
     drop(filled(&dir, &options()));
-    let by_size = Retention { bytes_max: Some(1000), ..Retention::default() };
+    let by_size = Retention::new().bytes_max(1000);
     // At opening, and no segment twice.
     let (wal, archived) = kept(&dir, by_size);
     let head = wal.head().unwrap().0;
     assert!(head > 0 && wal.end().unwrap().0 - head >= 1000);
+    let stats = wal.stats().unwrap();
+    assert_eq!((stats.dropped_files, stats.dropped_bytes), (head / 256, head), "counted");
     assert_eq!(archived.load(Ordering::SeqCst), head / 256);
     // And after the first sync in each segment; without one nothing is durable, so nothing goes.
     for _ in 0..100 {
@@ -370,7 +379,7 @@ fn a_writer_drops_by_itself_what_its_retention_allows() {
 #[test]
 fn a_writer_whose_retention_waits_for_another_process_does_it_at_a_later_sync() {
     let dir = TempDir::new().unwrap();
-    let by_size = Retention { bytes_max: Some(300), ..Retention::default() };
+    let by_size = Retention::new().bytes_max(300);
     let (wal, _) = kept(&dir, by_size);
     wal.commit(&[1; 32]).unwrap();
     // As while another process sets its consumer.
@@ -388,12 +397,12 @@ fn a_writer_whose_retention_waits_for_another_process_does_it_at_a_later_sync() 
 #[test]
 fn retention_needs_segments() {
     let dir = TempDir::new().unwrap();
-    let retention = Some(Retention { consumed: true, ..Retention::default() });
+    let retention = Some(Retention::new().consumed(true));
     let options = Options { retention, layout: Some(Layout::Single), ..Options::default() };
     let error = options.open(dir.path().join("log"), Mode::Append).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
     // An error of what it would drop is no error of appends.
-    let wal = kept(&dir, Retention { consumed: true, ..Retention::default() }).0;
+    let wal = kept(&dir, Retention::new().consumed(true)).0;
     wal.set_consumer("one", Lsn(0)).unwrap();
     std::fs::write(dir.path().join(".deedbook/consumers"), "damaged").unwrap();
     (0..50).for_each(|_| assert!(wal.commit(&[1; 32]).is_ok()));
@@ -408,7 +417,7 @@ fn a_running_writer_drops_what_it_is_asked_to() {
     wal.set_consumer("slow", lsns[60]).unwrap();
     let reader = Wal::open(dir.path()).unwrap();
     let asked = dir.path().join(".deedbook/retain");
-    let most = |bytes| Retention { bytes_max: Some(bytes), ..Retention::default() };
+    let most = |bytes| Retention::new().bytes_max(bytes);
     reader.ask_to_retain(&most(1000)).unwrap();
     assert_eq!((wal.head().unwrap(), asked.exists()), (Lsn(0), true));
     let next_segment = || {
@@ -424,11 +433,12 @@ fn a_running_writer_drops_what_it_is_asked_to() {
         "{head}: what a consumer needs"
     );
     assert!(!asked.exists());
+    assert_eq!(wal.stats().unwrap().dropped_bytes, head.0, "what was asked for is counted");
     wal.remove_consumer("slow").unwrap();
     next_segment();
     assert_eq!(wal.head().unwrap(), head, "it was asked once");
     // Of two that ask, the last one counts.
-    reader.ask_to_retain(&Retention { age_max: Some(Duration::ZERO), ..most(0) }).unwrap();
+    reader.ask_to_retain(&most(0).age_max(Duration::ZERO)).unwrap();
     reader.ask_to_retain(&most(2000)).unwrap();
     next_segment();
     let left = wal.end().unwrap().0 - wal.head().unwrap().0;

@@ -26,6 +26,7 @@ __all__ = [
     "Deed",
     "DeedRange",
     "Dropped",
+    "DroppedEpochs",
     "Epoch",
     "EpochReport",
     "Event",
@@ -495,7 +496,7 @@ class RepairReport:
 
 @final
 class Dropped:
-    """What a truncation of a write-ahead log dropped, or would drop, and what is left."""
+    """What went from a write-ahead log, or would go, and what is left."""
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
@@ -617,6 +618,18 @@ class Stats:
         Upper bounds in microseconds, doubling, and how many syncs lay below each but not below
         the one before. The last bound is 2**64 - 1.
         """
+    @property
+    def dropped_files(self) -> int:
+        """Pieces that went from the log's beginning, by whatever call or rule.
+
+        Segments of a WAL, epochs of a pier, files of a ledger that was full.
+        """
+    @property
+    def dropped_records(self) -> int:
+        """Records in them."""
+    @property
+    def dropped_bytes(self) -> int:
+        """Bytes in them."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -946,7 +959,8 @@ class Ledger:
     ) -> Ledger:
         """Open the ledger in directory ``path``, whose files' names end with ``base``.
 
-        No file is read, and none is created before the first append.
+        No file is read, and none is created before the first append. There is no ``lock_timeout``,
+        as there is nothing to wait for: a ledger may have many writers, each with files of its own.
 
         ``header``, ``footer`` and ``separator`` make the body of a batch; by default it is a JSON
         array. A function for one of the first two is called for each batch that is fetched.
@@ -2957,6 +2971,29 @@ class EpochReport:
     def __eq__(self, other: object, /) -> bool: ...
 
 @final
+class DroppedEpochs:
+    """What went from a pier, or would go."""
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
+    @property
+    def epochs(self) -> list[int]:
+        """Numbers of the epochs that are gone, in the order of their events."""
+    @property
+    def deeds(self) -> int:
+        """Number of deeds in them."""
+    @property
+    def bytes(self) -> int:
+        """Bytes of their logs."""
+    @property
+    def epoch(self) -> int:
+        """The last event before what is left, as `Pier.epoch`."""
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
 class PierReport:
     """What a full check of a pier found."""
 
@@ -2982,7 +3019,7 @@ class Pier:
 
     N is the last event before an epoch, so that each must begin right after the last event of the
     one before; a gap or an overlap is refused with its numbers. Appends go to the last epoch, until
-    `roll` begins another. The other epochs are only read.
+    `roll` begins another. The other epochs are only read, until `retain` drops the first ones.
 
     A handle may be shared by threads; no call holds the GIL while it works or waits. After a fork
     the child must open the pier itself. It is a context manager, an iterable of its deeds, and an
@@ -3082,6 +3119,47 @@ class Pier:
 
         What lies before the last epoch was synced when that one began.
         """
+    def retain(
+        self,
+        *,
+        max_bytes: int | None = None,
+        max_age: float | None = None,
+        consumed: bool = False,
+        dry_run: bool = False,
+    ) -> DroppedEpochs:
+        """Drop whole epochs that are too much, too old (seconds), or read by all consumers.
+
+        The oldest go first, and the last one stays. An epoch's age counts from when the next one
+        began. Each rule allows more to go; what a consumer needs stays.
+
+        A crash at any step leaves the epochs from some one on. Returns what was dropped. With
+        ``dry_run`` nothing goes, and it is what would be; a handle for reading may ask so, too.
+
+        >>> with deedbook.Pier.create("zod") as pier:
+        ...     pier.append(b"of epoch 0"), pier.roll(), pier.append(b"of epoch 1")
+        ...     pier.retain(max_bytes=0).epochs, pier.bounds
+        (1, 1, 2)
+        ([0], (2, 2))
+
+        Raises `ReadOnlyError`, `ClosedError`, `IoError`, and `CorruptError` where the file of
+        consumers is damaged. Where it cannot be seen whether an epoch is gone, the handle is
+        closed.
+        """
+    def consumers(self) -> dict[str, int]:
+        """The named consumers, each with the event that it needs next.
+
+        Opening for write lowers those that stand above what a crash left, so that none misses what
+        is appended there.
+        """
+    def set_consumer(self, name: str, event: int) -> None:
+        """Note, durably, that a consumer needs a deed and all after it.
+
+        A handle for reading may do so, too: then the writer, in another process, drops nothing
+        from there on. `OutOfRangeError` for an event before the pier's first, or beyond the one
+        after its last.
+        """
+    def remove_consumer(self, name: str) -> None:
+        """Forget a consumer, durably; a handle for reading may do so, too."""
     def roll(self) -> int:
         """Begin a new epoch after the last event, durably, and append to it from now on.
 
@@ -3261,7 +3339,7 @@ class Wal(Log[Record]):
         archive: Callable[[int, Any], object] | None = None,
         retain_bytes: int | None = None,
         retain_age: float | None = None,
-        retain_consumed: bool = False,
+        retain_consumers: bool = False,
         file_mode: int = 0o600,
     ) -> Wal:
         """Open the log in a directory of segments, or in one file.
@@ -3288,7 +3366,7 @@ class Wal(Log[Record]):
         raises, nothing is dropped, and what it raised is the cause of the IoError (a
         KeyboardInterrupt stays one). Appends go on meanwhile; truncations and consumers wait for
         it, and from within they would wait for ever. It may get a segment again after a failure.
-        ``retain_bytes``, ``retain_age`` (seconds), ``retain_consumed``: what an open writer drops
+        ``retain_bytes``, ``retain_age`` (seconds), ``retain_consumers``: what an open writer drops
         by itself, by the rules of :meth:`retain`: at opening, and after the first sync in each
         segment. Where it cannot, the logger ``deedbook`` says so, and appends go on.
         UnsupportedError for a single file.
@@ -3312,7 +3390,7 @@ class Wal(Log[Record]):
         archive: Callable[[int, Any], object] | None = None,
         retain_bytes: int | None = None,
         retain_age: float | None = None,
-        retain_consumed: bool = False,
+        retain_consumers: bool = False,
         file_mode: int = 0o600,
     ) -> Wal:
         """Create a log that must not exist; as :meth:`open` with mode ``"x"``."""
@@ -3422,14 +3500,14 @@ class Wal(Log[Record]):
         max_age: float | None = None,
         consumed: bool = False,
         dry_run: bool = False,
-    ) -> int | None:
+    ) -> Dropped:
         """Drop whole segments that are too much, too old (seconds), or read by all consumers.
 
         A segment's age counts from when the log went on in the next one.
 
-        Each rule allows more to go; what a consumer needs, or is not durable, stays. Returns the
-        new head if it moved. With ``dry_run`` nothing goes, and it is the head that would be; a
-        handle for reading may ask so, too.
+        Each rule allows more to go; what a consumer needs, or is not durable, stays. Returns what
+        was dropped. With ``dry_run`` nothing goes, and it is what would be; a handle for reading
+        may ask so, too.
         """
     def ask_to_retain(
         self,

@@ -21,6 +21,7 @@ REPORTS: Final = (
     "Damage",
     "DamagedPart",
     "Dropped",
+    "DroppedEpochs",
     "EpochReport",
     "EventCensus",
     "EventStoreOpening",

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use deedbook::LockTimeout;
+use deedbook::{LockTimeout, Retention};
 use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 
@@ -29,6 +29,19 @@ pub fn seconds(py: Python<'_>, name: &str, seconds: f64) -> PyResult<Duration> {
 pub fn lock_timeout(py: Python<'_>, timeout: f64) -> PyResult<LockTimeout> {
     let timeout = LockTimeout::from(seconds(py, "lock_timeout", timeout)?);
     Ok(timeout.checking(|| Python::attach(|py| py.check_signals()).map_err(io::Error::other)))
+}
+
+/// What a log may drop from its beginning; the age, in seconds, with the name of its parameter.
+pub fn retention(
+    py: Python<'_>,
+    bytes_max: Option<u64>,
+    (name, age): (&str, Option<f64>),
+    consumed: bool,
+) -> PyResult<Retention> {
+    let mut retention = Retention::new().consumed(consumed);
+    retention.bytes_max = bytes_max;
+    retention.age_max = age.map(|age| seconds(py, name, age)).transpose()?;
+    Ok(retention)
 }
 
 /// A number in the range of its type; Python's own error does not say which argument is not.

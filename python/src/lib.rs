@@ -83,7 +83,7 @@ mod _core {
         PyEventStoreSalvage, PyImportReport,
     };
     #[pymodule_export]
-    use super::pier::{PyEpoch, PyEpochReport, PyPier, PyPierReport};
+    use super::pier::{PyDroppedEpochs, PyEpoch, PyEpochReport, PyPier, PyPierReport};
     #[pymodule_export]
     use super::range::DeedRange;
     #[pymodule_export]

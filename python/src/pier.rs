@@ -1,5 +1,6 @@
 //! The class `Pier`, and what it says of epochs.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -35,6 +36,13 @@ report!(PyEpoch, "Epoch", Epoch, {
     deeds: u64 = |epoch| epoch.deeds,
     bytes: u64 = |epoch| epoch.bytes,
     verdict: String = |epoch| epoch.verdict.name().into(),
+});
+
+report!(PyDroppedEpochs, "DroppedEpochs", pier::Dropped, {
+    epochs: Vec<u64> = |dropped| dropped.epochs.clone(),
+    deeds: u64 = |dropped| dropped.deeds,
+    bytes: u64 = |dropped| dropped.bytes,
+    epoch: u64 = |dropped| dropped.epoch,
 });
 
 report!(PyEpochReport, "EpochReport", EpochReport, {
@@ -248,6 +256,42 @@ impl PyPier {
     #[doc = doc!("Pier".roll)]
     fn roll(&self, py: Python<'_>) -> PyResult<u64> {
         py.detach(|| self.pier.roll()).or_raise(py)
+    }
+
+    #[doc = doc!("Pier".retain)]
+    #[pyo3(signature = (*, max_bytes=None, max_age=None, consumed=false, dry_run=false))]
+    fn retain(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = numbers::max_bytes)] max_bytes: Option<u64>,
+        max_age: Option<f64>,
+        consumed: bool,
+        dry_run: bool,
+    ) -> PyResult<PyDroppedEpochs> {
+        let retention = arguments::retention(py, max_bytes, ("max_age", max_age), consumed)?;
+        let ask = if dry_run { Pier::retainable } else { Pier::retain };
+        let dropped = py.detach(|| ask(&self.pier, &retention)).or_raise(py)?;
+        Ok(PyDroppedEpochs::from(&dropped))
+    }
+
+    #[doc = doc!("Pier".consumers)]
+    fn consumers(&self, py: Python<'_>) -> PyResult<BTreeMap<String, u64>> {
+        py.detach(|| self.pier.consumers()).or_raise(py)
+    }
+
+    #[doc = doc!("Pier".set_consumer)]
+    fn set_consumer(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        #[pyo3(from_py_with = numbers::event)] event: u64,
+    ) -> PyResult<()> {
+        py.detach(|| self.pier.set_consumer(name, event)).or_raise(py)
+    }
+
+    #[doc = doc!("Pier".remove_consumer)]
+    fn remove_consumer(&self, py: Python<'_>, name: &str) -> PyResult<()> {
+        py.detach(|| self.pier.remove_consumer(name)).or_raise(py)
     }
 
     #[doc = doc!("Pier".append)]

@@ -236,6 +236,9 @@ report!(PyStats, "Stats", Stats, {
     sync_median: Option<f64> = |stats| latency(stats, 0.5),
     sync_p99: Option<f64> = |stats| latency(stats, 0.99),
     sync_latency: Vec<(u64, u64)> = |stats| stats.sync_latency.clone(),
+    dropped_files: u64 = |stats| stats.dropped_files,
+    dropped_records: u64 = |stats| stats.dropped_records,
+    dropped_bytes: u64 = |stats| stats.dropped_bytes,
 });
 
 report!(PyLedgerFileInfo, "LedgerFileInfo", FileInfo, {

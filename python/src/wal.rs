@@ -71,7 +71,7 @@ impl PyWal {
     #[pyo3(signature = (path, mode="r", *, durability="manual", recovery="valid",
                         segment_bytes=None, single_file=false, record_bytes_max=None,
                         slow_sync=1.0, lock_timeout=0.0, archive=None, retain_bytes=None, retain_age=None,
-                        retain_consumed=false, file_mode=0o600))]
+                        retain_consumers=false, file_mode=0o600))]
     #[allow(clippy::too_many_arguments)]
     fn open(
         py: Python<'_>,
@@ -87,12 +87,12 @@ impl PyWal {
         archive: Option<Py<PyAny>>,
         #[pyo3(from_py_with = numbers::retain_bytes)] retain_bytes: Option<u64>,
         retain_age: Option<f64>,
-        retain_consumed: bool,
+        retain_consumers: bool,
         #[pyo3(from_py_with = numbers::file_mode)] file_mode: u32,
     ) -> PyResult<Py<Self>> {
         let mode = crate::log::mode(py, mode)?;
-        let age_max = retain_age.map(|age| seconds(py, "retain_age", age)).transpose()?;
-        let retention = Retention { bytes_max: retain_bytes, age_max, consumed: retain_consumed };
+        let age = ("retain_age", retain_age);
+        let retention = arguments::retention(py, retain_bytes, age, retain_consumers)?;
         let options = Options {
             durability: durability.parse().or_raise(py)?,
             recovery: recovery.parse().or_raise(py)?,
@@ -115,7 +115,7 @@ impl PyWal {
     #[staticmethod]
     #[pyo3(signature = (path, *, durability="manual", segment_bytes=None, single_file=false,
                         record_bytes_max=None, slow_sync=1.0, archive=None, retain_bytes=None,
-                        retain_age=None, retain_consumed=false, file_mode=0o600))]
+                        retain_age=None, retain_consumers=false, file_mode=0o600))]
     #[allow(clippy::too_many_arguments)]
     fn create(
         py: Python<'_>,
@@ -128,7 +128,7 @@ impl PyWal {
         archive: Option<Py<PyAny>>,
         #[pyo3(from_py_with = numbers::retain_bytes)] retain_bytes: Option<u64>,
         retain_age: Option<f64>,
-        retain_consumed: bool,
+        retain_consumers: bool,
         #[pyo3(from_py_with = numbers::file_mode)] file_mode: u32,
     ) -> PyResult<Py<Self>> {
         Self::open(
@@ -145,7 +145,7 @@ impl PyWal {
             archive,
             retain_bytes,
             retain_age,
-            retain_consumed,
+            retain_consumers,
             file_mode,
         )
     }
@@ -314,12 +314,11 @@ impl PyWal {
         max_age: Option<f64>,
         consumed: bool,
         dry_run: bool,
-    ) -> PyResult<Option<u64>> {
-        let age_max = max_age.map(|age| seconds(py, "max_age", age)).transpose()?;
-        let retention = Retention { bytes_max: max_bytes, age_max, consumed };
+    ) -> PyResult<PyDropped> {
+        let retention = arguments::retention(py, max_bytes, ("max_age", max_age), consumed)?;
         let ask = if dry_run { Wal::retainable } else { Wal::retain };
-        let head = py.detach(|| ask(&self.wal, &retention)).or_raise(py)?;
-        Ok(head.map(|lsn| lsn.0))
+        let dropped = py.detach(|| ask(&self.wal, &retention)).or_raise(py)?;
+        Ok(PyDropped::from(&dropped))
     }
 
     #[doc = doc!("Wal".ask_to_retain)]
@@ -331,8 +330,7 @@ impl PyWal {
         max_age: Option<f64>,
         consumed: bool,
     ) -> PyResult<()> {
-        let age_max = max_age.map(|age| seconds(py, "max_age", age)).transpose()?;
-        let retention = Retention { bytes_max: max_bytes, age_max, consumed };
+        let retention = arguments::retention(py, max_bytes, ("max_age", max_age), consumed)?;
         py.detach(|| self.wal.ask_to_retain(&retention)).or_raise(py)
     }
 

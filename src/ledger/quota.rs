@@ -114,7 +114,7 @@ impl Shared {
             return Ok(0);
         }
         let path = self.directory.path_of(index);
-        self.tally.dropped(records, bytes);
+        self.counters.dropped(1, records, bytes);
         lines::warn(format_args!(
             "the ledger is full: dropped {records} records, {bytes} bytes ({})",
             path.display()

@@ -3,12 +3,9 @@
 use crate::locks::atomic::{AtomicU64, Ordering};
 use crate::log::stats::{Counters, Stats};
 
-/// What a store dropped, refused or moved away, so far.
+/// What a store refused or moved away, so far. What it dropped is in the counters of every log.
 #[derive(Debug)]
 pub struct Tally {
-    dropped_files: AtomicU64,
-    dropped_records: AtomicU64,
-    dropped_bytes: AtomicU64,
     rejected_records: AtomicU64,
     rejected_bytes: AtomicU64,
     quarantined_files: AtomicU64,
@@ -37,25 +34,11 @@ pub struct LedgerStats {
 impl Default for Tally {
     fn default() -> Self {
         let zero = || AtomicU64::new(0);
-        Self {
-            dropped_files: zero(),
-            dropped_records: zero(),
-            dropped_bytes: zero(),
-            rejected_records: zero(),
-            rejected_bytes: zero(),
-            quarantined_files: zero(),
-        }
+        Self { rejected_records: zero(), rejected_bytes: zero(), quarantined_files: zero() }
     }
 }
 
 impl Tally {
-    /// Count a file that was dropped.
-    pub fn dropped(&self, records: u64, bytes: u64) {
-        self.dropped_files.fetch_add(1, Ordering::Relaxed);
-        self.dropped_records.fetch_add(records, Ordering::Relaxed);
-        self.dropped_bytes.fetch_add(bytes, Ordering::Relaxed);
-    }
-
     /// Count records that were refused for want of room.
     pub fn rejected(&self, records: u64, bytes: u64) {
         self.rejected_records.fetch_add(records, Ordering::Relaxed);
@@ -70,11 +53,12 @@ impl Tally {
     /// All of it, with the counters of appends and syncs.
     pub fn read(&self, counters: &Counters) -> LedgerStats {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let log = counters.read();
         LedgerStats {
-            log: counters.read(),
-            dropped_files: read(&self.dropped_files),
-            dropped_records: read(&self.dropped_records),
-            dropped_bytes: read(&self.dropped_bytes),
+            dropped_files: log.dropped_files,
+            dropped_records: log.dropped_records,
+            dropped_bytes: log.dropped_bytes,
+            log,
             rejected_records: read(&self.rejected_records),
             rejected_bytes: read(&self.rejected_bytes),
             quarantined_files: read(&self.quarantined_files),

@@ -22,11 +22,15 @@ pub struct Counters {
     /// Nanoseconds of the longest slow sync that was not logged yet.
     nanos_total: AtomicU64,
     nanos_max: AtomicU64,
+    dropped_files: AtomicU64,
+    dropped_records: AtomicU64,
+    dropped_bytes: AtomicU64,
     latency: Vec<AtomicU64>,
 }
 
 /// What a handle did since it was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Stats {
     /// Calls that appended.
     pub appends: u64,
@@ -45,6 +49,13 @@ pub struct Stats {
     /// Upper bound in microseconds (`u64::MAX`: none) and how many syncs took less, but not less
     /// than the bound before.
     pub sync_latency: Vec<(u64, u64)>,
+    /// Pieces that went from the log's beginning, by whatever call or rule: segments of a write-ahead
+    /// log, epochs of a pier, files of a ledger that was full.
+    pub dropped_files: u64,
+    /// Records in them.
+    pub dropped_records: u64,
+    /// Bytes in them.
+    pub dropped_bytes: u64,
 }
 
 impl Stats {
@@ -70,6 +81,9 @@ impl Stats {
         self.slow_syncs += other.slow_syncs;
         self.sync_nanos_total += other.sync_nanos_total;
         self.sync_nanos_max = self.sync_nanos_max.max(other.sync_nanos_max);
+        self.dropped_files += other.dropped_files;
+        self.dropped_records += other.dropped_records;
+        self.dropped_bytes += other.dropped_bytes;
         if self.sync_latency.is_empty() {
             self.sync_latency.clone_from(&other.sync_latency);
             return;
@@ -90,6 +104,9 @@ impl Default for Counters {
             slow_syncs: zero(),
             nanos_total: zero(),
             nanos_max: zero(),
+            dropped_files: zero(),
+            dropped_records: zero(),
+            dropped_bytes: zero(),
             latency: std::iter::repeat_with(zero).take(BUCKETS).collect(),
         }
     }
@@ -125,6 +142,13 @@ impl Counters {
         }
     }
 
+    /// Count what went from the log's beginning.
+    pub fn dropped(&self, files: u64, records: u64, bytes: u64) {
+        self.dropped_files.fetch_add(files, Ordering::Relaxed);
+        self.dropped_records.fetch_add(records, Ordering::Relaxed);
+        self.dropped_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
     /// What was counted so far.
     pub fn read(&self) -> Stats {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -140,6 +164,9 @@ impl Counters {
             sync_nanos_total: read(&self.nanos_total),
             sync_nanos_max: read(&self.nanos_max),
             sync_latency,
+            dropped_files: read(&self.dropped_files),
+            dropped_records: read(&self.dropped_records),
+            dropped_bytes: read(&self.dropped_bytes),
         }
     }
 }
@@ -179,6 +206,7 @@ mod tests {
         let (first, second) = (Counters::default(), Counters::default());
         for (counters, micros) in [(&first, 3), (&second, 900), (&second, 3)] {
             counters.appended(2, 10);
+            counters.dropped(1, 2, 3);
             counters.synced(Duration::from_micros(micros), Duration::ZERO, Path::new("log"));
         }
         let mut both = Stats::default();
@@ -188,6 +216,7 @@ mod tests {
         assert_eq!(filled, [(4, 2), (1024, 1)]);
         assert_eq!((both.appends, both.records, both.bytes), (3, 6, 30));
         assert_eq!((both.syncs, both.slow_syncs), (3, 3));
+        assert_eq!((both.dropped_files, both.dropped_records, both.dropped_bytes), (3, 6, 9));
         assert_eq!((both.sync_nanos_total, both.sync_nanos_max), (906_000, 900_000));
     }
 }

@@ -1,13 +1,14 @@
 //! What we add beside a log, all of it in the subdirectory `.deedbook/`.
 //!
 //! Mark, index, settings and lock are advisory: deleting them is safe and costs time only. Not
-//! derived are the consumers of a write-ahead log, the record of transactions, and the note of a loss.
+//! derived are the consumers of a write-ahead log or pier, the record of transactions, and the note of a loss.
 //!
 //! ```text
 //! mark      2 slots of 512 bytes  how far the log is known to be on stable storage
 //! index     16 + 24 n bytes       every n-th record's ordinal and offset
 //! settings  text                  format, limits, size of a segment
 //! lock      text                  process id of the writer
+//! consumers text                  which records are still needed: `consumers.rs`
 //! loss      text                  acknowledged records that a repair found missing
 //! transactions, transaction, staged/
 //!           text, records         what was committed, and what is to be: `src/transaction`
@@ -17,6 +18,7 @@
 //!                                 `src/nostr/FORMAT.md`
 //! ```
 
+mod consumers;
 mod index;
 mod lock;
 mod loss;
@@ -32,6 +34,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, ErrorKind, Result};
 use crate::storage::Storage;
 
+pub use consumers::{CONSUMERS_WAIT, Consumers, Positions};
 pub use index::{Entry, INDEX_BLOCK_BYTES, Index};
 pub use lock::{LockTimeout, WriterLock, lock_within};
 pub use loss::Loss;

@@ -158,6 +158,10 @@ impl Storage for Disk {
         fs::remove_file(path)
     }
 
+    fn remove_dir(&self, dir: &Path) -> io::Result<()> {
+        fs::remove_dir(dir)
+    }
+
     fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
         fs::read_dir(dir)?.map(|entry| Ok(entry?.file_name())).collect()
     }

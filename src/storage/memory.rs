@@ -129,6 +129,14 @@ impl Storage for Memory {
         }
     }
 
+    fn remove_dir(&self, dir: &Path) -> io::Result<()> {
+        let mut tree = lock(&self.tree);
+        if tree.files.keys().chain(tree.dirs.keys()).any(|path| path.parent() == Some(dir)) {
+            return Err(io::ErrorKind::DirectoryNotEmpty.into());
+        }
+        tree.dirs.remove(dir).map(drop).ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
     fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
         let tree = lock(&self.tree);
         let inside = |path: &&PathBuf| path.parent() == Some(dir);

@@ -133,6 +133,10 @@ pub trait Storage: Send + Sync + fmt::Debug {
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Remove a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Remove an empty directory.
+    fn remove_dir(&self, _dir: &Path) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
     /// Names in a directory, in no order.
     fn list(&self, dir: &Path) -> io::Result<Vec<OsString>>;
     /// Whether the path is a directory.

@@ -251,6 +251,10 @@ impl Storage for Sim {
         self.act(Call::Remove, |inner, _| inner.machine.remove(path))
     }
 
+    fn remove_dir(&self, dir: &Path) -> io::Result<()> {
+        self.act(Call::Remove, |inner, _| inner.machine.remove_dir(dir))
+    }
+
     fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
         self.act(Call::List, |inner, _| inner.machine.list(dir, inner.calls))
     }

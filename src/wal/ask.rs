@@ -13,10 +13,10 @@ use std::time::Duration;
 
 use super::format::WalFormat;
 use super::record::FORMAT;
-use super::retain::Retention;
 use super::{Shared, Wal};
 use crate::checksum::crc32;
 use crate::error::{Error, ErrorKind, Result};
+use crate::retention::Retention;
 use crate::sidecar::is_absence;
 use crate::slice::part;
 use crate::storage::{Access, read_full, replace};

@@ -31,6 +31,7 @@ use record::{Codec, HEADER_BYTES};
 pub use crate::log::split::Split;
 pub use crate::log::stats::Stats;
 pub use crate::mode::{Mode, Recovery};
+pub use crate::retention::Retention;
 pub use crate::scan::OnCorrupt;
 #[cfg(feature = "arrow")]
 pub use columns::Column;
@@ -39,7 +40,7 @@ pub use in_parts::PayloadReader;
 pub use options::{Layout, Options};
 pub use pack::{Parts, pack};
 pub use record::{HEAD_NAME, Lsn, RECORD_BYTES_MAX, SEGMENT_BYTES, segment_name};
-pub use retain::{Archive, Retention};
+pub use retain::Archive;
 
 /// An open write-ahead log. Handles may be shared by threads; clones are the same handle.
 pub type Wal = Log<WalFormat>;

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use super::Wal;
 use super::record::{FORMAT, HEADER_BYTES, SEGMENT_BYTES};
-use super::retain::{Archive, Retention};
+use super::retain::Archive;
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 pub use crate::mode::{Mode, Recovery};
+use crate::retention::Retention;
 use crate::setters::setters;
 use crate::sidecar::LockTimeout;
 use crate::storage::{Disk, Storage};

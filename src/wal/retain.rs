@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use super::cut::Dropped;
 use super::format::WalFormat;
 use super::record::{FORMAT, Lsn, segment_name};
 use super::{Shared, Wal};
@@ -14,21 +15,10 @@ use crate::error::{Error, Result};
 use crate::locks::atomic::Ordering;
 use crate::log::cursor::Range;
 use crate::log::extent::Extent;
+use crate::retention::Retention;
 use crate::scan::OnCorrupt;
 use crate::storage::segmented::Segmented;
 use crate::transaction;
-
-/// What a log may drop. Each rule allows more to be dropped; consumers allow less.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Retention {
-    /// Drop the oldest segments as long as what is left has at least so many bytes.
-    pub bytes_max: Option<u64>,
-    /// Drop segments whose newest record is older, by the clock's time when the log went on in the
-    /// next one.
-    pub age_max: Option<Duration>,
-    /// Drop segments that every named consumer has passed. Without consumers that is none.
-    pub consumed: bool,
-}
 
 type Hook = dyn Fn(u64, &Path) -> io::Result<()> + Send + Sync;
 
@@ -54,8 +44,8 @@ impl fmt::Debug for Archive {
 
 impl Wal {
     /// Drop what `retention` allows, whole segments at a time, but nothing that a consumer needs
-    /// or that is not durable. Returns the new head if it moved.
-    pub fn retain(&self, retention: &Retention) -> Result<Option<Lsn>> {
+    /// or that is not durable. Returns what was dropped; where nothing was, that has no records.
+    pub fn retain(&self, retention: &Retention) -> Result<Dropped> {
         let shared = self.writable()?;
         shared.check_segmented()?;
         self.finish_transaction()?;
@@ -63,12 +53,15 @@ impl Wal {
         shared.drop_allowed(retention)
     }
 
-    /// Where the log would begin after [`Wal::retain`]; `None` if nothing would go. Changes nothing, so
-    /// a reader may ask, too: what it does not know to be durable stays.
-    pub fn retainable(&self, retention: &Retention) -> Result<Option<Lsn>> {
+    /// What [`Wal::retain`] would drop. Changes nothing, so a reader may ask, too: what it does not know
+    /// to be durable stays.
+    pub fn retainable(&self, retention: &Retention) -> Result<Dropped> {
         let shared = self.usable()?;
         shared.check_segmented()?;
-        shared.allowed_head(retention)
+        let head = shared.allowed_head(retention)?;
+        let extent = shared.state().extent;
+        let left = head.map_or(Ok(extent), |head| shared.extent_from(extent, head))?;
+        Ok(Dropped::between(extent, left))
     }
 }
 
@@ -111,21 +104,20 @@ impl Shared<WalFormat> {
         Ok(true)
     }
 
-    /// Drop what `retention` allows. The caller locks the consumers. Returns the new head if it moved.
-    fn drop_allowed(&self, retention: &Retention) -> Result<Option<Lsn>> {
-        let head = self.allowed_head(retention)?;
-        if let Some(head) = head {
-            self.archive_and_drop_before(head)?;
+    /// Drop what `retention` allows. The caller locks the consumers.
+    fn drop_allowed(&self, retention: &Retention) -> Result<Dropped> {
+        if let Some(head) = self.allowed_head(retention)? {
+            return self.archive_and_drop_before(head);
         }
-        Ok(head)
+        let extent = self.state().extent;
+        Ok(Dropped::between(extent, extent))
     }
 
     /// The head after dropping what `retention` allows; `None` if it stays.
     fn allowed_head(&self, retention: &Retention) -> Result<Option<Lsn>> {
         let Some(segments) = self.format.segments() else { return Ok(None) };
         let extent = self.state().extent;
-        let consumers = self.consumers()?;
-        let slowest = consumers.values().min().copied();
+        let slowest = self.consumers().load()?.into_values().min();
         let bytes = self.format.layout().segment_bytes().unwrap_or(u64::MAX);
         let mut allowed = 0;
         if let Some(most) = retention.bytes_max {
@@ -136,11 +128,10 @@ impl Shared<WalFormat> {
             let floor = self.older_than(segments, age, bytes)?;
             allowed = allowed.max(self.first_record_from(extent, floor)?.0);
         }
-        if let (true, Some(Lsn(needed))) = (retention.consumed, slowest) {
+        if let (true, Some(needed)) = (retention.consumed, slowest) {
             allowed = allowed.max(needed);
         }
-        let needed = slowest.map_or(u64::MAX, |lsn| lsn.0);
-        let allowed = allowed.min(needed).min(self.commits.durable());
+        let allowed = allowed.min(slowest.unwrap_or(u64::MAX)).min(self.commits.durable());
         // The head is the first record of a segment, so that all before it goes: of the one in which
         // `allowed` lies, or of one before if a record reaches over its begin.
         for index in (0..=allowed / bytes).rev() {

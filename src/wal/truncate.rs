@@ -48,7 +48,7 @@ impl Wal {
         let dropped = shared.archive_and_drop_before(lsn)?;
         if !heed_consumers {
             // The caller dropped it although consumers needed it.
-            shared.raise_consumers(lsn)?;
+            shared.consumers().raise(lsn.0)?;
         }
         Ok(dropped)
     }
@@ -148,7 +148,11 @@ impl Shared<WalFormat> {
     /// Drop what lies before a record. The caller locks the consumers.
     pub(super) fn archive_and_drop_before(&self, lsn: Lsn) -> Result<Dropped> {
         self.archive_before(lsn).map_err(|e| e.with_durable(Durable::No))?;
-        self.exclusively(|state| self.drop_before(state, lsn))
+        let first = || self.format.segments().map_or(0, |segments| segments.range().start);
+        let before = first();
+        let dropped = self.exclusively(|state| self.drop_before(state, lsn))?;
+        self.counters.dropped(first().saturating_sub(before), dropped.records, dropped.bytes);
+        Ok(dropped)
     }
 
     fn log_dropped(&self, segments: std::ops::Range<u64>) {
@@ -213,13 +217,13 @@ impl Shared<WalFormat> {
         let first = stored_sum(&*self.file, kept.start);
         let first = first.map_err(|e| Error::io("read the log", &self.place.log, e))?;
         let intent = Intent::of(kept, first.unwrap_or(0), state.file_id);
-        let consumers = self.consumers()?;
-        let refuse = |error: Error| match self.put_back_consumers(&consumers, kept.end) {
+        let consumers = self.consumers().load()?;
+        let refuse = |error: Error| match self.consumers().put_back(&consumers, kept.end) {
             Ok(()) => Failure::Refused(error),
             Err(e) => broken(self.not_put_back(&error, &e)),
         };
         // Before the cut: a crash in between shows them records again, and never hides one.
-        self.lower_consumers(kept.end).map_err(&refuse)?;
+        self.consumers().lower(kept.end).map_err(&refuse)?;
         intent.store(&self.options, &self.place.sidecar).map_err(|e| {
             match Intent::load(&*self.common.storage, &self.place.sidecar) {
                 Ok(Left::Absent) => refuse(e),

@@ -192,8 +192,8 @@ const WAL_OPERATIONS: [(&str, Operation); 9] = [
     ("retain", |_, disk, begin| {
         let (wal, _) = wal(&TINY, disk);
         begin(disk);
-        let age_max = Some(std::time::Duration::ZERO);
-        wal.retain(&Retention { bytes_max: Some(100), age_max, consumed: false }).map(drop)
+        let age_max = std::time::Duration::ZERO;
+        wal.retain(&Retention::new().bytes_max(100).age_max(age_max)).map(drop)
     }),
     ("ask to retain", |format, disk, begin| {
         let (wal, _) = wal(&TINY, disk);

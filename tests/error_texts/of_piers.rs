@@ -4,11 +4,11 @@ use std::io::ErrorKind as Io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use deedbook::Durability;
 use deedbook::book::pier::{Pier, verify};
 use deedbook::book::{Mode, OnCorrupt, Options};
 use deedbook::storage::Storage;
 use deedbook::storage::sim::{Fault, Sim, What};
+use deedbook::{Durability, Retention};
 
 use crate::common::write_file;
 use crate::texts::{Situation, Texts};
@@ -109,6 +109,9 @@ fn handles(texts: &mut Texts) {
     let reader = open(&disk, Mode::Read).unwrap();
     reading.refused("roll", reader.roll());
     reading.refused("read", reader.read(4));
+    reading.refused("retain", reader.retain(&Retention::new()));
+    reading.refused("set a consumer at event 5", reader.set_consumer("one", 5));
+    let mut slow = reader.follow(None).unwrap();
     let mut writing = texts.situation("pier: opened for appending");
     let pier = open(&disk, Mode::Append).unwrap();
     writing.refused("append to, a second time", open(&disk, Mode::Append));
@@ -116,6 +119,14 @@ fn handles(texts: &mut Texts) {
     writing.refused("roll, a second time", pier.roll());
     let new = open(&Sim::new(), Mode::Append).unwrap();
     writing.refused("read of an empty one", new.read(1));
+    pier.append(0, b"deed").unwrap();
+    pier.roll().unwrap();
+    slow.next(std::time::Duration::ZERO).unwrap();
+    pier.retain(&Retention::new().bytes_max(0)).unwrap();
+    let mut dropped = texts.situation("pier: its first epochs were dropped");
+    dropped.refused("read", pier.read(3));
+    (0..2).for_each(|_| drop(slow.next(std::time::Duration::ZERO)));
+    dropped.refused("follow", slow.next(std::time::Duration::ZERO));
     pier.close().unwrap();
     let mut closed = texts.situation("pier: closed");
     closed.refused("append", pier.append(0, b""));
@@ -147,6 +158,14 @@ fn faults(texts: &mut Texts) {
     };
     each("open", &|disk| open(disk, Mode::Read).map(drop));
     each("append to", &|disk| open(disk, Mode::Append).map(drop));
+    each("retain", &|disk| {
+        let pier = open(disk, Mode::Append)?;
+        pier.set_consumer("one", 4)?;
+        pier.roll()?;
+        pier.consumers()?;
+        let rules = Retention::new().consumed(true).age_max(std::time::Duration::ZERO);
+        pier.retain(&rules).map(drop)
+    });
     each("verify", &|disk| verify(PIER, &options(disk), |_, _| Ok(())).map(drop));
     each("roll", &|disk| {
         let faultless = open(disk, Mode::Append);

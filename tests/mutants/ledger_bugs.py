@@ -300,8 +300,8 @@ LEDGER_BUGS = [
         "ledger: dropped events are not counted",
         FULL,
         QUOTA,
-        "        self.tally.dropped(records, bytes);\n",
-        "        self.tally.dropped(0, bytes);\n",
+        "        self.counters.dropped(1, records, bytes);\n",
+        "        self.counters.dropped(1, 0, bytes);\n",
         [("ledger", "limits::a_full_ledger_drops")],
     ),
     Bug(

@@ -7,6 +7,7 @@ from rows import FSYNC, HEAD, KILL, POWER, SEGMENT, TRUNCATION, WRITER
 
 OPEN = "src/book/pier/open.rs"
 PLACES = "src/book/pier/places.rs"
+RETAIN = "src/book/pier/retain.rs"
 ROLL = "src/book/pier/roll.rs"
 
 PIER_BUGS = [
@@ -99,5 +100,29 @@ PIER_BUGS = [
         "        layout: options.layout.or(layout),\n",
         "        layout: options.layout,\n",
         [("pier", "roll::a_new_epoch_has_the_layout")],
+    ),
+    Bug(
+        "pier: an epoch is dropped without syncing the directory of the epochs",
+        TRUNCATION,
+        RETAIN,
+        "            storage.sync_dir(&self.dir)?;\n",
+        "",
+        [("pier", "retain::a_crash_at_any_step")],
+    ),
+    Bug(
+        "pier: an epoch goes although a consumer needs its last event",
+        TRUNCATION,
+        RETAIN,
+        "event <= after.number);\n",
+        "event < after.number);\n",
+        [("pier", "retain::a_consumer_keeps")],
+    ),
+    Bug(
+        "pier: an epoch is removed where it lies",
+        TRUNCATION,
+        RETAIN,
+        "        let renamed = storage.rename(&dir, &aside);\n",
+        "        let renamed = remove_tree(storage, &dir).map_err(std::io::Error::other);\n",
+        [("pier", "retain::a_crash_at_any_step")],
     ),
 ]

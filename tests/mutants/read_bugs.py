@@ -40,8 +40,8 @@ FIND_END_BUGS = [
         "interior damage is cut off like a torn tail",
         FLIP,
         FIND_END,
-        "            next.is_some() || gap.is_some() || self.is_beyond_limit",
-        "            gap.is_some() || self.is_beyond_limit",
+        "        let corrupt = next.is_some() || gap.is_some() || beyond_limit;\n",
+        "        let corrupt = gap.is_some() || beyond_limit;\n",
         [("recovery", "without_a_mark")],
     ),
     Bug(
@@ -256,8 +256,8 @@ WALK_BUGS = [
         "damage in the middle is not told as lost",
         FLIP,
         VERIFY,
-        "    let lost = durable_end.is_some_and(|end| prefix.end < end);\n",
-        "    let lost = findings.mark == crate::sidecar::MarkUse::Lost;\n",
+        "    let misses = durable_end.is_some_and(|end| prefix.end < end);\n",
+        "    let misses = findings.mark == crate::sidecar::MarkUse::Lost;\n",
         [("crash", "torn::{subject}::damage_below")],
     ),
     Bug(

@@ -6,6 +6,7 @@ from bug import Bug
 from rows import AGAIN, FLIP, HEAD, LENGTH, PLACE, POWER, READER, REPLACED, SEGMENT, TRUNCATION
 
 CONSUMERS = "src/wal/consumers.rs"
+POSITIONS = "src/sidecar/consumers.rs"
 CUT = "src/wal/cut.rs"
 FILES = "src/wal/files.rs"
 FORMAT = "src/wal/format.rs"
@@ -275,7 +276,7 @@ WAL_BUGS = [
         "wal: a consumer stays above a cut end",
         TRUNCATION,
         TRUNCATE,
-        "        self.lower_consumers(kept.end).map_err(&refuse)?;\n",
+        "        self.consumers().lower(kept.end).map_err(&refuse)?;\n",
         "",
         [("wal_keep", "a_consumer_above_a_cut")],
     ),
@@ -283,23 +284,23 @@ WAL_BUGS = [
         "wal: a consumer stays above the end that a crash left",
         POWER,
         FORMAT,
-        "        match wal.shared.lower_consumers(end) {\n",
-        "        match wal.shared.lower_consumers(end.max(u64::MAX)) {\n",
+        "        match wal.shared.consumers().lower(end) {\n",
+        "        match wal.shared.consumers().lower(end.max(u64::MAX)) {\n",
         [("wal_keep", "a_consumer_above_what_a_crash")],
     ),
     Bug(
         "wal: consumers lowered for a cut that was refused stay lowered",
         TRUNCATION,
         TRUNCATE,
-        "match self.put_back_consumers(&consumers, kept.end) {\n",
-        "match self.put_back_consumers(&consumers, u64::MAX) {\n",
+        "match self.consumers().put_back(&consumers, kept.end) {\n",
+        "match self.consumers().put_back(&consumers, u64::MAX) {\n",
         [("wal_truncation", "a_refused_cut")],
     ),
     Bug(
         "wal: a forced truncation leaves consumers below the head",
         TRUNCATION,
         TRUNCATE,
-        "            shared.raise_consumers(lsn)?;\n",
+        "            shared.consumers().raise(lsn.0)?;\n",
         "",
         [("answers", "edges::a_prefix_dropped_with_force")],
     ),
@@ -338,7 +339,7 @@ WAL_BUGS = [
     Bug(
         "wal: a reader sets a consumer while records are dropped",
         READER,
-        CONSUMERS,
+        POSITIONS,
         "            lock_within(storage, sidecar, wait)\n",
         "            lock_within(storage, sidecar, wait).map(drop)?;\n"
         "            let memory = crate::storage::Memory::new();\n"
@@ -357,8 +358,8 @@ WAL_BUGS = [
         "wal: a consumer's records are dropped",
         TRUNCATION,
         CONSUMERS,
-        "            Some((name, needs)) if *needs < lsn => {\n",
-        "            Some((name, needs)) if *needs < lsn && lsn.0 == u64::MAX => {\n",
+        "            Some((name, needs)) if *needs < lsn.0 => {\n",
+        "            Some((name, needs)) if *needs < lsn.0 && lsn.0 == u64::MAX => {\n",
         [("wal_keep", "truncation_never_passes")],
     ),
     Bug(

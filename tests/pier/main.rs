@@ -9,5 +9,6 @@ mod common;
 mod crash;
 mod open;
 mod read;
+mod retain;
 mod roll;
 mod support;

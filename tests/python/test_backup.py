@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import deedbook
-from deedbook import Book, EventStore, Ledger, LedgerSnapshot, Pier, Wal, backup
+from deedbook import Book, EventStore, Ledger, LedgerSnapshot, LockedError, Pier, Wal, backup
 from deedbook._backup import _logs
 from deedbook.cli import main
 
@@ -291,6 +291,26 @@ def test_what_lies_beside_a_log_comes_along(tmp_path: Path) -> None:
         pier.append(b"3")
         report = pier.backup(tmp_path / "pier2")
         assert (report.bounds, report.new_records) == ((1, 3), 1)
+
+
+def test_a_backup_of_a_pier_follows_what_it_drops_and_its_consumers(tmp_path: Path) -> None:
+    with Pier.create(tmp_path / "pier") as pier:
+        for event in range(1, 6):
+            pier.append(b"%d" % event)
+            pier.backup(tmp_path / "follows")
+            if event == 2:
+                pier.backup(tmp_path / "late")
+            pier.roll()
+        pier.set_consumer("slow", 5)
+        assert pier.retain(max_bytes=0).epochs == [0, 1, 2, 3]
+        # Of `late` no epoch is left: with those of the pier it would have a gap.
+        for name in ("follows", "late"):
+            assert pier.backup(tmp_path / name).bounds == (5, 5)
+            with Pier.open(tmp_path / name, "a") as copy:
+                assert [epoch.number for epoch in copy.epochs] == [4, 5]
+                assert copy.consumers() == {"slow": 5} and copy.append(b"6") == 6
+        with Pier.open(tmp_path / "follows", "a"), pytest.raises(LockedError):
+            pier.backup(tmp_path / "follows")
 
 
 def test_a_ledger_without_what_was_sent_and_a_store(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pyarrow
 import pytest
 
 import deedbook
+import deedbook.metrics
 from deedbook import (
     AlreadyExistsError,
     Book,
@@ -333,6 +334,57 @@ def test_the_shell_reads_appends_rolls_and_verifies(zod: Path) -> None:
     _, err = deedbook_cli("append", zod, "--resume", stdin=lines)
     assert "appended 1 deed (events 12..12), 11 lines already there" in err
     assert deedbook_cli("pier", "roll", zod)[1].strip().endswith(f"0i12, the 5. of {zod}")
+
+
+def test_retention_drops_whole_epochs_and_keeps_what_consumers_need(zod: Path) -> None:
+    with Pier.open(zod, "a") as pier, Pier.open(zod) as reader:
+        reader.set_consumer("slow", 5)
+        assert pier.consumers() == {"slow": 5}
+        with pytest.raises(OutOfRangeError, match=r"event 11 for a consumer, from 1 to 10"):
+            reader.set_consumer("slow", 11)
+        assert pier.retain().epochs == []
+        sizes = [epoch.bytes for epoch in pier.epochs]
+        would = reader.retain(max_bytes=0, dry_run=True)
+        assert would == deedbook.DroppedEpochs(epochs=[0], deeds=3, bytes=sizes[0], epoch=3)
+        with pytest.raises(ReadOnlyError):
+            reader.retain(max_bytes=0)
+        assert pier.retain(consumed=True) == would and pier.bounds == (4, 9)
+        assert pickle.loads(pickle.dumps(would)) == would
+        assert not (log_of(zod) / "0i0").exists()
+        reader.remove_consumer("slow")
+        assert pier.retain(max_age=3600).epochs == []
+        assert pier.retain(max_age=0.0).epochs == [3]
+        assert [deed.event for deed in pier] == [6, 7, 8, 9] == [6 + n for n in range(len(pier))]
+        stats = pier.stats()
+        assert (stats.dropped_files, stats.dropped_records) == (2, 5)
+        assert stats.dropped_bytes == sum(sizes[:2])
+        text = deedbook.metrics.text({"zod": pier})
+        assert 'deedbook_dropped_files_total{log="zod",format="pier"} 2' in text
+        reader.set_consumer("slow", 8)
+        lag = 'deedbook_consumer_lag_records{log="zod",format="pier",consumer="slow"} 2'
+        assert lag in deedbook.metrics.text({"zod": pier}).splitlines()
+    with Pier.open(zod) as pier:
+        assert (pier.epoch, pier.bounds) == (5, (6, 9))
+
+
+def test_the_shell_drops_epochs_and_lists_consumers(zod: Path) -> None:
+    asked = ("retain", zod, "--max-bytes", "1")
+    deedbook_cli("consumers", zod, "--set", "slow", "4")
+    told = json.loads(deedbook_cli("consumers", zod, "--set", "done", "end", "--json")[0])
+    assert told["consumers"] == {"done": 10, "slow": 4}
+    assert "neither an event nor" in deedbook_cli("consumers", zod, "--set", "a", "x", code=2)[1]
+    assert json.loads(deedbook_cli("info", zod, "--json")[0])["consumers"] == told["consumers"]
+    would = json.loads(deedbook_cli(*asked, "--dry-run", "--json")[0])
+    assert (would["dropped_epochs"], would["records"], would["epoch"]) == ([0], 6, 3)
+    with Pier.open(zod, "a"):
+        assert "has it open for writing" in deedbook_cli(*asked, code=2)[1]
+        assert "--ask is for write-ahead" in deedbook_cli(*asked, "--ask", code=2)[1]
+    done = json.loads(deedbook_cli(*asked, "--json")[0])
+    assert {**done, "dry_run": True} == would and done["dropped_records"] == 3
+    deedbook_cli("consumers", zod, "--remove", "slow")
+    out, _ = deedbook_cli(*asked)
+    assert out == f"{zod}: dropped 1 epoch with 2 deeds; events 6 to 9 are left\n"
+    assert deedbook_cli("verify", zod)[0].strip() == f"{zod}: ok, 1 epoch, 4 deeds, events 6..9"
 
 
 def test_the_shell_reports_damage_and_what_cannot_be(zod: Path, tmp_path: Path) -> None:

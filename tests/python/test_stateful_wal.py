@@ -212,7 +212,7 @@ class WalMachine(RuleBasedStateMachine):
         most = data.draw(st.none() | st.integers(0, self.end - self.head + 10))
         durable, size, needed = self.durable_end(resting=True), self.segment_bytes, self.consumers
         with self.raises(deedbook.UnsupportedError if size is None else None):
-            moved = self.wal.retain(max_bytes=most, max_age=age, consumed=consumed)
+            dropped = self.wal.retain(max_bytes=most, max_age=age, consumed=consumed)
         if size is None:
             return
         allowed = 0 if most is None else self.end - most
@@ -223,9 +223,11 @@ class WalMachine(RuleBasedStateMachine):
         last = max((lsn for lsn in self.borders() if lsn <= allowed), default=0)
         floor = last // size * size
         head = next(lsn for lsn in self.borders() if lsn >= floor)
-        assert moved == (head if floor > self.head else None)
-        if moved is not None:
-            self.dropped_before(moved)
+        moves = floor > self.head
+        assert dropped.head == (head if moves else self.head)
+        assert dropped.bytes == dropped.head - self.head
+        if moves:
+            self.dropped_before(head)
 
     @rule(data=st.data(), name=NAMES)
     def set_consumer(self, data: st.DataObject, name: str) -> None:

@@ -128,10 +128,15 @@ def test_truncation_at_both_ends(tmp_path: Path) -> None:
         wal.truncate_before(lsns[20], force=True)
         wal.remove_consumer("reader")
         assert [record.lsn for record in wal] == lsns[20:79]
-        assert wal.retain(max_bytes=500) is not None
-        assert wal.retain(consumed=True) is None
-        assert wal.retain(max_age=3600.0) is None
-        head = wal.head
+        would = wal.retain(max_bytes=500, dry_run=True)
+        gone = wal.retain(max_bytes=500)
+        assert gone == would and gone.records > 0
+        assert (gone.head, gone.end, gone.bytes) == (wal.head, wal.end, wal.head - lsns[20])
+        assert wal.retain(consumed=True).records == 0
+        assert wal.retain(max_age=3600.0).records == 0
+        stats, head = wal.stats(), wal.head
+        assert stats.dropped_records == 20 + gone.records
+        assert (stats.dropped_bytes, stats.dropped_files) == (head, head // 128)
     assert not (path / "00000000000000000000.wal").exists()
     with Wal.open(path) as wal:
         assert wal.head == head and [record.lsn for record in wal][-1] == lsns[78]
@@ -160,7 +165,7 @@ def test_the_archive_hook_gets_segments_and_may_refuse(tmp_path: Path) -> None:
 
 def test_an_open_writer_keeps_to_its_retention(tmp_path: Path) -> None:
     path = tmp_path / "wal"
-    with Wal.create(path, segment_bytes=64, retain_bytes=200, retain_consumed=True) as wal:
+    with Wal.create(path, segment_bytes=64, retain_bytes=200, retain_consumers=True) as wal:
         for _ in range(50):
             wal.commit(b"x" * 24)
             assert wal.end - wal.head < 200 + 2 * 64

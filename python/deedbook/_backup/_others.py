@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,13 +13,16 @@ from typing import Final
 from deedbook._backup._files import Changed, Copier, read_small
 from deedbook._backup._logs import Copied, backup_log, wait_until_none
 from deedbook._core import Book, LedgerSnapshot, Pier
-from deedbook._errors import CorruptError, LockedError
+from deedbook._durable import sync_folder
+from deedbook._errors import CorruptError, Error, LockedError
 from deedbook.formats import by_name
 from deedbook.formats._info import SIDECAR
 from deedbook.formats._writer import writer_of
 
 __all__ = ["backup_ledger", "backup_pier"]
 
+_CONSUMERS: Final = "consumers"
+_EPOCH: Final = re.compile(r"0i(0|[1-9][0-9]*)")
 _LEDGER_FILE: Final = re.compile(r"(0|[1-9][0-9]*)-(.+)", re.DOTALL)
 _RECORD: Final = struct.Struct("<II")
 _JOBS: Final = "jobs-"
@@ -26,20 +30,52 @@ _QUARANTINE: Final = "quarantine"
 
 
 def backup_pier(source: Path, target: Path, copier: Copier) -> Copied:
-    """The epochs one after the other. One that is begun meanwhile is for the next backup."""
-    with Pier.open(source) as pier:
-        epochs = [(epoch.path, epoch.bounds) for epoch in pier.epochs]
-        below = os.path.relpath(pier.path, source)
-    writer = writer_of(str(target / below / SIDECAR))
-    if writer.held:
-        raise LockedError(f"{target} is open for writing, by process {writer.pid}")
-    records = total = 0
-    for path, _ in epochs:
-        copied = backup_log(Path(path), target / os.path.relpath(path, source), Book, copier)
-        records += copied.new_records or 0
-        total += copied.total_bytes
+    """The epochs one after the other. One that is begun meanwhile is for the next backup.
+
+    What the pier dropped, and is gone, goes from the backup, too.
+    """
+    records = 0
+    while True:
+        with Pier.open(source) as pier:
+            epochs = [Path(epoch.path) for epoch in pier.epochs]
+            log = Path(pier.log_path)
+        theirs = target / os.path.relpath(log, source)
+        writer = writer_of(str(theirs / SIDECAR))
+        if writer.held:
+            raise LockedError(f"{target} is open for writing, by process {writer.pid}")
+        total = 0
+        try:
+            for path in epochs:
+                copied = backup_log(path, theirs / path.name, Book, copier)
+                records += copied.new_records or 0
+                total += copied.total_bytes
+        except (Error, OSError):
+            if all(path.is_dir() for path in epochs):
+                raise
+            continue  # one was dropped meanwhile
+        break
+    consumers = read_small(log / SIDECAR / _CONSUMERS)
+    if consumers is not None:
+        (theirs / SIDECAR).mkdir(exist_ok=True)
+    copier.whole(theirs / SIDECAR / _CONSUMERS, consumers)
+    copier.sync_names()
+    _remove_epochs_before(theirs, epochs[0].name)
     with Pier.open(target) as copy:
         return Copied(copy.bounds, records, total)
+
+
+def _remove_epochs_before(log: Path, first: str) -> None:
+    """Remove the epochs of a backup that the pier has no more, the oldest first."""
+    numbers = sorted(int(name[2:]) for name in os.listdir(log) if _EPOCH.fullmatch(name))
+    aside = log / SIDECAR / "dropped"
+    for number in numbers:
+        if number >= int(first[2:]):
+            break
+        aside.parent.mkdir(exist_ok=True)
+        shutil.rmtree(aside, ignore_errors=True)
+        (log / f"0i{number}").rename(aside)
+        sync_folder(log)
+        shutil.rmtree(aside)
 
 
 def backup_ledger(source: Path, target: Path, copier: Copier) -> Copied:

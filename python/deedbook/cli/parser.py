@@ -25,6 +25,7 @@ from deedbook.cli import (
     pier,
     pipeline,
     report,
+    retain,
     spark,
     spool,
     vacuum,
@@ -135,6 +136,7 @@ def build(argv: Sequence[str]) -> Parser:
     vacuum.add_arguments(commands)
     metrics.add_arguments(commands)
     wal.add_arguments(commands)
+    retain.add_arguments(commands)
     pier.add_arguments(commands)
     spool.add_arguments(commands)
     nostr.add_arguments(commands)

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 from deedbook._core import Stats
 
@@ -123,7 +123,9 @@ class Figures(NamedTuple):
     is_damaged: bool = False
     """Whether opening met damage."""
     consumers: Mapping[str, tuple[int, int]] = MappingProxyType({})
-    """By name: the position that each needs next, and the bytes from there to the end."""
+    """By name: the position that each needs next, and how far the end is from there."""
+    lag_unit: Literal["bytes", "records"] = "bytes"
+    """In which that is counted."""
     quarantined_files: int | None = None
     """Damaged files that were set aside."""
 

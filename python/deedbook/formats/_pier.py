@@ -94,6 +94,7 @@ class _PierInfo(LogInfo[Pier]):
             "durable_event": log.durable_last,
             **_meta(log)[0],
             "epochs": [epoch.to_dict() for epoch in log.epochs],
+            "consumers": log.consumers(),
         }
 
     def rows(self, log: Pier) -> list[tuple[str, str]]:
@@ -106,6 +107,7 @@ class _PierInfo(LogInfo[Pier]):
             ("size", size(self.size_bytes(log))),
             ("durable", "not known (no mark)" if durable is None else f"through event {durable}"),
             ("metadata", _meta(log)[1]),
+            *(("consumer", f"{name} needs event {at}") for name, at in log.consumers().items()),
         ]
 
     def describe(self, path: str, found: Found, **options: Any) -> Description:
@@ -133,8 +135,13 @@ class _PierInfo(LogInfo[Pier]):
     def figures(self, handle: Pier) -> Figures:
         """What the epochs say of themselves."""
         figures = super().figures(handle)
-        is_damaged = any(epoch.verdict == "corrupt" for epoch in handle.epochs)
-        return with_numbers(figures._replace(is_damaged=is_damaged), handle)
+        consumers, after = handle.consumers(), handle.last + 1
+        figures = figures._replace(
+            is_damaged=any(epoch.verdict == "corrupt" for epoch in handle.epochs),
+            consumers={name: (at, max(0, after - at)) for name, at in consumers.items()},
+            lag_unit="records",
+        )
+        return with_numbers(figures, handle)
 
     def outcome(self, path: str, report: PierReport) -> Outcome:
         """What a `deedbook.PierReport` says."""

@@ -42,16 +42,17 @@ _FAMILIES: Final[tuple[tuple[str, _Kind, str], ...]] = (
     ("lost_records", "gauge", "Acknowledged records that are known to be lost."),
     ("damaged", "gauge", "Whether opening met damage, or a loss that a repair noted."),
     ("quarantined_files", "gauge", "Damaged files of a ledger that were set aside."),
-    ("consumer_position", "gauge", "LSN of the record that a consumer needs next."),
-    ("consumer_lag_bytes", "gauge", "Bytes from a consumer's position to the end."),
+    ("consumer_position", "gauge", "LSN or event that a consumer needs next."),
+    ("consumer_lag_bytes", "gauge", "Bytes from a consumer's position to a WAL's end."),
+    ("consumer_lag_records", "gauge", "Deeds from a consumer's position to a pier's end."),
     ("appends_total", "counter", "Calls of this process that appended."),
     ("appended_records_total", "counter", "Records that this process appended."),
     ("appended_bytes_total", "counter", "Bytes that this process appended, headers included."),
     ("slow_syncs_total", "counter", "Syncs longer than the option slow_sync."),
     ("sync_seconds", "histogram", "Time of the syncs of this process."),
-    ("dropped_files_total", "counter", "Files that a full ledger dropped."),
-    ("dropped_records_total", "counter", "Records in dropped files."),
-    ("dropped_bytes_total", "counter", "Bytes in dropped files."),
+    ("dropped_files_total", "counter", "Segments, epochs, or files of a ledger that went."),
+    ("dropped_records_total", "counter", "Records in them."),
+    ("dropped_bytes_total", "counter", "Bytes in them."),
     ("rejected_records_total", "counter", "Events that a full ledger refused."),
     ("rejected_bytes_total", "counter", "Bytes of refused events."),
 )
@@ -104,9 +105,11 @@ def _add_handle(found: _Found, name: str, handle: Any) -> None:
     info = of_handle(handle)
     labels = _add_figures(found, name, info, handle)
     if isinstance(handle, Ledger):
-        _add_dropped(found, labels, handle.stats())
+        _add_rejected(found, labels, handle.stats())
     if (stats := info.stats_of(handle)) is not None:
         _add_stats(found, labels, stats)
+        if isinstance(handle, Wal | Pier | Ledger):
+            _add_dropped(found, labels, stats)
 
 
 def _add_figures(found: _Found, name: str, info: FormatInfo, handle: Any) -> dict[str, str]:
@@ -121,7 +124,7 @@ def _add_figures(found: _Found, name: str, info: FormatInfo, handle: Any) -> dic
     for consumer, (position, lag) in figures.consumers.items():
         of = {**labels, "consumer": consumer}
         found.add("consumer_position", of, position)
-        found.add("consumer_lag_bytes", of, lag)
+        found.add(f"consumer_lag_{figures.lag_unit}", of, lag)
     return labels
 
 
@@ -145,9 +148,12 @@ def _buckets(stats: Stats) -> Iterable[tuple[float, int]]:
         yield math.inf if micros == 2**64 - 1 else micros / 1e6, count
 
 
-def _add_dropped(found: _Found, labels: Mapping[str, str], stats: LedgerStats) -> None:
+def _add_dropped(found: _Found, labels: Mapping[str, str], stats: Stats) -> None:
     found.add("dropped_files_total", labels, stats.dropped_files)
-    found.add("dropped_records_total", labels, stats.dropped_events)
+    found.add("dropped_records_total", labels, stats.dropped_records)
     found.add("dropped_bytes_total", labels, stats.dropped_bytes)
+
+
+def _add_rejected(found: _Found, labels: Mapping[str, str], stats: LedgerStats) -> None:
     found.add("rejected_records_total", labels, stats.rejected_events)
     found.add("rejected_bytes_total", labels, stats.rejected_bytes)

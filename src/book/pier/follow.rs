@@ -7,7 +7,7 @@ use super::open::of_part;
 use super::places::Named;
 use crate::book::format::BookFormat;
 use crate::book::{self, Deed};
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::log::format::Format;
 use crate::mode::Mode;
 
@@ -20,6 +20,8 @@ pub struct Follow {
     pier: Pier,
     /// The first event to give.
     start: u64,
+    /// The last event given.
+    given: Option<u64>,
     /// The epoch that is being followed, by a handle of its own: a roll closes that of a writer.
     number: u64,
     follow: book::Follow,
@@ -35,7 +37,7 @@ impl Pier {
             Ok(named.unwrap_or((0, self.shared.dir.clone())))
         })?;
         let follow = self.follow_epoch(&Named { number, dir }, start)?;
-        Ok(Follow { pier: self.clone(), start, number, follow })
+        Ok(Follow { pier: self.clone(), start, given: None, number, follow })
     }
 
     fn follow_epoch(&self, named: &Named, start: u64) -> Result<book::Follow> {
@@ -60,6 +62,7 @@ impl Follow {
                 if let Some(deed) = self.within(Duration::ZERO)? {
                     return Ok(Some(deed));
                 }
+                self.check_not_dropped(after.number)?;
                 self.follow = self.pier.follow_epoch(&after, self.start)?;
                 self.number = after.number;
             } else if left.is_zero() {
@@ -69,6 +72,22 @@ impl Follow {
     }
 
     fn within(&mut self, wait: Duration) -> Result<Option<Deed>> {
-        Ok(self.follow.next(wait)?.map(BookFormat::own))
+        let deed = self.follow.next(wait)?.map(BookFormat::own);
+        if let Some(deed) = &deed {
+            self.given = deed.event.or(self.given);
+        }
+        Ok(deed)
+    }
+
+    /// Refuse to pass over events that were dropped before they were given: the epoch `number` must
+    /// begin after the last one that was.
+    fn check_not_dropped(&self, number: u64) -> Result<()> {
+        match self.given {
+            Some(last) if last < number => {
+                let message = format!("the events after {last}, up to {number}, were dropped");
+                Err(self.pier.shared.error(ErrorKind::OutOfRange, message))
+            }
+            _ => Ok(()),
+        }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! N is the last event before the epoch, so each epoch must begin right after the last event of the
 //! one before. Finished epochs are only read. The last one takes what is appended, until
-//! [`Pier::roll`] starts another.
+//! [`Pier::roll`] starts another. [`Pier::retain`] drops the first ones, and a pier without them begins
+//! with the first one that is there.
 //!
 //! The metadata of a pier is what Vere keeps in the LMDB environment `.urb/log/data.mdb`, which the last
 //! epoch's `meta.bin` copies, or that file alone where there is no environment: see [`Pier::meta`].
@@ -36,6 +37,7 @@ mod metadata_copy;
 mod open;
 mod places;
 mod read;
+mod retain;
 mod roll;
 
 use std::fmt::{self, Debug, Formatter};
@@ -44,7 +46,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::codec::FORMAT;
+use super::codec::{FORMAT, LOG_NAME};
 use super::{Batch, Book, Layout, Options};
 use crate::error::{Error, ErrorKind, Result};
 use crate::lines::{Held, hold};
@@ -58,6 +60,7 @@ use crate::sidecar::WriterLock;
 pub use check::{EpochReport, Report, verify};
 pub use follow::Follow;
 pub use read::{Cursor, Iter, Reverse};
+pub use retain::Dropped;
 
 /// An open pier. Handles may be shared by threads; clones are the same handle.
 #[derive(Clone)]
@@ -69,6 +72,8 @@ struct Shared {
     path: PathBuf,
     /// `.urb/log`.
     dir: PathBuf,
+    /// `.urb/log/.deedbook`.
+    sidecar: PathBuf,
     mode: Mode,
     options: Options,
     /// In the order of their events, one at least. Changed by a roll, and by a reader that meets
@@ -309,6 +314,17 @@ impl Shared {
         self.closed.store(true, Ordering::Release);
         lock(&self.lock).take();
         closed
+    }
+
+    /// Refuse a handle for reading.
+    fn writable(&self) -> Result<&Self> {
+        self.usable()?;
+        match self.mode {
+            Mode::Read => {
+                Err(self.error(ErrorKind::ReadOnly, "the pier was opened for reading only"))
+            }
+            Mode::Append | Mode::Create => Ok(self),
+        }
     }
 
     fn error(&self, kind: ErrorKind, message: impl Into<String>) -> Error {

@@ -14,8 +14,11 @@ use crate::log::stats::Stats;
 use crate::mend::{above, make_dir, sync_above};
 use crate::mode::Mode;
 use crate::scan::Verdict;
-use crate::sidecar::{LockTimeout, SIDECAR_NAME, WriterLock};
+use crate::sidecar::{LockTimeout, SIDECAR_NAME, WriterLock, sidecar_dir};
 use crate::storage::located;
+
+/// A reader may look while a writer drops an epoch.
+const READER_TRIES: u32 = 5;
 
 impl Pier {
     pub(super) fn open_with(path: &Path, mode: Mode, options: &Options) -> Result<Self> {
@@ -36,27 +39,13 @@ impl Pier {
         let rest = options.lock_timeout.less(begun.elapsed());
         let waiting = Options { lock_timeout: rest, ..options.clone() };
         let options = &Options { lock_timeout: LockTimeout::default(), ..options.clone() };
-        let mut named = list(storage, &dir)?;
-        check_found(options, mode, &named)?;
-        if named.is_empty() {
-            if mode == Mode::Read {
-                let message = "no epoch 0iN of a pier there";
-                return Err(Error::new(ErrorKind::Missing, message).at(&dir));
-            }
-            let number = options.epoch.unwrap_or(0);
-            roll::make(options, &dir, number, None)?;
-            named.push(roll::put(options, &dir, number)?);
-        }
-        let mut parts: Vec<Part> = Vec::new();
-        if let Some((last, finished)) = named.split_last() {
-            for named in finished {
-                push(options, &mut parts, named, Mode::Read)?;
-            }
-            let mode = if mode == Mode::Read { Mode::Read } else { Mode::Append };
-            push(&waiting, &mut parts, last, mode)?;
-        }
+        let parts = match mode {
+            Mode::Read => while_dropping(|| open_parts(options, options, &dir, mode))?,
+            Mode::Append | Mode::Create => open_parts(options, &waiting, &dir, mode)?,
+        };
         let shared = Shared {
             path,
+            sidecar: sidecar_dir(&dir),
             dir,
             mode,
             options: options.clone(),
@@ -65,10 +54,13 @@ impl Pier {
             closed: AtomicBool::new(false),
             lock: Mutex::new(lock),
         };
-        Ok(Self { shared: Arc::new(shared) })
+        let pier = Self { shared: Arc::new(shared) };
+        pier.settle()?;
+        Ok(pier)
     }
 
-    /// Read what other processes appended and the epochs that they began; returns the last event.
+    /// Read what other processes appended, the epochs that they began, and those that they dropped;
+    /// returns the last event.
     pub fn refresh(&self) -> Result<u64> {
         if self.mode() == Mode::Read {
             self.find_more()?;
@@ -76,26 +68,11 @@ impl Pier {
         self.on_last(|book| book.refresh())
     }
 
-    /// Open the epochs that began since.
+    /// Open the epochs that began since, and let go of those that were dropped.
     fn find_more(&self) -> Result<()> {
-        let shared = &*self.shared;
-        shared.usable()?;
-        let (_held, mut parts) = shared.changing();
-        // Before the last one is read on: what is finished by now is read to its end.
-        let named = list(&*shared.options.storage, &shared.dir)?;
-        let Some(last) = parts.last() else { return Ok(()) };
-        let (number, book) = (last.number, last.book.clone());
-        let more: Vec<_> = named.into_iter().filter(|named| named.number > number).collect();
-        if more.is_empty() {
-            return Ok(());
-        }
-        book.refresh()?;
-        let mut longer = parts.clone();
-        for named in &more {
-            push(&shared.options, &mut longer, named, Mode::Read)?;
-        }
-        *parts = longer;
-        Ok(())
+        self.shared.usable()?;
+        let (_held, mut parts) = self.shared.changing();
+        while_dropping(|| self.shared.now(&parts)).map(|now| *parts = now)
     }
 
     /// The epoch after one, if there is one by now.
@@ -115,6 +92,68 @@ impl Pier {
             found => Ok(found),
         }
     }
+}
+
+impl Shared {
+    /// The epochs that there are now, where `parts` are known.
+    fn now(&self, parts: &[Part]) -> Result<Vec<Part>> {
+        // Before the last one is read on: what is finished by now is read to its end.
+        let named = list(&*self.options.storage, &self.dir)?;
+        let first = named.first().map_or(0, |named| named.number);
+        let left = parts.iter().filter(|part| part.number >= first);
+        let mut now: Vec<Part> = left.cloned().collect();
+        let known = now.last().map(|part| part.number);
+        let mut more = named.iter().filter(|named| known.is_none_or(|last| named.number > last));
+        let Some(next) = more.next() else { return Ok(now) };
+        if let Some(last) = now.last() {
+            last.book.refresh()?;
+        }
+        push(&self.options, &mut now, next, Mode::Read)?;
+        for named in more {
+            push(&self.options, &mut now, named, Mode::Read)?;
+        }
+        Ok(now)
+    }
+}
+
+/// Look at a pier again whose first epochs a writer may be dropping: one may be gone between two looks.
+fn while_dropping<T>(look: impl Fn() -> Result<T>) -> Result<T> {
+    let mut tries = 1;
+    loop {
+        match look() {
+            Err(e)
+                if tries < READER_TRIES
+                    && matches!(e.kind(), ErrorKind::Missing | ErrorKind::NotALog) =>
+            {
+                tries += 1;
+            }
+            done => return done,
+        }
+    }
+}
+
+/// Open every epoch, the last one with the options `waiting`; of a new pier, make the first one.
+fn open_parts(options: &Options, waiting: &Options, dir: &Path, mode: Mode) -> Result<Vec<Part>> {
+    let mut named = list(&*options.storage, dir)?;
+    check_found(options, mode, &named)?;
+    if named.is_empty() {
+        if mode == Mode::Read {
+            let message = "no epoch 0iN of a pier there";
+            return Err(Error::new(ErrorKind::Missing, message).at(dir));
+        }
+        let number = options.epoch.unwrap_or(0);
+        roll::make(options, dir, number, None)?;
+        named.push(roll::put(options, dir, number)?);
+    }
+    let mut parts: Vec<Part> = Vec::new();
+    if let Some((last, finished)) = named.split_last() {
+        for named in finished {
+            push(options, &mut parts, named, Mode::Read)?;
+        }
+        let mode = if mode == Mode::Read { Mode::Read } else { Mode::Append };
+        push(waiting, &mut parts, last, mode)?;
+    }
+    Ok(parts)
 }
 
 /// How a part is opened: the number is in its name, and each has its own layout.

@@ -37,12 +37,7 @@ impl Pier {
     /// it cannot be seen whether the new one is there, the handle is closed, and opening the pier
     /// again finds out.
     pub fn roll(&self) -> Result<u64> {
-        let shared = &*self.shared;
-        shared.usable()?;
-        if shared.mode == Mode::Read {
-            let message = "the pier was opened for reading only";
-            return Err(shared.error(ErrorKind::ReadOnly, message));
-        }
+        let shared = self.shared.writable()?;
         let (_held, mut parts) = shared.changing();
         let Some(last) = parts.last().cloned() else { return Ok(0) };
         let number = last.book.last()?;

@@ -14,7 +14,7 @@ pub enum Call {
     CreateDir,
     /// `Storage::rename`.
     Rename,
-    /// `Storage::remove`.
+    /// `Storage::remove` or `Storage::remove_dir`.
     Remove,
     /// `Storage::list`.
     List,

@@ -244,6 +244,17 @@ impl Machine {
         Ok(())
     }
 
+    /// Remove an empty directory's name.
+    pub fn remove_dir(&mut self, path: &Path) -> io::Result<()> {
+        let inode = self.find_dir(path)?;
+        if self.dirs.get(&inode).is_some_and(|dir| !dir.entries.is_empty()) {
+            return Err(io::ErrorKind::DirectoryNotEmpty.into());
+        }
+        let (parent, name) = self.place(path)?;
+        self.change(Change(vec![(parent, name, None)]));
+        Ok(())
+    }
+
     /// Names in a directory, in an order that only `moment` and the seed decide.
     pub fn list(&self, dir: &Path, moment: u64) -> io::Result<Vec<OsString>> {
         let dir = self.dirs.get(&self.find_dir(dir)?);

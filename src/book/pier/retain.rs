@@ -1,0 +1,234 @@
+//! Dropping the first epochs, whole, when no consumer needs them any more.
+//!
+//! ```text
+//! for each, the oldest first:
+//! 1 0iN is renamed to .urb/log/.deedbook/dropped     both directories synced
+//! 2 dropped is removed
+//! ```
+//!
+//! A crash before a rename leaves the epoch, a crash after it a pier that begins with the next one. Each
+//! rename is durable before the next, so that no gap can be left. What a crash leaves of `dropped` the
+//! next writer removes.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use super::{FORMAT, LOG_NAME, Part, Pier, Shared, ends_of};
+use crate::error::{Durable, Error, ErrorKind, Result};
+use crate::locks::lock;
+use crate::mode::Mode;
+use crate::retention::Retention;
+use crate::sidecar::{CONSUMERS_WAIT, Consumers, check_name};
+use crate::storage::{Access, Storage};
+
+const ASIDE_NAME: &str = "dropped";
+
+/// What [`Pier::retain`] dropped, or would drop, and what is left.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Dropped {
+    /// Numbers of the epochs that are gone.
+    pub epochs: Vec<u64>,
+    /// Number of deeds in them.
+    pub deeds: u64,
+    /// Bytes of their logs.
+    pub bytes: u64,
+    /// Number of the epoch with which the pier begins now, the last event that is gone.
+    pub epoch: u64,
+}
+
+impl Pier {
+    /// Drop what `retention` allows, whole epochs, the oldest first, but nothing that a consumer needs,
+    /// and never the last one. Readers that have an epoch open read it to its end.
+    ///
+    /// Appends of other threads wait. Where it cannot be seen whether an epoch is gone, the handle is
+    /// closed, and opening the pier again finds out.
+    pub fn retain(&self, retention: &Retention) -> Result<Dropped> {
+        let shared = self.shared.writable()?;
+        let consumers = shared.consumers();
+        let locked = consumers.lock(CONSUMERS_WAIT)?;
+        let needed = consumers.load()?.into_values().min();
+        let (_held, mut parts) = shared.changing();
+        let dropped = shared.allowed(&parts, retention, needed)?;
+        for _ in &dropped.epochs {
+            shared.drop_first(&mut parts)?;
+        }
+        drop(locked);
+        Ok(dropped)
+    }
+
+    /// What [`Pier::retain`] would drop. Changes nothing, so a reader may ask, too.
+    pub fn retainable(&self, retention: &Retention) -> Result<Dropped> {
+        let needed = self.shared.consumers().load()?.into_values().min();
+        self.with(|parts| self.shared.allowed(parts, retention, needed))
+    }
+
+    /// The named consumers, each with the event that it needs next.
+    pub fn consumers(&self) -> Result<BTreeMap<String, u64>> {
+        self.shared.usable()?;
+        self.shared.consumers().load()
+    }
+
+    /// Note, durably, that a consumer needs a deed and all after it: its event is the pier's, or the
+    /// one after the last. A handle for reading may do so, too: that is all that it ever writes.
+    pub fn set_consumer(&self, name: &str, event: u64) -> Result<()> {
+        let named = check_name("consumer", name);
+        named.map_err(|e| e.of(FORMAT).at(&self.shared.dir).with_durable(Durable::No))?;
+        self.change_consumers(|consumers| {
+            // While it is locked, nothing drops what is there now.
+            self.refresh()?;
+            let (epoch, last) = self.with(ends_of)?;
+            if event <= epoch || event > last.saturating_add(1) {
+                let (first, next) = (epoch.saturating_add(1), last.saturating_add(1));
+                let message = format!("event {event} for a consumer, from {first} to {next}");
+                return Err(self.shared.error(ErrorKind::OutOfRange, message));
+            }
+            consumers.insert(name.to_string(), event);
+            Ok(())
+        })
+    }
+
+    /// Forget a consumer, durably. Forgetting one that is not there is fine.
+    pub fn remove_consumer(&self, name: &str) -> Result<()> {
+        self.change_consumers(|consumers| {
+            consumers.remove(name);
+            Ok(())
+        })
+    }
+
+    fn change_consumers(
+        &self,
+        change: impl FnOnce(&mut BTreeMap<String, u64>) -> Result<()>,
+    ) -> Result<()> {
+        self.shared.usable()?;
+        let consumers = self.shared.consumers();
+        let _locked = consumers.lock(CONSUMERS_WAIT)?;
+        consumers.change(change)
+    }
+
+    /// What a writer does before anything is appended: it removes what a crash left aside, and lowers
+    /// the consumers that stand above what it left of the log, so that none misses what comes there.
+    pub(super) fn settle(&self) -> Result<()> {
+        let shared = &*self.shared;
+        if shared.mode == Mode::Read {
+            return Ok(());
+        }
+        remove_tree(&*shared.options.storage, &shared.aside())?;
+        let next = self.last()?.saturating_add(1);
+        let consumers = shared.consumers();
+        let is_above = |consumers: BTreeMap<String, u64>| consumers.values().any(|at| *at > next);
+        match consumers.load().map(is_above) {
+            Ok(false) => Ok(()),
+            Ok(true) => {
+                let _locked = consumers.lock(CONSUMERS_WAIT)?;
+                consumers.lower(next)
+            }
+            // Dropping refuses it; appending and reading go on.
+            Err(e) if e.kind() == ErrorKind::Corrupt => Ok(()),
+            Err(e) => Err(e),
+        }
+    }
+}
+
+impl Shared {
+    fn consumers(&self) -> Consumers<'_> {
+        Consumers {
+            storage: &*self.options.storage,
+            sidecar: &self.sidecar,
+            file_mode: self.options.file_mode,
+            format: FORMAT,
+        }
+    }
+
+    fn aside(&self) -> PathBuf {
+        self.sidecar.join(ASIDE_NAME)
+    }
+
+    /// What may be dropped of the first epochs, where consumers need the event `needed`.
+    fn allowed(
+        &self,
+        parts: &[Part],
+        retention: &Retention,
+        needed: Option<u64>,
+    ) -> Result<Dropped> {
+        let ends = parts.iter().map(|part| part.book.end()).collect::<Result<Vec<u64>>>()?;
+        let mut left: u64 = ends.iter().sum();
+        let epoch = parts.first().map_or(0, |part| part.number);
+        let mut dropped = Dropped { epoch, ..Dropped::default() };
+        // Each is followed by another one, whose number is the last event before it.
+        for ((part, bytes), after) in parts.iter().zip(ends).zip(parts.iter().skip(1)) {
+            let is_needed = needed.is_some_and(|event| event <= after.number);
+            let too_much = retention.bytes_max.is_some_and(|most| left - bytes >= most);
+            let read = retention.consumed && needed.is_some();
+            let old = |age| self.is_older(part, age);
+            if is_needed || !(too_much || read || retention.age_max.map_or(Ok(false), old)?) {
+                break;
+            }
+            left -= bytes;
+            dropped.epochs.push(part.number);
+            dropped.deeds += after.number.saturating_sub(part.number);
+            dropped.bytes += bytes;
+            dropped.epoch = after.number;
+        }
+        Ok(dropped)
+    }
+
+    /// Whether an epoch was written last more than `age` ago. A clock in the past makes it young.
+    fn is_older(&self, part: &Part, age: Duration) -> Result<bool> {
+        let path = part.dir.join(LOG_NAME);
+        let file = self.options.storage.open(&path, Access::Read);
+        let written = file
+            .and_then(|file| file.modified())
+            .map_err(|e| Error::io("look at the log", &path, e).of(FORMAT))?;
+        let since = written.and_then(|at| SystemTime::now().duration_since(at).ok());
+        Ok(since.is_some_and(|is| is > age))
+    }
+
+    /// Drop the first epoch, durably. The caller has locked the consumers.
+    fn drop_first(&self, parts: &mut Vec<Part>) -> Result<()> {
+        let [first, after, ..] = &parts[..] else { return Ok(()) };
+        let (storage, aside) = (&*self.options.storage, self.aside());
+        let (bytes, deeds) = (first.book.end()?, after.number.saturating_sub(first.number));
+        let dir = first.dir.clone();
+        remove_tree(storage, &aside)?;
+        let renamed = storage.rename(&dir, &aside);
+        let synced = renamed.and_then(|()| {
+            storage.sync_dir(&self.dir)?;
+            storage.sync_dir(&self.sidecar)
+        });
+        if let Err(e) = synced {
+            if !storage.is_dir(&dir) {
+                // The error that is being returned tells more than what closing fails with.
+                let _ = self.finish(parts);
+            }
+            return Err(Error::io("drop the epoch", &dir, e).of(FORMAT));
+        }
+        parts.remove(0);
+        let mut finished = lock(&self.finished);
+        finished.dropped_files += 1;
+        finished.dropped_records += deeds;
+        finished.dropped_bytes += bytes;
+        drop(finished);
+        remove_tree(storage, &aside)
+    }
+}
+
+/// Remove a directory and what it holds, if it is there; of a symbolic link only the link.
+fn remove_tree(storage: &dyn Storage, dir: &Path) -> Result<()> {
+    if !storage.is_dir(dir) {
+        return Ok(());
+    }
+    let fail = |path: &Path, e| Error::io("remove what was dropped", path, e).of(FORMAT);
+    if storage.is_link(dir) {
+        return storage.remove(dir).map_err(|e| fail(dir, e));
+    }
+    for name in storage.list(dir).map_err(|e| fail(dir, e))? {
+        let path = dir.join(name);
+        match storage.is_dir(&path) {
+            true => remove_tree(storage, &path)?,
+            false => storage.remove(&path).map_err(|e| fail(&path, e))?,
+        }
+    }
+    storage.remove_dir(dir).map_err(|e| fail(dir, e))
+}

@@ -1,0 +1,45 @@
+//! What a log may drop from its beginning: the words that all formats share.
+
+use std::time::Duration;
+
+use crate::setters::setters;
+
+/// What a log may drop from its beginning, in whole pieces: segments of a write-ahead log, epochs of a
+/// pier. Each rule allows more to be dropped; consumers allow less.
+///
+/// ```
+/// use std::time::Duration;
+/// use deedbook::Retention;
+///
+/// let week = Duration::from_secs(7 * 24 * 3600);
+/// let retention = Retention::new().bytes_max(10 << 30).age_max(week);
+/// assert!(!retention.consumed);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Retention {
+    /// Drop the oldest pieces as long as what is left has at least so many bytes.
+    pub bytes_max: Option<u64>,
+    /// Drop pieces whose newest record is older, by the clock's time when the log went on in the
+    /// next one.
+    pub age_max: Option<Duration>,
+    /// Drop pieces that every named consumer has passed. Without consumers that is none.
+    pub consumed: bool,
+}
+
+setters! {
+    Retention {
+        consumed: bool,
+    }
+    optional {
+        bytes_max: u64,
+        age_max: Duration,
+    }
+}
+
+impl Retention {
+    /// No rule: nothing is dropped.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}

@@ -1,0 +1,167 @@
+//! Consumers that still need records: names with durable positions, in `.deedbook/consumers`. The
+//! writer and every reader may set them. Setting them locks the directory `.deedbook`, and so does
+//! dropping records.
+//!
+//! ```text
+//! NAME POSITION     one line each, sorted by name; a name has no white space
+//! crc 1a2b3c4d      CRC-32 of the lines above
+//! ```
+//!
+//! A position is that of the record needed next: its LSN in a write-ahead log, its event in a pier.
+//! Known nowhere else. So a damaged file is an error for calls that drop records, and never "no
+//! consumers".
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::lock_within;
+use crate::checksum::crc32;
+use crate::error::{Durable, Error, ErrorKind, Result};
+use crate::mend::{above, make_dir};
+use crate::slice::part;
+use crate::storage::{Access, LockGuard, Storage, read_full, replace};
+
+const CONSUMERS_NAME: &str = "consumers";
+/// Dropping records in another process takes some fsyncs.
+pub const CONSUMERS_WAIT: Duration = Duration::from_secs(30);
+const FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// Positions by name.
+pub type Positions = BTreeMap<String, u64>;
+
+/// The consumers beside a log.
+#[derive(Clone, Copy, Debug)]
+pub struct Consumers<'a> {
+    pub storage: &'a dyn Storage,
+    /// The directory `.deedbook`.
+    pub sidecar: &'a Path,
+    pub file_mode: u32,
+    /// Name in errors.
+    pub format: &'static str,
+}
+
+impl Consumers<'_> {
+    /// Keep other threads and processes from changing the consumers and from dropping records.
+    pub fn lock(&self, wait: Duration) -> Result<Box<dyn LockGuard>> {
+        let Self { storage, sidecar, .. } = *self;
+        let locked = || {
+            // Of a log that another program wrote.
+            make_dir(storage, above(sidecar))?;
+            make_dir(storage, sidecar)?;
+            lock_within(storage, sidecar, wait)
+        };
+        locked().map_err(|e| e.of(self.format).with_durable(Durable::No))
+    }
+
+    pub fn load(&self) -> Result<Positions> {
+        let path = self.path();
+        let fail = |e| Error::io("read the consumers", &path, e).of(self.format);
+        let file = match self.storage.open(&path, Access::Read) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+            file => file.map_err(fail)?,
+        };
+        let mut bytes = vec![0; file.len().map_err(fail)?.min(FILE_BYTES_MAX) as usize];
+        let read = read_full(&*file, &mut bytes, 0).map_err(fail)?;
+        decode(part(&bytes, ..read)).ok_or_else(|| {
+            let message = "the consumers' file is damaged: which records are needed is not known; \
+                           remove it and set the consumers again";
+            Error::new(ErrorKind::Corrupt, message).of(self.format).at(&path)
+        })
+    }
+
+    /// Store them durably. The caller has locked them since they were loaded.
+    pub fn store(&self, consumers: &Positions) -> Result<()> {
+        let path = self.path();
+        replace(self.storage, &path, encode(consumers).as_bytes(), self.file_mode)
+            .map_err(|e| Error::io("store the consumers", &path, e).of(self.format))
+    }
+
+    /// Change them durably, where `change` does. The caller has locked them.
+    pub fn change(&self, change: impl FnOnce(&mut Positions) -> Result<()>) -> Result<()> {
+        let before = self.load()?;
+        let mut consumers = before.clone();
+        change(&mut consumers)?;
+        if consumers == before {
+            return Ok(());
+        }
+        self.store(&consumers)
+    }
+
+    /// Lower every position above `end` to it, durably: the records that come to lie there next are
+    /// others, which no consumer has read. The caller has locked them, and no thread appends.
+    pub fn lower(&self, end: u64) -> Result<()> {
+        match lowered(&self.load()?, end) {
+            Some(lowered) => self.store(&lowered),
+            None => Ok(()),
+        }
+    }
+
+    /// Raise every position below `head` to it, durably. The caller has locked them.
+    pub fn raise(&self, head: u64) -> Result<()> {
+        self.change(|consumers| {
+            consumers.values_mut().for_each(|position| *position = head.max(*position));
+            Ok(())
+        })
+    }
+
+    /// Undo what lowering to `end` did or began, durably: what it was for does not come. The caller
+    /// has locked them since `before` was loaded.
+    pub fn put_back(&self, before: &Positions, end: u64) -> Result<()> {
+        // Where the old file still has its name, no other was ever in its place.
+        if lowered(before, end).is_none() || self.load()? == *before {
+            return Ok(());
+        }
+        self.store(before)
+    }
+
+    fn path(&self) -> PathBuf {
+        self.sidecar.join(CONSUMERS_NAME)
+    }
+}
+
+/// The consumers with none above `end`, unless there is none.
+fn lowered(consumers: &Positions, end: u64) -> Option<Positions> {
+    let lower = |(name, position): (&String, &u64)| (name.clone(), end.min(*position));
+    let any = consumers.values().any(|position| *position > end);
+    any.then(|| consumers.iter().map(lower).collect())
+}
+
+fn encode(consumers: &Positions) -> String {
+    let line = |(name, position): (&String, &u64)| format!("{name} {position}\n");
+    let text: String = consumers.iter().map(line).collect();
+    let crc = crc32(text.as_bytes());
+    text + &format!("crc {crc:08x}\n")
+}
+
+fn decode(bytes: &[u8]) -> Option<Positions> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let mut consumers = BTreeMap::new();
+    let (lines, _crc) = text.strip_suffix('\n')?.rsplit_once("crc ")?;
+    for line in lines.lines() {
+        let (name, position) = line.rsplit_once(' ')?;
+        consumers.insert(name.to_string(), position.parse().ok()?);
+    }
+    (encode(&consumers) == text).then_some(consumers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn consumers_are_read_back_and_damage_is_seen() {
+        for names in [vec![], vec!["crc"], vec!["a", "bé", "zz"]] {
+            let consumers: Positions = names.iter().map(|name| (name.to_string(), 7)).collect();
+            let text = encode(&consumers);
+            assert_eq!(decode(text.as_bytes()), Some(consumers));
+            for at in 0..text.len() {
+                let mut damaged = text.clone().into_bytes();
+                damaged[at] ^= 1;
+                assert_eq!(decode(&damaged), None);
+                assert_eq!(decode(&text.as_bytes()[..at]), None);
+            }
+        }
+    }
+}
