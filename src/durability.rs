@@ -9,6 +9,7 @@ use crate::error::{Error, ErrorKind, Result};
 /// When appends are synced. Whatever is chosen, an append that returned is in the operating
 /// system's page cache and survives the death of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Durability {
     /// Each append is on stable storage when it returns. A power cut takes nothing acknowledged.
     Always,

@@ -17,6 +17,7 @@ pub enum Mode {
 
 /// What opening for write does with a tail that is not clean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Recovery {
     /// Keep every intact record, cut a torn tail, refuse a corrupt log.
     #[default]

@@ -92,6 +92,7 @@ pub enum OnCorrupt {
 
 /// A damaged stretch of a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Damage {
     /// First damaged byte.
     pub offset: u64,

@@ -394,7 +394,8 @@ impl PyLedger {
         #[pyo3(from_py_with = numbers::record_bytes_max)] record_bytes_max: u64,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Vec<PyLedgerFileMigration>> {
-        let migration = Migration { keep, ..Migration::new(source, old_base) };
+        let mut migration = Migration::new(source, old_base);
+        migration.keep = keep;
         let options = Options { record_bytes_max, ..Options::default() };
         let config = LedgerConfig::lines(path, base);
         let config = LedgerConfig { max_file_size: batch_bytes, ..config };

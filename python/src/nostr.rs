@@ -346,8 +346,7 @@ impl PyEventStore {
         stop_at_bad: bool,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<PyImportReport> {
-        let options =
-            ImportOptions { check: words::check(py, check)?, stop_at_bad, ..Default::default() };
+        let options = ImportOptions::new().check(words::check(py, check)?).stop_at_bad(stop_at_bad);
         let mut aside = aside.map(|aside| Target::open(aside, true)).transpose()?;
         let source = Source::open(source)?;
         let mut lines = source.lines(py);

@@ -22,7 +22,7 @@ pub fn parse_events(
     #[pyo3(from_py_with = numbers::event_bytes_max)] event_bytes_max: u32,
 ) -> PyResult<PyRecordBatch> {
     let py = lines.py();
-    let options = ImportOptions { check: words::check(py, check)?, ..Default::default() };
+    let options = ImportOptions::new().check(words::check(py, check)?);
     let store = Options { event_bytes_max, ..Options::default() };
     let parsed = ParsedLines::new(options, store);
     let mut waiting = Waiting { parsed, bytes: Vec::new(), ends: Vec::new() };

@@ -17,6 +17,7 @@ const PROGRESS_DEEDS: u64 = 1 << 14;
 
 /// What a conversion copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ConvertReport {
     /// Layout of the source.
     pub from: Layout,

@@ -6,11 +6,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::check::{FileInfo, list};
+use super::check::{FileInfo, list, open_file};
 use super::counter;
 use super::format::{LedgerFormat, kept_limit};
 use super::options::Options;
 use super::record::{FORMAT, file_parts};
+use super::{Iter, Record};
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::space::Place;
 use crate::mode::Depth;
@@ -24,7 +25,25 @@ const BYTES_LOOKED_INTO: u64 = 4 << 20;
 const COUNTER_PREFIX: &str = "next-";
 
 /// The files of a ledger, or one of them, as they were when they were looked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+///
+/// ```
+/// use deedbook::ledger::{LedgerConfig, LedgerStore, Options, contents};
+///
+/// # fn main() -> deedbook::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("spool");
+/// let ledger = LedgerStore::new(LedgerConfig::lines(&path, "events"))?;
+/// ledger.append(b"one")?;
+/// ledger.append(b"two")?;
+/// let mut payloads = Vec::new();
+/// for record in &contents(&path, None, &Options::default())? {
+///     payloads.push(record?.payload);
+/// }
+/// assert_eq!(payloads, [b"one", b"two"]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Contents {
     /// The directory, or the file, absolute.
@@ -34,6 +53,61 @@ pub struct Contents {
     /// The files, the oldest first, also those that stores are writing. One that cannot be opened has
     /// 0 bytes here, and reading it says why.
     pub files: Vec<FileInfo>,
+    /// How they are read.
+    options: Options,
+}
+
+impl PartialEq for Contents {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.path, &self.base, &self.files) == (&other.path, &other.base, &other.files)
+    }
+}
+
+impl Eq for Contents {}
+
+/// The records of all files, the oldest first. A file that was sent meanwhile has none.
+impl IntoIterator for &Contents {
+    type Item = Result<Record>;
+    type IntoIter = Records;
+
+    fn into_iter(self) -> Records {
+        let may_be_gone = self.files.iter().all(|file| file.path != self.path);
+        let files = self.files.clone().into_iter();
+        Records { files, options: self.options.clone(), may_be_gone, walk: None }
+    }
+}
+
+/// The records of a ledger's files, one file after the other; ends after the first error.
+#[derive(Debug)]
+pub struct Records {
+    files: std::vec::IntoIter<FileInfo>,
+    options: Options,
+    may_be_gone: bool,
+    walk: Option<Iter>,
+}
+
+impl Iterator for Records {
+    type Item = Result<Record>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(record) = self.walk.as_mut().and_then(Iterator::next) {
+                if record.is_err() {
+                    self.files = Vec::new().into_iter();
+                }
+                return Some(record);
+            }
+            let file = self.files.next()?;
+            match open_file(&file.path, &self.options).and_then(|file| file.iter()) {
+                Ok(walk) => self.walk = Some(walk),
+                Err(e) if e.kind() == ErrorKind::Missing && self.may_be_gone => {}
+                Err(e) => {
+                    self.files = Vec::new().into_iter();
+                    return Some(Err(e));
+                }
+            }
+        }
+    }
 }
 
 /// The ledger at a path: a directory, or one of its files. Of a directory, `base` says which ledger;
@@ -47,7 +121,7 @@ pub fn contents(path: impl AsRef<Path>, base: Option<&str>, options: &Options) -
             None => only_base(&path, options)?,
         };
         let files = list(&path, &base, options, |_| Ok(()))?;
-        return Ok(Contents { path, base, files });
+        return Ok(Contents { path, base, files, options: options.clone() });
     }
     let refused = |kind, message: String| Err(Error::new(kind, message).of(FORMAT).at(&path));
     if let Err(e) = storage.open(&path, Access::Read)
@@ -63,7 +137,7 @@ pub fn contents(path: impl AsRef<Path>, base: Option<&str>, options: &Options) -
     }
     let mut files = list(path.parent().unwrap_or(&path), found, options, |_| Ok(()))?;
     files.retain(|file| file.index == index);
-    Ok(Contents { base: found.into(), files, path: path.clone() })
+    Ok(Contents { base: found.into(), files, path: path.clone(), options: options.clone() })
 }
 
 fn only_base(path: &Path, options: &Options) -> Result<String> {

@@ -47,7 +47,7 @@ pub use check::{
 };
 #[cfg(feature = "arrow")]
 pub use columns::Column;
-pub use contents::{Contents, bases, contents, is_ledger_file};
+pub use contents::{Contents, Records, bases, contents, is_ledger_file};
 pub use fetch::{Fetched, Removable};
 pub use migrate::{FileMigration, Migration, inspect as inspect_migration, migrate};
 pub use options::{Envelope, LedgerConfig, OnCorrupt, Options, WhenFull};

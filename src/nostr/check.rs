@@ -35,6 +35,7 @@ pub struct Fault {
 
 /// What verifying found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StoreReport {
     /// Segments read.
     pub segments: u64,
@@ -59,6 +60,7 @@ pub struct StoreReport {
 
 /// What verifying a part found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StorePartReport {
     /// Of the part: its bytes, its events, and what is wrong with them.
     pub report: StoreReport,
@@ -83,6 +85,7 @@ impl StoreReport {
 
 /// How many events of what a store holds, of those that count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Census {
     /// Events.
     pub events: u64,

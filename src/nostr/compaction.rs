@@ -30,6 +30,7 @@ const PART_BYTES: usize = 256 << 10;
 
 /// What compacting does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CompactionReport {
     /// The old segments.
     pub segments: Vec<u32>,

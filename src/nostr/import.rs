@@ -13,6 +13,7 @@ use super::records::Records;
 use super::signature;
 use super::store::EventStore;
 use crate::error::{Error, ErrorKind, Result};
+use crate::setters::setters;
 
 /// Lines are handed to a core in parts of about this size.
 const PART_BYTES: usize = 1 << 20;
@@ -33,6 +34,7 @@ pub enum Check {
 
 /// How events are imported; see the fields.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ImportOptions {
     /// What is checked of each event.
     pub check: Check,
@@ -50,6 +52,23 @@ impl Default for ImportOptions {
     }
 }
 
+setters! {
+    ImportOptions {
+        check: Check,
+        threads: usize,
+        line_bytes_max: usize,
+        stop_at_bad: bool,
+    }
+    optional {}
+}
+
+impl ImportOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
 /// A line that is no event, or a wrong one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadLine {
@@ -61,6 +80,7 @@ pub struct BadLine {
 
 /// What an import did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ImportReport {
     /// Lines read; empty ones count.
     pub lines: u64,

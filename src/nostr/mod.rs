@@ -71,7 +71,7 @@ pub use opening::is_store;
 pub use options::{History, Options};
 #[cfg(feature = "arrow")]
 pub use parsed::ParsedLines;
-pub use read::{Events, Include, Query, StoredEvent};
+pub use read::{Events, Include, Iter, Query, StoredEvent};
 pub use record::RECORD_BYTES_MAX;
 pub use recovery::Opening;
 pub use repair::{StoreRepair, repair};

@@ -330,3 +330,30 @@ impl Iterator for Events {
         found.transpose()
     }
 }
+
+/// Events as an iterator; ends after the first error.
+#[derive(Debug)]
+pub struct Iter {
+    walk: Option<Result<Events>>,
+}
+
+impl Iterator for Iter {
+    type Item = Result<StoredEvent>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self.walk.as_mut()? {
+            Ok(events) => events.next(),
+            Err(_) => self.walk.take()?.err().map(Err),
+        }
+    }
+}
+
+/// The events that count, in the order in which they were stored, as they are now.
+impl IntoIterator for &EventStore {
+    type Item = Result<StoredEvent>;
+    type IntoIter = Iter;
+
+    fn into_iter(self) -> Iter {
+        Iter { walk: Some(self.iter(Include::Live, OnCorrupt::Raise)) }
+    }
+}

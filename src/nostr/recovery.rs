@@ -27,6 +27,7 @@ use crate::scan::OnCorrupt;
 
 /// What opening a store found and did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Opening {
     /// Entries of the write-ahead log after the last checkpoint.
     pub replayed: u64,

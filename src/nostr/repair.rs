@@ -32,6 +32,7 @@ use crate::storage::{Access, located};
 
 /// What a repair found and did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StoreRepair {
     /// The store.
     pub path: PathBuf,

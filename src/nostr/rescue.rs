@@ -35,6 +35,7 @@ const CUT: &str = ".cut-";
 
 /// A stretch of a file without anything intact.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DamagedPart {
     /// The file.
     pub path: PathBuf,

@@ -31,6 +31,7 @@ const PART_BYTES: usize = 4 << 20;
 
 /// What a salvage copied, and what it could not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StoreSalvage {
     /// Events copied, whatever their flags.
     pub events: u64,

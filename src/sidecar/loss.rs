@@ -21,6 +21,7 @@ const BYTES_MAX: usize = 4096;
 
 /// Acknowledged records that are missing from a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Loss {
     /// How many; 0 if that is not known.
     pub records: u64,

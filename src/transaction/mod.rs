@@ -53,6 +53,7 @@ pub struct TransactionId {
 
 /// What a commit did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Committed {
     /// Whether the log had the transaction already: nothing was appended.
     pub repeated: bool,

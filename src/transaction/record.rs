@@ -21,6 +21,7 @@ const NONE: &str = "-";
 
 /// The last transaction of an application.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Noted {
     /// Its number.
     pub version: u64,

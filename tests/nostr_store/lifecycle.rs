@@ -203,7 +203,7 @@ fn an_import_reports_bad_lines_or_stops_at_the_first() {
     wrong.content.push('!');
     let lines = [note(1).to_json(), "{}".into(), wrong.to_json(), String::new(), note(3).to_json()];
     let text = lines.join("\n");
-    let stopping = ImportOptions { stop_at_bad: true, ..ImportOptions::default() };
+    let stopping = ImportOptions::new().stop_at_bad(true);
     let stopped = store.import(&mut text.as_bytes(), &stopping, None, &mut |_| Ok(())).unwrap_err();
     assert!(stopped.message().starts_with("line 2: "), "{stopped}");
     assert_eq!(all(&store, Include::All), [note(1)]);

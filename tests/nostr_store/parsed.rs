@@ -23,7 +23,7 @@ const COLUMNS: [Column; 7] = [
 ];
 
 fn checking(check: Check) -> ImportOptions {
-    ImportOptions { check, line_bytes_max: 200_000, ..ImportOptions::default() }
+    ImportOptions::new().check(check).line_bytes_max(200_000)
 }
 
 fn parsed(lines: &[Vec<u8>], options: &ImportOptions) -> RecordBatch {

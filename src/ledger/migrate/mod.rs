@@ -23,6 +23,7 @@ const BATCH_BYTES: u64 = 256 << 10;
 
 /// What to migrate, and what becomes of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Migration {
     /// Directory of the DirectoryStore.
     pub source: PathBuf,
