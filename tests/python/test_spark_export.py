@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,7 +24,7 @@ pytest.importorskip("deltalake", reason="deltalake is not installed")
 import deltalake
 import pyarrow.parquet as pq
 
-from deedbook import Book, EventStore, InvalidArgumentError, MissingError, Wal
+from deedbook import Book, ContiguityError, EventStore, InvalidArgumentError, MissingError, Wal
 from deedbook.spark.jobs import _tables, export
 
 pytestmark = pytest.mark.spark
@@ -178,6 +179,43 @@ def test_without_the_checkpoint_nothing_is_added_a_second_time(
     with pytest.raises(InvalidArgumentError, match=r"are of query .*, not other"):
         made.add(rows, "other", 1)
     assert len(rows_of(kind, table)) == 8
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_table_without_the_batches_of_its_checkpoint_is_refused(
+    spark: Any, tmp_path: Path, kind: Any
+) -> None:
+    """Somebody removes the table, or brings back an older copy, and keeps the checkpoint."""
+    log, table, older = tmp_path / "log", tmp_path / "table", tmp_path / "older"
+    append(log, 1, 5)
+    export(spark, log, table, kind=kind)
+    shutil.copytree(table, older)
+    append(log, 6, 5)
+    assert export(spark, log, table, kind=kind).last_batch == 1
+    shutil.rmtree(table)
+    for more in (0, 5):  # whether or not anything is new
+        append(log, 11, more)
+        for had, missing in ((None, "has none .* 0 to 1"), (older, "has them up to 0.* 1 to 1")):
+            if had is not None:
+                shutil.copytree(had, table)
+            with pytest.raises(ContiguityError, match=missing):
+                export(spark, log, table, kind=kind)
+            shutil.rmtree(table, ignore_errors=True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_batch_after_a_gap_is_refused(spark: Any, tmp_path: Path, kind: Any) -> None:
+    made = _tables.table(kind, tmp_path / "table", "export-x", tmp_path / "work")
+    rows = spark.range(3).selectExpr("id as event")
+    with pytest.raises(ContiguityError, match="has none of export-x, so batches 0 to 1 are"):
+        made.add(rows, "one", 2)
+    assert made.committed() is None
+    made.add(rows, "one", 0)
+    with pytest.raises(ContiguityError, match="up to 0, so batches 1 to 1 are missing"):
+        made.add(rows, "one", 2)
+    made.add(rows, "one", 1)
+    assert made.committed() == 1
+    assert len(rows_of(kind, tmp_path / "table")) == 6
 
 
 def test_typed_columns_of_events_are_partitioned_by_day(spark: Any, tmp_path: Path) -> None:

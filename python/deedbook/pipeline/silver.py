@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from deedbook import parse_events
@@ -47,7 +48,8 @@ def refine(spark: SparkSession, config: Config, layout: Layout, journal: Journal
     )
     bad = table("parquet", layout.quarantine(SILVER), SILVER, work / "quarantine")
     gold = Gold(config, layout, work)
-    checkpoint.check(first.committed())
+    for made in (first, *others, bad):
+        replace(checkpoint, target=str(made.path)).check(made.committed())
     parts = [_events(spark, source, layout, config.batch_bytes) for source in config.sources]
     rows = parts[0]
     for part in parts[1:]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deedbook import InvalidArgumentError, MissingError
+from deedbook import ContiguityError, InvalidArgumentError, MissingError
 from deedbook.formats import by_name, find
 from deedbook.spark._options import parse
 from deedbook.spark._sinks import SINKS, check_sink
@@ -56,13 +56,35 @@ class Checkpoint:
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
+    @property
+    def ended(self) -> int | None:
+        """The last batch that Spark noted as done, after the target had it; None for none."""
+        try:
+            names = os.listdir(self.path / "commits")
+        except OSError:
+            return None
+        return max((int(name) for name in names if name.isdecimal()), default=None)
+
     def check(self, committed: int | None) -> None:
-        """Refuse to go on without the checkpoint: all would be written a second time."""
+        """Refuse to go on with a checkpoint and a target that do not belong together.
+
+        Without the checkpoint all would be written a second time; without the target, or with an
+        older copy of it, what is missing would stay so.
+        """
         if committed is not None and self.query is None:
             raise InvalidArgumentError(
                 f"{self.target} has batches 0 to {committed} of this source, and no checkpoint is"
                 f" at {self.path}: everything would be written a second time; restore the"
                 " checkpoint or say where it is"
+            )
+        ended = self.ended
+        first = 0 if committed is None else committed + 1
+        if ended is not None and first <= ended:
+            has = "none of this source" if committed is None else f"them up to {committed}"
+            raise ContiguityError(
+                f"the checkpoint {self.path} has batches 0 to {ended} as done, {self.target} has"
+                f" {has}: batches {first} to {ended} are missing there; restore it, or remove the"
+                " checkpoint and what is left of the target, to begin with the first record"
             )
 
 

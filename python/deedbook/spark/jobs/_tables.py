@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import unquote
 
-from deedbook import InvalidArgumentError
+from deedbook import ContiguityError, InvalidArgumentError
 from deedbook._durable import load_json, store_json, sync_file, sync_folders
 from deedbook.formats import missing
 
@@ -46,7 +46,10 @@ class Table(ABC):
 
     @abstractmethod
     def add(self, rows: DataFrame, query: str, batch: int) -> None:
-        """Add a batch, unless it is there. Raises `InvalidArgumentError` for another query's."""
+        """Add a batch, unless it is there.
+
+        Raises `InvalidArgumentError` for another query's, and `ContiguityError` after a gap.
+        """
 
     def files(self, query: str, batch: int) -> list[Path]:
         """The files that a batch added."""
@@ -84,15 +87,23 @@ class Table(ABC):
         sync_folders(self.path, (self.path / name for _, name in files))
 
     def _is_there(self, query: str, batch: int, done: tuple[str, int] | None) -> bool:
-        """Whether a batch was added, by the query and number of the last one."""
-        if done is None:
-            return False
-        if done[0] != query:
+        """Whether a batch was added, by the query and number of the last one.
+
+        Raises `ContiguityError` for one after a gap, as logs do.
+        """
+        if done is not None and done[0] != query:
             raise InvalidArgumentError(
                 f"{self.path}: its batches of {self.app} are of query {done[0]}, not {query}, whose"
                 " checkpoint is another one"
             )
-        return batch <= done[1]
+        following = 0 if done is None else done[1] + 1
+        if batch > following:
+            has = f"none of {self.app}" if done is None else f"its batches up to {done[1]}"
+            raise ContiguityError(
+                f"{self.path}: batch {batch} of query {query} is not the next: the table has {has},"
+                f" so batches {following} to {batch - 1} are missing"
+            )
+        return batch < following
 
 
 class ParquetTable(Table):
