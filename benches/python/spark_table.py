@@ -96,10 +96,10 @@ def markdown(about: dict[str, Any], rows: list[dict[str, Any]]) -> str:
     head = [
         "# Deedbook in Spark, measured",
         "",
-        f"`{run['command']}` on {run['began']}: medians of {run['rounds']} rounds after one that"
-        f" warms up, {run['events']:,} events of 200 bytes unless a row says otherwise; PySpark"
-        f" {about['spark']}, {machine['python']}, {machine['processor']}, {machine['processors']}"
-        f" cores, {machine['filesystem']}. Seconds are of wall and of CPU.",
+        f"`{run['command']}` on {run['began']}: unless a row says otherwise, medians of"
+        f" {run['rounds']} rounds after one that warms up, of {run['events']:,} events of 200"
+        f" bytes; PySpark {about['spark']}, {machine['python']}, {machine['processor']},"
+        f" {machine['processors']} cores, {machine['filesystem']}. Seconds are of wall and of CPU.",
         "",
         "| what | Deedbook | beside | ratio | asked | met |",
         "|---|---|---|---|---|---|",

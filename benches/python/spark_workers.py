@@ -16,7 +16,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,8 @@ READ_TIMES = 4
 VERIFY_TIMES = 40
 EVENTS_SHARE = 20
 """So many fewer events go through the pipeline."""
+WAVES = 4
+"""Tasks for each worker."""
 FILES = 16
 PIPELINE = """
 [pipeline]
@@ -86,7 +88,11 @@ def timed(spark: Any, work: Callable[[], object]) -> Run:
     begun = datetime.now(timezone.utc)
     clock = time.perf_counter()
     work()
-    wall = time.perf_counter() - clock
+    return parted(spark, begun, time.perf_counter() - clock)
+
+
+def parted(spark: Any, begun: datetime, wall: float) -> Run:
+    """Where the seconds of a run went that began then."""
     # Spark's times have milliseconds.
     stages = stages_since(spark, begun.replace(microsecond=begun.microsecond // 1000 * 1000))
     if not stages:
@@ -100,23 +106,37 @@ def timed(spark: Any, work: Callable[[], object]) -> Run:
     return Run(wall, planning, busy, span - busy, max(0.0, wall - planning - span))
 
 
-def works(spark: Any, place: Path) -> dict[str, Callable[[], object]]:
-    """What is measured, by name. Each begins with nothing at ``out``."""
+def works(spark: Any, place: Path, workers: int) -> dict[str, tuple[str, Callable[[], object]]]:
+    """What is measured, by name, and what it reads. Each begins with nothing at ``out``."""
     from deedbook.spark import jobs
 
     out = str(place / "out")
+    # As many tasks as verify makes.
+    parts = {"minPartitions": WAVES * workers}
     return {
-        "read": lambda: read_all(deedbook(spark, str(place / "book"))),
-        "verify": lambda: jobs.verify(spark, place / "large"),
-        "export": lambda: jobs.export(spark, place / "some", out),
-        "write": lambda: (
-            spark.read.parquet(str(place / "table"))
-            .write.format("deedbook")
-            .option("log", "book")
-            .mode("append")
-            .save(out)
+        "read": ("book", lambda: read_all(deedbook(spark, str(place / "book"), **parts))),
+        "verify": ("large", lambda: jobs.verify(spark, place / "large")),
+        "export": ("some", lambda: jobs.export(spark, place / "some", out)),
+        "write": (
+            "table",
+            lambda: (
+                spark.read.parquet(str(place / "table"))
+                .write.format("deedbook")
+                .option("log", "book")
+                .mode("append")
+                .save(out)
+            ),
         ),
     }
+
+
+def warm(path: Path) -> None:
+    """Read the files below a path, so that no run waits for the disk more than another."""
+    for file in sorted(path.rglob("*")):
+        if file.is_file():
+            with file.open("rb", buffering=0) as data:
+                while data.read(1 << 24):
+                    pass
 
 
 class _Stop(Exception):
@@ -127,6 +147,8 @@ def pipeline_seconds(
     master: str, place: Path, confined: list[Group], workers: int, events: list[bytes]
 ) -> Run:
     """A round of a pipeline with so many events, after one with a few that warms up."""
+    from pyspark.sql import SparkSession
+
     from deedbook.pipeline.config import load
     from deedbook.pipeline.run import Round, run
 
@@ -137,10 +159,11 @@ def pipeline_seconds(
     warm = len(events) // 10
     (inputs / "0.jsonl").write_bytes(b"".join(events[:warm]))
     part = -(-(len(events) - warm) // FILES)
-    rounds: list[float] = []
+    rounds: list[Run] = []
 
     def tell(done: Round) -> None:
-        rounds.append(done.seconds)
+        begun = datetime.now(timezone.utc) - timedelta(seconds=done.seconds)
+        rounds.append(parted(SparkSession.getActiveSession(), begun, done.seconds))
         if len(rounds) == 2:
             raise _Stop
         for number in range(FILES):
@@ -155,6 +178,8 @@ def pipeline_seconds(
         "spark.executor.memory": "512m",
         "spark.default.parallelism": str(2 * workers),
         "spark.sql.shuffle.partitions": str(max(WORKERS)),
+        "spark.ui.enabled": "true",
+        "spark.ui.port": "0",
     }
     try:
         run(load(home / "pipeline.toml"), master=master, settings=settings, tell=tell)
@@ -164,7 +189,7 @@ def pipeline_seconds(
         for group in confined:
             group.limit(None)
         shutil.rmtree(home)
-    return Run(rounds[1], 0.0, 0.0, 0.0, 0.0)
+    return rounds[1]
 
 
 def of_workers(
@@ -182,12 +207,14 @@ def of_workers(
     )
     found: dict[str, list[Run]] = {}
     try:
-        measured = works(spark, place)
+        measured = works(spark, place, workers)
         for number in range(rounds + 1):
             for group in confined:
                 group.limit(QUOTA_CORES if number else None)
-            for name, work in measured.items():
-                shutil.rmtree(place / "out", ignore_errors=True)
+            for name, (reads, work) in measured.items():
+                for made in ("out", "out.jobs"):  # the log or table, and the job's checkpoint
+                    shutil.rmtree(place / made, ignore_errors=True)
+                warm(place / reads)
                 run = timed(spark, work)
                 if number:
                     found.setdefault(name, []).append(run)
@@ -199,13 +226,15 @@ def of_workers(
 
 
 def fit(seconds: Mapping[int, float]) -> tuple[float, float]:
-    """Serial and parallel seconds: least squares of the relative error."""
+    """Serial and parallel seconds, neither below 0: least squares of the relative error."""
     import numpy as np
 
     left = np.array([[1.0, 1.0 / workers] for workers in seconds])
     right = np.array(list(seconds.values()))
     (serial, parallel), *_ = np.linalg.lstsq(left / right[:, None], np.ones(len(right)), rcond=None)
-    return float(serial), float(parallel)
+    if parallel < 0:  # more workers take longer
+        return float((1 / right).sum() / (1 / right**2).sum()), 0.0
+    return max(0.0, float(serial)), float(parallel)
 
 
 def measure(place: Path, sizes: Sizes) -> list[Row]:
@@ -269,6 +298,7 @@ def row(name: str, runs: Mapping[int, list[Run]]) -> Row:
         seconds[1] / seconds[most] / most,
         ASKED.get(name),
         facts={
+            "rounds": min(len(ones) for ones in runs.values()),
             "seconds by workers": {workers: round(one, 3) for workers, one in seconds.items()},
             "fitted serial seconds": round(serial, 3),
             "fitted parallel seconds": round(parallel, 3),
