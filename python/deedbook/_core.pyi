@@ -2863,6 +2863,7 @@ class Book(Log[Deed]):
         dest: _Path,
         *,
         layout: Literal["packed", "slots"] | None = None,
+        epochs: Sequence[int] | None = None,
         dry_run: bool = False,
         deed_bytes_max: int = 4_294_967_296,
         progress: Callable[[int, int], object] | None = None,
@@ -2874,15 +2875,18 @@ class Book(Log[Deed]):
         directory, or the new pier. Every batch is synced, read back, and compared with the source.
         Ended at any moment, it can be called again: what ``dest`` holds is compared from its first
         event on, and the rest is added. New books are in ``layout``, by default ``packed``; books
-        that are there already must have the one that is named. ``progress`` is called between
-        batches with events done and events in all; what it raises ends the work, and so does
-        Ctrl-C.
+        that are there already must have the one that is named. With ``epochs``, only those of a
+        pier are brought, so that other processes can bring the rest at the same time; the pier gets
+        its metadata from the call that finds all epochs there, of which ``epochs=[]`` does nothing
+        else. ``progress`` is called between batches with events done and events in all; what it
+        raises ends the work, and so does Ctrl-C.
 
         Raises `AlreadyExistsError` if ``dest`` holds anything else, `InvalidArgumentError` for a
-        layout that is none or not that of ``dest``, `ContiguityError` for events
-        or epochs with a gap, `NotALogError`, `CorruptError` or `UnsupportedError` for a file that
-        is no environment, a damaged one, or one of another version, `LockedError` if it was
-        written meanwhile or is open in this process, `MissingError` if nothing is there.
+        layout that is none or not that of ``dest`` and for ``epochs`` that the source does not
+        have, `ContiguityError` for events or epochs with a gap, `NotALogError`, `CorruptError` or
+        `UnsupportedError` for a file that is no environment, a damaged one, or one of another
+        version, `LockedError` if it was written meanwhile or is open in this process,
+        `MissingError` if nothing is there.
         """
     @staticmethod
     def export_lmdb(

@@ -353,19 +353,21 @@ impl PyBook {
 
     #[doc = doc!("Book".migrate_lmdb)]
     #[staticmethod]
-    #[pyo3(signature = (source, dest, *, layout=None, dry_run=false, deed_bytes_max=4294967296,
-                        progress=None))]
+    #[pyo3(signature = (source, dest, *, layout=None, epochs=None, dry_run=false,
+                        deed_bytes_max=4294967296, progress=None))]
+    #[allow(clippy::too_many_arguments)]
     fn migrate_lmdb(
         py: Python<'_>,
         #[pyo3(from_py_with = arguments::path)] source: PathBuf,
         #[pyo3(from_py_with = arguments::path)] dest: PathBuf,
         layout: Option<&str>,
+        epochs: Option<Vec<u64>>,
         dry_run: bool,
         #[pyo3(from_py_with = numbers::deed_bytes_max)] deed_bytes_max: u64,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<PyLmdbMigration> {
         let layout = layout.map(str::parse).transpose().or_raise(py)?;
-        let options = lmdb_options(layout, dry_run, deed_bytes_max);
+        let options = lmdb::Options { epochs, ..lmdb_options(layout, dry_run, deed_bytes_max) };
         let report = Progress::run(py, progress, |progress| {
             lmdb::migrate(&source, &dest, &options, |done, all| progress.call(done, all))
         });
@@ -392,5 +394,9 @@ impl PyBook {
 }
 
 fn lmdb_options(layout: Option<Layout>, dry_run: bool, deed_bytes_max: u64) -> lmdb::Options {
-    lmdb::Options { book: Options { layout, deed_bytes_max, ..Options::default() }, dry_run }
+    lmdb::Options {
+        book: Options { layout, deed_bytes_max, ..Options::default() },
+        dry_run,
+        epochs: None,
+    }
 }

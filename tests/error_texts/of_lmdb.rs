@@ -52,6 +52,10 @@ fn bring(source: &Path, dest: &Path) -> Result<Report> {
     migrate(source, dest, &Options::default(), |_, _| Ok(()))
 }
 
+fn only(epoch: u64) -> Options {
+    Options { epochs: Some(vec![epoch]), ..Options::default() }
+}
+
 fn back(source: &Path, dest: &Path) -> Result<Report> {
     export(source, dest, &Options::default(), |_, _| Ok(()))
 }
@@ -127,6 +131,7 @@ fn places(texts: &mut Texts, dir: &Path) {
     };
     let meta = Meta { life: Some(1), fake: Some(true), ..Meta::default() };
     let other = book("other", &[b"one", b"2"], meta);
+    here.refused("epochs", migrate(&source, &dest, &only(0), |_, _| Ok(())));
     here.refused("another event", bring(&source, &other));
     here.refused("a book", bring(&other, &dest));
     here.refused("longer", bring(&source, &book("longer", &[b"one", b"two", b"3"], meta)));
@@ -145,6 +150,7 @@ fn piers(texts: &mut Texts, dir: &Path) {
     fs::write(log.join("0i0/epoc.txt"), "8").unwrap();
     here.refused("version 8", bring(&source, &dest));
     fs::write(log.join("0i0/epoc.txt"), "2").unwrap();
+    here.refused("no such epoch", migrate(&source, &dest, &only(7), |_, _| Ok(())));
     here.refused("top", bring(&log, &dest));
     make(&log.join("0i5"), &[(6, b"\0\0\0\0")], &META);
     fs::write(log.join("0i5/epoc.txt"), "2").unwrap();

@@ -145,3 +145,39 @@ fn a_dry_run_counts_and_changes_nothing() {
     assert_eq!(report.events, bring(&data("pier-lmdb"), &dest).unwrap().events);
     assert_eq!(report.bytes, look(&data("pier-lmdb"), &dest).unwrap().bytes);
 }
+
+/// Brought by processes of their own, the epochs of a pier come in any order.
+#[test]
+fn a_pier_that_comes_epoch_by_epoch_gets_its_metadata_last() {
+    let (_dir, _, dest) = space();
+    let source = data("pier-lmdb");
+    let only = |epochs: &[u64], dest: &Path| {
+        let options = Options { epochs: Some(epochs.to_vec()), ..Options::default() };
+        let mut last = (0, 0);
+        let report = migrate(&source, dest, &options, |done, all| {
+            last = (done, all);
+            Ok(())
+        })?;
+        assert!(epochs.is_empty() || last == (report.events, report.events));
+        Ok::<_, Error>(report)
+    };
+    let log = dest.join(".urb/log");
+    assert_eq!(only(&[], &dest).unwrap().events, 0);
+    let later = only(&[60], &dest).unwrap();
+    assert_eq!((later.epochs.len(), later.epochs[0].epoch), (1, 60));
+    assert!(!log.join("data.mdb").exists() && !log.join("0i0").exists());
+    let elsewhere = dest.with_file_name("elsewhere");
+    only(&[0], &elsewhere).unwrap();
+    fs::rename(elsewhere.join(".urb/log/0i0"), log.join("0i0")).unwrap();
+    let signed = fs::read(log.join("0i0/epoc.txt")).unwrap();
+    fs::remove_file(log.join("0i0/epoc.txt")).unwrap();
+    only(&[], &dest).unwrap();
+    assert!(!log.join("data.mdb").exists(), "an epoch that is not whole is there");
+    fs::write(log.join("0i0/epoc.txt"), signed).unwrap();
+    only(&[], &dest).unwrap();
+    assert!(log.join("data.mdb").exists());
+    let whole = dest.with_file_name("whole");
+    bring(&source, &whole).unwrap();
+    assert_eq!(contents(&log), contents(&whole.join(".urb/log")));
+    assert_eq!(deeds(&log.join("0i60")), deeds(&whole.join(".urb/log/0i60")));
+}

@@ -207,8 +207,8 @@ def _reason(damage: Damage) -> str:
 
 def _lmdb(path: Path) -> UnsupportedError:
     error = UnsupportedError(
-        f"{path} holds an epoch in LMDB ({_LMDB}), not a book; migrate it first,"
-        " or name the books to read"
+        f"{path} holds an epoch in LMDB ({_LMDB}), not a book; migrate it first ('deedbook"
+        " migrate', or 'deedbook spark migrate'), or name the books to read"
     )
     error.path = str(path)
     return error

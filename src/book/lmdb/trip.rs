@@ -30,6 +30,10 @@ pub struct Options {
     pub book: crate::book::Options,
     /// Read and compare, and change nothing.
     pub dry_run: bool,
+    /// Of a pier, only these epochs, so that others can bring the rest at the same time: `None` for all.
+    /// The pier gets its metadata from the one that finds all epochs there; with none to bring, that is
+    /// all that is done.
+    pub epochs: Option<Vec<u64>>,
 }
 
 /// What became of one log: that of a pier's epoch, or the only one.
@@ -123,6 +127,7 @@ fn travel(
     let began = Instant::now();
     let storage = &*options.book.storage;
     let plan = Plan::of(storage, source, dest, to)?;
+    options.check_epochs(&plan)?;
     let trip = Trip { storage, options, to, top: plan.top.as_ref().map(Top::read).transpose()? };
     let looked: Vec<_> = plan.parts.iter().map(|part| trip.look(part)).collect::<Result<_>>()?;
     check_order(&plan, &looked)?;
@@ -132,17 +137,20 @@ fn travel(
     if let (Some(top), Some((_, dest))) = (&trip.top, &plan.top) {
         top.check_dest(dest)?;
     }
-    let all: u64 = looked.iter().map(|log| count(log.events.as_ref())).sum();
+    let chosen = || plan.parts.iter().zip(&looked).filter(|(part, _)| options.has(part));
+    let all: u64 = chosen().map(|(_, log)| count(log.events.as_ref())).sum();
     let mut done = 0;
     let mut noted = |events: u64| {
         done += events;
         progress(done, all)
     };
     let mut epochs = Vec::new();
-    for (part, log) in plan.parts.iter().zip(looked) {
+    for (part, log) in chosen() {
         epochs.push(trip.bring(part, log, &mut noted)?);
     }
-    if let (Some(top), Some((_, dest)), false) = (&trip.top, &plan.top, options.dry_run) {
+    if let (Some(top), Some((_, dest)), false) = (&trip.top, &plan.top, options.dry_run)
+        && (options.epochs.is_none() || trip.is_whole(&plan, &looked)?)
+    {
         top.save(dest)?;
     }
     let found = epochs.iter().map(|log| log.found).sum();
@@ -172,7 +180,31 @@ fn missing_from(epochs: &[EpochReport]) -> Option<u64> {
     })
 }
 
+impl Options {
+    fn has(&self, part: &Part) -> bool {
+        let among = |epochs: &Vec<u64>| part.epoch.is_some_and(|epoch| epochs.contains(&epoch));
+        self.epochs.as_ref().is_none_or(among)
+    }
+
+    /// Refuse epochs that the source does not have.
+    fn check_epochs(&self, plan: &Plan) -> Result<()> {
+        let Some(epochs) = &self.epochs else { return Ok(()) };
+        let refuse =
+            |path: &Path, message| Err(Error::new(ErrorKind::InvalidArgument, message).at(path));
+        let Some((top, _)) = &plan.top else {
+            let path = plan.parts.first().map_or(Path::new(""), |part| &part.source);
+            return refuse(path, "epochs are of a pier, and this is one log".to_owned());
+        };
+        let held: Vec<u64> = plan.parts.iter().filter_map(|part| part.epoch).collect();
+        match epochs.iter().find(|epoch| !held.contains(epoch)) {
+            Some(epoch) => refuse(top, format!("no epoch {epoch} in the pier, which has {held:?}")),
+            None => Ok(()),
+        }
+    }
+}
+
 /// What is known of a log before it is brought.
+#[derive(Clone)]
 pub struct Looked {
     pub epoch: u64,
     pub events: Option<RangeInclusive<u64>>,
@@ -249,16 +281,16 @@ impl Trip<'_> {
     fn bring(
         &self,
         part: &Part,
-        log: Looked,
+        log: &Looked,
         noted: &mut dyn FnMut(u64) -> Result<()>,
     ) -> Result<EpochReport> {
         let source = self.open(part)?;
         let copied = match self.options.dry_run {
-            true => self.compare(part, &source, &log, noted)?,
-            false => self.write(part, &source, &log, noted)?,
+            true => self.compare(part, &source, log, noted)?,
+            false => self.write(part, &source, log, noted)?,
         };
         let (source, dest) = (part.source.clone(), part.dest.clone());
-        let Looked { epoch, events, meta } = log;
+        let Looked { epoch, events, meta } = log.clone();
         let Copied { bytes, found, .. } = copied;
         Ok(EpochReport { source, dest, epoch, events, bytes, found, meta })
     }
@@ -351,6 +383,19 @@ impl Trip<'_> {
             .open(&path, Access::Read)
             .and_then(|file| file.len())
             .map_err(|e| Error::io("measure the log", &path, e))
+    }
+
+    /// Whether all epochs are at the destination, signed and with as many events.
+    fn is_whole(&self, plan: &Plan, looked: &[Looked]) -> Result<bool> {
+        for (part, log) in plan.parts.iter().zip(looked) {
+            let signed = read_text(self.storage, &part.dest.join("epoc.txt"))?;
+            if signed.as_deref() != Some(self.to.version().as_bytes())
+                || self.open_dest(part)?.view().bounds()? != log.events
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Say of a finished epoch which version it has. The last step: without, it is not taken for one.

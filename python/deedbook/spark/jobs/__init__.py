@@ -10,6 +10,12 @@ from deedbook.spark.jobs._export import ExportReport, export
 from deedbook.spark.jobs._import import EventImportReport, import_events
 from deedbook.spark.jobs._ingest import IngestReport, ingest
 from deedbook.spark.jobs._migrate import MigrateReport, migrate
+from deedbook.spark.jobs._migrate_pier import (
+    MigratedEpoch,
+    PierMigrateReport,
+    is_lmdb_pier,
+    migrate_pier,
+)
 from deedbook.spark.jobs._run import JobFailedError
 from deedbook.spark.jobs._stats import LogStats, SizeClass, StatsReport, stats
 from deedbook.spark.jobs._verify import Verified, verify
@@ -23,6 +29,8 @@ __all__ = [
     "JobFailedError",
     "LogStats",
     "MigrateReport",
+    "MigratedEpoch",
+    "PierMigrateReport",
     "SizeClass",
     "StatsReport",
     "Verified",
@@ -30,7 +38,9 @@ __all__ = [
     "export",
     "import_events",
     "ingest",
+    "is_lmdb_pier",
     "migrate",
+    "migrate_pier",
     "stats",
     "verify",
 ]

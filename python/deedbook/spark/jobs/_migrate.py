@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from deedbook import Book, CorruptError, InvalidArgumentError
+from deedbook.formats import find
 from deedbook.spark._detect import detect_logs
 from deedbook.spark._options import parse
 from deedbook.spark._paths import local_path
 from deedbook.spark._worker import settle
 from deedbook.spark.jobs._ingest import BATCH_BYTES, IngestReport, append_all
+from deedbook.spark.jobs._migrate_pier import is_lmdb_pier
 from deedbook.spark.jobs._run import Tell, watch
 
 if TYPE_CHECKING:
@@ -62,6 +64,7 @@ def migrate(
     log: str | os.PathLike[str],
     *,
     format: str | None = None,
+    layout: Literal["packed", "slots"] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     batch_bytes: int = BATCH_BYTES,
     verify: bool = True,
@@ -71,8 +74,10 @@ def migrate(
     """Copy a log, a directory of logs or a glob into a log of another format, and compare.
 
     Books, WALs and ledgers go into each other. From books to a book, mugs and numbers are kept: the
-    new book begins where the first of them does. ``verify`` then reads both, compares all
-    checksums, and the digest of all payloads (and mugs) in their order. The source is only read.
+    new book begins where the first of them does. ``layout`` is that of a new book, by default
+    ``packed``; one that is there must have it. ``verify`` then reads both, compares all checksums,
+    and the digest of all payloads (and mugs) in their order. The source is only read. A pier in
+    LMDB is for `migrate_pier`.
 
     Begun again, it copies what has come since; killed, it goes on where it was, as `ingest` does.
 
@@ -80,6 +85,8 @@ def migrate(
     `deedbook.ContiguityError` where a number cannot be kept; and as `ingest`.
     """
     given = str(local_path(os.fspath(source)))
+    if is_lmdb_pier(given):
+        raise InvalidArgumentError(f"{given} is a pier in LMDB: migrate_pier makes books of it")
     of, series = detect_logs({"path": given}, parse({}, None))
     if of.name not in _PAYLOAD or format == "nostr":
         raise InvalidArgumentError(
@@ -87,9 +94,13 @@ def migrate(
             " WALs and ledgers"
         )
     keeps_numbers = of.name == "book"
-    if keeps_numbers and format == "book" and not dry_run and not os.path.exists(log):
-        with Book.open(series[0].logs[0]) as first:
-            Book.create(log, epoch=first.epoch).close()
+    _check_layout(layout, format, log)
+    if format == "book" and (keeps_numbers or layout) and not dry_run and not os.path.exists(log):
+        epoch = 0
+        if keeps_numbers:
+            with Book.open(series[0].logs[0]) as first:
+                epoch = first.epoch
+        Book.create(log, epoch=epoch, layout=layout or "packed").close()
     done: IngestReport = append_all(
         spark,
         "migrate",
@@ -130,6 +141,22 @@ def migrate(
         digest,
         done.seconds,
     )
+
+
+def _check_layout(layout: str | None, format: str | None, log: str | os.PathLike[str]) -> None:
+    """Refuse a layout that the log cannot have, or does not have."""
+    if layout is None:
+        return
+    there = find(log) if os.path.exists(log) else None
+    name = format if there is None else there.format.name
+    if name != "book":
+        raise InvalidArgumentError(f"layout {layout} is for books, there is a {name}")
+    if there is not None:
+        with Book.open(log) as book:
+            if book.layout != layout:
+                raise InvalidArgumentError(
+                    f"{log}: layout {layout} asked for, it has {book.layout}"
+                )
 
 
 def _digest(spark: SparkSession, path: str, format: str, with_mugs: bool) -> tuple[int, str]:

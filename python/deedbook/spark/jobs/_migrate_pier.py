@@ -1,0 +1,243 @@
+"""``migrate`` of a pier: its epochs in LMDB become books, each brought by a task of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from pyspark import TaskContext
+
+from deedbook import Book, InvalidArgumentError, LmdbMigration, LockedError
+from deedbook._durable import sync_folder, sync_folders
+from deedbook.spark._paths import local_path
+from deedbook.spark._worker import settle
+from deedbook.spark.jobs._run import Tell, watch
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["MigratedEpoch", "PierMigrateReport", "is_lmdb_pier", "migrate_pier"]
+
+_EPOCH: Final = re.compile(r"0i(0|[1-9][0-9]*)")
+_MAKING: Final = ".making-"
+_SIGNED: Final = "epoc.txt"
+"""The last file of an epoch that was brought and compared."""
+Layout = Literal["packed", "slots"]
+
+
+@dataclass(frozen=True)
+class MigratedEpoch:
+    """An epoch, and what this run did for it."""
+
+    path: str
+    """Where the book is."""
+    epoch: int
+    """The last event before it."""
+    first: int | None
+    """Its first event; None if it has none."""
+    last: int | None
+    """Its last event."""
+    bytes: int
+    """Of the jams."""
+    found: int
+    """Events that were there before, and were compared."""
+
+
+@dataclass(frozen=True)
+class PierMigrateReport:
+    """What `migrate_pier` did; with ``dry_run`` what it would do."""
+
+    source: str
+    """The pier that was read."""
+    dest: str
+    """The pier of books."""
+    dry_run: bool
+    """Whether nothing was changed."""
+    epochs: tuple[MigratedEpoch, ...]
+    """Those that were brought or compared in this run, in the order of their events."""
+    passed_over: int
+    """Epochs that a run before had brought, and that were not compared again."""
+    events: int
+    """Events brought or compared."""
+    seconds: float
+    """How long it took."""
+
+    @property
+    def brought(self) -> int:
+        """Events that were written in this run, or would be."""
+        return self.events - sum(one.found for one in self.epochs)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+        return {**asdict(self), "brought": self.brought}
+
+
+def is_lmdb_pier(path: str | os.PathLike[str]) -> bool:
+    """Whether a pier lies there of which an epoch, or all, is in LMDB."""
+    log = Path(path) / ".urb" / "log"
+    epochs = _epochs(log)
+    if not epochs:
+        return (log / "data.mdb").exists()
+    return any(not (log / f"0i{epoch}" / "book.log").exists() for epoch in epochs)
+
+
+def migrate_pier(
+    spark: SparkSession,
+    source: str | os.PathLike[str],
+    dest: str | os.PathLike[str],
+    *,
+    layout: Layout | None = None,
+    verify: bool = True,
+    dry_run: bool = False,
+    progress: Tell | None = None,
+) -> PierMigrateReport:
+    """Bring the epochs of a pier in LMDB to a new pier of books, as `Book.migrate_lmdb` does.
+
+    A task brings an epoch into a directory of its own: each event is synced, read back and compared
+    with the source. The epochs get their names in the order of their events, each when all before
+    it have theirs; the pier gets its metadata last. The ship must have ended; the source is only
+    read.
+
+    A run that was killed goes on where it was, once it is begun again: epochs that have their names
+    are compared with the source once more, or with ``verify=False`` passed over but for the last
+    one, which may have grown; what was brought of the others is compared, and the rest added.
+    With ``dry_run`` everything is read and compared, and nothing is written. ``progress`` is given
+    events, of tasks that have ended.
+
+    Raises `InvalidArgumentError` where there is no such pier, `JobFailedError`, and as
+    `Book.migrate_lmdb`.
+    """
+    begun = time.monotonic()
+    pier, to = (Path(os.path.abspath(local_path(os.fspath(path)))) for path in (source, dest))
+    if not is_lmdb_pier(pier):
+        raise InvalidArgumentError(f"{pier} is no pier with epochs in LMDB")
+    # Order, metadata and what lies at the destination, without a look at the events.
+    Book.migrate_lmdb(pier, to, layout=layout, epochs=[], dry_run=True)
+    log = to / ".urb" / "log"
+    epochs = _epochs(pier / ".urb" / "log") or [0]
+    there = [] if verify or dry_run else [one for one in epochs[:-1] if _is_signed(log, one)]
+    wanted = [one for one in epochs if one not in there]
+    if not dry_run:
+        log.mkdir(parents=True, exist_ok=True)
+        sync_folders(to, [log / "0i0"])
+    events, done = spark.sparkContext.accumulator(0), spark.sparkContext.accumulator(0)
+
+    def bring(numbers: Iterator[int]) -> Iterator[dict[str, Any]]:
+        settle()
+        for number in numbers:
+            task = _Task(pier, to, layout, dry_run, epochs)
+            report = task.bring(number)
+            events.add(report.events)
+            done.add(1)
+            yield report.epochs[0].to_dict()
+
+    def look() -> tuple[int, int | None, str]:
+        return int(events.value), None, f"{done.value} of {len(wanted)} epochs"
+
+    def work() -> list[dict[str, Any]]:
+        tasks = spark.sparkContext.parallelize(wanted, len(wanted))
+        found: list[dict[str, Any]] = tasks.mapPartitions(bring).collect()
+        return found
+
+    brought = watch(spark, "migrate", work, look, progress)
+    if not dry_run:
+        publish(log, epochs)
+        Book.migrate_lmdb(pier, to, layout=layout, epochs=[])
+        for stray in log.glob(f"{_MAKING}0i*"):
+            shutil.rmtree(stray, ignore_errors=True)
+    names = [str(log / f"0i{one['epoch']}") for one in brought]
+    return PierMigrateReport(
+        str(pier),
+        str(to),
+        dry_run,
+        tuple(
+            MigratedEpoch(name, *(one[key] for key in ("epoch", "first", "last", "bytes", "found")))
+            for name, one in zip(names, brought, strict=True)
+        ),
+        len(there),
+        sum(_count(one["first"], one["last"]) for one in brought),
+        round(time.monotonic() - begun, 3),
+    )
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What a task needs to know to bring an epoch."""
+
+    source: Path
+    dest: Path
+    layout: Layout | None
+    dry_run: bool
+    epochs: Sequence[int]
+
+    def bring(self, epoch: int) -> LmdbMigration:
+        """Bring an epoch, or compare what is there; give names to those that are ready."""
+        log = self.dest / ".urb" / "log"
+        # What lies under the name itself stays there: it is compared, and the rest is added.
+        if self.dry_run or (log / f"0i{epoch}").exists():
+            report = self._migrate(self.dest, epoch, dry_run=True)
+            if self.dry_run or (report.found == report.events and _is_signed(log, epoch)):
+                return report
+            return self._migrate(self.dest, epoch)
+        report = self._stage(log / f"{_MAKING}0i{epoch}", epoch)
+        publish(log, self.epochs)
+        return report
+
+    def _stage(self, making: Path, epoch: int) -> LmdbMigration:
+        if _is_signed(making / ".urb" / "log", epoch):
+            # It may get its name at any moment: so nothing in it is written again.
+            return self._migrate(making, epoch, dry_run=True)
+        try:
+            return self._migrate(making, epoch)
+        except LockedError:  # by another attempt, perhaps of a run whose driver is dead
+            context = TaskContext.get()
+            assert context is not None, "called in tasks only"
+            own = making.with_name(f"{making.name}.{context.taskAttemptId()}")
+            return self._migrate(own, epoch)
+
+    def _migrate(self, dest: Path, epoch: int, dry_run: bool = False) -> LmdbMigration:
+        return Book.migrate_lmdb(
+            self.source, dest, layout=self.layout, epochs=[epoch], dry_run=dry_run
+        )
+
+
+def publish(log: Path, epochs: Sequence[int]) -> None:
+    """Give their names to epochs that are complete, up to the first that is not.
+
+    Tasks may do so at the same time: a name is given once.
+    """
+    for epoch in epochs:
+        if _is_signed(log, epoch):
+            continue
+        first = log / f"{_MAKING}0i{epoch}"
+        made = [one / ".urb" / "log" for one in (first, *sorted(log.glob(f"{first.name}.*")))]
+        ready = next((one for one in made if _is_signed(one, epoch)), None)
+        if ready is None:
+            return
+        try:
+            (ready / f"0i{epoch}").rename(log / f"0i{epoch}")
+        except OSError:
+            if not _is_signed(log, epoch):  # else another one was quicker
+                raise
+        sync_folder(log)
+
+
+def _epochs(log: Path) -> list[int]:
+    if not log.is_dir():
+        return []
+    names = (_EPOCH.fullmatch(one.name) for one in log.iterdir() if one.is_dir())
+    return sorted(int(name[1]) for name in names if name is not None)
+
+
+def _is_signed(log: Path, epoch: int) -> bool:
+    return (log / f"0i{epoch}" / _SIGNED).exists()
+
+
+def _count(first: int | None, last: int | None) -> int:
+    return 0 if first is None or last is None else last - first + 1

@@ -1,0 +1,176 @@
+"""A pier in LMDB comes to books through Spark: a task for each epoch, whatever is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from spark_cluster import local_session
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+from deedbook import (
+    AlreadyExistsError,
+    Book,
+    ContiguityError,
+    InvalidArgumentError,
+    Pier,
+    Wal,
+)
+from deedbook.spark.jobs import _migrate_pier, is_lmdb_pier, migrate, migrate_pier
+
+pytestmark = pytest.mark.spark
+
+GOLDEN = Path(__file__).parents[1] / "data" / "lmdb" / "pier-lmdb"
+
+
+@pytest.fixture(scope="module")
+def spark() -> Any:
+    return local_session()
+
+
+def pier_of(home: Path, epochs: int, events: int, size: int) -> Path:
+    """A pier in LMDB, made by the way back from books."""
+    log = home / "books" / ".urb" / "log"
+    log.mkdir(parents=True)
+    for number in range(epochs):
+        with Book.create(made := log / f"0i{number * events}", epoch=number * events) as book:
+            book.append_many([b"%0*d" % (size, n) for n in range(events)], mugs=range(events))
+        (made / "epoc.txt").write_text("3")
+        (made / "vere.txt").write_text("3.1")
+    shutil.copy(GOLDEN / ".urb" / "log" / "data.mdb", log)
+    Book.export_lmdb(home / "books", home / "pier")
+    return home / "pier"
+
+
+def held(pier: Path) -> list[tuple[int, int, bytes]]:
+    with Pier.open(pier) as opened:
+        return [(deed.event, deed.mug, deed.jam) for deed in opened]
+
+
+def names(pier: Path) -> list[str]:
+    return sorted(path.name for path in (pier / ".urb" / "log").iterdir())
+
+
+def test_a_pier_in_lmdb_becomes_what_the_core_makes_of_it(spark: Any, tmp_path: Path) -> None:
+    Book.migrate_lmdb(GOLDEN, tmp_path / "core", layout="slots")
+    dest = tmp_path / "dest"
+    planned = migrate_pier(spark, GOLDEN, dest, layout="slots", dry_run=True)
+    assert not dest.exists() and planned.dry_run
+    assert [(one.epoch, one.first, one.last) for one in planned.epochs] == [
+        (0, 1, 60),
+        (60, 61, 100),
+    ]
+    report = migrate_pier(spark, GOLDEN, dest, layout="slots")
+    assert (report.events, report.brought) == (planned.events, planned.brought) == (100, 100)
+    assert held(dest) == held(tmp_path / "core")
+    assert names(dest) == names(tmp_path / "core")
+    for epoch in ("0i0", "0i60"):
+        log = dest / ".urb" / "log" / epoch
+        assert (log / "epoc.txt").read_text() == "3" and (log / "vere.txt").exists()
+        with Book.open(log) as book:
+            assert book.layout == "slots"
+    again = migrate_pier(spark, GOLDEN, dest)
+    assert (again.events, again.brought, again.passed_over) == (100, 0, 0)
+    quick = migrate_pier(spark, GOLDEN, dest, verify=False)
+    assert (quick.events, quick.passed_over) == (40, 1)
+    with pytest.raises(InvalidArgumentError, match=r"packed asked for.*has slots"):
+        migrate_pier(spark, GOLDEN, dest, layout="packed")
+
+
+def test_what_differs_from_the_source_is_noticed(spark: Any, tmp_path: Path) -> None:
+    dest = tmp_path / "dest"
+    migrate_pier(spark, GOLDEN, dest)
+    shutil.rmtree(dest / ".urb" / "log" / "0i60")
+    with Book.create(dest / ".urb" / "log" / "0i60", epoch=60) as book:
+        book.append(b"another event")
+    with pytest.raises(AlreadyExistsError, match="event 61 is another one in the destination"):
+        migrate_pier(spark, GOLDEN, dest)
+
+
+def test_what_is_no_pier_in_lmdb_is_refused(spark: Any, tmp_path: Path) -> None:
+    Book.migrate_lmdb(GOLDEN, tmp_path / "books")
+    assert is_lmdb_pier(GOLDEN) and not is_lmdb_pier(tmp_path / "books")
+    with pytest.raises(InvalidArgumentError, match="is no pier with epochs in LMDB"):
+        migrate_pier(spark, tmp_path / "books", tmp_path / "dest")
+    with pytest.raises(InvalidArgumentError, match="migrate_pier makes books of it"):
+        migrate(spark, GOLDEN, tmp_path / "dest", format="book")
+    source = tmp_path / "gap"
+    shutil.copytree(GOLDEN, source)
+    (source / ".urb" / "log" / "0i60").rename(source / ".urb" / "log" / "0i61")
+    with pytest.raises(ContiguityError, match="epoch 61 comes after an epoch that ends with 60"):
+        migrate_pier(spark, source, tmp_path / "dest")
+    assert not (tmp_path / "dest").exists()
+
+
+def test_attempts_at_one_time_make_one_epoch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Speculation, or an executor whose driver is dead: another attempt is at the same epoch."""
+    log = tmp_path / ".urb" / "log"
+    log.mkdir(parents=True)
+    task = _migrate_pier._Task(GOLDEN, tmp_path, None, False, [0, 60])
+    context = SimpleNamespace(taskAttemptId=lambda: 7)
+    monkeypatch.setattr(_migrate_pier, "TaskContext", SimpleNamespace(get=lambda: context))
+    task.bring(60)  # before the epoch that comes before it
+    assert names(tmp_path) == [".making-0i60"]
+    other = log / ".making-0i0" / ".urb" / "log"
+    other.mkdir(parents=True)
+    with Book.create(other / "0i0"):
+        assert task.bring(0).events == 60
+    assert {"0i0", "0i60"} < set(names(tmp_path))
+    assert task.bring(60).found == 40
+    assert len(held(tmp_path)) == 100
+
+
+@pytest.mark.parametrize("kind", ["packed", "slots"])
+def test_a_book_gets_the_layout_that_is_asked_for(spark: Any, tmp_path: Path, kind: Any) -> None:
+    with Wal.create(tmp_path / "wal") as wal:
+        wal.append_many([b"one", b"two"])
+    migrate(spark, tmp_path / "wal", tmp_path / "book", format="book", layout=kind)
+    other: Any = "slots" if kind == "packed" else "packed"
+    with Book.open(tmp_path / "book") as book:
+        assert (book.layout, list(book.payloads())) == (kind, [b"one", b"two"])
+    report = migrate(spark, tmp_path / "book", tmp_path / "other", format="book", layout=other)
+    assert report.records == 2
+    with Book.open(tmp_path / "other") as book:
+        assert book.layout == other
+    with pytest.raises(InvalidArgumentError, match=f"{kind} asked for, it has {other}"):
+        migrate(spark, tmp_path / "book", tmp_path / "other", layout=kind)
+    with pytest.raises(InvalidArgumentError, match="is for books, there is a wal"):
+        migrate(spark, tmp_path / "book", tmp_path / "w", format="wal", layout=kind)
+
+
+@pytest.mark.slow
+def test_a_killed_migration_of_a_pier_goes_on_where_it_was(tmp_path: Path) -> None:
+    """The driver, its JVM and the workers are killed when the first epoch has its name."""
+    source, dest = pier_of(tmp_path, 4, 20_000, 1000), tmp_path / "dest"
+    command = [sys.executable, "-m", "deedbook", "spark", "migrate", str(source), str(dest)]
+    command += ["--master", "local[1]", "--json"]
+    first = dest / ".urb" / "log" / "0i0" / "epoc.txt"
+    with subprocess.Popen(command, start_new_session=True, stdout=subprocess.PIPE) as killed:
+        until = time.monotonic() + 120
+        while not first.exists():
+            assert killed.poll() is None and time.monotonic() < until
+            time.sleep(0.005)
+        os.killpg(killed.pid, signal.SIGKILL)
+    assert not (dest / ".urb" / "log" / "data.mdb").exists()
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert ended.returncode == 0, ended.stderr[-4000:]
+    report = json.loads(ended.stdout)
+    assert report["ok"] and report["events"] == 80_000
+    assert 0 < report["brought"] <= 60_000
+    made = {"0i0", "0i20000", "0i40000", "0i60000", "data.mdb", "lock.mdb"}
+    assert set(names(dest)) == made
+    assert held(dest) == held(tmp_path / "books")
