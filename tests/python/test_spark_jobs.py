@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +21,16 @@ from test_spark_stream import events
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
-from deedbook import Book, CorruptError, EventStore, InvalidArgumentError, Ledger, Wal
+from deedbook import (
+    Book,
+    CorruptError,
+    EventStore,
+    InvalidArgumentError,
+    Ledger,
+    LedgerSnapshot,
+    Wal,
+)
+from deedbook.formats import find
 from deedbook.spark.jobs import JobFailedError, _compact, compact, migrate, stats
 
 pytestmark = pytest.mark.spark
@@ -137,6 +152,106 @@ def test_wals_are_compacted_and_a_source_that_grew_is_refused(
         assert list(wal.payloads()) == [b"0"] * 50 + [b"1"] * 50 + [b"late"] + [b"2"] * 50
 
 
+def test_many_small_ledgers_become_few(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "small").mkdir()
+    expected = []
+    for number in range(12):
+        payloads = [b"ledger %d record %d" % (number, n) for n in range(number % 3 + 1)]
+        with Ledger.open(tmp_path / "small" / f"s{number}", "own") as ledger:
+            for payload in payloads:
+                ledger.append(payload)
+        expected += payloads
+    expected.append(bytes(2 << 20))
+    with Ledger.open(tmp_path / "small" / "s12", "own", record_bytes_max=4 << 20) as ledger:
+        ledger.append(expected[-1])
+    planned = compact(spark, [tmp_path / "small"], tmp_path / "few", size_bytes=200, dry_run=True)
+    report = compact(spark, [tmp_path / "small"], tmp_path / "few", size_bytes=200)
+    assert report.logs == planned.logs and 1 < report.made == len(report.logs) < 10
+    found: list[bytes] = []
+    for log in report.logs:
+        with LedgerSnapshot.open(log.path, "own") as made:
+            assert not any(file.active for file in made.files)
+            payloads = list(made.payloads())
+        assert (len(payloads), log.first) == (log.records, None)
+        found += payloads
+    assert found == expected
+    with Ledger.open(report.logs[0].path, "own") as ledger:  # a sender goes on with it
+        ledger.append(b"later")
+        assert ledger.fetch(1) is not None
+    assert compact(spark, [tmp_path / "small"], tmp_path / "few", size_bytes=200).made == 0
+
+
+def test_a_damaged_ledger_is_refused(spark: Any, tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "spool") as ledger:
+        ledger.append_many([b"%04d" % n for n in range(50)])
+    (file,) = (tmp_path / "spool").glob("*-events")
+    whole = file.read_bytes()
+    for damaged in (whole[:-1], whole[:200] + b"\xff" + whole[201:]):
+        file.write_bytes(damaged)
+        with pytest.raises(CorruptError, match="spool is damaged: verify says where"):
+            compact(spark, [tmp_path / "spool"], tmp_path / "few")
+
+
+def test_many_event_stores_become_one_with_each_event_once(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "small").mkdir()
+    for number in range(6):
+        with EventStore.create(tmp_path / "small" / f"s{number}") as store:
+            store.append_many(events(number * 20, number * 20 + 40))  # half are in the next, too
+    one = EventStore.create(tmp_path / "one")
+    for number in range(6):
+        with EventStore.open(tmp_path / "small" / f"s{number}") as store:
+            one.append_many(store.iter())
+    expected = {event.id for event in one}
+    one.close()
+    planned = compact(spark, [tmp_path / "small"], tmp_path / "few", dry_run=True)
+    assert planned.logs[0].records > len(expected)
+    report = compact(spark, [tmp_path / "small"], tmp_path / "few")
+    (log,) = report.logs
+    with EventStore.open(log.path) as store:
+        found = [event.id for event in store]
+    assert (len(found), set(found)) == (log.records, expected)
+    assert EventStore.open(log.path).verify().ok
+    again = compact(spark, [tmp_path / "small"], tmp_path / "few")
+    assert (again.made, again.logs) == (0, report.logs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["book", "nostr"])
+def test_a_killed_compaction_goes_on_where_it_was(tmp_path: Path, kind: str) -> None:
+    """The driver, its JVM and the workers are killed when the first log has its name."""
+    (tmp_path / "small").mkdir()
+    for number in range(8):
+        path = tmp_path / "small" / f"s{number}"
+        if kind == "book":
+            with Book.create(path, durability="none") as book:
+                book.append_many([b"%d %04d" % (number, n) + bytes(2000) for n in range(4000)])
+        else:
+            with EventStore.create(path) as store:
+                store.append_many(events(number * 200, number * 200 + 200))
+    few = tmp_path / "few"
+    command = [sys.executable, "-m", "deedbook", "spark", "compact", str(tmp_path / "small")]
+    command += [str(few), "--size", "1", "--master", "local[1]", "--json"]
+    with subprocess.Popen(command, start_new_session=True, stdout=subprocess.PIPE) as killed:
+        until = time.monotonic() + 120
+        while not (few / "00000").exists():
+            assert killed.poll() is None and time.monotonic() < until
+            time.sleep(0.002)
+        os.killpg(killed.pid, signal.SIGKILL)
+    assert not (few / "00007").exists()
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert ended.returncode == 0, ended.stderr[-4000:]
+    report = json.loads(ended.stdout)
+    assert 0 < report["made"] < 8 == len(report["logs"])
+    assert sorted(one.name for one in few.iterdir() if one.name[0] == ".") == []
+    for number, log in enumerate(report["logs"]):
+        with find(log["path"]).format.open(log["path"], "r") as made:
+            if kind == "book":
+                assert all(one.startswith(b"%d " % number) for one in made.payloads())
+                assert len(made) == log["records"] == 4000
+            else:
+                assert sum(1 for _ in made) == log["records"] > 0
+
+
 def test_two_attempts_of_a_task_make_one_log(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,8 +298,12 @@ def test_what_a_killed_compaction_left_is_removed(spark: Any, tmp_path: Path) ->
 def test_what_cannot_be_compacted_is_refused(spark: Any, tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "spool") as ledger:
         ledger.append(b"x")
-    with pytest.raises(InvalidArgumentError, match="makes books and WALs, there is a ledger"):
-        compact(spark, [tmp_path / "spool"], tmp_path / "few")
+        with pytest.raises(InvalidArgumentError, match=r"0-events is being written: close"):
+            compact(spark, [tmp_path / "spool"], tmp_path / "few")
+    with Ledger.open(tmp_path / "other", "others") as ledger:
+        ledger.append(b"x")
+    with pytest.raises(InvalidArgumentError, match="several bases, events, others: compact"):
+        compact(spark, [tmp_path / "spool", tmp_path / "other"], tmp_path / "few")
     small_books(tmp_path / "small", 2)
     with pytest.raises(InvalidArgumentError, match="small is not empty; new logs go into a new"):
         compact(spark, [tmp_path / "small"], tmp_path / "small")

@@ -18,13 +18,14 @@ __all__ = ["TEXTS", "add_arguments", "run"]
 
 TEXTS: Final = {
     "help": "many small logs into few",
-    "description": "Copy many books, or many WALs, into few new ones, each made by one task. The "
+    "description": "Copy many logs of one format into few new ones, each made by one task. The "
     "sources stay. Begun again after a kill, it makes what is missing.",
     "epilog": "examples:\n"
     "  deedbook spark compact small/ few/\n"
     "  deedbook spark compact 'logs/*.wal' few/ --size 4g --dry-run\n\n"
     "Records keep their order, one log after the other. A book's numbers are kept where each of\n"
-    "its sources goes on where the one before ends; else they begin at 1.",
+    "its sources goes on where the one before ends; else they begin at 1. Ledgers\n"
+    "must be closed. Of event stores the events that count are copied, each once.",
 }
 
 

@@ -8,18 +8,17 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark import TaskContext
 
-from deedbook import CorruptError, InvalidArgumentError, OutOfRangeError
+from deedbook import InvalidArgumentError
 from deedbook._durable import load_json, store_json, sync_folder
-from deedbook.formats import by_name
 from deedbook.spark._detect import detect_logs
 from deedbook.spark._options import parse
 from deedbook.spark._worker import settle
+from deedbook.spark.jobs._copies import COPIES, first_of
 from deedbook.spark.jobs._ingest import Counted
 from deedbook.spark.jobs._run import Tell, watch
 
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["CompactReport", "CompactedLog", "compact"]
 
 SIZE_BYTES: Final = 1 << 30
-_BATCH_BYTES: Final = 4 << 20
 _PLAN: Final = "compaction.json"
 _MAKING: Final = ".making-"
 
@@ -43,9 +41,10 @@ class CompactedLog:
     sources: tuple[str, ...]
     """The logs whose records it has, in their order."""
     records: int
-    """How many it has."""
+    """How many it has; of an event store, those that count. With ``dry_run`` what its sources
+    have, of which event stores may have some more than once."""
     bytes: int
-    """Of the payloads."""
+    """Of the sources."""
     first: int | None
     """Of a book, the number of its first event, which is that of its first source where each source
     goes on where the one before ends, and else 1."""
@@ -82,7 +81,7 @@ def compact(
     dry_run: bool = False,
     progress: Tell | None = None,
 ) -> CompactReport:
-    """Copy many books, or many WALs, into few new ones of about ``size_bytes`` each.
+    """Copy many logs of one format into few new ones of about ``size_bytes`` each.
 
     ``sources`` are logs, directories of logs and globs; their records keep their order, one log
     after the other in the order of their paths and of digits in names by value. The new logs are
@@ -93,8 +92,13 @@ def compact(
     begun again, and one that is repeated makes nothing. The sources must not grow
     meanwhile: a log that is not as long as the plan says is refused.
 
-    Raises `deedbook.CorruptError` for damage, `InvalidArgumentError` for ledgers and event stores,
-    a target that is not empty and was not made from these sources, and as a log's opening.
+    Of ledgers, all files must be finished. Of event stores the events that count are copied, by
+    the rules of `EventStore.append`: a new store has each of them once, and of a replaceable one
+    the newest.
+
+    Raises `deedbook.CorruptError` for damage, `InvalidArgumentError` for a ledger that is being
+    written, ledgers of several bases, and a target that is not empty and was not made from these
+    sources, and as a log's opening.
     """
     begun = time.monotonic()
     given = [os.path.abspath(path) for path in sources]
@@ -129,6 +133,8 @@ def compact(
             return len(made)
 
         watch(spark, "compact", work, look, progress)
+    if not dry_run:
+        _count(path, plan)
     return CompactReport(
         tuple(given),
         str(path),
@@ -151,9 +157,13 @@ def _planned(given: list[str], path: Path, size_bytes: int) -> dict[str, Any]:
     if path.exists() and any(path.iterdir()):
         raise InvalidArgumentError(f"{path} is not empty; new logs go into a new directory")
     log, series = detect_logs({"paths": json.dumps(given)}, parse({}, None))
-    if log.name not in ("book", "wal"):
-        raise InvalidArgumentError(f"compact makes books and WALs, there is a {log.name}")
-    logs = [_look(of, log.name) for one in series for of in one.logs]
+    logs = [COPIES[log.name].look(of) for one in series for of in one.logs]
+    bases = sorted({one["base"] for one in logs if "base" in one})
+    if len(bases) > 1:
+        raise InvalidArgumentError(
+            f"there are ledgers of several bases, {', '.join(bases)}: compact those of each by"
+            " themselves"
+        )
     bins: list[list[dict[str, Any]]] = []
     filled = 0
     for one in logs:
@@ -169,15 +179,6 @@ def _planned(given: list[str], path: Path, size_bytes: int) -> dict[str, Any]:
     }
 
 
-def _look(path: str, format: str) -> dict[str, Any]:
-    """A source as the plan has it: how many records, where they begin, and its bytes."""
-    with by_name(format).open(path, "r") as log:
-        if log.recovery.verdict == "corrupt":
-            raise CorruptError(f"{path} is damaged: verify says where; compact copies intact logs")
-        first = log.bounds[0] if format == "book" and log.bounds else None
-        return {"path": path, "records": len(log), "bytes": log.end, "first": first}
-
-
 def _make(path: Path, bin: dict[str, Any], format: str) -> Iterator[tuple[int, int]]:
     """In a task: make a log, and give it its name. Yields records and bytes done.
 
@@ -190,7 +191,7 @@ def _make(path: Path, bin: dict[str, Any], format: str) -> Iterator[tuple[int, i
     if final.exists():
         return
     try:
-        yield from _copy(making, bin, format)
+        yield from COPIES[format].fill(making, bin["sources"])
         _publish(making, final)
     finally:
         shutil.rmtree(making, ignore_errors=True)
@@ -206,66 +207,26 @@ def _publish(making: Path, final: Path) -> None:
     sync_folder(final.parent)
 
 
-def _copy(making: Path, bin: dict[str, Any], format: str) -> Iterator[tuple[int, int]]:
-    """Make a log of its sources, synced and counted. Yields records and bytes done."""
-    first = _first(bin["sources"], format)
-    options: dict[str, Any] = {"durability": "manual"}
-    if first is not None:
-        options["epoch"] = first - 1
-    records = 0
-    with by_name(format).open(str(making), "x", **options) as made:
-        for source in bin["sources"]:
-            before = len(made)
-            for payloads, mugs in _records(source["path"], format):
-                if format == "book":
-                    made.append_many(payloads, mugs=mugs)
-                else:
-                    made.append_many(payloads)
-                yield len(payloads), sum(map(len, payloads))
-            copied = len(made) - before
-            if copied != source["records"]:
-                raise OutOfRangeError(
-                    f"{source['path']} has {copied} records, the plan says {source['records']}:"
-                    " it was changed"
-                )
-            records += copied
-        made.sync()
-    with by_name(format).open(str(making), "r") as made:
-        if len(made) != records:
-            raise CorruptError(f"{making} has {len(made)} records, {records} were appended")
-
-
-def _records(path: str, format: str) -> Iterator[tuple[list[bytes], list[int]]]:
-    """Payloads, and of a book mugs, in batches."""
-    import pyarrow as pa
-
-    name = "jam" if format == "book" else "payload"
-    columns = [name, "mug"] if format == "book" else [name]
-    with by_name(format).open(path, "r") as log:
-        for batch in log.batches(columns=columns, batch_bytes=_BATCH_BYTES):
-            rows = pa.record_batch(batch)
-            payloads: list[Any] = rows[name].to_pylist()
-            mugs: list[Any] = rows["mug"].to_pylist() if format == "book" else []
-            yield payloads, [mug & 0xFFFFFFFF for mug in mugs]
-
-
-def _first(sources: Sequence[dict[str, Any]], format: str) -> int | None:
-    """The number of a new book's first event, where its sources follow one another."""
-    if format != "book":
-        return None
-    filled = [one for one in sources if one["records"]]
-    follow = all(
-        one["first"] == before["first"] + before["records"] for before, one in pairwise(filled)
-    )
-    return filled[0]["first"] if filled and follow else 1
-
-
 def _described(path: Path, bin: dict[str, Any], format: str) -> CompactedLog:
     sources = bin["sources"]
     return CompactedLog(
         str(path / bin["name"]),
         tuple(one["path"] for one in sources),
-        sum(one["records"] for one in sources),
+        bin.get("records", sum(one["records"] for one in sources)),
         sum(one["bytes"] for one in sources),
-        _first(sources, format),
+        first_of(sources) if format == "book" else None,
     )
+
+
+def _count(path: Path, plan: dict[str, Any]) -> None:
+    """Note of each log that is there how many records it has, where its sources do not say."""
+    copies = COPIES[plan["format"]]
+    counted = False
+    for bin in plan["logs"]:
+        made = path / bin["name"]
+        if "records" not in bin and made.exists():
+            records = copies.records(made)
+            if records is not None:
+                bin["records"], counted = records, True
+    if counted:
+        store_json(path / _PLAN, plan)

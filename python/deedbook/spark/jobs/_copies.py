@@ -1,0 +1,212 @@
+"""What `compact` does with logs of each format: look at a source, copy many into a new one."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import Any, Final
+
+from deedbook import (
+    CorruptError,
+    EventStore,
+    InvalidArgumentError,
+    Ledger,
+    LedgerSnapshot,
+    OutOfRangeError,
+)
+from deedbook.formats import by_name
+
+__all__ = ["COPIES", "Copies", "Source", "first_of"]
+
+Source = dict[str, Any]
+"""As the plan has it: path, records, bytes; of a book its first event, of a ledger its base."""
+_BATCH_BYTES: Final = 4 << 20
+_EVENTS: Final = 4096
+_RECORD_BYTES_MAX: Final = 1 << 20
+"""Of a ledger, unless a source has longer files."""
+
+
+class Copies(ABC):
+    """How logs of a format become one."""
+
+    @abstractmethod
+    def look(self, path: str) -> Source:
+        """A source as the plan has it. Raises `CorruptError` for a damaged one."""
+
+    @abstractmethod
+    def fill(self, making: Path, sources: Sequence[Source]) -> Iterator[tuple[int, int]]:
+        """Make a log of its sources, synced and counted. Yields records and bytes done."""
+
+    def records(self, path: Path) -> int | None:
+        """How many records a log has that was made, where its sources do not say."""
+        return None
+
+
+class _Log(Copies):
+    """Books and WALs."""
+
+    def __init__(self, format: str) -> None:
+        self._format = format
+        self._column = "jam" if format == "book" else "payload"
+
+    def look(self, path: str) -> Source:
+        with by_name(self._format).open(path, "r") as log:
+            if log.recovery.verdict == "corrupt":
+                raise _damaged(path)
+            first = log.bounds[0] if self._format == "book" and log.bounds else None
+            return {"path": path, "records": len(log), "bytes": log.end, "first": first}
+
+    def fill(self, making: Path, sources: Sequence[Source]) -> Iterator[tuple[int, int]]:
+        options: dict[str, Any] = {"durability": "manual"}
+        if self._format == "book":
+            options["epoch"] = first_of(sources) - 1
+        with by_name(self._format).open(str(making), "x", **options) as made:
+            for source in sources:
+                before = len(made)
+                for payloads, mugs in self._read(source["path"]):
+                    if self._format == "book":
+                        made.append_many(payloads, mugs=mugs)
+                    else:
+                        made.append_many(payloads)
+                    yield len(payloads), sum(map(len, payloads))
+                _check(source, len(made) - before)
+            made.sync()
+        with by_name(self._format).open(str(making), "r") as made:
+            _check_made(making, len(made), sum(one["records"] for one in sources))
+
+    def _read(self, path: str) -> Iterator[tuple[list[bytes], list[int]]]:
+        """Payloads, and of a book mugs, in batches."""
+        import pyarrow as pa
+
+        columns = [self._column, "mug"] if self._format == "book" else [self._column]
+        with by_name(self._format).open(path, "r") as log:
+            for batch in log.batches(columns=columns, batch_bytes=_BATCH_BYTES):
+                rows = pa.record_batch(batch)
+                payloads: list[Any] = rows[self._column].to_pylist()
+                mugs: list[Any] = rows["mug"].to_pylist() if len(columns) > 1 else []
+                yield payloads, [mug & 0xFFFFFFFF for mug in mugs]
+
+
+class _Ledgers(Copies):
+    """Ledgers: their finished files, which become files of the usual size."""
+
+    def look(self, path: str) -> Source:
+        with LedgerSnapshot.open(path) as snapshot:
+            active = next((file.path for file in snapshot.files if file.active), None)
+            if active is not None:
+                raise InvalidArgumentError(
+                    f"{active} is being written: close the ledger that does, and compact then"
+                )
+            records = _count_ledger(snapshot)
+            size = sum(file.bytes for file in snapshot.files)
+            longest = max((file.bytes for file in snapshot.files), default=0)
+            base = snapshot.base
+        if records is None:
+            raise _damaged(path)
+        return {"path": path, "records": records, "bytes": size, "base": base, "longest": longest}
+
+    def fill(self, making: Path, sources: Sequence[Source]) -> Iterator[tuple[int, int]]:
+        import pyarrow as pa
+
+        base = sources[0]["base"]
+        longest = max(_RECORD_BYTES_MAX, *(one["longest"] for one in sources))
+        with Ledger.open(making, base, durability="rotate", record_bytes_max=longest) as made:
+            for source in sources:
+                copied = 0
+                with LedgerSnapshot.open(source["path"], base) as snapshot:
+                    for batch in snapshot.batches(columns=["payload"], batch_bytes=_BATCH_BYTES):
+                        payloads: list[Any] = pa.record_batch(batch)["payload"].to_pylist()
+                        made.append_many(payloads)
+                        copied += len(payloads)
+                        yield len(payloads), sum(map(len, payloads))
+                _check(source, copied)
+            made.sync()
+        with LedgerSnapshot.open(making, base) as there:
+            _check_made(making, _count_ledger(there), sum(one["records"] for one in sources))
+
+
+class _Stores(Copies):
+    """Event stores: the events that count, each id once in a new store, by the store's rules."""
+
+    def look(self, path: str) -> Source:
+        with EventStore.open(path) as store:
+            size = sum(size for _, size in store.segments)
+            return {"path": path, "records": _count_events(store, "live"), "bytes": size}
+
+    def fill(self, making: Path, sources: Sequence[Source]) -> Iterator[tuple[int, int]]:
+        stored = 0
+        with EventStore.create(making, durability="manual") as made:
+            for source in sources:
+                copied = 0
+                with EventStore.open(source["path"]) as store:
+                    events = store.iter()
+                    while batch := list(islice(events, _EVENTS)):
+                        stored += sum(one.stored for one in made.append_many(batch))
+                        copied += len(batch)
+                        yield len(batch), sum(len(event.content) for event in batch)
+                _check(source, copied)
+            made.checkpoint()
+        with EventStore.open(making) as there:
+            _check_made(making, _count_events(there, "all"), stored)
+
+    def records(self, path: Path) -> int | None:
+        with EventStore.open(path) as store:
+            return _count_events(store, "live")
+
+
+COPIES: Final[dict[str, Copies]] = {
+    "book": _Log("book"),
+    "wal": _Log("wal"),
+    "ledger": _Ledgers(),
+    "nostr": _Stores(),
+}
+
+
+def first_of(sources: Sequence[Source]) -> int:
+    """The number of a new book's first event: that of its sources where they follow one another."""
+    filled = [one for one in sources if one["records"]]
+    follow = all(
+        one["first"] == before["first"] + before["records"] for before, one in pairwise(filled)
+    )
+    first: int = filled[0]["first"] if filled and follow else 1
+    return first
+
+
+def _count_ledger(snapshot: LedgerSnapshot) -> int | None:
+    """The records of all files; None where damage hides some."""
+    records = 0
+    for file in snapshot.files:
+        end = 0
+        for part in snapshot.splits(file.index):
+            if part.records is None or part.offset != end:
+                return None
+            records, end = records + part.records, part.end
+        if end != file.bytes:
+            return None
+    return records
+
+
+def _count_events(store: EventStore, include: Any) -> int:
+    import pyarrow as pa
+
+    batches = store.batches(columns=["kind"], include=include)
+    return sum(pa.record_batch(batch).num_rows for batch in batches)
+
+
+def _check(source: Source, copied: int) -> None:
+    if copied != source["records"]:
+        raise OutOfRangeError(
+            f"{source['path']} has {copied} records, the plan says {source['records']}: it was"
+            " changed"
+        )
+
+
+def _check_made(making: Path, found: int | None, expected: int) -> None:
+    if found != expected:
+        raise CorruptError(f"{making} has {found} records, {expected} were appended")
+
+
+def _damaged(path: str) -> CorruptError:
+    return CorruptError(f"{path} is damaged: verify says where; compact copies intact logs")
