@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from deedbook import Book
 from deedbook.pipeline.cluster import standalone_cluster
 from spark_cluster import require_spark, run_driver, write_book
 
@@ -53,6 +54,45 @@ rows = frame.mapInArrow(task, "executor string, count long, total long, size lon
 print("REPORT " + json.dumps([row.asDict() for row in rows]))
 spark.stop()
 """
+
+
+JOBS = """
+import json, sys
+from pathlib import Path
+from deedbook.spark import jobs
+from deedbook.spark._session import session
+
+master, home = sys.argv[1], Path(sys.argv[2])
+few = {"spark.executor.memory": "512m", "spark.executor.cores": "1", "spark.cores.max": "2",
+       "spark.sql.shuffle.partitions": "2"}
+with session("jobs", home / "spark.log", master, few) as spark:
+    taken = jobs.ingest(spark, home / "in", home / "book", format="book", batch_bytes=20_000)
+    (checked,) = jobs.verify(spark, home / "book")
+    made = jobs.export(spark, home / "book", home / "table")
+    found = spark.read.parquet(str(home / "table"))
+    report = {"taken": taken.appended, "ok": checked.ok, "rows": made.rows,
+              "records": checked.outcome.facts["records"],
+              "events": [row.event for row in found.select("event").collect()]}
+print("REPORT " + json.dumps(report))
+"""
+
+
+def test_jobs_run_on_a_cluster(tmp_path: Path) -> None:
+    """Each executor has a JVM and a working directory of its own."""
+    require_spark()
+    (tmp_path / "in").mkdir()
+    for file in range(4):
+        lines = (b'{"n":%d}\n' % (250 * file + line) for line in range(250))
+        (tmp_path / "in" / f"{file}.jsonl").write_bytes(b"".join(lines))
+    (tmp_path / "cluster").mkdir()
+    with standalone_cluster(tmp_path / "cluster") as cluster:
+        output = run_driver(JOBS, cluster.master, str(tmp_path), timeout_s=240)
+    report = next(line for line in output.splitlines() if line.startswith("REPORT "))
+    found = json.loads(report.removeprefix("REPORT "))
+    assert sorted(found.pop("events")) == list(range(1, 1001))
+    assert found == {"taken": 1000, "ok": True, "records": 1000, "rows": 1000}
+    with Book.open(tmp_path / "book") as book:
+        assert [json.loads(payload)["n"] for payload in book.payloads()] == list(range(1000))
 
 
 def test_both_executors_read_their_part(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 import pickle
 import shutil
@@ -22,7 +24,10 @@ from deedbook import (
     ContiguityError,
     CorruptError,
     Error,
+    EventStore,
     InvalidArgumentError,
+    Ledger,
+    LedgerSnapshot,
     MissingError,
     NotALogError,
     Split,
@@ -70,6 +75,52 @@ def test_a_range_has_no_more_partitions_than_its_bytes_ask_for(
         at = {"start": positions[first], **({"end": positions[stop]} if stop < records else {})}
         parts = reader_of(tmp_path / "log", splitSize=split_size, **at).partitions()
         assert len(parts) <= (stop - first) * framed / split_size + 2, at
+
+
+@pytest.mark.parametrize(("records", "length"), [(300, 20_000), (20_000, 100), (5, 300_000)])
+@pytest.mark.parametrize("split_size", [16 << 10, 100_000, 600_000, 1 << 20, 64 << 20])
+def test_a_ledger_has_no_more_partitions_than_its_bytes_ask_for(
+    tmp_path: Path, records: int, length: int, split_size: int
+) -> None:
+    with Ledger.open(tmp_path / "log") as ledger:
+        ledger.append_many([b'"%0*d"' % (length - 2, number) for number in range(records)])
+    with LedgerSnapshot.open(tmp_path / "log") as snapshot:
+        sizes = [file.bytes for file in snapshot.files]
+    assert sum(sizes) > records * length
+    for first, stop in {(0, len(sizes)), (0, 1), (len(sizes) // 2, len(sizes))}:
+        reader = reader_of(tmp_path / "log", splitSize=split_size, start=first, end=stop)
+        parts = reader.partitions()
+        assert len(parts) <= sum(sizes[first:stop]) / split_size + 2, (first, stop)
+    assert len(rows_of(reader_of(tmp_path / "log", splitSize=split_size))) == records
+
+
+@pytest.mark.parametrize(("records", "length"), [(800, 20_000), (4000, 100)])
+@pytest.mark.parametrize("split_size", [100_000, 600_000, 1 << 20, 64 << 20])
+def test_a_store_has_no_more_partitions_than_its_bytes_ask_for(
+    tmp_path: Path, records: int, length: int, split_size: int
+) -> None:
+    with EventStore.create(tmp_path / "log", segment_bytes=10 << 20) as store:
+        store.append_many(short_events(records, length))
+        store.checkpoint()
+        sizes = dict(store.segments)
+    assert len(sizes) > 1
+    for first, stop in {(0, len(sizes)), (0, 1), (len(sizes) // 2, len(sizes))}:
+        numbers = sorted(sizes)[first:stop]
+        at = {"start": numbers[0], "end": numbers[-1] + 1}
+        parts = reader_of(tmp_path / "log", splitSize=split_size, **at).partitions()
+        assert len(parts) <= sum(sizes[one] for one in numbers) / split_size + 2, at
+    assert len(rows_of(reader_of(tmp_path / "log", splitSize=split_size))) == records
+
+
+def short_events(count: int, length: int) -> list[dict[str, Any]]:
+    made = []
+    for number in range(count):
+        content = str(number).zfill(length)
+        event: dict[str, Any] = {"pubkey": "ab" * 32, "created_at": number, "kind": 1}
+        event.update(tags=[], content=content)
+        text = json.dumps([0, *event.values()], separators=(",", ":"))
+        made.append({**event, "id": hashlib.sha256(text.encode()).hexdigest(), "sig": "cd" * 64})
+    return made
 
 
 def test_small_segments_make_no_partitions(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ class Query:
         self.batches: list[list[Any]] = []
         self.progress: list[Any] = []
 
-    def run(self) -> list[Any]:
+    def run(self, **trigger: Any) -> list[Any]:
         """Returns the rows of this run."""
         before = len(self.batches)
         frame = self._spark.readStream.format("deedbook").options(**self._options)
@@ -65,7 +65,7 @@ class Query:
             lambda batch, _: self.batches.append(batch.collect())
         )
         query = writer.option("checkpointLocation", self._checkpoint)
-        query = query.trigger(availableNow=True).start()
+        query = query.trigger(**(trigger or {"availableNow": True})).start()
         try:
             query.awaitTermination(60)
             if query.exception() is not None:
@@ -115,6 +115,29 @@ def test_a_query_reads_every_record_once_over_restarts(
     assert [given([row]) for batch in query.batches for row in batch] == [
         [payload] for payload in payloads(0, 1300)
     ]
+
+
+def test_a_query_of_one_trigger_reads_all_that_is_there(
+    spark: Any, grow: Any, tmp_path: Path
+) -> None:
+    log, append = grow
+    append(0, 500)
+    query = Query(spark, log, tmp_path / "checkpoint", maxRowsPerTrigger="40")
+    assert given(query.run(once=True)) == payloads(0, 500)
+    assert len(query.batches) == 1, "Spark asks for everything, whatever the limits"
+    append(500, 600)
+    assert given(query.run(once=True)) == payloads(500, 600)
+
+
+def test_a_batch_of_a_query_has_at_most_so_many_bytes(
+    spark: Any, grow: Any, tmp_path: Path
+) -> None:
+    log, append = grow
+    append(0, 200)
+    query = Query(spark, log, tmp_path / "checkpoint", maxBytesPerTrigger="4k")
+    assert given(query.run()) == payloads(0, 200)
+    sizes = [sum(map(len, given(batch))) for batch in query.batches]
+    assert 2 < len(sizes) < 12 and max(sizes) <= 4096
 
 
 def test_a_stream_adds_nothing_to_what_all_streams_share(spark: Any, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeAlias, TypeVar
 
@@ -49,10 +50,12 @@ class LogPartition(InputPartition):
 
 
 def pack(pieces: Iterable[Piece], size: int, log_cost: int = LOG_COST_BYTES) -> list[LogPartition]:
-    """Put pieces together, in order, into partitions of at most ``size`` bytes.
+    """Put pieces together, in order, into partitions of about ``size`` bytes.
 
-    A larger piece is a partition of its own. A log counts for ``log_cost`` more than its bytes, so
-    that a task that opens a thousand tiny logs is not taken for a small one.
+    A larger piece is a partition of its own. There are at most two partitions more than the bytes
+    ask for: where many pieces nearly fill one, some partitions are longer. A log counts for
+    ``log_cost`` more than its bytes, so that a task that opens a thousand tiny logs is not taken
+    for a small one; the files of a ledger are one.
     """
     return [LogPartition(part) for part in group(pieces, size, log_cost, _measure)]
 
@@ -65,11 +68,12 @@ def group(
 ) -> list[list[Item]]:
     """Put what reads logs together as `pack` does; ``measure`` gives the log, and the bytes."""
     packed: list[list[Item]] = []
-    filled, before = 0, None
+    filled, total, before = 0, -log_cost, None  # one log costs nothing: it must be opened
     for item in items:
         log, weight = measure(item)
         more = weight if log == before else weight + log_cost
-        if packed and filled + more <= size:
+        total += more
+        if packed and (filled + more <= size or len(packed) - 1 > total / size):
             packed[-1].append(item)
             filled += more
         else:
@@ -80,4 +84,6 @@ def group(
 
 
 def _measure(piece: Piece) -> tuple[str, int]:
-    return piece.path, piece.end - piece.offset
+    is_of_ledger = isinstance(piece, Split) and piece.format == "ledger"
+    log = os.path.dirname(piece.path) if is_of_ledger else piece.path
+    return log, piece.end - piece.offset
