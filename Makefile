@@ -3,6 +3,7 @@
 #
 #   PYTHON=python3.12 make test           another interpreter (.venv is made anew)
 #   make demo INPUT=events.jsonl OUT=dir  another input, another place for the result
+#   make demo CLUSTER=1                   the pipeline on a master and two nodes of Spark's
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -10,7 +11,9 @@ INPUT  ?=
 OUT    ?= demo-out
 EVENTS ?=
 KILLS  ?= 3
+RATE   ?= 20
 ARGS   ?=
+CLUSTER ?=
 export PYTHON VENV
 
 PY := $(VENV)/bin/python
@@ -29,12 +32,15 @@ export PYO3_PYTHON           := $(abspath $(PY))
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' Makefile
 
+chaos = $(PY) -m deedbook pipeline chaos --kills $(KILLS) $(if $(CLUSTER),--cluster) $(ARGS)
+
 demo: ## logs in, Spark through, tables and pictures out, killed meanwhile: demo-out
 	@scripts/need.sh rust python java
 	@scripts/env.sh demo
 	$(PY) -m deedbook demo $(if $(INPUT),--input "$(INPUT)") $(if $(EVENTS),--events $(EVENTS)) --out "$(OUT)"
-	rm -rf "$(OUT)/pipeline"
-	$(PY) -m deedbook pipeline chaos "$(OUT)/pipeline" --kills $(KILLS)
+	rm -rf "$(OUT)/pipeline" "$(OUT)/pipeline-input"
+	$(chaos) "$(OUT)/pipeline"
+	$(if $(INPUT),$(chaos) "$(OUT)/pipeline-input" --from "$(INPUT)" --rate $(RATE))
 
 test: ## all tests of Rust and Python, the latter with the wheel installed
 	@scripts/need.sh rust python java

@@ -189,8 +189,8 @@ PARQUET, DELTA = (f"silver: {kind} has each event of bronze once" for kind in ("
 PARQUET_TRUE, DELTA_TRUE = (
     f"silver: {kind} has the content that the ids say" for kind in ("parquet", "delta")
 )
-EVENTS = "gold: events by hour and kind"
-BYTES = "gold: bytes by hour and kind"
+EVENTS = "gold: events by window and kind"
+BYTES = "gold: bytes by window and kind"
 AUTHORS = "gold: events by author"
 TOTALS = "gold: totals"
 GOLD = {EVENTS, BYTES, AUTHORS, TOTALS}
@@ -260,14 +260,14 @@ BROKEN: dict[str, tuple[Break, set[str]]] = {
         {"silver: delta can be read", DELTA, EQUAL},
     ),
     "a file of gold is no Parquet file": (
-        cut("gold/hours"),
+        cut("gold/windows"),
         {"tables can be read"},
     ),
-    "a count by hour is wrong": (change_table("gold/hours", plus_one("events")), {EVENTS}),
-    "bytes by hour are wrong": (change_table("gold/hours", plus_one("bytes")), {BYTES}),
-    "late events were counted later": (change_table("gold/hours", plus_one("late")), {TOTALS}),
-    "a count by kind and hour is missing": (
-        change_table("gold/hours", without_first),
+    "a count by window is wrong": (change_table("gold/windows", plus_one("events")), {EVENTS}),
+    "bytes by window are wrong": (change_table("gold/windows", plus_one("bytes")), {BYTES}),
+    "late events were counted later": (change_table("gold/windows", plus_one("late")), {TOTALS}),
+    "a count by kind and window is missing": (
+        change_table("gold/windows", without_first),
         {EVENTS, BYTES},
     ),
     "a count by author is wrong": (change_table("gold/authors", plus_one("events")), {AUTHORS}),

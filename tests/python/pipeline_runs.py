@@ -14,6 +14,8 @@ _CONFIG = """
 [pipeline]
 name = "checked"
 directory = "out"
+checkpoints = "kept/checkpoints"
+window = "10m"
 
 [[source]]
 name = "files"

@@ -109,7 +109,7 @@ def test_without_notes_an_input_is_not_checked(home: Path) -> None:
 
 
 def test_a_log_or_table_that_is_not_there_is_wrong(home: Path) -> None:
-    for gone in ("bronze/spool", "silver/delta", "gold/hours"):
+    for gone in ("bronze/spool", "silver/delta", "gold/windows"):
         shutil.rmtree(home / "out" / gone)
     failed = wrong(home)
     assert failed >= {

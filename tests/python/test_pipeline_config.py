@@ -11,6 +11,7 @@ import pytest
 from deedbook import InvalidArgumentError
 from deedbook.cli import main
 from deedbook.pipeline.config import load
+from deedbook.pipeline.layout import Layout
 from deedbook.pipeline.progress import lines_of
 
 if sys.version_info < (3, 11):
@@ -38,6 +39,18 @@ def test_the_example_that_ships_is_a_pipeline(tmp_path: Path) -> None:
     ]
     assert config.sources[1].path == tmp_path / "in" / "app.wal"
     assert config.tables == ("parquet", "delta")
+    assert (config.window_seconds, config.checkpoints) == (3600, tmp_path / "out" / "checkpoints")
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("10m", 600), ("1h", 3600), ("2 days", 172_800), ("90 s", 90), ("1 minute", 60)],
+)
+def test_a_length_of_time_is_a_number_and_a_unit(tmp_path: Path, text: str, seconds: int) -> None:
+    given = LEAST.replace("[pipeline]", f'[pipeline]\nwindow = "{text}"\ncheckpoints = "../kept"')
+    config = load(written(tmp_path, given))
+    assert (config.window_seconds, config.checkpoints) == (seconds, tmp_path.parent / "kept")
+    assert Layout(config).checkpoint("silver") == tmp_path.parent / "kept" / "silver"
 
 
 def test_what_is_left_out_has_a_default(tmp_path: Path) -> None:
@@ -47,6 +60,7 @@ def test_what_is_left_out_has_a_default(tmp_path: Path) -> None:
         ("parquet",),
         "book",
     )
+    assert (config.window_seconds, config.checkpoints) == (3600, tmp_path / "out" / "checkpoints")
 
 
 @pytest.mark.parametrize(
@@ -61,6 +75,9 @@ def test_what_is_left_out_has_a_default(tmp_path: Path) -> None:
             r'pipeline\.trigger: 5 .*allowed: as "5 seconds"',
         ),
         ("[pipeline]", '[pipeline]\nlateness = "5 years"', "'5 years' is not allowed"),
+        ("[pipeline]", '[pipeline]\nwindow = "0s"', "'0s' is not allowed; allowed: a second, or"),
+        ("[pipeline]", '[pipeline]\nwindow = "10ms"', "'10ms' is not allowed; allowed: as"),
+        ("[pipeline]", "[pipeline]\ncheckpoints = 1", r"pipeline\.checkpoints: 1 .*a path"),
         ("[pipeline]", "[pipeline]\nbatch_bytes = 0", "0 is not allowed; allowed: bytes, from 1"),
         ("[pipeline]", '[pipeline]\nname = "a b"', "'a b' is not allowed; allowed: letters"),
         ("[pipeline]", "[pipeline]\ndirectory = 1", r"pipeline\.directory: 1 .*allowed: a path"),

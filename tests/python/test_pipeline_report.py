@@ -43,7 +43,7 @@ RED = "rgb(207, 34, 46)"
 def home(pipeline_ran: Path, tmp_path: Path) -> Path:
     """A copy to change, whose checkpoints name the logs of the copy."""
     home = Path(shutil.copytree(pipeline_ran, tmp_path / "home"))
-    for file in (home / "out" / "checkpoints").rglob("offsets/[0-9]*"):
+    for file in (home / "kept" / "checkpoints").rglob("offsets/[0-9]*"):
         file.write_text(file.read_text().replace(str(pipeline_ran), str(home)))
     return home
 
@@ -57,7 +57,7 @@ def config(home: Path) -> Config:
 
 
 def lags(config: Config) -> dict[str, Lag | None]:
-    layout = Layout(config.directory)
+    layout = Layout(config)
     found = {source.name: lag_of_source(source, layout) for source in config.sources}
     return {**found, "silver": lag_of_silver(config, layout)}
 
@@ -72,7 +72,7 @@ NONE = {
 
 def test_what_was_read_to_its_end_has_no_lag(config: Config) -> None:
     assert lags(config) == NONE
-    layout = Layout(config.directory)
+    layout = Layout(config)
     noted = {name: lines_of(layout.progress(name))[-1]["lag"] for name in NONE}
     assert noted == {name: vars(lag) for name, lag in NONE.items()}
 
@@ -123,7 +123,7 @@ def test_a_source_that_was_replaced_has_no_known_lag(home: Path, config: Config)
 def test_the_status_shows_the_lag(
     home: Path, config: Config, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    file = Layout(config.directory).progress("orders")
+    file = Layout(config).progress("orders")
     line = {**lines_of(file)[-1], "lag": {"records": 1234, "bytes": 56789, "files": None}}
     with file.open("a") as opened:
         opened.write(json.dumps(line) + "\n")

@@ -43,7 +43,7 @@ def left_by(layout: Layout) -> dict[str, Path]:
         "intent": sidecar / "transaction",
         "recorded": sidecar / "transactions",
         "table staged": layout.work / "delta" / "staged" / "part.parquet",
-        "table intent": layout.work / "hours" / "intent.json",
+        "table intent": layout.work / "windows" / "intent.json",
         "delta commit": layout.silver("delta") / "_delta_log" / "00000000000000000001.json",
         "checkpoint offsets": layout.checkpoint("silver") / "offsets" / "3",
         "checkpoint commit": layout.checkpoint("spool") / "commits" / "3",
@@ -51,7 +51,7 @@ def left_by(layout: Layout) -> dict[str, Path]:
 
 
 def test_each_step_is_seen_by_the_file_that_it_leaves_and_no_other(config: Config) -> None:
-    files = left_by(Layout(config.directory))
+    files = left_by(Layout(config))
     assert set(files) == set(MOMENTS) - {"at random"}
     watches = {moment: Watch(config, moment) for moment in files}
     assert not any(watch.sees() for watch in watches.values())
@@ -65,7 +65,7 @@ def test_each_step_is_seen_by_the_file_that_it_leaves_and_no_other(config: Confi
 
 
 def test_a_note_that_is_replaced_is_a_step(config: Config) -> None:
-    file = left_by(Layout(config.directory))["recorded"]
+    file = left_by(Layout(config))["recorded"]
     file.parent.mkdir(parents=True)
     file.write_bytes(b"1")
     watch = Watch(config, "recorded")

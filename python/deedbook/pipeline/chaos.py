@@ -163,7 +163,7 @@ class Chaos:
 
     def _await_begin(self, process: subprocess.Popen[bytes]) -> None:
         """Until Spark has started, or for a while."""
-        file = Layout(self.runs.config.directory).progress("run")
+        file = Layout(self.runs.config).progress("run")
         before = _size(file)
         until = time.monotonic() + _BEGIN_SECONDS
         while _size(file) == before and process.poll() is None and time.monotonic() < until:

@@ -59,7 +59,7 @@ class Check:
 
 def check(config: Config) -> list[Check]:
     """Check a pipeline that has read all of its inputs, and does not run. Changes nothing."""
-    layout = Layout(config.directory)
+    layout = Layout(config)
     bronzes = {one.name: bronze_of(layout.bronze(one.name), one.bronze) for one in config.sources}
     checks: list[Check] = []
     for source in config.sources:
@@ -73,7 +73,9 @@ def check(config: Config) -> list[Check]:
         else:
             checks.append(Check(f"{source.name}: bronze has the input", None, str(file), "missing"))
         checks.extend(_followed(source, bronze, layout))
-    tables = {kind: silver_of(layout.silver(kind), kind) for kind in config.tables}
+    tables = {
+        kind: silver_of(layout.silver(kind), kind, config.window_seconds) for kind in config.tables
+    }
     checks.extend(_readable(_no_events(config, bronzes, layout)))
     checks.extend(_silver(bronzes, tables))
     checks.extend(_readable(_gold(tables[config.tables[0]], layout)))
@@ -190,24 +192,24 @@ def _silver(bronzes: dict[str, Bronze], tables: dict[Any, Silver]) -> Iterator[C
 
 def _gold(silver: Silver, layout: Layout) -> Iterator[Check]:
     """Whether the sums of gold are those of silver."""
-    hours: Counter[tuple[int, int]] = Counter()
+    windows: Counter[tuple[int, int]] = Counter()
     sizes: Counter[tuple[int, int]] = Counter()
     late = 0
-    for row in rows_of(layout.hours):
-        hours[row["hour"], row["kind"]] += row["events"]
-        sizes[row["hour"], row["kind"]] += row["bytes"]
+    for row in rows_of(layout.windows):
+        windows[row["window"], row["kind"]] += row["events"]
+        sizes[row["window"], row["kind"]] += row["bytes"]
         late += row["late"]
-    yield _sums("gold: events by hour and kind", silver.hours, hours)
-    yield _sums("gold: bytes by hour and kind", silver.sizes, sizes)
+    yield _sums("gold: events by window and kind", silver.windows, windows)
+    yield _sums("gold: bytes by window and kind", silver.sizes, sizes)
     authors: Counter[str] = Counter()
     for row in rows_of(layout.authors):
         authors[row["pubkey"].hex()] += row["events"]
     yield _sums("gold: events by author", silver.authors, authors)
     kinds: Counter[str] = Counter()
-    for (_, kind), events in silver.hours.items():
+    for (_, kind), events in silver.windows.items():
         kinds[str(kind)] += events
     expected: dict[str, Any] = {
-        "events": silver.hours.total(),
+        "events": silver.windows.total(),
         "bytes": silver.sizes.total(),
         "late": late,
         "kinds": sorted(kinds.values(), reverse=True),

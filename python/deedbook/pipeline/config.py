@@ -16,7 +16,8 @@ from deedbook import InvalidArgumentError
 __all__ = ["Config", "Source", "load"]
 
 Kind = Literal["lines", "log"]
-_UNITS: Final = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
+_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_SECONDS: Final = re.compile(r"([0-9]{1,9}) *(?:(second|minute|hour|day)s?|([smhd]))")
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,40}")
 _TABLES: Final = ("parquet", "delta")
 _BRONZE: Final = {"lines": ("nostr", "book", "wal"), "log": ("book", "wal")}
@@ -48,7 +49,11 @@ class Config:
     """In continuous mode a round begins at most so often."""
     lateness_seconds: float
     """An event is late that is older than the newest one before its batch, less this."""
+    window_seconds: int
+    """Gold counts by windows of this length, which begin with 1970."""
     batch_bytes: int
+    checkpoints: Path
+    """Where Spark's checkpoints are."""
     sources: tuple[Source, ...]
     tables: tuple[Literal["parquet", "delta"], ...]
 
@@ -89,7 +94,12 @@ class _Parser:
         self._known("", found, ("pipeline", "source", "tables"))
         pipeline = self._table(found, "pipeline")
         self._known(
-            "pipeline", pipeline, ("name", "directory", "trigger", "lateness", "batch_bytes")
+            "pipeline",
+            pipeline,
+            (
+                *("name", "directory", "checkpoints"),
+                *("trigger", "lateness", "window", "batch_bytes"),
+            ),
         )
         tables = self._table(found, "tables", {})
         self._known("tables", tables, ("silver",))
@@ -107,14 +117,22 @@ class _Parser:
         size = pipeline.get("batch_bytes", 1 << 28)
         if not isinstance(size, int) or isinstance(size, bool) or size < 1:
             raise self._wrong("pipeline.batch_bytes", size, "bytes, from 1 up")
-        directory = pipeline.get("directory", "out")
+        window = self._seconds("pipeline.window", pipeline.get("window", "1 hour"))
+        if window == 0:
+            raise self._wrong("pipeline.window", pipeline["window"], "a second, or longer")
+        directory = self._path("pipeline.directory", pipeline.get("directory", "out"))
+        given = pipeline.get("checkpoints")
+        own = directory / "checkpoints"
+        checkpoints = own if given is None else self._path("pipeline.checkpoints", given)
         return Config(
             self._file,
             self._name("pipeline.name", pipeline.get("name", "pipeline")),
-            self._path("pipeline.directory", directory),
+            directory,
             self._seconds("pipeline.trigger", pipeline.get("trigger", "5 seconds")),
             self._seconds("pipeline.lateness", pipeline.get("lateness", "1 hour")),
+            window,
             size,
+            checkpoints,
             parsed,
             tuple(dict.fromkeys(silver)),
         )
@@ -167,13 +185,11 @@ class _Parser:
             raise self._wrong(at, value, "a path")
         return Path(os.path.abspath(self._file.parent / value))
 
-    def _seconds(self, at: str, value: Any) -> float:
-        match = (
-            re.fullmatch(r"([0-9]{1,9}) *([a-z]+?)s?", value) if isinstance(value, str) else None
-        )
-        if match is None or match[2] not in _UNITS:
-            raise self._wrong(at, value, 'as "5 seconds", "1 minute", "2 hours", "1 day"')
-        return int(match[1]) * _UNITS[match[2]]
+    def _seconds(self, at: str, value: Any) -> int:
+        match = _SECONDS.fullmatch(value) if isinstance(value, str) else None
+        if match is None:
+            raise self._wrong(at, value, 'as "5 seconds", "1 minute", "2 hours", "1 day", "10m"')
+        return int(match[1]) * _UNITS[match[3] or match[2][0]]
 
     def _wrong(self, at: str, value: Any, allowed: str) -> InvalidArgumentError:
         return InvalidArgumentError(

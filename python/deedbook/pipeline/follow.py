@@ -44,7 +44,7 @@ def follow(
 
     A log may be yet to come.
     """
-    layout = Layout(config.directory)
+    layout = Layout(config)
     found: dict[str, Followed] = {}
 
     def run(source: Source) -> None:

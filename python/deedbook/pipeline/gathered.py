@@ -51,8 +51,8 @@ class Silver:
     """By a hash of all columns."""
     forged: int = 0
     """Rows whose content is not what the id says."""
-    hours: Counter[tuple[int, int]] = field(default_factory=Counter)
-    """Events by the second at which the hour begins, and kind."""
+    windows: Counter[tuple[int, int]] = field(default_factory=Counter)
+    """Events by the second at which their window begins, and kind."""
     sizes: Counter[tuple[int, int]] = field(default_factory=Counter)
     """Bytes of content, likewise."""
     authors: Counter[str] = field(default_factory=Counter)
@@ -159,17 +159,17 @@ def _rows(path: Path, kind: str) -> Iterator[dict[str, Any]]:
         yield from batch.to_pylist()
 
 
-def silver_of(path: Path, kind: str) -> Silver:
-    """Read a table of events."""
+def silver_of(path: Path, kind: str, window: int) -> Silver:
+    """Read a table of events, which are counted by windows of so many seconds."""
     found = Silver()
     try:
-        _read_silver(path, kind, found)
+        _read_silver(path, kind, window, found)
     except UnreadableError as error:
         found.problem = str(error)
     return found
 
 
-def _read_silver(path: Path, kind: str, found: Silver) -> None:
+def _read_silver(path: Path, kind: str, window: int, found: Silver) -> None:
     for row in rows_of(path, kind):
         event = row["id"].hex()
         found.ids[event] += 1
@@ -177,9 +177,9 @@ def _read_silver(path: Path, kind: str, found: Silver) -> None:
         found.rows[hashlib.sha256(values.encode()).digest()] += 1
         found.forged += not _is_true(row)
         content = row["content"].encode()
-        hour = row["created_at"] // 3600 * 3600, row["kind"]
-        found.hours[hour] += 1
-        found.sizes[hour] += len(content)
+        place = row["created_at"] // window * window, row["kind"]
+        found.windows[place] += 1
+        found.sizes[place] += len(content)
         found.authors[row["pubkey"].hex()] += 1
 
 

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from deedbook import InvalidArgumentError
 from deedbook._durable import load_json, store_json
 from deedbook.pipeline.config import Config
 from deedbook.pipeline.layout import Layout
@@ -23,14 +24,22 @@ class Gold:
     """The tables of counts. Each batch adds rows; the sum over the batches is the total.
 
     An event is late if it is older than the newest one before its batch, less the lateness; a time
-    after now does not count as the newest.
+    after now does not count as the newest. Raises `InvalidArgumentError` where the tables have
+    another window.
     """
 
     def __init__(self, config: Config, layout: Layout, work: Path) -> None:
         self._lateness = timedelta(seconds=config.lateness_seconds)
+        self._window = config.window_seconds
         self._layout = layout
-        self._hours = table("parquet", layout.hours, "gold", work / "hours")
+        self._windows = table("parquet", layout.windows, "gold", work / "windows")
         self._authors = table("parquet", layout.authors, "gold", work / "authors")
+        state = load_json(layout.state)
+        if state is not None and state.get("window") != self._window:
+            raise InvalidArgumentError(
+                f"{layout.windows} counts by windows of {state.get('window')} s, {config.file} says"
+                f" {self._window} s: another window needs another directory"
+            )
 
     def add(self, events: DataFrame, query: str, batch: int) -> int:
         """Count a batch, unless it is counted already; returns its events."""
@@ -42,12 +51,14 @@ class Gold:
         created = F.col("created_at")
         late = created < F.lit(before - self._lateness) if before is not None else F.lit(False)
         number = F.lit(batch).cast("bigint").alias("batch")
-        hours = events.groupBy(F.date_trunc("hour", created).alias("hour"), "kind").agg(
+        seconds = F.unix_seconds(created)
+        begin = F.timestamp_seconds(seconds - seconds % self._window)
+        windows = events.groupBy(begin.alias("window"), "kind").agg(
             F.count("*").alias("events"),
             F.sum(F.octet_length("content").cast("bigint")).alias("bytes"),
             F.sum(F.when(late, 1).otherwise(0).cast("bigint")).alias("late"),
         )
-        self._hours.add(hours.select(number, "*").coalesce(1), query, batch)
+        self._windows.add(windows.select(number, "*").coalesce(1), query, batch)
         authors = events.groupBy("pubkey").agg(F.count("*").alias("events"))
         self._authors.add(authors.select(number, "*").coalesce(1), query, batch)
         return int(count)
@@ -68,6 +79,7 @@ class Gold:
             self._layout.state,
             {
                 "batch": batch,
+                "window": self._window,
                 "before": before.isoformat() if before else None,
                 "newest": after.isoformat() if after else None,
             },
@@ -79,12 +91,12 @@ class Gold:
         from pyspark.sql import functions as F
 
         totals: dict[str, Any] = {"events": 0, "bytes": 0, "late": 0, "kinds": {}, "authors": {}}
-        if self._hours.committed() is not None:
-            hours = spark.read.parquet(f"file://{self._layout.hours}")
-            sums = hours.agg(*(F.sum(name).alias(name) for name in ("events", "bytes", "late")))
+        if self._windows.committed() is not None:
+            windows = spark.read.parquet(f"file://{self._layout.windows}")
+            sums = windows.agg(*(F.sum(name).alias(name) for name in ("events", "bytes", "late")))
             for row in sums.collect():
                 totals.update({name: row[name] or 0 for name in ("events", "bytes", "late")})
-            totals["kinds"] = _top(hours, "kind")
+            totals["kinds"] = _top(windows, "kind")
             authors = spark.read.parquet(f"file://{self._layout.authors}")
             totals["authors"] = _top(
                 authors.select(F.hex("pubkey").alias("author"), "events"), "author"

@@ -96,7 +96,7 @@ def latency_of(config: Config) -> Latency:
     From bronze, an event is each record, and it is in gold with the first batch after which silver
     had read all of bronze.
     """
-    layout = Layout(config.directory)
+    layout = Layout(config)
     appended = _appended(config)
     if appended:
         taken = Counter(_since_append(config, layout, appended))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from deedbook.pipeline.config import Config
 
 __all__ = ["Layout"]
 
@@ -11,13 +14,14 @@ SILVER: Final = "silver"
 
 
 class Layout:
-    """The paths in a pipeline's directory."""
+    """The paths of what a pipeline makes."""
 
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
+    def __init__(self, config: Config) -> None:
+        directory = self.directory = config.directory
+        self._checkpoints = config.checkpoints
         self.spark_log = directory / "spark.log"
         self.top = directory / "gold" / "top.json"
-        self.hours = directory / "gold" / "hours"
+        self.windows = directory / "gold" / "windows"
         self.authors = directory / "gold" / "authors"
         self.state = directory / "gold" / "state.json"
         self.report = directory / "report"
@@ -37,7 +41,7 @@ class Layout:
 
     def checkpoint(self, query: str) -> Path:
         """Spark's checkpoint of a source's query, or of ``silver``."""
-        return self.directory / "checkpoints" / query
+        return self._checkpoints / query
 
     def progress(self, query: str) -> Path:
         """A line for each batch of a query."""

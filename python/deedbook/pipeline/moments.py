@@ -56,10 +56,10 @@ class Watch:
 
 def _traces(config: Config, moment: str) -> tuple[list[Path], list[Path]]:
     """The folders in which a step makes files, and the files that it makes or replaces."""
-    layout = Layout(config.directory)
+    layout = Layout(config)
     names = [source.name for source in config.sources]
     sidecars = [layout.bronze(name) / ".deedbook" for name in names]
-    work = [layout.work / kind for kind in (*config.tables, "quarantine", "hours", "authors")]
+    work = [layout.work / kind for kind in (*config.tables, "quarantine", "windows", "authors")]
     checkpoints = [layout.checkpoint(name) for name in (SILVER, *names)]
     found: dict[str, tuple[list[Path], list[Path]]] = {
         "staged": ([one / "staged" for one in sidecars], []),

@@ -23,24 +23,24 @@ _LEAST_SECONDS: Final = 10
 """Of an axis of time."""
 
 
-def draw_events(hours: Mapping[tuple[datetime, int], int], path: Path) -> None:
-    """Events by kind and time: ``hours`` has the events of each hour and kind."""
+def draw_events(windows: Mapping[tuple[datetime, int], int], length: timedelta, path: Path) -> None:
+    """Events by kind and time: ``windows`` has the events of each window's begin and kind."""
     by_kind: dict[int, int] = {}
-    for (_, of), events in hours.items():
+    for (_, of), events in windows.items():
         by_kind[of] = by_kind.get(of, 0) + events
     shown = sorted(by_kind, key=lambda of: -by_kind[of])[:_KINDS_MAX]
     stack: list[tuple[int | None, str]] = [*zip(shown, COLOURS, strict=False), (None, GREY)]
-    times = sorted({hour for hour, _ in hours})
-    step = _step(times)
+    times = sorted({begin for begin, _ in windows})
+    step = _step(times, length)
     places = sorted({_floor(time, step) for time in times})
     figure, axes = _figure(1, 4.2)
     (only,) = axes
     base = {place: 0 for place in places}
     for kind, colour in stack:
         heights = {place: 0 for place in places}
-        for (hour, of), events in hours.items():
+        for (begin, of), events in windows.items():
             if of == kind or (kind is None and of not in shown):
-                heights[_floor(hour, step)] += events
+                heights[_floor(begin, step)] += events
         if not any(heights.values()):
             continue
         name = "other kinds" if kind is None else f"kind {kind}"
@@ -55,8 +55,7 @@ def draw_events(hours: Mapping[tuple[datetime, int], int], path: Path) -> None:
         )
         base = {place: base[place] + heights[place] for place in places}
     _set_axes(only)
-    unit = "hour" if step == timedelta(hours=1) else f"{step.days} days" if step.days > 1 else "day"
-    only.set_title(f"Events per {unit} of their time (UTC), by kind", loc="left")
+    only.set_title(f"Events per {_length(step)} of their time (UTC), by kind", loc="left")
     _legend(only, reverse=True)
     _save(figure, path)
 
@@ -201,16 +200,26 @@ def _set_times(all_axes: Sequence[Any]) -> None:
         all_axes[0].set_xlim(first - more, last + more)
 
 
-def _step(times: Sequence[datetime]) -> timedelta:
-    """The width of a bar: so that there are few enough."""
-    if not times or times[-1] - times[0] <= timedelta(hours=_BARS_MAX):
-        return timedelta(hours=1)
-    days = (times[-1] - times[0]).days
-    return timedelta(days=1 + days // _BARS_MAX)
+def _step(times: Sequence[datetime], window: timedelta) -> timedelta:
+    """The width of a bar, a window at least: so that there are few enough."""
+    hour = timedelta(hours=1)
+    span = times[-1] - times[0] if times else timedelta(0)
+    for step in (window, hour):
+        if step >= window and span <= _BARS_MAX * step:
+            return step
+    return max(window, timedelta(days=1 + span.days // _BARS_MAX))
 
 
 def _floor(time: datetime, step: timedelta) -> datetime:
-    if step == timedelta(hours=1):
-        return time
     begin = datetime(1970, 1, 1, tzinfo=time.tzinfo)
     return begin + (time - begin) // step * step
+
+
+def _length(step: timedelta) -> str:
+    """In words, after "per"."""
+    seconds = int(step.total_seconds())
+    for name, length in (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1)):
+        if seconds % length == 0:
+            count = seconds // length
+            return name if count == 1 else f"{count} {name}s"
+    return f"{seconds} seconds"

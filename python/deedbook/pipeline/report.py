@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ def write_report(config: Config, checks: Sequence[Check]) -> Path:
 
     ``checks`` are shown as a table; it may be empty.
     """
-    layout = Layout(config.directory)
+    layout = Layout(config)
     layout.report.mkdir(parents=True, exist_ok=True)
     found = status(config)
     names = [SILVER, *(source.name for source in config.sources)]
@@ -36,7 +36,8 @@ def write_report(config: Config, checks: Sequence[Check]) -> Path:
     kills = kills_of(layout)
     latency = latency_of(config)
     reasons = _reasons(layout)
-    draw_events(_hours(layout), layout.report / "events.png")
+    window = timedelta(seconds=config.window_seconds)
+    draw_events(_windows(layout), window, layout.report / "events.png")
     draw_run(batches, kills, layout.report / "run.png")
     draw_latency(latency, kills, layout.report / "latency.png")
     draw_quarantine(reasons, layout.report / "quarantine.png")
@@ -191,10 +192,10 @@ def _number(value: int | None) -> str:
     return "" if value is None else f"{value:,}"
 
 
-def _hours(layout: Layout) -> dict[tuple[datetime, int], int]:
+def _windows(layout: Layout) -> dict[tuple[datetime, int], int]:
     found: dict[tuple[datetime, int], int] = {}
-    for row in _rows(layout.hours, ["hour", "kind", "events"]):
-        place = (row["hour"], row["kind"])
+    for row in _rows(layout.windows, ["window", "kind", "events"]):
+        place = (row["window"], row["kind"])
         found[place] = found.get(place, 0) + row["events"]
     return found
 

@@ -79,7 +79,7 @@ def run(
 
     Raises as the jobs do: `deedbook.Error`, `deedbook.spark.jobs.JobFailedError`.
     """
-    layout = Layout(config.directory)
+    layout = Layout(config)
     layout.directory.mkdir(parents=True, exist_ok=True)
     _create_bronze(config, layout)
     journal = Journal(layout)

@@ -59,7 +59,7 @@ class Status:
 
 def status(config: Config) -> Status:
     """Look at a pipeline's directory; a run may be going on. Raises `deedbook.Error`."""
-    layout = Layout(config.directory)
+    layout = Layout(config)
     marks = lines_of(layout.progress("run"))
     runs = [one["run"] for one in marks if one["event"] == "begin"]
     ends = {one["run"]: one["event"] for one in marks if one["event"] != "begin"}

@@ -208,7 +208,7 @@ class Trial:
 
     def _let_follow(self, config: Config) -> None:
         """Give the follower the time to see the end of the logs."""
-        layout = Layout(config.directory)
+        layout = Layout(config)
         sizes: list[int] = []
         for _ in range(60):
             before = sizes

@@ -43,7 +43,7 @@ class Place:
     @property
     def layout(self) -> Layout:
         """Of the pipeline."""
-        return Layout(self.config.directory)
+        return Layout(self.config)
 
     def batches(self, query: str) -> int:
         """Batches that a checkpoint says are done."""

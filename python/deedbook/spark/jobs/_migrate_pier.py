@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -128,7 +128,7 @@ def migrate_pier(
         sync_folders(to, [log / "0i0"])
     events, done = spark.sparkContext.accumulator(0), spark.sparkContext.accumulator(0)
 
-    def bring(numbers: Iterator[int]) -> Iterator[dict[str, Any]]:
+    def bring(numbers: Iterable[int]) -> Iterable[dict[str, Any]]:
         settle()
         for number in numbers:
             task = _Task(pier, to, layout, dry_run, epochs)
