@@ -8,6 +8,8 @@ nothing but pyspark, which is loaded already: the native module and pyarrow wait
 
 from __future__ import annotations
 
+from typing import Any
+
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -27,6 +29,8 @@ class DefaultSource(DataSource):
     Spark makes it on the driver from the options of the read, and pickles it.
     """
 
+    _found: Any = None
+
     @classmethod
     def name(cls) -> str:
         """The format's name, ``deedbook``."""
@@ -41,7 +45,9 @@ class DefaultSource(DataSource):
         """
         from deedbook.spark import _reader
 
-        return _reader.default_schema(self.options)
+        # Spark keeps this object for the reader that it makes next: logs are looked for once.
+        self._found = _reader.detected(self.options)
+        return _reader.default_schema(self.options, self._found)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """The batch reader of the columns of ``schema``.
@@ -51,7 +57,7 @@ class DefaultSource(DataSource):
         """
         from deedbook.spark import _reader
 
-        return _reader.make_reader(self.options, schema)
+        return _reader.make_reader(self.options, schema, self._found)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """The stream reader of the columns of ``schema``. Its first call raises what is wrong."""

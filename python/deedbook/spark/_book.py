@@ -28,7 +28,7 @@ from deedbook.spark._format import (
 )
 from deedbook.spark._options import ReadOptions
 from deedbook.spark._parts import Loss, Piece
-from deedbook.spark._paths import natural_key
+from deedbook.spark._paths import Look
 from deedbook.spark._schema import Column, on_request
 from deedbook.spark._steps import Steps
 
@@ -74,27 +74,31 @@ class BookFormat(Steps):
         refuse_of_ledgers(self, options)
         refuse_of_stores(self, options)
 
-    def expand(self, path: Path, options: ReadOptions) -> list[Path]:
+    def expand(self, path: Path | Look, options: ReadOptions) -> list[Path]:
         """The books at a path: a book, its ``book.log``, a pier, or a directory of books.
 
         A directory of books is read in the order of their names, numbers by value, so the epochs
         ``0iN`` of a pier come in the order of their events. Raises `UnsupportedError` where an
         epoch is still in LMDB, because passing over it would lose its events.
         """
-        if path.name == _LOG and not path.is_dir():
+        look = Look.at(path)
+        path = look.path
+        if path.name == _LOG and not look.is_dir:
             return [path.parent]
-        if not path.is_dir():
+        if not look.is_dir:
             return []
         if os.path.lexists(path / _LOG):
             return [path]
         pier = path / ".urb" / "log"
         if pier.is_dir():
             return self.expand(pier, options)
-        children = sorted((child for child in path.iterdir() if child.is_dir()), key=natural_key)
-        for child in children:
-            if not os.path.lexists(child / _LOG) and (child / _LMDB).exists():
-                raise _lmdb(child)
-        return [child for child in children if os.path.lexists(child / _LOG)]
+        books: list[Path] = []
+        for child in look.children:
+            if os.path.lexists(child.path / _LOG):
+                books.append(child.path)
+            elif (child.path / _LMDB).exists():
+                raise _lmdb(child.path)
+        return books
 
     def plan(self, log: Path, options: ReadOptions, split_size: int) -> Planned:
         """Cut the book between deeds, leaving out what lies before ``start`` or from ``end`` on.

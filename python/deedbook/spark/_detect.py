@@ -9,7 +9,7 @@ from deedbook import InvalidArgumentError
 from deedbook.spark._format import LogFormat
 from deedbook.spark._formats import formats
 from deedbook.spark._options import ReadOptions
-from deedbook.spark._paths import find_logs, input_paths
+from deedbook.spark._paths import Look, find_logs, input_paths
 from deedbook.spark._plan import Series
 
 __all__ = ["detect_logs"]
@@ -20,7 +20,8 @@ def detect_logs(options: Mapping[str, str], parsed: ReadOptions) -> tuple[LogFor
     candidates = [log for log in formats() if parsed.log in (None, log.name)]
 
     def expand(path: Path) -> list[tuple[LogFormat, Series]]:
-        found = [(log, tuple(map(str, log.expand(path, parsed)))) for log in candidates]
+        look = Look(path)
+        found = [(log, tuple(map(str, log.expand(look, parsed)))) for log in candidates]
         return [(log, Series(logs)) for log, logs in found if logs]
 
     found = find_logs(input_paths(options), expand)

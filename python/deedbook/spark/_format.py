@@ -18,6 +18,7 @@ from deedbook import (
 )
 from deedbook.spark._options import ReadOptions
 from deedbook.spark._parts import Loss, Piece
+from deedbook.spark._paths import Look
 from deedbook.spark._schema import Column
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ class LogFormat(Protocol):
     def refuse(self, options: ReadOptions) -> None:
         """Raise `InvalidArgumentError` for an option that this format does not have."""
 
-    def expand(self, path: Path, options: ReadOptions) -> list[Path]:
+    def expand(self, path: Path | Look, options: ReadOptions) -> list[Path]:
         """The logs of this format at an existing path, in reading order; none if none."""
 
     def plan(self, log: Path, options: ReadOptions, split_size: int) -> Planned:

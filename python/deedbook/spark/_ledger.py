@@ -31,7 +31,7 @@ from deedbook.spark._format import (
 )
 from deedbook.spark._options import ReadOptions
 from deedbook.spark._parts import Piece
-from deedbook.spark._paths import natural_key
+from deedbook.spark._paths import Look
 from deedbook.spark._schema import Column, on_request
 
 __all__ = ["LEDGER", "LedgerFormat"]
@@ -75,17 +75,17 @@ class LedgerFormat:
         """Options of event stores."""
         refuse_of_stores(self, options)
 
-    def expand(self, path: Path, options: ReadOptions) -> list[Path]:
+    def expand(self, path: Path | Look, options: ReadOptions) -> list[Path]:
         """The ledgers at a path: a directory, a file, or a directory of directories.
 
         Raises `InvalidArgumentError` for several in one directory without the option ``base``.
         """
-        if not path.is_dir():
-            return [path] if self._is_file(path, options) else []
-        if self._is_ledger(path, options):
-            return [path]
-        children = sorted((child for child in path.iterdir() if child.is_dir()), key=natural_key)
-        return [child for child in children if self._is_ledger(child, options)]
+        look = Look.at(path)
+        if not look.is_dir:
+            return [look.path] if self._is_file(look.path, options) else []
+        if self._is_ledger(look, options):
+            return [look.path]
+        return [child.path for child in look.children if self._is_ledger(child, options)]
 
     def _is_file(self, path: Path, options: ReadOptions) -> bool:
         try:
@@ -95,7 +95,10 @@ class LedgerFormat:
         except Error:
             return options.log == self.name
 
-    def _is_ledger(self, path: Path, options: ReadOptions) -> bool:
+    def _is_ledger(self, look: Look, options: ReadOptions) -> bool:
+        path = look.path
+        if options.log is None and look.format not in (None, self.name):
+            return False
         try:
             bases = LedgerSnapshot.bases(path)
         except Error:

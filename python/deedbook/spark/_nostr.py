@@ -17,7 +17,6 @@ from pyspark.sql.types import (
 )
 
 from deedbook import Damage, EventStore, MissingError, NotALogError, OutOfRangeError, Split
-from deedbook.formats import detect
 from deedbook.spark._format import (
     Damaged,
     Limits,
@@ -29,7 +28,7 @@ from deedbook.spark._format import (
 )
 from deedbook.spark._options import ReadOptions
 from deedbook.spark._parts import Piece
-from deedbook.spark._paths import natural_key
+from deedbook.spark._paths import Look
 from deedbook.spark._schema import Column, on_request
 
 __all__ = ["NOSTR", "NostrFormat"]
@@ -76,14 +75,14 @@ class NostrFormat:
         """Options of ledgers."""
         refuse_of_ledgers(self, options)
 
-    def expand(self, path: Path, options: ReadOptions) -> list[Path]:
+    def expand(self, path: Path | Look, options: ReadOptions) -> list[Path]:
         """The stores at a path: a directory, or a directory of directories."""
-        if not path.is_dir():
+        look = Look.at(path)
+        if not look.is_dir:
             return []
-        if detect(path) == self.name:
-            return [path]
-        children = sorted((child for child in path.iterdir() if child.is_dir()), key=natural_key)
-        return [child for child in children if detect(child) == self.name]
+        if look.format == self.name:
+            return [look.path]
+        return [child.path for child in look.children if child.format == self.name]
 
     def plan(self, log: Path, options: ReadOptions, split_size: int) -> Planned:
         """Cut each segment at intact events. Needs no lock, and reads one page for each cut."""

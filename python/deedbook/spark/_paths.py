@@ -10,17 +10,49 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeAlias, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from deedbook import InvalidArgumentError
-from deedbook.formats import LOOKED_FOR, missing
+from deedbook.formats import LOOKED_FOR, detect, missing
 from deedbook.spark._options import NO_TABLE
 
-__all__ = ["find_logs", "input_paths", "local_path", "natural_key"]
+__all__ = ["Look", "find_logs", "input_paths", "local_path", "natural_key"]
 
 Log = TypeVar("Log")
+_Natural: TypeAlias = "tuple[tuple[int, int, str], ...]"
+_DIGITS: Final = re.compile(r"([0-9]+)")
+
+
+class Look:
+    """A path, and what was seen there: looked at once, whichever formats ask."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def at(cls, path: Path | Look) -> Look:
+        """A look at a path, or the one that there is."""
+        return path if isinstance(path, Look) else cls(path)
+
+    @cached_property
+    def is_dir(self) -> bool:
+        """Whether it is a directory."""
+        return self.path.is_dir()
+
+    @cached_property
+    def children(self) -> list[Look]:
+        """The directories in it, with digits in their names by value."""
+        with os.scandir(self.path) as entries:
+            names = [entry.name for entry in entries if entry.is_dir()]
+        return [Look(self.path / name) for name in sorted(names, key=_natural)]
+
+    @cached_property
+    def format(self) -> str | None:
+        """The name of the format of the log there, if one is. Raises as `deedbook.formats.find`."""
+        return detect(self.path)
 
 
 def input_paths(options: Mapping[str, str]) -> list[str]:
@@ -77,15 +109,16 @@ def find_logs(paths: list[str], expand: Callable[[Path], list[Log]]) -> list[Log
     return logs
 
 
-def natural_key(path: Path) -> tuple[tuple[tuple[int, int, str], ...], ...]:
+def natural_key(path: Path) -> tuple[_Natural, ...]:
     """A sort key that orders digits in names by value: ``0i9`` before ``0i10``."""
+    return tuple(map(_natural, path.parts))
+
+
+def _natural(name: str) -> _Natural:
     return tuple(
-        tuple(
-            (0, int(part), "") if part.isdecimal() else (1, 0, part)
-            for part in re.split(r"([0-9]+)", name)
-            if part
-        )
-        for name in path.parts
+        (0, int(part), "") if part.isdecimal() else (1, 0, part)
+        for part in _DIGITS.split(name)
+        if part
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 from deedbook import InvalidArgumentError
 from deedbook.spark._detect import detect_logs
 from deedbook.spark._format import LogFormat
+from deedbook.spark._formats import format_named
 from deedbook.spark._options import ReadOptions, parse
 from deedbook.spark._parts import LogPartition
 from deedbook.spark._plan import Series, plan
@@ -20,22 +21,36 @@ from deedbook.spark._schema import resolve
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["DeedbookReader", "check_columns", "default_schema", "make_reader"]
+__all__ = ["DeedbookReader", "check_columns", "default_schema", "detected", "make_reader"]
 
 
-def default_schema(options: Mapping[str, str]) -> StructType:
+Detected: TypeAlias = "tuple[str, list[Series]]"
+"""A format's name, and the logs at the paths."""
+
+
+def detected(options: Mapping[str, str]) -> Detected:
+    """The logs at the paths. Raises for bad options and missing logs."""
+    log, series = detect_logs(options, parse(options, scope=None))
+    return log.name, series
+
+
+def default_schema(options: Mapping[str, str], found: Detected | None = None) -> StructType:
     """The schema where the user gives none. Raises for bad options and missing logs."""
-    parsed = parse(options, scope=None)
-    log, _ = detect_logs(options, parsed)
-    return resolve(log.columns, parsed)
+    name, _ = found or detected(options)
+    return resolve(format_named(name).columns, parse(options, scope=None))
 
 
-def make_reader(options: Mapping[str, str], schema: StructType) -> DeedbookReader:
-    """A reader of ``schema``, which is the user's or the one that `default_schema` gave."""
+def make_reader(
+    options: Mapping[str, str], schema: StructType, found: Detected | None = None
+) -> DeedbookReader:
+    """A reader of ``schema``, which is the user's or the one that `default_schema` gave.
+
+    ``found`` is what was found for the schema a moment before.
+    """
     parsed = parse(options, scope="read")
-    log, series = detect_logs(options, parsed)
-    check_columns(log, schema, parsed)
-    return DeedbookReader(log.name, series, parsed, schema)
+    name, series = found or detected(options)
+    check_columns(format_named(name), schema, parsed)
+    return DeedbookReader(name, series, parsed, schema)
 
 
 def check_columns(log: LogFormat, schema: StructType, options: ReadOptions) -> None:

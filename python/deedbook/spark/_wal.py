@@ -9,7 +9,6 @@ from typing import Any
 from pyspark.sql.types import BinaryType, LongType, StringType
 
 from deedbook import Damage, Error, MissingError, NotALogError, OutOfRangeError, Split, Wal
-from deedbook.formats import detect
 from deedbook.spark._format import (
     Damaged,
     Place,
@@ -19,7 +18,7 @@ from deedbook.spark._format import (
 )
 from deedbook.spark._options import ReadOptions
 from deedbook.spark._parts import Piece
-from deedbook.spark._paths import natural_key
+from deedbook.spark._paths import Look
 from deedbook.spark._schema import Column, on_request
 from deedbook.spark._steps import Steps
 
@@ -54,21 +53,21 @@ class WalFormat(Steps):
         refuse_of_ledgers(self, options)
         refuse_of_stores(self, options)
 
-    def expand(self, path: Path, options: ReadOptions) -> list[Path]:
+    def expand(self, path: Path | Look, options: ReadOptions) -> list[Path]:
         """The logs at a path: a directory of segments, a file, or a directory of directories."""
-        if not path.is_dir():
-            return [path] if self._is_single(path) else []
-        if detect(path) == self.name:
-            return [path]
-        children = sorted((child for child in path.iterdir() if child.is_dir()), key=natural_key)
-        return [child for child in children if detect(child) == self.name]
+        look = Look.at(path)
+        if not look.is_dir:
+            return [look.path] if self._is_single(look) else []
+        if look.format == self.name:
+            return [look.path]
+        return [child.path for child in look.children if child.format == self.name]
 
-    def _is_single(self, path: Path) -> bool:
+    def _is_single(self, look: Look) -> bool:
         """Whether a file is a log. Of other files only opening reports it."""
         try:
-            if detect(path) != self.name:
+            if look.format != self.name:
                 return False
-            Wal.open(path).close()
+            Wal.open(look.path).close()
         except NotALogError:
             return False
         except Error:

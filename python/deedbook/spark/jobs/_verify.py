@@ -25,12 +25,13 @@ from deedbook import (
 )
 from deedbook._text import count, size
 from deedbook.formats import Outcome, by_name, find
+from deedbook.formats._info import SIDECAR
 from deedbook.formats._pier import PIER
 from deedbook.spark._book import BOOK
 from deedbook.spark._formats import formats
 from deedbook.spark._options import ReadOptions
 from deedbook.spark._parts import LOG_COST_BYTES, group
-from deedbook.spark._paths import find_logs, local_path, natural_key
+from deedbook.spark._paths import Look, find_logs, local_path
 from deedbook.spark._worker import settle
 from deedbook.spark.jobs._checks import Check, Found, Level, Target, first_round, joined, run
 from deedbook.spark.jobs._run import Tell, watch
@@ -186,11 +187,6 @@ class _Log:
         """Its bytes."""
         return sum(target.bytes for target in self.targets)
 
-    @property
-    def is_cut(self) -> bool:
-        """Whether it has parts."""
-        return any(target.parts for target in self.targets)
-
     def cut(self, part_bytes: int) -> None:
         """Cut it into parts of about ``part_bytes`` bytes; what cannot be cut is one."""
         if self.format is None:
@@ -244,13 +240,27 @@ class _Log:
 
 
 def _cut(logs: Sequence[_Log], part_bytes: int, cores: int) -> None:
-    """Cut all logs, finer where there are fewer bytes than make tasks for all cores."""
+    """Cut all logs, finer where there are fewer bytes than make tasks for all cores.
+
+    Files say how many bytes there are, so that each log is opened once.
+    """
+    finer = _task_bytes(sum(_bytes_of_files(log.path) for log in logs), part_bytes, cores)
     for log in logs:
-        log.cut(part_bytes)
-    finer = _task_bytes(sum(log.bytes for log in logs), part_bytes, cores)
-    for log in logs:
-        if finer < part_bytes and log.is_cut and log.bytes > finer:
-            log.cut(finer)
+        log.cut(finer)
+
+
+def _bytes_of_files(path: str) -> int:
+    """About as many bytes as a log has; 0 where there is none."""
+    try:
+        if not os.path.isdir(path):
+            return os.stat(path).st_size
+        found = 0
+        for folder, names, files in os.walk(path):
+            names[:] = [name for name in names if name != SIDECAR]
+            found += sum(os.stat(os.path.join(folder, file)).st_size for file in files)
+    except OSError:  # gone meanwhile, perhaps: opening says so
+        return 0
+    return found
 
 
 def _target(format: str, path: str, part_bytes: int) -> Target:
@@ -302,12 +312,11 @@ def _expand(path: Path, is_glob: bool) -> list[_Log]:
             return [_Log(str(path), found.format.name)]
     if not path.is_dir():
         return [_Log(str(log), one.name) for one in formats() for log in one.expand(path, options)]
-    books = [_Log(str(book), BOOK.name) for book in BOOK.expand(path, options)]
-    children = sorted((child for child in path.iterdir() if child.is_dir()), key=natural_key)
-    found_in = [(child, find(child)) for child in children]
+    look = Look(path)
+    books = [_Log(str(book), BOOK.name) for book in BOOK.expand(look, options)]
     others = [
-        _Log(str(child), found.format.name)
-        for child, found in found_in
-        if found is not None and found.format.name not in (BOOK.name, PIER.name)
+        _Log(str(child.path), child.format)
+        for child in look.children
+        if child.format not in (None, BOOK.name, PIER.name)
     ]
     return books + others
