@@ -30,13 +30,15 @@ run() {
     [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
     # shellcheck disable=SC2046  # three requirements
     "$venv/bin/python" -m pip install --quiet --upgrade --upgrade-strategy eager pytest hypothesis \
-        'deltalake>=1.2,<2' \
+        'deltalake>=1.2,<2' 'tomli>=2; python_version < "3.11"' \
         $(requirements "$which")
     "$venv/bin/python" -m pip install --quiet --force-reinstall --no-deps --no-index \
         "${CARGO_TARGET_DIR:-target}"/wheels/make/deedbook-*.whl
     "$venv/bin/python" -c 'import pyarrow, pyspark, sys
 print(f"== PySpark {pyspark.__version__}, PyArrow {pyarrow.__version__}, Python", sys.version.split()[0])'
-    "$venv/bin/python" -m pytest -m spark tests/python/test_spark_*.py "$@"
+    # Of the pipeline one run, with its check.
+    "$venv/bin/python" -m pytest -m spark tests/python/test_spark_*.py \
+        tests/python/test_pipeline_check.py::test_all_is_well_after_a_run "$@"
 }
 
 case ${1-} in
