@@ -3106,6 +3106,13 @@ class Pier:
     def stats(self) -> Stats:
         """What this handle did since it was opened, in all epochs."""
     @property
+    def transactions(self) -> Transactions:
+        """Records of many tasks, appended to the last epoch all or not at all and once.
+
+        A transaction that an earlier epoch has is a repeat, too, and what was staged before a roll
+        is committed after it.
+        """
+    @property
     def epochs(self) -> list[Epoch]:
         """The epochs in the order of their events, as they are now."""
     @property

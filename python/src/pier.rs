@@ -27,6 +27,7 @@ use crate::record::{PyDeed, PyMeta};
 use crate::reports::{
     PyRecoveryReport, PyStats, PyVerifyReport, check_known, field, plain, report,
 };
+use crate::transaction::PyTransactions;
 
 report!(PyEpoch, "Epoch", Epoch, {
     number: u64 = |epoch| epoch.number,
@@ -219,6 +220,12 @@ impl PyPier {
     #[doc = doc!("Pier".stats)]
     fn stats(&self, py: Python<'_>) -> PyResult<PyStats> {
         Ok((&py.detach(|| self.pier.stats()).or_raise(py)?).into())
+    }
+
+    #[doc = doc!("Pier".transactions)]
+    #[getter]
+    fn transactions(&self) -> PyTransactions {
+        PyTransactions::of(Box::new(self.pier.clone()))
     }
 
     #[doc = doc!("Pier".epochs)]

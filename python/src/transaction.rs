@@ -2,6 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use deedbook::book::pier::Pier;
 use deedbook::book::{self, Book};
 use deedbook::ledger::{self, LedgerStore};
 use deedbook::nostr::{self, EventStore};
@@ -87,6 +88,10 @@ macro_rules! transacts {
 transacts!(Book, |book, job, partition, attempt, first| {
     let limit = Limit { format: "book", noun: "deed", bytes_max: book.options().deed_bytes_max };
     Ok(Box::new(Records { stage: book.stage(job, partition, attempt, first)?, limit }))
+});
+transacts!(Pier, |pier, job, partition, attempt, first| {
+    let limit = Limit { format: "book", noun: "deed", bytes_max: pier.options().deed_bytes_max };
+    Ok(Box::new(Records { stage: pier.stage(job, partition, attempt, first)?, limit }))
 });
 transacts!(Wal, |wal, job, partition, attempt, first| {
     let limit = Limit { format: "wal", noun: "record", bytes_max: wal.record_bytes_max() };

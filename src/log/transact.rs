@@ -23,6 +23,7 @@ use crate::slice::part;
 use crate::storage::{FileId, read_full};
 use crate::transaction::{
     self, Committed, Desk, Intent, Noted, Part, StagedJob, StagedWriter, Target, Transaction,
+    TransactionId,
 };
 
 /// Records that a task stages for a commit of its job.
@@ -124,6 +125,19 @@ impl<F: Format> Log<F> {
             desk.abandon()
         };
         run().map_err(|e: Error| e.of(F::NAME))
+    }
+
+    /// Note a transaction that another log has, durably.
+    pub(crate) fn note_transaction(&self, id: &TransactionId) -> Result<()> {
+        let shared = self.writable()?;
+        let _committing = lock(&shared.exclusive);
+        shared.desk().note(id).map_err(|e| e.of(F::NAME))
+    }
+
+    /// Take along what a job staged for another log, as far as it lies there.
+    pub(crate) fn adopt_staged(&self, from: &Self, job: &str, parts: &[Part]) -> Result<()> {
+        let (shared, other) = (self.writable()?, from.usable()?);
+        shared.desk().adopt(&other.desk(), job, parts).map_err(|e| e.of(F::NAME))
     }
 
     /// Bring a commit to its end that has begun and failed.

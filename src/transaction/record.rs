@@ -97,7 +97,7 @@ impl Desk<'_> {
     }
 
     /// Note a transaction, durably.
-    pub(super) fn note(&self, id: &TransactionId) -> Result<()> {
+    pub(crate) fn note(&self, id: &TransactionId) -> Result<()> {
         let mut noted = self.noted()?;
         let TransactionId { app, query, version } = id.clone();
         if noted.get(&app).is_some_and(|last| last.version >= version) {

@@ -195,6 +195,27 @@ impl Desk<'_> {
         Ok(())
     }
 
+    /// Take along the parts of a job that lie at another desk, on the same disk.
+    pub(crate) fn adopt(&self, from: &Desk<'_>, job: &str, parts: &[Part]) -> Result<()> {
+        let _lock = from.lock()?;
+        let lies_there = |part: &&Part| from.open_part(job, part).is_ok();
+        let (here, mut moved) = (self.staged_dir(), false);
+        for part in parts.iter().filter(lies_there) {
+            make_dir(self.storage, self.sidecar)?;
+            make_dir(self.storage, &here)?;
+            let (path, place) = (from.part_path(job, part), self.part_path(job, part));
+            self.storage
+                .rename(&path, &place)
+                .map_err(|e| Error::io("take the staged file along", &place, e))?;
+            moved = true;
+        }
+        if moved {
+            let sync = self.storage.sync_dir(&here);
+            sync.map_err(|e| Error::io("sync the directory", &here, e))?;
+        }
+        Ok(())
+    }
+
     /// What is staged, by job.
     pub(crate) fn staged(&self) -> Result<Vec<StagedJob>> {
         let committing = Intent::load(self)?.map(|intent| intent.transaction.job);

@@ -8,7 +8,7 @@ use deedbook::book::pier::{Pier, verify};
 use deedbook::book::{Mode, OnCorrupt, Options};
 use deedbook::storage::Storage;
 use deedbook::storage::sim::{Fault, Sim, What};
-use deedbook::{Durability, Retention};
+use deedbook::{Durability, Retention, Transaction};
 
 use crate::common::write_file;
 use crate::texts::{Situation, Texts};
@@ -170,5 +170,14 @@ fn faults(texts: &mut Texts) {
     each("roll", &|disk| {
         let faultless = open(disk, Mode::Append);
         faultless.and_then(|pier| pier.roll()).map(drop)
+    });
+    each("commit of what was staged before a roll", &|disk| {
+        let mut stage = open(disk, Mode::Read)?.stage("job", 0, 1, None)?;
+        stage.push(7, b"deed")?;
+        let part = stage.finish()?;
+        let pier = open(disk, Mode::Append)?;
+        pier.roll()?;
+        let transaction = Transaction { job: "job".into(), id: None };
+        pier.commit_staged(&transaction, &[part]).map(drop)
     });
 }

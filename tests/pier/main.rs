@@ -12,3 +12,4 @@ mod read;
 mod retain;
 mod roll;
 mod support;
+mod transact;

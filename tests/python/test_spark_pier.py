@@ -18,7 +18,7 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 from pyspark.errors import PySparkException, StreamingQueryException
 
-from deedbook import Book, Meta, Pier
+from deedbook import Book, Meta, Pier, Wal
 from deedbook.cli import main
 
 pytestmark = pytest.mark.spark
@@ -180,16 +180,54 @@ def test_what_cannot_be_written_is_refused_before_tasks_run(spark: Any, tmp_path
     with pytest.raises(PySparkException, match="padded, which is only read; 'deedbook convert'"):
         write(spark, log, ["a"])
     assert [file.name for file in log.rglob("*")] == ["book.log"]
-    with pytest.raises(PySparkException, match=r"is a pier, .*0i0 is in LMDB .*'deedbook migrate'"):
+    with pytest.raises(PySparkException, match=r"0i0 is in LMDB .*'deedbook migrate'"):
         write(spark, PIER, ["a"])
     Book.migrate_lmdb(PIER, pier)
-    last = pier / ".urb" / "log" / "0i60"
-    for path in (pier, last.parent):
-        for options in (dict[str, str](), {"log": "book"}):
-            with pytest.raises(PySparkException, match=f"does not write; .* epoch, {last}"):
-                write(spark, path, ["a"], **options)
-    write(spark, last, ["a"])
-    assert read(spark, pier)[99:] == [golden("lmdb", 100)[99], (101, 0, b"a")]
+    with pytest.raises(PySparkException, match=r"wal is to be written, at .* lies a pier"):
+        write(spark, pier, ["a"], log="wal")
+
+
+def test_a_pier_is_written_in_its_last_epoch_and_a_roll_forgets_nothing(
+    spark: Any, tmp_path: Path
+) -> None:
+    pier, wal = tmp_path / "zod", tmp_path / "wal"
+    Book.migrate_lmdb(PIER, pier)
+    write(spark, pier, ["a"])
+    write(spark, pier / ".urb" / "log", ["b"], log="book")
+
+    def roll() -> None:
+        with Pier.open(pier, "a") as opened:
+            opened.roll()
+
+    def stream() -> None:
+        frame = spark.readStream.format("deedbook").load(str(wal)).select("payload")
+        writer = frame.writeStream.format("deedbook").option("log", "book")
+        writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        query = writer.trigger(availableNow=True).start(str(pier))
+        assert query.awaitTermination(60)
+        if query.exception() is not None:
+            raise query.exception()
+
+    for text in ("c", "not again"):
+        write(spark, pier, [text], txnAppId="load", txnVersion=1)
+        roll() if text == "c" else None
+    for number in range(2):
+        with Wal.open(wal, "a") as log:
+            log.append(b"streamed %d" % number)
+        stream()
+        roll()
+    (tmp_path / "checkpoint" / "commits" / "1").unlink()
+    (tmp_path / "checkpoint" / "commits" / ".1.crc").unlink(missing_ok=True)
+    stream()
+    added = [b"a", b"b", b"c", b"streamed 0", b"streamed 1"]
+    assert read(spark, pier)[99:] == [
+        golden("lmdb", 100)[99],
+        *((101 + number, 0, jam) for number, jam in enumerate(added)),
+    ]
+    with Pier.open(pier) as opened:
+        assert [epoch.number for epoch in opened.epochs] == [0, 60, 103, 104, 105]
+        assert len(opened.transactions.committed()) == 2
+        assert opened.transactions.staged() == []
 
 
 def test_damage_in_slots_is_told_in_each_mode(spark: Any, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from deedbook._core import Book, Deed, Epoch, Loss, Pier, PierReport, SalvageReport
+from deedbook._core import Deed, Epoch, Loss, Pier, PierReport, SalvageReport
 from deedbook._errors import CorruptError, NotALogError, UnsupportedError
 from deedbook._text import count, damage_text, size
 from deedbook.formats._book import (
@@ -66,11 +66,6 @@ class _PierInfo(LogInfo[Pier]):
         return _first_epoch(os.path.join(path, _BELOW)) is not None or (
             _first_epoch(path) is not None
         )
-
-    def open_store(self, path: str, base: str | None) -> Book:
-        """The last epoch: what is staged for a pier is staged there."""
-        with Pier.open(path) as pier:
-            return Book.open(pier.epochs[-1].path)
 
     def view(self, log: Pier) -> LogView:
         return Deeds(log)

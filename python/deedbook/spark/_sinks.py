@@ -20,7 +20,6 @@ from pyspark.sql.types import (
 
 from deedbook import (
     Book,
-    Error,
     EventStore,
     InvalidArgumentError,
     Ledger,
@@ -31,7 +30,7 @@ from deedbook import (
 from deedbook.formats._ledger import LEDGER
 from deedbook.spark._options import ReadOptions
 
-__all__ = ["SINKS", "Sink", "Taken", "bind_columns", "check_layout", "check_sink"]
+__all__ = ["CREATED", "SINKS", "Sink", "Taken", "bind_columns", "check_layout"]
 
 
 @dataclass(frozen=True)
@@ -71,6 +70,10 @@ def _open_book(path: Path, mode: str, options: ReadOptions) -> Book:
     return Book.open(path, mode)  # type: ignore[arg-type]
 
 
+def _open_pier(path: Path, mode: str, options: ReadOptions) -> Pier:
+    return Pier.open(path, mode)  # type: ignore[arg-type]
+
+
 def _open_wal(path: Path, mode: str, options: ReadOptions) -> Wal:
     return Wal.open(path, mode, segment_bytes=options.segment_size)  # type: ignore[arg-type]
 
@@ -83,20 +86,17 @@ def _open_store(path: Path, mode: str, options: ReadOptions) -> EventStore:
     return EventStore.open(path, mode)  # type: ignore[arg-type]
 
 
+_DEED = (
+    _payload("jam"),
+    Taken("mug", (IntegerType(),), is_needed=False),
+    Taken("event", _NUMBER, is_needed=False),
+)
+
 SINKS: dict[str, Sink] = {
     sink.name: sink
     for sink in (
-        Sink(
-            "book",
-            (
-                _payload("jam"),
-                Taken("mug", (IntegerType(),), is_needed=False),
-                Taken("event", _NUMBER, is_needed=False),
-            ),
-            (),
-            _open_book,
-            numbered="event",
-        ),
+        Sink("book", _DEED, (), _open_book, numbered="event"),
+        Sink("pier", _DEED, (), _open_pier, numbered="event"),
         Sink("wal", (_payload("payload"),), ("lsn",), _open_wal),
         Sink("ledger", (_payload("payload"),), ("file", "record"), _open_ledger),
         Sink(
@@ -115,25 +115,14 @@ SINKS: dict[str, Sink] = {
         ),
     )
 }
-
-
-def check_sink(name: str, path: Path) -> None:
-    """Refuse a format that is only read: a pier is appended to in its last epoch."""
-    if name in SINKS:
-        return
-    try:
-        with Pier.open(path) as pier:
-            advice = f"write to its last epoch, {pier.epochs[-1].path}"
-    except Error as error:
-        advice = f"and this one does not open: {error}"
-    raise InvalidArgumentError(
-        f"{path} is a {name}, which Spark reads, and does not write; {advice}"
-    )
+CREATED = tuple(name for name in SINKS if name != "pier")
+"""Formats of logs that are made where there is none; a pier is Urbit's to make."""
 
 
 def check_layout(log: Any, path: Path) -> None:
-    """Refuse a book in a layout that is only read, before tasks run."""
-    if isinstance(log, Book) and log.layout == "padded":
+    """Refuse a book in a layout that is only read, before tasks run; of a pier, the last one."""
+    layout = log.epochs[-1].layout if isinstance(log, Pier) else getattr(log, "layout", None)
+    if layout == "padded":
         error = UnsupportedError(
             f"{path} is a book in layout padded, which is only read; 'deedbook convert' makes a"
             " copy to append to"

@@ -31,7 +31,7 @@ from deedbook import (
 from deedbook import _jobs as jobs
 from deedbook.spark._options import ReadOptions, parse
 from deedbook.spark._paths import input_paths, local_path
-from deedbook.spark._sinks import SINKS, Sink, bind_columns, check_layout, check_sink
+from deedbook.spark._sinks import CREATED, SINKS, Sink, bind_columns, check_layout
 from deedbook.spark._staging import stage
 from deedbook.spark._worker import settle
 
@@ -274,8 +274,8 @@ def _format_at(path: Path, options: ReadOptions) -> str:
     from deedbook.formats import detect
 
     found = detect(path) if path.exists() else None
-    if found is not None:
-        check_sink(found, path)
+    if found == "pier" and options.log == "book":  # as it is called where it is read
+        return found
     if options.log is not None:
         if found not in (None, options.log):
             raise InvalidArgumentError(
@@ -284,6 +284,6 @@ def _format_at(path: Path, options: ReadOptions) -> str:
         return options.log
     if found is None:
         raise InvalidArgumentError(
-            f"no log at {path}; option log says which to create: {', '.join(SINKS)}"
+            f"no log at {path}; option log says which to create: {', '.join(CREATED)}"
         )
     return found

@@ -39,6 +39,7 @@ mod places;
 mod read;
 mod retain;
 mod roll;
+mod transact;
 
 use std::fmt::{self, Debug, Formatter};
 use std::io::Read;

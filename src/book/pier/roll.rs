@@ -40,6 +40,8 @@ impl Pier {
         let shared = self.shared.writable()?;
         let (_held, mut parts) = shared.changing();
         let Some(last) = parts.last().cloned() else { return Ok(0) };
+        // What its staged files are for would never get there.
+        last.book.finish_transaction()?;
         let number = last.book.last()?;
         if number == last.number {
             let name = name_of(number);

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from deedbook import ContiguityError, InvalidArgumentError, MissingError
 from deedbook.formats import by_name, find
 from deedbook.spark._options import parse
-from deedbook.spark._sinks import SINKS, check_sink
+from deedbook.spark._sinks import CREATED, SINKS
 from deedbook.spark.jobs._run import Tell, watch
 
 if TYPE_CHECKING:
@@ -115,10 +115,9 @@ class Destination:
         name = format if there is None else there.format.name
         if name is None:
             raise InvalidArgumentError(
-                f"no log at {path}: to create one, say its format: {', '.join(SINKS)}"
+                f"no log at {path}: to create one, say its format: {', '.join(CREATED)}"
             )
         by_name(name)
-        check_sink(name, path)
         return cls(path, name, Checkpoint.of(job, source, path, checkpoint))
 
     @property

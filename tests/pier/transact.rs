@@ -1,0 +1,111 @@
+//! Transactions of a pier: its last epoch takes them, and a roll forgets none.
+
+use deedbook::book::pier::Pier;
+use deedbook::book::{Layout, Options};
+use deedbook::storage::sim::Sim;
+use deedbook::{Committed, ErrorKind, Mode, Part, Result, Transaction, TransactionId};
+
+use crate::support::*;
+
+fn of(job: &str, version: u64, query: Option<&str>) -> Transaction {
+    let query = query.map(str::to_owned);
+    let id = Some(TransactionId { app: "etl".into(), query, version });
+    Transaction { job: job.into(), id }
+}
+
+fn staged(pier: &Pier, job: &str, jams: &[&str]) -> Part {
+    let mut stage = pier.stage(job, 0, 1, None).unwrap();
+    for jam in jams {
+        stage.push(7, jam.as_bytes()).unwrap();
+    }
+    stage.finish().unwrap()
+}
+
+fn write(pier: &Pier, of: &Transaction, jams: &[&str]) -> Result<Committed> {
+    let part = staged(pier, &of.job, jams);
+    let done = pier.commit_staged(of, &[part]);
+    if done.is_err() {
+        assert!(pier.discard_staged(&of.job).unwrap());
+    }
+    done
+}
+
+fn read(disk: &Sim) -> Vec<(u64, String)> {
+    let deeds = reading(disk).iter(0, None).unwrap().map(Result::unwrap).collect::<Vec<_>>();
+    let shown =
+        |deed: deedbook::book::Deed| (deed.event.unwrap(), String::from_utf8(deed.jam).unwrap());
+    deeds.into_iter().map(shown).collect()
+}
+
+#[test]
+fn a_commit_appends_to_the_last_epoch() {
+    let disk = three_epochs();
+    let pier = appending(&disk);
+    let done = write(&pier, &of("one", 4, None), &["a", "b"]).unwrap();
+    assert_eq!((done.records, done.first), (2, Some(10)));
+    drop(pier);
+    assert_eq!(read(&disk)[9..], [(10, "a".into()), (11, "b".into())]);
+    assert_eq!(options(&disk).open(epoch(5), Mode::Read).unwrap().transactions().unwrap().len(), 1);
+}
+
+/// The record of transactions is an epoch's own, and a new one has none.
+#[test]
+fn a_repeat_is_recognised_after_a_roll_and_a_gap_too() {
+    let disk = three_epochs();
+    let pier = appending(&disk);
+    let query = Some("first");
+    for batch in 0..=1 {
+        write(&pier, &of("one", batch, query), &["x"]).unwrap();
+    }
+    for _ in 0..2 {
+        pier.roll().unwrap();
+        assert!(write(&pier, &of("two", 1, query), &["again"]).unwrap().repeated);
+        assert!(write(&pier, &of("two", 0, query), &["again"]).unwrap().repeated);
+        append(&pier, pier.last().unwrap() + 1..=pier.last().unwrap() + 1);
+    }
+    pier.roll().unwrap();
+    let gap = write(&pier, &of("two", 3, query), &["early"]).unwrap_err();
+    assert_eq!(gap.kind(), ErrorKind::Contiguity, "{gap}");
+    let other = write(&pier, &of("two", 2, Some("second")), &["of another"]).unwrap_err();
+    assert_eq!(other.kind(), ErrorKind::InvalidArgument, "{other}");
+    assert!(!write(&pier, &of("two", 2, query), &["next"]).unwrap().repeated);
+    assert_eq!(pier.transactions().unwrap()["etl"].version, 2);
+    drop(pier);
+    assert_eq!(reading(&disk).transactions().unwrap()["etl"].version, 2);
+    let found = read(&disk);
+    let added = |text: &str| found.iter().filter(|(_, jam)| jam == text).count();
+    assert_eq!((added("x"), added("next"), added("again"), added("early")), (2, 1, 0, 0));
+}
+
+#[test]
+fn what_was_staged_before_a_roll_is_committed_after_it() {
+    let disk = three_epochs();
+    let (pier, task) = (appending(&disk), reading(&disk));
+    let part = staged(&task, "one", &["late"]);
+    let lost = staged(&task, "dead", &["of nobody"]);
+    pier.roll().unwrap();
+    let jobs: Vec<_> = pier.staged().unwrap().into_iter().map(|job| job.job).collect();
+    assert_eq!(jobs, ["dead", "one"]);
+    let done = pier.commit_staged(&of("one", 1, None), &[part]).unwrap();
+    assert_eq!(done.first, Some(10));
+    assert_eq!(pier.staged().unwrap()[0].bytes, lost.bytes);
+    assert!(pier.discard_staged("dead").unwrap());
+    assert_eq!(pier.staged().unwrap(), []);
+    drop((pier, task));
+    assert_eq!(read(&disk)[9..], [(10, "late".into())]);
+}
+
+/// Deeds of one layout are no deeds of the other.
+#[test]
+fn what_was_staged_for_another_layout_is_not_taken_along() {
+    let disk = three_epochs();
+    let part = staged(&reading(&disk), "one", &["late"]);
+    let slots = Options { layout: Some(Layout::Slots), ..options(&disk) };
+    let pier = slots.open_pier(PIER, Mode::Append).unwrap();
+    pier.roll().unwrap();
+    assert_eq!(pier.epochs().unwrap()[3].layout, Layout::Slots);
+    let missing = pier.commit_staged(&of("one", 1, None), &[part]).unwrap_err();
+    assert_eq!(missing.kind(), ErrorKind::Missing, "{missing}");
+    assert_eq!(pier.len().unwrap(), 9);
+    assert_eq!(write(&pier, &of("one", 1, None), &["again"]).unwrap().first, Some(10));
+}
