@@ -8,9 +8,9 @@ use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::entry::{Entry, Lsn, encode_file_header};
+use super::entry::{Entry, Lsn, encode_file_header, file_name, file_number};
 use super::event::Id;
-use super::files::FileFormat;
+use super::files::{FileFormat, numbers};
 use super::options::Options;
 use super::record;
 use super::rescue::{DamagedPart, LogFile, LogState};
@@ -19,6 +19,7 @@ use crate::log::report::Repair;
 use crate::mend::save_tail;
 use crate::mode::Recovery;
 use crate::scan::Verdict;
+use crate::sidecar::sidecar_dir;
 use crate::storage::segmented::remove;
 use crate::storage::{Access, read_full, replace};
 
@@ -121,6 +122,11 @@ impl LogPlan {
         }
         Ok(plan)
     }
+
+    /// Whether entries go that came after the last checkpoint.
+    pub fn cuts(&self) -> bool {
+        self.cut.is_some()
+    }
 }
 
 /// The intact events from a place on, after a checkpoint, that are not stored.
@@ -151,6 +157,7 @@ fn cut_events(
 /// Do it; gives the files in which what goes was saved.
 pub fn mend(options: &Options, dir: &Path, plan: &LogPlan) -> Result<Vec<PathBuf>> {
     let mut saved = Vec::new();
+    forget_removed(options, dir, plan)?;
     if let Some((file, offset)) = plan.cut {
         // The newest go first: what is left has no gap. Of a file that is damaged from its beginning on,
         // nothing stays.
@@ -176,6 +183,16 @@ pub fn mend(options: &Options, dir: &Path, plan: &LogPlan) -> Result<Vec<PathBuf
         saved.extend(report.saved_to);
     }
     Ok(saved)
+}
+
+/// Have nothing beside the log, durably, of files that a checkpoint removed: where no file is left the log
+/// begins with the first number again, and what a power cut brings back would speak of its next files.
+fn forget_removed(options: &Options, dir: &Path, plan: &LogPlan) -> Result<()> {
+    let first = plan.logs.first().and_then(|path| file_number(path.file_name()?));
+    let Some(first) = first.filter(|_| plan.cuts() || plan.drop_first > 0) else { return Ok(()) };
+    let beside = numbers(&*options.storage, &sidecar_dir(dir))?;
+    let mut removed = beside.into_iter().filter(|number| *number < first);
+    removed.try_for_each(|number| forget(options, &dir.join(file_name(number))))
 }
 
 /// Give a file another name, so that it is none of the log any more.

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use super::FORMAT;
 use super::belonging::Belonging;
 use super::event::Id;
+use super::manifest::Manifest;
 use super::mend_wal::{self, LogPlan};
 use super::opening::WAL_NAME;
 use super::options::Options;
@@ -25,7 +26,7 @@ use super::segments::Segments;
 use super::store::{EventStore, Shared, State, now};
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::report::Repair;
-use crate::mend::{make_dir, save_part};
+use crate::mend::{make_dir, rewrite, save_part};
 use crate::mode::Mode;
 use crate::sidecar::{LockTimeout, Loss, WriterLock, sidecar_dir};
 use crate::storage::{Access, located};
@@ -91,7 +92,7 @@ fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<StoreRepair> {
     let was_loss = Loss::load(storage, &sidecar)?.is_some();
     let mut report = StoreRepair { path: dir.clone(), was_loss, ..StoreRepair::default() };
     let (mut belonging, there) = Belonging::load(options, &dir)?;
-    let seen = look_at_segments(options, &there, &mut report)?;
+    let seen = look_at_segments(options, &there, &belonging.manifest, &mut report)?;
     let copies = belonging.copies(&seen.segments)?;
     report.lost_segments = belonging.missing(&there);
     let is_whole = storage.is_dir(&wal_dir);
@@ -133,6 +134,9 @@ fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<StoreRepair> {
         segment.write_header(0, 0)?;
         segment.sync()?;
     }
+    if plan.cuts() {
+        make_durable(options, &there, &belonging.manifest)?;
+    }
     report.saved.extend(mend_wal::mend(options, &wal_dir, &plan)?);
     if !report.lost_segments.is_empty() {
         belonging.go_on_without(options, &dir, &there, &copies)?;
@@ -146,9 +150,31 @@ fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<StoreRepair> {
     Ok(report)
 }
 
+/// Have on stable storage what the segments hold, before the log goes that has it as well. What came after
+/// the last checkpoint may be in the cache only, and after a failed sync no further one writes it.
+fn make_durable(
+    options: &Options,
+    there: &BTreeMap<u32, PathBuf>,
+    manifest: &Manifest,
+) -> Result<()> {
+    for (id, path) in there {
+        let failed = |e| Error::io("sync the segment", path, e);
+        let file = options.storage.open(path, Access::Write).map_err(failed)?;
+        if Some(id) == there.keys().next_back() {
+            let end = file.len().map_err(failed)?;
+            let from = manifest.size_of(*id).unwrap_or_default().min(end);
+            rewrite(&*file, from, end).map_err(failed)?;
+        }
+        file.sync_data().map_err(failed)?;
+    }
+    Ok(())
+}
+
 /// What the segments hold.
 struct Seen {
     segments: Segments,
+    /// The events that stay there. What follows damage after the last checkpoint is cut when the store is
+    /// opened, since the log has it: it does not count.
     ids: HashSet<Id>,
     /// What is wrong with the headers of segments, and what they should be.
     headers: Vec<(Option<super::page::Header>, DamagedPart)>,
@@ -157,8 +183,10 @@ struct Seen {
 fn look_at_segments(
     options: &Options,
     there: &BTreeMap<u32, PathBuf>,
+    manifest: &Manifest,
     report: &mut StoreRepair,
 ) -> Result<Seen> {
+    let last = there.keys().next_back().copied();
     let segments = Segments::new(&report.path, options.storage.clone());
     let mut seen = Seen { segments, ids: HashSet::new(), headers: Vec::new() };
     for (&id, path) in there {
@@ -170,13 +198,16 @@ fn look_at_segments(
         if let Some(damage) = &pages.header_damage {
             seen.headers.push((Some(pages.segment.header()), damage.clone()));
         }
-        let mut scan = pages.scan();
+        let checkpoint = manifest.size_of(id).unwrap_or_default();
+        let (mut scan, mut stays) = (pages.scan(), true);
         while let Some(found) = scan.next()? {
             match found {
-                Found::Record(found) => {
+                Found::Record(found) if stays => {
                     seen.ids.insert(found.event.id);
                 }
+                Found::Record(_) => {}
                 Found::Damage(damage) => {
+                    stays &= Some(id) != last || u64::from(damage.end) <= checkpoint;
                     report.cut_bytes += u64::from(damage.end - damage.offset);
                     report.damages.push(pages.damaged(damage));
                 }

@@ -26,6 +26,7 @@ mod known;
 mod lifecycle;
 mod long_work;
 mod manifest;
+mod mend;
 #[cfg(feature = "arrow")]
 mod parsed;
 mod parts;

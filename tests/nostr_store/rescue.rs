@@ -14,10 +14,10 @@ use deedbook::{Durability, Error, ErrorKind, Mode, OnCorrupt, Repair};
 use crate::support::{changed, event, note, notes, read, write};
 use crate::world::{DIR, options};
 
-const PAGE: usize = 4096;
-const COPY_DIR: &str = "/rescued";
+pub const PAGE: usize = 4096;
+pub const COPY_DIR: &str = "/rescued";
 
-fn on(disk: &Sim) -> Options {
+pub fn on(disk: &Sim) -> Options {
     Options {
         segment_bytes: 40 * PAGE as u64,
         wal_segment_bytes: 4 << 10,
@@ -26,18 +26,18 @@ fn on(disk: &Sim) -> Options {
     }
 }
 
-fn open(disk: &Sim) -> EventStore {
+pub fn open(disk: &Sim) -> EventStore {
     on(disk).open(DIR, Mode::Append).unwrap()
 }
 
-fn segment(id: u32) -> String {
+pub fn segment(id: u32) -> String {
     format!("{DIR}/data/segments/data.{id}.seg")
 }
 
 /// All events with their flags.
-type Events = BTreeMap<Id, (Event, Flags)>;
+pub type Events = BTreeMap<Id, (Event, Flags)>;
 
-fn events(store: &EventStore) -> Events {
+pub fn events(store: &EventStore) -> Events {
     let mut found = Events::new();
     for each in store.iter(Include::All, OnCorrupt::Skip).unwrap() {
         let each = each.unwrap();
@@ -53,7 +53,7 @@ fn place(store: &EventStore, event: &Event) -> Location {
 
 /// Segments, of which some were compacted; flags by hand, versions and a deletion request; and a
 /// write-ahead log of several files, with events after the last checkpoint. The process died.
-fn world() -> (Sim, Events) {
+pub fn world() -> (Sim, Events) {
     let disk = Sim::new();
     let store = open(&disk);
     store.append_many(&notes(0..30)).unwrap();
@@ -96,7 +96,7 @@ fn salvaged(disk: &Sim) -> (StoreSalvage, Events) {
 }
 
 /// Every file below a directory, and its bytes; not what only the lock wrote.
-fn listed(disk: &Sim, dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+pub fn listed(disk: &Sim, dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for name in disk.list(dir).unwrap() {
         let path = dir.join(&name);
@@ -109,13 +109,13 @@ fn listed(disk: &Sim, dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-fn ids(disk: &Sim) -> Vec<u32> {
+pub fn ids(disk: &Sim) -> Vec<u32> {
     (0..40)
         .filter(|id| disk.open(Path::new(&segment(*id)), deedbook::storage::Access::Read).is_ok())
         .collect()
 }
 
-fn logs(disk: &Sim) -> Vec<String> {
+pub fn logs(disk: &Sim) -> Vec<String> {
     let names = disk.list(Path::new("/events/wal")).unwrap();
     let mut logs: Vec<String> = names
         .iter()
@@ -187,7 +187,7 @@ fn a_salvage_copies_all_that_is_intact_once() {
     }
 }
 
-fn disk_remove(disk: &Sim, path: &str) {
+pub fn disk_remove(disk: &Sim, path: &str) {
     disk.remove(Path::new(path)).unwrap();
 }
 
@@ -246,15 +246,15 @@ fn a_salvage_brings_nothing_back_that_a_compaction_dropped() {
     assert_eq!((found, report.from_log), (all, 0));
 }
 
-fn mended(disk: &Sim, may: Repair) -> Result<StoreRepair, Error> {
+pub fn mended(disk: &Sim, may: Repair) -> Result<StoreRepair, Error> {
     repair(Path::new(DIR), &on(disk), may)
 }
 
-const DRY: Repair = Repair { dry_run: true, force: false, accept_loss: false };
-const PLAIN: Repair = Repair { dry_run: false, force: false, accept_loss: false };
+pub const DRY: Repair = Repair { dry_run: true, force: false, accept_loss: false };
+pub const PLAIN: Repair = Repair { dry_run: false, force: false, accept_loss: false };
 const FORCE: Repair = Repair { dry_run: false, force: true, accept_loss: false };
-const ACCEPT: Repair = Repair { dry_run: false, force: false, accept_loss: true };
-const ALL: Repair = Repair { dry_run: false, force: true, accept_loss: true };
+pub const ACCEPT: Repair = Repair { dry_run: false, force: false, accept_loss: true };
+pub const ALL: Repair = Repair { dry_run: false, force: true, accept_loss: true };
 
 #[test]
 fn a_repair_of_a_sound_store_changes_nothing_of_its_events() {
