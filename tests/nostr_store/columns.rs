@@ -81,6 +81,21 @@ fn read(batches: Batches) -> Vec<StoredEvent> {
     batches.flat_map(|batch| rows(&batch.unwrap())).collect()
 }
 
+/// Whether columns give what a walk gave.
+pub fn as_walked(store: &EventStore, stored: &[StoredEvent]) -> Result<(), String> {
+    for rows_max in [1, 4096] {
+        let walk = store.iter(Include::All, OnCorrupt::Raise).map_err(|e| format!("{e:?}"))?;
+        let mut found = Vec::new();
+        for batch in Batches::new(walk, COLUMNS.to_vec(), rows_max, 1 << 20) {
+            found.extend(rows(&batch.map_err(|e| format!("columns: {e:?}"))?));
+        }
+        if found != stored {
+            return Err(format!("columns give {}, of {}", found.len(), stored.len()));
+        }
+    }
+    Ok(())
+}
+
 fn walked(store: &EventStore, include: Include) -> Vec<StoredEvent> {
     store.iter(include, OnCorrupt::Raise).unwrap().map(Result::unwrap).collect()
 }

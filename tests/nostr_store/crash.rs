@@ -1,5 +1,6 @@
 //! Power cuts and deaths at every storage call of every short history, on the simulated disk.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,12 +12,18 @@ use deedbook::{Durability, Mode};
 
 use crate::judge::recover;
 use crate::known::Known;
-use crate::report::number;
+use crate::report::{self, number};
 use crate::support::mix;
 use crate::world::{DIR, Run};
 
 const STEPS: &str = "amvdfckxr";
-const DURABILITIES: [Durability; 2] = [Durability::Manual, Durability::Always];
+/// How appends are synced, and how many steps fewer all histories have; `None` is the default.
+const DURABILITIES: [(Option<Durability>, usize); 4] = [
+    (Some(Durability::Manual), 0),
+    (Some(Durability::Always), 0),
+    (None, 1),
+    (Some(Durability::None), 1),
+];
 
 #[derive(Default)]
 struct Counts {
@@ -24,6 +31,8 @@ struct Counts {
     moments: u64,
     states: u64,
     second: u64,
+    /// Disks that were judged.
+    distinct: HashSet<u64>,
     failures: Vec<String>,
     /// Files that are lost with each crash.
     lost: &'static [&'static str],
@@ -43,20 +52,28 @@ impl Counts {
 pub fn crashed(history: &str, durability: Durability, checksums: bool) {
     let (begun, mut counts) = (Instant::now(), Counts::default());
     crash(history, durability, checksums, 24, &mut counts);
-    finish(begun, counts);
+    finish(None, begun, counts);
 }
 
 /// The same where files are lost with the crash.
 pub fn crashed_without(history: &str, lost: &'static [&'static str]) {
     let (begun, mut counts) = (Instant::now(), Counts { lost, ..Counts::default() });
     crash(history, Durability::Manual, true, 16, &mut counts);
-    finish(begun, counts);
+    finish(None, begun, counts);
 }
 
 /// Crash a history at every call of its last step.
-fn crash(history: &str, durability: Durability, checksums: bool, states: u64, counts: &mut Counts) {
+fn crash(
+    history: &str,
+    durability: impl Into<Option<Durability>>,
+    checksums: bool,
+    states: u64,
+    counts: &mut Counts,
+) {
+    let durability = durability.into();
     let mut run = Run::new(durability, checksums);
-    let what = format!("{durability} {history:?}, checksums {checksums}");
+    let how = durability.map_or_else(|| "default".into(), |durability| durability.to_string());
+    let what = format!("{how} {history:?}, checksums {checksums}");
     let last = history.chars().count();
     // Opening is a step as well.
     for (at, step) in std::iter::once('o').chain(history.chars()).enumerate() {
@@ -110,7 +127,9 @@ fn judge_moment(
             _ => crashes.sample(mix(index)),
         };
         counts.states += 1;
-        recover(&counts.found(crashes.build(&choice)), options, known, true)
+        let state = counts.found(crashes.build(&choice));
+        counts.distinct.insert(state.fingerprint());
+        recover(&state, options, known, true)
             .map_err(|why| format!("state {index}, {choice:?}: {why}"))?;
         if index == count - 1 {
             second(&counts.found(crashes.build(&choice)), options, known, counts)
@@ -151,8 +170,18 @@ fn histories(steps: usize) -> Vec<String> {
     all
 }
 
-fn finish(begun: Instant, counts: Counts) {
-    let Counts { histories, moments, states, second, failures, .. } = counts;
+/// Say what was tried; with a name, also for the published table.
+fn finish(name: Option<&str>, begun: Instant, counts: Counts) {
+    let Counts { histories, moments, states, second, failures, distinct, .. } = counts;
+    if let Some(name) = name {
+        let json = format!(
+            "{{\"histories\": {histories}, \"moments\": {moments}, \"power_cuts\": {states}, \
+             \"distinct_power_cuts\": {}, \"second_power_cuts\": {second}, \"failures\": {}}}\n",
+            distinct.len(),
+            failures.len()
+        );
+        report::write(&format!("store-crash-{name}"), &json);
+    }
     println!(
         "{histories} histories, {moments} moments, {states} power cuts, {second} second ones, {:.1} s",
         begun.elapsed().as_secs_f32()
@@ -166,15 +195,15 @@ fn every_short_history_survives_every_crash() {
     let states = number("DEEDBOOK_NOSTR_STATES", 4);
     let steps = number("DEEDBOOK_NOSTR_STEPS", 2) as usize;
     let (begun, mut counts) = (Instant::now(), Counts::default());
-    for durability in DURABILITIES {
-        for history in histories(steps) {
+    for (durability, fewer) in DURABILITIES {
+        for history in histories(steps.saturating_sub(fewer)) {
             crash(&history, durability, true, states, &mut counts);
             if counts.failures.len() > 5 {
                 break;
             }
         }
     }
-    finish(begun, counts);
+    finish(Some("short"), begun, counts);
 }
 
 #[test]
@@ -213,8 +242,8 @@ fn longer_histories_by_chance_survive_every_crash_of_their_last_step() {
         let draw = |at: u64| mix(seed ^ mix(round) ^ mix(at));
         let step = |at| STEPS.as_bytes()[(draw(at) % STEPS.len() as u64) as usize] as char;
         let history: String = (0..3 + draw(99) % 9).map(step).collect();
-        let durability = DURABILITIES[(draw(98) % 2) as usize];
+        let durability = DURABILITIES[(draw(98) % 4) as usize].0;
         crash(&history, durability, draw(97) % 2 == 0, states, &mut counts);
     }
-    finish(begun, counts);
+    finish(Some("chance"), begun, counts);
 }

@@ -8,6 +8,7 @@ use deedbook::{Error, Mode, OnCorrupt};
 
 use super::known::{Got, Known};
 use super::support::event;
+use super::ways;
 use super::world::DIR;
 
 fn fail(doing: &str) -> impl Fn(Error) -> String {
@@ -55,6 +56,7 @@ pub fn look(store: &EventStore, known: &Known, doing: &str) -> Result<Vec<Got>, 
     if !report.is_ok() || report.live != live.len() as u64 {
         return Err(format!("{doing}: {report:?}"));
     }
+    ways::now_and_then(store, &stored).map_err(|why| format!("{doing}: {why}"))?;
     let numbered = |found: &StoredEvent| Ok((known.number_of(&found.event)?, found.flags));
     stored.iter().map(numbered).collect()
 }

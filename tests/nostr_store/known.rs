@@ -145,6 +145,28 @@ impl Known {
         }
     }
 
+    /// Whether a reader beside the writer may see these: all that was written, nothing that was never
+    /// tried, in order. Flags come to it with the next sync.
+    pub fn judge_beside(&self, got: &[Got]) -> Result<(), String> {
+        let numbers: Vec<usize> = got.iter().map(|(number, _)| *number).collect();
+        let there: BTreeSet<usize> = numbers.iter().copied().collect();
+        let wrong = |number: &&usize| !self.events[**number].tried || self.events[**number].gone;
+        if let Some(number) = numbers.iter().find(wrong) {
+            return Err(format!("event {number} should not be there: {got:?}"));
+        }
+        let lost = |number: &usize| {
+            let about = &self.events[*number];
+            about.written && !about.leaving && !there.contains(number)
+        };
+        if let Some(number) = (0..self.events.len()).find(lost) {
+            return Err(format!("event {number} is not seen: {got:?}"));
+        }
+        match self.orders.iter().any(|order| is_part_of(&numbers, order)) {
+            true => Ok(()),
+            false => Err(format!("order {numbers:?}, may be {:?}", self.orders)),
+        }
+    }
+
     fn is_lost(&self, number: usize, there: &BTreeMap<usize, Flags>) -> bool {
         !there.contains_key(&number) && !self.events[number].leaving
     }

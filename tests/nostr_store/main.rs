@@ -27,6 +27,7 @@ mod lifecycle;
 mod long_work;
 mod manifest;
 mod mend;
+mod openers;
 #[cfg(feature = "arrow")]
 mod parsed;
 mod parts;
@@ -34,4 +35,5 @@ mod processes;
 mod rescue;
 mod stories;
 mod support;
+mod ways;
 mod world;

@@ -1,6 +1,7 @@
 //! A history in the making on a simulated disk, and what is known of its events.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use deedbook::nostr::{Event, EventStore, Flags, Include, Options, Outcome};
 use deedbook::storage::sim::Sim;
@@ -12,11 +13,16 @@ use super::support::event;
 
 pub const DIR: &str = "/events";
 const PAGE: u64 = 4096;
+/// Less than a long note.
+const BATCH_BYTES: u64 = 5_000;
 
 /// Five pages of records in a segment, so that nearly every history begins another.
-pub fn options(disk: &Sim, durability: Durability) -> Options {
+pub fn options(disk: &Sim, durability: impl Into<Option<Durability>>) -> Options {
     Options {
-        durability: Some(durability),
+        durability: durability.into(),
+        // By default: the log is synced once a long note comes, and else by the steps that say so.
+        batch_bytes: BATCH_BYTES,
+        batch_interval: Duration::from_secs(1),
         segment_bytes: 6 * PAGE,
         wal_segment_bytes: 8 << 10,
         checkpoint_bytes: 12 << 10,
@@ -38,7 +44,7 @@ pub struct Run {
 type Done = Result<(), Error>;
 
 impl Run {
-    pub fn new(durability: Durability, checksums: bool) -> Self {
+    pub fn new(durability: impl Into<Option<Durability>>, checksums: bool) -> Self {
         let disk = Sim::new();
         let options = Options { checksums, ..options(&disk, durability) };
         let known = Known { events: vec![], orders: vec![vec![]] };
@@ -142,7 +148,8 @@ impl Run {
                 let stored = outcomes.iter().all(|o| matches!(o, Outcome::Stored(_)));
                 assert!(stored && outcomes.len() == events.len(), "{outcomes:?}");
                 self.known.written(from);
-                self.changed();
+                let bytes: usize = events.iter().map(|event| event.content.len()).sum();
+                self.changed(bytes as u64);
                 Ok(())
             }
             Err(error) => {
@@ -162,9 +169,11 @@ impl Run {
     }
 
     /// What a step did is acknowledged.
-    fn changed(&mut self) {
-        if self.options.durability == Some(Durability::Always) {
-            self.known.all_durable();
+    fn changed(&mut self, bytes: u64) {
+        match self.options.durability {
+            Some(Durability::Always) => self.known.all_durable(),
+            None if bytes >= BATCH_BYTES => self.known.all_durable(),
+            _ => {}
         }
     }
 
@@ -188,7 +197,7 @@ impl Run {
         match &done {
             Ok(()) => {
                 about.flags_written = last;
-                self.changed();
+                self.changed(0);
             }
             Err(error) if error.durable() == Some(Durable::No) => {
                 about.flags.pop();
