@@ -92,6 +92,7 @@ def figures(results: dict[str, Any]) -> list[tuple[str, str, str]]:
             ("Ledger: crash states opened and judged", count(crash["power_cuts"]), "ledger"),
             ("Ledger: crashes again in a fetch", count(crash["second_power_cuts"]), "ledger"),
         ]
+    found += of_store(results)
     if "damage-cuts" in results:
         found.append(("logs cut at one byte more", count(results["damage-cuts"]["cuts"]), "damage"))
     if "damage-flips" in results:
@@ -120,6 +121,43 @@ def figures(results: dict[str, Any]) -> list[tuple[str, str, str]]:
         mutants = results["mutants"]
         found.append(
             ("seeded bugs caught", f"{mutants['caught']} of {mutants['seeded']}", "mutants")
+        )
+    return found
+
+
+def of_store(results: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """The figures of the event store as a whole."""
+
+    def all_of(prefix: str) -> list[dict[str, Any]]:
+        return [one for name, one in results.items() if name.startswith(prefix)]
+
+    def total(parts: list[dict[str, Any]], key: str) -> str:
+        return count(sum(part[key] for part in parts))
+
+    found: list[tuple[str, str, str]] = []
+    if crash := all_of("store-crash-"):
+        states = (
+            f"{total(crash, 'power_cuts')}, {total(crash, 'distinct_power_cuts')} of them distinct"
+        )
+        found += [
+            ("Event store: histories of operations", total(crash, "histories"), "store"),
+            ("Event store: crash states opened and judged", states, "store"),
+            (
+                "Event store: crashes again at a call of that opening",
+                total(crash, "second_power_cuts"),
+                "store",
+            ),
+        ]
+    if mend := all_of("store-mend-"):
+        what = "Event store: crash states of repairs and salvages, mended and judged"
+        cuts = sum(part["power_cuts"] + part["second_power_cuts"] for part in mend)
+        found.append((what, count(cuts), "store"))
+    if faults := all_of("store-faults"):
+        what = f"Event store: storage calls that failed, in {faults[0]['ways']} ways by turns"
+        found.append((what, total(faults, "calls"), "store"))
+    if kills := all_of("store-kill-"):
+        found.append(
+            ("Event store: processes killed with SIGKILL", total(kills, "cycles"), "store")
         )
     return found
 

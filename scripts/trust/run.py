@@ -84,6 +84,9 @@ def settings(minutes: float) -> dict[str, str]:
             "DEEDBOOK_CLUSTER_KILLS": "10",
             "DEEDBOOK_CRASH_STATES": "1000000",
             "DEEDBOOK_KILL_CYCLES": "1000",
+            "DEEDBOOK_NOSTR_FAULT_STRIDE": "3",
+            "DEEDBOOK_NOSTR_HISTORIES": "100",
+            "DEEDBOOK_NOSTR_KILLS": "60",
             "FUZZ_SECONDS": "25",
         }
     seed = random.SystemRandom().randrange(1 << 32)
@@ -94,6 +97,10 @@ def settings(minutes: float) -> dict[str, str]:
         "DEEDBOOK_CRASH_SEED": str(seed),
         "DEEDBOOK_TEST_SECONDS": str(int(3600 + minutes * 240)),
         "DEEDBOOK_KILL_CYCLES": str(int(minutes * 60)),
+        "DEEDBOOK_NOSTR_FAULT_STRIDE": "3",
+        "DEEDBOOK_NOSTR_HISTORIES": str(int(100 + minutes * 20)),
+        "DEEDBOOK_NOSTR_KILLS": str(int(60 + minutes * 10)),
+        "DEEDBOOK_SEED": str(seed),
         "DEEDBOOK_CUTS": str(int(minutes * (64 << 10))),
         "DEEDBOOK_FLIPS": str(int(minutes * (128 << 10))),
         "DEEDBOOK_POWER_CYCLES": str(int(minutes * 12)),

@@ -65,6 +65,9 @@ STORE_ROWS = [
             "nostr_store::an_index_made_again_has_everything",
             "nostr_store::the_index_learns_flags_that_it_lacks_from_the_log",
             "nostr_index::a_cut_file_is_noticed_or_the_index_is_an_earlier_one",
+            "nostr_store::an_index_older_than_the_segments_or_gone_finds_what_a_scan_finds",
+            "nostr_store::"
+            "a_damaged_index_of_a_store_that_died_finds_what_a_scan_finds_or_is_made_again",
         ),
     ),
     Row(
@@ -74,6 +77,24 @@ STORE_ROWS = [
             "nostr_store::a_repair_takes_damaged_pages_out_if_their_loss_is_accepted",
             "nostr_store::a_repair_asks_before_it_cuts_events_that_only_the_log_has",
             "nostr_store::a_salvage_brings_nothing_back_that_a_compaction_dropped",
+        ),
+    ),
+    Row(
+        "crash at any call of a repair or a salvage, and of what takes it up; any call fails",
+        "K; what is cut is saved, a loss stays noted; source unchanged, no false event in a copy",
+        (
+            "nostr_store::a_repair_that_crashes_at_any_call_is_taken_up_and_loses_nothing_intact",
+            "nostr_store::a_repair_of_which_any_call_fails_is_an_error_and_is_taken_up",
+            "nostr_store::a_salvage_that_crashes_at_any_call_leaves_its_source_and_no_false_event",
+            "nostr_store::a_salvage_of_which_any_call_fails_is_an_error_or_whole",
+        ),
+    ),
+    Row(
+        "second writer; reader between any two calls of the writer",
+        "E, nothing changed; all that was written, no error",
+        (
+            "nostr_store::"
+            "a_reader_beside_a_writer_sees_all_that_was_written_and_a_second_writer_is_refused",
         ),
     ),
 ]

@@ -1,6 +1,7 @@
 //! Histories on a disk with faults: the k-th call fails, for every k, in every way that a disk can
 //! fail and stay honest.
 
+use std::collections::HashSet;
 use std::io::ErrorKind as Io;
 
 use deedbook::storage::sim::{Fault, What};
@@ -104,6 +105,7 @@ fn whatever_call_fails_and_however_nothing_acknowledged_is_lost() {
         ("death", What::Crash, 1),
     ];
     let stride = crate::report::number("DEEDBOOK_NOSTR_FAULT_STRIDE", 9);
+    let mut struck = HashSet::new();
     let (mut met, mut failures, begun) = (Met::default(), Vec::new(), std::time::Instant::now());
     for (number, script) in SCRIPTS.into_iter().enumerate() {
         let durability = [Durability::Manual, Durability::Always, Durability::Manual][number];
@@ -115,6 +117,7 @@ fn whatever_call_fails_and_however_nothing_acknowledged_is_lost() {
             // Every call is struck by some fault, and by each of them every few runs.
             let first = 1 + (number + which) as u64 % stride;
             for k in (first..calls).step_by(stride as usize) {
+                struck.insert((number, k));
                 let fault = Fault { times: *times, ..Fault::once(k, *what) };
                 if let Err(failed) = run(script, durability, fault, &mut met) {
                     failures.push(format!("{script} {durability}, {name} at call {k}: {failed}"));
@@ -130,6 +133,13 @@ fn whatever_call_fails_and_however_nothing_acknowledged_is_lost() {
         "{fired} faults: {no} not there, {unknown} unknown, {poisoned} refused after, {:.1} s",
         begun.elapsed().as_secs_f32()
     );
+    let json = format!(
+        "{{\"calls\": {}, \"ways\": {}, \"faults\": {fired}, \"failures\": {}}}\n",
+        struck.len(),
+        faults.len(),
+        failures.len()
+    );
+    crate::report::write("store-faults", &json);
     assert!(failures.is_empty(), "\n{}", failures.join("\n"));
     assert!(fired > 500 && no > 100 && unknown > 50 && poisoned > 50);
 }

@@ -33,6 +33,7 @@ mod parsed;
 mod parts;
 mod processes;
 mod rescue;
+mod stale_index;
 mod stories;
 mod support;
 mod ways;

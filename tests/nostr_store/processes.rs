@@ -11,14 +11,14 @@ use deedbook::nostr::{Check, Event, EventStore, Filter, Include, Options, Outcom
 use deedbook::storage::Disk;
 use deedbook::{Mode, OnCorrupt};
 
-use crate::report::number;
+use crate::report::{self, number};
 use crate::support::{event, mix, note};
 
 const ROLE: &str = "DEEDBOOK_NOSTR_ROLE";
 const PLACE: &str = "DEEDBOOK_NOSTR_PLACE";
 const FIRST: &str = "DEEDBOOK_NOSTR_FIRST";
 
-fn open(dir: &Path) -> EventStore {
+pub fn open(dir: &Path) -> EventStore {
     let options = crate::support::options(std::sync::Arc::new(Disk));
     // Nearly every life of a process begins segments and files of the log.
     Options { index_on_disk: true, checkpoint_bytes: 64 << 10, ..options }
@@ -27,7 +27,7 @@ fn open(dir: &Path) -> EventStore {
 }
 
 /// This test binary once more, in a role.
-fn start(role: &str, place: &Path, first: u32) -> Child {
+pub fn start(role: &str, place: &Path, first: u32) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["processes::child", "--exact", "--nocapture", "--test-threads=1"])
         .env(ROLE, role)
@@ -83,7 +83,7 @@ fn event_of(number: u32) -> Event {
 }
 
 /// Kill it; the number before which all events were committed.
-fn kill(mut child: Child, first: u32) -> u32 {
+pub fn kill(mut child: Child, first: u32) -> u32 {
     child.kill().unwrap();
     let mut bytes = Vec::new();
     child.stderr.take().unwrap().read_to_end(&mut bytes).unwrap();
@@ -98,7 +98,7 @@ fn kill(mut child: Child, first: u32) -> u32 {
 
 /// All that was committed is there once, and is found by its id and by a query, and of the profiles
 /// the newest.
-fn judge(place: &Path, end: u32, what: &str) {
+pub fn judge(place: &Path, end: u32, what: &str) {
     let store = open(place);
     let mut there: BTreeMap<u32, u32> = BTreeMap::new();
     for found in store.iter(Include::Live, OnCorrupt::Raise).unwrap() {
@@ -154,6 +154,9 @@ fn cycles(role: &str) {
         next = end;
     }
     println!("{kills} killed, {next} events, {:.1} s", begun.elapsed().as_secs_f32());
+    // What went wrong has panicked.
+    let json = format!("{{\"cycles\": {kills}, \"events\": {next}, \"failures\": 0}}\n");
+    report::write(&format!("store-kill-{role}"), &json);
     assert!(lived > 2 && next > 40, "no process lived long enough: {lived}, {next} events");
 }
 
