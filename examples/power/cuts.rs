@@ -27,7 +27,7 @@ pub fn run(report: &mut Report, kind: Kind, seed: u64) {
     let part_of = |system: &str| kind.part(&format!("power cuts, {system}"));
     each_system(report, scratch.path(), seed, part_of, |report, part, fs, random| {
         let mut account = Account::of(kind);
-        for cycle in 0..number("DEEDBOOK_POWER_CYCLES", 100) {
+        for cycle in 0..number("DEEDBOOK_POWER_CYCLES", 100) / kind.share() {
             let dir = fs.at.join(format!("log-{}", cycle / STRIKES));
             if cycle % STRIKES == 0 {
                 account = Account::of(kind);

@@ -1,6 +1,7 @@
-//! What is struck: a Book, or a write-ahead log, each in either layout, behind one face.
+//! What is struck: a Book or a write-ahead log, each in either layout, or an event store, behind one face.
 //!
-//! A place is where a record lies: the event's number in a Book, the LSN in a write-ahead log.
+//! A place is where a record lies: the event's number in a Book, the LSN in a write-ahead log, the number
+//! of an event in a store.
 
 use std::path::{Path, PathBuf};
 
@@ -9,6 +10,8 @@ use deedbook::wal::{self, HEAD_NAME, Layout, Lsn, RECORD_BYTES_MAX, Wal};
 use deedbook::{Durability, Result, Verdict};
 
 pub use deedbook::book::Mode;
+
+use crate::store::{self, Store};
 
 /// Small, so that segments come and go, and records span them.
 const SEGMENT_BYTES: u64 = 64 << 10;
@@ -21,6 +24,7 @@ pub enum Kind {
     BookSlots,
     WalFile,
     WalSegments,
+    Store,
 }
 
 /// A record's content; a write-ahead log has no mugs.
@@ -46,11 +50,12 @@ impl Kind {
             Self::BookSlots => "book-slots",
             Self::WalFile => "wal-file",
             Self::WalSegments => "wal-segments",
+            Self::Store => "store",
         }
     }
 
     pub fn named(name: &str) -> Self {
-        let kinds = [Self::Book, Self::BookSlots, Self::WalFile, Self::WalSegments];
+        let kinds = [Self::Book, Self::BookSlots, Self::WalFile, Self::WalSegments, Self::Store];
         kinds.into_iter().find(|kind| kind.name() == name).expect(name)
     }
 
@@ -65,22 +70,37 @@ impl Kind {
             Self::BookSlots => format!("{part}, slots"),
             Self::WalFile => format!("{part}, wal file"),
             Self::WalSegments => format!("{part}, wal segments"),
+            Self::Store => format!("{part}, event store"),
         }
     }
 
     /// What its records are called.
     pub fn records(self) -> &'static str {
-        if self.is_book() { "deeds" } else { "records" }
+        match self {
+            Self::Book | Self::BookSlots => "deeds",
+            Self::Store => "events",
+            _ => "records",
+        }
+    }
+
+    /// Whether places are numbers of records.
+    fn counts(self) -> bool {
+        self.is_book() || self == Self::Store
     }
 
     /// Place of the first record.
     pub fn first(self) -> u64 {
-        if self.is_book() { 1 } else { 0 }
+        if self.counts() { store::FIRST } else { 0 }
     }
 
     /// Place behind a record of so many bytes.
     pub fn behind(self, place: u64, len: u64) -> u64 {
-        if self.is_book() { place + 1 } else { place + HEADER_BYTES + len }
+        if self.counts() { place + 1 } else { place + HEADER_BYTES + len }
+    }
+
+    /// One of so many strikes is enough: opening takes that much longer.
+    pub fn share(self) -> u64 {
+        if self == Self::Store { 8 } else { 1 }
     }
 
     pub fn drops_prefixes(self) -> bool {
@@ -88,7 +108,7 @@ impl Kind {
     }
 
     pub fn cuts_ends(self) -> bool {
-        !self.is_book()
+        !self.counts()
     }
 
     fn path(self, dir: &Path) -> PathBuf {
@@ -101,6 +121,7 @@ impl Kind {
             Self::Book | Self::BookSlots => dir.join("book.log").exists(),
             Self::WalFile => self.path(dir).exists(),
             Self::WalSegments => segments(dir) > 0 || dir.join(HEAD_NAME).exists(),
+            Self::Store => store::exists(dir),
         }
     }
 
@@ -113,6 +134,9 @@ impl Kind {
     }
 
     pub fn open(self, dir: &Path, mode: Mode, durability: Durability) -> Result<Log> {
+        if self == Self::Store {
+            return Store::open(dir, mode, durability).map(Log::Store);
+        }
         if !self.is_book() {
             return self.wal_options(durability).open(self.path(dir), mode).map(Log::Wal);
         }
@@ -127,6 +151,11 @@ impl Kind {
 
     pub fn verify(self, dir: &Path) -> Result<Verified> {
         let path = self.path(dir);
+        if self == Self::Store {
+            let store = Store::open(dir, Mode::Read, Durability::Manual)?;
+            let (verdict, records) = (Verdict::Clean, store.verify()?);
+            return Ok(Verified { verdict, records, end: store.end() });
+        }
         if !self.is_book() {
             let options = self.wal_options(Durability::Manual);
             let found = wal::verify(&path, &options, |_, _| Ok(()))?;
@@ -150,6 +179,7 @@ pub fn segments(dir: &Path) -> u64 {
 pub enum Log {
     Book(Book),
     Wal(Wal),
+    Store(Store),
 }
 
 impl Log {
@@ -157,6 +187,7 @@ impl Log {
         match self {
             Self::Book(book) => Ok(book.epoch()? + 1),
             Self::Wal(wal) => Ok(wal.head()?.0),
+            Self::Store(_) => Ok(store::FIRST),
         }
     }
 
@@ -165,6 +196,7 @@ impl Log {
         match self {
             Self::Book(book) => Ok(book.last()? + 1),
             Self::Wal(wal) => Ok(wal.end()?.0),
+            Self::Store(store) => Ok(store.end()),
         }
     }
 
@@ -173,6 +205,7 @@ impl Log {
         match self {
             Self::Book(book) => Ok(book.durable_last()?.map(|last| last + 1)),
             Self::Wal(wal) => Ok(wal.durable_end()?.map(|Lsn(end)| end)),
+            Self::Store(_) => Ok(None),
         }
     }
 
@@ -181,6 +214,7 @@ impl Log {
         match self {
             Self::Book(book) => Ok(book.refresh()? + 1),
             Self::Wal(wal) => Ok(wal.refresh()?.0),
+            Self::Store(store) => Ok(store.end()),
         }
     }
 
@@ -188,6 +222,7 @@ impl Log {
         match self {
             Self::Book(book) => book.append(record.mug, &record.bytes).map(drop),
             Self::Wal(wal) => wal.append(&record.bytes).map(drop),
+            Self::Store(store) => store.append(std::slice::from_ref(record)),
         }
     }
 
@@ -196,6 +231,10 @@ impl Log {
         match self {
             Self::Book(book) => book.commit(record.mug, &record.bytes).map(drop),
             Self::Wal(wal) => wal.commit(&record.bytes).map(drop),
+            Self::Store(store) => {
+                store.append(std::slice::from_ref(record))?;
+                store.sync()
+            }
         }
     }
 
@@ -211,6 +250,7 @@ impl Log {
                 records.iter().try_for_each(|record| batch.push(&record.bytes).map(drop))?;
                 wal.append_batch(&batch).map(drop)
             }
+            Self::Store(store) => store.append(records),
         }
     }
 
@@ -218,6 +258,7 @@ impl Log {
         match self {
             Self::Book(book) => book.sync(),
             Self::Wal(wal) => wal.sync(),
+            Self::Store(store) => store.sync(),
         }
     }
 
@@ -225,6 +266,7 @@ impl Log {
         match self {
             Self::Book(book) => book.close(),
             Self::Wal(wal) => wal.close(),
+            Self::Store(store) => store.close(),
         }
     }
 
@@ -232,6 +274,7 @@ impl Log {
         match self {
             Self::Book(_) => panic!("a Book drops no prefixes"),
             Self::Wal(wal) => wal.truncate_before(Lsn(place)).map(drop),
+            Self::Store(_) => panic!("a store drops no prefixes"),
         }
     }
 
@@ -239,6 +282,7 @@ impl Log {
         match self {
             Self::Book(_) => panic!("a Book's end is not cut"),
             Self::Wal(wal) => wal.truncate_from(Lsn(place)).map(drop),
+            Self::Store(_) => panic!("a store's end is not cut"),
         }
     }
 
@@ -247,6 +291,7 @@ impl Log {
         match self {
             Self::Book(book) => book.recovery().verdict,
             Self::Wal(wal) => wal.recovery().verdict,
+            Self::Store(_) => Verdict::Clean,
         }
     }
 
@@ -261,6 +306,7 @@ impl Log {
                 let records = wal.iter(None)?.map(|record| record.map(of_wal));
                 records.collect()
             }
+            Self::Store(store) => store.records(),
         }
     }
 
@@ -270,6 +316,7 @@ impl Log {
             Self::Wal(wal) => {
                 wal.read(Lsn(place)).map(|record| Record { mug: 0, bytes: record.payload })
             }
+            Self::Store(store) => store.read(place),
         }
     }
 
@@ -278,6 +325,7 @@ impl Log {
         match self {
             Self::Book(book) => Ok(book.path().join("book.log")),
             Self::Wal(wal) => Ok(wal.segment_paths()?.pop().expect("a log has a file")),
+            Self::Store(store) => store.last_file(),
         }
     }
 }

@@ -9,7 +9,8 @@
 //! power spool ...      the same, of a ledger
 //! power open KIND DIR  opens and closes, to be struck while it recovers
 //!
-//! DEEDBOOK_POWER_FORMAT   book (both layouts), slots, wal, ledger: what is struck, with commas (default all)
+//! DEEDBOOK_POWER_FORMAT   book (both layouts), slots, wal, ledger, store: what is struck, with commas (default
+//!                         all)
 //! DEEDBOOK_POWER_CYCLES   power cuts per file system and layout (default 100)
 //! DEEDBOOK_POWER_SEED     seed of all choices (default 1)
 //! DEEDBOOK_POWER_ONLY     cuts, full, readonly, shim, strace: parts to run, with commas
@@ -28,6 +29,7 @@ mod known;
 mod mounts;
 mod spool;
 mod spool_writer;
+mod store;
 #[path = "../../tests/ledger/support.rs"]
 #[allow(dead_code)]
 mod support;

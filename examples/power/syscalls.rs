@@ -100,7 +100,7 @@ pub fn shim(report: &mut Report, victim: Victim, seed: u64) {
                     report.count(&part, error, 1);
                     report.count(&part, "errors told", struck.settled.errors.len() as u64);
                     // Every one at first, then fewer and fewer.
-                    at += 1 + at / 12;
+                    at += (1 + at / 12) * victim.share();
                     if at > CALLS_MAX {
                         break;
                     }
@@ -126,7 +126,7 @@ pub fn strace(report: &mut Report, victim: Victim, seed: u64) {
                 continue; // the loader needs it
             }
             let mut at = if matches!(call, "openat" | "mmap") { 8 } else { 1 };
-            for _ in 0..8 {
+            for _ in 0..(8 / victim.share()).max(2) {
                 let durability = ["always", "manual", "interval:1"][random.below(3) as usize];
                 let dir = scratch.path().join("log");
                 let inject = format!("inject={call}:{what}:when={at}");

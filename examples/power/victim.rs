@@ -19,13 +19,16 @@ impl Victim {
     /// Those that `DEEDBOOK_POWER_FORMAT` names.
     pub fn wanted() -> Vec<Self> {
         let formats = std::env::var("DEEDBOOK_POWER_FORMAT").unwrap_or_default();
-        let formats = if formats.is_empty() { "book,wal,ledger" } else { &formats };
+        let formats = if formats.is_empty() { "book,wal,ledger,store" } else { &formats };
         let victims = |format| match format {
             "book" => vec![Self::Log(Kind::Book), Self::Log(Kind::BookSlots)],
             "slots" => vec![Self::Log(Kind::BookSlots)],
             "wal" => vec![Self::Log(Kind::WalFile), Self::Log(Kind::WalSegments)],
             "ledger" => vec![Self::Ledger],
-            _ => panic!("DEEDBOOK_POWER_FORMAT={format}, known are book, slots, wal, ledger"),
+            "store" => vec![Self::Log(Kind::Store)],
+            _ => {
+                panic!("DEEDBOOK_POWER_FORMAT={format}, known are book, slots, wal, ledger, store")
+            }
         };
         formats.split(',').flat_map(victims).collect()
     }
@@ -42,6 +45,14 @@ impl Victim {
         match self {
             Self::Log(kind) => kind.part(part),
             Self::Ledger => format!("{part}, ledger"),
+        }
+    }
+
+    /// One of so many strikes is enough.
+    pub fn share(self) -> u64 {
+        match self {
+            Self::Log(kind) => kind.share(),
+            Self::Ledger => 1,
         }
     }
 

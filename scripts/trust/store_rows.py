@@ -22,6 +22,7 @@ STORE_ROWS = [
             "nostr_store::longer_histories_by_chance_survive_every_crash_of_their_last_step",
             "nostr_store::no_event_is_hidden_by_one_that_a_power_cut_took",
             "nostr_wal::every_crash_leaves_all_that_was_acknowledged_since_a_checkpoint",
+            "power:cuts",
         ),
     ),
     Row(
@@ -38,6 +39,8 @@ STORE_ROWS = [
         (
             "nostr_store::whatever_call_fails_and_however_nothing_acknowledged_is_lost",
             "nostr_store::what_a_failed_sync_left_in_the_cache_is_written_again",
+            "power:full",
+            "power:shim",
         ),
     ),
     Row(
