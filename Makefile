@@ -90,7 +90,7 @@ trust: ## every proof again: crash states, faults, kills, power cuts, fuzzing, s
 	@scripts/env.sh test
 	$(PY) scripts/trust/run.py $(ARGS)
 
-models: ## group commit and segments under a model checker, SHUTTLE_SCHEDULES (1500) each
+models: ## group commit of every kind of log under a model checker, SHUTTLE_SCHEDULES (1500) each
 	@scripts/need.sh rust
 	RUSTFLAGS="--cfg shuttle" cargo test --package deedbook --features sim --locked \
 		--test models --target-dir target/models

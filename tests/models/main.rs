@@ -1,50 +1,58 @@
-//! Group commit and the segmented log under a model checker: the very code that users run, walked
-//! through thousands of schedules of its threads.
+//! Group commit, for every kind of log, and the segmented log under a model checker: the very code
+//! that users run, walked through thousands of schedules of its threads.
 //!
 //! `make models` builds this with `--cfg shuttle`; in any other build there is nothing here. A
-//! failure prints the schedule, and `SHUTTLE_REPLAY` (see `check`) runs that schedule again.
+//! failure prints the kind and the schedule; `SHUTTLE_KIND` and `SHUTTLE_REPLAY` (see `check`) run
+//! that schedule again.
 #![cfg(shuttle)]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod disk;
+mod logs;
 mod slots;
+#[path = "../toy/format.rs"]
+#[allow(dead_code)]
+mod toy;
 
-use std::sync::Arc;
-
-use deedbook::wal::{Layout, Lsn, Mode, Options, Wal};
-use deedbook::{Durability, ErrorKind};
+use deedbook::{ErrorKind, Result};
 use disk::{Disk, Trouble};
+use logs::{KINDS, Kind, Log};
 use shuttle::thread;
 
 const PAYLOAD_BYTES: usize = 40;
 
-/// Run a model through random schedules, and through others that favour rare orders.
-fn check(model: impl Fn() + Send + Sync + Clone + 'static) {
+/// Run a model for each kind of log. Segments have most of the schedules, as they have most to be done
+/// between two changes of threads; what all kinds share is walked through by each.
+fn check(model: impl Fn(Kind) + Send + Sync + Clone + 'static) {
+    check_kinds(&KINDS, model);
+}
+
+fn check_kinds(kinds: &[Kind], model: impl Fn(Kind) + Send + Sync + Clone + 'static) {
+    let only = std::env::var("SHUTTLE_KIND").ok();
+    let is_meant = |kind: &&Kind| only.as_ref().is_none_or(|only| *only == format!("{kind:?}"));
+    for &kind in kinds.iter().filter(is_meant) {
+        eprintln!("of the kind {kind:?}:");
+        let model = model.clone();
+        let share = match kind {
+            _ if kinds.len() == 1 => 1.0,
+            Kind::Segments => 0.4,
+            _ => 0.6 / (kinds.len() - 1) as f64,
+        };
+        check_share(share, move || model(kind));
+    }
+}
+
+/// Run a model through a share of the random schedules, and of others that favour rare orders.
+fn check_share(share: f64, model: impl Fn() + Send + Sync + Clone + 'static) {
     if let Ok(schedule) = std::env::var("SHUTTLE_REPLAY") {
         shuttle::replay(model, &schedule);
         return;
     }
     let schedules =
         std::env::var("SHUTTLE_SCHEDULES").map_or(1500, |count| count.parse().expect("a number"));
+    let schedules = (f64::from(schedules) * share).ceil() as usize;
     shuttle::check_random(model.clone(), schedules);
     shuttle::check_pct(model, schedules, 3);
-}
-
-/// A log in segments so small that nearly every record spans two.
-fn open(disk: &Disk, durability: Durability) -> Wal {
-    let options = Options {
-        durability,
-        layout: Some(Layout::Segmented { segment_bytes: 64 }),
-        storage: Arc::new(disk.clone()),
-        ..Options::default()
-    };
-    options.open("/log", Mode::Append).expect("the log opens")
-}
-
-fn records(disk: &Disk) -> Vec<(Lsn, Vec<u8>)> {
-    let options = Options { storage: Arc::new(disk.clone()), ..Options::default() };
-    let wal = options.open("/log", Mode::Append).expect("recovery");
-    wal.iter(None).unwrap().map(|r| r.unwrap()).map(|r| (r.lsn, r.payload)).collect()
 }
 
 fn payload(thread: u8, i: u8) -> Vec<u8> {
@@ -53,54 +61,57 @@ fn payload(thread: u8, i: u8) -> Vec<u8> {
     payload
 }
 
-/// What was acknowledged is there after a power cut at that very moment.
-fn acknowledged(disk: &Disk, lsn: Lsn, payload: &[u8]) {
-    let found = records(&disk.after_power_cut());
-    assert!(found.iter().any(|(at, bytes)| *at == lsn && bytes == payload), "lsn {lsn} is lost");
+impl Kind {
+    /// What was acknowledged is there after a power cut at that very moment.
+    fn acknowledged(self, disk: &Disk, place: u64, payload: &[u8]) {
+        let found = self.records(&disk.after_power_cut());
+        let is_there = found.iter().any(|(at, bytes)| *at == place && bytes == payload);
+        assert!(is_there, "{self:?}: record {place} is lost");
+    }
 }
 
 /// The segmented fsync window: a leader syncs some segments while others append to these and to
 /// new ones. No record is reported as durable if its segment was synced before the write.
 #[test]
 fn a_commit_that_returned_survives_a_power_cut() {
-    check(|| {
+    check(|kind| {
         let disk = Disk::new(Trouble::None);
-        let wal = open(&disk, Durability::Manual);
+        let log = kind.open(&disk);
         let threads: Vec<_> = (0..3u8)
             .map(|number| {
-                let (wal, disk) = (wal.clone(), disk.clone());
+                let (log, disk) = (log.clone(), disk.clone());
                 thread::spawn(move || {
                     for i in 0..2 {
-                        let lsn = wal.commit(&payload(number, i)).unwrap();
-                        acknowledged(&disk, lsn, &payload(number, i));
+                        let place = log.commit(&payload(number, i)).unwrap();
+                        kind.acknowledged(&disk, place, &payload(number, i));
                     }
                 })
             })
             .collect();
         threads.into_iter().for_each(|thread| thread.join().unwrap());
-        assert_eq!(records(&disk).len(), 6);
+        assert_eq!(kind.records(&disk).len(), 6);
     });
 }
 
-/// Appends by some, syncs by others: each thread that waits for an LSN gets it.
+/// Appends by some, syncs by others: each thread that waits for a record gets it.
 #[test]
-fn waiting_for_an_lsn_waits_for_its_segments() {
-    check(|| {
+fn waiting_for_a_record_waits_for_its_bytes() {
+    check(|kind| {
         let disk = Disk::new(Trouble::None);
-        let wal = open(&disk, Durability::Manual);
+        let log = kind.open(&disk);
         let syncer = {
-            let wal = wal.clone();
-            thread::spawn(move || (0..2).for_each(|_| wal.sync().unwrap()))
+            let log = log.clone();
+            thread::spawn(move || (0..2).for_each(|_| log.sync().unwrap()))
         };
         let appenders: Vec<_> = (0..2u8)
             .map(|number| {
-                let (wal, disk) = (wal.clone(), disk.clone());
+                let (log, disk) = (log.clone(), disk.clone());
                 thread::spawn(move || {
-                    let lsn = wal.append(&payload(number, 0)).unwrap();
-                    let last = wal.append(&payload(number, 1)).unwrap();
-                    wal.wait_durable(last).unwrap();
-                    acknowledged(&disk, lsn, &payload(number, 0));
-                    acknowledged(&disk, last, &payload(number, 1));
+                    let place = log.append(&payload(number, 0)).unwrap();
+                    let last = log.append(&payload(number, 1)).unwrap();
+                    log.wait_durable(last).unwrap();
+                    kind.acknowledged(&disk, place, &payload(number, 0));
+                    kind.acknowledged(&disk, last, &payload(number, 1));
                 })
             })
             .collect();
@@ -113,16 +124,16 @@ fn waiting_for_an_lsn_waits_for_its_segments() {
 /// on the disk, and nothing is taken any more.
 #[test]
 fn a_sync_that_fails_once_fails_every_waiter() {
-    check(|| {
+    check(|kind| {
         let disk = Disk::new(Trouble::None);
-        let wal = open(&disk, Durability::Manual);
+        let log = kind.open(&disk);
         disk.trouble(Trouble::Fails(1));
         let threads: Vec<_> = (0..8u8)
             .map(|number| {
-                let (wal, disk) = (wal.clone(), disk.clone());
-                thread::spawn(move || match wal.commit(&payload(number, 0)) {
-                    Ok(lsn) => {
-                        acknowledged(&disk, lsn, &payload(number, 0));
+                let (log, disk) = (log.clone(), disk.clone());
+                thread::spawn(move || match log.commit(&payload(number, 0)) {
+                    Ok(place) => {
+                        kind.acknowledged(&disk, place, &payload(number, 0));
                         0
                     }
                     Err(e) => {
@@ -134,9 +145,9 @@ fn a_sync_that_fails_once_fails_every_waiter() {
             .collect();
         let failed: u32 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
         if failed > 0 {
-            let error = wal.append(b"more").unwrap_err();
+            let error = log.append(b"more").unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Poisoned, "{error}");
-            assert_eq!(wal.sync().unwrap_err().kind(), ErrorKind::Poisoned);
+            assert_eq!(log.sync().unwrap_err().kind(), ErrorKind::Poisoned);
         }
     });
 }
@@ -144,15 +155,15 @@ fn a_sync_that_fails_once_fails_every_waiter() {
 /// The thread that syncs for all panics: the others are woken with an error, not left waiting.
 #[test]
 fn a_leader_that_panics_wakes_the_others() {
-    check(|| {
+    check(|kind| {
         let disk = Disk::new(Trouble::None);
-        let wal = open(&disk, Durability::Manual);
+        let log = kind.open(&disk);
         disk.trouble(Trouble::Panics(0));
         let threads: Vec<_> = (0..4u8)
             .map(|number| {
-                let wal = wal.clone();
+                let log = log.clone();
                 thread::spawn(move || {
-                    let commit = std::panic::AssertUnwindSafe(|| wal.commit(&payload(number, 0)));
+                    let commit = std::panic::AssertUnwindSafe(|| log.commit(&payload(number, 0)));
                     match std::panic::catch_unwind(commit) {
                         Err(_) => 1,
                         Ok(committed) => {
@@ -166,7 +177,7 @@ fn a_leader_that_panics_wakes_the_others() {
             .collect();
         let panicked: u32 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
         assert_eq!(panicked, 1);
-        assert_eq!(wal.append(b"more").unwrap_err().kind(), ErrorKind::Poisoned);
+        assert_eq!(log.append(b"more").unwrap_err().kind(), ErrorKind::Poisoned);
     });
 }
 
@@ -175,18 +186,20 @@ fn a_leader_that_panics_wakes_the_others() {
 #[test]
 fn closing_and_syncing_acknowledge_only_what_is_durable() {
     for trouble in [Trouble::None, Trouble::Fails(0), Trouble::Fails(1), Trouble::Fails(2)] {
-        check(move || {
+        check(move |kind| {
             let disk = Disk::new(Trouble::None);
-            let wal = open(&disk, Durability::Manual);
-            let lsn = wal.append(&payload(7, 0)).unwrap();
+            let log = kind.open(&disk);
+            let place = log.append(&payload(7, 0)).unwrap();
             disk.trouble(trouble);
-            let threads: Vec<_> = [Wal::sync, Wal::close, Wal::close]
+            let ends: [fn(&dyn Log) -> Result<()>; 3] =
+                [|log| log.sync(), |log| log.close(), |log| log.close()];
+            let threads: Vec<_> = ends
                 .into_iter()
                 .map(|end| {
-                    let (wal, disk) = (wal.clone(), disk.clone());
+                    let (log, disk) = (log.clone(), disk.clone());
                     thread::spawn(move || {
-                        if end(&wal).is_ok() {
-                            acknowledged(&disk, lsn, &payload(7, 0));
+                        if end(&*log).is_ok() {
+                            kind.acknowledged(&disk, place, &payload(7, 0));
                         }
                     })
                 })
@@ -199,9 +212,9 @@ fn closing_and_syncing_acknowledge_only_what_is_durable() {
 /// What is appended where the log was durable before a cut is not durable: that is lowered with it.
 #[test]
 fn a_commit_after_a_cut_is_synced() {
-    check(|| {
+    check_kinds(&[Kind::Segments, Kind::Single], |kind| {
         let disk = Disk::new(Trouble::None);
-        let wal = open(&disk, Durability::Manual);
+        let wal = kind.open_wal(&disk).expect("the log opens");
         let lsns: Vec<_> = (0..4).map(|i| wal.append(&payload(9, i)).unwrap()).collect();
         wal.sync().unwrap();
         let committer = {
@@ -211,7 +224,7 @@ fn a_commit_after_a_cut_is_synced() {
                 for i in 0..3 {
                     let lsn = wal.commit(&payload(1, i)).unwrap();
                     if lsn < last {
-                        return acknowledged(&disk, lsn, &payload(1, i));
+                        return kind.acknowledged(&disk, lsn.0, &payload(1, i));
                     }
                 }
             })
@@ -225,9 +238,9 @@ fn a_commit_after_a_cut_is_synced() {
 /// what is left is a log.
 #[test]
 fn truncation_excludes_appends_and_syncs() {
-    check(|| {
+    check_kinds(&[Kind::Segments], |kind| {
         let disk = Disk::new(Trouble::None);
-        let wal = open(&disk, Durability::Manual);
+        let wal = kind.open_wal(&disk).expect("the log opens");
         let lsns: Vec<_> = (0..4).map(|i| wal.append(&payload(9, i)).unwrap()).collect();
         wal.sync().unwrap();
         let appender = {
@@ -243,8 +256,8 @@ fn truncation_excludes_appends_and_syncs() {
             thread::spawn(move || wal.truncate_after(lsn).map(drop).unwrap())
         };
         [appender, dropper, cutter].into_iter().for_each(|thread| thread.join().unwrap());
-        let left = records(&disk.after_power_cut());
-        assert_eq!(left[0], (lsns[2], payload(9, 2)));
+        let left = kind.records(&disk.after_power_cut());
+        assert_eq!(left[0], (lsns[2].0, payload(9, 2)));
         // The append came before the cut and went with it, or after it.
         let after: Vec<_> = left[1..].iter().map(|(_, bytes)| bytes.clone()).collect();
         assert!(after.is_empty() || after == [payload(1, 0)], "{after:?}");

@@ -7,7 +7,7 @@ use deedbook::book::{Book, Layout, Mode, Options};
 use shuttle::thread;
 
 use crate::disk::{Disk, Trouble};
-use crate::{check, payload};
+use crate::{check_share, payload};
 
 fn open(disk: &Disk, durability: Durability) -> Book {
     let layout = Some(Layout::Slots);
@@ -28,7 +28,7 @@ fn acknowledged(disk: &Disk, event: u64, jam: &[u8]) {
 /// sync would find neither the old one nor the new one.
 #[test]
 fn an_append_in_slots_that_returned_survives_a_power_cut() {
-    check(|| {
+    check_share(1.0, || {
         let disk = Disk::new(Trouble::None);
         let book = open(&disk, Durability::Always);
         let threads: Vec<_> = (0..3u8)
@@ -49,7 +49,7 @@ fn an_append_in_slots_that_returned_survives_a_power_cut() {
 /// What one thread synced stays, whatever others append and sync meanwhile.
 #[test]
 fn syncs_beside_appends_in_slots_keep_what_they_synced() {
-    check(|| {
+    check_share(1.0, || {
         let disk = Disk::new(Trouble::None);
         let book = open(&disk, Durability::Manual);
         let threads: Vec<_> = (0..3u8)

@@ -1,0 +1,156 @@
+//! Every kind of log that the models run for.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use deedbook::book::{self, Book};
+use deedbook::engine::{self, Common};
+use deedbook::wal::{self, Lsn, Wal};
+use deedbook::{Durability, LockTimeout, Mode, Recovery, Result};
+
+use crate::disk::Disk;
+use crate::toy::Toy;
+
+const PATH: &str = "/log";
+/// The file of a WAL that is one.
+const FILE: &str = "/log.wal";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A WAL in segments so small that nearly every record spans two.
+    Segments,
+    /// A WAL in one file.
+    Single,
+    /// A Book of the layout `packed`.
+    Packed,
+    /// The example of a format.
+    Toy,
+}
+
+pub const KINDS: [Kind; 4] = [Kind::Segments, Kind::Single, Kind::Packed, Kind::Toy];
+
+/// What the models do with a log. A record goes by its place: byte, LSN, or number.
+pub trait Log: Send + Sync {
+    fn append(&self, payload: &[u8]) -> Result<u64>;
+    fn commit(&self, payload: &[u8]) -> Result<u64>;
+    fn wait_durable(&self, place: u64) -> Result<()>;
+    fn sync(&self) -> Result<()>;
+    fn close(&self) -> Result<()>;
+    /// Every record, with its place.
+    fn records(&self) -> Result<Vec<(u64, Vec<u8>)>>;
+}
+
+impl Kind {
+    pub fn open(self, disk: &Disk) -> Arc<dyn Log> {
+        self.try_open(disk).expect("the log opens")
+    }
+
+    /// What is there after recovery.
+    pub fn records(self, disk: &Disk) -> Vec<(u64, Vec<u8>)> {
+        self.try_open(disk).and_then(|log| log.records()).expect("recovery")
+    }
+
+    fn try_open(self, disk: &Disk) -> Result<Arc<dyn Log>> {
+        let (durability, storage) = (Durability::Manual, Arc::new(disk.clone()));
+        Ok(match self {
+            Self::Segments | Self::Single => Arc::new(self.open_wal(disk)?),
+            Self::Packed => {
+                let options = book::Options { durability, storage, ..book::Options::default() };
+                Arc::new(options.open(PATH, Mode::Append)?)
+            }
+            Self::Toy => {
+                let options = Common {
+                    durability,
+                    recovery: Recovery::Valid,
+                    file_mode: 0o644,
+                    slow_sync: Duration::from_secs(1),
+                    lock_timeout: LockTimeout::default(),
+                    storage,
+                };
+                Arc::new(engine::open::<Toy>(Path::new(PATH), Mode::Append, options)?)
+            }
+        })
+    }
+
+    /// As the WAL that it is.
+    pub fn open_wal(self, disk: &Disk) -> Result<Wal> {
+        let (path, layout) = match self {
+            Self::Segments => (PATH, wal::Layout::Segmented { segment_bytes: 64 }),
+            _ => (FILE, wal::Layout::Single),
+        };
+        let options = wal::Options {
+            durability: Durability::Manual,
+            layout: Some(layout),
+            storage: Arc::new(disk.clone()),
+            ..wal::Options::default()
+        };
+        options.open(path, Mode::Append)
+    }
+}
+
+impl Log for Wal {
+    fn append(&self, payload: &[u8]) -> Result<u64> {
+        self.append(payload).map(|lsn| lsn.0)
+    }
+    fn commit(&self, payload: &[u8]) -> Result<u64> {
+        self.commit(payload).map(|lsn| lsn.0)
+    }
+    fn wait_durable(&self, place: u64) -> Result<()> {
+        self.wait_durable(Lsn(place))
+    }
+    fn sync(&self) -> Result<()> {
+        self.sync()
+    }
+    fn close(&self) -> Result<()> {
+        self.close()
+    }
+    fn records(&self) -> Result<Vec<(u64, Vec<u8>)>> {
+        self.iter(None)?.map(|record| record.map(|r| (r.lsn.0, r.payload))).collect()
+    }
+}
+
+impl Log for Book {
+    fn append(&self, payload: &[u8]) -> Result<u64> {
+        self.append(7, payload)
+    }
+    fn commit(&self, payload: &[u8]) -> Result<u64> {
+        self.commit(7, payload)
+    }
+    fn wait_durable(&self, place: u64) -> Result<()> {
+        self.wait_durable(place)
+    }
+    fn sync(&self) -> Result<()> {
+        self.sync()
+    }
+    fn close(&self) -> Result<()> {
+        self.close()
+    }
+    fn records(&self) -> Result<Vec<(u64, Vec<u8>)>> {
+        let number = |event: Option<u64>| event.expect("nothing is damaged");
+        self.iter(1, None)?.map(|deed| deed.map(|d| (number(d.event), d.jam))).collect()
+    }
+}
+
+impl Log for engine::Log<Toy> {
+    fn append(&self, payload: &[u8]) -> Result<u64> {
+        engine::append(self, (), payload)
+    }
+    fn commit(&self, payload: &[u8]) -> Result<u64> {
+        engine::commit(self, (), payload)
+    }
+    fn wait_durable(&self, place: u64) -> Result<()> {
+        engine::wait_durable(self, place)
+    }
+    fn sync(&self) -> Result<()> {
+        self.sync()
+    }
+    fn close(&self) -> Result<()> {
+        self.close()
+    }
+    fn records(&self) -> Result<Vec<(u64, Vec<u8>)>> {
+        let mut cursor = engine::cursor(self, None, None, wal::OnCorrupt::Raise)?;
+        let own = |(offset, bytes): (u64, &[u8])| (offset, bytes.to_vec());
+        std::iter::from_fn(|| cursor.next().map(|found| found.map(own)).transpose()).collect()
+    }
+}
