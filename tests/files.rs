@@ -35,7 +35,7 @@ fn with_each(name: &str, judge: impl Fn(&'static str, PathBuf, &Path)) {
         assert_eq!(listing(&other), before, "{kind}: something was written through the link");
     }
     if !skipped.is_empty() {
-        println!("skipped: could not make {skipped:?} here");
+        common::skip::skipped(&format!("could not make {skipped:?} here"));
     }
 }
 
@@ -79,7 +79,7 @@ fn a_second_writer_of_a_hard_link_is_refused() {
 fn a_full_disk_is_an_error_and_not_the_end() {
     let dir = tempfile::tempdir().unwrap();
     if !is_root() || !mount("size=1m", dir.path()) {
-        println!("skipped: needs root and mount");
+        common::skip::skipped("needs root and mount");
         return;
     }
     let _mounted = Mounted(dir.path().into());

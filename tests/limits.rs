@@ -210,7 +210,7 @@ fn a_damaged_header_is_refused_for_writing_and_salvaged() {
 #[test]
 fn an_event_over_two_gibibytes() {
     if std::env::var_os("DEEDBOOK_SLOW").is_none() {
-        println!("skipped: needs 2.2 GB of disk and 5 GB of memory; set DEEDBOOK_SLOW=1");
+        common::skip::skipped("needs 2.2 GB of disk and 5 GB of memory; set DEEDBOOK_SLOW=1");
         return;
     }
     let dir = tempfile::tempdir().unwrap();

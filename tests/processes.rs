@@ -173,11 +173,14 @@ fn strace_works() -> bool {
     match tried {
         Ok(done) if done.status.success() => true,
         Ok(done) => {
-            println!("skipped: strace may not trace: {}", String::from_utf8_lossy(&done.stderr));
+            common::skip::skipped(&format!(
+                "strace may not trace: {}",
+                String::from_utf8_lossy(&done.stderr)
+            ));
             false
         }
         Err(error) => {
-            println!("skipped: no strace: {error}");
+            common::skip::skipped(&format!("no strace: {error}"));
             false
         }
     }

@@ -339,7 +339,7 @@ fn a_device_with_another_number_does_not_make_a_mark_foreign() {
     drop(book);
     torn[borders(&all)[1] as usize..][..8].fill(0);
     if mark[88..96] == [0; 8] {
-        println!("skipped: this file system does not tell when a file was made");
+        common::skip::skipped("this file system does not tell when a file was made");
         return;
     }
     // Byte 72 is of the device, byte 80 of the inode.

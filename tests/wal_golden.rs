@@ -4,6 +4,9 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 #![allow(clippy::print_stdout)]
 
+#[path = "common/skip.rs"]
+mod skip;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -17,7 +20,7 @@ fn vectors() -> Vec<PathBuf> {
     match shared.is_dir() {
         true => vec![here, shared],
         false => {
-            println!("skipped: ../shared/golden/wal is not there");
+            skip::skipped("../shared/golden/wal is not there");
             vec![here]
         }
     }

@@ -90,6 +90,9 @@ impl Report {
 
     pub fn skip(&mut self, part: &str, why: &str) {
         println!("skipped: {part}: {why}");
+        if std::env::var("DEEDBOOK_REQUIRE_ALL").is_ok_and(|all| all == "1") {
+            self.fail(format!("{part}: skipped, and DEEDBOOK_REQUIRE_ALL is set: {why}"));
+        }
         self.skipped.push((part.into(), why.into()));
     }
 

@@ -4,6 +4,7 @@
 
 #[cfg(unix)]
 pub mod places;
+pub mod skip;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -284,7 +285,7 @@ pub fn golden() -> Option<PathBuf> {
     if path.is_dir() {
         return Some(path);
     }
-    println!("skipped: no golden files at ../shared/golden/book");
+    skip::skipped("no golden files at ../shared/golden/book");
     None
 }
 

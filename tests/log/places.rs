@@ -43,7 +43,7 @@ fn with_each(
         assert_eq!(listing(&elsewhere), before, "{kind}: something was written through the link");
     }
     if !skipped.is_empty() {
-        println!("skipped: could not make {skipped:?} here");
+        crate::common::skip::skipped(&format!("could not make {skipped:?} here"));
     }
 }
 
@@ -251,7 +251,7 @@ fn judge_read_only(format: &dyn Format, at: &At, dir: &Path) {
 #[test]
 fn a_read_only_directory_is_read_and_not_written() {
     if is_root() {
-        println!("skipped: root may write anywhere; see the read-only file system");
+        crate::common::skip::skipped("root may write anywhere; see the read-only file system");
         return;
     }
     for format in LARGE {
@@ -281,14 +281,14 @@ fn a_read_only_file_system_is_read_and_not_written() {
     for format in LARGE {
         let dir = tempfile::tempdir().unwrap();
         if !is_root() || !mount("size=4m", dir.path()) {
-            println!("skipped: needs root and mount");
+            crate::common::skip::skipped("needs root and mount");
             return;
         }
         let _mounted = Mounted(dir.path().into());
         let path = dir.path().join("log");
         let at = make(format, &path);
         if !mount("remount,ro", dir.path()) {
-            println!("skipped: cannot remount");
+            crate::common::skip::skipped("cannot remount");
             return;
         }
         judge_read_only(format, &at, &path);

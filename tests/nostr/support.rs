@@ -1,5 +1,8 @@
 //! The layout written down once more, without a line of the crate, and ways to read a segment.
 
+#[path = "../common/skip.rs"]
+mod skip;
+
 use std::path::{Path, PathBuf};
 
 use deedbook::engine::nostr::{Found, Segment};
@@ -224,7 +227,7 @@ pub fn shared(name: &str) -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared").join(name);
     let exists = path.exists();
     if !exists {
-        println!("skipped: ../shared/{name} is not there");
+        skip::skipped(&format!("../shared/{name} is not there"));
     }
     exists.then_some(path)
 }

@@ -1,5 +1,8 @@
 //! The file of the reference implementation: read entry by entry, and written byte for byte.
 
+#[path = "../common/skip.rs"]
+mod skip;
+
 use deedbook::nostr::Location;
 use deedbook::nostr::wal::{Entry, EventWal, Lsn, WalOptions};
 use deedbook::storage::{Access, Memory, Storage};
@@ -45,7 +48,7 @@ fn bytes_of(storage: &dyn Storage) -> Vec<u8> {
 fn the_vector_is_the_golden_file() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/golden/nostr/wal.log");
     let Ok(golden) = std::fs::read(path) else {
-        println!("skipped: ../shared/golden/nostr is not there");
+        skip::skipped("../shared/golden/nostr is not there");
         return;
     };
     assert_eq!(golden, GOLDEN);

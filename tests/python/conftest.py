@@ -1,4 +1,7 @@
-"""Fixtures: a place for a book, books made byte by byte, child processes, a pipeline that ran."""
+"""Fixtures: a place for a book, books made byte by byte, child processes, a pipeline that ran.
+
+And which skips the runs that require all tests allow.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,9 @@ import struct
 import subprocess
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,6 +31,35 @@ def _packed(jams: Iterable[bytes], first: int = 1) -> bytes:
         head = struct.pack("<QI", len(jam) + 4, 0) + jam
         parts += head, struct.pack("<IQ", zlib.crc32(head), len(jam) + 4)
     return b"".join(parts)
+
+
+_ALLOWED_SKIPS = Path(__file__).parents[1] / "allowed_skips.txt"
+
+
+def is_allowed(why: str) -> bool:
+    """Whether the list of allowed skips has a part of this reason."""
+    lines = _ALLOWED_SKIPS.read_text(encoding="utf-8").splitlines()
+    return any(line.partition(" | ")[0] in why for line in lines if " | " in line)
+
+
+def refused_skips(reports: Iterable[Any]) -> list[str]:
+    """What was skipped for another reason than the list allows."""
+    skips = [(r.nodeid, r.longrepr[2]) for r in reports if isinstance(r.longrepr, tuple)]
+    return [f"{name}: {why}" for name, why in skips if not is_allowed(why)]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
+    """With ``DEEDBOOK_REQUIRE_ALL=1``, a skip that the list does not allow fails the run."""
+    yield
+    if os.environ.get("DEEDBOOK_REQUIRE_ALL") != "1":
+        return
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    refused = refused_skips(reporter.stats.get("skipped", ())) if reporter else []
+    for line in refused:
+        print(f"tests/allowed_skips.txt does not allow: skipped {line}")
+    if refused and session.exitstatus == 0:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.fixture
