@@ -122,18 +122,21 @@ def test_a_copy_by_another_tool_under_a_writer_has_a_beginning_or_says_what_it_i
         finally:
             writer.kill()
     copy = tmp_path / "copied" / "log"
-    if name == "ledger":
-        with LedgerSnapshot.open(copy) as snapshot:
-            found = [record.payload for record in snapshot]
-    else:
-        with deedbook.open(copy) as log:
-            found = payloads(log)
+    found, met = [], None
+    with deedbook.open(copy) as log:
+        records = log.jams() if isinstance(log, Book | Pier) else log.payloads()
+        try:
+            for record in records:
+                found.append(record)
+        except deedbook.CorruptError as error:  # the mark was copied later, and says more
+            met = error
     assert found == [payload(number) for number in range(len(found))]
     assert len(found) >= acknowledged
-    try:
-        kind.open(copy, **options) if name == "ledger" else kind.open(copy, "a").close()
-    except deedbook.LostRecordsError as error:
-        assert "this copy has less than its mark says" in str(error)
+    if met is None:
+        (kind.open(copy) if name == "ledger" else kind.open(copy, "a")).close()
+    else:
+        with pytest.raises(deedbook.LostRecordsError, match="this copy has less than its mark"):
+            kind.open(copy, "a")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the options are those of GNU")
