@@ -394,6 +394,26 @@ def test_a_commit_that_comes_between_is_in_the_copy_as_a_whole(
         assert [noted.app for noted in copy.transactions.committed()] == ([app] if app else [])
 
 
+def test_what_comes_after_the_header_was_read_is_for_the_next_backup(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copy had deeds that its header did not know, and was called damaged."""
+    book = make("slots", tmp_path / "log")
+    real, last = _logs._first_bytes, book.last
+
+    def first_bytes(file: Path) -> bytes:
+        header = real(file)
+        book.append(b"came meanwhile")
+        book.sync()
+        return header
+
+    monkeypatch.setattr(_logs, "_first_bytes", first_bytes)
+    assert backup(tmp_path / "log", tmp_path / "copy").bounds == (1, last)
+    assert backup(tmp_path / "log", tmp_path / "copy").bounds == (1, last + 1)
+    assert Book.verify(tmp_path / "copy").ok
+    book.close()
+
+
 def test_damage_is_not_vouched_for(tmp_path: Path) -> None:
     book = make("packed", tmp_path / "log")
     book.backup(tmp_path / "copy")

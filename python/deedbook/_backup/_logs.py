@@ -99,9 +99,11 @@ def _copy(
         start, end = (log.head, log.end) if isinstance(log, Wal) else (0, log.end)
         durable = log.durable_end
         end = end if durable is None else min(durable, end)
-        if isinstance(log, Book) and layout == "slots":
-            # The header vouches for what is appended, durable or not.
-            end = max(end, log.bookmark(min(_last_in_slots(header), log.last) + 1).offset)
+        vouched = _last_in_slots(header) if layout == "slots" else 0
+        if isinstance(log, Book) and vouched > 0:
+            # The header, read after the mark, vouches for what was appended then, durable or not.
+            # What came later is for the next backup: with this header it would be damage.
+            end = log.bookmark(min(vouched, log.last) + 1).offset
         segment_bytes = log.segment_bytes if isinstance(log, Wal) else None
     # A commit that came meanwhile may be in the copy by half, or not be noted there.
     is_noted = read_small(ours.sidecar / TRANSACTIONS) == small.get(TRANSACTIONS)
