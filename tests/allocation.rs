@@ -124,7 +124,9 @@ impl Hostile<'_> {
 /// Heads, and for a format with one the trailer, that claim so many bytes.
 fn claims(framing: Framing, claimed: u64) -> (Vec<u8>, Vec<u8>) {
     match framing {
-        Framing::Book => (claimed.to_le_bytes().to_vec(), claimed.to_le_bytes().to_vec()),
+        Framing::Book | Framing::Slots => {
+            (claimed.to_le_bytes().to_vec(), claimed.to_le_bytes().to_vec())
+        }
         Framing::Wal | Framing::Toy => {
             ([&[1; 4][..], &(claimed as u32).to_le_bytes()].concat(), vec![7; 8])
         }
@@ -174,6 +176,8 @@ fn hostile_lengths_never_reserve_more_than_there_is_to_read() {
         Hostile { name: "wall of heads", len: 100_000, parts: &parts, ..usual }.check(&dir);
         // Marks and indexes that ask for the moon.
         let sum = match framing {
+            // It has none.
+            Framing::Slots => 0,
             Framing::Book => u32::from_le_bytes(*good[good.len() - 12..].first_chunk().unwrap()),
             Framing::Wal | Framing::Toy => u32::from_le_bytes(*good.first_chunk().unwrap()),
         };

@@ -36,7 +36,7 @@ fn a_new_epoch_gets_the_metadata_and_the_texts_of_the_one_before() {
     assert_eq!((book.epoch().unwrap(), book.append(0, b"").unwrap()), (2, 3));
 }
 
-/// What a roll begins has the layout of the epoch before, whoever began that, unless another is named.
+/// What a roll begins has the layout of the epoch before, unless another one is named.
 #[test]
 fn a_new_epoch_has_the_layout_of_the_one_before() {
     use Layout::{Packed, Slots};

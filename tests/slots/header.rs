@@ -212,7 +212,7 @@ fn a_reader_of_a_batch_that_grows_reads_what_was_appended_since() {
     let (early, late) = (&calls[..20], &calls[180..]);
     let most = |calls: &[u64]| calls.iter().copied().max().unwrap();
     assert!(most(late) <= most(early) + 2, "{early:?}, later {late:?}");
-    // A sync begins another batch; a writer that opens the log anew goes on with it.
+    // A sync begins another batch; so does a writer that opens the log.
     book.sync().unwrap();
     for round in 0..3 {
         assert_eq!(book.append(1, &[round; 9]).unwrap(), reader.refresh().unwrap());
