@@ -17,6 +17,23 @@ fn found(store: &EventStore, filter: &str) -> Vec<Event> {
     store.query(&filters).unwrap().map(|found| found.unwrap().event).collect()
 }
 
+/// The one error of a walk that cannot begin is its only item.
+#[test]
+fn a_store_is_iterated_by_reference_as_a_log_is() {
+    let (_, options) = in_memory();
+    let store = options.open("/events", Mode::Create).unwrap();
+    let notes: Vec<Event> = (0..20).map(note).collect();
+    store.append_many(&notes).unwrap();
+    let mut events = Vec::new();
+    for found in &store {
+        events.push(found.unwrap().event);
+    }
+    assert_eq!(events, notes);
+    store.close().unwrap();
+    let errors: Vec<_> = (&store).into_iter().map(|found| found.unwrap_err().kind()).collect();
+    assert_eq!(errors, [ErrorKind::Closed]);
+}
+
 #[test]
 fn what_is_appended_is_found_in_all_ways_and_after_opening_again() {
     let (_, options) = in_memory();
