@@ -37,6 +37,13 @@ PARTS = {
         [BOOK, ["--test=error_texts", "--test=log"], ["--test=answers"], ["--test=crash"]],
     ),
     "src/ledger/": ("sim", [["--lib", "--test=ledger"]]),
+    "src/nostr/": (
+        "arrow,nostr,sim",
+        [
+            ["--lib", "--test=nostr", "--test=nostr_wal", "--test=nostr_index"],
+            ["--test=nostr_store"],
+        ],
+    ),
     "src/": (
         "arrow,nostr,sim",
         [SECONDS, ["--test=error_texts", "--test=log"], ["--test=answers"], ["--test=crash"]],

@@ -17,7 +17,7 @@ import pytest
 
 from conftest import default_signals
 from deedbook import EventStore
-from test_nostr import EVENTS, LINES, SMALL, Endless, flip, made
+from test_nostr import EVENTS, LARGE, LINES, SMALL, Endless, as_event, flip, made
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 ROOT = Path(__file__).parents[2]
@@ -244,3 +244,129 @@ def test_a_reader_that_goes_away_ends_an_export(path: Path) -> None:
     child.stdout.close()
     assert child.wait(60) == 141
     child.stderr.close()
+
+
+def address(event: dict[str, Any]) -> tuple[Any, ...] | None:
+    """What the versions of an event share (NIP-01); ``None`` if it has none."""
+    kind = event["kind"]
+    if kind in (0, 3) or 10_000 <= kind < 20_000:
+        return kind, event["pubkey"], ""
+    if 30_000 <= kind < 40_000:
+        names = [tag[1] if len(tag) > 1 else "" for tag in event["tags"] if tag[:1] == ["d"]]
+        return kind, event["pubkey"], names[0] if names else ""
+    return None
+
+
+def deleted(event: dict[str, Any], requests: list[dict[str, Any]]) -> bool:
+    """Whether its author asked to delete it (NIP-09)."""
+    if event["kind"] == 5:
+        return False
+    where = address(event)
+    name = "" if where is None else f"{where[0]}:{where[1]}:{where[2]}"
+    for request in (each for each in requests if each["pubkey"] == event["pubkey"]):
+        if ["e", event["id"]] in [tag[:2] for tag in request["tags"]]:
+            return True
+        is_older = event["created_at"] <= request["created_at"]
+        if name and is_older and ["a", name] in [tag[:2] for tag in request["tags"]]:
+            return True
+    return False
+
+
+def expires(event: dict[str, Any]) -> bool:
+    """Whether it is over (NIP-40)."""
+    times = [tag[1] for tag in event["tags"] if tag[:1] == ["expiration"] and len(tag) > 1]
+    return any(text.isdigit() and int(text) <= time.time() for text in times[:1])
+
+
+def left_by_nips(events: list[dict[str, Any]], history: str) -> dict[str, dict[str, Any]]:
+    """The events of an input that a relay still gives, by id."""
+    requests = [event for event in events if event["kind"] == 5]
+    kept = {
+        event["id"]: event
+        for event in events
+        if not 20_000 <= event["kind"] < 30_000
+        and not expires(event)
+        and not deleted(event, requests)
+    }
+    newest: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for event in kept.values() if history == "drop" else ():
+        where = address(event)
+        if where is not None:
+            other = newest.setdefault(where, event)
+            newest[where] = min(event, other, key=lambda e: (-e["created_at"], e["id"]))
+    versions = {event["id"] for event in newest.values()}
+    return {
+        id: event
+        for id, event in kept.items()
+        if history == "keep" or address(event) is None or id in versions
+    }
+
+
+def stored(path: Path) -> int:
+    """How many events a reader finds beside an import that may not have begun."""
+    try:
+        with EventStore.open(path) as store:
+            return sum(1 for _ in store.iter())
+    except FileNotFoundError:
+        return 0
+
+
+@posix
+@pytest.mark.parametrize("history", ["drop", "keep"])
+def test_real_events_survive_kills_of_an_import_and_of_compactions(
+    path: Path, tmp_path: Path, history: str
+) -> None:
+    lines = (LARGE if LARGE.exists() else SMALL).read_bytes().splitlines()
+    # Long ones first, of which an import stores a part before it has half of all; and versions, of
+    # which most are replaced.
+    notes = [made(f"{at} " + "x" * 2000) for at in range(3000)]
+    versions = [
+        made(f"version {at}", kind=30_023, created_at=1_600_000_000 + at, tags=[["d", str(at % 9)]])
+        for at in range(900)
+    ]
+    events = notes + [as_event(line) for line in lines] + versions
+    source = tmp_path / "events.jsonl"
+    text = [json.dumps(event, ensure_ascii=False).encode() + b"\n" for event in events]
+    source.write_bytes(b"".join(text))
+    command = [sys.executable, "-m", "deedbook", "nostr"]
+    child = subprocess.Popen(
+        [*command, "import", path, "--history", history, "--quiet"], stdin=subprocess.PIPE
+    )
+    assert child.stdin is not None
+    try:
+        until = time.monotonic() + 60
+        for part in range(0, len(text) // 2, 50):
+            child.stdin.write(b"".join(text[part : part + 50]))
+            child.stdin.flush()
+        # It waits for more, and has stored the parts that were whole.
+        while not stored(path):
+            assert time.monotonic() < until and child.poll() is None
+            time.sleep(0.01)
+    finally:
+        child.kill()
+        child.wait(60)
+    assert child.returncode == -signal.SIGKILL
+    out, _ = nostr("import", path, source, "--history", history, "--json")
+    again = json.loads(out)
+    assert again["ok"] and again["duplicates"] > 0, again
+    expected = left_by_nips(events, history)
+    killed = 0
+    for wait in (0.0, 0.02, 0.04, 0.06, 0.1, 0.15):
+        child = subprocess.Popen(
+            [*command, "compact", path, "--ratio", "0", "--quiet"], stdout=subprocess.PIPE
+        )
+        # The interpreter begins first.
+        time.sleep(0.15 + wait)
+        child.kill()
+        child.communicate(timeout=60)
+        killed += child.returncode == -signal.SIGKILL
+        with EventStore.open(path) as store:
+            assert {found.id for found in store.query({})} == set(expected)
+    assert killed > 0
+    nostr("compact", path, "--ratio", "0")
+    nostr("verify", path)
+    for everything in ([], ["--all"]):
+        exported = nostr("export", path, *everything)[0].splitlines()
+        found = [json.loads(line) for line in exported]
+        assert len(found) == len(expected)
+        assert {event["id"]: event for event in found} == expected
