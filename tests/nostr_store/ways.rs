@@ -23,7 +23,7 @@ type Outcome = Result<(), String>;
 /// Take all ways now and then; `stored` is what the walk gave.
 pub fn now_and_then(store: &EventStore, stored: &[StoredEvent]) -> Outcome {
     let look = LOOKS.replace(LOOKS.get() + 1);
-    if mix(look) % EVERY > 0 {
+    if !mix(look).is_multiple_of(EVERY) {
         return Ok(());
     }
     all(store, stored)
