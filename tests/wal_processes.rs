@@ -40,6 +40,7 @@ fn child() {
     match role.as_str() {
         "appenders" => appenders(&log),
         "few files" => few_files(&log),
+        "no file" => no_file(&log),
         role => panic!("no role {role}"),
     }
 }
@@ -152,4 +153,41 @@ fn ten_thousand_segments_need_few_open_files() {
     let output = start("few files", &dir.path().join("log")).wait_with_output().unwrap();
     let out = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && out.contains("few files: fine"), "{out}");
+}
+
+/// A sync opened the directory of new segments: in a process that had all files open it failed, and the
+/// log was poisoned for good.
+#[test]
+fn a_sync_needs_no_free_descriptor() {
+    let dir = TempDir::new().unwrap();
+    let log = dir.path().join("log");
+    let done = start("no file", &log).wait_with_output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
+    assert_eq!(Wal::open(&log).unwrap().len().unwrap(), 7);
+}
+
+#[allow(unsafe_code)]
+fn no_file(log: &Path) {
+    let limit = libc::rlimit { rlim_cur: 256, rlim_max: 256 };
+    // SAFETY: a system call on a valid structure, in a process of its own.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }, 0);
+    let wal = options(64).open(log, Mode::Append).unwrap();
+    let lsns: Vec<_> = (0..5).map(|i| wal.append(&[i; 56]).unwrap()).collect();
+    without_descriptors(|| wal.sync().unwrap());
+    // Where segments go, their names are synced, too.
+    wal.truncate_after(lsns[3]).unwrap();
+    wal.append(&[8; 56]).unwrap();
+    wal.append(&[9; 56]).unwrap();
+    without_descriptors(|| wal.sync().unwrap());
+    wal.commit(&[10; 56]).unwrap();
+    wal.close().unwrap();
+}
+
+fn without_descriptors(call: impl FnOnce()) {
+    let mut taken = Vec::new();
+    while let Ok(file) = std::fs::File::open("/dev/null") {
+        taken.push(file);
+    }
+    assert!(taken.len() > 100);
+    call();
 }

@@ -11,7 +11,7 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use super::disk_file::{DiskFile, id_of};
 #[cfg(target_os = "linux")]
 use super::mapped_reads::{self, MappedFile};
-use super::{Access, File, FileId, LockAttempt, LockGuard, Storage, fork_generation};
+use super::{Access, File, FileId, HeldDir, LockAttempt, LockGuard, Storage, fork_generation};
 
 /// Files that this process has locked: on some systems a second lock by one process succeeds.
 /// With the fork generation, because a child inherits the set but holds none of the locks.
@@ -108,6 +108,16 @@ fn open_regular(path: &Path, access: Access) -> io::Result<fs::File> {
     }
 }
 
+fn open_dir(dir: &Path) -> io::Result<fs::File> {
+    fs::File::open(if dir.as_os_str().is_empty() { Path::new(".") } else { dir })
+}
+
+impl HeldDir for fs::File {
+    fn sync(&self) -> io::Result<()> {
+        self.sync_all()
+    }
+}
+
 impl Storage for Disk {
     fn absolute(&self, path: &Path) -> io::Result<PathBuf> {
         std::path::absolute(path)
@@ -177,10 +187,13 @@ impl Storage for Disk {
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         // Windows has no such call; NTFS journals its directories.
         if cfg!(unix) {
-            let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
-            fs::File::open(dir)?.sync_all()?;
+            open_dir(dir)?.sync_all()?;
         }
         Ok(())
+    }
+
+    fn hold_dir(&self, dir: &Path) -> io::Result<Option<Box<dyn HeldDir>>> {
+        Ok(if cfg!(unix) { Some(Box::new(open_dir(dir)?)) } else { None })
     }
 
     fn lock(&self, path: &Path, sign: bool) -> io::Result<LockAttempt> {

@@ -113,6 +113,12 @@ pub enum LockAttempt {
 /// Releases the lock when dropped.
 pub trait LockGuard: Send + Sync + fmt::Debug {}
 
+/// A directory that is held open.
+pub trait HeldDir: Send + Sync + fmt::Debug {
+    /// Return when its entries are on stable storage.
+    fn sync(&self) -> io::Result<()>;
+}
+
 /// A file system, as far as logs need one.
 pub trait Storage: Send + Sync + fmt::Debug {
     /// The path independent of later changes of the working directory.
@@ -147,6 +153,11 @@ pub trait Storage: Send + Sync + fmt::Debug {
     }
     /// Return when the directory's entries are on stable storage.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+    /// Hold a directory open, so that syncing its entries later needs no free descriptor. `None` where
+    /// [`sync_dir`](Self::sync_dir) by its path is as good.
+    fn hold_dir(&self, _dir: &Path) -> io::Result<Option<Box<dyn HeldDir>>> {
+        Ok(None)
+    }
     /// Lock a whole existing file against other processes and against this one, without waiting.
     /// With `sign`, the holder's process id is written into the file; without, a directory will do,
     /// too, where the system can.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use crate::locks::{Mutex, lock};
 use crate::slice::{part, part_mut};
-use crate::storage::{Access, File, FileId, Storage};
+use crate::storage::{Access, File, FileId, HeldDir, Storage};
 
 /// Segments open at a time, and unsynced ones at a time: a further one is synced first.
 const OPEN_MAX: usize = 16;
@@ -51,6 +51,8 @@ struct State {
     dirty: BTreeSet<u64>,
     /// Whether segments were created or removed since the last sync.
     names_dirty: bool,
+    /// The directory from then on: a sync that found no free descriptor for it would be the log's last.
+    held: Option<Box<dyn HeldDir>>,
     /// Why a sync failed: no later one can make up for it.
     failed: Option<String>,
 }
@@ -93,6 +95,7 @@ impl Segmented {
             open: Vec::new(),
             dirty: BTreeSet::new(),
             names_dirty: false,
+            held: None,
             failed: None,
         };
         let (dir, state) = (dir.to_path_buf(), Mutex::new(state));
@@ -171,6 +174,7 @@ impl Segmented {
     fn create(&self, state: &mut State) -> io::Result<Arc<dyn File>> {
         let index = state.next;
         self.check_place(state)?;
+        self.hold_dir(state)?;
         let file: Arc<dyn File> =
             Arc::from(self.storage.create_new(&self.path(index), self.file_mode)?);
         state.next = index + 1;
@@ -178,6 +182,13 @@ impl Segmented {
         state.dirty.insert(index);
         self.keep(state, index, file.clone())?;
         Ok(file)
+    }
+
+    fn hold_dir(&self, state: &mut State) -> io::Result<()> {
+        if state.held.is_none() {
+            state.held = self.storage.hold_dir(&self.dir)?;
+        }
+        Ok(())
     }
 
     /// Where the directory was moved, and another log got its name, nothing is created in that.
@@ -395,6 +406,9 @@ impl File for Segmented {
         let _syncing = lock(&self.syncing);
         let mut state = lock(&self.state);
         let last = (len.saturating_sub(1) / self.segment_bytes).max(state.first);
+        if !state.orphans.is_empty() || last + 1 < state.next {
+            self.hold_dir(&mut state)?;
+        }
         let mut gone = std::mem::take(&mut state.orphans);
         gone.extend((last + 1)..state.next);
         gone.sort_unstable();
@@ -441,6 +455,7 @@ impl File for Segmented {
         state.check()?;
         let dirty = std::mem::take(&mut state.dirty);
         let names_dirty = std::mem::take(&mut state.names_dirty);
+        let held = state.held.take();
         let mut files = Vec::with_capacity(dirty.len());
         for index in dirty {
             match self.file(&mut state, index) {
@@ -456,7 +471,11 @@ impl File for Segmented {
         let synced = files
             .iter()
             .try_for_each(|(index, file)| sync_named(&(self.name)(*index), &**file))
-            .and_then(|()| if names_dirty { self.storage.sync_dir(&self.dir) } else { Ok(()) });
+            .and_then(|()| match (names_dirty, held) {
+                (true, Some(dir)) => dir.sync(),
+                (true, None) => self.storage.sync_dir(&self.dir),
+                (false, _) => Ok(()),
+            });
         if let Err(e) = &synced {
             lock(&self.state).failed.get_or_insert_with(|| e.to_string());
         }
