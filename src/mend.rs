@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::search::end_of_data;
+use crate::slice::{part, part_mut};
 use crate::storage::{File, Storage, read_full, write_full};
 
 const COPY_BYTES: usize = 1 << 20;
@@ -52,12 +53,12 @@ pub fn rewrite(file: &dyn File, from: u64, to: u64) -> io::Result<()> {
     let mut at = from;
     while at < to {
         let want = (to - at).min(block.len() as u64) as usize;
-        let target = block.get_mut(..want).unwrap_or_default();
+        let target = part_mut(&mut block, ..want);
         let read = read_full(file, target, at)?;
         if read == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        write_full(file, target.get(..read).unwrap_or_default(), at)?;
+        write_full(file, part(target, ..read), at)?;
         at += read as u64;
     }
     Ok(())
@@ -108,10 +109,14 @@ pub fn save_part(
     let mut at = from;
     while at < end {
         let want = (end - at).min(COPY_BYTES as u64) as usize;
-        let target = block.get_mut(..want).unwrap_or_default();
+        let target = part_mut(&mut block, ..want);
         let read = read_full(file, target, at).map_err(|e| fail("read the log", base, e))?;
-        let there = target.get(..read).unwrap_or_default();
+        let there = part(target, ..read);
         if there.is_empty() {
+            if at < data {
+                // The file was cut meanwhile: the copy would lack what the caller is about to remove.
+                return Err(fail("read the log", base, io::ErrorKind::UnexpectedEof.into()));
+            }
             break;
         }
         write_full(&*copy, there, at - from).map_err(|e| fail("save the tail", &path, e))?;

@@ -230,7 +230,7 @@ impl<P: Framing> Scanner<P> {
         part(&self.buf, start..start + len)
     }
 
-    /// The bytes from the position on that are in memory already.
+    /// The bytes from the position on that are in memory already; none where it lies beyond them.
     pub fn ahead(&self) -> &[u8] {
         let at = self.pos.wrapping_sub(self.buf_start) as usize;
         self.buf.get(at..).unwrap_or_default()

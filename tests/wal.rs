@@ -186,8 +186,7 @@ fn opening_after_a_crash_reads_only_the_unsynced_tail() {
         wal.sync().unwrap();
         (0..10).for_each(|i| assert!(wal.append(&payload(i)).is_ok()));
         // The files as they are now are what a crash leaves.
-        let copied = std::process::Command::new("cp").arg("-r").arg(&path).arg(&copy).status();
-        assert!(copied.unwrap().success());
+        copy_dir(&path, &copy);
         let crashed = Wal::open(&copy).unwrap();
         assert_eq!(
             (crashed.recovery().scanned_records, crashed.len().unwrap()),
@@ -196,5 +195,16 @@ fn opening_after_a_crash_reads_only_the_unsynced_tail() {
         wal.close().unwrap();
         let closed = Wal::open(&path).unwrap();
         assert_eq!((closed.recovery().scanned_records, closed.len().unwrap()), (0, records + 10));
+    }
+}
+
+fn copy_dir(from: &std::path::Path, to: &std::path::Path) {
+    std::fs::create_dir(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let (from, to) = (entry.as_ref().unwrap().path(), to.join(entry.unwrap().file_name()));
+        match from.is_dir() {
+            true => copy_dir(&from, &to),
+            false => drop(std::fs::copy(&from, &to).unwrap()),
+        }
     }
 }

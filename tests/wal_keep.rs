@@ -319,8 +319,7 @@ fn a_consumer_above_what_a_crash_left_needs_what_is_appended_there() {
     wal.sync().unwrap();
     let unsynced: Vec<_> = (0..50).map(|_| wal.append(&[2; 32]).unwrap()).collect();
     wal.set_consumer("c", unsynced[40]).unwrap();
-    let copied = std::process::Command::new("cp").arg("-r").arg(&log).arg(&copy).status();
-    assert!(copied.unwrap().success());
+    copy_dir(&log, &copy);
     let segment = copy.join(deedbook::wal::segment_name(0));
     std::fs::File::options().write(true).open(segment).unwrap().set_len(400).unwrap();
     let wal = Wal::append_to(&copy).unwrap();
@@ -471,4 +470,15 @@ fn what_is_asked_and_damaged_drops_nothing_and_stops_no_append() {
     let wal = Options::new().layout(Layout::Single).open(single.path().join("wal"), Mode::Create);
     let error = wal.unwrap().ask_to_retain(&Retention::default()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
+}
+
+fn copy_dir(from: &std::path::Path, to: &std::path::Path) {
+    std::fs::create_dir(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let (from, to) = (entry.as_ref().unwrap().path(), to.join(entry.unwrap().file_name()));
+        match from.is_dir() {
+            true => copy_dir(&from, &to),
+            false => drop(std::fs::copy(&from, &to).unwrap()),
+        }
+    }
 }

@@ -13,7 +13,7 @@ use crate::locks::{Mutex, lock};
 use crate::log::extent::Extent;
 use crate::log::framing::Framing as _;
 use crate::scan::{Scanned, Scanner};
-use crate::slice::part;
+use crate::slice::{part, part_mut};
 use crate::storage::{File, read_full};
 
 const READ_BYTES: u64 = 1 << 20;
@@ -247,7 +247,7 @@ pub fn sum_more(file: &dyn File, before: u32, from: u64, end: u64) -> io::Result
     let (mut sum, mut at) = (before, from);
     while at < end {
         let want = (end - at).min(READ_BYTES) as usize;
-        let target = block.get_mut(..want).unwrap_or_default();
+        let target = part_mut(&mut block, ..want);
         let read = read_full(file, target, at)?;
         if read == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());

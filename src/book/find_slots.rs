@@ -16,7 +16,7 @@ use crate::sidecar::MarkUse;
 use crate::storage::File;
 
 /// What was found, and the slot that says so.
-pub struct Found {
+pub struct FoundBySlots {
     /// The bytes of the log.
     pub space: Space,
     /// Where it ends.
@@ -31,13 +31,13 @@ pub fn find_by_slots(
     file: &Arc<dyn File>,
     slots: &[Option<Slot>; 2],
     known: Known,
-) -> io::Result<Found> {
+) -> io::Result<FoundBySlots> {
     let file_end = file.len()?;
     let space_to = |end| Space { files_end: file_end, ..Space::new(file.clone(), DEEDS_AT, end) };
     if known.depth == Depth::Begin {
         let space = space_to(file_end.max(DEEDS_AT));
         let findings = find_end(format, &space, known)?;
-        return Ok(Found { space, findings, slot: None });
+        return Ok(FoundBySlots { space, findings, slot: None });
     }
     let marked = match known.mark {
         Some(mark) if anchored(format, &space_to(file_end), &mark)? => {
@@ -57,7 +57,7 @@ pub fn find_by_slots(
                 return lost(format, known, file_end, &space_to);
             }
             after_end(&mut findings, &**file, end, newest)?;
-            Ok(Found { space, findings, slot: Some(at) })
+            Ok(FoundBySlots { space, findings, slot: Some(at) })
         }
         Committed::Not { newest } => not_committed(format, file, known, newest, &space_to),
     }
@@ -70,12 +70,12 @@ fn lost(
     known: Known,
     file_end: u64,
     space_to: &dyn Fn(u64) -> Space,
-) -> io::Result<Found> {
+) -> io::Result<FoundBySlots> {
     let marked = known.mark.map_or(file_end, |mark| mark.end.min(file_end));
     let space = bounded(space_to(marked.max(DEEDS_AT)));
     let mut findings = find_end(format, &space, known)?;
     findings.file_end = file_end;
-    Ok(Found { space, findings, slot: None })
+    Ok(FoundBySlots { space, findings, slot: None })
 }
 
 /// Deeds lie in the log, and no slot that counts some holds.
@@ -85,7 +85,7 @@ fn not_committed(
     known: Known,
     newest: Option<(Slot, Held)>,
     space_to: &dyn Fn(u64) -> Space,
-) -> io::Result<Found> {
+) -> io::Result<FoundBySlots> {
     let file_end = file.len()?;
     let empty = space_to(DEEDS_AT);
     let mut findings = find_end(format, &empty, known)?;
@@ -93,7 +93,7 @@ fn not_committed(
     if was_empty && findings.mark == MarkUse::Used {
         // The first commit never returned.
         after_end(&mut findings, &**file, DEEDS_AT, newest)?;
-        return Ok(Found { space: empty, findings, slot: None });
+        return Ok(FoundBySlots { space: empty, findings, slot: None });
     }
     let marked = find_end(format, &space_to(file_end.max(DEEDS_AT)), known)?;
     if marked.mark == MarkUse::Lost {
@@ -106,7 +106,7 @@ fn not_committed(
         let space = space_to(place.offset);
         let mut findings = find_end(format, &space, known)?;
         after_end(&mut findings, &**file, place.offset, newest)?;
-        return Ok(Found { space, findings, slot: None });
+        return Ok(FoundBySlots { space, findings, slot: None });
     }
     // The valid prefix of a batch that differs ends before it; its deeds can be read past that.
     let (valid_end, end) = match newest {
@@ -127,7 +127,7 @@ fn not_committed(
         },
     };
     findings.damage.get_or_insert(damage);
-    Ok(Found { space, findings, slot: None })
+    Ok(FoundBySlots { space, findings, slot: None })
 }
 
 /// Nothing after its end is read, not even past damage.

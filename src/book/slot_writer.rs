@@ -124,6 +124,6 @@ impl SlotWriter {
 }
 
 fn put(file: &dyn File, at: usize, slot: &Slot) -> io::Result<()> {
-    let offset = SLOTS_AT.get(at).copied().unwrap_or_default();
+    let Some(&offset) = SLOTS_AT.get(at) else { unreachable!("slot {at}: there are two") };
     write_full(file, &slot.encode(), offset)
 }

@@ -1,4 +1,4 @@
-//! Which log it is, for those who are to read what another process found in it.
+//! Which log it is, for a process that reads what another found in it.
 //!
 //! Two of its records, by byte and checksum: the first and the last of what was found. Not the file's
 //! number nor a time, which a copy of the log on another node does not have; and not the first record

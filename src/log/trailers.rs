@@ -9,7 +9,7 @@ use crate::log::framing::Framing;
 use crate::slice::{part, part_mut};
 use crate::storage::{File, read_full};
 
-const BLOCK_BYTES: usize = 256 << 10;
+const READ_BYTES: usize = 256 << 10;
 /// What is known takes no more memory than some 50 MiB; beyond that, bytes are looked at again.
 const SPANS_MAX: usize = 1 << 20;
 /// A record that begins further ahead than this drops what is known.
@@ -50,7 +50,7 @@ impl Trailers {
             if found.is_some() || self.scanned >= most {
                 return Ok(found.map(|&(_, end)| end));
             }
-            let to = most.min(self.scanned + BLOCK_BYTES as u64);
+            let to = most.min(self.scanned + READ_BYTES as u64);
             if self.spans.len() < SPANS_MAX {
                 let spans = spans_ending_in(file, framing, self.scanned, to)?;
                 self.spans.extend(spans.into_iter().filter(|&(start, _)| start >= self.from));
@@ -72,7 +72,7 @@ fn search<F: Framing>(
 ) -> io::Result<Option<u64>> {
     let mut from = after;
     while from < most {
-        let to = most.min(from + BLOCK_BYTES as u64);
+        let to = most.min(from + READ_BYTES as u64);
         let spans = spans_ending_in(file, framing, from, to)?;
         if let Some((_, end)) = spans.into_iter().find(|&(start, _)| start == at) {
             return Ok(Some(end));

@@ -24,7 +24,7 @@ use super::store::{EventStore, Shared, State, now};
 use super::wal::EventWal;
 use crate::durability::Durability;
 use crate::error::{Durable, Error, ErrorKind, Result};
-use crate::slice::part_mut;
+use crate::slice::{part, part_mut};
 
 /// Records are written to the files in parts of about this size.
 const RUN_BYTES: usize = 4 << 20;
@@ -131,7 +131,7 @@ impl EventStore {
         state.check(shared)?;
         let (mut run, mut from, mut hidden) = (Run::default(), 0, 0);
         for &end in ends {
-            let record = bytes.get(from..end).unwrap_or_default();
+            let record = part(bytes, from..end);
             from = end;
             let event = own(record, shared)?;
             if state.location(&event.id)?.is_some() || !run.ids.insert(event.id) {
@@ -322,7 +322,7 @@ impl Shared {
         let mut slices = Vec::with_capacity(records.len());
         let mut from = 0;
         for planned in &records {
-            slices.push(bytes.get(from..planned.end).unwrap_or_default());
+            slices.push(part(&bytes, from..planned.end));
             from = planned.end;
         }
         let room = self.make_room(wal, state, &slices);

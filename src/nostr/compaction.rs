@@ -22,6 +22,7 @@ use super::segments::{Open, Segments};
 use super::store::{EventStore, Shared, State, now};
 use super::wal::EventWal;
 use crate::error::{Error, ErrorKind, Result};
+use crate::slice;
 
 /// Old segments whose events fill so many new ones are compacted in one step.
 const STEP_SEGMENTS: u64 = 4;
@@ -279,7 +280,7 @@ impl Shared {
         let mut from = 0;
         let mut records: Vec<&[u8]> = Vec::with_capacity(part.ends.len());
         for &end in &part.ends {
-            records.push(part.bytes.get(from..end).unwrap_or_default());
+            records.push(slice::part(&part.bytes, from..end));
             from = end;
         }
         let mut events = part.events.iter();

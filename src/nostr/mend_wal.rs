@@ -20,6 +20,7 @@ use crate::mend::save_tail;
 use crate::mode::Recovery;
 use crate::scan::Verdict;
 use crate::sidecar::sidecar_dir;
+use crate::slice::part_mut;
 use crate::storage::segmented::remove;
 use crate::storage::{Access, read_full, replace};
 
@@ -221,7 +222,7 @@ fn trim(options: &Options, path: &Path, lsn: Lsn, offset: u64) -> Result<Option<
     let mut bytes = encode_file_header(lsn).to_vec();
     let header = bytes.len();
     bytes.resize(header + len as usize, 0);
-    let rest = bytes.get_mut(header..).unwrap_or_default();
+    let rest = part_mut(&mut bytes, header..);
     let read = read_full(&*file, rest, offset).map_err(failed)?;
     bytes.truncate(header + read);
     forget(options, path)?;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::scan::Bad;
-use crate::slice::part;
+use crate::slice::{part, part_mut};
 use crate::storage::{File, read_full};
 
 use super::event::Flags;
@@ -55,6 +55,7 @@ impl Window {
             let read = read_full(&*self.file, &mut self.buf, from)?;
             self.buf.truncate(read);
         }
+        // Nothing, where the file ends before it.
         let bytes = self.buf.get((offset - self.start) as usize..).unwrap_or_default();
         Ok(part(bytes, ..bytes.len().min(want as usize)))
     }
@@ -62,7 +63,7 @@ impl Window {
     /// Replace the flags of a record that is in memory.
     fn set_flags(&mut self, offset: u32, flags: Flags) {
         let at = u64::from(offset).saturating_sub(self.start) as usize;
-        record::set_flags(self.buf.get_mut(at..).unwrap_or_default(), flags);
+        record::set_flags(part_mut(&mut self.buf, at..), flags);
     }
 
     /// What the beginning of the page at an offset says.

@@ -28,7 +28,7 @@ impl Wal {
         check_name("consumer", name)
             .map_err(|e| e.of(FORMAT).at(&self.shared.place.log).with_durable(Durable::No))?;
         shared.change_consumers(|shared, consumers| {
-            // While it is locked, nothing drops what is there now.
+            // While it is locked, no process drops what is there now.
             shared.follow_head()?;
             let extent = shared.state().extent;
             shared.locate_offset(extent, lsn.0)?;

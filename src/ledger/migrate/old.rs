@@ -249,7 +249,7 @@ fn footer_bytes(bytes: &[u8]) -> usize {
     if more < WRITE_KEY.len() {
         return len;
     }
-    let key = bytes.get(len..).unwrap_or_default();
+    let key = part(bytes, len..);
     let end = key.windows(END.len()).position(|there| there == END);
     len + end.map_or(key.len(), |at| at + END.len())
 }
