@@ -40,6 +40,7 @@ __all__ = [
     "EventStoreRepair",
     "EventStoreReport",
     "EventStoreSalvage",
+    "ExportReport",
     "ImportReport",
     "Ledger",
     "LedgerFile",
@@ -1265,6 +1266,7 @@ class Event:
         location: tuple[int, int] | None = None,
         deleted: bool = False,
         replaced: bool = False,
+        lossy: bool = False,
     ) -> Self:
         """Raises `InvalidArgumentError` for a field that no event can have."""
     @staticmethod
@@ -1306,6 +1308,12 @@ class Event:
     @property
     def replaced(self) -> bool:
         """Whether the store notes that a newer version took its place."""
+    @property
+    def lossy(self) -> bool:
+        """Whether the program that wrote it lost names of tags, and no known names meet the id.
+
+        Where known names do, the event has them.
+        """
     def check_id(self) -> None:
         """Hold the id against the content. Raises `InvalidArgumentError` with both ids."""
     def to_dict(self) -> dict[str, Any]:
@@ -1357,6 +1365,23 @@ class BadLine:
     @property
     def reason(self) -> str:
         """What is wrong, with the field and the column or both values."""
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class ExportReport:
+    """What `EventStore.export_json` wrote."""
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
+    @property
+    def events(self) -> int:
+        """Events."""
+    @property
+    def lossy(self) -> int:
+        """Those of them that are `lossy`: their ids do not verify."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -1448,8 +1473,11 @@ class EventStoreReport:
     def replaced(self) -> int:
         """Replaced events that are still stored."""
     @property
-    def lossy(self) -> int:
+    def recovered(self) -> int:
         """Events whose writer lost names of tags, where known names meet the id."""
+    @property
+    def lossy(self) -> int:
+        """Events of which no known names meet the id: each is a fault."""
     @property
     def faults(self) -> int:
         """Damaged places and wrong events."""
@@ -1936,8 +1964,8 @@ class EventStore:
         include: Literal["live", "all"] = "live",
         on_corrupt: _OnCorrupt = "raise",
         progress: Callable[[int], object] | None = None,
-    ) -> int:
-        """Write events as JSON lines in the order in which they were stored; returns how many.
+    ) -> ExportReport:
+        """Write events as JSON lines in the order in which they were stored.
 
         To a binary file, or to a path where nothing is yet: compressed, if it ends in ``.gz`` or
         ``.zst``. After an error a new file is removed. ``progress`` is called with the number of

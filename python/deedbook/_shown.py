@@ -29,6 +29,7 @@ REPORTS: Final = (
     "EventStoreRepair",
     "EventStoreReport",
     "EventStoreSalvage",
+    "ExportReport",
     "ImportReport",
     "LedgerFileMigration",
     "LedgerFileReport",

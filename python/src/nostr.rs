@@ -21,7 +21,7 @@ use crate::nostr_files::{Source, Target};
 use crate::nostr_iterator::{PyEventIterator, Walk};
 use crate::nostr_reports::{
     PyCompactionReport, PyEventCensus, PyEventOutcome, PyEventStoreOpening, PyEventStorePartReport,
-    PyEventStoreRepair, PyEventStoreReport, PyEventStoreSalvage, PyImportReport,
+    PyEventStoreRepair, PyEventStoreReport, PyEventStoreSalvage, PyExportReport, PyImportReport,
 };
 use crate::progress::Progress;
 use crate::reports::PyStats;
@@ -371,7 +371,7 @@ impl PyEventStore {
         include: &str,
         on_corrupt: &str,
         progress: Option<Py<PyAny>>,
-    ) -> PyResult<u64> {
+    ) -> PyResult<PyExportReport> {
         let include = words::include(py, include)?;
         let on_corrupt = self::on_corrupt(py, on_corrupt)?;
         self.check_open().or_raise(py)?;
@@ -382,9 +382,9 @@ impl PyEventStore {
             })
         });
         let closed = target.close(py, exported.is_ok());
-        let events = exported?;
+        let report = exported?;
         closed?;
-        Ok(events)
+        Ok((&report).into())
     }
 
     #[doc = doc!("EventStore".verify)]

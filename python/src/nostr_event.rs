@@ -42,8 +42,11 @@ pub fn location_of((segment, offset): Place) -> Location {
 }
 
 pub fn flags_of(deleted: bool, replaced: bool) -> Flags {
-    let flag = |set, flag| if set { flag } else { Flags::default() };
     flag(deleted, Flags::DELETED) | flag(replaced, Flags::REPLACED)
+}
+
+fn flag(set: bool, flag: Flags) -> Flags {
+    if set { flag } else { Flags::default() }
 }
 
 fn class_of(given: &Bound<'_, PyAny>) -> PyResult<String> {
@@ -106,7 +109,7 @@ fn hex(bytes: &[u8]) -> String {
 impl PyEvent {
     #[new]
     #[pyo3(signature = (id, pubkey, created_at, kind, tags, content, sig, *, location=None,
-                        deleted=false, replaced=false))]
+                        deleted=false, replaced=false, lossy=false))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -120,13 +123,14 @@ impl PyEvent {
         location: Option<Place>,
         deleted: bool,
         replaced: bool,
+        lossy: bool,
     ) -> PyResult<Self> {
         let fields = PyDict::new(py);
         for (name, value) in FIELDS.iter().zip([id, pubkey, created_at, kind, tags, content, sig]) {
             fields.set_item(name, value)?;
         }
         let event = event_of_fields(&fields)?;
-        let flags = flags_of(deleted, replaced);
+        let flags = flags_of(deleted, replaced) | flag(lossy, Flags::LOSSY);
         Ok(Self { event, location: location.map(location_of), flags })
     }
 
@@ -206,6 +210,12 @@ impl PyEvent {
         self.flags.contains(Flags::REPLACED)
     }
 
+    #[doc = doc!("Event".lossy)]
+    #[getter]
+    fn lossy(&self) -> bool {
+        self.flags.contains(Flags::LOSSY)
+    }
+
     #[doc = doc!("Event".check_id)]
     fn check_id(&self, py: Python<'_>) -> PyResult<()> {
         self.event.check_id(&mut Vec::new()).or_raise(py)
@@ -238,6 +248,7 @@ impl PyEvent {
         named.set_item("location", self.location())?;
         named.set_item("deleted", self.deleted())?;
         named.set_item("replaced", self.replaced())?;
+        named.set_item("lossy", self.lossy())?;
         Ok((fields, named))
     }
 

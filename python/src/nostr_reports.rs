@@ -64,6 +64,11 @@ report!(PyImportReport, "ImportReport", ImportReport, {
     bad_lines: Vec<PyBadLine> = |report| report.bad_lines.iter().map(PyBadLine::from).collect(),
 });
 
+report!(PyExportReport, "ExportReport", ExportReport, {
+    events: u64 = |report| report.events,
+    lossy: u64 = |report| report.lossy,
+});
+
 report!(PyEventFault, "EventFault", Fault, {
     location: Place = |fault| place_of(fault.location),
     end: u32 = |fault| fault.end,
@@ -86,6 +91,7 @@ report!(PyEventStoreReport, "EventStoreReport", StoreReport, {
     live: u64 = |report| report.live,
     deleted: u64 = |report| report.deleted,
     replaced: u64 = |report| report.replaced,
+    recovered: u64 = |report| report.recovered,
     lossy: u64 = |report| report.lossy,
     faults: u64 = |report| report.faults,
     first_faults: Vec<PyEventFault> =

@@ -328,7 +328,8 @@ impl Shared {
         let room = self.make_room(wal, state, &slices);
         room.map_err(|error| error.of(FORMAT).with_durable(Durable::No))?;
         let inserts = slices.iter().map(|&record| Entry::Insert { record });
-        let updates = flagged.iter().map(|&(at, flags)| Entry::UpdateFlags { at, flags: flags.0 });
+        let updates =
+            flagged.iter().map(|&(at, flags)| Entry::UpdateFlags { at, flags: flags.of_event().0 });
         let second = now();
         let entries: Vec<_> = inserts.chain(updates).map(|entry| (entry, second)).collect();
         let first = wal.append_many(&entries)?;

@@ -96,7 +96,7 @@ impl Batches {
             let Some(seen) = seen else { break };
             let Some((at, looker)) = self.events.at(seen) else { break };
             // Every offset of a text is below the sum of the records, and must be 31 bits.
-            let record_len = seen.record_len() as usize;
+            let record_len = looker.bytes(seen).len();
             if bytes + record_len > i32::MAX as usize {
                 self.carried = Some(seen);
                 break;

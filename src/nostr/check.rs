@@ -5,19 +5,21 @@ use std::collections::{BTreeMap, HashSet};
 use super::FORMAT;
 use super::event::{EventRef, Flags, Id, Location};
 use super::import::Check;
-use super::names::{Names, recover};
+use super::on_all_cores::on_all_cores;
 use super::options::Options;
-use super::segment::{Found, PageDamage, Segment};
+use super::progress::Progress;
+use super::segment::{Found, PageDamage, Record, Segment};
 use super::signature;
-use super::split::open_part;
+use super::split::{open_part, ranges};
 use super::store::EventStore;
 use crate::error::Result;
 use crate::log::split::Split;
 
 /// Damage and wrong events beyond this are counted only.
 const FAULTS_KEPT: usize = 1000;
-/// Progress is reported this often.
-const PROGRESS_BYTES: u64 = 1 << 20;
+/// A core checks so many bytes at a time.
+const PART_BYTES: u64 = 8 << 20;
+/// Progress of counting is reported this often.
 const PROGRESS_EVENTS: u64 = 1024;
 /// A day, seconds.
 const DAY: u32 = 86_400;
@@ -47,8 +49,9 @@ pub struct StoreReport {
     pub deleted: u64,
     /// Replaced events that are still stored.
     pub replaced: u64,
-    /// Events of which the program that wrote them lost names of tags, where known names meet the id;
-    /// where none do, the event is a fault.
+    /// Events of which the program that wrote them lost names of tags, and known names meet the id.
+    pub recovered: u64,
+    /// Events of which no known names meet the id: each is a fault.
     pub lossy: u64,
     /// Damaged places and wrong events.
     pub faults: u64,
@@ -73,6 +76,18 @@ impl StoreReport {
     /// Whether nothing is wrong.
     pub fn is_ok(&self) -> bool {
         self.faults == 0
+    }
+
+    /// Add what was found in the next part.
+    fn join(&mut self, next: Self) {
+        self.live += next.live;
+        self.deleted += next.deleted;
+        self.replaced += next.replaced;
+        self.recovered += next.recovered;
+        self.lossy += next.lossy;
+        self.faults += next.faults;
+        let room = FAULTS_KEPT - self.first_faults.len();
+        self.first_faults.extend(next.first_faults.into_iter().take(room));
     }
 
     fn add(&mut self, location: Location, end: u32, reason: String) {
@@ -100,7 +115,8 @@ pub struct Census {
 }
 
 impl EventStore {
-    /// Read every page, and check every record, id and, if asked for, signature. Nothing is changed.
+    /// Read every page, and check every record, id and, if asked for, signature, on all cores. Nothing is
+    /// changed.
     pub fn verify(&self, check: Check) -> Result<StoreReport> {
         self.verify_with(check, &mut |_, _| Ok(()))
     }
@@ -112,26 +128,44 @@ impl EventStore {
         check: Check,
         progress: &mut dyn FnMut(u64, u64) -> Result<()>,
     ) -> Result<StoreReport> {
-        let is_loss = self.opening().is_loss;
-        let mut report = StoreReport { is_loss, ..StoreReport::default() };
-        let mut ids = HashSet::new();
         let segments = self.snapshot()?;
-        let total = segments.iter().map(|segment| u64::from(segment.end())).sum();
-        let mut reported = 0;
-        for segment in segments {
-            let before = report.bytes;
-            report.segments += 1;
-            report.bytes += u64::from(segment.end());
-            report.walk(&segment, 0, check, &mut |id| ids.insert(id), &mut |end| {
-                let done = before + u64::from(end);
-                if done >= reported + PROGRESS_BYTES {
-                    reported = done;
-                    progress(done, total)?;
-                }
-                Ok(())
-            })?;
+        let bytes = segments.iter().map(|segment| u64::from(segment.end())).sum();
+        let (segment_count, is_loss) = (segments.len() as u64, self.opening().is_loss);
+        let mut report =
+            StoreReport { segments: segment_count, bytes, is_loss, ..StoreReport::default() };
+        let mut progress = Progress::new(progress);
+        progress.expect(bytes);
+        let mut parts = Vec::new();
+        for segment in &segments {
+            let ranges = ranges(segment, PART_BYTES)?;
+            parts.extend(ranges.into_iter().map(|range| (segment, range)));
         }
-        progress(total, total)?;
+        let work = |&(segment, range): &(&Segment, _), step: &mut dyn FnMut(u64) -> Result<()>| {
+            let mut found = StorePartReport::default();
+            let mut add = |id| {
+                found.ids.push(short(id));
+                true
+            };
+            found.report.walk(segment, range, check, &mut add, step)?;
+            Ok(found)
+        };
+        let found = on_all_cores(&parts, work, &mut progress)?;
+        let mut ids: Vec<u64> = found.iter().flat_map(|part| &part.ids).copied().collect();
+        ids.sort_unstable();
+        if ids.windows(2).all(|pair| pair.first() != pair.last()) {
+            found.into_iter().for_each(|part| report.join(part.report));
+        } else {
+            // Which event is stored twice, and where, only one walk along all says.
+            let mut ids = HashSet::new();
+            for segment in &segments {
+                let whole = (0, segment.end());
+                progress.expect(segment.end().into());
+                report.walk(segment, whole, check, &mut |id| ids.insert(id), &mut |bytes| {
+                    progress.add(bytes)
+                })?;
+            }
+        }
+        progress.end()?;
         Ok(report)
     }
 
@@ -147,21 +181,16 @@ impl EventStore {
         let (segment, from, to) = open_part(split, options).map_err(|e| e.of(FORMAT))?;
         let bytes = u64::from(segment.end().saturating_sub(from));
         let mut report = StoreReport { segments: 1, bytes, ..StoreReport::default() };
-        let total = u64::from(to.saturating_sub(from));
-        let (mut ids, mut reported) = (Vec::new(), 0);
+        let mut progress = Progress::new(progress);
+        progress.expect(to.saturating_sub(from).into());
+        let mut ids = Vec::new();
         let mut add = |id: Id| {
             ids.push(short(id));
             true
         };
-        report.walk(&segment, from, check, &mut add, &mut |end| {
-            let done = u64::from(end.saturating_sub(from));
-            if done >= reported + PROGRESS_BYTES {
-                reported = done;
-                progress(done.min(total), total)?;
-            }
-            Ok(())
-        })?;
-        progress(total, total)?;
+        let range = (from, segment.end());
+        report.walk(&segment, range, check, &mut add, &mut |bytes| progress.add(bytes))?;
+        progress.end()?;
         Ok(StorePartReport { report, ids })
     }
 
@@ -213,35 +242,36 @@ fn short(id: Id) -> u64 {
 }
 
 impl StoreReport {
-    /// Check a segment from a byte on. `is_new` is asked for each event that counts; `step` gets the
-    /// byte at which each event ends.
+    /// Check what begins in a part of a segment. `is_new` is asked for each event that counts; `step`
+    /// gets the bytes of each event.
     fn walk(
         &mut self,
         segment: &Segment,
-        from: u32,
+        (from, to): (u32, u32),
         check: Check,
         is_new: &mut dyn FnMut(Id) -> bool,
-        step: &mut dyn FnMut(u32) -> Result<()>,
+        step: &mut dyn FnMut(u64) -> Result<()>,
     ) -> Result<()> {
         let (id, mut scratch) = (segment.header().segment, Vec::new());
-        let mut scan = segment.scan(from);
+        let mut scan = segment.scan(from).with_names();
         while let Some(found) = scan.next()? {
-            let end = match found {
+            let (begin, end) = match found {
+                Found::Record(found) if found.offset >= to => break,
                 Found::Record(found) => {
                     let at = Location { segment: id, offset: found.offset };
                     if self.count(&found.event) && !is_new(found.event.id) {
                         let reason = format!("event {} is stored twice", found.event.id);
                         self.add(at, found.end, reason);
                     }
-                    self.check(at, found.end, &found.event, check, &mut scratch);
-                    found.end
+                    self.check(at, &found, check, &mut scratch);
+                    (found.offset, found.end)
                 }
                 Found::Damage(PageDamage { offset, end, reason }) => {
                     self.add(Location { segment: id, offset }, end, reason);
-                    end
+                    (offset, end)
                 }
             };
-            step(end)?;
+            step((end - begin).into())?;
         }
         Ok(())
     }
@@ -258,24 +288,15 @@ impl StoreReport {
         event.flags.is_live()
     }
 
-    fn check(
-        &mut self,
-        at: Location,
-        end: u32,
-        event: &EventRef<'_>,
-        check: Check,
-        scratch: &mut Vec<u8>,
-    ) {
+    fn check(&mut self, at: Location, found: &Record<'_>, check: Check, scratch: &mut Vec<u8>) {
+        let (event, end) = (&found.event, found.end);
         if check == Check::None {
             return;
         }
+        self.recovered += u64::from(found.is_recovered);
+        self.lossy += u64::from(event.flags.contains(Flags::LOSSY));
         if let Err(error) = event.check_id(scratch) {
-            match recover(event) {
-                Names::Recovered(_) => self.lossy += 1,
-                Names::Intact | Names::Lossy => {
-                    return self.add(at, end, error.message().to_owned());
-                }
-            }
+            return self.add(at, end, error.message().to_owned());
         }
         if check == Check::Signature
             && let Err(error) = signature::check(event.id, &event.pubkey, &event.sig)

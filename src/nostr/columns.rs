@@ -31,7 +31,7 @@ pub enum Column {
     Content,
     /// Signature: 64 bytes.
     Sig,
-    /// What the store notes, 1 deleted, 2 replaced: int32.
+    /// What the store notes, 1 deleted, 2 replaced, and 64 if it is lossy: int32.
     Flags,
     /// Number of the segment in which it lies: int64.
     Segment,

@@ -186,7 +186,7 @@ impl Shared {
         let Some(Open { segment, .. }) = state.segments.by_id.get(&id) else {
             return Ok(share);
         };
-        let mut scan = segment.scan(0);
+        let mut scan = segment.scan(0).with_names();
         while let Some(found) = scan.next()? {
             match found {
                 Found::Record(found) => {
@@ -236,7 +236,7 @@ impl Shared {
         for &id in old {
             let Some(Open { segment, .. }) = state.segments.by_id.get(&id) else { continue };
             let same_pages = segment.header().page_bytes == self.options.page_bytes;
-            let mut scan = segment.scan(0);
+            let mut scan = segment.scan(0).with_names();
             while let Some(found) = scan.next()? {
                 let Found::Record(found) = found else { continue };
                 progress.add((found.end - found.offset).into())?;

@@ -76,7 +76,7 @@ pub struct EventRef<'a> {
     pub content: &'a str,
     /// The signature.
     pub sig: [u8; 64],
-    /// What the store notes of the event.
+    /// What the store notes of the event, and whether it is [lossy](Flags::LOSSY).
     pub flags: Flags,
 }
 
@@ -106,6 +106,9 @@ impl Flags {
     pub const REPLACED: Self = Self(0x02);
     /// The record goes on in further pages. A matter of pages: it is never given by callers.
     pub const CONTINUED: Self = Self(0x80);
+    /// Names of tags are lost: no known ones meet the id. Found when the event is read, and never
+    /// stored.
+    pub const LOSSY: Self = Self(0x40);
 
     /// Whether all of these are set.
     pub fn contains(self, other: Self) -> bool {
@@ -117,9 +120,14 @@ impl Flags {
         self.0 & (Self::DELETED.0 | Self::REPLACED.0) == 0
     }
 
-    /// Without [`Flags::CONTINUED`].
+    /// [`Flags::LOSSY`] alone, if it is set.
+    pub(crate) fn lossy(self) -> Self {
+        Self(self.0 & Self::LOSSY.0)
+    }
+
+    /// What is stored of an event: without [`Flags::CONTINUED`] and [`Flags::LOSSY`].
     pub(crate) fn of_event(self) -> Self {
-        Self(self.0 & !Self::CONTINUED.0)
+        Self(self.0 & !(Self::CONTINUED.0 | Self::LOSSY.0))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use super::event::{EventRef, Flags};
 use super::read::Include;
 use super::store::EventStore;
 use crate::error::{Error, Result};
@@ -9,22 +10,39 @@ use crate::scan::OnCorrupt;
 
 const WRITE_BYTES: usize = 1 << 20;
 
+/// What an export wrote.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExportReport {
+    /// Events.
+    pub events: u64,
+    /// Of these, events that lack names of tags: their ids do not verify.
+    pub lossy: u64,
+}
+
 impl EventStore {
-    /// Write events as JSON lines in the order in which they were stored; returns how many.
+    /// Write events as JSON lines in the order in which they were stored. `progress` is called with how
+    /// many there are so far.
     pub fn export(
         &self,
         out: &mut dyn Write,
         include: Include,
         on_corrupt: OnCorrupt,
         progress: &mut dyn FnMut(u64) -> Result<()>,
-    ) -> Result<u64> {
+    ) -> Result<ExportReport> {
         let mut text = Vec::with_capacity(WRITE_BYTES + 4096);
-        let mut count = 0;
+        let mut report = ExportReport::default();
         let mut events = self.iter(include, on_corrupt)?;
         let failed = |e| Error::io("write the events", self.path(), e);
-        while events.next_with(|_, event| event.write_json(&mut text))?.is_some() {
+        let mut write = |event: &EventRef<'_>, text: &mut Vec<u8>| {
+            event.write_json(text);
             text.push(b'\n');
-            count += 1;
+            report.events += 1;
+            report.lossy += u64::from(event.flags.contains(Flags::LOSSY));
+            report.events
+        };
+        let mut count = 0;
+        while let Some(events) = events.next_with(|_, event| write(event, &mut text))? {
+            count = events;
             if text.len() >= WRITE_BYTES {
                 out.write_all(&text).map_err(failed)?;
                 text.clear();
@@ -33,6 +51,6 @@ impl EventStore {
         }
         out.write_all(&text).and_then(|()| out.flush()).map_err(failed)?;
         progress(count)?;
-        Ok(count)
+        Ok(report)
     }
 }

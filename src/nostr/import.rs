@@ -332,6 +332,6 @@ fn check(text: &[u8], check: Check, scratch: &mut Vec<u8>) -> Result<Event> {
 }
 
 /// A thread ended before its work was done: it panicked, and the panic goes on when it is joined.
-fn gone() -> Error {
-    Error::new(ErrorKind::Io, "a thread that parses events ended")
+pub(super) fn gone() -> Error {
+    Error::new(ErrorKind::Io, "a thread that looks at events ended")
 }

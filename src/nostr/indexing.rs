@@ -161,7 +161,7 @@ impl State {
         progress: &mut Progress<'_>,
     ) -> Result<u64> {
         let Some(open) = self.segments.by_id.get(&id) else { return Ok(0) };
-        let mut scan = open.segment.scan(begin);
+        let mut scan = open.segment.scan(begin).with_names();
         let (mut changes, mut count) = (Changes::default(), 0);
         while let Some(found) = scan.next()? {
             match found {

@@ -1,9 +1,12 @@
 //! Tag names that the reference implementation lost: it keeps the first byte of a name only.
 //!
 //! An event's id proves its tags. So known names are tried until the id is met; where none does, the
-//! event stays as it was found, and is lossy.
+//! event stays as it was found, and is lossy. Records with a checksum are of this program, which loses
+//! no names: of them nothing is tried.
 
 use super::event::{Event, EventRef};
+use super::record;
+use crate::scan::Bad;
 
 /// Names of more than one byte, of each letter the likelier ones first.
 #[rustfmt::skip]
@@ -31,8 +34,9 @@ const NUMBERS: &[&str] = &[
     "price", "published_at", "size", "start", "starts", "total_participants", "valid_until",
 ];
 
-/// Forms of an event that are tried before it counts as lossy: some tenths of a second.
-const TRIES_MAX: u64 = 1 << 20;
+/// Forms of an event that are tried before it counts as lossy: some hundredths of a second, as every
+/// walk along such events takes them once.
+const TRIES_MAX: u64 = 1 << 14;
 
 /// What the id says of an event's tags.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,6 +67,39 @@ pub fn recover(event: &EventRef<'_>) -> Names {
         }
     }
     Names::Lossy
+}
+
+/// The event of a record that lies in no segment, with its names; whether it is lossy.
+pub(super) fn event_of(record: &[u8]) -> Result<(Event, bool), Bad> {
+    let layout = record::check(record)?;
+    let event = layout.event(record);
+    if layout.has_sum || !may_be_lost(&event) {
+        return Ok((event.to_event(), false));
+    }
+    Ok(match recover(&event) {
+        Names::Intact => (event.to_event(), false),
+        Names::Recovered(event) => (event, false),
+        Names::Lossy => (event.to_event(), true),
+    })
+}
+
+/// Whether a name may be another than the one that is stored.
+pub(super) fn may_be_lost(event: &EventRef<'_>) -> bool {
+    event.tags.iter().any(|tag| {
+        let mut texts = tag.elements();
+        let name = texts.next().unwrap_or_default();
+        is_open(&name, &texts.next().unwrap_or_default())
+    })
+}
+
+/// The same of the name and the first value of a tag.
+fn is_open(name: &str, value: &str) -> bool {
+    let hexadecimal = || value.len() == 64 && value.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match name {
+        // Tags of events and people outnumber all others: only so do long lists stay quick.
+        "e" | "p" | "q" | "E" | "P" => !hexadecimal(),
+        _ => name.chars().take(2).count() == 1,
+    }
 }
 
 fn rename(tag: &mut [String], name: Option<&String>) {
@@ -113,8 +150,8 @@ impl Search {
 /// What a tag's name may have been, the likeliest first.
 fn choices(tag: &[String]) -> Vec<String> {
     let Some(name) = tag.first() else { return Vec::new() };
-    let mut characters = name.chars();
-    let (Some(first), None) = (characters.next(), characters.next()) else {
+    let value = tag.get(1).map(String::as_str).unwrap_or_default();
+    let Some(first) = name.chars().next().filter(|_| is_open(name, value)) else {
         return vec![name.clone()];
     };
     match first {
@@ -129,12 +166,6 @@ fn choices(tag: &[String]) -> Vec<String> {
                 .collect();
         }
         _ => {}
-    }
-    let value = tag.get(1).map(String::as_str).unwrap_or_default();
-    let hexadecimal = value.len() == 64 && value.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if hexadecimal && matches!(first, 'e' | 'p' | 'q' | 'E' | 'P') {
-        // Tags of events and people outnumber all others: only so do long lists stay quick.
-        return vec![name.clone()];
     }
     let known = KNOWN.iter().filter(|known| known.starts_with(first));
     let mut names: Vec<String> = known.map(|&known| known.to_owned()).collect();

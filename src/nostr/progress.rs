@@ -3,7 +3,7 @@
 use crate::error::Result;
 
 /// The caller's function is called every so many bytes.
-const REPORT_BYTES: u64 = 4 << 20;
+pub const REPORT_BYTES: u64 = 1 << 20;
 
 /// Bytes done, of those in all.
 pub(super) struct Progress<'a> {

@@ -24,7 +24,7 @@ pub struct StoredEvent {
     pub event: Event,
     /// Its place, which a compaction changes.
     pub location: Location,
-    /// Whether it is deleted or replaced.
+    /// Whether it is deleted or replaced, or lacks names of tags.
     pub flags: Flags,
 }
 
@@ -263,8 +263,12 @@ impl Events {
             let Some((segment, scan)) = &mut self.scan else {
                 let Some(segment) = self.segments.pop_front() else { return Ok(None) };
                 let scan = match self.reverse {
-                    true => Scan::Backward(segment.reverse().with_checksums(self.sums)),
-                    false => Scan::Forward(segment.scan(self.from).with_checksums(self.sums)),
+                    true => {
+                        Scan::Backward(segment.reverse().with_checksums(self.sums).with_names())
+                    }
+                    false => Scan::Forward(
+                        segment.scan(self.from).with_checksums(self.sums).with_names(),
+                    ),
                 };
                 self.scan = Some((segment, scan));
                 continue;

@@ -65,7 +65,8 @@ pub fn encode(
     whole_or_not(head, tags, &event.content, trailer, page_bytes, out)
 }
 
-/// The same of an event as it is stored, for other pages or another trailer: tags stay as they are.
+/// The same of an event as it is stored, for other pages or another trailer: tags stay as they are. A
+/// trailer says that no names are lost, so a lossy event has none.
 pub fn encode_stored(
     event: &EventRef<'_>,
     trailer: bool,
@@ -78,6 +79,7 @@ pub fn encode_stored(
         out.extend_from_slice(event.tags.bytes());
         Ok(())
     };
+    let trailer = trailer && !flags.contains(Flags::LOSSY);
     whole_or_not(head, tags, event.content, trailer, page_bytes, out)
 }
 
@@ -206,6 +208,8 @@ pub fn parse(record: &[u8]) -> Result<EventRef<'_>, Bad> {
 pub(super) struct Layout {
     /// What the store notes of the event.
     pub flags: Flags,
+    /// Whether it has a checksum: then this program made it, and no names are lost.
+    pub has_sum: bool,
     body_at: usize,
     tags_len: usize,
     content_len: usize,
@@ -233,10 +237,10 @@ pub(super) fn check(record: &[u8]) -> Result<Layout, Bad> {
 /// The same, with or without its checksum.
 #[inline]
 pub(super) fn check_with(record: &[u8], sums: bool) -> Result<Layout, Bad> {
-    let layout = measure(record)?;
+    let mut layout = measure(record)?;
     let (tags, content, rest) = layout.cut(record);
     let (reserved, trailer) = part(rest, SIG_BYTES..).split_at(RESERVED_BYTES);
-    check_trailer(record, reserved, trailer, sums)?;
+    layout.has_sum = check_trailer(record, reserved, trailer, sums)?;
     TagsRef::parse(tags)?;
     if let Err(e) = std::str::from_utf8(content) {
         let (valid, content_len) = (e.valid_up_to(), content.len());
@@ -276,7 +280,8 @@ pub(super) fn measure(record: &[u8]) -> Result<Layout, Bad> {
     if content_len > left {
         return Err(bad("content_len", content_len, "bytes left", left));
     }
-    Ok(Layout { flags: Flags(flags).of_event(), body_at, tags_len, content_len })
+    let has_sum = false; // not looked at here
+    Ok(Layout { flags: Flags(flags).of_event(), has_sum, body_at, tags_len, content_len })
 }
 
 impl Layout {
@@ -321,7 +326,8 @@ impl Layout {
     }
 }
 
-fn check_trailer(record: &[u8], reserved: &[u8], trailer: &[u8], sums: bool) -> Result<(), Bad> {
+/// Check what follows the signature; gives whether that is a checksum.
+fn check_trailer(record: &[u8], reserved: &[u8], trailer: &[u8], sums: bool) -> Result<bool, Bad> {
     let reserved = reserved.first().copied().unwrap_or_default();
     // A content_len that is 8 too large makes a byte of the CRC the reserved one, and leaves no CRC.
     if reserved & !TRAILER != 0 {
@@ -333,13 +339,13 @@ fn check_trailer(record: &[u8], reserved: &[u8], trailer: &[u8], sums: bool) -> 
         let fields = record.len() - trailer.len() + expected;
         return Err(bad("record_len", record.len(), "size of its fields", fields));
     }
-    let Some(stored) = u64_be_at(trailer, 0).filter(|_| sums) else { return Ok(()) };
+    let Some(stored) = u64_be_at(trailer, 0).filter(|_| sums) else { return Ok(has_crc) };
     let found = crc_of(part(record, ..record.len() - CRC_BYTES));
     if found != stored {
         let (what, against) = ("checksum", "stored");
         return Err(Bad { what, found, against, expected: stored, framed_len: None });
     }
-    Ok(())
+    Ok(has_crc)
 }
 
 /// A field whose size is fixed.

@@ -112,7 +112,7 @@ pub fn replay(
     tail.flagged.retain(|(at, _)| segments.by_id.contains_key(&at.segment));
     let mut buf = Vec::new();
     for &(at, flags) in &tail.flagged {
-        if segments.read(at, &mut buf)?.event.flags != flags {
+        if segments.read(at, &mut buf)?.event.flags.of_event() != flags {
             opening.flags_set_again += 1;
         }
         // Also where they are there: perhaps in the cache only.

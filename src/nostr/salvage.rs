@@ -21,7 +21,7 @@ use super::recovery::Tail;
 use super::rescue::{DamagedPart, Files, Pages};
 use super::segment::Found;
 use super::store::EventStore;
-use super::{FORMAT, policy};
+use super::{FORMAT, names, policy};
 use crate::error::{Error, ErrorKind, Result};
 use crate::mode::Mode;
 use crate::storage::located;
@@ -127,6 +127,15 @@ struct Part {
     ends: Vec<usize>,
 }
 
+/// An event of the write-ahead log, or of what was cut off.
+struct Rescued {
+    event: Event,
+    /// Whether names of its tags are lost.
+    is_lossy: bool,
+    /// Whether it is no part of a damaged entry.
+    is_proved: bool,
+}
+
 /// What the write-ahead log says.
 #[derive(Default)]
 struct Logged {
@@ -156,15 +165,15 @@ impl Copying<'_> {
         self.write()?;
         let lacks_some = !self.report.is_complete();
         for log in &files.logs {
-            let mut found: Vec<(Event, bool)> = Vec::new();
+            let mut found: Vec<Rescued> = Vec::new();
             let is_saved = log.number.is_none();
             let state = log.each(self.options, &mut |entered| {
                 let wanted = is_saved || lacks_some || entered.lsn > logged.checkpoint;
                 if let Entry::Insert { record } = entered.entry
                     && wanted
-                    && let Ok(event) = record::parse(record)
+                    && let Ok((event, is_lossy)) = names::event_of(record)
                 {
-                    found.push((event.to_event(), entered.is_proved));
+                    found.push(Rescued { event, is_lossy, is_proved: entered.is_proved });
                 }
                 Ok(())
             })?;
@@ -175,10 +184,12 @@ impl Copying<'_> {
         for (id, path) in &files.cut_segments {
             // What holds no record was cut off for that.
             if let Some(pages) = Pages::open_cut(self.options, *id, path)? {
-                let (mut found, mut scan) = (Vec::new(), pages.scan());
+                let (mut found, mut scan) = (Vec::new(), pages.scan().with_names());
                 while let Some(each) = scan.next()? {
                     if let Found::Record(each) = each {
-                        found.push((each.event.to_event(), true));
+                        let is_lossy = each.event.flags.contains(Flags::LOSSY);
+                        let event = each.event.to_event();
+                        found.push(Rescued { event, is_lossy, is_proved: true });
                     }
                 }
                 self.append(found, true)?;
@@ -221,7 +232,7 @@ impl Copying<'_> {
 
     fn copy_pages(&mut self, pages: &Pages, logged: &Logged, is_last: bool) -> Result<()> {
         self.report.damages.extend(pages.header_damage.clone());
-        let (mut scan, mut scratch) = (pages.scan(), Vec::new());
+        let (mut scan, mut scratch) = (pages.scan().with_names(), Vec::new());
         let end = u64::from(pages.segment.end());
         let (mut reported, before) = (0, self.report.source_bytes);
         while let Some(found) = scan.next()? {
@@ -234,7 +245,9 @@ impl Copying<'_> {
             };
             let at = Location { segment: pages.id, offset: found.offset };
             let mut event = found.event;
-            event.flags = logged.flags.get(&at).copied().unwrap_or(event.flags);
+            if let Some(&flags) = logged.flags.get(&at) {
+                event.flags = flags | event.flags.lossy();
+            }
             self.report.uncertain += u64::from(event.check_id(&mut scratch).is_err());
             if is_last && found.offset >= pages.segment.header().next_free && hides(&event) {
                 self.last.push(event.id);
@@ -275,12 +288,16 @@ impl Copying<'_> {
     }
 
     /// Append events as new ones.
-    fn append(&mut self, found: Vec<(Event, bool)>, is_saved: bool) -> Result<()> {
+    fn append(&mut self, found: Vec<Rescued>, is_saved: bool) -> Result<()> {
         let mut scratch = Vec::new();
-        for (event, is_proved) in found {
+        let mut without_sums = self.options.clone();
+        without_sums.checksums = false;
+        for Rescued { event, is_lossy, is_proved } in found {
             let is_certain = is_proved && event.check_id(&mut scratch).is_ok();
             let mut records = Records::default();
-            records.push(&event, self.store.options())?;
+            // A checksum would say that no names are lost.
+            let options = if is_lossy { &without_sums } else { self.options };
+            records.push(&event, options)?;
             let outcomes = self.store.append_records(&mut records)?;
             match outcomes.first() {
                 Some(outcome @ (Outcome::Stored(_) | Outcome::Superseded(_))) => {

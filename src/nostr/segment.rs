@@ -1,19 +1,23 @@
 //! One segment: a file of pages, read and written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{Durable, Error, ErrorKind, Result};
+use crate::locks::{Mutex, lock};
 use crate::search::end_of_data;
 use crate::slice::part;
 use crate::storage::{Access, File, Storage, read_full, replace, write_full};
 
 use super::event::{EventRef, Flags, Id};
+use super::names::{Names, may_be_lost, recover};
 use super::options::Options;
 use super::page::{self, HEADER_BYTES, Head, Header, PAGE_BYTES_WRITTEN};
-use super::record::{FLAGS_AT, LONG_HEAD_BYTES, PUBKEY_AT, RECORD_BYTES_MAX, SHORT_HEAD_BYTES};
+use super::record::{
+    FLAGS_AT, LONG_HEAD_BYTES, Layout, PUBKEY_AT, RECORD_BYTES_MAX, SHORT_HEAD_BYTES,
+};
 use super::walk::{Forward, READ_BYTES, Reverse, Step, Window};
 
 /// A record as it lies in a segment.
@@ -27,6 +31,8 @@ pub struct Record<'a> {
     pub bytes: &'a [u8],
     /// The event.
     pub event: EventRef<'a>,
+    /// Whether names of its tags were lost, and found by its id: the bytes have them.
+    pub is_recovered: bool,
 }
 
 /// What a scan finds.
@@ -63,6 +69,8 @@ pub struct Segment {
     /// Flags that wait to be written, by the offsets of their records. Walks see those of the moment
     /// in which they began.
     waiting: Arc<BTreeMap<u32, Flags>>,
+    /// Lossy events by their offsets: to find that takes a while.
+    lossy: Arc<Mutex<HashSet<(u32, Id)>>>,
 }
 
 impl Segment {
@@ -148,8 +156,9 @@ impl Segment {
         let used = end_of_data(&*file, header.page_bytes.into(), len).map_err(failed)?;
         let end = page::whole_pages(used.max(header.page_bytes.into()), header.page_bytes) as u32;
         let record_bytes_max = RECORD_BYTES_MAX;
-        let (path, poisoned, waiting) = (path.to_owned(), false, Arc::default());
-        Ok(Self { file, path, header, end, record_bytes_max, poisoned, waiting })
+        let (path, poisoned) = (path.to_owned(), false);
+        let (waiting, lossy) = Default::default();
+        Ok(Self { file, path, header, end, record_bytes_max, poisoned, waiting, lossy })
     }
 
     /// The same, with another limit of a record.
@@ -285,8 +294,66 @@ impl Segment {
         Ok(())
     }
 
-    /// The record at an offset, checked but for id and signature.
+    /// The record at an offset as it is stored, checked but for id and signature.
     pub fn read<'b>(&self, offset: u32, buf: &'b mut Vec<u8>) -> Result<Record<'b>> {
+        let layout = self.gather(offset, buf)?;
+        let end = offset + self.bytes_for(buf.len()) as u32;
+        Ok(Record { offset, end, bytes: buf, event: layout.event(buf), is_recovered: false })
+    }
+
+    /// The same, with names of tags that the program lost that wrote it.
+    pub(super) fn read_named<'b>(&self, offset: u32, buf: &'b mut Vec<u8>) -> Result<Record<'b>> {
+        let mut layout = self.gather(offset, buf)?;
+        let end = offset + self.bytes_for(buf.len()) as u32;
+        let named = self.named(offset, buf, &mut layout);
+        let is_recovered = named.is_some();
+        if let Some(named) = named {
+            *buf = named;
+        }
+        Ok(Record { offset, end, bytes: buf, event: layout.event(buf), is_recovered })
+    }
+
+    /// A record, which was checked, with the names of tags that the program lost that wrote it. `None` if
+    /// it stays; then its flags may say that it is lossy.
+    #[inline]
+    pub(super) fn named(&self, offset: u32, record: &[u8], layout: &mut Layout) -> Option<Vec<u8>> {
+        // Nearly all records: nothing of them is lost.
+        match layout.has_sum {
+            true => None,
+            false => self.look_for_names(offset, record, layout),
+        }
+    }
+
+    fn look_for_names(&self, offset: u32, record: &[u8], layout: &mut Layout) -> Option<Vec<u8>> {
+        let event = layout.event(record);
+        if !may_be_lost(&event) {
+            return None;
+        }
+        let place = (offset, event.id);
+        let names = match lock(&self.lossy).contains(&place) {
+            true => Names::Lossy,
+            false => recover(&event),
+        };
+        match names {
+            Names::Intact => None,
+            Names::Lossy => {
+                lock(&self.lossy).insert(place);
+                layout.flags = layout.flags | Flags::LOSSY;
+                None
+            }
+            Names::Recovered(event) => {
+                let mut named = Vec::new();
+                // A checksum says from now on that nothing is lost. All names there are fit.
+                let page_bytes = self.header.page_bytes;
+                super::record::encode(&event, layout.flags, true, page_bytes, &mut named).ok()?;
+                *layout = super::record::measure(&named).ok()?;
+                Some(named)
+            }
+        }
+    }
+
+    /// The bytes of the record at an offset, checked.
+    fn gather(&self, offset: u32, buf: &mut Vec<u8>) -> Result<Layout> {
         let page_bytes = self.header.page_bytes;
         if !offset.is_multiple_of(page_bytes) || offset < page_bytes || offset >= self.end {
             let message =
@@ -306,19 +373,15 @@ impl Segment {
         if let (Ok(()), Some(flags)) = (&event, self.waiting_at(offset)) {
             super::record::set_flags(buf, flags);
         }
-        match event.and_then(|()| super::record::parse(buf)) {
-            Ok(event) => {
-                let end = offset + self.bytes_for(buf.len()) as u32;
-                Ok(Record { offset, end, bytes: buf, event })
-            }
-            Err(bad) => Err(self.error(ErrorKind::Corrupt, &bad.reason()).offset_at(offset.into())),
-        }
+        event
+            .and_then(|()| super::record::check(buf))
+            .map_err(|bad| self.error(ErrorKind::Corrupt, &bad.reason()).offset_at(offset.into()))
     }
 
     /// Write a record again as it is.
     pub fn write_again(&self, offset: u32) -> Result<()> {
         let (mut record, mut pages) = (Vec::new(), Vec::new());
-        self.read(offset, &mut record)?;
+        self.gather(offset, &mut record)?;
         page::spread(&record, self.header.page_bytes, &mut pages);
         write_full(&*self.file, &pages, offset.into()).map_err(|e| {
             Error::io("write the record again", &self.path, e)

@@ -203,9 +203,9 @@ impl Segments {
         Ok(())
     }
 
-    /// The record at a place.
+    /// The record at a place, with lost names of tags.
     pub fn read<'b>(&self, at: Location, buf: &'b mut Vec<u8>) -> Result<Record<'b>> {
-        self.get(at)?.segment.read(at.offset, buf)
+        self.get(at)?.segment.read_named(at.offset, buf)
     }
 
     fn get(&self, at: Location) -> Result<&Open> {

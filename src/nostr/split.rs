@@ -19,13 +19,10 @@ impl EventStore {
     pub fn splits(&self, split_bytes: u64) -> Result<Vec<Split>> {
         let mut splits = Vec::new();
         for segment in self.snapshot()? {
-            let (mut from, end) = (segment.header().page_bytes, segment.end());
-            while from < end {
-                let to = border(&segment, from, split_bytes)?;
+            for (from, to) in ranges(&segment, split_bytes)? {
                 let split = Split::new(segment.path().to_owned(), from.into(), to.into());
                 let identity = Some(identity(&segment, from.into())?);
                 splits.push(Split { identity, ..split });
-                from = to;
             }
         }
         Ok(splits)
@@ -66,6 +63,18 @@ pub(super) fn open_part(split: &Split, options: &Options) -> Result<(Segment, u3
     }
     let (from, to) = (offset(split.offset)?, offset(split.end)?);
     Ok((segment.until(to), from, to))
+}
+
+/// The bytes between which parts of a segment lie.
+pub(super) fn ranges(segment: &Segment, split_bytes: u64) -> Result<Vec<(u32, u32)>> {
+    let (mut from, end) = (segment.header().page_bytes, segment.end());
+    let mut ranges = Vec::new();
+    while from < end {
+        let to = border(segment, from, split_bytes)?;
+        ranges.push((from, to));
+        from = to;
+    }
+    Ok(ranges)
 }
 
 /// Where a part ends that begins at `from`: at the first intact event after `split_bytes` bytes.

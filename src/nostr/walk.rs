@@ -111,6 +111,8 @@ pub(super) struct Looker {
     page_bytes: u32,
     /// Whether checksums are compared.
     sums: bool,
+    /// Whether lost names of tags are looked for.
+    names: bool,
 }
 
 /// An intact record at a page, which is in memory until the next look.
@@ -120,6 +122,10 @@ pub(super) struct Seen {
     pub offset: u32,
     head: Head,
     layout: Layout,
+    /// Whether its bytes were put together, and not read as they are.
+    is_put_together: bool,
+    /// Whether lost names of tags were found.
+    is_recovered: bool,
 }
 
 impl Seen {
@@ -127,13 +133,6 @@ impl Seen {
     #[inline]
     pub(super) fn flags(&self) -> Flags {
         self.layout.flags
-    }
-
-    /// Size of the record.
-    #[cfg(feature = "arrow")]
-    #[inline]
-    pub(super) fn record_len(&self) -> u32 {
-        self.head.record_len
     }
 }
 
@@ -148,7 +147,7 @@ impl Looker {
     fn new(segment: Segment) -> Self {
         let page_bytes = segment.header().page_bytes;
         let window = Window::new(segment.file().clone(), 0, READ_BYTES);
-        Self { segment, window, whole: Vec::new(), page_bytes, sums: true }
+        Self { segment, window, whole: Vec::new(), page_bytes, sums: true, names: false }
     }
 
     /// Ask for the file's end, once: the walk does not go beyond it.
@@ -190,7 +189,22 @@ impl Looker {
             let bytes = self.window.at(offset.into(), head.record_len as usize)?;
             record::check_with(bytes, self.sums)
         };
-        Ok(checked.map(|layout| Seen { offset, head, layout }))
+        let is_put_together = head.continuations > 0;
+        let seen = |layout| Seen { offset, head, layout, is_put_together, is_recovered: false };
+        Ok(checked.map(|layout| match self.names {
+            true => self.named(seen(layout)),
+            false => seen(layout),
+        }))
+    }
+
+    #[inline]
+    fn named(&mut self, mut seen: Seen) -> Seen {
+        let mut layout = seen.layout;
+        if let Some(named) = self.segment.named(seen.offset, self.bytes(seen), &mut layout) {
+            self.whole = named;
+            (seen.is_put_together, seen.is_recovered) = (true, true);
+        }
+        Seen { layout, ..seen }
     }
 
     fn found(&self, step: Step) -> Found<'_> {
@@ -204,8 +218,8 @@ impl Looker {
     #[inline]
     pub(super) fn record(&self, seen: Seen) -> Record<'_> {
         let bytes = self.bytes(seen);
-        let end = self.end_of(seen) as u32;
-        Record { offset: seen.offset, end, bytes, event: seen.layout.event(bytes) }
+        let (end, is_recovered) = (self.end_of(seen) as u32, seen.is_recovered);
+        Record { offset: seen.offset, end, bytes, event: seen.layout.event(bytes), is_recovered }
     }
 
     /// Its parts.
@@ -217,13 +231,13 @@ impl Looker {
 
     /// Its bytes, without the heads of continuation pages.
     #[inline]
-    fn bytes(&self, seen: Seen) -> &[u8] {
-        match seen.head.continuations {
-            0 => {
+    pub(super) fn bytes(&self, seen: Seen) -> &[u8] {
+        match seen.is_put_together {
+            true => &self.whole,
+            false => {
                 let at = (u64::from(seen.offset) - self.window.start) as usize;
                 part(&self.window.buf, at..at + seen.head.record_len as usize)
             }
-            _ => &self.whole,
         }
     }
 
@@ -258,6 +272,13 @@ impl Forward {
     #[must_use]
     pub(super) fn with_checksums(mut self, sums: bool) -> Self {
         self.looker.sums = sums;
+        self
+    }
+
+    /// The same, with names of tags that the program lost that wrote them.
+    #[must_use]
+    pub(super) fn with_names(mut self) -> Self {
+        self.looker.names = true;
         self
     }
 
@@ -317,6 +338,13 @@ impl Reverse {
     #[must_use]
     pub(super) fn with_checksums(mut self, sums: bool) -> Self {
         self.looker.sums = sums;
+        self
+    }
+
+    /// The same, with names of tags that the program lost that wrote them.
+    #[must_use]
+    pub(super) fn with_names(mut self) -> Self {
+        self.looker.names = true;
         self
     }
 

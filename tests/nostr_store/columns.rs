@@ -77,6 +77,11 @@ fn batches(store: &EventStore, include: Include, rows: usize, bytes: usize) -> B
     Batches::new(walk, COLUMNS.to_vec(), rows, bytes)
 }
 
+/// All events of a store, by way of Arrow.
+pub fn read_all(store: &EventStore) -> Vec<StoredEvent> {
+    read(batches(store, Include::All, 1000, 1 << 20))
+}
+
 fn read(batches: Batches) -> Vec<StoredEvent> {
     batches.flat_map(|batch| rows(&batch.unwrap())).collect()
 }

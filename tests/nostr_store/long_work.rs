@@ -1,6 +1,9 @@
 //! Work over all events: it tells its progress, which can end it, and the index is made again.
 
-use deedbook::nostr::{Check, Event, EventStore, Filter, Options};
+use std::path::Path;
+
+use deedbook::nostr::{Check, Event, EventStore, Filter, Options, StoreReport};
+use deedbook::storage::{Access, Storage};
 use deedbook::{Error, ErrorKind, Mode, Result};
 
 use super::support::{in_memory, note, open};
@@ -74,5 +77,55 @@ fn an_index_made_again_has_everything() {
         assert_eq!(store.reindex().unwrap_err().kind(), ErrorKind::Closed);
         let reader = options.open(&path, Mode::Read).unwrap();
         assert_eq!(reader.reindex().unwrap_err().kind(), ErrorKind::ReadOnly);
+    }
+}
+
+/// Cores check parts at the same time: the report is that of one walk after the other, in their order.
+#[test]
+fn a_check_on_all_cores_says_what_walks_one_after_the_other_say() {
+    let (memory, options) = in_memory();
+    let store = open(&options);
+    for part in (0..2500).map(note).collect::<Vec<_>>().chunks(25) {
+        store.append_many(part).unwrap();
+    }
+    let place = |number| store.find(&note(number).id).unwrap().unwrap().location;
+    let (one, another) = (place(5), place(2200));
+    let mut report = store.verify(Check::Signature).unwrap();
+    // No signature is right; the first 1,000 are named.
+    assert_eq!((report.live, report.faults, report.first_faults.len()), (2500, 2500, 1000));
+    assert!(report.first_faults.is_sorted_by_key(|fault| fault.location));
+    store.close().unwrap();
+    let segment = |number: u32| {
+        let path = format!("/events/data/segments/data.{number}.seg");
+        memory.open(Path::new(&path), Access::Write).unwrap()
+    };
+    // An event that is stored twice is named where it stands the second time.
+    let mut page = [0; 4096];
+    segment(one.segment).read_at(&mut page, one.offset.into()).unwrap();
+    segment(another.segment).write_at(&page, another.offset.into()).unwrap();
+    let reader = options.open("/events", Mode::Read).unwrap();
+    let twice = reader.verify(Check::Id).unwrap();
+    assert_eq!((twice.live, twice.faults, twice.first_faults[0].location), (2500, 1, another));
+    assert!(twice.first_faults[0].reason.ends_with("is stored twice"), "{twice:?}");
+    for (number, page) in [(0, 3), (0, 4), (7, 1), (20, 30), (33, 11), (another.segment, 0)] {
+        let at = if page == 0 { another.offset.into() } else { page * 4096 };
+        assert_eq!(segment(number).write_at(&[0xFF; 4096], at).unwrap(), 4096);
+    }
+    let reader = options.open("/events", Mode::Read).unwrap();
+    for check in [Check::None, Check::Id, Check::Signature] {
+        report = reader.verify(check).unwrap();
+        let mut expected = StoreReport::default();
+        for part in reader.splits(u64::MAX).unwrap() {
+            let found =
+                EventStore::verify_part(&part, &options, check, &mut |_, _| Ok(())).unwrap();
+            expected.live += found.report.live;
+            expected.faults += found.report.faults;
+            expected.first_faults.extend(found.report.first_faults);
+        }
+        expected.first_faults.truncate(1000);
+        assert_eq!((report.live, report.faults), (expected.live, expected.faults));
+        assert!(report.faults >= 5 && report.live < 2500, "{report:?}");
+        assert_eq!(report.first_faults, expected.first_faults);
+        assert!(report.first_faults.is_sorted_by_key(|fault| fault.location));
     }
 }

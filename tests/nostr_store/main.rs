@@ -25,6 +25,7 @@ mod judge;
 mod known;
 mod lifecycle;
 mod long_work;
+mod lossy;
 mod manifest;
 mod mend;
 mod openers;

@@ -125,6 +125,7 @@ fn parts_checked_apart_have_together_the_report_of_the_store() {
                 together.live += report.live;
                 together.deleted += report.deleted;
                 together.replaced += report.replaced;
+                together.recovered += report.recovered;
                 together.lossy += report.lossy;
                 together.faults += report.faults;
                 together.first_faults.extend(report.first_faults);

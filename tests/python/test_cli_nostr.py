@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import pickle
 import re
 import signal
 import subprocess
@@ -13,6 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pyarrow
 import pytest
 
 from conftest import default_signals
@@ -42,6 +44,42 @@ def store(path: Path) -> Path:
     out, err = nostr("import", path, SMALL, "--history", "keep", "--check", "signature")
     assert out == "" and err == "deedbook: stored 31 events of 32 lines, 1 deleted by the author\n"
     return path
+
+
+def test_names_that_another_program_lost_are_read_and_exported(path: Path, tmp_path: Path) -> None:
+    data = Path(__file__).parents[1] / "data" / "nostr"
+    segments = path / "data" / "segments"
+    segments.mkdir(parents=True)
+    stored = bytearray((data / "lossy.2.seg").read_bytes())
+    (segments / "data.2").write_bytes(stored)
+    expected = [json.loads(line) for line in (data / "lossy.2.expected.jsonl").open()]
+    out, err = nostr("export", path)
+    assert [json.loads(line) for line in out.splitlines()] == expected
+    assert err == "deedbook: exported 2 events\n"
+    # The ids verify: an import that checks them takes all.
+    _, err = nostr("import", tmp_path / "copy", text=out.encode())
+    assert err == "deedbook: stored 2 events of 2 lines\n"
+    out, _ = nostr("query", path, '{"kinds":[30023]}')
+    assert json.loads(out) == expected[0]
+    report = json.loads(nostr("verify", "--json", path)[0])
+    assert (report["recovered"], report["lossy"], report["ok"]) == (1, 0, True)
+    with EventStore.open(path) as store:
+        assert [event.lossy for event in store] == [False, False]
+
+    stored[4096 + 5] ^= 1  # another id, which no names meet
+    (segments / "data.2").write_bytes(stored)
+    _, err = nostr("export", path, tmp_path / "lossy.jsonl")
+    assert err.splitlines()[1] == "deedbook: 1 event of them without names of tags, lost before"
+    done = json.loads(nostr("export", path, tmp_path / "again.jsonl", "--json")[0])
+    assert (done["events"], done["lossy"]) == (2, 1)
+    report = json.loads(nostr("verify", "--json", path, code=1)[0])
+    assert (report["recovered"], report["lossy"], report["faults"]) == (0, 1, 1)
+    with EventStore.open(path) as store:
+        found = list(store)
+        assert [event.lossy for event in found] == [True, False]
+        assert pickle.loads(pickle.dumps(found[0])).lossy and found[0].tags[1][0] == "t"
+        flags = pyarrow.table(store.batches(columns=["flags"]))["flags"]
+        assert flags.to_pylist() == [64, 0]
 
 
 def test_import_query_export(store: Path, tmp_path: Path) -> None:

@@ -377,9 +377,9 @@ def test_threads_append_at_once(store: EventStore) -> None:
 
 def exported(store: EventStore, **options: Any) -> list[bytes]:
     out = io.BytesIO()
-    count = store.export_json(out, **options)
+    report = store.export_json(out, **options)
     lines = out.getvalue().splitlines()
-    assert len(lines) == count
+    assert len(lines) == report.events
     return lines
 
 
@@ -393,7 +393,7 @@ def test_an_export_is_what_was_imported(path: Path, tmp_path: Path) -> None:
         assert events == kept and len(kept) == 31
         again = store.import_json(str(SMALL))
         assert (again.stored, again.duplicates, again.deleted) == (0, 31, 1)
-        assert store.export_json(tmp_path / "out.jsonl.gz", include="all") == 31
+        assert store.export_json(tmp_path / "out.jsonl.gz", include="all").events == 31
         assert gzip.decompress((tmp_path / "out.jsonl.gz").read_bytes()).splitlines() == exported(
             store, include="all"
         )
@@ -487,7 +487,7 @@ def test_zstd_is_read_and_written_or_refused_by_name(store: EventStore, tmp_path
     store.append(made())
     path = tmp_path / "out.zst"
     if has_zstd():
-        assert store.export_json(path) == 1 and path.read_bytes()[:4] == b"\x28\xb5\x2f\xfd"
+        assert store.export_json(path).events == 1 and path.read_bytes()[:4] == b"\x28\xb5\x2f\xfd"
         assert store.import_json(path).duplicates == 1
         return
     with pytest.raises(ImportError, match=r"writing zstd needs Python 3.14, or: pip install"):

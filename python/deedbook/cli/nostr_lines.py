@@ -158,7 +158,7 @@ def run_export(args: argparse.Namespace, out: Output) -> int:
     with EventStore.open(args.store) as store:
         with Progress("export", enabled=not args.quiet and not to_stdout) as progress:
             try:
-                events = store.export_json(
+                report = store.export_json(
                     _Standard(out) if to_stdout else args.file,
                     include="all" if args.all else "live",
                     on_corrupt="skip" if args.skip_corrupt else "raise",
@@ -172,10 +172,12 @@ def run_export(args: argparse.Namespace, out: Output) -> int:
                 raise
         faults = store.verify(check="none").faults if args.skip_corrupt else 0
     if args.json:
-        facts = {"path": store.path, "file": args.file, "events": events, "damages": faults}
+        facts = {"path": store.path, "file": args.file, **report.to_dict(), "damages": faults}
         out.emit({"ok": not faults, **facts})
     else:
-        out.talk(f"exported {count(events, 'event')}")
+        out.talk(f"exported {count(report.events, 'event')}")
+        if report.lossy:
+            out.talk(f"{count(report.lossy, 'event')} of them without names of tags, lost before")
         if faults:
             out.talk(f"passed over {count(faults, 'damaged place')}; verify names them")
     return EXIT_DAMAGE if faults else EXIT_OK

@@ -183,7 +183,7 @@ class _Store:
         if not are_as_cut or _is_any_twice([one.report.ids for one in found]):
             return self._whole(number, target, level)
         reports: list[EventStoreReport] = [one.report.report for one in found]
-        added = ("live", "deleted", "replaced", "lossy", "faults")
+        added = ("live", "deleted", "replaced", "recovered", "lossy", "faults")
         sums = {name: sum(getattr(report, name) for report in reports) for name in added}
         return EventStoreReport(
             **sums,
