@@ -41,6 +41,7 @@ __all__ = [
     "EventStoreReport",
     "EventStoreSalvage",
     "ExportReport",
+    "Fragmentation",
     "ImportReport",
     "Ledger",
     "LedgerFile",
@@ -1388,6 +1389,41 @@ class ExportReport:
     def __eq__(self, other: object, /) -> bool: ...
 
 @final
+class Fragmentation:
+    """What a compaction would find in a segment."""
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
+    @property
+    def segment(self) -> int:
+        """The number of the segment."""
+    @property
+    def kept(self) -> int:
+        """Events that would be kept."""
+    @property
+    def deleted(self) -> int:
+        """Deleted events."""
+    @property
+    def replaced(self) -> int:
+        """Replaced events."""
+    @property
+    def expired(self) -> int:
+        """Events whose time is over."""
+    @property
+    def live_bytes(self) -> int:
+        """Bytes of the events that would be kept."""
+    @property
+    def dead_bytes(self) -> int:
+        """Bytes of those that would go."""
+    @property
+    def share(self) -> float:
+        """Which part of the bytes is of events that would go, 0 to 1."""
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
 class ImportReport:
     """What `EventStore.import_json` did."""
 
@@ -1944,6 +1980,7 @@ class EventStore:
         check: Literal["none", "id", "signature"] = "id",
         aside: _Path | Any = None,
         stop_at_bad: bool = False,
+        after: ImportReport | None = None,
         progress: Callable[[ImportReport], object] | None = None,
     ) -> ImportReport:
         """Store the events of JSON lines: of a path, or of a binary file; gzip and zstd, too.
@@ -1951,8 +1988,9 @@ class EventStore:
         What is stored already is passed over, so that an import that ended in the middle is done
         again. ``check`` says what is checked of an event besides its form. Bad lines are reported,
         and the rest goes on; ``aside`` (a path, or a binary file) gets them as they were, and
-        ``stop_at_bad`` ends with the first one. ``progress`` is called with the report so far; what
-        it raises ends the import.
+        ``stop_at_bad`` ends with the first one. ``progress`` is called with the report so far, and
+        may commit the store; what it raises ends the import. ``after`` is such a report of the same
+        lines: so many bytes of them are passed over without a look, and its counts go on.
 
         Raises `InvalidArgumentError` with ``stop_at_bad``, `IoError`, and as `append`; ImportError
         for zstd without a module for it.
@@ -1979,8 +2017,8 @@ class EventStore:
     ) -> EventStoreReport:
         """Read every page, and check every record, id and, if asked for, signature.
 
-        Nothing is changed. ``progress`` is called with bytes done and bytes in all; what it raises
-        ends the check.
+        On all cores; nothing is changed. ``progress`` is called with bytes done and bytes in all;
+        what it raises ends the check.
         """
     @property
     def segments(self) -> list[tuple[int, int]]:
@@ -2014,6 +2052,22 @@ class EventStore:
         what is copied; it must not call the store. What it raises, or Ctrl-C, ends the work: what
         was compacted by then stays so, and the next compaction goes on.
         """
+    def fragmentation(
+        self, *, progress: Callable[[int, int], object] | None = None
+    ) -> list[Fragmentation]:
+        """What a compaction would find in each segment; reads all of them, on all cores.
+
+        ``progress`` is called with bytes done and bytes in all; what it raises ends the work.
+        Raises `CorruptError` for a damaged segment.
+        """
+    def compaction_due(self) -> bool:
+        """Whether `compact` without a ratio would write a segment again; reads all of them.
+
+        Raises `CorruptError` for a damaged segment.
+        """
+    @property
+    def compaction_ratio(self) -> float:
+        """As given to `open`."""
     def reindex(self, *, progress: Callable[[int, int], object] | None = None) -> int:
         """Delete the index and make it again from the segments; returns how many events it has.
 

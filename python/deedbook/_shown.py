@@ -30,6 +30,7 @@ REPORTS: Final = (
     "EventStoreReport",
     "EventStoreSalvage",
     "ExportReport",
+    "Fragmentation",
     "ImportReport",
     "LedgerFileMigration",
     "LedgerFileReport",

@@ -80,7 +80,7 @@ mod _core {
     use super::nostr_reports::{
         PyBadLine, PyCompactionReport, PyDamagedPart, PyEventCensus, PyEventFault, PyEventOutcome,
         PyEventStoreOpening, PyEventStorePartReport, PyEventStoreRepair, PyEventStoreReport,
-        PyEventStoreSalvage, PyExportReport, PyImportReport,
+        PyEventStoreSalvage, PyExportReport, PyFragmentation, PyImportReport,
     };
     #[pymodule_export]
     use super::pier::{PyDroppedEpochs, PyEpoch, PyEpochReport, PyPier, PyPierReport};

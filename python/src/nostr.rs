@@ -21,7 +21,8 @@ use crate::nostr_files::{Source, Target};
 use crate::nostr_iterator::{PyEventIterator, Walk};
 use crate::nostr_reports::{
     PyCompactionReport, PyEventCensus, PyEventOutcome, PyEventStoreOpening, PyEventStorePartReport,
-    PyEventStoreRepair, PyEventStoreReport, PyEventStoreSalvage, PyExportReport, PyImportReport,
+    PyEventStoreRepair, PyEventStoreReport, PyEventStoreSalvage, PyExportReport, PyFragmentation,
+    PyImportReport,
 };
 use crate::progress::Progress;
 use crate::reports::PyStats;
@@ -48,6 +49,16 @@ fn size_of(event: &Event) -> usize {
 }
 
 impl PyEventStore {
+    fn look_for_fragmentation(
+        &self,
+        py: Python<'_>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Vec<nostr::Fragmentation>> {
+        Progress::run(py, progress, |progress| {
+            self.store.fragmentation(&mut |done, total| progress.call(done, total))
+        })
+    }
+
     fn check_open(&self) -> deedbook::Result<()> {
         match self.store.is_closed() {
             false => Ok(()),
@@ -336,7 +347,9 @@ impl PyEventStore {
     }
 
     #[doc = doc!("EventStore".import_json)]
-    #[pyo3(signature = (source, *, check="id", aside=None, stop_at_bad=false, progress=None))]
+    #[pyo3(signature = (source, *, check="id", aside=None, stop_at_bad=false, after=None,
+                        progress=None))]
+    #[allow(clippy::too_many_arguments)]
     fn import_json(
         &self,
         py: Python<'_>,
@@ -344,9 +357,13 @@ impl PyEventStore {
         check: &str,
         aside: Option<&Bound<'_, PyAny>>,
         stop_at_bad: bool,
+        after: Option<PyImportReport>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<PyImportReport> {
-        let options = ImportOptions::new().check(words::check(py, check)?).stop_at_bad(stop_at_bad);
+        let options = ImportOptions::new()
+            .check(words::check(py, check)?)
+            .stop_at_bad(stop_at_bad)
+            .after(after.map(PyImportReport::into_report).unwrap_or_default());
         let mut aside = aside.map(|aside| Target::open(aside, true)).transpose()?;
         let source = Source::open(source)?;
         let mut lines = source.lines(py);
@@ -435,12 +452,35 @@ impl PyEventStore {
         dry_run: bool,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<PyCompactionReport> {
-        let ratio = ratio.unwrap_or(self.store.options().compaction_ratio);
         let report = Progress::run(py, progress, |progress| {
             let step = &mut |done, total| progress.call(done, total);
             self.store.compact_with(ratio, dry_run, step)
         })?;
         Ok((&report).into())
+    }
+
+    #[doc = doc!("EventStore".fragmentation)]
+    #[pyo3(signature = (*, progress=None))]
+    fn fragmentation(
+        &self,
+        py: Python<'_>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Vec<PyFragmentation>> {
+        let found = self.look_for_fragmentation(py, progress)?;
+        Ok(found.iter().map(PyFragmentation::from).collect())
+    }
+
+    #[doc = doc!("EventStore".compaction_due)]
+    fn compaction_due(&self, py: Python<'_>) -> PyResult<bool> {
+        let found = self.look_for_fragmentation(py, None)?;
+        let ratio = self.store.options().compaction_ratio;
+        Ok(found.iter().any(|found| found.is_due(ratio)))
+    }
+
+    #[doc = doc!("EventStore".compaction_ratio)]
+    #[getter]
+    fn compaction_ratio(&self) -> f64 {
+        self.store.options().compaction_ratio
     }
 
     #[doc = doc!("EventStore".reindex)]

@@ -5,8 +5,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use deedbook::nostr::{
-    BadLine, Census, CompactionReport, DamagedPart, Fault, ImportReport, Location, Opening,
-    Outcome, PageDamage, StorePartReport, StoreRepair, StoreReport, StoreSalvage,
+    BadLine, Census, CompactionReport, DamagedPart, ExportReport, Fault, Fragmentation,
+    ImportReport, Location, Opening, Outcome, PageDamage, StorePartReport, StoreRepair,
+    StoreReport, StoreSalvage,
 };
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
@@ -64,6 +65,25 @@ report!(PyImportReport, "ImportReport", ImportReport, {
     bad_lines: Vec<PyBadLine> = |report| report.bad_lines.iter().map(PyBadLine::from).collect(),
 });
 
+impl PyImportReport {
+    /// As Rust has it.
+    pub fn into_report(self) -> ImportReport {
+        let bad = |bad: PyBadLine| BadLine { line: bad.line, reason: bad.reason };
+        ImportReport {
+            lines: self.lines,
+            bytes: self.bytes,
+            stored: self.stored,
+            superseded: self.superseded,
+            duplicates: self.duplicates,
+            deleted: self.deleted,
+            expired: self.expired,
+            ephemeral: self.ephemeral,
+            bad: self.bad,
+            bad_lines: self.bad_lines.into_iter().map(bad).collect(),
+        }
+    }
+}
+
 report!(PyExportReport, "ExportReport", ExportReport, {
     events: u64 = |report| report.events,
     lossy: u64 = |report| report.lossy,
@@ -113,6 +133,17 @@ report!(PyCompactionReport, "CompactionReport", CompactionReport, {
     expired: u64 = |report| report.expired,
     bytes_before: u64 = |report| report.bytes_before,
     bytes_after: u64 = |report| report.bytes_after,
+});
+
+report!(PyFragmentation, "Fragmentation", Fragmentation, {
+    segment: u32 = |found| found.segment,
+    kept: u64 = |found| found.kept,
+    deleted: u64 = |found| found.deleted,
+    replaced: u64 = |found| found.replaced,
+    expired: u64 = |found| found.expired,
+    live_bytes: u64 = |found| found.live_bytes,
+    dead_bytes: u64 = |found| found.dead_bytes,
+    share: f64 = |found| found.share(),
 });
 
 report!(PyEventStoreOpening, "EventStoreOpening", Opening, {

@@ -97,7 +97,9 @@ impl Shared {
         Ok(())
     }
 
+    /// Begin another segment after a checkpoint.
     fn begin_segment(&self, state: &mut State) -> Result<()> {
+        state.segments.map_last(&self.options);
         let id = state.manifest.next_segment_id;
         let created = state.segments.create(&self.options, id, now());
         state.manifest.next_segment_id = match &created {

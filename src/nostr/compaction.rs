@@ -13,12 +13,15 @@
 
 use std::collections::BTreeMap;
 
+use super::FORMAT;
 use super::event::{EventRef, Flags, Id, Location};
+use super::on_all_cores::on_all_cores;
 use super::policy::expires_at;
 use super::progress::Progress;
 use super::record;
-use super::segment::Found;
+use super::segment::{Found, Segment};
 use super::segments::{Open, Segments};
+use super::split::ranges;
 use super::store::{EventStore, Shared, State, now};
 use super::wal::EventWal;
 use crate::error::{Error, ErrorKind, Result};
@@ -28,6 +31,8 @@ use crate::slice;
 const STEP_SEGMENTS: u64 = 4;
 /// Records are copied in parts of about this size.
 const PART_BYTES: usize = 256 << 10;
+/// A core looks at so many bytes at a time.
+const LOOK_BYTES: u64 = 8 << 20;
 
 /// What compacting does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,15 +56,62 @@ pub struct CompactionReport {
     pub bytes_after: u64,
 }
 
-/// What a segment holds.
+/// What a compaction would find in a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Share {
-    kept: u64,
-    deleted: u64,
-    replaced: u64,
-    expired: u64,
-    live_bytes: u64,
-    dead_bytes: u64,
+pub struct Fragmentation {
+    /// The number of the segment.
+    pub segment: u32,
+    /// Events that would be kept.
+    pub kept: u64,
+    /// Deleted events.
+    pub deleted: u64,
+    /// Replaced events.
+    pub replaced: u64,
+    /// Events whose time is over.
+    pub expired: u64,
+    /// Bytes of the events that would be kept.
+    pub live_bytes: u64,
+    /// Bytes of those that would go.
+    pub dead_bytes: u64,
+}
+
+impl Fragmentation {
+    /// Which part of the bytes is of events that would go.
+    pub fn share(&self) -> f64 {
+        match self.live_bytes + self.dead_bytes {
+            0 => 0.0,
+            bytes => self.dead_bytes as f64 / bytes as f64,
+        }
+    }
+
+    /// Whether events would go that take at least this part of the bytes.
+    pub fn is_due(&self, ratio: f64) -> bool {
+        self.dead_bytes > 0 && self.share() >= ratio
+    }
+
+    fn add(&mut self, event: &EventRef<'_>, bytes: u64) {
+        match fate_of(event) {
+            Fate::Keep => {
+                self.kept += 1;
+                self.live_bytes += bytes;
+                return;
+            }
+            Fate::Deleted => self.deleted += 1,
+            Fate::Replaced => self.replaced += 1,
+            Fate::Expired => self.expired += 1,
+        }
+        self.dead_bytes += bytes;
+    }
+
+    /// What is in the next part of the segment.
+    fn join(&mut self, next: Self) {
+        self.kept += next.kept;
+        self.deleted += next.deleted;
+        self.replaced += next.replaced;
+        self.expired += next.expired;
+        self.live_bytes += next.live_bytes;
+        self.dead_bytes += next.dead_bytes;
+    }
 }
 
 /// What a compaction did with the events of the old segments.
@@ -72,8 +124,8 @@ pub(super) struct Moved {
 }
 
 impl CompactionReport {
-    fn add(&mut self, id: u32, share: &Share) {
-        self.segments.push(id);
+    fn add(&mut self, share: &Fragmentation) {
+        self.segments.push(share.segment);
         self.kept += share.kept;
         self.deleted += share.deleted;
         self.replaced += share.replaced;
@@ -84,13 +136,45 @@ impl CompactionReport {
 }
 
 impl EventStore {
+    /// What a compaction would find in each segment, on all cores; `progress` is called with bytes done
+    /// and bytes in all, and an error of it ends the work.
+    ///
+    /// # Errors
+    ///
+    /// A damaged segment is [`ErrorKind::Corrupt`].
+    pub fn fragmentation(
+        &self,
+        progress: &mut dyn FnMut(u64, u64) -> Result<()>,
+    ) -> Result<Vec<Fragmentation>> {
+        let segments = self.snapshot()?;
+        let mut progress = Progress::new(progress);
+        let found = fragmentation_of(&segments, &mut progress).map_err(|e| e.of(FORMAT))?;
+        progress.end()?;
+        Ok(found)
+    }
+
+    /// Whether there is a segment that a compaction by [`Options::compaction_ratio`] would write again.
+    /// Reads all of them.
+    ///
+    /// [`Options::compaction_ratio`]: super::Options::compaction_ratio
+    pub fn compaction_due(&self) -> Result<bool> {
+        let ratio = self.options().compaction_ratio;
+        Ok(self.fragmentation(&mut |_, _| Ok(()))?.iter().any(|found| found.is_due(ratio)))
+    }
+
     /// Drop deleted, replaced and expired events from the segments in which they take at least this
-    /// part of the bytes; 0 compacts all. Appends wait.
+    /// part of the bytes; 0 compacts all, and `None` is the [`Options::compaction_ratio`]. Appends wait.
+    ///
+    /// [`Options::compaction_ratio`]: super::Options::compaction_ratio
     ///
     /// # Errors
     ///
     /// A damaged segment is [`ErrorKind::Corrupt`], and nothing changes: what is damaged would be lost.
-    pub fn compact(&self, ratio: f64, dry_run: bool) -> Result<CompactionReport> {
+    pub fn compact(
+        &self,
+        ratio: impl Into<Option<f64>>,
+        dry_run: bool,
+    ) -> Result<CompactionReport> {
         self.compact_with(ratio, dry_run, &mut |_, _| Ok(()))
     }
 
@@ -99,10 +183,11 @@ impl EventStore {
     /// call the store.
     pub fn compact_with(
         &self,
-        ratio: f64,
+        ratio: impl Into<Option<f64>>,
         dry_run: bool,
         progress: &mut dyn FnMut(u64, u64) -> Result<()>,
     ) -> Result<CompactionReport> {
+        let ratio = ratio.into().unwrap_or(self.options().compaction_ratio);
         if !(0.0..=1.0).contains(&ratio) {
             let message = format!("compaction ratio {ratio}, may be 0 to 1");
             return Err(self.shared.refused(ErrorKind::InvalidArgument, &message));
@@ -124,16 +209,14 @@ impl Shared {
         progress: &mut Progress<'_>,
     ) -> Result<CompactionReport> {
         let (mut report, mut shares) = (CompactionReport::default(), BTreeMap::new());
-        let ends = state.segments.by_id.values().map(|open| u64::from(open.segment.end()));
-        progress.expect(ends.sum());
-        for &id in state.segments.by_id.keys() {
-            let share = self.share_of(state, id, progress)?;
-            let bytes = share.live_bytes + share.dead_bytes;
-            if share.dead_bytes > 0 && share.dead_bytes as f64 >= ratio * bytes as f64 {
-                report.add(id, &share);
-                shares.insert(id, share);
-            }
+        let segments: Vec<Segment> =
+            state.segments.by_id.values().map(|open| open.segment.clone()).collect();
+        let found = fragmentation_of(&segments, progress)?;
+        for share in found.into_iter().filter(|share| share.is_due(ratio)) {
+            report.add(&share);
+            shares.insert(share.segment, share);
         }
+        drop(segments);
         if dry_run || report.segments.is_empty() {
             progress.end()?;
             return Ok(report);
@@ -145,7 +228,10 @@ impl Shared {
             let next = state.manifest.next_segment_id;
             let mut targets = Segments::new(&self.dir, self.options.storage.clone());
             let moved = match self.copy(state, &old, next, &mut targets, progress) {
-                Ok(moved) => moved,
+                Ok(moved) => {
+                    targets.map(&self.options);
+                    moved
+                }
                 Err(error) => {
                     self.give_up(state, targets, next);
                     return Err(error);
@@ -163,7 +249,7 @@ impl Shared {
     }
 
     /// Which old segments go in one step.
-    fn steps(&self, shares: &BTreeMap<u32, Share>) -> Vec<Vec<u32>> {
+    fn steps(&self, shares: &BTreeMap<u32, Fragmentation>) -> Vec<Vec<u32>> {
         let step_bytes = STEP_SEGMENTS.saturating_mul(self.options.segment_bytes);
         let (mut steps, mut step, mut bytes) = (Vec::new(), Vec::new(), 0);
         for (&id, share) in shares {
@@ -178,39 +264,6 @@ impl Shared {
             steps.push(step);
         }
         steps
-    }
-
-    /// Look at every record of a segment.
-    fn share_of(&self, state: &State, id: u32, progress: &mut Progress<'_>) -> Result<Share> {
-        let mut share = Share::default();
-        let Some(Open { segment, .. }) = state.segments.by_id.get(&id) else {
-            return Ok(share);
-        };
-        let mut scan = segment.scan(0).with_names();
-        while let Some(found) = scan.next()? {
-            match found {
-                Found::Record(found) => {
-                    let size = u64::from(found.end - found.offset);
-                    progress.add(size)?;
-                    match fate_of(&found.event) {
-                        Fate::Keep => {
-                            share.kept += 1;
-                            share.live_bytes += size;
-                            continue;
-                        }
-                        Fate::Deleted => share.deleted += 1,
-                        Fate::Replaced => share.replaced += 1,
-                        Fate::Expired => share.expired += 1,
-                    }
-                    share.dead_bytes += size;
-                }
-                Found::Damage(damage) => {
-                    let error = Error::new(ErrorKind::Corrupt, damage.reason);
-                    return Err(error.at(segment.path()).offset_at(damage.offset.into()));
-                }
-            }
-        }
-        Ok(share)
     }
 
     /// Delete the copies: what they hold may be deleted from now on.
@@ -334,6 +387,51 @@ impl Shared {
         state.segments.remove(old)?;
         state.index_durable()
     }
+}
+
+/// Look at every record of some segments.
+fn fragmentation_of(
+    segments: &[Segment],
+    progress: &mut Progress<'_>,
+) -> Result<Vec<Fragmentation>> {
+    progress.expect(segments.iter().map(|segment| u64::from(segment.end())).sum());
+    let mut parts = Vec::new();
+    for segment in segments {
+        let ranges = ranges(segment, LOOK_BYTES)?;
+        parts.extend(ranges.into_iter().map(|range| (segment, range)));
+    }
+    let found = on_all_cores(
+        &parts,
+        |&(segment, (from, to)), step| {
+            let mut share = Fragmentation::default();
+            let mut scan = segment.scan(from).with_names();
+            while let Some(found) = scan.next()? {
+                match found {
+                    Found::Record(found) if found.offset >= to => break,
+                    Found::Record(found) => {
+                        let bytes = u64::from(found.end - found.offset);
+                        share.add(&found.event, bytes);
+                        step(bytes)?;
+                    }
+                    Found::Damage(damage) => {
+                        let error = Error::new(ErrorKind::Corrupt, damage.reason);
+                        return Err(error.at(segment.path()).offset_at(damage.offset.into()));
+                    }
+                }
+            }
+            Ok(share)
+        },
+        progress,
+    )?;
+    let mut shares: Vec<Fragmentation> = segments
+        .iter()
+        .map(|segment| Fragmentation { segment: segment.header().segment, ..Default::default() })
+        .collect();
+    for ((segment, _), part) in parts.iter().zip(found) {
+        let id = segment.header().segment;
+        shares.iter_mut().filter(|share| share.segment == id).for_each(|share| share.join(part));
+    }
+    Ok(shares)
 }
 
 /// Records to be written.

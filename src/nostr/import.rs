@@ -1,6 +1,6 @@
 //! Import of events as JSON lines: parsed and checked on all cores, stored in the order of the lines.
 
-use std::io::{BufRead, Write};
+use std::io::{self, BufRead, Write};
 use std::num::NonZero;
 use std::sync::mpsc::sync_channel;
 use std::thread;
@@ -44,11 +44,15 @@ pub struct ImportOptions {
     pub line_bytes_max: usize,
     /// Whether the first bad line ends the import; else it is reported, and the rest goes on.
     pub stop_at_bad: bool,
+    /// What an import of the same lines did before it was interrupted: so many bytes are passed over
+    /// without a look, and its counts go on.
+    pub after: ImportReport,
 }
 
 impl Default for ImportOptions {
     fn default() -> Self {
-        Self { check: Check::Id, threads: 0, line_bytes_max: 128 << 20, stop_at_bad: false }
+        let (check, line_bytes_max, after) = (Check::Id, 128 << 20, ImportReport::default());
+        Self { check, threads: 0, line_bytes_max, stop_at_bad: false, after }
     }
 }
 
@@ -58,6 +62,7 @@ setters! {
         threads: usize,
         line_bytes_max: usize,
         stop_at_bad: bool,
+        after: ImportReport,
     }
     optional {}
 }
@@ -84,7 +89,7 @@ pub struct BadLine {
 pub struct ImportReport {
     /// Lines read; empty ones count.
     pub lines: u64,
-    /// Bytes read.
+    /// Bytes read: those of these lines.
     pub bytes: u64,
     /// Events stored.
     pub stored: u64,
@@ -108,6 +113,8 @@ pub struct ImportReport {
 struct Part {
     first_line: u64,
     text: Vec<u8>,
+    /// How many were read; of a line that is too long, not all are in the text.
+    bytes: u64,
 }
 
 /// The same, parsed.
@@ -122,8 +129,9 @@ struct Parsed {
 
 impl EventStore {
     /// Store the events of JSON lines. What is stored already is passed over, so that an import that
-    /// was interrupted is done again. `aside` gets the bad lines as they were; `progress` is called with
-    /// the bytes read so far.
+    /// was interrupted is done again, or goes on after what is known of it ([`ImportOptions::after`]).
+    /// `aside` gets the bad lines as they were, each in one call; `progress` is called with what was done
+    /// so far, and may commit the store.
     pub fn import(
         &self,
         lines: &mut dyn BufRead,
@@ -135,7 +143,7 @@ impl EventStore {
             0 => thread::available_parallelism().map_or(1, NonZero::get),
             threads => threads,
         };
-        let mut report = ImportReport::default();
+        let mut report = options.after.clone();
         let store = &self.shared.options;
         thread::scope(|scope| {
             // One queue a thread, taken from in turn: the parts keep their order.
@@ -152,7 +160,9 @@ impl EventStore {
                 });
                 workers.push((give, results));
             }
-            let mut reader = Parts { lines, next_line: 1, limit: options.line_bytes_max };
+            let mut reader =
+                Parts { lines, next_line: report.lines + 1, limit: options.line_bytes_max };
+            reader.skip(report.bytes)?;
             let (mut given, mut taken) = (0usize, 0usize);
             loop {
                 let part = match given - taken < threads {
@@ -203,14 +213,16 @@ impl EventStore {
         }
         report.lines += parsed.lines;
         report.bytes += parsed.bytes;
-        for (bad, text) in parsed.bad {
+        for (bad, mut text) in parsed.bad {
             if options.stop_at_bad {
                 let message = format!("line {}: {}", bad.line, bad.reason);
                 return Err(self.shared.refused(ErrorKind::InvalidArgument, &message));
             }
             report.bad += 1;
             if let Some(aside) = aside {
-                let written = aside.write_all(&text).and_then(|()| aside.write_all(b"\n"));
+                // In one piece.
+                text.push(b'\n');
+                let written = aside.write_all(&text);
                 written.map_err(|e| Error::io("write a bad line aside", self.path(), e))?;
             }
             if report.bad_lines.len() < BAD_LINES_KEPT {
@@ -231,49 +243,63 @@ struct Parts<'a> {
 impl Parts<'_> {
     fn next(&mut self) -> Result<Option<Part>> {
         let mut text = Vec::with_capacity(PART_BYTES + 4096);
-        let first_line = self.next_line;
+        let (first_line, mut bytes) = (self.next_line, 0);
         while text.len() < PART_BYTES {
             let before = text.len();
             let limit = self.limit as u64 + 1;
             let read = std::io::Read::take(&mut *self.lines, limit).read_until(b'\n', &mut text);
-            let read = read.map_err(|e| Error::io("read the events", "events".as_ref(), e))?;
+            let read = read.map_err(failed)?;
             if read == 0 {
                 break;
             }
             self.next_line += 1;
+            bytes += read as u64;
             if read > self.limit && text.last() != Some(&b'\n') {
                 // The beginning is kept, so that the line is reported; the rest is passed over.
                 text.truncate(before + self.limit);
                 text.push(b'\n');
-                self.skip_line()?;
+                bytes += self.skip_line()?;
             }
         }
-        Ok((!text.is_empty()).then_some(Part { first_line, text }))
+        Ok((!text.is_empty()).then_some(Part { first_line, text, bytes }))
     }
 
-    fn skip_line(&mut self) -> Result<()> {
-        let failed = |e| Error::io("read the events", "events".as_ref(), e);
+    /// Pass over the rest of a line; gives how many bytes it had.
+    fn skip_line(&mut self) -> Result<u64> {
+        let mut skipped = 0;
         loop {
             let there = self.lines.fill_buf().map_err(failed)?;
-            if there.is_empty() {
-                return Ok(());
-            }
-            match there.iter().position(|&byte| byte == b'\n') {
-                Some(at) => {
-                    self.lines.consume(at + 1);
-                    return Ok(());
-                }
-                None => {
-                    let len = there.len();
-                    self.lines.consume(len);
-                }
+            let end = there.iter().position(|&byte| byte == b'\n');
+            let len = end.map_or(there.len(), |at| at + 1);
+            self.lines.consume(len);
+            skipped += len as u64;
+            if end.is_some() || len == 0 {
+                return Ok(skipped);
             }
         }
+    }
+
+    /// Pass over so many bytes, or to the end.
+    fn skip(&mut self, mut bytes: u64) -> Result<()> {
+        while bytes > 0 {
+            let there = self.lines.fill_buf().map_err(failed)?.len();
+            let len = there.min(usize::try_from(bytes).unwrap_or(usize::MAX));
+            if len == 0 {
+                return Ok(());
+            }
+            self.lines.consume(len);
+            bytes -= len as u64;
+        }
+        Ok(())
     }
 }
 
+fn failed(error: io::Error) -> Error {
+    Error::io("read the events", "events".as_ref(), error)
+}
+
 fn parse(part: &Part, options: &ImportOptions, store: &Options) -> Parsed {
-    let (records, bytes) = (Records::default(), part.text.len() as u64);
+    let (records, bytes) = (Records::default(), part.bytes);
     let mut parsed = Parsed { records, failed: None, bad: Vec::new(), lines: 0, bytes };
     let mut scratch = Vec::new();
     for text in part.text.split_inclusive(|&byte| byte == b'\n') {

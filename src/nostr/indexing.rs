@@ -126,7 +126,14 @@ impl State {
             }
             false => index,
         };
+        let lacks_all = from.is_none() && self.segments.by_id.values().any(|open| open.has_pages());
+        if lacks_all {
+            lines::info(format_args!("the index is made from all events: {}", dir.display()));
+        }
         let indexed = self.index_from(&index, from, progress)?;
+        if lacks_all {
+            lines::info(format_args!("the index is made: {indexed} events, {}", dir.display()));
+        }
         self.index = Some(index);
         Ok(indexed)
     }

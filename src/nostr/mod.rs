@@ -62,7 +62,7 @@ pub use arrow::Batches;
 pub use check::{Census, Fault, StorePartReport, StoreReport};
 #[cfg(feature = "arrow")]
 pub use columns::Column;
-pub use compaction::CompactionReport;
+pub use compaction::{CompactionReport, Fragmentation};
 pub use event::{Event, EventRef, Flags, Id, Location};
 pub use export::ExportReport;
 pub use filter::{Filter, Wanted};

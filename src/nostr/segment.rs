@@ -123,6 +123,14 @@ impl Segment {
         Ok(Self::of(file.into(), path)?.with_record_bytes_max(options.event_bytes_max))
     }
 
+    /// Read through a map of what is there, from now on. Where it cannot be opened that way, reads go on
+    /// as they did. What was written through the file that was open must be synced.
+    pub fn map(&mut self, storage: &dyn Storage) {
+        if let Ok(file) = storage.open_mapped(&self.path, Access::Write) {
+            self.file = file.into();
+        }
+    }
+
     fn of(file: Arc<dyn File>, path: &Path) -> Result<Self> {
         let failed = |e| Error::io("read the segment", path, e).of(super::FORMAT);
         let mut bytes = [0; HEADER_BYTES];

@@ -35,6 +35,13 @@ pub struct Open {
     dirty: bool,
 }
 
+impl Open {
+    /// Whether anything follows its header.
+    pub fn has_pages(&self) -> bool {
+        self.segment.end() > self.segment.header().page_bytes
+    }
+}
+
 impl Segments {
     pub fn new(store: &Path, storage: Arc<dyn Storage>) -> Self {
         let dir = store.join(DATA_NAME).join(SEGMENTS_NAME);
@@ -101,6 +108,21 @@ impl Segments {
         let segment = segment?.with_record_bytes_max(options.event_bytes_max);
         self.by_id.insert(id, Open { records: 0, dirty: false, segment });
         Ok(())
+    }
+
+    /// Read these segments, of which all is durable, through maps from now on, if the options say so.
+    pub fn map(&mut self, options: &Options) {
+        if options.mapped_reads {
+            self.by_id.values_mut().for_each(|open| open.segment.map(&*self.storage));
+        }
+    }
+
+    /// The same of the last one, which is full.
+    pub fn map_last(&mut self, options: &Options) {
+        let last = self.by_id.values_mut().next_back().filter(|_| options.mapped_reads);
+        if let Some(open) = last {
+            open.segment.map(&*self.storage);
+        }
     }
 
     /// The first number from one on after which no file has any.

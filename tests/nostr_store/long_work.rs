@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use deedbook::nostr::{Check, Event, EventStore, Filter, Options, StoreReport};
+use deedbook::nostr::{Check, Event, EventStore, Filter, Flags, Include, Options, StoreReport};
 use deedbook::storage::{Access, Storage};
-use deedbook::{Error, ErrorKind, Mode, Result};
+use deedbook::{Error, ErrorKind, Mode, OnCorrupt, Result};
 
 use super::support::{in_memory, note, open};
 
@@ -128,4 +128,117 @@ fn a_check_on_all_cores_says_what_walks_one_after_the_other_say() {
         assert_eq!(report.first_faults, expected.first_faults);
         assert!(report.first_faults.is_sorted_by_key(|fault| fault.location));
     }
+}
+
+#[test]
+fn a_compaction_and_a_new_index_tell_their_progress_which_ends_them() {
+    let (_, options) = in_memory();
+    let store = open(&options);
+    for part in (0..1500).map(note).collect::<Vec<_>>().chunks(25) {
+        store.append_many(part).unwrap();
+    }
+    let live = |store: &EventStore| notes(store).len();
+    for number in (0..1500).step_by(2) {
+        let at = store.find(&note(number).id).unwrap().unwrap().location;
+        store.set_flags(at, Flags::DELETED).unwrap();
+    }
+    let found = store.fragmentation(&mut |_, _| Ok(())).unwrap();
+    assert_eq!(found.iter().map(|share| share.deleted).sum::<u64>(), 750);
+    assert!(found.iter().all(|share| share.share() > 0.3), "{found:?}");
+    is_ended(store.fragmentation(&mut |_, _| ended()));
+    assert!(store.compaction_due().unwrap());
+
+    // Whichever call ends it, what counts stays, and the next one goes on.
+    let mut reports = Vec::new();
+    for fail_at in 1.. {
+        reports.clear();
+        let mut tell = |done, total| {
+            reports.push((done, total));
+            if reports.len() == fail_at { ended() } else { Ok(()) }
+        };
+        match store.compact_with(None, false, &mut tell) {
+            Err(error) => assert_eq!(error.message(), "ended"),
+            // It was the last call that ended the one before, whose work was done.
+            Ok(report) => {
+                assert!(fail_at > 3 && report.segments.is_empty(), "{fail_at}: {report:?}");
+                break;
+            }
+        }
+        assert_eq!(live(&store), 750);
+    }
+    assert!(reports.windows(2).all(|pair| pair[0].0 < pair[1].0));
+    assert!(reports.last().is_some_and(|(done, total)| done == total));
+    assert!(!store.compaction_due().unwrap());
+    assert_eq!(store.compact(None, false).unwrap().segments, [0u32; 0]);
+    assert_eq!(live(&store), 750);
+
+    reports.clear();
+    let mut tell = |done, total| {
+        reports.push((done, total));
+        Ok(())
+    };
+    assert_eq!(store.reindex_with(&mut tell).unwrap(), 750);
+    assert!(reports.len() > 2 && reports.windows(2).all(|pair| pair[0].0 < pair[1].0));
+    assert!(reports.last().is_some_and(|(done, total)| done == total));
+    is_ended(store.reindex_with(&mut |_, _| ended()));
+    assert_eq!(store.append(&note(1)).unwrap_err().kind(), ErrorKind::Poisoned);
+    drop(store);
+    assert_eq!(live(&open(&options)), 750);
+}
+
+/// On the real disk: in memory there are no maps.
+#[test]
+fn a_store_that_reads_through_maps_gives_the_same() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let options =
+        Options { small: true, mapped_reads: true, segment_bytes: 40 * 4096, ..Options::default() };
+    let plain = Options { mapped_reads: false, ..options.clone() };
+    let store = options.open(&path, Mode::Create).unwrap();
+    let all: Vec<Event> = (0..300).map(note).collect();
+    for part in all.chunks(7) {
+        store.append_many(part).unwrap();
+        // What is full is mapped, what is not grows.
+        assert_eq!(store.find(&part[0].id).unwrap().unwrap().event, part[0]);
+    }
+    let reader = options.open(&path, Mode::Read).unwrap();
+    for number in (0..300).step_by(3) {
+        let at = store.find(&note(number).id).unwrap().unwrap().location;
+        store.set_flags(at, Flags::DELETED).unwrap();
+    }
+    store.commit().unwrap();
+    // Flags that are written under the map.
+    assert_eq!((notes(&store).len(), notes(&reader).len()), (200, 200));
+    let report = store.verify(Check::Id).unwrap();
+    assert_eq!((report.live, report.deleted, report.faults), (200, 100, 0));
+    assert_eq!(store.compact(0.0, false).unwrap().deleted, 100);
+    store.append(&note(300)).unwrap();
+    for store in [&store, &plain.open(&path, Mode::Read).unwrap()] {
+        assert_eq!(store.verify(Check::Id).unwrap().live, 201);
+        assert_eq!(notes(store).len(), 201);
+        let parts = store.splits(8 * 4096).unwrap();
+        let of_part = |part| {
+            let walk = EventStore::read_split(part, &options, Include::All, OnCorrupt::Raise);
+            walk.unwrap().count()
+        };
+        assert_eq!(parts.iter().map(of_part).sum::<usize>(), 201);
+    }
+    // The files that the reader has are gone.
+    assert_eq!(reader.verify(Check::Id).unwrap().live, 200);
+    store.close().unwrap();
+
+    // Damage, and what is cut, are seen as without maps.
+    let last = std::fs::read_dir(path.join("data/segments")).unwrap();
+    let last = last.map(|found| found.unwrap().path()).max().unwrap();
+    let mut bytes = std::fs::read(&last).unwrap();
+    bytes[4096 + 100] ^= 1;
+    std::fs::write(&last, &bytes).unwrap();
+    let verified =
+        |options: &Options| options.open(&path, Mode::Read).unwrap().verify(Check::Id).unwrap();
+    let found = verified(&options);
+    assert_eq!((found.faults, &found), (1, &verified(&plain)));
+    let store = options.open(&path, Mode::Read).unwrap();
+    std::fs::OpenOptions::new().write(true).open(&last).unwrap().set_len(8192).unwrap();
+    let report = store.verify(Check::Id).unwrap();
+    assert!(report.live < found.live, "{report:?}");
 }

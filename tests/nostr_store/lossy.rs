@@ -188,7 +188,7 @@ fn a_salvage_finds_names_in_records_of_the_log() {
         drop(wal);
         salvage(Path::new("/events"), Path::new("/rescued"), &options, &mut |_, _| Ok(())).unwrap();
         let rescued = options.open("/rescued", Mode::Append).unwrap();
-        assert_eq!(read_in_every_way(&rescued), [first.clone()]);
+        assert_eq!(read_in_every_way(&rescued), std::slice::from_ref(&first));
         drop(memory);
         // And an opening appends it again as it is.
         let store = options.open("/events", Mode::Append).unwrap();

@@ -59,8 +59,14 @@ def test_the_loop_makes_no_call_that_may_wait(path: Path, durability: str | None
             report = await store.import_json(io.BytesIO(json.dumps(note(30)).encode()))
             assert report.stored == 1
             await store.checkpoint()
-            assert (await store.compact(0)).deleted == 1
-            assert (await store.verify()).live == 30
+            calls: list[tuple[int, int]] = []
+            tell = lambda done, total: calls.append((done, total))  # noqa: E731
+            assert await store.compaction_due() is False
+            assert (await store.fragmentation(progress=tell))[0].deleted == 1
+            assert (await store.compact(0, progress=tell)).deleted == 1
+            assert await store.reindex(progress=tell) == 30
+            assert (await store.verify(progress=tell)).live == 30
+            assert len(calls) == 4 and all(done == total for done, total in calls)
         assert not own_threads() and witness.plain.closed
         in_loop = {name for name, thread in witness.calls if thread == threading.get_ident()}
         assert in_loop == set()

@@ -132,7 +132,9 @@ def test_stats_info_and_verify(store: Path) -> None:
     assert result["tags"]["p"] == sum(tag[0] == "p" for e in live for tag in e["tags"] if tag)
     out, _ = nostr("stats", store, "--top", 2)
     assert f"{len(live)} events" in out and "kinds, the first 2" in out
-    assert sum(line.startswith("  ") for line in out.splitlines()) == 8
+    # Two of each table, and the segment.
+    assert sum(line.startswith("  ") for line in out.splitlines()) == 9
+    assert "1 segment, and what a compaction would drop; no compaction is due" in out
     facts = json.loads(nostr("info", "--json", store)[0])
     assert (facts["format"], facts["segments"], facts["records"]) == ("nostr", 1, 31)
     assert facts["page_bytes"] == 4096 and facts["segment_bytes"] > 31 * 4096

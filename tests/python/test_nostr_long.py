@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import threading
 from pathlib import Path
@@ -48,7 +49,7 @@ def test_progress_of_compaction_and_of_the_index(path: Path) -> None:
 
 def test_a_compaction_that_is_ended_is_done_again(path: Path) -> None:
     expected = {event(number)["id"] for number in range(COUNT) if number % 3 or number == COUNT - 3}
-    for fail_at in range(1, 20):
+    for fail_at in range(1, 60):
         calls = 0
 
         def stop(done: int, total: int, fail_at: int = fail_at) -> None:
@@ -71,7 +72,9 @@ def test_a_compaction_that_is_ended_is_done_again(path: Path) -> None:
         assert len(list(store.iter(include="all"))) == len(expected)
 
 
-def test_an_index_that_is_ended_is_made_by_the_next_opening(path: Path) -> None:
+def test_an_index_that_is_ended_is_made_by_the_next_opening(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     def stop(done: int, total: int) -> None:
         raise Stop
 
@@ -80,7 +83,10 @@ def test_an_index_that_is_ended_is_made_by_the_next_opening(path: Path) -> None:
             store.reindex(progress=stop)
         with pytest.raises(deedbook.PoisonedError, match="open the store again"):
             store.append(event(1))
-    with EventStore.open(path, "a") as store:
+    with caplog.at_level("INFO", "deedbook"), EventStore.open(path, "a") as store:
+        said = [record.getMessage() for record in caplog.records]
+        assert "the index is made from all events" in said[0], said
+        assert f"the index is made: {COUNT} events" in said[1] and len(said) == 2, said
         assert store.get(event(1)["id"]) is not None
         assert len(list(store.query({"kinds": [1]}))) == COUNT * 2 // 3
 
@@ -102,10 +108,61 @@ def test_an_interrupt_ends_it(path: Path, work: str) -> None:
 def test_the_commands_are_quiet_without_a_terminal(
     path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for words in (["compact", "--ratio", "0"], ["reindex", "--quiet"]):
+    for words in (["compact"], ["reindex", "--quiet"]):
         assert main(["nostr", words[0], str(path), *words[1:]]) == 0
         said = capsys.readouterr()
         assert said.err == "" and said.out.count("\n") == 1
+
+
+def test_a_compaction_is_due_from_the_ratio_on(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    calls: list[tuple[int, int]] = []
+    with EventStore.open(path, compaction_ratio=0.5) as store:
+        found = store.fragmentation(progress=lambda done, total: calls.append((done, total)))
+        assert not store.compaction_due() and store.compaction_ratio == 0.5
+    assert len(calls) > 5 and calls[-1][0] == calls[-1][1]
+    assert [one.segment for one in found] == [0, 1] and all(0.3 < one.share < 0.4 for one in found)
+    dropped = sum(one.replaced for one in found)
+    assert dropped == COUNT // 3 - 1 and sum(one.kept for one in found) == COUNT - dropped
+    with EventStore.open(path, "a", compaction_ratio=0.5) as store:
+        assert store.compact().segments == []
+    assert main(["nostr", "stats", "--top", "1", str(path)]) == 0
+    assert "\n2 segments, and what a compaction would drop; a compaction is due\n" in (
+        capsys.readouterr().out
+    )
+    # Without a ratio that of the store, 0.2.
+    assert main(["nostr", "compact", "--json", str(path)]) == 0
+    assert json.loads(capsys.readouterr().out)["replaced"] == dropped
+    assert main(["nostr", "compact", str(path)]) == 0
+    assert "no segment of which 20% is deleted" in capsys.readouterr().out
+    assert main(["nostr", "stats", "--json", str(path)]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["compaction_due"] is False
+    assert [one["dead_bytes"] for one in facts["segments"]] == [0] * len(facts["segments"])
+
+
+def test_segments_are_mapped_when_they_are_full_or_compacted(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    with EventStore.create(path, segment_bytes=10 << 20, mapped_reads=True) as store:
+        for first in range(0, COUNT, 100):
+            store.append_many(event(number) for number in range(first, first + 100))
+        assert mapped(path) == {"data.0.seg"}
+        written = store.compact(0).written
+        assert mapped(path) == {f"data.{number}.seg" for number in written}
+        assert len(list(store)) == COUNT * 2 // 3 + 1 and store.verify().ok
+        store.append(made("after"))
+        assert store.get(made("after")["id"]) is not None
+    words = ["--mapped-reads", str(path)]
+    for command in (["export"], ["verify"], ["stats"], ["query"]):
+        assert main(["nostr", *command, *words, *(["{}"] if command == ["query"] else [])]) == 0
+
+
+def mapped(path: Path) -> set[str]:
+    """The segments of a store that this process has maps of."""
+    maps = Path("/proc/self/maps").read_text().splitlines()
+    files = {Path(line.split(maxsplit=5)[5]) for line in maps if len(line.split()) > 5}
+    return {file.name for file in files if file.parent == path.resolve() / "data" / "segments"}
 
 
 def test_mapped_reads_give_the_same(path: Path) -> None:

@@ -28,7 +28,9 @@ __all__ = ["backup_store"]
 MANIFEST: Final = "manifest.json"
 LOG: Final = "wal"
 UNDER_WAY: Final = "transaction"
-NOT_COPIED: Final = ("lock", "backup-lock", UNDER_WAY)
+IMPORTS: Final = "imports.json"
+"""What is done of imports: of the store, and not of a copy that may be older."""
+NOT_COPIED: Final = ("lock", "backup-lock", UNDER_WAY, IMPORTS)
 DERIVED: Final = ("events", "staged")
 """Of the sidecar: the index is made again, and what no commit took belongs to its job."""
 SEGMENT: Final = re.compile(r"data\.(0|[1-9][0-9]*)(\.seg)?")

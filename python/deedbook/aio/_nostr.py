@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         Event,
         EventOutcome,
         EventStoreReport,
+        Fragmentation,
         ImportReport,
     )
 
@@ -94,10 +95,20 @@ class AsyncEventStore(AsyncHandle[EventStore, Side]):
         return await self._change(lambda: self._handle.import_json(source, **options))
 
     async def compact(
-        self, ratio: float | None = None, *, dry_run: bool = False
+        self,
+        ratio: float | None = None,
+        *,
+        dry_run: bool = False,
+        progress: Callable[[int, int], object] | None = None,
     ) -> CompactionReport:
-        """As :meth:`deedbook.EventStore.compact`."""
-        return await self._change(lambda: self._handle.compact(ratio, dry_run=dry_run))
+        """As :meth:`deedbook.EventStore.compact`; ``progress`` is called in its thread."""
+        return await self._change(
+            lambda: self._handle.compact(ratio, dry_run=dry_run, progress=progress)
+        )
+
+    async def reindex(self, *, progress: Callable[[int, int], object] | None = None) -> int:
+        """As :meth:`deedbook.EventStore.reindex`; ``progress`` is called in its thread."""
+        return await self._change(lambda: self._handle.reindex(progress=progress))
 
     async def get(self, id: str | bytes) -> Event | None:
         """As :meth:`deedbook.EventStore.get`."""
@@ -111,9 +122,24 @@ class AsyncEventStore(AsyncHandle[EventStore, Side]):
         """As :meth:`deedbook.EventStore.query`, all of them: give the filter a limit."""
         return await self._read(lambda: list(self._handle.query(filter)))
 
-    async def verify(self, *, check: Literal["none", "id", "signature"] = "id") -> EventStoreReport:
-        """As :meth:`deedbook.EventStore.verify`."""
-        return await self._read(lambda: self._handle.verify(check=check))
+    async def verify(
+        self,
+        *,
+        check: Literal["none", "id", "signature"] = "id",
+        progress: Callable[[int, int], object] | None = None,
+    ) -> EventStoreReport:
+        """As :meth:`deedbook.EventStore.verify`; ``progress`` is called in its thread."""
+        return await self._read(lambda: self._handle.verify(check=check, progress=progress))
+
+    async def fragmentation(
+        self, *, progress: Callable[[int, int], object] | None = None
+    ) -> list[Fragmentation]:
+        """As :meth:`deedbook.EventStore.fragmentation`; ``progress`` is called in its thread."""
+        return await self._read(lambda: self._handle.fragmentation(progress=progress))
+
+    async def compaction_due(self) -> bool:
+        """As :meth:`deedbook.EventStore.compaction_due`."""
+        return await self._read(self._handle.compaction_due)
 
     def _new_side(self, loop: asyncio.AbstractEventLoop) -> Side:
         return Side(loop, self._handle.commit, self._syncs)

@@ -46,7 +46,7 @@ def run_query(args: argparse.Namespace, out: Output) -> int:
         if sys.stdin is None:
             raise CliError("standard input is closed")
         text = sys.stdin.buffer.read().decode("utf-8", "replace")
-    with EventStore.open(args.store) as store:
+    with EventStore.open(args.store, mapped_reads=args.mapped_reads) as store:
         for event in store.query(text):
             out.data(event.to_json().encode() + b"\n")
     return EXIT_OK
@@ -54,12 +54,14 @@ def run_query(args: argparse.Namespace, out: Output) -> int:
 
 def run_stats(args: argparse.Namespace, out: Output) -> int:
     """Count the events. Raises `deedbook.Error`."""
-    with EventStore.open(args.store) as store:
+    with EventStore.open(args.store, mapped_reads=args.mapped_reads) as store:
         with Progress("stats", enabled=not args.quiet) as progress:
             census = store.census(
                 progress=lambda events: progress.update(0, note=count(events, "event"))
             )
-        path = store.path
+            segments = store.fragmentation(progress=lambda done, total: progress.update(0))
+        path, ratio = store.path, store.compaction_ratio
+    is_due = any(found.dead_bytes and found.share >= ratio for found in segments)
     days = {str(_EPOCH + timedelta(days=day)): number for day, number in census.days.items()}
     tables: dict[str, Mapping[Any, int]] = {
         "kinds": census.kinds,
@@ -68,7 +70,9 @@ def run_stats(args: argparse.Namespace, out: Output) -> int:
         "tags": census.tags,
     }
     if args.json:
-        facts = {name: _most(numbers, 0) for name, numbers in tables.items()}
+        facts: dict[str, Any] = {name: _most(numbers, 0) for name, numbers in tables.items()}
+        facts["segments"] = [found.to_dict() for found in segments]
+        facts["compaction_due"] = is_due
         out.emit({"ok": True, "path": path, "events": census.events, **facts})
         return EXIT_OK
     out.line(f"{path}: {count(census.events, 'event')}")
@@ -78,6 +82,10 @@ def run_stats(args: argparse.Namespace, out: Output) -> int:
         out.line(f"{count(len(numbers), name[:-1])}{of_all}")
         for line in table([(key, f"{number:>12,}") for key, number in shown.items()]):
             out.line(f"  {line}")
+    due = "a compaction is due" if is_due else "no compaction is due"
+    out.line(f"{count(len(segments), 'segment')}, and what a compaction would drop; {due}")
+    for line in table([(str(found.segment), f"{found.share:>12.1%}") for found in segments]):
+        out.line(f"  {line}")
     return EXIT_OK
 
 
@@ -91,7 +99,9 @@ def run_verify(args: argparse.Namespace, out: Output) -> int:
     """Check a store; return the exit code. Raises `deedbook.Error`."""
     # The callback is given even if nothing is drawn: Ctrl-C is raised from it.
     with Progress("verify", enabled=not args.quiet) as progress:
-        outcome = NOSTR.verify(args.store, progress.update, check=args.check)
+        outcome = NOSTR.verify(
+            args.store, progress.update, check=args.check, mapped_reads=args.mapped_reads
+        )
     if args.json:
         out.emit({"path": os.path.abspath(args.store), "format": NOSTR.name, **outcome.facts})
     else:
@@ -105,13 +115,14 @@ def run_compact(args: argparse.Namespace, out: Output) -> int:
     with _writer(args) as store, Progress("compact", enabled=not args.quiet) as progress:
         # Given even if nothing is drawn: Ctrl-C is raised from it.
         report = store.compact(args.ratio, dry_run=args.dry_run, progress=progress.update)
-        path = store.path
+        path, default = store.path, store.compaction_ratio
+    ratio = default if args.ratio is None else args.ratio
     if args.json:
         out.emit({"ok": True, "path": path, "dry_run": args.dry_run, **report.to_dict()})
         return EXIT_OK
     if not report.segments:
-        share = f"no segment of which {args.ratio:.0%} is deleted, replaced or expired"
-        out.line(f"{path}: nothing dropped, {share if args.ratio else 'there is nothing to drop'}")
+        share = f"no segment of which {ratio:.0%} is deleted, replaced or expired"
+        out.line(f"{path}: nothing dropped, {share if ratio else 'there is nothing to drop'}")
         return EXIT_OK
     would = "would drop" if args.dry_run else "dropped"
     out.line(

@@ -122,10 +122,11 @@ class _NostrInfo(FormatInfo):
         progress: Progress,
         *,
         check: Literal["none", "id", "signature"] = "id",
+        mapped_reads: bool = False,
         **options: Any,
     ) -> Outcome:
         """Check every page, record and id, and with ``check="signature"`` every signature."""
-        with EventStore.open(path) as store:
+        with EventStore.open(path, mapped_reads=mapped_reads) as store:
             report = store.verify(check=check, progress=progress)
             path = store.path
         return self.outcome(path, report)

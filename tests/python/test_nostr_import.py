@@ -1,0 +1,247 @@
+"""Imports into an event store that go on where they were: killed, stopped, of many files."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import default_signals
+from deedbook import EventStore, ImportReport
+from deedbook.cli import main
+from deedbook.cli._import_notes import Aside, Notes
+from test_nostr import made
+
+posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
+COUNT = 8000
+
+
+@pytest.fixture(scope="module")
+def lines() -> list[bytes]:
+    """Events of 2 KB, some of them twice, with bad lines among them, some of which are the same."""
+    found = []
+    for number in range(COUNT):
+        event = made(f"{number} " + "x" * 2000, created_at=1_700_000_000 + number)
+        line = json.dumps(event).encode()
+        found += [line, line] if number % 100 == 7 else [line]
+        if number % 50 == 3:
+            found.append(b"oops" if number % 100 == 3 else b"oops %d" % number)
+    return found
+
+
+def is_bad(line: bytes) -> bool:
+    return line.startswith(b"oops")
+
+
+class Kill:
+    """Imports that are killed some time after they noted what is done."""
+
+    def __init__(self, path: Path, *arguments: Any) -> None:
+        self._note = path / ".deedbook" / "imports.json"
+        words = ["nostr", "import", "--json", path, *arguments]
+        self._command = [sys.executable, "-m", "deedbook", *map(str, words)]
+
+    def run(self, seconds: float | None, number: signal.Signals = signal.SIGKILL) -> dict[str, Any]:
+        """One import; what it printed, nothing if it was killed before its end."""
+        before = self._noted()
+        child = subprocess.Popen(self._command, stdout=subprocess.PIPE, preexec_fn=default_signals)
+        if seconds is not None:
+            while child.poll() is None and self._noted() in (before, None):
+                time.sleep(0.005)
+            time.sleep(seconds)
+            child.send_signal(number)
+        out, _ = child.communicate(timeout=120)
+        return json.loads(out) if out else {}
+
+    def _noted(self) -> int | None:
+        try:
+            return self._note.stat().st_mtime_ns
+        except FileNotFoundError:
+            return None
+
+
+@posix
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
+def test_a_killed_import_goes_on_where_it_was(
+    path: Path, tmp_path: Path, lines: list[bytes], packed: bool
+) -> None:
+    source, aside = tmp_path / "events.jsonl", tmp_path / "bad"
+    text = b"\n".join(lines)
+    source.write_bytes(gzip.compress(text, 1) if packed else text)
+    chance, kills = random.Random(7), 0
+    kill = Kill(path, source, "--aside", aside)
+    for _ in range(40):
+        result = kill.run(chance.uniform(0, 0.4) if kills < 3 else None)
+        if result:
+            break
+        kills += 1
+    assert kills and result["resumed_lines"] > 0
+    bad = [(at, line) for at, line in enumerate(lines, 1) if is_bad(line)]
+    assert [one["line"] for one in result["bad_lines"]] == [at for at, _ in bad]
+    assert (result["lines"], result["bad"]) == (len(lines), len(bad))
+    assert result["bytes"] == len(text)
+    # Only what no commit covered is counted as a duplicate.
+    twice = len(lines) - len(bad) - COUNT
+    assert result["stored"] + result["duplicates"] == COUNT + twice
+    assert result["duplicates"] >= twice
+    assert aside.read_bytes() == b"".join(line + b"\n" for _, line in bad)
+    with EventStore.open(path) as store:
+        stored = [json.loads(event.to_json()) for event in store]
+        assert store.verify().ok
+    expected = [json.loads(line) for line in dict.fromkeys(lines) if not is_bad(line)]
+    assert stored == expected
+    # Once it is done, nothing is noted.
+    assert not (path / ".deedbook" / "imports.json").exists()
+
+
+@posix
+def test_an_import_that_a_signal_ended_repeats_nothing(
+    path: Path, tmp_path: Path, lines: list[bytes]
+) -> None:
+    source = tmp_path / "events.jsonl"
+    source.write_bytes(b"\n".join(lines))
+    kill = Kill(path, source)
+    stopped = kill.run(0, signal.SIGTERM)
+    assert stopped["interrupted"], stopped
+    result = kill.run(None)
+    assert result["resumed_lines"] == stopped["lines"] < result["lines"] == len(lines)
+    assert result["stored"] == COUNT and result["duplicates"] == len(lines) - COUNT - result["bad"]
+
+
+def report(lines: int, size: int, **more: int) -> ImportReport:
+    names = ("stored", "superseded", "duplicates", "deleted", "expired", "ephemeral", "bad")
+    numbers = {**dict.fromkeys(names, 0), **more}
+    return ImportReport(lines=lines, bytes=size, bad_lines=[], **numbers)
+
+
+def test_what_is_noted_is_passed_over_unless_the_file_or_the_way_changed(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "events.jsonl"
+    events = [json.dumps(made(str(number))).encode() + b"\n" for number in range(10)]
+    source.write_bytes(b"".join(events))
+    before = source.stat()
+    settings = {"check": "id", "history": "drop", "aside": None}
+
+    def imported(*more: str) -> dict[str, Any]:
+        # Nothing is stored of what is noted, so that what is passed over shows.
+        with EventStore.open(path, "a") as store:
+            Notes(store.path, settings).keep(
+                str(source), report(4, len(b"".join(events[:4])), stored=4), 0
+            )
+        assert main(["nostr", "import", str(path), str(source), "--json", *more]) == 0
+        assert not (path / ".deedbook" / "imports.json").exists()
+        result: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return result
+
+    result = imported()
+    assert (result["stored"], result["lines"], result["resumed_lines"]) == (10, 10, 4)
+    with EventStore.open(path) as store:
+        assert [event.content for event in store] == [str(number) for number in range(4, 10)]
+    # In other ways, nothing is passed over: the four that are missing are stored, once.
+    result = imported("--no-resume")
+    assert (result["stored"], result["duplicates"], "resumed_lines" in result) == (4, 6, False)
+    for way in (["--check", "none"], ["--aside", str(tmp_path / "bad")], ["--history", "keep"]):
+        assert "resumed_lines" not in imported(*way), way
+    for change in ("time", "head", "size", "loss"):
+        os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns))
+        with EventStore.open(path, "a") as store:
+            notes = Notes(store.path, settings)
+            notes.keep(str(source), report(4, 10), 0)
+        assert Notes(str(path), settings).find(str(source)) is not None
+        if change == "time":
+            os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
+        elif change == "loss":
+            (path / ".deedbook" / "loss").write_text("records 1\n")
+        else:
+            data = bytearray(source.read_bytes())
+            data[0:1] = b" " if change == "head" else data[0:1] + b" "
+            source.write_bytes(data)
+            os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert Notes(str(path), settings).find(str(source)) is None, change
+        if change != "loss":
+            source.write_bytes(b"".join(events))
+    (path / ".deedbook" / "loss").unlink()
+    (path / ".deedbook" / "imports.json").write_text("{damaged")
+    assert Notes(str(path), settings).find(str(source)) is None
+
+
+def test_many_files_are_one_import(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sources = [tmp_path / f"{name}.jsonl" for name in "abc"]
+    for at, source in enumerate(sources):
+        events = [json.dumps(made(str(number))) for number in range(at, at + 5)]
+        source.write_text("\n".join([*events, "oops"]))
+    command = ["nostr", "import", str(path), *map(str, sources)]
+    # The last one cannot be read; the first ones are in then.
+    sources[2].write_bytes(gzip.compress(sources[2].read_bytes())[:-5])
+    assert main([*command, "--json"]) == 2
+    result = json.loads(capsys.readouterr().out)
+    assert (result["stored"], result["interrupted"], result["ok"]) == (6, True, False)
+    assert main([*command, "--json"]) == 2
+    assert json.loads(capsys.readouterr().out)["resumed_lines"] == 12
+    sources[2].write_text("\n".join([json.dumps(made("last")), "", "oops"]))
+    assert main(command) == 1
+    said = capsys.readouterr().err.splitlines()
+    places = [
+        f"deedbook: {source}: line {at}" for source, at in zip(sources, (6, 6, 3), strict=True)
+    ]
+    assert [line.rpartition(": ")[0] for line in said[:3]] == places
+    assert said[3:] == [
+        "deedbook: stored 7 events of 15 lines, 4 there already, 3 bad,"
+        " 12 of the lines by an earlier import"
+    ]
+    assert not (path / ".deedbook" / "imports.json").exists()
+
+
+def test_bad_lines_are_not_written_aside_twice(tmp_path: Path) -> None:
+    path = tmp_path / "bad"
+    first = Aside(str(path))
+    for line in (b"one\n", b"two\n"):
+        first.write(line)
+    noted = first.sync()
+    for line in (b"two\n", b"three\n"):
+        first.write(line)
+    first.close()
+    with path.open("ab") as file:
+        file.write(b"fo")  # of what a kill left in part
+    again = Aside(str(path), noted)
+    for line in (b"two\n", b"three\n"):
+        again.write(line)
+        assert again.sync() < path.stat().st_size
+    again.write(b"four\n")
+    again.write(b"five\n")
+    assert again.sync() == path.stat().st_size
+    again.close()
+    assert path.read_bytes() == b"one\ntwo\ntwo\nthree\nfour\nfive\n"
+    # What follows the note may be of others, and stays.
+    other = Aside(str(path), noted)
+    other.write(b"one\n")
+    other.close()
+    assert path.read_bytes() == b"one\ntwo\ntwo\nthree\nfour\nfive\none\n"
+
+
+def test_a_report_of_the_same_lines_is_gone_on_from(path: Path, tmp_path: Path) -> None:
+    events = [json.dumps(made(str(number))).encode() for number in range(6)]
+    text = b"\n".join([*events[:3], b"oops", *events[3:], b"oops"])
+    done = report(4, len(b"\n".join([*events[:3], b"oops", b""])), stored=3, bad=1)
+    source = tmp_path / "events.jsonl.gz"
+    source.write_bytes(gzip.compress(text))
+    with EventStore.create(path) as store:
+        found = store.import_json(source, after=done)
+        assert (found.lines, found.bytes, found.stored, found.bad) == (8, len(text), 6, 2)
+        assert [bad.line for bad in found.bad_lines] == [8]
+        assert [event.content for event in store] == ["3", "4", "5"]
+        # All of them: nothing is left.
+        again = store.import_json(source, after=found)
+        assert again == found
