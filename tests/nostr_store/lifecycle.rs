@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use deedbook::nostr::{
-    Event, EventStore, Filter, Flags, ImportOptions, ImportReport, Include, Outcome,
+    Event, EventStore, Filter, Flags, ImportOptions, ImportReport, Include, Options, Outcome,
 };
 use deedbook::storage::Storage;
 use deedbook::{ErrorKind, Mode, OnCorrupt};
@@ -257,4 +257,43 @@ fn flags_hide_an_event_and_show_it_again() {
     assert_eq!(store.read(at).unwrap().flags, Flags::DELETED);
     store.set_flags(at, Flags::default()).unwrap();
     assert_eq!(found(&store, "{}"), [note(4), note(3)]);
+}
+
+#[test]
+fn sizes_beyond_their_ranges_are_refused_and_the_ends_are_taken() {
+    let opened = |change: &dyn Fn(&mut Options)| {
+        let (_, mut options) = in_memory();
+        let sizes = Options::default();
+        (options.small, options.segment_bytes) = (false, sizes.segment_bytes);
+        options.wal_segment_bytes = sizes.wal_segment_bytes;
+        change(&mut options);
+        options.open("/events", Mode::Create).map(drop).map_err(|error| {
+            assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+            error.message().to_owned()
+        })
+    };
+    let page = |bytes| opened(&|options| options.page_bytes = bytes);
+    let segment = |bytes| opened(&|options| options.segment_bytes = bytes);
+    let event = |bytes| opened(&|options| options.event_bytes_max = bytes);
+    let ratio = |ratio| opened(&|options| options.compaction_ratio = ratio);
+    for taken in [
+        [page(4096), page(16384), segment(10 << 20), segment((1 << 32) - 4096)],
+        [event(4096), event(100_000_000), ratio(0.1), ratio(0.5)],
+    ] {
+        assert_eq!(taken, [Ok(()), Ok(()), Ok(()), Ok(())]);
+    }
+    for (refused, text) in [
+        (page(0), "page size 0, may be 4096, 8192 or 16384"),
+        (page(4095), "page size 4095, may be 4096, 8192 or 16384"),
+        (page(32768), "page size 32768, may be 4096, 8192 or 16384"),
+        (segment((10 << 20) - 1), "segment size 10485759, may be 10485760 to 4294963200"),
+        (segment((1 << 32) - 4095), "segment size 4294963201, may be 10485760 to 4294963200"),
+        (event(4095), "event limit 4095, may be 4096 to 100000000"),
+        (event(100_000_001), "event limit 100000001, may be 4096 to 100000000"),
+        (ratio(0.09), "compaction ratio 0.09, may be 0.1 to 0.5"),
+        (ratio(0.51), "compaction ratio 0.51, may be 0.1 to 0.5"),
+        (ratio(f64::NAN), "compaction ratio NaN, may be 0.1 to 0.5"),
+    ] {
+        assert_eq!(refused.unwrap_err(), text);
+    }
 }
