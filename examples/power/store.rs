@@ -83,7 +83,8 @@ impl Store {
         let queried = self.events.query(&[Filter::default()])?;
         let mut queried: Vec<Id> =
             queried.map(|found| found.map(|found| found.event.id)).collect::<Result<_>>()?;
-        (ids.sort(), queried.sort());
+        ids.sort();
+        queried.sort();
         match ids == queried {
             true => Ok(records),
             false => Err(wrong(format!("{} queried, of {}", queried.len(), ids.len()))),
