@@ -163,7 +163,7 @@ def pipeline_seconds(
 
     def tell(done: Round) -> None:
         begun = datetime.now(timezone.utc) - timedelta(seconds=done.seconds)
-        rounds.append(parted(SparkSession.getActiveSession(), begun, done.seconds))
+        rounds.append(parted(SparkSession.builder.getOrCreate(), begun, done.seconds))
         if len(rounds) == 2:
             raise _Stop
         for number in range(FILES):
