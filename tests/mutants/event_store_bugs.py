@@ -396,7 +396,7 @@ EVENT_STORE_BUGS = [
         REPAIR,
         "stays &= Some(id) != last || u64::from(damage.end) <= checkpoint;",
         "stays |= Some(id) != last || u64::from(damage.end) <= checkpoint;",
-        [("nostr_store", "mend::a_repair_that_crashes")],
+        [("nostr_store", "rescue::a_repair_asks_before_events_go")],
     ),
     Bug(
         "event store: a repair leaves what spoke of removed files of the log",

@@ -429,3 +429,20 @@ fn a_repair_asks_before_it_cuts_events_that_only_the_log_has() {
     assert!(report.from_saved >= dry.cut_events, "{report:?}");
     assert!(salvaged(&rescued).1.len() >= found.len());
 }
+
+/// Opening cuts a segment at damage after the last checkpoint, because the log has what follows. A repair
+/// took what follows for stored, and cut the log as well.
+#[test]
+fn a_repair_asks_before_events_go_that_follow_damage_after_the_last_checkpoint() {
+    let (disk, _) = world();
+    let last = *ids(&disk).last().unwrap();
+    changed(&disk, &segment(last), |bytes| {
+        let len = bytes.len();
+        bytes[len - 3 * PAGE..len - 2 * PAGE].fill(0);
+    });
+    let newest = logs(&disk).pop().unwrap();
+    changed(&disk, &newest, |bytes| bytes[24 + 60] ^= 1);
+    let dry = mended(&disk, DRY).unwrap();
+    assert!(dry.cut_events >= 2, "{dry:?}");
+    assert_eq!(mended(&disk, ACCEPT).unwrap_err().kind(), ErrorKind::Corrupt);
+}
