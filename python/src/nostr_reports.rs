@@ -69,18 +69,18 @@ impl PyImportReport {
     /// As Rust has it.
     pub fn into_report(self) -> ImportReport {
         let bad = |bad: PyBadLine| BadLine { line: bad.line, reason: bad.reason };
-        ImportReport {
-            lines: self.lines,
-            bytes: self.bytes,
-            stored: self.stored,
-            superseded: self.superseded,
-            duplicates: self.duplicates,
-            deleted: self.deleted,
-            expired: self.expired,
-            ephemeral: self.ephemeral,
-            bad: self.bad,
-            bad_lines: self.bad_lines.into_iter().map(bad).collect(),
-        }
+        let mut report = ImportReport::default();
+        report.lines = self.lines;
+        report.bytes = self.bytes;
+        report.stored = self.stored;
+        report.superseded = self.superseded;
+        report.duplicates = self.duplicates;
+        report.deleted = self.deleted;
+        report.expired = self.expired;
+        report.ephemeral = self.ephemeral;
+        report.bad = self.bad;
+        report.bad_lines = self.bad_lines.into_iter().map(bad).collect();
+        report
     }
 }
 
