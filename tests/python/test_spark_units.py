@@ -21,7 +21,6 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 from pyspark.sql.types import StructType
 
 from deedbook import Book, InvalidArgumentError, MissingError, UnsupportedError, Wal
-from deedbook.formats import detect
 from deedbook.spark import _doc
 from deedbook.spark._book import BOOK
 from deedbook.spark._format import Damaged, read_piece
@@ -30,7 +29,6 @@ from deedbook.spark._options import ReadOptions, parse
 from deedbook.spark._paths import find_logs, input_paths
 from deedbook.spark._reader import DeedbookReader, default_schema, make_reader
 from deedbook.spark._schema import bind, resolve
-from deedbook.spark._sinks import check_sink
 from deedbook.spark._wal import WAL
 
 pytestmark = pytest.mark.spark
@@ -216,14 +214,6 @@ def test_paths_lead_to_books_in_the_order_of_their_numbers(tmp_path: Path) -> No
         [os.path.relpath(log)],
     ):
         assert find_logs(given, books_at) == ordered, given
-
-
-def test_pier_is_written_to_in_its_last_epoch(tmp_path: Path) -> None:
-    write_book(tmp_path / "zod" / ".urb" / "log" / "0i0", [b"x"])
-    assert detect(tmp_path / "zod") == "pier"
-    with pytest.raises(InvalidArgumentError, match=r"is a pier.*last epoch, .*0i0$"):
-        check_sink("pier", tmp_path / "zod")
-    check_sink("book", tmp_path / "zod" / ".urb" / "log" / "0i0")
 
 
 def test_pier_leads_to_its_epochs(tmp_path: Path) -> None:
