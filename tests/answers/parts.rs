@@ -99,7 +99,7 @@ fn a_part_is_checked_against_the_log_that_was_cut() {
         (at, parts)
     };
     let error = LARGE[0].check_part(&parts[0], &other, MANUAL).unwrap_err();
-    assert!(error.to_string().contains("another log than the one that was cut"), "{error}");
+    assert!(error.to_string().contains("another log than the one that was split"), "{error}");
     let stranger = Split { identity: None, ..parts[4].clone() };
     let report = LARGE[0].check_part(&stranger, &other, MANUAL).unwrap();
     assert!(!report.intact && !report.damages.is_empty(), "{report:?}");

@@ -261,7 +261,7 @@ def test_another_file_of_that_name_is_refused(spool: Path) -> None:
         parts = planned.partitions()
         for file, others in (("9", [b"another"]), ("9", [*events(9)[:2], b'{"file":9,"n":X}'])):
             file_of(spool, int(file), others)
-            with pytest.raises(NotALogError, match="another log than the one that was cut"):
+            with pytest.raises(NotALogError, match="another log than the one that was split"):
                 read(planned, parts)
         file_of(spool, 9, events(9))
         assert len(read(planned, parts)) == 9  # the same bytes are the same file

@@ -193,7 +193,7 @@ def test_another_store_under_the_path_is_refused(place: Path, tmp_path: Path) ->
     place.rename(tmp_path / "moved")
     with EventStore.create(place) as store:
         store.append_many(made(f"other {number}") for number in range(2000))
-    with pytest.raises(NotALogError, match="another log than the one that was cut"):
+    with pytest.raises(NotALogError, match="another log than the one that was split"):
         read(planned, parts)
 
 
