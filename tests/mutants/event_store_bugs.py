@@ -345,8 +345,8 @@ EVENT_STORE_BUGS = [
         "event store: a salvage forgets flags that only the log has",
         POWER,
         SALVAGE,
-        "logged.flags.get(&at).copied().unwrap_or(event.flags)",
-        "logged.flags.get(&at).copied().filter(|_| false).unwrap_or(event.flags)",
+        "if let Some(&flags) = logged.flags.get(&at) {",
+        "if let Some(&flags) = logged.flags.get(&at).filter(|_| false) {",
         [("nostr_store", "rescue::a_salvage_takes_flags")],
     ),
     Bug(

@@ -42,13 +42,22 @@ def is_bad(line: bytes) -> bool:
     return line.startswith(b"oops")
 
 
+# The command, with a note after each commit: else a quick machine ends before the first one.
+NOTING = """
+import sys
+from deedbook.cli import main, nostr_import
+nostr_import.NOTE_SECONDS = 0
+sys.exit(main(sys.argv[1:]))
+"""
+
+
 class Kill:
     """Imports that are killed some time after they noted what is done."""
 
     def __init__(self, path: Path, *arguments: Any) -> None:
         self._note = path / ".deedbook" / "imports.json"
         words = ["nostr", "import", "--json", path, *arguments]
-        self._command = [sys.executable, "-m", "deedbook", *map(str, words)]
+        self._command = [sys.executable, "-c", NOTING, *map(str, words)]
 
     def run(self, seconds: float | None, number: signal.Signals = signal.SIGKILL) -> dict[str, Any]:
         """One import; what it printed, nothing if it was killed before its end."""
@@ -56,7 +65,7 @@ class Kill:
         child = subprocess.Popen(self._command, stdout=subprocess.PIPE, preexec_fn=default_signals)
         if seconds is not None:
             while child.poll() is None and self._noted() in (before, None):
-                time.sleep(0.005)
+                time.sleep(0.001)
             time.sleep(seconds)
             child.send_signal(number)
         out, _ = child.communicate(timeout=120)
@@ -80,7 +89,7 @@ def test_a_killed_import_goes_on_where_it_was(
     chance, kills = random.Random(7), 0
     kill = Kill(path, source, "--aside", aside)
     for _ in range(40):
-        result = kill.run(chance.uniform(0, 0.4) if kills < 3 else None)
+        result = kill.run(chance.uniform(0, 0.05) if kills < 3 else None)
         if result:
             break
         kills += 1
