@@ -11,6 +11,7 @@
 //! .               closed, and done
 //! ```
 
+use std::fs::File;
 use std::io::{ErrorKind as Io, Read};
 use std::path::Path;
 use std::time::Duration;
@@ -302,5 +303,7 @@ fn cut_once(fs: &mut FileSystem, random: &mut Random) -> Result<(), String> {
     spool.known.durable = spool.known.written.clone();
     spool.known.removal_is_durable = true;
     spool.check(&dir, true)?;
-    std::fs::remove_dir_all(&dir).map_err(|e| e.to_string())
+    // Durably: else the next cut brings back what the check appended.
+    let removed = std::fs::remove_dir_all(&dir).and_then(|()| File::open(&fs.at)?.sync_all());
+    removed.map_err(|e| e.to_string())
 }
