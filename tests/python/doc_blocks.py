@@ -108,7 +108,9 @@ def run_python(page: Path, block: Block, names: dict[str, object]) -> str:
         names.update(test.globs)
         assert runner.summarize(verbose=False).failed == 0, "".join(out)
         return ""
-    with contextlib.redirect_stdout(io.StringIO()) as printed:
+    # A block that asks for arguments, as a script does, must not see those of pytest.
+    alone = mock.patch.object(sys, "argv", [str(page)])
+    with alone, contextlib.redirect_stdout(io.StringIO()) as printed:
         exec(compile("\n" * (block.line - 1) + block.text, str(page), "exec"), names)
     return printed.getvalue()
 
