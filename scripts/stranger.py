@@ -101,7 +101,7 @@ def backup_of_a_live_log_and_restore() -> str:
 
 
 def retention_by_a_consumer_elsewhere() -> str:
-    options = {"segment_bytes": 20_000, "retain_consumed": True}
+    options = {"segment_bytes": 20_000, "retain_consumers": True}
     with deedbook.Wal.create("queue", **options) as wal:
         wal.append_many(bytes(1000) for _ in range(200))
         wal.sync()

@@ -54,8 +54,8 @@ class NostrFormat:
         Column(
             "flags",
             IntegerType(),
-            "1 if it is deleted, 2 if a newer version took its place, 3 for both. 0 unless"
-            " `include` is `all`.",
+            "1 if it is deleted, 2 if a newer version took its place, 3 for both; plus 64 if names"
+            " of its tags are lost. 0 or 64 unless `include` is `all`.",
         ),
         on_request("path", StringType(), "The segment's file."),
         on_request("segment", LongType(), "Number of the segment."),
