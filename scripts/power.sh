@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Real faults on real file systems: power cuts, full disks, failing system calls, kills.
-# Needs root for the mounts (and e2fsprogs, xfsprogs), cc for the shim, strace; what is
+# Needs root for the mounts (and e2fsprogs, xfsprogs), cc for the shim, strace: see scripts/tools.sh; what is
 # missing is skipped with a reason. Results: target/trust/power.json.
 #
 #   DEEDBOOK_POWER_CYCLES=10000 scripts/power.sh   power cuts per file system and layout (100)
