@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Installs the programs that some tests and the power cuts need: strace, mkfs and xfs_io of ext4 and XFS;
+# Installs the programs that some tests and the power cuts need: strace, rsync, mkfs and xfs_io of ext4 and XFS;
 # of Debian, as root. Elsewhere it says what to install. Without them those tests are skipped, so this never fails.
 set -uo pipefail
 
-declare -A package=([strace]=strace [mkfs.ext4]=e2fsprogs [mkfs.xfs]=xfsprogs [xfs_io]=xfsprogs)
+declare -A package=([strace]=strace [mkfs.ext4]=e2fsprogs [mkfs.xfs]=xfsprogs [xfs_io]=xfsprogs [rsync]=rsync)
 missing=()
 for program in "${!package[@]}"; do
     command -v "$program" >/dev/null 2>&1 || missing+=("${package[$program]}")
