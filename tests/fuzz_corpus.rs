@@ -146,3 +146,13 @@ fn segments_of_any_pages_miss_no_intact_record() {
 fn events_of_any_json_are_refused_or_stay_the_same() {
     replay("nostr_json");
 }
+
+#[test]
+fn the_write_ahead_log_of_an_event_store_of_any_bytes_gives_what_was_written() {
+    replay("nostr_wal");
+}
+
+#[test]
+fn histories_of_an_event_store_with_crashes_lose_no_event() {
+    replay("nostr_operations");
+}

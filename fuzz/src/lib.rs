@@ -12,7 +12,10 @@ pub mod ledger_open;
 pub mod ledger_operations;
 pub mod mark;
 pub mod nostr_json;
+pub mod nostr_operations;
 pub mod nostr_pages;
+mod nostr_store;
+pub mod nostr_wal;
 pub mod open_on_bytes;
 pub mod operations;
 pub mod parse;
@@ -38,7 +41,7 @@ mod support;
 pub type Body = fn(&[u8]);
 
 /// Every target by name.
-pub const TARGETS: [(&str, Body); 10] = [
+pub const TARGETS: [(&str, Body); 12] = [
     ("parse", parse::run),
     ("open_on_bytes", open_on_bytes::run),
     ("operations", operations::run),
@@ -49,4 +52,6 @@ pub const TARGETS: [(&str, Body); 10] = [
     ("ledger_operations", ledger_operations::run),
     ("nostr_pages", nostr_pages::run),
     ("nostr_json", nostr_json::run),
+    ("nostr_wal", nostr_wal::run),
+    ("nostr_operations", nostr_operations::run),
 ];

@@ -1,8 +1,8 @@
 //! The engine's framing of the event store's log: entries one after the other, numbered. Pure, no I/O.
 
 use super::entry::{
-    CRC_BYTES, Entry, FORMAT, FRAMING_BYTES, HEAD_BYTES, LENGTH_AT, LSN_AT, Lsn, Op, TIMESTAMP_AT,
-    Tag, bad,
+    CRC_BYTES, Entry, FORMAT, FRAMING_BYTES, HEAD_BYTES, LENGTH_AT, LSN_AT, LSN_MAX, Lsn, Op,
+    TIMESTAMP_AT, Tag, bad,
 };
 use crate::checksum::{crc64, crc64_more};
 use crate::error::{Durable, Error, ErrorKind, Result};
@@ -105,6 +105,9 @@ impl Framing for Codec {
             Lsn(u64_be_at(head, LSN_AT).unwrap_or_default()),
             u64_be_at(head, TIMESTAMP_AT).unwrap_or_default(),
         );
+        if lsn > LSN_MAX {
+            return Step::Bad(bad("lsn", lsn.0, "limit", LSN_MAX.0));
+        }
         let sum = u32_at(stored, 0).unwrap_or_default();
         Step::Record { frame: Frame { tag: Tag { op, lsn, timestamp }, data_len, sum }, len: whole }
     }

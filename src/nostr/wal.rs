@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::codec::Codec;
 pub use super::entry::{Entry, Lsn};
-use super::entry::{FORMAT, FRAMING_BYTES, Tag, file_name};
+use super::entry::{FORMAT, FRAMING_BYTES, LSN_MAX, Tag, file_name};
 use super::files::{FileFormat, check_none_lost, numbers, remove_files, store_checkpoint};
 pub use super::replay::{Logged, Replay};
 use super::replay::{Piece, not_following};
@@ -164,7 +164,10 @@ impl EventWal {
     /// The entries from a number on, as they are now; of a number before the first one, all.
     pub fn entries(&self, from: Lsn, on_corrupt: OnCorrupt) -> Result<Replay> {
         let state = lock(&self.state);
-        let later = state.files.iter().skip(1).take_while(|next| next.first <= from).count();
+        // A file that begins below the one before is damage, which the walk reports.
+        let pairs = state.files.iter().zip(state.files.iter().skip(1));
+        let before = |(one, next): &(&Piece, &Piece)| one.first < next.first && next.first <= from;
+        let later = pairs.take_while(before).count();
         let mut finished = state.files.get(later..).unwrap_or_default();
         let mut newest = None;
         // Once it is finished, it is read like those before it.
@@ -315,6 +318,10 @@ impl EventWal {
         self.check_writable()?;
         let mut state = lock(&self.state);
         let lsn = state.next;
+        if lsn >= LSN_MAX {
+            let error = Error::new(ErrorKind::TooLarge, format!("lsn {lsn}, limit {LSN_MAX}"));
+            return Err(error.of(FORMAT).at(&self.dir).with_durable(Durable::No));
+        }
         let (end, count) = change(&mut state)?;
         state.next = Lsn(lsn.0 + count);
         Ok((lsn, state.current.clone(), end))

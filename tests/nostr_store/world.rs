@@ -66,6 +66,14 @@ impl Run {
         Ok(())
     }
 
+    /// Another process goes on with what a crash left.
+    pub fn crashed(&mut self, disk: Sim, known: Known) -> Done {
+        self.store = None;
+        self.options.storage = Arc::new(disk.clone());
+        (self.disk, self.known, self.unsure) = (disk, known, false);
+        self.open()
+    }
+
     fn store(&self) -> EventStore {
         self.store.clone().expect("the store is open")
     }
