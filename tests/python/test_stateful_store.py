@@ -282,6 +282,7 @@ class StoreMachine(RuleBasedStateMachine):
             "until": data.draw(st.none() | SECOND),
         }
         limit = data.draw(st.none() | st.integers(0, 5))
+        filter: dict[str, Any]
         filter = {name: value for name, value in wanted.items() if value is not None}
 
         def matches(event: dict[str, Any]) -> bool:
