@@ -33,6 +33,7 @@ mod openers;
 mod parsed;
 mod parts;
 mod processes;
+mod reference;
 mod rescue;
 mod stale_index;
 mod stories;

@@ -66,7 +66,8 @@ impl Run {
         Ok(())
     }
 
-    /// Another process goes on with what a crash left.
+    /// Another process goes on with what a crash left: for the fuzzer.
+    #[allow(dead_code)]
     pub fn crashed(&mut self, disk: Sim, known: Known) -> Done {
         self.store = None;
         self.options.storage = Arc::new(disk.clone());
