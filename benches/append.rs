@@ -114,13 +114,13 @@ impl File for ChosenFile {
 }
 
 fn open(dir: &Path, way: Way, durability: Durability) -> Book {
-    let options = Options { durability, storage: Arc::new(Chosen(way)), ..Options::default() };
+    let options = Options::new().durability(durability).storage(Arc::new(Chosen(way)));
     options.open(dir.join("log"), Mode::Create).unwrap()
 }
 
 /// In the layout whose header says how far the log is committed, as the crate opens it.
 fn open_slots(dir: &Path, durability: Durability) -> Book {
-    let options = Options { durability, layout: Some(Layout::Slots), ..Options::default() };
+    let options = Options::new().durability(durability).layout(Layout::Slots);
     options.open(dir.join("log"), Mode::Create).unwrap()
 }
 

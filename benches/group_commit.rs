@@ -40,7 +40,7 @@ struct Queue {
 impl Commits {
     fn new(dir: &Path, wait: bool) -> Self {
         let durability = if wait { Durability::Always } else { Durability::Manual };
-        let options = Options { durability, ..Options::default() };
+        let options = Options::new().durability(durability);
         let book = options.open(dir.join("log"), Mode::Create).unwrap();
         match wait {
             true => Self::Crate(book),

@@ -24,7 +24,7 @@ fn deeds() -> usize {
 
 /// Append without a sync; what comes of the book is the caller's choice.
 fn fill(path: &Path) -> Book {
-    let options = Options { durability: Durability::Manual, ..Options::default() };
+    let options = Options::new().durability(Durability::Manual);
     let book = options.open(path, Mode::Create).unwrap();
     let jam = random_bytes(SIZE, 6);
     let mut batch = Batch::new(DEED_BYTES_MAX);

@@ -14,7 +14,7 @@ use deedbook::Durability;
 use deedbook::book::{self, Batch, Book, DEED_BYTES_MAX, Mode, OnCorrupt, Options};
 
 fn write(path: &Path, data: &[u8], size: usize) {
-    let options = Options { durability: Durability::None, ..Options::default() };
+    let options = Options::new().durability(Durability::None);
     let book = options.open(path, Mode::Create).unwrap();
     let mut batch = Batch::new(DEED_BYTES_MAX);
     for part in data.chunks(1000 * size) {

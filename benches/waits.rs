@@ -126,14 +126,14 @@ impl Log {
         let durability = Durability::Manual;
         let path = dir.join("log");
         if kind == "book" {
-            let options = book::Options { durability, storage, ..book::Options::default() };
+            let options = book::Options::new().durability(durability).storage(storage);
             return Self::Book(options.open(&path, Mode::Create).unwrap(), path, options);
         }
         let layout = match kind {
             "wal, one file" => Layout::Single,
             _ => Layout::Segmented { segment_bytes: 4 << 20 },
         };
-        let options = wal::Options { layout: Some(layout), durability, storage, ..<_>::default() };
+        let options = wal::Options::new().layout(layout).durability(durability).storage(storage);
         Self::Wal(options.open(&path, Mode::Create).unwrap(), path, options)
     }
 

@@ -6,6 +6,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// What a handle may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Mode {
     /// Read: no lock, no writes.
     Read,

@@ -39,12 +39,12 @@ impl Kind {
         let durability = Durability::Manual;
         match self {
             Self::Book => {
-                let options = book::Options { durability, storage, ..book::Options::default() };
+                let options = book::Options::new().durability(durability).storage(storage);
                 Log::Book(options.open("/log", book::Mode::Append).unwrap())
             }
             Self::Wal(layout) => {
                 let layout = Some(layout);
-                let options = wal::Options { layout, storage, ..wal::Options::default() };
+                let options = wal::Options::new().layout(layout).storage(storage);
                 Log::Wal(options.open("/log", wal::Mode::Append).unwrap())
             }
         }
@@ -56,14 +56,14 @@ impl Kind {
             Self::Book => {
                 let recovery = book::Recovery::Acknowledged;
                 let durability = Durability::Manual;
-                let mut options =
-                    book::Options { durability, recovery, ..book::Options::default() };
+                let mut options = book::Options::new().durability(durability).recovery(recovery);
                 options.storage = storage;
                 Log::Book(options.open("/log", book::Mode::Append).unwrap())
             }
             Self::Wal(layout) => {
                 let (layout, recovery) = (Some(layout), wal::Recovery::Acknowledged);
-                let options = wal::Options { layout, storage, recovery, ..wal::Options::default() };
+                let options =
+                    wal::Options::new().layout(layout).storage(storage).recovery(recovery);
                 Log::Wal(options.open("/log", wal::Mode::Append).unwrap())
             }
         }
@@ -256,11 +256,11 @@ fn no_thread_outlives_its_log() {
         let path = dir.path().join(n.to_string());
         match n % 2 {
             0 => {
-                let options = wal::Options { durability, ..wal::Options::default() };
+                let options = wal::Options::new().durability(durability);
                 options.open(path, wal::Mode::Create).unwrap().close().unwrap();
             }
             _ => {
-                let options = book::Options { durability, ..book::Options::default() };
+                let options = book::Options::new().durability(durability);
                 options.open(path, book::Mode::Create).unwrap().close().unwrap();
             }
         }

@@ -39,14 +39,14 @@ impl Format {
         let durability = Durability::Manual;
         let layout = match self {
             Self::Book => {
-                let options = book::Options { durability, storage, ..Default::default() };
+                let options = book::Options::new().durability(durability).storage(storage);
                 return AnyLog::Book(options.open(PATH, book::Mode::Append).unwrap());
             }
             Self::Wal => Layout::Single,
             Self::Segments => Layout::Segmented { segment_bytes: 64 },
         };
         let layout = Some(layout);
-        let options = wal::Options { durability, storage, layout, ..Default::default() };
+        let options = wal::Options::new().durability(durability).storage(storage).layout(layout);
         AnyLog::Wal(options.open(PATH, wal::Mode::Append).unwrap())
     }
 }

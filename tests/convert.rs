@@ -25,7 +25,7 @@ const WAYS: [(Layout, Layout); 2] =
     [(Layout::Packed, Layout::Slots), (Layout::Slots, Layout::Packed)];
 
 fn on(storage: impl Storage + 'static) -> Options {
-    Options { storage: Arc::new(storage), durability: Durability::Manual, ..Options::default() }
+    Options::new().storage(Arc::new(storage)).durability(Durability::Manual)
 }
 
 fn events() -> Vec<Event> {
@@ -34,7 +34,7 @@ fn events() -> Vec<Event> {
 
 /// A closed book with these events and metadata, on stable storage.
 fn write(options: &Options, path: &Path, layout: Layout, events: &[Event]) {
-    let options = Options { layout: Some(layout), ..options.clone() };
+    let options = options.clone().layout(layout);
     let book = options.open(path, Mode::Create).unwrap();
     for (mug, jam) in events {
         book.append(*mug, jam).unwrap();

@@ -24,7 +24,7 @@ fn is_mapped(path: &Path) -> bool {
 /// A book with enough appended for a map, read back; whether there was a map at the end.
 fn appends_are_mapped(path: &Path, storage: Disk) -> bool {
     let durability = Durability::Manual;
-    let options = Options { durability, storage: Arc::new(storage), ..Options::default() };
+    let options = Options::new().durability(durability).storage(Arc::new(storage));
     let book = options.open(path, Mode::Create).unwrap();
     for i in 0..1000u32 {
         book.append(i, &[i as u8; 200]).unwrap();

@@ -86,7 +86,7 @@ fn a_full_disk_is_an_error_and_not_the_end() {
     let (path, ballast) = (dir.path().join("book"), dir.path().join("ballast"));
     for (size, always) in [(100, true), (5000, false), (60_000, true), (200_000, false)] {
         let durability = if always { Durability::Always } else { Durability::Manual };
-        let options = Options { durability, ..Options::default() };
+        let options = Options::new().durability(durability);
         let book = options.open(&path, Mode::Append).unwrap();
         let last = book.append(1, b"before").unwrap();
         fs::write(&ballast, vec![1; 600 << 10]).unwrap();

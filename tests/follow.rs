@@ -18,7 +18,7 @@ fn next_event(follow: &mut deedbook::book::Follow, wait: u64) -> deedbook::Resul
 #[test]
 fn a_follower_waits_no_longer_than_asked_and_gives_new_deeds() {
     let dir = tempfile::tempdir().unwrap();
-    let options = Options { durability: Durability::Manual, ..Options::default() };
+    let options = Options::new().durability(Durability::Manual);
     let writer = options.open(dir.path(), Mode::Create).unwrap();
     let reader = Book::open(dir.path()).unwrap();
     let mut follow = reader.follow(None).unwrap();

@@ -43,7 +43,7 @@ fn writes(vectors: &Path) {
     for (name, epoch, count) in WRITTEN {
         let events = &golden_events()[..count];
         let dir = tempfile::tempdir().unwrap();
-        let options = Options { epoch: Some(epoch), ..Options::default() };
+        let options = Options::new().epoch(epoch);
         make(&dir.path().join("single"), &options, events);
         let batched = Book::create(dir.path().join("batched")).unwrap();
         let mut batch = deedbook::book::Batch::new(1 << 20);

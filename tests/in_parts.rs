@@ -29,12 +29,12 @@ fn open(kind: &str, path: &Path, mode: Mode) -> Log {
     let durability = Durability::Manual;
     match kind {
         "wal" => {
-            let options = wal::Options { durability, ..wal::Options::default() };
+            let options = wal::Options::new().durability(durability);
             Log::Wal(options.open(path, mode).unwrap())
         }
         layout => {
             let layout: Option<Layout> = Some(layout.parse().unwrap());
-            let options = book::Options { durability, layout, ..book::Options::default() };
+            let options = book::Options::new().durability(durability).layout(layout);
             Log::Book(options.open(path, mode).unwrap())
         }
     }

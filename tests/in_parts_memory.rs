@@ -103,8 +103,7 @@ fn an_event_of_any_size_needs_a_few_blocks_of_memory() {
 
     for layout in [Layout::Packed, Layout::Slots] {
         let path = dir.path().join(layout.name());
-        let options =
-            book::Options { durability, layout: Some(layout), ..book::Options::default() };
+        let options = book::Options::new().durability(durability).layout(layout);
         within("write", &mut || {
             let book = options.open(&path, Mode::Create).unwrap();
             assert_eq!(book.append_from(7, len, &mut Pattern { at: 0 }).unwrap(), 1);
@@ -138,8 +137,7 @@ fn an_event_of_any_size_needs_a_few_blocks_of_memory() {
     fs::remove_dir_all(&packed).unwrap();
 
     let path = dir.path().join("wal");
-    let options =
-        wal::Options { durability, record_bytes_max: Some(len), ..wal::Options::default() };
+    let options = wal::Options::new().durability(durability).record_bytes_max(len);
     within("write a record", &mut || {
         let wal = options.open(&path, wal::Mode::Create).unwrap();
         let lsn = wal.append_from(len, &mut Pattern { at: 0 }).unwrap();

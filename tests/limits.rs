@@ -111,7 +111,7 @@ fn the_shortest_deed_has_an_empty_jam_and_a_length_below_four_is_no_deed() {
 fn limits_below_the_shortest_deed_are_refused_everywhere() {
     let (_, options) = with_log(&log(1, &[(1, b"x".to_vec())]));
     for deed_bytes_max in [0, 3] {
-        let options = Options { deed_bytes_max, ..options.clone() };
+        let options = options.clone().deed_bytes_max(deed_bytes_max);
         refused(options.open(BOOK, Mode::Read), ErrorKind::InvalidArgument);
         refused(
             repair(
@@ -129,7 +129,7 @@ fn limits_below_the_shortest_deed_are_refused_everywhere() {
 #[test]
 fn event_numbers_end_before_they_overflow() {
     let (_, options) = memory();
-    let options = Options { epoch: Some(u64::MAX - 3), ..options };
+    let options = options.epoch(u64::MAX - 3);
     let book = options.open(BOOK, Mode::Append).unwrap();
     assert_eq!(book.append(1, b"a").unwrap(), u64::MAX - 2);
     let mut two = Batch::new(100);
@@ -168,7 +168,7 @@ fn a_header_whose_numbers_overflow_is_refused() {
         }
     }
     let (_, options) = memory();
-    let options = Options { epoch: Some(u64::MAX), ..options };
+    let options = options.epoch(u64::MAX);
     refused(options.open(BOOK, Mode::Append), ErrorKind::InvalidArgument);
 }
 
@@ -187,7 +187,7 @@ fn a_damaged_header_is_refused_for_writing_and_salvaged() {
                 storage.remove(Path::new("/book/.deedbook/mark")).unwrap();
             }
             for recovery in [Recovery::Valid, Recovery::Acknowledged, Recovery::Spec] {
-                let options = Options { recovery, ..options.clone() };
+                let options = options.clone().recovery(recovery);
                 refused(options.open(BOOK, Mode::Append), ErrorKind::Corrupt);
             }
             // Not even a dry run says that it can be repaired.
@@ -214,7 +214,7 @@ fn an_event_over_two_gibibytes() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let options = Options { durability: Durability::Manual, ..Options::default() };
+    let options = Options::new().durability(Durability::Manual);
     let len = (2usize << 30) + 4096 + 7;
     {
         let mut jam = vec![0x5a; len];

@@ -327,12 +327,10 @@ fn a_handler_may_append_to_the_ledger_that_a_line_is_about() {
     common::quickly(|| {
         let (_, at) = place(FORMATS[0], "full");
         let config = ledger::LedgerConfig::lines(at.path.join("spool"), "events");
-        let options = ledger::Options {
-            storage: at.storage.clone(),
-            bytes_total_max: Some(2000),
-            when_full: ledger::WhenFull::DropOldest,
-            ..ledger::Options::new()
-        };
+        let options = ledger::Options::new()
+            .storage(at.storage.clone())
+            .bytes_total_max(2000)
+            .when_full(ledger::WhenFull::DropOldest);
         let store =
             Arc::new(options.open(ledger::LedgerConfig { max_file_size: 500, ..config }).unwrap());
         let keeper = store.clone();

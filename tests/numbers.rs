@@ -20,7 +20,7 @@ fn batch(jams: &[&[u8]]) -> Batch {
 }
 
 fn in_epoch(options: &Options, epoch: u64) -> Options {
-    Options { epoch: Some(epoch), ..options.clone() }
+    options.clone().epoch(epoch)
 }
 
 #[test]

@@ -43,7 +43,7 @@ fn layout_of(role: &str) -> (Layout, &str) {
 fn write_for_ever(role: &str, path: &Path, last_wanted: u64) {
     let (layout, durability) = layout_of(role);
     let (layout, durability) = (Some(layout), durability.parse().unwrap());
-    let options = Options { durability, layout, ..Options::default() };
+    let options = Options::new().durability(durability).layout(layout);
     let book = options.open(path, Mode::Append).unwrap();
     let mut acknowledge = std::io::stderr();
     let mut batch = book.batch();
@@ -204,7 +204,7 @@ fn traced(prefix: &str, path: &Path, call: &str, inject: &str) -> (Vec<String>, 
 /// The writer under strace: what each call gave, a line each, twelve events and a close.
 fn report(layout: Layout, path: &Path) {
     let (durability, layout) = (Durability::Manual, Some(layout));
-    let options = Options { durability, layout, ..Options::default() };
+    let options = Options::new().durability(durability).layout(layout);
     let book = match options.open(path, Mode::Append) {
         Ok(book) => book,
         Err(error) => return eprintln!("open {:?}", error.kind()),
@@ -232,7 +232,7 @@ fn report(layout: Layout, path: &Path) {
 /// A new log in a layout.
 fn created(layout: Layout) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
-    let options = Options { layout: Some(layout), ..Options::default() };
+    let options = Options::new().layout(layout);
     options.open(dir.path(), Mode::Create).unwrap().close().unwrap();
     dir
 }

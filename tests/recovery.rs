@@ -30,7 +30,7 @@ fn died(events: &[Event], marked: usize) -> Files {
 
 fn died_under(recovery: Recovery, events: &[Event], marked: usize) -> Files {
     let (storage, options) = memory();
-    let options = Options { recovery, ..options };
+    let options = options.recovery(recovery);
     let book = options.open(BOOK, Mode::Create).unwrap();
     for (i, (mug, jam)) in events.iter().enumerate() {
         book.append(*mug, jam).unwrap();
@@ -189,7 +189,7 @@ fn acknowledged_recovery_cuts_back_to_the_mark_and_valid_does_not() {
     let (_, options) = with_log(&files, &torn);
     assert_eq!(options.open(BOOK, Mode::Append).unwrap().last().unwrap(), 8);
     let (storage, options) = with_log(&files, &torn);
-    let options = Options { recovery: Recovery::Acknowledged, ..options };
+    let options = options.recovery(Recovery::Acknowledged);
     let book = options.open(BOOK, Mode::Append).unwrap();
     assert_eq!((book.last().unwrap(), book.recovery().cut_records), (4, 4));
     assert_eq!(read_file(&storage, Path::new(LOG)), log(1, &events[..4]));
@@ -220,7 +220,7 @@ fn spec_recovery_and_repair_cut_below_the_mark_after_saving() {
             assert_eq!((report.valid_end, report.cut_bytes), (at[5], at[9] - at[5]));
             report.saved_to
         } else {
-            let spec = Options { recovery: Recovery::Spec, ..options.clone() };
+            let spec = options.clone().recovery(Recovery::Spec);
             spec.open(BOOK, Mode::Append).unwrap().recovery().saved_to.clone()
         };
         assert_eq!(read_file(&storage, &saved_to.unwrap()), bytes[at[5] as usize..]);

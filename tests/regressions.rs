@@ -85,7 +85,7 @@ fn verify_calls_a_damaged_first_number_corrupt() {
 #[test]
 fn repair_beside_a_writer_changes_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    let options = Options { durability: Durability::Manual, ..Options::default() };
+    let options = Options::new().durability(Durability::Manual);
     let book = options.open(dir.path(), Mode::Create).unwrap();
     book.append(1, b"x").unwrap();
     let mut torn = fs::read(dir.path().join("book.log")).unwrap();
@@ -110,7 +110,7 @@ fn repair_beside_a_writer_changes_nothing() {
 fn a_dropped_book_is_unlocked_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let durability = Durability::Interval(Duration::from_millis(1));
-    let options = Options { durability, ..Options::default() };
+    let options = Options::new().durability(durability);
     for round in 1..=150 {
         let book = options.open(dir.path(), Mode::Append).unwrap();
         assert_eq!(book.append(1, &[1; 3000]).unwrap(), round);
@@ -331,7 +331,7 @@ fn zeros_are_no_trailer_of_a_damaged_deed() {
 fn a_device_with_another_number_does_not_make_a_mark_foreign() {
     let dir = tempfile::tempdir().unwrap();
     let (log_path, mark_path) = (dir.path().join("book.log"), dir.path().join(".deedbook/mark"));
-    let options = Options { durability: Durability::Manual, ..Options::default() };
+    let options = Options::new().durability(Durability::Manual);
     let book = options.open(dir.path(), Mode::Create).unwrap();
     let all = events(4, 50);
     all.iter().for_each(|(mug, jam)| assert!(book.append(*mug, jam).is_ok()));

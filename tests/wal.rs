@@ -13,7 +13,7 @@ const LAYOUTS: [Layout; 3] = [
 ];
 
 fn options(layout: Layout) -> Options {
-    Options { layout: Some(layout), ..Options::default() }
+    Options::new().layout(layout)
 }
 
 fn all(wal: &Wal) -> Vec<(u64, Vec<u8>)> {

@@ -65,7 +65,7 @@ fn restored(files: &Files) -> Memory {
 }
 
 fn options(storage: &Memory, layout: Option<Layout>) -> Options {
-    Options { storage: Arc::new(storage.clone()), layout, ..Options::default() }
+    Options::new().storage(Arc::new(storage.clone())).layout(layout)
 }
 
 const LAYOUTS: [Layout; 2] = [Layout::Single, Layout::Segmented { segment_bytes: 64 }];
@@ -93,7 +93,7 @@ fn specimen(layout: Layout, payloads: &[Vec<u8>], marked: usize, dropped: usize)
                 let name = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("");
                 name.parse::<u64>().map_or(end, |index| index * segment_bytes)
             }
-            Layout::Single => end,
+            _ => end,
         };
         if start < end {
             bytes.truncate((end - start) as usize);
@@ -411,7 +411,7 @@ fn a_lower_limit_or_another_segment_size_never_cuts() {
                 let storage = restored(&files);
                 let before = all_files(&storage);
                 let options = options(&storage, Some(layout));
-                let low = Options { record_bytes_max: Some(100), ..options.clone() };
+                let low = options.clone().record_bytes_max(100);
                 match low.open(LOG, Mode::Append) {
                     // What the log was created with is known: only appends are limited.
                     Ok(wal) => {
@@ -432,8 +432,7 @@ fn a_lower_limit_or_another_segment_size_never_cuts() {
                 for segment_bytes in [1, 32, 63, 65, 128, 1 << 20] {
                     let storage = restored(&files);
                     let layout = Some(Layout::Segmented { segment_bytes });
-                    let other =
-                        Options { layout, storage: Arc::new(storage.clone()), ..low.clone() };
+                    let other = low.clone().layout(layout).storage(Arc::new(storage.clone()));
                     let error = other.open(LOG, Mode::Append).unwrap_err();
                     assert!(
                         matches!(
@@ -493,9 +492,9 @@ fn what_is_no_regular_file_is_refused_at_once() {
     assert!(matches!(error.kind(), ErrorKind::Missing | ErrorKind::InvalidArgument), "{error:?}");
     let file = dir.path().join("plain");
     std::fs::write(&file, b"").unwrap();
-    let segmented = Options { layout: Some(LAYOUTS[1]), ..Options::default() };
+    let segmented = Options::new().layout(LAYOUTS[1]);
     assert_eq!(segmented.open(&file, Mode::Append).unwrap_err().kind(), ErrorKind::InvalidArgument);
-    let single = Options { layout: Some(Layout::Single), ..Options::default() };
+    let single = Options::new().layout(Layout::Single);
     assert_eq!(single.open(&log, Mode::Append).unwrap_err().kind(), ErrorKind::InvalidArgument);
     let wal = Wal::append_to(&file).unwrap();
     let second = Wal::append_to(&file).unwrap_err();

@@ -64,7 +64,7 @@ fn both_layouts_are_written_byte_for_byte() {
             let golden = vectors.join(golden);
             let dir = TempDir::new().unwrap();
             let path = dir.path().join("log");
-            let options = Options { layout: Some(layout), ..Options::default() };
+            let options = Options::new().layout(layout);
             let wal = options.open(&path, Mode::Create).unwrap();
             let lsns: Vec<_> = payloads().iter().map(|p| wal.append(p).unwrap().0).collect();
             assert_eq!(lsns, [0, 8, 21]);
@@ -108,7 +108,7 @@ fn a_dropped_prefix_is_read_from_its_head_once_the_size_is_given() {
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
         assert!(error.to_string().contains("segment size unknown"), "{error}");
         let layout = Some(Layout::Segmented { segment_bytes: 64 });
-        let options = Options { layout, ..Options::default() };
+        let options = Options::new().layout(layout);
         assert_eq!(read(&path, &options), [(329, b"tail".to_vec())]);
         let wal = options.open(&path, Mode::Append).unwrap();
         assert_eq!((wal.head().unwrap(), wal.end().unwrap()), (Lsn(329), Lsn(341)));
@@ -122,7 +122,7 @@ fn a_dropped_prefix_is_read_from_its_head_once_the_size_is_given() {
 fn a_prefix_dropped_here_leaves_the_golden_head() {
     let dir = TempDir::new().unwrap();
     let layout = Some(Layout::Segmented { segment_bytes: 64 });
-    let wal = Options { layout, ..Options::default() }.open(dir.path(), Mode::Create).unwrap();
+    let wal = Options::new().layout(layout).open(dir.path(), Mode::Create).unwrap();
     payloads().iter().for_each(|payload| assert!(wal.append(payload).is_ok()));
     wal.append(b"tail").unwrap();
     wal.sync().unwrap();
@@ -172,7 +172,7 @@ fn damaged_files_are_read_up_to_the_damage_and_cut_only_where_that_loses_nothing
             }
             // By the letter of the specification, after saving what goes.
             let (_dir, path) = copied(&golden, "log");
-            let options = Options { recovery: Recovery::Spec, ..Options::default() };
+            let options = Options::new().recovery(Recovery::Spec);
             let wal = options.open(&path, Mode::Append).unwrap();
             assert_eq!((wal.end().unwrap(), wal.len().unwrap()), (Lsn(end), records as u64));
             let report = wal.recovery().clone();

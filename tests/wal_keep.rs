@@ -15,7 +15,7 @@ use tempfile::TempDir;
 type Archived = Arc<Mutex<Vec<(u64, Vec<u8>)>>>;
 
 fn options() -> Options {
-    Options { layout: Some(Layout::Segmented { segment_bytes: 256 }), ..Options::default() }
+    Options::new().layout(Layout::Segmented { segment_bytes: 256 })
 }
 
 /// A hundred records of 40 bytes with their headers, synced.
@@ -169,7 +169,7 @@ fn retention_drops_whole_segments_and_only_what_it_may() {
 fn a_long_record_does_not_keep_the_segments_before_it() {
     let dir = TempDir::new().unwrap();
     let layout = Some(Layout::Segmented { segment_bytes: 64 });
-    let options = Options { layout, ..Options::default() };
+    let options = Options::new().layout(layout);
     let wal = options.open(dir.path().join("log"), Mode::Create).unwrap();
     (0..25).for_each(|_| assert!(wal.append(b"").is_ok()));
     wal.append(&[1; 300]).unwrap();
@@ -209,7 +209,7 @@ fn retention_by_age_drops_what_was_written_long_ago() {
 fn retention_by_age_counts_from_the_last_record_however_it_was_stored() {
     let dir = TempDir::new().unwrap();
     let layout = Some(Layout::Segmented { segment_bytes: 80 << 10 });
-    let options = Options { layout, durability: Durability::None, ..Options::default() };
+    let options = Options::new().layout(layout).durability(Durability::None);
     let wal = options.open(dir.path().join("log"), Mode::Create).unwrap();
     // Behind the first 64 KiB, which go by other ways; two in the segment's last page.
     (0..79).for_each(|_| assert!(wal.append(&[1; 1016]).is_ok()));
@@ -237,7 +237,7 @@ fn the_archive_gets_each_segment_once_and_its_failure_changes_nothing() {
             Ok(())
         })
     };
-    let options = Options { archive: Some(archive), ..options() };
+    let options = options().archive(archive);
     let (wal, lsns) = filled(&dir, &options);
     let error = wal.truncate_before(lsns[50]).unwrap_err();
     assert!(error.to_string().contains("archive segment 00000000000000000000.wal"), "{error}");
@@ -268,7 +268,7 @@ fn while_the_archive_works_appends_go_on() {
             Ok(())
         })
     };
-    let (wal, lsns) = filled(&dir, &Options { archive: Some(archive), ..options() });
+    let (wal, lsns) = filled(&dir, &options().archive(archive));
     *slot.lock().unwrap() = Some(wal.clone());
     wal.truncate_before(lsns[50]).unwrap();
     assert_eq!(wal.len().unwrap(), 50 + lsns[50].0 / 256);
@@ -309,10 +309,7 @@ fn a_consumer_above_a_cut_needs_what_is_appended_there() {
 #[test]
 fn a_consumer_above_what_a_crash_left_needs_what_is_appended_there() {
     let dir = TempDir::new().unwrap();
-    let options = Options {
-        layout: Some(Layout::Segmented { segment_bytes: 1 << 20 }),
-        ..Options::default()
-    };
+    let options = Options::new().layout(Layout::Segmented { segment_bytes: 1 << 20 });
     let (log, copy) = (dir.path().join("log"), dir.path().join("copy"));
     let wal = options.open(&log, Mode::Create).unwrap();
     (0..10).for_each(|_| assert!(wal.append(&[1; 32]).is_ok()));
@@ -337,7 +334,7 @@ fn kept(dir: &TempDir, retention: Retention) -> (Wal, Arc<AtomicU64>) {
         count.fetch_add(1, Ordering::SeqCst);
         Ok(())
     });
-    let options = Options { retention: Some(retention), archive: Some(archive), ..options() };
+    let options = options().retention(retention).archive(archive);
     (options.open(dir.path(), Mode::Append).unwrap(), archived)
 }
 
@@ -397,7 +394,7 @@ fn a_writer_whose_retention_waits_for_another_process_does_it_at_a_later_sync() 
 fn retention_needs_segments() {
     let dir = TempDir::new().unwrap();
     let retention = Some(Retention::new().consumed(true));
-    let options = Options { retention, layout: Some(Layout::Single), ..Options::default() };
+    let options = Options::new().retention(retention).layout(Layout::Single);
     let error = options.open(dir.path().join("log"), Mode::Append).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
     // An error of what it would drop is no error of appends.

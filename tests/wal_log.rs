@@ -44,7 +44,7 @@ fn slow_syncs_are_logged_and_fast_ones_are_not() {
     };
     let storage = watched(Arc::new(Memory::new()), hook);
     let slow_sync = Duration::from_millis(500);
-    let options = Options { storage, slow_sync, ..Options::default() };
+    let options = Options::new().storage(storage).slow_sync(slow_sync);
     let wal = options.open("/log", Mode::Create).unwrap();
     wal.commit(b"fast").unwrap();
     assert_eq!(*LOGGED.lock().unwrap(), []);

@@ -14,11 +14,11 @@ use deedbook::wal::{Layout, Lsn, Mode, Options, Wal, repair, segment_name};
 use tempfile::TempDir;
 
 fn of_size(segment_bytes: u64) -> Options {
-    Options { layout: Some(Layout::Segmented { segment_bytes }), ..Options::default() }
+    Options::new().layout(Layout::Segmented { segment_bytes })
 }
 
 fn on(storage: impl Storage + 'static, segment_bytes: u64) -> Options {
-    Options { storage: Arc::new(storage), ..of_size(segment_bytes) }
+    of_size(segment_bytes).storage(Arc::new(storage))
 }
 
 /// Records of 100 bytes each up to byte 3300, one of 708 after them, and the head at 3100: segment 5
@@ -192,7 +192,7 @@ fn a_log_whose_sidecar_is_deleted_keeps_its_writer() {
     let dir = TempDir::new().unwrap();
     for (name, layout) in [("many", Layout::default()), ("one", Layout::Single)] {
         let path = dir.path().join(name);
-        let options = Options { layout: Some(layout), ..Options::default() };
+        let options = Options::new().layout(layout);
         let wal = options.open(&path, Mode::Create).unwrap();
         wal.commit(b"first").unwrap();
         delete_sidecar(if layout == Layout::Single { dir.path() } else { &path });
@@ -250,7 +250,7 @@ fn child() {
 #[test]
 fn logs_in_single_files_of_one_directory_are_written_at_once() {
     let dir = TempDir::new().unwrap();
-    let single = Options { layout: Some(Layout::Single), ..Options::default() };
+    let single = Options::new().layout(Layout::Single);
     let logs = ["a", "b"].map(|name| single.open(dir.path().join(name), Mode::Create).unwrap());
     let around = Options::default().open(dir.path(), Mode::Append).unwrap();
     logs.iter().chain([&around]).for_each(|wal| assert!(wal.commit(b"mine").is_ok()));
@@ -278,7 +278,7 @@ fn directories_are_locked_by_every_storage() {
     let sim = Sim::new();
     let storages: [Arc<dyn Storage>; 2] = [Arc::new(sim.clone()), Arc::new(Memory::new())];
     for storage in storages {
-        let options = Options { storage: storage.clone(), ..of_size(600) };
+        let options = of_size(600).storage(storage.clone());
         let wal = options.open("/log", Mode::Append).unwrap();
         let sidecar = Path::new("/log/.deedbook");
         for name in storage.list(sidecar).unwrap() {

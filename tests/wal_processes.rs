@@ -18,7 +18,7 @@ const LOG: &str = "DEEDBOOK_WAL_LOG";
 const APPENDERS: u32 = 16;
 
 fn options(segment_bytes: u64) -> Options {
-    Options { layout: Some(Layout::Segmented { segment_bytes }), ..Options::default() }
+    Options::new().layout(Layout::Segmented { segment_bytes })
 }
 
 fn start(role: &str, log: &Path) -> Child {

@@ -17,7 +17,7 @@ const LAYOUTS: [Layout; 3] = [
 
 /// A writer and a reader of the same records.
 fn pair(dir: &TempDir, layout: Layout, records: u64) -> (Wal, Wal, Vec<Lsn>) {
-    let options = Options { layout: Some(layout), ..Options::default() };
+    let options = Options::new().layout(layout);
     let writer = options.open(dir.path().join("log"), Mode::Create).unwrap();
     let lsns = (0..records).map(|i| writer.append(&i.to_le_bytes()).unwrap()).collect();
     writer.sync().unwrap();

@@ -283,7 +283,7 @@ fn a_file_that_never_was_a_log_is_refused_and_kept() {
 fn a_single_file_that_is_gone_is_reported_and_not_replaced() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("log");
-    let single = Options { layout: Some(Layout::Single), ..Options::default() };
+    let single = Options::new().layout(Layout::Single);
     let wal = single.open(&path, Mode::Create).unwrap();
     wal.commit(b"acknowledged").unwrap();
     wal.close().unwrap();
@@ -383,7 +383,7 @@ fn an_index_says_nothing_of_what_a_truncation_cut() {
     for layout in [Layout::Single, Layout::Segmented { segment_bytes: 100_000 }] {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");
-        let options = Options { layout: Some(layout), ..Options::default() };
+        let options = Options::new().layout(layout);
         let mut expected: Vec<(Lsn, Vec<u8>)> = Vec::new();
         for (round, len) in [1_500, 700, 1_100].into_iter().enumerate() {
             let wal = options.open(&path, Mode::Append).unwrap();
@@ -426,7 +426,7 @@ fn a_mark_that_ends_at_the_new_head_is_the_logs() {
     let root = tempfile::tempdir().unwrap();
     let (dir, crashed) = (root.path().join("log"), root.path().join("crashed"));
     let layout = Some(Layout::Segmented { segment_bytes: 64 });
-    let options = Options { layout, durability: Durability::Manual, ..Options::default() };
+    let options = Options::new().layout(layout).durability(Durability::Manual);
     let wal = options.open(&dir, Mode::Append).unwrap();
     wal.append(&[7; 92]).unwrap();
     wal.sync().unwrap();

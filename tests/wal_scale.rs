@@ -29,7 +29,7 @@ fn crc32c(bytes: &[u8]) -> u32 {
 
 fn filled(storage: Arc<dyn Storage>, segment_bytes: u64, records: u64) -> Options {
     let layout = Some(Layout::Segmented { segment_bytes });
-    let options = Options { layout, storage, ..Options::default() };
+    let options = Options::new().layout(layout).storage(storage);
     let wal = options.open("/log", Mode::Create).unwrap();
     let mut batch = Batch::new(RECORD_BYTES_MAX);
     for i in 0..records {
@@ -64,7 +64,7 @@ fn opening_reads_as_little_of_a_hundred_times_the_records() {
         let memory = Memory::new();
         let options = filled(Arc::new(memory.clone()), 64 << 20, records);
         let (storage, read) = reads_counted(memory);
-        let options = Options { storage, ..options };
+        let options = options.storage(storage);
         for mode in [Mode::Read, Mode::Append] {
             read.store(0, Ordering::Relaxed);
             let wal = options.open("/log", mode).unwrap();
@@ -91,7 +91,7 @@ fn a_part_of_a_log_reads_only_that_part() {
         memory.remove(&Path::new("/log/.deedbook").join(name)).unwrap();
     }
     let (storage, read) = reads_counted(memory);
-    let options = Options { storage, ..options };
+    let options = options.storage(storage);
     let splits = options.open("/log", Mode::Read).unwrap().splits(1 << 20, None, None).unwrap();
     assert!(splits.len() > 5);
     let mut records = 0;
@@ -152,7 +152,7 @@ fn records_lie_across_and_behind_four_gibibytes() {
     marker.extend_from_slice(&crc32c(&marker).to_le_bytes());
     std::fs::write(log.join(HEAD_NAME), marker).unwrap();
     let layout = Some(Layout::Segmented { segment_bytes: SEGMENT });
-    let options = Options { layout, storage: Arc::new(Disk), ..Options::default() };
+    let options = Options::new().layout(layout).storage(Arc::new(Disk));
     let wal = options.open(&log, Mode::Append).unwrap();
     let lsns: Vec<Lsn> = (0..20).map(|i| wal.append(&[i; 52]).unwrap()).collect();
     assert_eq!((lsns[0], lsns[19]), (Lsn(HEAD), Lsn(HEAD + 19 * 60)));

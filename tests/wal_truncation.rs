@@ -328,7 +328,7 @@ fn a_damaged_or_hostile_intent_is_harmless() {
 fn an_intent_beyond_all_files_is_no_reason_not_to_open() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("log");
-    let options = Options { layout: Some(Layout::Single), ..Options::default() };
+    let options = Options::new().layout(Layout::Single);
     let wal = options.open(&path, Mode::Create).unwrap();
     wal.commit(b"acknowledged").unwrap();
     wal.close().unwrap();

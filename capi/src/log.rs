@@ -28,7 +28,7 @@ fn options(path: &Path) -> Options {
     let is_new = path.join(LOG_NAME).metadata().map_or(true, |log| log.len() == 0);
     let in_slots = is_new && epoch_in_name(path).is_some();
     let layout = in_slots.then_some(Layout::Slots);
-    Options { recovery: Recovery::Valid, layout, ..Options::default() }
+    Options::new().recovery(Recovery::Valid).layout(layout)
 }
 
 impl Log {

@@ -130,7 +130,7 @@ impl Kind {
             Self::WalSegments => Layout::Segmented { segment_bytes: SEGMENT_BYTES },
             _ => Layout::Single,
         };
-        wal::Options { durability, layout: Some(layout), ..wal::Options::default() }
+        wal::Options::new().durability(durability).layout(layout)
     }
 
     pub fn open(self, dir: &Path, mode: Mode, durability: Durability) -> Result<Log> {
@@ -144,8 +144,7 @@ impl Kind {
             Self::BookSlots => book::Layout::Slots,
             _ => book::Layout::Packed,
         };
-        let options =
-            book::Options { durability, layout: Some(layout), ..book::Options::default() };
+        let options = book::Options::new().durability(durability).layout(layout);
         options.open(dir, mode).map(Log::Book)
     }
 

@@ -46,7 +46,7 @@ pub fn numbers(first: u64, count: u64) -> std::ops::Range<u64> {
 }
 
 pub fn options(durability: Durability) -> Options {
-    Options { durability, ..Options::default() }
+    Options::new().durability(durability)
 }
 
 fn text(error: Error) -> String {
@@ -150,7 +150,7 @@ fn filled(report: &mut Report, part: &str, at: &Path, random: &mut Random) -> Re
     // Half of them beyond the space there is, so that the disk is full before.
     let limit = Some(if random.below(2) == 0 { 60_000 } else { 1 << 30 });
     let when_full = if random.below(2) == 0 { WhenFull::Reject } else { WhenFull::DropOldest };
-    let limited = Options { bytes_total_max: limit, when_full, ..options(durability) };
+    let limited = options(durability).bytes_total_max(limit).when_full(when_full);
     let what = |error: Error| format!("{durability}, {when_full:?} at {limit:?}: {error:?}");
     let mut spool = Spool::default();
     let ledger = limited.open(small(&dir, FILE_BYTES)).map_err(what)?;

@@ -29,14 +29,12 @@ pub struct Store {
 
 impl Store {
     pub fn open(dir: &Path, mode: Mode, durability: Durability) -> Result<Self> {
-        let options = Options {
-            durability: Some(durability),
-            segment_bytes: SEGMENT_BYTES,
-            wal_segment_bytes: WAL_BYTES,
-            checkpoint_bytes: CHECKPOINT_BYTES,
-            small: true,
-            ..Options::default()
-        };
+        let options = Options::new()
+            .durability(durability)
+            .segment_bytes(SEGMENT_BYTES)
+            .wal_segment_bytes(WAL_BYTES)
+            .checkpoint_bytes(CHECKPOINT_BYTES)
+            .small(true);
         if mode == Mode::Read && exists(dir) {
             match options.open(dir, Mode::Append) {
                 Ok(writer) => writer.close()?,

@@ -150,6 +150,7 @@ pub fn end_of_deed(layout: Layout, log: &[u8], at: u64, mug: u32, jam: &[u8]) ->
         Layout::Packed => &[Some(&len), Some(&mug), Some(jam), Some(&sum), Some(&len)],
         Layout::Slots => &[Some(&len), Some(&mug), Some(jam), Some(&len)],
         Layout::Padded => &[Some(&len), Some(&mug), any, Some(jam), Some(&sum), any, Some(&len)],
+        other => unreachable!("layout {other:?}"),
     };
     let mut at = at as usize;
     for field in fields {
@@ -498,11 +499,8 @@ pub struct World {
 impl World {
     pub fn new(dir: &str) -> Self {
         let storage = Watch::default();
-        let options = Options {
-            durability: Durability::Manual,
-            storage: Arc::new(storage.clone()),
-            ..Options::default()
-        };
+        let options =
+            Options::new().durability(Durability::Manual).storage(Arc::new(storage.clone()));
         let world = Self { storage, options, dir: dir.into() };
         world.storage.create_dir(&world.dir).unwrap();
         world
@@ -590,6 +588,6 @@ impl World {
         }
         assert_eq!(twin.log_id(), self.log_id());
         let storage = Arc::new(twin.storage.clone());
-        Self { options: Options { storage, ..self.options.clone() }, ..twin }
+        Self { options: self.options.clone().storage(storage), ..twin }
     }
 }

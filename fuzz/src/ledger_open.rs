@@ -45,7 +45,7 @@ pub fn run(data: &[u8]) {
     };
     let disk = Watch::default();
     lay_out(&disk, &mut input);
-    let options = Options { on_corrupt, ..on(disk.clone()) };
+    let options = on(disk.clone()).on_corrupt(on_corrupt);
     let spool = Spool::of(&disk, on_corrupt);
     let before = everything(&disk);
     spool.is_read(&options);
@@ -155,7 +155,7 @@ impl Spool {
             let (sent, kept) = match on_corrupt {
                 OnCorrupt::Skip => (skipped.sent, skipped.kept),
                 OnCorrupt::Quarantine => (expected.prefix, expected.verdict == Verdict::Corrupt),
-                OnCorrupt::Stop => (expected.prefix, false),
+                _ => (expected.prefix, false),
             };
             // Without a record to be sent, it goes there unless it is blank.
             let blank = bytes.iter().all(|&byte| byte == 0);

@@ -80,13 +80,11 @@ pub fn run(data: &[u8]) {
     let bytes = if how & 0x40 == 0 { bytes } else { &image };
     let storage = Memory::new();
     let layout = layout(&storage, how, bytes);
-    let options = Options {
-        layout: Some(layout),
-        storage: Arc::new(storage),
-        record_bytes_max: Some(1 << 16),
-        recovery: if how & 0x80 == 0 { Recovery::Valid } else { Recovery::Spec },
-        ..Options::default()
-    };
+    let options = Options::new()
+        .layout(layout)
+        .storage(Arc::new(storage))
+        .record_bytes_max(1 << 16)
+        .recovery(if how & 0x80 == 0 { Recovery::Valid } else { Recovery::Spec });
     let mut prefix = Vec::new();
     if let Ok(wal) = options.open(LOG, Mode::Read) {
         for record in wal.iter(None).expect("the first record").map_while(Result::ok) {

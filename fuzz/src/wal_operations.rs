@@ -16,8 +16,7 @@ pub fn run(data: &[u8]) {
         _ => Layout::Segmented { segment_bytes: 1000 },
     };
     let storage = Memory::new();
-    let options =
-        Options { layout: Some(layout), storage: Arc::new(storage), ..Options::default() };
+    let options = Options::new().layout(layout).storage(Arc::new(storage));
     let mut wal = options.open(LOG, Mode::Create).expect("created");
     let mut expected: Vec<(u64, Vec<u8>)> = Vec::new();
     for (step, &operation) in operations.iter().take(200).enumerate() {

@@ -61,17 +61,15 @@ impl PyBook {
         #[pyo3(from_py_with = numbers::file_mode)] file_mode: u32,
     ) -> PyResult<Py<Self>> {
         let mode = crate::log::mode(py, mode)?;
-        let options = Options {
-            durability: durability.parse().or_raise(py)?,
-            recovery: recovery.parse().or_raise(py)?,
-            epoch,
-            layout: layout.map(str::parse).transpose().or_raise(py)?,
-            deed_bytes_max,
-            slow_sync: seconds(py, "slow_sync", slow_sync)?,
-            lock_timeout: arguments::lock_timeout(py, lock_timeout)?,
-            file_mode,
-            ..Options::default()
-        };
+        let options = Options::new()
+            .durability(durability.parse().or_raise(py)?)
+            .recovery(recovery.parse().or_raise(py)?)
+            .epoch(epoch)
+            .layout(layout.map(str::parse).transpose().or_raise(py)?)
+            .deed_bytes_max(deed_bytes_max)
+            .slow_sync(seconds(py, "slow_sync", slow_sync)?)
+            .lock_timeout(arguments::lock_timeout(py, lock_timeout)?)
+            .file_mode(file_mode);
         check_format(py, &path, "book")?;
         let book = py.detach(|| options.open(&path, mode)).or_raise(py)?;
         let class = PyClassInitializer::from(PyLog::new(book.clone()));
@@ -285,7 +283,7 @@ impl PyBook {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<PyVerifyReport> {
         check_format(py, &path, "book")?;
-        let options = Options { deed_bytes_max, ..Options::default() };
+        let options = Options::new().deed_bytes_max(deed_bytes_max);
         let intact = of_format(py, intact, Format::Book)?;
         let report = Progress::run(py, progress, |progress| {
             let step = |done, total| progress.call(done, total);
@@ -307,7 +305,7 @@ impl PyBook {
         #[pyo3(from_py_with = numbers::deed_bytes_max)] deed_bytes_max: u64,
     ) -> PyResult<PyRepairReport> {
         check_format(py, &path, "book")?;
-        let options = Options { deed_bytes_max, ..Options::default() };
+        let options = Options::new().deed_bytes_max(deed_bytes_max);
         let how = Repair { force, dry_run, accept_loss };
         py.detach(|| book::repair(&path, &options, how)).or_raise(py).map(|report| (&report).into())
     }
@@ -323,7 +321,7 @@ impl PyBook {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<PySalvageReport> {
         check_format(py, &source, "book")?;
-        let options = Options { deed_bytes_max, ..Options::default() };
+        let options = Options::new().deed_bytes_max(deed_bytes_max);
         let report = Progress::run(py, progress, |progress| {
             book::salvage(&source, &target, &options, |done, total| progress.call(done, total))
         });
@@ -343,7 +341,7 @@ impl PyBook {
     ) -> PyResult<PyConvertReport> {
         let layout = layout.parse().or_raise(py)?;
         check_format(py, &source, "book")?;
-        let options = Options { deed_bytes_max, ..Options::default() };
+        let options = Options::new().deed_bytes_max(deed_bytes_max);
         let report = Progress::run(py, progress, |progress| {
             let step = |done, total| progress.call(done, total);
             book::convert(&source, &target, layout, &options, step)
@@ -367,7 +365,7 @@ impl PyBook {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<PyLmdbMigration> {
         let layout = layout.map(str::parse).transpose().or_raise(py)?;
-        let options = lmdb::Options { epochs, ..lmdb_options(layout, dry_run, deed_bytes_max) };
+        let options = lmdb_options(layout, dry_run, deed_bytes_max).epochs(epochs);
         let report = Progress::run(py, progress, |progress| {
             lmdb::migrate(&source, &dest, &options, |done, all| progress.call(done, all))
         });
@@ -394,9 +392,7 @@ impl PyBook {
 }
 
 fn lmdb_options(layout: Option<Layout>, dry_run: bool, deed_bytes_max: u64) -> lmdb::Options {
-    lmdb::Options {
-        book: Options { layout, deed_bytes_max, ..Options::default() },
-        dry_run,
-        epochs: None,
-    }
+    lmdb::Options::new()
+        .book(Options::new().layout(layout).deed_bytes_max(deed_bytes_max))
+        .dry_run(dry_run)
 }

@@ -131,17 +131,15 @@ impl PyLedger {
             footer: around(footer, "footer", b"]")?,
             separator: separator.unwrap_or_else(|| b",".to_vec()),
         };
-        let options = Options {
-            durability: durability.parse().or_raise(py)?,
-            on_corrupt: on_corrupt.parse().or_raise(py)?,
-            file_records_max: batch_records,
-            bytes_total_max: max_bytes,
-            when_full: on_full.parse().or_raise(py)?,
-            record_bytes_max,
-            file_mode,
-            slow_sync: seconds(py, "slow_sync", slow_sync)?,
-            ..Options::default()
-        };
+        let options = Options::new()
+            .durability(durability.parse().or_raise(py)?)
+            .on_corrupt(on_corrupt.parse().or_raise(py)?)
+            .file_records_max(batch_records)
+            .bytes_total_max(max_bytes)
+            .when_full(on_full.parse().or_raise(py)?)
+            .record_bytes_max(record_bytes_max)
+            .file_mode(file_mode)
+            .slow_sync(seconds(py, "slow_sync", slow_sync)?);
         let ledger = py.detach(|| options.open(config)).or_raise(py)?;
         let token = RandomState::new().hash_one(std::process::id());
         Ok(Self { ledger: Held::new(ledger), owner: Owner::this_process(), token })
@@ -396,7 +394,7 @@ impl PyLedger {
     ) -> PyResult<Vec<PyLedgerFileMigration>> {
         let mut migration = Migration::new(source, old_base);
         migration.keep = keep;
-        let options = Options { record_bytes_max, ..Options::default() };
+        let options = Options::new().record_bytes_max(record_bytes_max);
         let config = LedgerConfig::lines(path, base);
         let config = LedgerConfig { max_file_size: batch_bytes, ..config };
         let files = Progress::run(py, progress, |progress| {

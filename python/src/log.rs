@@ -32,6 +32,16 @@ pub fn mode(py: Python<'_>, letter: &str) -> PyResult<Mode> {
     }
 }
 
+/// The letter of a mode.
+pub fn letter(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Read => "r",
+        Mode::Append => "a",
+        Mode::Create => "x",
+        _ => "?", // `mode` gives no other
+    }
+}
+
 #[doc = doc!("Log")]
 #[pyclass(frozen, subclass, name = "Log", module = "deedbook")]
 pub struct PyLog {
@@ -97,11 +107,7 @@ impl PyLog {
     #[doc = doc!("Log".mode)]
     #[getter]
     fn mode(&self) -> &'static str {
-        match self.log.mode() {
-            Mode::Read => "r",
-            Mode::Append => "a",
-            Mode::Create => "x",
-        }
+        letter(self.log.mode())
     }
 
     #[doc = doc!("Log".closed)]

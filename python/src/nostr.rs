@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use deedbook::nostr::{self, Column, Event, EventStore, ImportOptions, Options, Outcome};
-use deedbook::{Error, ErrorKind, Mode, OnCorrupt, Repair};
+use deedbook::{Error, ErrorKind, OnCorrupt, Repair};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
@@ -108,24 +108,23 @@ impl PyEventStore {
         #[pyo3(from_py_with = numbers::file_mode)] file_mode: u32,
     ) -> PyResult<Self> {
         let mode = crate::log::mode(py, mode)?;
-        let options = Options {
-            durability: durability.map(str::parse).transpose().or_raise(py)?,
-            batch_interval: seconds(py, "batch_interval", batch_interval)?,
-            batch_bytes,
-            page_bytes,
-            segment_bytes,
-            wal_segment_bytes,
-            checkpoint_bytes,
-            compaction_ratio,
-            checksums,
-            event_bytes_max,
-            history: words::history(py, history)?,
-            mapped_reads,
-            slow_sync: seconds(py, "slow_sync", slow_sync)?,
-            lock_timeout: arguments::lock_timeout(py, lock_timeout)?,
-            file_mode,
-            ..Options::default()
-        };
+        let mut options = Options::new();
+        options.durability = durability.map(str::parse).transpose().or_raise(py)?;
+        let options = options
+            .batch_interval(seconds(py, "batch_interval", batch_interval)?)
+            .batch_bytes(batch_bytes)
+            .page_bytes(page_bytes)
+            .segment_bytes(segment_bytes)
+            .wal_segment_bytes(wal_segment_bytes)
+            .checkpoint_bytes(checkpoint_bytes)
+            .compaction_ratio(compaction_ratio)
+            .checksums(checksums)
+            .event_bytes_max(event_bytes_max)
+            .history(words::history(py, history)?)
+            .mapped_reads(mapped_reads)
+            .slow_sync(seconds(py, "slow_sync", slow_sync)?)
+            .lock_timeout(arguments::lock_timeout(py, lock_timeout)?)
+            .file_mode(file_mode);
         check_format(py, &path, "nostr")?;
         let store = py.detach(|| options.open(&path, mode)).or_raise(py)?;
         Ok(Self { store: Held::new(store), owner: Owner::this_process() })
@@ -153,7 +152,7 @@ impl PyEventStore {
         accept_loss: bool,
         #[pyo3(from_py_with = numbers::event_bytes_max)] event_bytes_max: u32,
     ) -> PyResult<PyEventStoreRepair> {
-        let options = Options { event_bytes_max, ..Options::default() };
+        let options = Options::new().event_bytes_max(event_bytes_max);
         let may = Repair { force, dry_run, accept_loss };
         Ok((&py.detach(|| nostr::repair(&path, &options, may)).or_raise(py)?).into())
     }
@@ -173,8 +172,11 @@ impl PyEventStore {
         #[pyo3(from_py_with = numbers::event_bytes_max)] event_bytes_max: u32,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<PyEventStoreSalvage> {
-        let options =
-            Options { page_bytes, segment_bytes, checksums, event_bytes_max, ..Options::default() };
+        let options = Options::new()
+            .page_bytes(page_bytes)
+            .segment_bytes(segment_bytes)
+            .checksums(checksums)
+            .event_bytes_max(event_bytes_max);
         check_format(py, &target, "nostr")?;
         let report = Progress::run(py, progress, |progress| {
             nostr::salvage(&source, &target, &options, &mut |done, total| {
@@ -541,11 +543,7 @@ impl PyEventStore {
     #[doc = doc!("EventStore".mode)]
     #[getter]
     fn mode(&self) -> &'static str {
-        match self.store.mode() {
-            Mode::Read => "r",
-            Mode::Append => "a",
-            Mode::Create => "x",
-        }
+        crate::log::letter(self.store.mode())
     }
 
     #[doc = doc!("EventStore".closed)]

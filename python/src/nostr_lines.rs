@@ -23,7 +23,7 @@ pub fn parse_events(
 ) -> PyResult<PyRecordBatch> {
     let py = lines.py();
     let options = ImportOptions::new().check(words::check(py, check)?);
-    let store = Options { event_bytes_max, ..Options::default() };
+    let store = Options::new().event_bytes_max(event_bytes_max);
     let parsed = ParsedLines::new(options, store);
     let mut waiting = Waiting { parsed, bytes: Vec::new(), ends: Vec::new() };
     // A line that is too long is a bad line.

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use deedbook::Error;
 use deedbook::book::pier::{self, Epoch, EpochReport, Pier};
 use deedbook::book::{self, Meta, OnCorrupt, Options};
-use deedbook::{Error, Mode};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PySlice, PyTuple};
@@ -109,16 +109,14 @@ impl PyPier {
         #[pyo3(from_py_with = numbers::file_mode)] file_mode: u32,
     ) -> PyResult<Self> {
         let mode = crate::log::mode(py, mode)?;
-        let options = Options {
-            durability: durability.parse().or_raise(py)?,
-            recovery: recovery.parse().or_raise(py)?,
-            epoch,
-            deed_bytes_max,
-            slow_sync: seconds(py, "slow_sync", slow_sync)?,
-            lock_timeout: arguments::lock_timeout(py, lock_timeout)?,
-            file_mode,
-            ..Options::default()
-        };
+        let options = Options::new()
+            .durability(durability.parse().or_raise(py)?)
+            .recovery(recovery.parse().or_raise(py)?)
+            .epoch(epoch)
+            .deed_bytes_max(deed_bytes_max)
+            .slow_sync(seconds(py, "slow_sync", slow_sync)?)
+            .lock_timeout(arguments::lock_timeout(py, lock_timeout)?)
+            .file_mode(file_mode);
         check_format(py, &path, "pier")?;
         let pier = py.detach(|| options.open_pier(&path, mode)).or_raise(py)?;
         Ok(Self { pier: Held::new(pier), owner: Owner::this_process() })
@@ -192,11 +190,7 @@ impl PyPier {
     #[doc = doc!("Pier".mode)]
     #[getter]
     fn mode(&self) -> &'static str {
-        match self.pier.mode() {
-            Mode::Read => "r",
-            Mode::Append => "a",
-            Mode::Create => "x",
-        }
+        crate::log::letter(self.pier.mode())
     }
 
     #[doc = doc!("Pier".closed)]
@@ -552,7 +546,7 @@ impl PyPier {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<PyPierReport> {
         check_format(py, &path, "pier")?;
-        let options = Options { deed_bytes_max, ..Options::default() };
+        let options = Options::new().deed_bytes_max(deed_bytes_max);
         let report = Progress::run(py, progress, |progress| {
             pier::verify(&path, &options, |done, total| progress.call(done, total))
         });

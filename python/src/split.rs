@@ -156,7 +156,7 @@ impl PySplit {
                 })
             }
             Format::Wal => {
-                let options = wal::Options { record_bytes_max, ..wal::Options::default() };
+                let options = wal::Options::new().record_bytes_max(record_bytes_max);
                 Progress::run(py, progress, |progress| {
                     wal::check_part(split, &options, |done, all| progress.call(done, all))
                 })
@@ -213,7 +213,7 @@ impl PySplit {
             }
             Format::Wal => {
                 let columns = self::columns(py, columns, &wal::Column::DEFAULT)?;
-                let options = wal::Options { record_bytes_max, ..wal::Options::default() };
+                let options = wal::Options::new().record_bytes_max(record_bytes_max);
                 let split = within(&self.split, start.unwrap_or(0), stop.unwrap_or(u64::MAX));
                 let cursor = py
                     .detach(|| Wal::read_split(&split, &options, on_corrupt, check))
@@ -280,13 +280,13 @@ pub fn of_one<'a>(py: Python<'_>, part: &'a PySplit, format: Format) -> PyResult
 
 fn book_options(record_bytes_max: Option<u64>) -> book::Options {
     let deed_bytes_max = record_bytes_max.unwrap_or(book::DEED_BYTES_MAX);
-    book::Options { deed_bytes_max, ..book::Options::default() }
+    book::Options::new().deed_bytes_max(deed_bytes_max)
 }
 
 fn ledger_options(record_bytes_max: Option<u64>) -> ledger::Options {
     let options = ledger::Options::default();
     let record_bytes_max = record_bytes_max.unwrap_or(options.record_bytes_max);
-    ledger::Options { record_bytes_max, ..options }
+    options.record_bytes_max(record_bytes_max)
 }
 
 /// The bytes of a part that lie in `start..stop`.

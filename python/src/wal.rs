@@ -93,18 +93,16 @@ impl PyWal {
         let mode = crate::log::mode(py, mode)?;
         let age = ("retain_age", retain_age);
         let retention = arguments::retention(py, retain_bytes, age, retain_consumers)?;
-        let options = Options {
-            durability: durability.parse().or_raise(py)?,
-            recovery: recovery.parse().or_raise(py)?,
-            layout: layout(segment_bytes, single_file).or_raise(py)?,
-            record_bytes_max,
-            slow_sync: seconds(py, "slow_sync", slow_sync)?,
-            lock_timeout: arguments::lock_timeout(py, lock_timeout)?,
-            archive: archive.map(self::archive),
-            retention: (retention != Retention::default()).then_some(retention),
-            file_mode,
-            ..Options::default()
-        };
+        let options = Options::new()
+            .durability(durability.parse().or_raise(py)?)
+            .recovery(recovery.parse().or_raise(py)?)
+            .layout(layout(segment_bytes, single_file).or_raise(py)?)
+            .record_bytes_max(record_bytes_max)
+            .slow_sync(seconds(py, "slow_sync", slow_sync)?)
+            .lock_timeout(arguments::lock_timeout(py, lock_timeout)?)
+            .archive(archive.map(self::archive))
+            .retention((retention != Retention::default()).then_some(retention))
+            .file_mode(file_mode);
         check_format(py, &path, "wal")?;
         let wal = py.detach(|| options.open(&path, mode)).or_raise(py)?;
         let class = PyClassInitializer::from(PyLog::new(wal.clone()));
@@ -369,7 +367,7 @@ impl PyWal {
     ) -> PyResult<PyVerifyReport> {
         check_format(py, &path, "wal")?;
         let layout = layout(segment_bytes, false).or_raise(py)?;
-        let options = Options { layout, record_bytes_max, ..Options::default() };
+        let options = Options::new().layout(layout).record_bytes_max(record_bytes_max);
         let intact = of_format(py, intact, Format::Wal)?;
         let report = Progress::run(py, progress, |progress| {
             let step = |done, total| progress.call(done, total);
@@ -394,7 +392,7 @@ impl PyWal {
     ) -> PyResult<PyRepairReport> {
         check_format(py, &path, "wal")?;
         let layout = layout(segment_bytes, false).or_raise(py)?;
-        let options = Options { layout, record_bytes_max, ..Options::default() };
+        let options = Options::new().layout(layout).record_bytes_max(record_bytes_max);
         let how = Repair { force, dry_run, accept_loss };
         py.detach(|| wal::repair(&path, &options, how)).or_raise(py).map(|report| (&report).into())
     }
@@ -413,7 +411,7 @@ impl PyWal {
     ) -> PyResult<PySalvageReport> {
         check_format(py, &source, "wal")?;
         let layout = layout(segment_bytes, false).or_raise(py)?;
-        let options = Options { layout, record_bytes_max, ..Options::default() };
+        let options = Options::new().layout(layout).record_bytes_max(record_bytes_max);
         let report = Progress::run(py, progress, |progress| {
             wal::salvage(&source, &target, &options, |done, total| progress.call(done, total))
         });

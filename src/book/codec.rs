@@ -37,6 +37,7 @@ pub const DEED_BYTES_MAX: u64 = 1 << 32;
 
 /// The three incompatible layouts that share one magic and one version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Layout {
     /// The specification's text, the default.
     #[default]

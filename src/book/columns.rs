@@ -10,6 +10,7 @@ use crate::log::arrow::{Columns, Value};
 
 /// A column of a deed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Column {
     /// Event number: int64, null after damage that hid the count.
     Event,

@@ -15,6 +15,7 @@ use crate::storage::{Disk, Storage};
 
 /// How a book is opened; see the fields.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Options {
     /// When appends are synced; the specification's default is always.
     pub durability: Durability,

@@ -10,6 +10,7 @@ use crate::log::arrow::{Columns, Value};
 
 /// A column of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Column {
     /// Number of the record in its file, from 0 on: int64, null after damage that hid the count.
     Number,

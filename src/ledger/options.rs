@@ -86,6 +86,7 @@ impl fmt::Debug for LedgerConfig {
 /// What becomes of a file with intact records after damage. Of a file whose end is torn, the records
 /// before are sent, and the file is removed, whatever is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum OnCorrupt {
     /// Send the records before the damage; [`LedgerStore::remove`] moves the file to
     /// `.deedbook/quarantine/`, from where [`salvage`](super::salvage) copies the others.
@@ -118,6 +119,7 @@ impl FromStr for OnCorrupt {
 
 /// What an append does that would take the ledger over [`Options::bytes_total_max`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum WhenFull {
     /// It fails as on a full disk: an error of kind [`ErrorKind::Io`] whose source is
     /// [`QuotaExceeded`](std::io::ErrorKind::QuotaExceeded). Nothing is lost that was acknowledged.
@@ -145,6 +147,7 @@ impl FromStr for WhenFull {
 
 /// How a ledger is opened, beyond what the specification says; see the fields.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Options {
     /// When appends are synced; by default never, as specified. [`Durability::Rotate`] and
     /// [`Durability::Manual`] sync each file when it is finished.

@@ -16,6 +16,7 @@ pub(super) const UTC: &str = "UTC";
 
 /// A column of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Column {
     /// Id: 32 bytes.
     Id,

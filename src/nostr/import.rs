@@ -22,6 +22,7 @@ const BAD_LINES_KEPT: usize = 1000;
 
 /// What is checked of an event besides its form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Check {
     /// Nothing.
     None,

@@ -22,6 +22,7 @@ pub(super) const SEGMENT_BYTES_LIMIT: u64 = 1 << 32;
 
 /// What becomes of events that others replace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum History {
     /// A replaced event is flagged, is not found any more, and goes with the next compaction.
     #[default]
@@ -32,6 +33,7 @@ pub enum History {
 
 /// How a store is opened; see the fields.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Options {
     /// When appends are synced: by default within 100 ms, or after 10 MB if that is earlier.
     pub durability: Option<Durability>,
@@ -119,7 +121,8 @@ setters! {
         mapped_reads: bool,
         index_on_disk: bool,
     }
-    optional {
+    optional {}
+    filled {
         durability: Durability,
     }
 }
@@ -128,6 +131,14 @@ impl Options {
     /// The defaults.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Take sizes below the ranges: for tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn small(mut self, small: bool) -> Self {
+        self.small = small;
+        self
     }
 
     /// Open the store in a directory.

@@ -30,6 +30,7 @@ pub struct StoredEvent {
 
 /// Which events a walk gives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Include {
     /// Those that count.
     #[default]

@@ -12,6 +12,7 @@ use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::options::Common;
 use crate::mode::{Mode, Recovery};
+use crate::setters::setters;
 use crate::sidecar::LockTimeout;
 use crate::storage::{Disk, Storage};
 
@@ -19,6 +20,7 @@ const MIB: u64 = 1 << 20;
 
 /// How a log is opened; see the fields.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct WalOptions {
     /// When appends are synced: by default within `batch_interval`, or after `batch_bytes` if that is
     /// earlier.
@@ -61,7 +63,37 @@ impl Default for WalOptions {
     }
 }
 
+setters! {
+    WalOptions {
+        batch_interval: Duration,
+        batch_bytes: u64,
+        segment_bytes: u64,
+        data_bytes_max: u64,
+        recovery: Recovery,
+        file_mode: u32,
+        slow_sync: Duration,
+        storage: Arc<dyn Storage>,
+    }
+    optional {}
+    filled {
+        durability: Durability,
+    }
+}
+
 impl WalOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Take sizes below the ranges: for tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn small(mut self, small: bool) -> Self {
+        self.small = small;
+        self
+    }
+
     /// Open the log in a directory.
     pub fn open(&self, dir: impl AsRef<Path>, mode: Mode) -> Result<EventWal> {
         EventWal::open_with(dir.as_ref(), mode, self.clone())

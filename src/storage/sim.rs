@@ -27,7 +27,7 @@
 //!
 //! # fn main() -> deedbook::Result<()> {
 //! let sim = Sim::new();
-//! let on = |sim: &Sim| Options { storage: Arc::new(sim.clone()), ..Options::default() };
+//! let on = |sim: &Sim| Options::new().storage(Arc::new(sim.clone()));
 //! let book = on(&sim).open("/log", Mode::Create)?;
 //! book.append(7, b"acknowledged")?;
 //!

@@ -10,6 +10,7 @@ use crate::log::arrow::{Columns, Value};
 
 /// A column of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Column {
     /// Byte at which the record begins: int64.
     Lsn,

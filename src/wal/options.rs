@@ -17,6 +17,7 @@ use crate::storage::{Disk, Storage};
 
 /// Where the log's bytes lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Layout {
     /// In one file.
     Single,
@@ -53,6 +54,7 @@ impl Default for Layout {
 
 /// How a log is opened; see the fields.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Options {
     /// When appends are synced; by default the caller syncs.
     pub durability: Durability,

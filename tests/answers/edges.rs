@@ -218,7 +218,7 @@ fn event_numbers_beyond_two_to_the_63_are_right_in_arrow() {
     memory.create_dir(Path::new("/")).unwrap();
     let at = At::memory(&memory, DIR);
     let first = (1 << 63) - 1;
-    let with = deedbook::book::Options { epoch: Some(first - 1), ..options(&at, MANUAL) };
+    let with = options(&at, MANUAL).epoch(first - 1);
     let log = with.open(DIR, Mode::Create).unwrap();
     (0..4).for_each(|i| assert!(log.append(i, b"x").is_ok()));
     let cursor = log.cursor(0, None, deedbook::book::OnCorrupt::Raise).unwrap();

@@ -11,7 +11,7 @@ use crate::views::plain;
 
 /// The report of a book, and how many bytes were read for it.
 fn verify(at: &At, intact: &[Split]) -> (VerifyReport, u64) {
-    let options = Options { storage: at.storage.clone(), ..Options::default() };
+    let options = Options::new().storage(at.storage.clone());
     let mut read = 0;
     let report = book::verify_rest(&at.path, &options, intact, |done, all| {
         assert!(done <= all, "{done} of {all}");
@@ -133,7 +133,7 @@ fn a_part_is_checked_against_the_log_that_was_cut() {
 #[test]
 fn an_error_of_the_progress_function_ends_a_check() {
     let (at, parts) = book();
-    let options = Options { storage: at.storage.clone(), ..Options::default() };
+    let options = Options::new().storage(at.storage.clone());
     let refuse = |_, _| {
         let message = "enough".to_string();
         Err(deedbook::Error::new(deedbook::ErrorKind::InvalidArgument, message))

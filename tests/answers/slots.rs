@@ -48,7 +48,7 @@ impl Whole {
         let memory = Memory::new();
         let at = At::memory(&memory, DIR);
         let slots = Some(Layout::Slots);
-        let with = deedbook::book::Options { layout: slots, ..options(&at, MANUAL) };
+        let with = options(&at, MANUAL).layout(slots);
         let book = with.open(&at.path, Mode::Create).unwrap();
         let mut edges = vec![DEEDS_AT];
         let mut acknowledged = 0;

@@ -110,11 +110,7 @@ pub fn events(count: u64, longest: u64) -> Vec<Event> {
 /// A file system in memory, and options that use it.
 pub fn memory() -> (Memory, Options) {
     let memory = Memory::new();
-    let options = Options {
-        durability: Durability::Manual,
-        storage: Arc::new(memory.clone()),
-        ..Options::default()
-    };
+    let options = Options::new().durability(Durability::Manual).storage(Arc::new(memory.clone()));
     (memory, options)
 }
 

@@ -126,7 +126,7 @@ fn waited_for(texts: &mut Texts) {
     let failing = timeout.clone().checking(|| Err(io::Error::other("enough")));
     for (what, lock_timeout) in [("to the end", timeout), ("until a check fails", failing)] {
         let storage = Arc::new(Others { disk: Sim::new(), holder: Some(4711), lost: false });
-        let options = book::Options { lock_timeout, storage, ..book::Options::default() };
+        let options = book::Options::new().lock_timeout(lock_timeout).storage(storage);
         here.refused(what, options.open("/log", Mode::Append));
     }
 }

@@ -16,7 +16,7 @@ const FILE: &str = "/log/book.log";
 
 fn options(disk: &Sim) -> Options {
     let storage = Arc::new(disk.clone());
-    Options { durability: Durability::Manual, storage, ..Options::default() }
+    Options::new().durability(Durability::Manual).storage(storage)
 }
 
 fn holding(bytes: &[u8]) -> Sim {
@@ -64,7 +64,7 @@ fn another_log(texts: &mut Texts) {
     let bookmark = reader.bookmark_at(5).unwrap();
     let reader = options(&other).open("/log", Mode::Read).unwrap();
     here.refused("advance", reader.advance(&bookmark, &Reach::default()));
-    let rotate = Options { durability: Durability::Rotate, ..options(&Sim::new()) };
+    let rotate = options(&Sim::new()).durability(Durability::Rotate);
     here.refused("open with a ledger's durability", rotate.open("/log", Mode::Create));
 }
 
@@ -149,7 +149,7 @@ fn marks(texts: &mut Texts) {
 
 fn epochs(texts: &mut Texts) {
     let disk = written();
-    let with_epoch = |epoch| Options { epoch: Some(epoch), ..options(&disk) };
+    let with_epoch = |epoch| options(&disk).epoch(epoch);
     let mut other = texts.situation("book: another epoch than the log's");
     other.refused("append to", with_epoch(3).open("/log", Mode::Append));
     let book = options(&disk).open("/log", Mode::Append).unwrap();
@@ -179,12 +179,12 @@ fn numbers(texts: &mut Texts) {
     let empty = options(&disk).open("/empty", Mode::Create).unwrap();
     numbers.refused("append_batch after the last", empty.append_batch(&batch, None, Some(!0)));
     numbers.refused("wait_durable in an empty one", empty.wait_durable(1));
-    let last = Options { epoch: Some(u64::MAX - 1), ..options(&disk) };
+    let last = options(&disk).epoch(u64::MAX - 1);
     let last = last.open("/last", Mode::Create).unwrap();
     numbers.refused("append after the last number", last.append(1, b"x"));
     batch.push(1, b"y").unwrap();
     numbers.refused("append_batch after the last number", last.append_batch(&batch, None, None));
-    let high = Options { epoch: Some(1 << 63), ..options(&disk) };
+    let high = options(&disk).epoch(1 << 63);
     let high = high.open("/high", Mode::Create).unwrap();
     high.append(1, b"x").unwrap();
     let cursor = high.cursor(0, None, OnCorrupt::Raise).unwrap();
@@ -215,10 +215,7 @@ fn tails(texts: &mut Texts) {
     write_file(&disk, Path::new(tail), &read_file(&disk, Path::new(FILE))[80..]);
     let mut here = texts.situation("book: a saved tail");
     here.refused("append to", options(&disk).open(tail, Mode::Append));
-    let wal = deedbook::wal::Options {
-        storage: Arc::new(disk.clone()),
-        ..deedbook::wal::Options::default()
-    };
+    let wal = deedbook::wal::Options::new().storage(Arc::new(disk.clone()));
     let mut other = texts.situation("book: where one of another format is");
     other.refused("wal: open", wal.open("/log", Mode::Read));
     other.refused("wal: append to", wal.open("/log", Mode::Append));

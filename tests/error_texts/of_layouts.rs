@@ -19,13 +19,13 @@ const LEN: usize = 60;
 
 fn options(disk: &Sim) -> Options {
     let storage = Arc::new(disk.clone());
-    Options { durability: Durability::Always, storage, ..Options::default() }
+    Options::new().durability(Durability::Always).storage(storage)
 }
 
 /// A book in slots with four deeds of 60 bytes, in batches of these sizes, closed.
 fn written(batches: &[usize]) -> Sim {
     let disk = Sim::new();
-    let in_slots = Options { layout: Some(Layout::Slots), ..options(&disk) };
+    let in_slots = options(&disk).layout(Layout::Slots);
     let book = in_slots.open("/log", Mode::Create).unwrap();
     for &deeds in batches {
         let mut batch = Batch::new(1000);
@@ -79,7 +79,7 @@ fn ends(texts: &mut Texts) {
 fn choices(texts: &mut Texts) {
     let mut here = texts.situation("book: layouts asked for");
     let disk = written(&[4]);
-    let asking = |layout| Options { layout: Some(layout), ..options(&disk) };
+    let asking = |layout| options(&disk).layout(layout);
     here.refused("open as packed", asking(Layout::Packed).open("/log", Mode::Read));
     here.refused("append as packed", asking(Layout::Packed).open("/log", Mode::Append));
     here.refused("create as padded", asking(Layout::Padded).open("/new", Mode::Create));

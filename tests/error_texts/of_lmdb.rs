@@ -53,7 +53,7 @@ fn bring(source: &Path, dest: &Path) -> Result<Report> {
 }
 
 fn only(epoch: u64) -> Options {
-    Options { epochs: Some(vec![epoch]), ..Options::default() }
+    Options::new().epochs(vec![epoch])
 }
 
 fn back(source: &Path, dest: &Path) -> Result<Report> {

@@ -21,7 +21,7 @@ const STAGED: &str = "/events/.deedbook/staged/job.0.0.1";
 
 fn options(disk: &Sim) -> Options {
     let storage = Arc::new(disk.clone());
-    Options { storage, index_on_disk: false, ..Options::default() }
+    Options::new().storage(storage).index_on_disk(false)
 }
 
 fn created() -> (Sim, EventStore) {
@@ -59,7 +59,7 @@ pub fn all(texts: &mut Texts) {
 fn staging(texts: &mut Texts) {
     let (disk, store) = created();
     store.close().unwrap();
-    let small = Options { event_bytes_max: 4096, ..options(&disk) };
+    let small = options(&disk).event_bytes_max(4096);
     let store = small.open("/events", Mode::Append).unwrap();
     let mut here = texts.situation("nostr: events that are not staged");
     let mut stage = store.stage(JOB, 0, 1).unwrap();

@@ -18,7 +18,7 @@ const BROKEN: What = What::Error(std::io::ErrorKind::Other);
 /// Files of two entries of 79 bytes each.
 fn options(disk: &Sim) -> WalOptions {
     let storage = Arc::new(disk.clone());
-    WalOptions { segment_bytes: 200, small: true, storage, ..WalOptions::default() }
+    WalOptions::new().segment_bytes(200).small(true).storage(storage)
 }
 
 fn insert(wal: &EventWal, len: usize) -> Result<Lsn> {
@@ -61,12 +61,12 @@ pub fn all(texts: &mut Texts) {
 fn parameters(texts: &mut Texts) {
     let disk = Sim::new();
     let mut here = texts.situation("nostr wal: parameters beyond their ranges");
-    let defaults = || WalOptions { small: false, segment_bytes: 10 << 20, ..options(&disk) };
+    let defaults = || options(&disk).small(false).segment_bytes(10 << 20);
     for options in [
-        WalOptions { batch_interval: Duration::from_millis(9), ..defaults() },
-        WalOptions { batch_bytes: 1, ..defaults() },
-        WalOptions { segment_bytes: 1, ..defaults() },
-        WalOptions { data_bytes_max: 0, ..defaults() },
+        defaults().batch_interval(Duration::from_millis(9)),
+        defaults().batch_bytes(1),
+        defaults().segment_bytes(1),
+        defaults().data_bytes_max(0),
     ] {
         here.refused("open", options.open(DIR, Mode::Create));
     }
@@ -76,7 +76,7 @@ fn handles(texts: &mut Texts) {
     let disk = written(3);
     let mut here = texts.situation("nostr wal: what a handle refuses");
     here.refused("create", options(&disk).open(DIR, Mode::Create));
-    let limited = WalOptions { data_bytes_max: 60, ..options(&disk) };
+    let limited = options(&disk).data_bytes_max(60);
     let wal = limited.open(DIR, Mode::Append).unwrap();
     here.refused("append beyond the limit", insert(&wal, 61));
     here.refused("append to it twice", options(&disk).open(DIR, Mode::Append));

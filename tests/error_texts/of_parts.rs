@@ -21,7 +21,7 @@ impl Read for Broken {
 
 pub fn all(texts: &mut Texts) {
     let disk = Sim::new();
-    let options = Options { storage: Arc::new(disk.clone()), ..Options::default() };
+    let options = Options::new().storage(Arc::new(disk.clone()));
     let book = options.open("/log", Mode::Create).unwrap();
     for jam in [&b"one"[..], b"two"] {
         book.append(0, jam).unwrap();

@@ -18,7 +18,7 @@ const LOG: &str = "/zod/.urb/log";
 
 fn options(disk: &Sim) -> Options {
     let storage = Arc::new(disk.clone());
-    Options { durability: Durability::Manual, storage, ..Options::default() }
+    Options::new().durability(Durability::Manual).storage(storage)
 }
 
 fn epoch(number: u64) -> PathBuf {
@@ -74,7 +74,7 @@ fn sequences(texts: &mut Texts) {
     let mut there = texts.situation("pier: one that is there, or begins elsewhere");
     let disk = holding(&[(3, 2)]);
     there.refused("create", open(&disk, Mode::Create));
-    let asked = Options { epoch: Some(4), ..options(&disk) };
+    let asked = options(&disk).epoch(4);
     there.refused("append to with epoch 4", asked.open_pier(PIER, Mode::Append));
 }
 

@@ -109,7 +109,7 @@ fn dropped(memory: &Memory) -> Files {
 
 fn of_size(memory: &Memory, segment_bytes: Option<u64>) -> Options {
     let layout = segment_bytes.map(|segment_bytes| Layout::Segmented { segment_bytes });
-    Options { layout, storage: Arc::new(memory.clone()), ..Options::default() }
+    Options::new().layout(layout).storage(Arc::new(memory.clone()))
 }
 
 fn lost_heads(texts: &mut Texts) {

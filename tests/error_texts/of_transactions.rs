@@ -16,7 +16,7 @@ const JOB: &str = "job";
 
 fn options(disk: &Sim) -> Options {
     let storage = Arc::new(disk.clone());
-    Options { durability: Durability::Manual, storage, ..Options::default() }
+    Options::new().durability(Durability::Manual).storage(storage)
 }
 
 fn opened(disk: &Sim) -> Result<Book> {
@@ -145,7 +145,7 @@ fn begun(texts: &mut Texts) {
     let disk = Sim::new();
     let storage: Arc<dyn Storage> = Arc::new(disk.clone());
     let layout = Some(wal::Layout::Segmented { segment_bytes: 64 });
-    let options = wal::Options { storage, layout, ..Default::default() };
+    let options = wal::Options::new().storage(storage).layout(layout);
     let log = options.open("/log", Mode::Create).unwrap();
     let lsns: Vec<_> = (0..9).map(|n| log.append(&[n; 40]).unwrap()).collect();
     log.sync().unwrap();

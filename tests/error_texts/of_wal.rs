@@ -16,7 +16,7 @@ use crate::texts::Texts;
 const SEGMENTED: Layout = Layout::Segmented { segment_bytes: 64 };
 
 fn options(disk: &Sim, layout: Option<Layout>) -> Options {
-    Options { layout, storage: Arc::new(disk.clone()), ..Options::default() }
+    Options::new().layout(layout).storage(Arc::new(disk.clone()))
 }
 
 /// A log of six records of 40 bytes, all synced.
@@ -82,11 +82,11 @@ fn truncation(texts: &mut Texts) {
 
     let fails = Archive::new(|_, _| Err(io::Error::other("the archive is full")));
     drop(many);
-    let archiving = Options { archive: Some(fails), ..options(&disk, None) };
+    let archiving = options(&disk, None).archive(fails);
     let wal = archiving.open("/log/archived", Mode::Create).unwrap();
     drop(wal);
     let (wal, lsns) = {
-        let archiving = Options { layout: Some(SEGMENTED), ..archiving };
+        let archiving = archiving.layout(SEGMENTED);
         let wal = archiving.open("/log/small", Mode::Create).unwrap();
         let lsns: Vec<_> = (0..6).map(|n| wal.append(&[n; 40]).unwrap()).collect();
         wal.sync().unwrap();

@@ -37,17 +37,15 @@ pub fn options(disk: &Sim, how: How) -> Options {
 
 impl BookSubject {
     fn options_on(&self, storage: Arc<dyn Storage>, how: How) -> Options {
-        Options { layout: Some(self.layout), ..options_on(storage, how) }
+        options_on(storage, how).layout(self.layout)
     }
 }
 
 pub fn options_on(storage: Arc<dyn Storage>, how: How) -> Options {
-    Options {
-        durability: how.durability,
-        recovery: if how.acknowledged { Recovery::Acknowledged } else { Recovery::Valid },
-        storage,
-        ..Options::default()
-    }
+    Options::new()
+        .durability(how.durability)
+        .recovery(if how.acknowledged { Recovery::Acknowledged } else { Recovery::Valid })
+        .storage(storage)
 }
 
 fn record(deed: &DeedRef<'_>) -> Record {
@@ -162,7 +160,7 @@ impl Subject for BookSubject {
     }
 
     fn open_cutting_on(&self, storage: Arc<dyn Storage>) -> Result<Box<dyn Log>> {
-        let options = Options { recovery: Recovery::Spec, ..self.options_on(storage, MANUAL) };
+        let options = self.options_on(storage, MANUAL).recovery(Recovery::Spec);
         Ok(Box::new(BookLog(options.open(self.path, Mode::Append)?)))
     }
 

@@ -25,14 +25,12 @@ const PATH: &str = "/log";
 
 impl NostrWal {
     pub fn options(&self, storage: Arc<dyn Storage>, how: How) -> WalOptions {
-        WalOptions {
-            durability: Some(how.durability),
-            recovery: if how.acknowledged { Recovery::Acknowledged } else { Recovery::Valid },
-            segment_bytes: self.segment_bytes,
-            storage,
-            small: true,
-            ..WalOptions::default()
-        }
+        WalOptions::new()
+            .durability(how.durability)
+            .recovery(if how.acknowledged { Recovery::Acknowledged } else { Recovery::Valid })
+            .segment_bytes(self.segment_bytes)
+            .storage(storage)
+            .small(true)
     }
 }
 
@@ -129,7 +127,7 @@ impl Subject for NostrWal {
     }
     fn open_cutting_on(&self, storage: Arc<dyn Storage>) -> Result<Box<dyn Log>> {
         let options = self.options(storage, MANUAL);
-        opened(Mode::Append, WalOptions { recovery: Recovery::Spec, ..options })
+        opened(Mode::Append, options.recovery(Recovery::Spec))
     }
     fn sidecar(&self) -> PathBuf {
         Path::new(PATH).join(".deedbook/wal.log")

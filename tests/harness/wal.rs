@@ -50,18 +50,16 @@ impl WalSubject {
     }
 
     pub fn options_on(&self, storage: Arc<dyn Storage>, how: How) -> Options {
-        Options {
-            durability: how.durability,
-            recovery: if how.acknowledged { Recovery::Acknowledged } else { Recovery::Valid },
-            layout: Some(self.layout),
-            storage,
-            ..Options::default()
-        }
+        Options::new()
+            .durability(how.durability)
+            .recovery(if how.acknowledged { Recovery::Acknowledged } else { Recovery::Valid })
+            .layout(self.layout)
+            .storage(storage)
     }
 
     /// Whatever layout is there.
     fn look_on(&self, storage: Arc<dyn Storage>) -> Options {
-        Options { layout: None, ..self.options_on(storage, MANUAL) }
+        self.options_on(storage, MANUAL).layout(None)
     }
 
     fn is_single(&self) -> bool {
@@ -226,7 +224,7 @@ impl Subject for WalSubject {
     }
 
     fn open_cutting_on(&self, storage: Arc<dyn Storage>) -> Result<Box<dyn Log>> {
-        let options = Options { recovery: Recovery::Spec, ..self.options_on(storage, MANUAL) };
+        let options = self.options_on(storage, MANUAL).recovery(Recovery::Spec);
         Ok(Box::new(WalLog(options.open(self.path, Mode::Append)?)))
     }
 

@@ -127,7 +127,7 @@ fn a_file_with_damage_in_the_middle_is_sent_as_the_option_says() {
         [(OnCorrupt::Quarantine, 1, true), (OnCorrupt::Skip, 4, false), (OnCorrupt::Stop, 1, false)]
     {
         let dir = copy("midcorrupt");
-        let options = Options { on_corrupt, ..Options::default() };
+        let options = Options::new().on_corrupt(on_corrupt);
         let ledger = options.open(json(dir.path())).unwrap();
         let fetched = ledger.fetch(None, None).unwrap().unwrap();
         let mut readers = fetched.data.unwrap();

@@ -42,7 +42,7 @@ fn threads_that_append_and_one_that_sends_lose_nothing_and_repeat_nothing() {
     const EACH: u64 = 3000;
     for durability in [Durability::None, Durability::Rotate] {
         let dir = tempfile::tempdir().unwrap();
-        let options = Options { durability, file_records_max: Some(50), ..Options::default() };
+        let options = Options::new().durability(durability).file_records_max(50);
         let open = || options.open(small(dir.path(), 2000)).unwrap();
         let (handles, sender, done) = ([open(), open()], open(), AtomicBool::new(false));
         let (mut sent, mut indexes) = (Vec::new(), BTreeSet::new());
@@ -164,7 +164,7 @@ fn what_is_no_regular_file_is_left_alone() {
 #[test]
 fn a_sync_into_a_file_that_was_removed_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
-    let options = Options { durability: Durability::Always, ..Options::default() };
+    let options = Options::new().durability(Durability::Always);
     let ledger = options.open(small(dir.path(), 1000)).unwrap();
     ledger.append(&event(0, 0)).unwrap();
     std::fs::remove_file(dir.path().join(format!("0-{BASE}"))).unwrap();
@@ -179,7 +179,7 @@ fn a_sync_into_a_file_that_was_removed_is_an_error() {
 #[test]
 fn a_file_that_was_sent_while_it_was_synced_is_no_loss() {
     let storage = Hooked::default();
-    let options = Options { durability: Durability::Always, ..on(storage.clone()) };
+    let options = on(storage.clone()).durability(Durability::Always);
     let ledger = options.open(small(DIR, 1000)).unwrap();
     let (sender, sent) = (ledger.clone(), Arc::new(Mutex::new(Vec::new())));
     let (begun, seen) = (AtomicBool::new(false), sent.clone());
@@ -205,7 +205,7 @@ fn an_append_that_must_not_wait_writes_once_or_not_at_all() {
     for (durability, limit) in durabilities.iter().flat_map(|d| [(d, None), (d, Some(1 << 20))]) {
         let (storage, calls) = (Hooked::default(), Arc::new(Mutex::new(Vec::new())));
         let (durability, noted) = (durability.parse().unwrap(), calls.clone());
-        let options = Options { durability, bytes_total_max: limit, ..on(storage.clone()) };
+        let options = on(storage.clone()).durability(durability).bytes_total_max(limit);
         let ledger = options.open(small(DIR, 300)).unwrap();
         storage.watch(move |event| {
             noted.lock().unwrap().push(event);
@@ -261,7 +261,7 @@ fn an_append_that_must_not_wait_does_not_wait_for_another_thread() {
 #[test]
 fn a_batch_appended_unsynced_waits_for_the_sync_of_its_caller() {
     let (storage, syncs) = (Hooked::default(), Arc::new(Mutex::new(0)));
-    let options = Options { durability: Durability::Always, ..on(storage.clone()) };
+    let options = on(storage.clone()).durability(Durability::Always);
     let ledger = options.open(small(DIR, 10_000)).unwrap();
     let counted = syncs.clone();
     storage.watch(move |event| {

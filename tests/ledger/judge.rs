@@ -30,13 +30,13 @@ pub fn expect(bytes: &[u8]) -> Expected {
 }
 
 pub fn opened(bytes: &[u8], on_corrupt: OnCorrupt) -> (Memory, LedgerStore) {
-    opened_with(bytes, Options { on_corrupt, ..Options::default() })
+    opened_with(bytes, Options::new().on_corrupt(on_corrupt))
 }
 
 fn opened_with(bytes: &[u8], options: Options) -> (Memory, LedgerStore) {
     let memory = Memory::new();
     put(&memory, 0, bytes);
-    let options = Options { storage: Arc::new(memory.clone()), ..options };
+    let options = options.storage(Arc::new(memory.clone()));
     (memory, options.open(small(DIR, 1000)).unwrap())
 }
 
@@ -56,10 +56,11 @@ pub fn judge(bytes: &[u8], what: &str) -> Skipped {
 /// The same with another limit of a payload, which a damaged length is believed up to.
 pub fn judge_with(bytes: &[u8], record_bytes_max: u64, what: &str) -> Skipped {
     let expected = expect(bytes);
-    let with = |on_corrupt| Options { on_corrupt, record_bytes_max, ..Options::default() };
+    let with =
+        |on_corrupt| Options::new().on_corrupt(on_corrupt).record_bytes_max(record_bytes_max);
     let untouched = || {
         let storage = Arc::new(opened_with(bytes, with(OnCorrupt::Stop)).0);
-        Options { storage, ..with(OnCorrupt::Stop) }
+        with(OnCorrupt::Stop).storage(storage)
     };
     let reports = verify(DIR, BASE, &untouched(), |_, _| Ok(())).unwrap();
     let report = &reports[0].report;

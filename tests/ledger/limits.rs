@@ -3,7 +3,7 @@
 use std::io::{ErrorKind as Io, Read};
 use std::path::Path;
 
-use deedbook::ledger::{LedgerStore, Options, WhenFull};
+use deedbook::ledger::{LedgerStore, WhenFull};
 use deedbook::storage::{Memory, Storage};
 use deedbook::{Durable, ErrorKind};
 
@@ -15,7 +15,7 @@ use crate::support::{
 /// A ledger of at most 1,000 bytes in files of 100; an event takes 32.
 fn limited(when_full: WhenFull) -> (Memory, LedgerStore) {
     let (memory, options) = memory();
-    let options = Options { bytes_total_max: Some(1000), when_full, ..options };
+    let options = options.bytes_total_max(1000).when_full(when_full);
     (memory, options.open(small(DIR, 100)).unwrap())
 }
 
@@ -92,8 +92,7 @@ fn what_another_store_writes_is_not_dropped() {
 #[test]
 fn the_only_file_is_dropped_at_last() {
     let (memory, options) = memory();
-    let options =
-        Options { bytes_total_max: Some(1000), when_full: WhenFull::DropOldest, ..options };
+    let options = options.bytes_total_max(1000).when_full(WhenFull::DropOldest);
     let ledger = options.open(small(DIR, 1000)).unwrap();
     events(0..31, 0).iter().for_each(|payload| ledger.append(payload).unwrap());
     ledger.append(&event(31, 0)).unwrap();
@@ -120,8 +119,7 @@ fn more_than_the_limit_at_once_is_too_large() {
 fn what_was_there_before_counts_and_a_reader_of_a_dropped_file_goes_on() {
     let (memory, options) = memory();
     put(&memory, 4, &file_of(&events(0..25, 0)));
-    let options =
-        Options { bytes_total_max: Some(1000), when_full: WhenFull::DropOldest, ..options };
+    let options = options.bytes_total_max(1000).when_full(WhenFull::DropOldest);
     let ledger = options.open(small(DIR, 100)).unwrap();
     let fetched = ledger.fetch(None, None).unwrap().unwrap();
     events(25..40, 0).iter().for_each(|payload| ledger.append(payload).unwrap());
@@ -145,8 +143,7 @@ fn as_many_files_are_dropped_as_it_takes() {
 #[test]
 fn the_file_being_written_stays_where_dropping_a_later_one_is_enough() {
     let (memory, options) = memory();
-    let full =
-        Options { bytes_total_max: Some(992), when_full: WhenFull::DropOldest, ..options.clone() };
+    let full = options.clone().bytes_total_max(992).when_full(WhenFull::DropOldest);
     let ledger = full.open(small(DIR, 992)).unwrap();
     ledger.append(&event(0, 0)).unwrap();
     let other = options.open(small(DIR, 300)).unwrap();
@@ -177,7 +174,7 @@ fn an_append_that_must_not_wait_drops_and_rejects_nothing() {
     for when_full in [WhenFull::Reject, WhenFull::DropOldest] {
         let (memory, options) = memory();
         put(&memory, 0, &file_of(&events(50..60, 0)));
-        let options = Options { bytes_total_max: Some(1000), when_full, ..options };
+        let options = options.bytes_total_max(1000).when_full(when_full);
         let ledger = options.open(small(DIR, 1000)).unwrap();
         ledger.append_many(events(0..20, 0)).unwrap();
         assert!(ledger.try_append(&event(20, 0)).unwrap());

@@ -311,7 +311,7 @@ fn what_cannot_be_migrated_is_refused() {
     let held = memory.lock(Path::new(OLD), false).unwrap();
     refused(run(&options), ErrorKind::Locked);
     drop(held);
-    let short = Options { record_bytes_max: 30, ..options.clone() };
+    let short = options.clone().record_bytes_max(30);
     let error = refused(run(&short), ErrorKind::TooLarge);
     let at = batch(&EVENTS[..2]).len() as u64;
     assert_eq!((error.path(), error.offset()), (Some(Path::new("/old/1-events")), Some(at)));
@@ -412,7 +412,7 @@ fn a_migration_cut_off_at_any_call_loses_nothing_and_repeats_one_file_at_most() 
     for (name, events, end) in files {
         old(&disk, name, batch(events) + end);
     }
-    let options = |disk: &Sim| Options { storage: Arc::new(disk.clone()), ..Options::default() };
+    let options = |disk: &Sim| Options::new().storage(Arc::new(disk.clone()));
     disk.record();
     run(&options(&disk)).unwrap();
     let (mut states, mut repeated) = (0, 0);

@@ -47,7 +47,7 @@ pub struct Run {
 }
 
 pub fn options(disk: &Sim, durability: Durability) -> Options {
-    Options { durability, file_records_max: Some(FILE_RECORDS), ..on(disk.clone()) }
+    on(disk.clone()).durability(durability).file_records_max(FILE_RECORDS)
 }
 
 impl Run {

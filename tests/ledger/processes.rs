@@ -92,7 +92,7 @@ fn a_forked_child_is_refused_and_its_parent_unaffected() {
 
 fn open(dir: &Path, durability: &str) -> LedgerStore {
     let durability = durability.parse().unwrap();
-    let options = Options { durability, file_records_max: Some(40), ..Options::default() };
+    let options = Options::new().durability(durability).file_records_max(40);
     options.open(small(dir, 6000)).unwrap()
 }
 

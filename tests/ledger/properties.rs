@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use deedbook::ledger::Options;
 use proptest::prelude::*;
 
 use crate::support::{DIR, fetch_all, file_of, listing, memory, prefix, small};
@@ -17,7 +16,7 @@ proptest! {
         fetches in any::<u64>(),
     ) {
         let (memory, options) = memory();
-        let options = Options { file_records_max, ..options };
+        let options = options.file_records_max(file_records_max);
         let ledger = options.open(small(DIR, max_file_size)).unwrap();
         let (mut at, mut sent) = (0, Vec::new());
         let mut indexes = Vec::new();

@@ -101,7 +101,7 @@ proptest! {
             left.remove(1);
         }
         put(&memory, 0, &bytes);
-        let options = Options { on_corrupt: OnCorrupt::Skip, ..options };
+        let options = options.on_corrupt(OnCorrupt::Skip);
         let mut reader = only(&options, around(b"[", b"]", b","));
         prop_assert_eq!(payloads(&reader), left.clone());
         let mut beginning = [0; 7];

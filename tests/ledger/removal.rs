@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use deedbook::ErrorKind;
-use deedbook::ledger::{Options, Removable, files, open_file, salvage};
+use deedbook::ledger::{Removable, files, open_file, salvage};
 use deedbook::storage::Storage;
 
 use crate::support::{
@@ -176,7 +176,7 @@ fn files_are_listed_without_a_store() {
     let shown: Vec<_> = found.iter().map(|file| (file.index, file.bytes, file.active)).collect();
     assert_eq!(shown, [(3, 64, false), (4, 32, true)]);
     // A file that is being written can be read.
-    let active = open_file(&found[1].path, &Options { ..on(memory.clone()) }).unwrap();
+    let active = open_file(&found[1].path, &on(memory.clone())).unwrap();
     assert_eq!(active.iter().unwrap().next().unwrap().unwrap().payload, event(5, 0));
     assert_eq!(listing(&memory, Path::new(DIR)), before);
 }

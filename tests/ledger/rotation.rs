@@ -31,7 +31,7 @@ fn a_file_that_passes_the_cap_is_finished_with_the_record_that_passed_it() {
 #[test]
 fn a_file_with_enough_records_is_finished() {
     let (memory, options) = memory();
-    let options = Options { file_records_max: Some(3), ..options };
+    let options = options.file_records_max(3);
     let ledger = options.open(small(DIR, 10_000)).unwrap();
     for number in 0..5 {
         ledger.append(&event(number, 20)).unwrap();
@@ -49,7 +49,7 @@ fn a_batch_lies_as_if_its_records_were_appended_one_by_one() {
         let all = events(0..100, 90);
         let open = || {
             let (memory, options) = memory();
-            let options = Options { file_records_max: records, ..options };
+            let options = options.file_records_max(records);
             (memory, options.open(small(DIR, max)).unwrap())
         };
         let (one, single) = open();
@@ -139,7 +139,7 @@ fn a_fetch_opens_a_bounded_number_of_files() {
 #[test]
 fn records_are_refused_by_their_length_and_nothing_is_written() {
     let (memory, options) = memory();
-    let options = Options { record_bytes_max: 10, ..options };
+    let options = options.record_bytes_max(10);
     let ledger = options.open(small(DIR, 1000)).unwrap();
     let error = refused(ledger.append(&[b'x'; 11]), ErrorKind::TooLarge);
     assert!(error.message().contains("11") && error.message().contains("10"), "{error}");
@@ -161,7 +161,7 @@ fn records_are_refused_by_their_length_and_nothing_is_written() {
 fn a_higher_limit_holds_for_the_stores_that_fetch() {
     let (memory, options) = memory();
     let long = vec![b'x'; 3 << 20];
-    let writer = Options { record_bytes_max: 4 << 20, ..options };
+    let writer = options.record_bytes_max(4 << 20);
     let writer = writer.open(small(DIR, 1000)).unwrap();
     writer.append(&long).unwrap();
     writer.close().unwrap();
@@ -182,10 +182,10 @@ fn options_that_make_no_sense_are_refused() {
         refused(options.open(config), ErrorKind::InvalidArgument);
     }
     for options in [
-        Options { record_bytes_max: 0, ..options.clone() },
-        Options { record_bytes_max: 1 << 32, ..options.clone() },
-        Options { file_records_max: Some(0), ..options.clone() },
-        Options { bytes_total_max: Some(99), ..options },
+        options.clone().record_bytes_max(0),
+        options.clone().record_bytes_max(1 << 32),
+        options.clone().file_records_max(0),
+        options.bytes_total_max(99),
     ] {
         refused(options.open(small(DIR, 100)), ErrorKind::InvalidArgument);
     }
@@ -202,7 +202,7 @@ fn options_that_make_no_sense_are_refused() {
 #[test]
 fn other_logs_do_not_rotate() {
     let dir = tempfile::tempdir().unwrap();
-    let options = deedbook::wal::Options { durability: Durability::Rotate, ..Default::default() };
+    let options = deedbook::wal::Options::new().durability(Durability::Rotate);
     let error = options.open(dir.path(), deedbook::Mode::Create).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
 }

@@ -113,7 +113,7 @@ pub fn memory() -> (Memory, Options) {
 }
 
 pub fn on(storage: impl Storage + 'static) -> Options {
-    Options { storage: Arc::new(storage), ..Options::default() }
+    Options::new().storage(Arc::new(storage))
 }
 
 pub fn payloads(reader: &LedgerReader) -> Vec<Vec<u8>> {

@@ -73,7 +73,7 @@ fn an_epoch_of_a_pier_that_is_a_book_already_is_copied() {
     make(&log, &[], &[("who", b"\x05"), ("version", b""), ("life", b""), ("fake", b"")]);
     make_numbered(&log.join("0i0"), 1..=10);
     fs::write(log.join("0i0/epoc.txt"), "1").unwrap();
-    let options = book::Options { epoch: Some(10), ..book::Options::default() };
+    let options = book::Options::new().epoch(10);
     let book = options.open(log.join("0i10"), Mode::Create).unwrap();
     book.append(7, b"eleven").unwrap();
     book.close().unwrap();
@@ -152,7 +152,7 @@ fn a_pier_that_comes_epoch_by_epoch_gets_its_metadata_last() {
     let (_dir, _, dest) = space();
     let source = data("pier-lmdb");
     let only = |epochs: &[u64], dest: &Path| {
-        let options = Options { epochs: Some(epochs.to_vec()), ..Options::default() };
+        let options = Options::new().epochs(epochs.to_vec());
         let mut last = (0, 0);
         let report = migrate(&source, dest, &options, |done, all| {
             last = (done, all);

@@ -9,8 +9,8 @@ use crate::support::*;
 /// The golden pier as books, its log, and its last epoch.
 fn pier() -> (TempDir, PathBuf, PathBuf) {
     let (dir, _, dest) = space();
-    let book = book::Options { storage: Arc::new(Watched::idle()), ..book::Options::default() };
-    let options = Options { book, ..Options::default() };
+    let book = book::Options::new().storage(Arc::new(Watched::idle()));
+    let options = Options::new().book(book);
     migrate(data("pier-lmdb"), &dest, &options, |_, _| Ok(())).unwrap();
     let last = dest.join(".urb/log/0i60");
     (dir, dest, last)
@@ -166,8 +166,7 @@ fn a_save_that_is_interrupted_anywhere_is_ended_by_the_same_save() {
                     false => Ok(()),
                 }
             });
-            let options =
-                book::Options { storage: Arc::new(disk.clone()), ..book::Options::default() };
+            let options = book::Options::new().storage(Arc::new(disk.clone()));
             let pier = options.open_pier(&dest, Mode::Append).unwrap();
             armed.store(disk.calls() + call, Ordering::Relaxed);
             let struck_at = disk.calls() + call;
@@ -179,7 +178,7 @@ fn a_save_that_is_interrupted_anywhere_is_ended_by_the_same_save() {
             let after = Meta { life: Some(9), ..PIER_META };
             let found = (top_of(&dest), copy_of(&last));
             let unsynced = Arc::new(Watched::idle());
-            let options = book::Options { storage: unsynced, ..book::Options::default() };
+            let options = book::Options::new().storage(unsynced);
             let pier = options.open_pier(&dest, Mode::Append).unwrap();
             match found {
                 (top, copy) if top == copy => {
@@ -218,7 +217,7 @@ fn a_save_by_another_process_is_waited_for() {
         }
         Ok(())
     });
-    let options = book::Options { storage: Arc::new(disk), ..book::Options::default() };
+    let options = book::Options::new().storage(Arc::new(disk));
     let pier = options.open_pier(&dest, Mode::Read).unwrap();
     save_copy(&last, life(3));
     assert_eq!(pier.meta().unwrap(), PIER_META);

@@ -35,8 +35,8 @@ fn an_event_that_lies_otherwise_in_the_destination_than_in_the_source_ends_the_m
         let (_dir, source, dest) = space();
         make(&source, &[(1, b"\0\0\0\0first"), (2, b"\0\0\0\0second"), (3, b"\0\0\0\0third")], &[]);
         let storage = Arc::new(Flips { name: "book.log", of: b"second" });
-        let book = book::Options { layout: Some(layout), storage, ..book::Options::default() };
-        let options = Options { book, ..Options::default() };
+        let book = book::Options::new().layout(layout).storage(storage);
+        let options = Options::new().book(book);
         let brought = migrate(&source, &dest, &options, |_, _| Ok(()));
         refused(brought, ErrorKind::Corrupt, says);
     }
@@ -85,9 +85,8 @@ fn a_migration_of_which_a_call_fails_goes_on_afterwards() {
                 let (_dest, _, dest) = space();
                 let disk = Watched::failing(call, dead);
                 let storage = Arc::new(disk.clone());
-                let book =
-                    book::Options { layout: Some(layout), storage, ..book::Options::default() };
-                let failing = Options { book, ..Options::default() };
+                let book = book::Options::new().layout(layout).storage(storage);
+                let failing = Options::new().book(book);
                 let brought = migrate(&source, &dest, &failing, |_, _| Ok(()));
                 let struck = disk.calls() >= call;
                 if brought.is_ok() {
@@ -96,9 +95,8 @@ fn a_migration_of_which_a_call_fails_goes_on_afterwards() {
                 failed += u64::from(brought.is_err());
 
                 let storage = Arc::new(Watched::idle());
-                let book =
-                    book::Options { layout: Some(layout), storage, ..book::Options::default() };
-                let options = Options { book, ..Options::default() };
+                let book = book::Options::new().layout(layout).storage(storage);
+                let options = Options::new().book(book);
                 let again = migrate(&source, &dest, &options, |_, _| Ok(())).unwrap();
                 assert_eq!(again.events, 20, "call {call}");
                 begun += u64::from(again.found > 0);
@@ -132,7 +130,7 @@ fn an_empty_environment_that_a_kill_left_is_gone_on_with() {
     let environment = dest.join("environment");
     fs::create_dir(&environment).unwrap();
     fs::write(environment.join("data.mdb"), b"").unwrap();
-    let options = Options { dry_run: true, ..Options::default() };
+    let options = Options::new().dry_run(true);
     export(dest.join("book"), &environment, &options, |_, _| Ok(())).unwrap();
     assert_eq!(back(&dest.join("book"), &environment).unwrap().events, 50);
 
@@ -179,7 +177,7 @@ fn steps(
 fn progress_comes_with_every_batch_and_not_with_every_event() {
     let (_dir, source, dest) = space();
     make_numbered(&source, 1..=40_000);
-    let (options, dry) = (Options::default(), Options { dry_run: true, ..Options::default() });
+    let (options, dry) = (Options::default(), Options::new().dry_run(true));
     let compared = [16_384, 32_768, 40_000];
     // Counted, written, compared with what is there, and with what would be.
     assert_eq!(steps(|noted| migrate(&source, &dest, &dry, noted)), compared);

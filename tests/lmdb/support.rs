@@ -112,7 +112,7 @@ pub fn back(source: &Path, dest: &Path) -> Result<Report> {
 }
 
 pub fn look(source: &Path, dest: &Path) -> Result<Report> {
-    let options = Options { dry_run: true, ..Options::default() };
+    let options = Options::new().dry_run(true);
     migrate(source, dest, &options, |_, _| Ok(()))
 }
 

@@ -18,13 +18,11 @@ use crate::subject::{
 pub struct BookFormat;
 
 pub fn options(at: &At, how: How) -> Options {
-    Options {
-        durability: how.durability,
-        recovery: how.recovery,
-        deed_bytes_max: how.record_bytes_max.map_or(DEED_BYTES_MAX, |max| max + 4),
-        storage: at.storage.clone(),
-        ..Options::default()
-    }
+    Options::new()
+        .durability(how.durability)
+        .recovery(how.recovery)
+        .deed_bytes_max(how.record_bytes_max.map_or(DEED_BYTES_MAX, |max| max + 4))
+        .storage(at.storage.clone())
 }
 
 impl Format for BookFormat {
@@ -73,7 +71,7 @@ impl Format for BookFormat {
 pub struct SlotsFormat;
 
 fn slots(at: &At, how: How) -> Options {
-    Options { layout: Some(Layout::Slots), ..options(at, how) }
+    options(at, how).layout(Layout::Slots)
 }
 
 impl Format for SlotsFormat {

@@ -31,14 +31,12 @@ pub const SEGMENTS: WalFormat =
 
 impl WalFormat {
     pub fn options(&self, at: &At, how: How) -> Options {
-        Options {
-            durability: how.durability,
-            recovery: how.recovery,
-            layout: Some(self.layout),
-            record_bytes_max: how.record_bytes_max,
-            storage: at.storage.clone(),
-            ..Options::default()
-        }
+        Options::new()
+            .durability(how.durability)
+            .recovery(how.recovery)
+            .layout(self.layout)
+            .record_bytes_max(how.record_bytes_max)
+            .storage(at.storage.clone())
     }
 }
 
@@ -54,7 +52,7 @@ impl Format for WalFormat {
     fn path_in(&self, dir: &Path) -> PathBuf {
         match self.layout {
             Layout::Single => dir.join("wal"),
-            Layout::Segmented { .. } => dir.to_path_buf(),
+            _ => dir.to_path_buf(),
         }
     }
 
@@ -93,14 +91,14 @@ impl Format for WalFormat {
     fn first_file(&self, path: &Path) -> PathBuf {
         match self.layout {
             Layout::Single => path.to_path_buf(),
-            Layout::Segmented { .. } => path.join(segment_name(0)),
+            _ => path.join(segment_name(0)),
         }
     }
 
     fn sidecar(&self, path: &Path) -> PathBuf {
         match self.layout {
             Layout::Single => path.with_file_name(".deedbook").join(path.file_name().unwrap()),
-            Layout::Segmented { .. } => path.join(".deedbook"),
+            _ => path.join(".deedbook"),
         }
     }
 }

@@ -56,7 +56,7 @@ impl Kind {
         Ok(match self {
             Self::Segments | Self::Single => Arc::new(self.open_wal(disk)?),
             Self::Packed => {
-                let options = book::Options { durability, storage, ..book::Options::default() };
+                let options = book::Options::new().durability(durability).storage(storage);
                 Arc::new(options.open(PATH, Mode::Append)?)
             }
             Self::Toy => {
@@ -79,12 +79,10 @@ impl Kind {
             Self::Segments => (PATH, wal::Layout::Segmented { segment_bytes: 64 }),
             _ => (FILE, wal::Layout::Single),
         };
-        let options = wal::Options {
-            durability: Durability::Manual,
-            layout: Some(layout),
-            storage: Arc::new(disk.clone()),
-            ..wal::Options::default()
-        };
+        let options = wal::Options::new()
+            .durability(Durability::Manual)
+            .layout(layout)
+            .storage(Arc::new(disk.clone()));
         options.open(path, Mode::Append)
     }
 }

@@ -12,7 +12,7 @@ use crate::{check_share, payload};
 fn open(disk: &Disk, durability: Durability) -> Book {
     let layout = Some(Layout::Slots);
     let options =
-        Options { durability, layout, storage: Arc::new(disk.clone()), ..Options::default() };
+        Options::new().durability(durability).layout(layout).storage(Arc::new(disk.clone()));
     options.open("/log", Mode::Append).expect("the log opens")
 }
 

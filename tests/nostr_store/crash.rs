@@ -142,7 +142,7 @@ fn judge_moment(
 /// Crash the opening that follows a crash, at each of its calls.
 fn second(disk: &Sim, options: &Options, known: &Known, counts: &mut Counts) -> Result<(), String> {
     disk.record();
-    let on = Options { storage: Arc::new(disk.clone()), ..options.clone() };
+    let on = options.clone().storage(Arc::new(disk.clone()));
     drop(on.open(DIR, Mode::Append).map_err(|e| format!("opening: {e:?}"))?);
     let moments = disk.recorded();
     let every = (moments.len() / 5).max(1);

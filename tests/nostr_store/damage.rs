@@ -16,7 +16,7 @@ const SEGMENT: &str = "/events/data/segments/data.0.seg";
 const NEXT_FREE_AT: usize = 24;
 
 fn on(disk: &Sim) -> Options {
-    Options { segment_bytes: 40 * PAGE as u64, ..options(disk, Durability::Manual) }
+    options(disk, Durability::Manual).segment_bytes(40 * PAGE as u64)
 }
 
 fn open(disk: &Sim) -> Result<EventStore> {

@@ -69,7 +69,7 @@ pub fn recover(
     known: &Known,
     power: bool,
 ) -> Result<Vec<Got>, String> {
-    let on = |disk: &Sim| Options { storage: std::sync::Arc::new(disk.clone()), ..options.clone() };
+    let on = |disk: &Sim| options.clone().storage(std::sync::Arc::new(disk.clone()));
     let open = |disk: &Sim, doing: &str| on(disk).open(DIR, Mode::Append).map_err(fail(doing));
     let store = open(disk, "opening")?;
     let got = look(&store, known, "after the crash")?;

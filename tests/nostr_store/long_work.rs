@@ -63,7 +63,7 @@ fn an_index_made_again_has_everything() {
         let (_, mut options) = in_memory();
         let path = directory.path().join(on_disk.to_string());
         if on_disk {
-            options = Options { small: true, ..Options::default() };
+            options = Options::new().small(true);
         }
         let store = options.open(&path, Mode::Create).unwrap();
         store.append_many(&(0..300).map(note).collect::<Vec<_>>()).unwrap();
@@ -191,9 +191,8 @@ fn a_compaction_and_a_new_index_tell_their_progress_which_ends_them() {
 fn a_store_that_reads_through_maps_gives_the_same() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("store");
-    let options =
-        Options { small: true, mapped_reads: true, segment_bytes: 40 * 4096, ..Options::default() };
-    let plain = Options { mapped_reads: false, ..options.clone() };
+    let options = Options::new().small(true).mapped_reads(true).segment_bytes(40 * 4096);
+    let plain = options.clone().mapped_reads(false);
     let store = options.open(&path, Mode::Create).unwrap();
     let all: Vec<Event> = (0..300).map(note).collect();
     for part in all.chunks(7) {

@@ -135,14 +135,14 @@ fn an_event_whose_names_are_not_known_is_lossy_in_every_way_and_stays_so() {
     let report = options.open("/events", Mode::Read).unwrap().verify(Check::Id).unwrap();
     assert_eq!((report.live, report.recovered, report.lossy, report.faults), (2, 0, 1, 1));
     // Another size of pages: records are made again.
-    let pages = Options { page_bytes: 8192, ..options.clone() };
+    let pages = options.clone().page_bytes(8192);
     salvage(Path::new("/events"), Path::new("/rescued"), &pages, &mut |_, _| Ok(())).unwrap();
     let rescued = pages.open("/rescued", Mode::Append).unwrap();
     assert_eq!(read_in_every_way(&rescued), [lossy.clone(), second.clone()]);
 
     for page_bytes in [4096, 8192] {
         let (_, options) = store_of(&bytes);
-        let options = Options { page_bytes, ..options };
+        let options = options.page_bytes(page_bytes);
         let store = options.open("/events", Mode::Append).unwrap();
         assert_eq!(read_in_every_way(&store), [lossy.clone(), second.clone()]);
         let at = store.find(&lossy.0.id).unwrap().unwrap().location;
@@ -176,11 +176,8 @@ fn a_salvage_finds_names_in_records_of_the_log() {
         drop(options.open("/events", Mode::Create).unwrap());
         // Records of one page are the same in the log.
         let len = u32::from_be_bytes(bytes[4096..4100].try_into().unwrap()) as usize;
-        let wal = deedbook::nostr::wal::WalOptions {
-            storage: options.storage.clone(),
-            small: true,
-            ..Default::default()
-        };
+        let wal =
+            deedbook::nostr::wal::WalOptions::new().storage(options.storage.clone()).small(true);
         let wal = wal.open("/events/wal", Mode::Append).unwrap();
         let record = &bytes[4096..4096 + len];
         wal.append_many(&[(deedbook::nostr::wal::Entry::Insert { record }, 1)]).unwrap();

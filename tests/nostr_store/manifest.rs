@@ -308,8 +308,7 @@ fn damaged_copies_are_refused_and_not_doubled() {
 fn a_segment_that_joins_is_found_by_queries() {
     let place = tempfile::tempdir().unwrap();
     let dir = place.path().join("events");
-    let on =
-        Options { index_on_disk: true, ..options_on(std::sync::Arc::new(deedbook::storage::Disk)) };
+    let on = options_on(std::sync::Arc::new(deedbook::storage::Disk)).index_on_disk(true);
     let store = on.open(&dir, Mode::Append).unwrap();
     for note in notes(0..120) {
         store.append(&note).unwrap();

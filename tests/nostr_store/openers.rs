@@ -12,7 +12,7 @@ use crate::support::mix;
 use crate::world::{DIR, Run};
 
 fn on(run: &Run, disk: &Sim) -> Options {
-    Options { storage: Arc::new(disk.clone()), ..run.options.clone() }
+    run.options.clone().storage(Arc::new(disk.clone()))
 }
 
 /// A second writer is refused between any two steps, and changes nothing.

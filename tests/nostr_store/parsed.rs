@@ -130,7 +130,7 @@ fn the_columns_are_those_of_a_store() {
 #[test]
 fn an_event_that_a_store_refuses_for_its_size_is_a_bad_line() {
     let events = notes(0..5);
-    let store = Options { event_bytes_max: 5_000, ..Options::default() };
+    let store = Options::new().event_bytes_max(5_000);
     let mut lines = ParsedLines::new(ImportOptions::default(), store);
     events.iter().for_each(|event| lines.push(event.to_json().as_bytes()).unwrap());
     let found = errors(&lines.finish().unwrap());

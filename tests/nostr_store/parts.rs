@@ -17,10 +17,7 @@ const PAGE: usize = 4096;
 const SEGMENT: &str = "/events/data/segments/data.0.seg";
 
 fn on(disk: &Sim) -> deedbook::nostr::Options {
-    deedbook::nostr::Options {
-        segment_bytes: 40 * PAGE as u64,
-        ..options(disk, Durability::Manual)
-    }
+    options(disk, Durability::Manual).segment_bytes(40 * PAGE as u64)
 }
 
 /// Notes in several segments; every seventh has three pages.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use deedbook::nostr::{Check, Event, EventStore, Filter, Include, Options, Outcome};
+use deedbook::nostr::{Check, Event, EventStore, Filter, Include, Outcome};
 use deedbook::storage::Disk;
 use deedbook::{Mode, OnCorrupt};
 
@@ -21,9 +21,7 @@ const FIRST: &str = "DEEDBOOK_NOSTR_FIRST";
 pub fn open(dir: &Path) -> EventStore {
     let options = crate::support::options(std::sync::Arc::new(Disk));
     // Nearly every life of a process begins segments and files of the log.
-    Options { index_on_disk: true, checkpoint_bytes: 64 << 10, ..options }
-        .open(dir, Mode::Append)
-        .unwrap()
+    options.index_on_disk(true).checkpoint_bytes(64 << 10).open(dir, Mode::Append).unwrap()
 }
 
 /// This test binary once more, in a role.

@@ -18,12 +18,10 @@ pub const PAGE: usize = 4096;
 pub const COPY_DIR: &str = "/rescued";
 
 pub fn on(disk: &Sim) -> Options {
-    Options {
-        segment_bytes: 40 * PAGE as u64,
-        wal_segment_bytes: 4 << 10,
-        checkpoint_bytes: 1 << 20,
-        ..options(disk, Durability::Manual)
-    }
+    options(disk, Durability::Manual)
+        .segment_bytes(40 * PAGE as u64)
+        .wal_segment_bytes(4 << 10)
+        .checkpoint_bytes(1 << 20)
 }
 
 pub fn open(disk: &Sim) -> EventStore {

@@ -3,7 +3,7 @@
 use std::io::ErrorKind as Io;
 use std::path::Path;
 
-use deedbook::nostr::{Check, Event, EventStore, Flags, Include, Options, Outcome};
+use deedbook::nostr::{Check, Event, EventStore, Flags, Include, Outcome};
 use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::storage::{Access, Storage};
 use deedbook::{Durability, Durable, ErrorKind, Mode, OnCorrupt};
@@ -157,10 +157,8 @@ fn what_a_failed_sync_left_in_the_cache_is_written_again() {
 fn another_size_of_pages_begins_with_a_segment() {
     for (before, after) in [(4096, 16_384), (16_384, 4096)] {
         let disk = Sim::new();
-        let with = |page_bytes| Options {
-            page_bytes,
-            segment_bytes: 10 * 16_384,
-            ..options(&disk, Durability::Manual)
+        let with = |page_bytes| {
+            options(&disk, Durability::Manual).page_bytes(page_bytes).segment_bytes(10 * 16_384)
         };
         let notes: Vec<Event> = (0..60).map(note).collect();
         let store = with(before).open(DIR, Mode::Append).unwrap();
@@ -170,7 +168,7 @@ fn another_size_of_pages_begins_with_a_segment() {
         notes[10..].iter().for_each(|note| assert!(store.append(note).unwrap().is_stored()));
         assert_eq!(all(&store), notes);
         drop(store);
-        let killed = Options { storage: std::sync::Arc::new(disk.kill()), ..with(after) };
+        let killed = with(after).storage(std::sync::Arc::new(disk.kill()));
         assert_eq!(all(&killed.open(DIR, Mode::Append).unwrap()), notes);
     }
 }
@@ -258,10 +256,8 @@ fn a_compaction_that_failed_leaves_nothing_that_comes_back() {
 fn the_index_learns_flags_that_it_lacks_from_the_log() {
     let place = tempfile::tempdir().unwrap();
     let (dir, kept) = (place.path().join("events"), place.path().join("kept"));
-    let on = Options {
-        index_on_disk: true,
-        ..crate::support::options(std::sync::Arc::new(deedbook::storage::Disk))
-    };
+    let on =
+        crate::support::options(std::sync::Arc::new(deedbook::storage::Disk)).index_on_disk(true);
     let store = on.open(&dir, Mode::Append).unwrap();
     let Outcome::Stored(at) = store.append(&note(0)).unwrap() else { panic!() };
     store.append(&note(1)).unwrap();

@@ -10,15 +10,13 @@ use deedbook::{Mode, OnCorrupt};
 
 /// Options for small files on some file system, with an index in memory.
 pub fn options(storage: Arc<dyn Storage>) -> Options {
-    Options {
-        storage,
-        segment_bytes: 40 * 4096,
-        wal_segment_bytes: 64 << 10,
-        checkpoint_bytes: 256 << 10,
-        index_on_disk: false,
-        small: true,
-        ..Options::default()
-    }
+    Options::new()
+        .storage(storage)
+        .segment_bytes(40 * 4096)
+        .wal_segment_bytes(64 << 10)
+        .checkpoint_bytes(256 << 10)
+        .index_on_disk(false)
+        .small(true)
 }
 
 pub fn in_memory() -> (Memory, Options) {

@@ -18,16 +18,15 @@ const BATCH_BYTES: u64 = 5_000;
 
 /// Five pages of records in a segment, so that nearly every history begins another.
 pub fn options(disk: &Sim, durability: impl Into<Option<Durability>>) -> Options {
-    Options {
-        durability: durability.into(),
+    let mut options = super::support::options(Arc::new(disk.clone()))
         // By default: the log is synced once a long note comes, and else by the steps that say so.
-        batch_bytes: BATCH_BYTES,
-        batch_interval: Duration::from_secs(1),
-        segment_bytes: 6 * PAGE,
-        wal_segment_bytes: 8 << 10,
-        checkpoint_bytes: 12 << 10,
-        ..super::support::options(Arc::new(disk.clone()))
-    }
+        .batch_bytes(BATCH_BYTES)
+        .batch_interval(Duration::from_secs(1))
+        .segment_bytes(6 * PAGE)
+        .wal_segment_bytes(8 << 10)
+        .checkpoint_bytes(12 << 10);
+    options.durability = durability.into();
+    options
 }
 
 pub struct Run {
@@ -46,7 +45,7 @@ type Done = Result<(), Error>;
 impl Run {
     pub fn new(durability: impl Into<Option<Durability>>, checksums: bool) -> Self {
         let disk = Sim::new();
-        let options = Options { checksums, ..options(&disk, durability) };
+        let options = options(&disk, durability).checksums(checksums);
         let known = Known { events: vec![], orders: vec![vec![]] };
         Self { disk, options, known, store: None, unsure: false, wrong: None }
     }

@@ -25,14 +25,12 @@ struct Known {
 }
 
 fn open(disk: &Sim) -> Result<EventWal> {
-    WalOptions {
-        durability: Some(Durability::Manual),
-        segment_bytes: 200,
-        small: true,
-        storage: Arc::new(disk.clone()),
-        ..WalOptions::default()
-    }
-    .open("/wal", Mode::Append)
+    WalOptions::new()
+        .durability(Durability::Manual)
+        .segment_bytes(200)
+        .small(true)
+        .storage(Arc::new(disk.clone()))
+        .open("/wal", Mode::Append)
 }
 
 fn states(disk: &Sim) -> Vec<Sim> {

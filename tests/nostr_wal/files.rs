@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 const DIR: &str = "/wal";
 
 fn on(storage: &Arc<dyn Storage>, mode: Mode) -> Result<EventWal> {
-    let options = WalOptions { segment_bytes: 200, small: true, ..WalOptions::default() };
-    WalOptions { storage: storage.clone(), ..options }.open(DIR, mode)
+    let options = WalOptions::new().segment_bytes(200).small(true);
+    options.storage(storage.clone()).open(DIR, mode)
 }
 
 fn insert(wal: &EventWal, record: &[u8]) -> u64 {
@@ -141,7 +141,7 @@ fn one_writer_holds_the_log() {
 /// The bytes of one file of a log that had these numbers: entries of other logs, put together.
 fn spliced(storage: &Arc<dyn Storage>, numbers: &[u64]) {
     let other = memory();
-    let options = WalOptions { storage: other.clone(), ..WalOptions::default() };
+    let options = WalOptions::new().storage(other.clone());
     let wal = options.open(DIR, Mode::Create).unwrap();
     let most = numbers.iter().max().copied().unwrap_or(0);
     (1..=most).for_each(|lsn| assert_eq!(insert(&wal, &[lsn as u8; 50]), lsn));
@@ -191,7 +191,7 @@ fn a_gap_and_a_repeat_are_damage_and_every_entry_is_read_past_it() {
 #[test]
 fn a_gap_after_the_mark_is_damage_too() {
     let storage = memory();
-    let options = WalOptions { storage: storage.clone(), ..WalOptions::default() };
+    let options = WalOptions::new().storage(storage.clone());
     let wal = options.open(DIR, Mode::Create).unwrap();
     (1..=2).for_each(|lsn| assert_eq!(insert(&wal, &[lsn; 50]), u64::from(lsn)));
     wal.close().unwrap();
@@ -204,23 +204,21 @@ fn a_gap_after_the_mark_is_damage_too() {
 #[test]
 fn parameters_have_ranges() {
     for options in [
-        WalOptions { batch_interval: Duration::from_millis(9), ..WalOptions::default() },
-        WalOptions { batch_interval: Duration::from_millis(1001), ..WalOptions::default() },
-        WalOptions { batch_bytes: (1 << 20) - 1, ..WalOptions::default() },
-        WalOptions { batch_bytes: (100 << 20) + 1, ..WalOptions::default() },
-        WalOptions { segment_bytes: (10 << 20) - 1, ..WalOptions::default() },
-        WalOptions { segment_bytes: (10 << 30) + 1, ..WalOptions::default() },
+        WalOptions::new().batch_interval(Duration::from_millis(9)),
+        WalOptions::new().batch_interval(Duration::from_millis(1001)),
+        WalOptions::new().batch_bytes((1 << 20) - 1),
+        WalOptions::new().batch_bytes((100 << 20) + 1),
+        WalOptions::new().segment_bytes((10 << 20) - 1),
+        WalOptions::new().segment_bytes((10 << 30) + 1),
     ] {
-        let refused = WalOptions { storage: memory(), ..options }.open(DIR, Mode::Create);
+        let refused = options.storage(memory()).open(DIR, Mode::Create);
         assert_eq!(refused.unwrap_err().kind(), ErrorKind::InvalidArgument);
     }
-    let options = WalOptions {
-        batch_interval: Duration::from_millis(10),
-        batch_bytes: 1 << 20,
-        segment_bytes: 10 << 20,
-        storage: memory(),
-        ..WalOptions::default()
-    };
+    let options = WalOptions::new()
+        .batch_interval(Duration::from_millis(10))
+        .batch_bytes(1 << 20)
+        .segment_bytes(10 << 20)
+        .storage(memory());
     let wal = options.open(DIR, Mode::Create).unwrap();
     insert(&wal, &[1; 100]);
     // Within the interval, without a call of ours.

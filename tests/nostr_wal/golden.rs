@@ -24,7 +24,7 @@ fn record((offset, len, _): (usize, usize, u64)) -> Entry<'static> {
 }
 
 fn on(storage: &Arc<dyn Storage>, mode: Mode) -> deedbook::Result<EventWal> {
-    WalOptions { storage: storage.clone(), ..WalOptions::default() }.open("/store/wal", mode)
+    WalOptions::new().storage(storage.clone()).open("/store/wal", mode)
 }
 
 fn with(bytes: &[u8]) -> Arc<dyn Storage> {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use deedbook::ErrorKind;
 use deedbook::book::pier::{Pier, verify};
-use deedbook::book::{Layout, Meta, Mode, Options};
+use deedbook::book::{Layout, Meta, Mode};
 use deedbook::storage::Storage;
 use deedbook::storage::sim::{Fault, Sim, What};
 
@@ -34,7 +34,7 @@ fn begun(synced: u64) -> (Sim, Pier) {
 fn begun_in(layout: Layout, synced: u64) -> (Sim, Pier) {
     let disk = Sim::new();
     put(&disk, "/unrelated", b"");
-    let options = Options { layout: Some(layout), ..manual(&disk) };
+    let options = manual(&disk).layout(layout);
     let pier = options.open_pier(PIER, Mode::Append).unwrap();
     append(&pier, 1..=synced);
     pier.sync().unwrap();

@@ -155,12 +155,12 @@ fn a_missing_pier_is_created_only_for_appending() {
     let exists = options(&disk).open_pier(PIER, Mode::Create).unwrap_err();
     assert_eq!(exists.kind(), ErrorKind::AlreadyExists);
     let after = Sim::new();
-    let begin = deedbook::book::Options { epoch: Some(41), ..options(&after) };
+    let begin = options(&after).epoch(41);
     let pier = begin.open_pier(PIER, Mode::Append).unwrap();
     assert_eq!(pier.append(0, b"").unwrap(), 42);
     drop(pier);
     assert!(begin.open_pier(PIER, Mode::Append).is_ok());
-    let other = deedbook::book::Options { epoch: Some(42), ..options(&after) };
+    let other = options(&after).epoch(42);
     let contradicts = other.open_pier(PIER, Mode::Append).unwrap_err();
     assert_eq!(contradicts.message(), "epoch 42 asked for, but the pier begins with 0i41");
 }

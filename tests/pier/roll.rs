@@ -41,7 +41,7 @@ fn a_new_epoch_gets_the_metadata_and_the_texts_of_the_one_before() {
 fn a_new_epoch_has_the_layout_of_the_one_before() {
     use Layout::{Packed, Slots};
     let disk = Sim::new();
-    let named = |layout| Options { layout: Some(layout), ..options(&disk) };
+    let named = |layout| options(&disk).layout(layout);
     let mut made = Vec::new();
     for (pier, layout) in [
         (named(Slots), Slots),
@@ -89,7 +89,7 @@ fn a_last_epoch_in_the_padded_layout_is_read_and_not_appended_to() {
     assert_eq!(pier.iter(95, None).unwrap().filter(Result::is_ok).count(), 9);
     assert!(verify(PIER, &options(&disk), |_, _| Ok(())).unwrap().ok());
     for layout in [None, Some(Layout::Packed), Some(Layout::Padded)] {
-        let writing = Options { layout, ..options(&disk) };
+        let writing = options(&disk).layout(layout);
         let refused = writing.open_pier(PIER, Mode::Append).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Unsupported);
         assert!(refused.message().contains("padded"), "{refused}");
@@ -197,7 +197,7 @@ fn batches_go_to_the_last_epoch_under_its_rules() {
 fn appends_and_rolls_of_many_threads_leave_every_event_once() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("zod");
-    let options = Options { durability: Durability::None, ..Options::default() };
+    let options = Options::new().durability(Durability::None);
     let pier = options.open_pier(&path, Mode::Append).unwrap();
     let begin = Arc::new(Barrier::new(5));
     let threads: Vec<_> = (0..4)

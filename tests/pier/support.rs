@@ -15,11 +15,11 @@ pub const PIER: &str = "/zod";
 pub const LOG: &str = "/zod/.urb/log";
 
 pub fn options(disk: &Sim) -> Options {
-    Options { storage: Arc::new(disk.clone()), ..Options::default() }
+    Options::new().storage(Arc::new(disk.clone()))
 }
 
 pub fn manual(disk: &Sim) -> Options {
-    Options { durability: Durability::Manual, ..options(disk) }
+    options(disk).durability(Durability::Manual)
 }
 
 pub fn appending(disk: &Sim) -> Pier {

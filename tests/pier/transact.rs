@@ -1,7 +1,7 @@
 //! Transactions of a pier: its last epoch takes them, and a roll forgets none.
 
+use deedbook::book::Layout;
 use deedbook::book::pier::Pier;
-use deedbook::book::{Layout, Options};
 use deedbook::storage::sim::Sim;
 use deedbook::{Committed, ErrorKind, Mode, Part, Result, Transaction, TransactionId};
 
@@ -100,7 +100,7 @@ fn what_was_staged_before_a_roll_is_committed_after_it() {
 fn what_was_staged_for_another_layout_is_not_taken_along() {
     let disk = three_epochs();
     let part = staged(&reading(&disk), "one", &["late"]);
-    let slots = Options { layout: Some(Layout::Slots), ..options(&disk) };
+    let slots = options(&disk).layout(Layout::Slots);
     let pier = slots.open_pier(PIER, Mode::Append).unwrap();
     pier.roll().unwrap();
     assert_eq!(pier.epochs().unwrap()[3].layout, Layout::Slots);

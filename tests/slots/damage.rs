@@ -160,7 +160,7 @@ fn committed_events_are_never_taken_for_an_empty_log() {
 fn verify_finds_rot_that_the_layout_itself_cannot() {
     let base = tempfile::tempdir().unwrap();
     let path = base.path().join("log");
-    let options = Options { durability: Durability::Manual, ..options() };
+    let options = options().durability(Durability::Manual);
     let book = options.open(&path, Mode::Create).unwrap();
     for number in 0..3000u32 {
         book.append(number, &[number as u8; 100]).unwrap();
@@ -198,11 +198,7 @@ fn a_repair_of_slots_leaves_a_log_that_is_clean() {
 #[test]
 fn a_header_that_is_half_written_takes_nothing_from_the_appends_before_it() {
     let disk = Sim::new();
-    let on = |disk: &Sim| Options {
-        storage: Arc::new(disk.clone()),
-        durability: Durability::Manual,
-        ..options()
-    };
+    let on = |disk: &Sim| options().storage(Arc::new(disk.clone())).durability(Durability::Manual);
     let book = on(&disk).open("/log", Mode::Create).unwrap();
     book.append(1, b"synced").unwrap();
     book.sync().unwrap();
@@ -224,7 +220,7 @@ fn a_header_that_is_half_written_takes_nothing_from_the_appends_before_it() {
 fn appends_after_a_damaged_slot_survive_the_death_of_the_process() {
     let base = tempfile::tempdir().unwrap();
     let (path, copy) = (base.path().join("log"), base.path().join("copy"));
-    let options = Options { durability: Durability::Manual, ..options() };
+    let options = options().durability(Durability::Manual);
     let book = options.open(&path, Mode::Create).unwrap();
     book.append(1, b"one").unwrap();
     book.sync().unwrap();

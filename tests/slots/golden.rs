@@ -68,7 +68,7 @@ fn the_padded_layout_is_read_and_not_written() {
         assert_eq!(Book::open(&to).unwrap().layout(), Layout::Packed);
         assert_eq!(bytes(&path), log);
     }
-    let padded = Options { layout: Some(Layout::Padded), ..Options::default() };
+    let padded = Options::new().layout(Layout::Padded);
     let base = tempfile::tempdir().unwrap();
     refused(padded.open(base.path().join("new"), Mode::Create), ErrorKind::Unsupported);
 }

@@ -50,7 +50,7 @@ fn a_log_in_0i0_may_begin_after_any_event() {
     for (name, layout) in [("0i3", Layout::Slots), ("0i0", Layout::Packed)] {
         let base = tempfile::tempdir().unwrap();
         let path = base.path().join(name);
-        let options = Options { layout: Some(layout), ..Options::default() };
+        let options = Options::new().layout(layout);
         let book = options.open(&path, Mode::Create).unwrap();
         refused(book.append_batch(&batch, Some(5), Some(4)), ErrorKind::Contiguity);
     }
@@ -61,7 +61,7 @@ fn a_log_in_0i0_may_begin_after_any_event() {
 fn unsynced_appends_change_one_slot_until_a_sync() {
     let base = tempfile::tempdir().unwrap();
     let path = base.path().join("log");
-    let options = Options { durability: Durability::Manual, ..options() };
+    let options = options().durability(Durability::Manual);
     let book = options.open(&path, Mode::Create).unwrap();
     let slot = |at: usize| bytes(&path)[at..at + 48].to_vec();
     let (first, second) = (slot(0), slot(4096));
@@ -86,7 +86,7 @@ fn unsynced_appends_change_one_slot_until_a_sync() {
 #[test]
 fn a_commit_syncs_once() {
     let disk = Sim::new();
-    let options = Options { storage: Arc::new(disk.clone()), ..options() };
+    let options = options().storage(Arc::new(disk.clone()));
     let book = options.open("/log", Mode::Create).unwrap();
     // The first one opens the mark, durably.
     book.append(0, b"jam").unwrap();
@@ -143,7 +143,7 @@ fn a_reader_sees_what_the_header_counts() {
 #[test]
 fn another_layout_than_the_logs_is_refused() {
     let (_dir, path) = place("0i0", &golden_log("head-3x1", &golden_events()[..3]));
-    let packed = Options { layout: Some(Layout::Packed), ..Options::default() };
+    let packed = Options::new().layout(Layout::Packed);
     for mode in [Mode::Read, Mode::Append] {
         let error = refused(packed.open(&path, mode), ErrorKind::InvalidArgument);
         assert!(error.message().contains("packed asked for, but the log has slots"), "{error}");
@@ -157,7 +157,7 @@ fn a_reader_follows_a_batch_that_grows() {
     for synced in [0, 3] {
         let base = tempfile::tempdir().unwrap();
         let path = base.path().join("log");
-        let options = Options { durability: Durability::Manual, ..options() };
+        let options = options().durability(Durability::Manual);
         let book = options.open(&path, Mode::Create).unwrap();
         let append = |number: u64| book.append(number as u32, &vec![7; 10 * number as usize]);
         (0..synced).for_each(|number| assert_eq!(append(number).unwrap(), number + 1));
@@ -194,11 +194,11 @@ fn a_batch_may_be_larger_than_what_is_read_at_once() {
 fn a_reader_of_a_batch_that_grows_reads_what_was_appended_since() {
     let disk = Sim::new();
     let storage = Arc::new(disk.clone());
-    let options = Options { durability: Durability::Manual, storage, ..options() };
+    let options = options().durability(Durability::Manual).storage(storage);
     let book = options.open("/log", Mode::Create).unwrap();
     book.append(0, b"synced").unwrap();
     book.sync().unwrap();
-    let reader = Options { layout: None, ..options.clone() }.open("/log", Mode::Read).unwrap();
+    let reader = options.clone().layout(None).open("/log", Mode::Read).unwrap();
     let mut calls = Vec::new();
     for number in 1..=200u32 {
         // More than is read at once for a sum, all in all.
@@ -229,7 +229,7 @@ fn a_reader_of_a_batch_that_grows_reads_what_was_appended_since() {
 fn a_follower_of_a_batch_takes_nothing_whose_bytes_are_not_there() {
     let base = tempfile::tempdir().unwrap();
     let path = base.path().join("log");
-    let options = Options { durability: Durability::Manual, ..options() };
+    let options = options().durability(Durability::Manual);
     let book = options.open(&path, Mode::Create).unwrap();
     let grown: Vec<_> = (1..=4u32)
         .map(|number| {

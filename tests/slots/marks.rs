@@ -9,7 +9,7 @@ use crate::support::*;
 const LOG: &str = "/0i0/book.log";
 
 fn on(disk: &Sim) -> Options {
-    Options { storage: Arc::new(disk.clone()), ..options() }
+    options().storage(Arc::new(disk.clone()))
 }
 
 /// Three events in one batch, of whose last jam a byte was changed.

@@ -16,7 +16,7 @@ pub use crate::common::{
 pub const DEEDS_AT: usize = 8192;
 
 pub fn options() -> Options {
-    Options { layout: Some(Layout::Slots), ..Options::default() }
+    Options::new().layout(Layout::Slots)
 }
 
 pub fn deed(mug: u32, jam: &[u8]) -> Vec<u8> {

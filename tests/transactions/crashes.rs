@@ -171,7 +171,7 @@ fn an_abort_beside_a_commit_takes_no_file_that_its_intent_names() {
                 }
             })
         };
-        let options = book::Options { storage, ..Default::default() };
+        let options = book::Options::new().storage(storage);
         let book = options.open(PATH, Mode::Append).unwrap();
         sim.record();
         called.store(true, Relaxed);

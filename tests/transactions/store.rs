@@ -40,7 +40,7 @@ impl Kind {
         let durability = Durability::Manual;
         Ok(match self {
             Self::Book => {
-                let options = book::Options { storage, durability, ..Default::default() };
+                let options = book::Options::new().storage(storage).durability(durability);
                 Store::Book(options.open(PATH, mode)?)
             }
             Self::Single | Self::Segments(_) => {
@@ -48,7 +48,8 @@ impl Kind {
                     Self::Segments(segment_bytes) => Layout::Segmented { segment_bytes },
                     _ => Layout::Single,
                 });
-                let options = wal::Options { storage, durability, layout, ..Default::default() };
+                let options =
+                    wal::Options::new().storage(storage).durability(durability).layout(layout);
                 Store::Wal(options.open(PATH, mode)?)
             }
         })

@@ -8,7 +8,7 @@ use std::time::Duration;
 use deedbook::ErrorKind;
 use deedbook::storage::Storage;
 use deedbook::storage::sim::Sim;
-use deedbook::wal::{Follow, HEAD_NAME, Lsn, Mode, Options, Wal, segment_name};
+use deedbook::wal::{Follow, HEAD_NAME, Lsn, Mode, Wal, segment_name};
 
 use crate::harness::limit::within;
 use crate::harness::wal::{LARGE, SEGMENTS, SINGLE, TINY, WalSubject, read_all};
@@ -147,7 +147,7 @@ fn consumers_that_two_threads_set_at_once_are_both_kept() {
                 }
             };
             let storage = watched(Arc::new(disk.clone()), hook);
-            let options = Options { storage, ..TINY.options(&disk, MANUAL) };
+            let options = TINY.options(&disk, MANUAL).storage(storage);
             let wal: Wal = options.open(TINY.path, Mode::Append).unwrap();
             let (first, second) = (wal.append(b"first").unwrap(), wal.append(b"second").unwrap());
             wal.sync().unwrap();

@@ -5,7 +5,7 @@ use std::path::Path;
 use deedbook::ErrorKind;
 use deedbook::storage::sim::Sim;
 use deedbook::storage::{Access, Storage};
-use deedbook::wal::{Lsn, Mode, Options};
+use deedbook::wal::{Lsn, Mode};
 
 use crate::harness::wal::{SINGLE, TINY, read_all, segments_in};
 use crate::harness::{ALWAYS, MANUAL};
@@ -66,7 +66,7 @@ fn a_record_beyond_the_limit_is_not_cut_as_torn() {
             for name in gone {
                 killed.remove(Path::new(&format!("/log/.deedbook/{sidecar}{name}"))).unwrap();
             }
-            let lower = Options { record_bytes_max: Some(50), ..subject.options(&killed, MANUAL) };
+            let lower = subject.options(&killed, MANUAL).record_bytes_max(50);
             let error = lower.open(subject.path, Mode::Append).unwrap_err();
             assert_eq!((error.kind(), error.offset()), (ErrorKind::Corrupt, Some(13)), "{mark}");
             assert_eq!(subject.wal(&killed, MANUAL).unwrap().len().unwrap(), 2);

@@ -96,7 +96,7 @@ fn create(dir: &Path, segmented: bool) -> Wal {
         true => Layout::Segmented { segment_bytes: SEGMENT_BYTES },
         false => Layout::Single,
     };
-    let options = Options { layout: Some(layout), ..Options::default() };
+    let options = Options::new().layout(layout);
     options.open(dir.join("log"), Mode::Create).unwrap()
 }
 

@@ -77,7 +77,7 @@ fn open(dir: &Path, durability: Durability) -> LedgerStore {
         separator: b",".to_vec(),
         ..LedgerConfig::lines(dir, "events")
     };
-    Options { durability, ..Options::default() }.open(config).unwrap()
+    Options::new().durability(durability).open(config).unwrap()
 }
 
 fn open_directory(dir: &Path) -> DirectoryStore {

@@ -13,6 +13,7 @@ use super::{DATA_NAME, LMDB};
 use crate::book::{Batch, LOG_NAME, Meta, Mode};
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
+use crate::setters::setters;
 use crate::storage::{Access, Storage, read_full, replace};
 
 /// Bytes that an environment takes for an event beside its jam, at most, and for each byte of a jam: one
@@ -24,6 +25,7 @@ const TEXT_BYTES_MAX: usize = 4096;
 
 /// How events are brought to books, and back.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Options {
     /// How books are opened. `durability` and `epoch` are not asked: batches are synced, and the source
     /// says the epoch. `layout` is that of books that are written; one that is there must have it.
@@ -34,6 +36,23 @@ pub struct Options {
     /// The pier gets its metadata from the one that finds all epochs there; with none to bring, that is
     /// all that is done.
     pub epochs: Option<Vec<u64>>,
+}
+
+setters! {
+    Options {
+        book: crate::book::Options,
+        dry_run: bool,
+    }
+    optional {
+        epochs: Vec<u64>,
+    }
+}
+
+impl Options {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
 }
 
 /// What became of one log: that of a pier's epoch, or the only one.

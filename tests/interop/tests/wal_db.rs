@@ -23,7 +23,7 @@ fn our_options(segmented: bool) -> ours::Options {
         true => ours::Layout::Segmented { segment_bytes: SEGMENT_BYTES },
         false => ours::Layout::Single,
     };
-    ours::Options { layout: Some(layout), ..Default::default() }
+    ours::Options::new().layout(layout)
 }
 
 fn read_by_us(path: &Path, segmented: bool) -> Records {

@@ -141,7 +141,7 @@ fn commits_beside_stores_that_append_send_and_remove() {
 fn a_file_with_both_names_keeps_one_and_has_the_mode_of_the_others() {
     use std::os::unix::fs::PermissionsExt;
     let dir = tempfile::tempdir().unwrap();
-    let options = Options { file_mode: 0o640, ..Options::default() };
+    let options = Options::new().file_mode(0o640);
     let config = || LedgerConfig::lines(dir.path(), BASE);
     let parts = stage(&options.open(config()).unwrap(), JOB, 0, 1, &["x", "y"]);
     let jobs = dir.path().join(".deedbook").join(format!("jobs-{BASE}"));

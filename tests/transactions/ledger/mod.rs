@@ -21,11 +21,11 @@ const CUTS: u64 = 40;
 
 fn on(sim: &Sim) -> Options {
     let storage: Arc<dyn Storage> = Arc::new(sim.clone());
-    Options { storage, durability: Durability::Manual, ..Options::default() }
+    Options::new().storage(storage).durability(Durability::Manual)
 }
 
 fn open(sim: &Sim) -> LedgerStore {
-    let options = Options { file_records_max: Some(3), ..on(sim) };
+    let options = on(sim).file_records_max(3);
     options.open(LedgerConfig::lines(DIR, BASE)).unwrap()
 }
 
@@ -53,7 +53,7 @@ fn stage(store: &LedgerStore, job: &str, partition: u32, attempt: u64, of: &[&st
 
 /// Tasks with smaller files than the ledger, the last of them first: `[a, bb]`, `[ccc.., d]`, `[a]`.
 fn stage_all(sim: &Sim) -> Vec<Part> {
-    let tasks = Options { file_records_max: Some(2), ..on(sim) };
+    let tasks = on(sim).file_records_max(2);
     let tasks = tasks.open(LedgerConfig::lines(DIR, BASE)).unwrap();
     stage(&tasks, JOB, 0, 90, &["dead"]);
     let numbered = STAGED.iter().enumerate().rev();
@@ -226,7 +226,7 @@ fn a_commit_counts_against_the_limit_of_all_files() {
         drop(store);
         let held: u64 = files(DIR, BASE, &on(&sim)).unwrap().iter().map(|file| file.bytes).sum();
         let staged: u64 = parts.iter().map(|part| part.bytes).sum();
-        let options = |bytes| Options { bytes_total_max: Some(bytes), when_full, ..on(&sim) };
+        let options = |bytes| on(&sim).bytes_total_max(bytes).when_full(when_full);
         let config = || LedgerConfig { max_file_size: 100, ..LedgerConfig::lines(DIR, BASE) };
         let store = options(held + staged - 1).open(config()).unwrap();
         let result = store.commit_staged(&of_app(1), &parts);
@@ -274,7 +274,7 @@ fn ledgers_of_one_directory_have_jobs_of_their_own() {
 fn a_record_that_is_longer_than_the_commits_own_limit_can_be_sent() {
     let sim = Sim::new();
     let config = || LedgerConfig::lines(DIR, BASE);
-    let task = Options { record_bytes_max: 4 << 20, ..on(&sim) }.open(config()).unwrap();
+    let task = on(&sim).record_bytes_max(4 << 20).open(config()).unwrap();
     let mut stage = task.stage(JOB, 0, 1).unwrap();
     stage.push(&vec![b'x'; 3 << 20]).unwrap();
     let store = open(&sim);

@@ -4,7 +4,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use deedbook::nostr::{EventStore, Options};
+use deedbook::nostr::EventStore;
 use deedbook::storage::Storage;
 use deedbook::storage::sim::Sim;
 use deedbook::{Mode, Transaction, TransactionId};
@@ -32,7 +32,7 @@ fn waits_for_a_commit(act: impl FnOnce(&EventStore) + Send) -> Sim {
             released.recv().unwrap();
         }
     });
-    let store = Options { storage, ..options(&sim, 40) }.open("/events", Mode::Append).unwrap();
+    let store = options(&sim, 40).storage(storage).open("/events", Mode::Append).unwrap();
     let (done, returned) = channel();
     std::thread::scope(|scope| {
         let committing = scope.spawn(|| store.commit_staged(&of_app(1), &parts).unwrap());

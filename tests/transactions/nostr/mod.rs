@@ -20,16 +20,14 @@ const SEGMENTS: [u64; 2] = [40, 4];
 const STAGED_DIR: &str = "/events/.deedbook/staged";
 
 fn options(sim: &Sim, pages: u64) -> Options {
-    Options {
-        storage: Arc::new(sim.clone()),
-        durability: Some(Durability::Manual),
-        segment_bytes: pages * 4096,
-        wal_segment_bytes: 32 << 10,
-        checkpoint_bytes: 64 << 10,
-        index_on_disk: false,
-        small: true,
-        ..Options::default()
-    }
+    Options::new()
+        .storage(Arc::new(sim.clone()))
+        .durability(Durability::Manual)
+        .segment_bytes(pages * 4096)
+        .wal_segment_bytes(32 << 10)
+        .checkpoint_bytes(64 << 10)
+        .index_on_disk(false)
+        .small(true)
 }
 
 fn open(sim: &Sim, pages: u64, mode: Mode) -> Result<EventStore> {
@@ -239,8 +237,8 @@ fn events_are_encoded_for_the_store_that_commits_them() {
     let events = [note("short"), note(&"x".repeat(5000)), note(&"y".repeat(9000))];
     let part = stage(&store, 0, 1, &events);
     drop(store);
-    let other = Options { page_bytes: 8192, checksums: false, ..options(&sim, 40) };
-    let small = Options { event_bytes_max: 4096, ..other.clone() };
+    let other = options(&sim, 40).page_bytes(8192).checksums(false);
+    let small = other.clone().event_bytes_max(4096);
     let store = small.open("/events", Mode::Append).unwrap();
     let error = store.commit_staged(&of_app(1), std::slice::from_ref(&part)).unwrap_err();
     assert_eq!((error.kind(), error.durable()), (ErrorKind::TooLarge, Some(Durable::No)));
