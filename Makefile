@@ -1,7 +1,7 @@
 # make help lists the targets. They need Rust 1.90 or newer, Python 3.10 or newer and,
 # for demo and test, Java 17 or newer; everything else goes into .venv from the lock files.
 #
-#   PYTHON=python3.12 make test           another interpreter (.venv is made anew)
+#   PYTHON=python3.12 make test           another interpreter (.venv is replaced)
 #   make demo INPUT=events.jsonl OUT=dir  another input, another place for the result
 #   make demo CLUSTER=1                   the pipeline on a master and two nodes of Spark's
 
@@ -70,6 +70,7 @@ bench: bench-nostr ## measure against the peers: benches/results
 		$(filter --quick,$(ARGS))
 	$(PY) benches/python/run.py $(ARGS)
 	$(PY) benches/python/ledger.py $(filter --quick,$(ARGS))
+	$(PY) benches/python/append_check.py $(filter --quick,$(ARGS))
 
 bench-nostr: ## the event store alone beside its peers, and its picture
 	@scripts/need.sh rust python
@@ -126,7 +127,7 @@ release-check: ## all of a release that needs no forge; ARGS="--tag v0.1.0" or "
 	@scripts/env.sh release
 	$(PY) scripts/release/check.py $(ARGS)
 
-lock: ## write requirements/*.txt anew from requirements/*.in
+lock: ## write requirements/*.txt from requirements/*.in
 	@scripts/need.sh python
 	@scripts/lock.sh
 

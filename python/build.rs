@@ -15,7 +15,7 @@ const QUOTES: &str = "\"\"\"";
 type Result<T> = std::result::Result<T, String>;
 
 fn main() -> Result<()> {
-    #[allow(clippy::print_stdout)] // so cargo is told
+    #[allow(clippy::print_stdout)] // cargo reads it
     {
         println!("cargo:rerun-if-changed={STUB}");
         println!("cargo:rerun-if-changed=build.rs");

@@ -11,7 +11,7 @@ python=${PYTHON:-python3}
 wheels=${CARGO_TARGET_DIR:-target}/wheels/make
 export PIP_DISABLE_PIP_VERSION_CHECK=1
 
-# The environment belongs to one interpreter: another one (PYTHON=...) makes it anew.
+# The environment belongs to one interpreter: another one (PYTHON=...) replaces it.
 interpreter=$("$python" -c 'import os, sys; print(os.path.realpath(sys.executable), sys.version)')
 if [ ! -f "$venv/.interpreter" ] || [ "$(cat "$venv/.interpreter")" != "$interpreter" ]; then
     echo "== $venv with $("$python" --version)"

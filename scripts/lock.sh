@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes requirements/*.txt anew from requirements/*.in: every version and hash for
+# Writes requirements/*.txt from requirements/*.in: every version and hash for
 # Python 3.10 and newer, on every system. The tool itself is locked in lock.txt.
 set -euo pipefail
 cd "$(dirname "$0")/../requirements"

@@ -1,49 +1,111 @@
-"""What it costs `deedbook append` to check that each line is JSON.
+"""What it costs `deedbook append` to check that each line is JSON: benches/results/append.md.
 
-    python benches/python/append_check.py [--lines N] [--runs N]
+    python benches/python/append_check.py [--lines N] [--runs N] [--quick]
 
-Prints a row of lines a second with the check and without it, the best of the runs, and their ratio.
-Writes nothing but a directory that it removes.
+Lines are appended with the check and without it in turn, each run to a new log. `--quick` only
+prints.
 """
 
 from __future__ import annotations
 
 import argparse
+import platform
+import resource
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+from facts import filesystem, load, processor
+
+OUT = Path(__file__).resolve().parents[1] / "results" / "append.md"
+DURABILITIES = ("always", "none")
+TEXT = """# What the check of `deedbook append` costs
+
+Made by `benches/python/append_check.py`: {lines:,} JSON lines of {bytes:.0f} bytes to a new book, \
+with the check that each line is JSON and without it (`--no-validate`) in turn, the best of {runs} \
+runs each. Processor time is that of all threads, with starting Python. {processor}, {filesystem}, \
+CPython {python}; load {before} before and {after} after.
+
+| durability | checked, lines/s | not checked | ratio \
+| checked, by processor time | not checked | ratio |
+|---|---|---|---|---|---|---|
+{rows}
+"""
+Spent = tuple[float, float]
+"""Seconds by the clock, and of the processors."""
+
 
 def main() -> None:
-    """Measure and print."""
+    """Measure, print, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lines", type=int, default=1_000_000)
-    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--quick", action="store_true", help="fewer lines, and no page")
     given = parser.parse_args()
+    count = 20_000 if given.quick else given.lines
+    before = load()
     with tempfile.TemporaryDirectory() as folder:
-        lines = Path(folder) / "lines.jsonl"
-        with lines.open("w") as file:
-            for number in range(given.lines):
-                tags = '["t", "logs"]'
-                file.write(f'{{"id": {number}, "kind": 1, "tags": [{tags}], "text": "hello"}}\n')
-        # In turn, so that what else the machine does meets both.
-        checked, unchecked = [], []
-        for run in range(given.runs):
-            checked.append(_seconds(lines, Path(folder) / f"checked{run}"))
-            unchecked.append(_seconds(lines, Path(folder) / f"unchecked{run}", "--no-validate"))
-    with_check, without = given.lines / min(checked), given.lines / min(unchecked)
-    print("| lines/s, checked | lines/s, not checked | ratio |")
-    print("|---|---|---|")
-    print(f"| {with_check:,.0f} | {without:,.0f} | {with_check / without:.2f} |")
+        place = Path(folder)
+        lines = place / "lines.jsonl"
+        _write(lines, count)
+        rows = [_row(place, lines, count, given.runs, durability) for durability in DURABILITIES]
+        kind, size = filesystem(place), lines.stat().st_size / count
+    text = TEXT.format(
+        lines=count,
+        bytes=size,
+        runs=given.runs,
+        processor=processor(),
+        filesystem=kind,
+        python=platform.python_version(),
+        before=before,
+        after=load(),
+        rows="\n".join(rows),
+    )
+    print(text, end="")
+    if not given.quick:
+        OUT.write_text(text)
 
 
-def _seconds(lines: Path, log: Path, *options: str) -> float:
-    command = [sys.executable, "-m", "deedbook", "append", *options, str(log), str(lines)]
-    begun = time.perf_counter()
-    subprocess.run(command, check=True, capture_output=True)
-    return time.perf_counter() - begun
+def _write(path: Path, lines: int) -> None:
+    with path.open("w") as file:
+        for number in range(lines):
+            tags = '["t", "logs"]'
+            file.write(f'{{"id": {number}, "kind": 1, "tags": [{tags}], "text": "hello"}}\n')
+
+
+def _row(place: Path, lines: Path, count: int, runs: int, durability: str) -> str:
+    checked, unchecked = list[Spent](), list[Spent]()
+    # In turn, so that what else the machine does meets both.
+    for run in range(runs):
+        for name, option, spent in (
+            ("checked", "--validate", checked),
+            ("unchecked", "--no-validate", unchecked),
+        ):
+            log = place / f"{durability}-{name}-{run}"
+            spent.append(_spent(lines, log, option, "--durability", durability))
+    cells = [f"`{durability}`"]
+    for clock in range(2):
+        with_check, without = (
+            count / min(each[clock] for each in spent) for spent in (checked, unchecked)
+        )
+        cells += [f"{with_check / 1e3:,.0f} k/s", f"{without / 1e3:,.0f} k/s"]
+        cells += [f"{with_check / without:.2f}"]
+    return "| " + " | ".join(cells) + " |"
+
+
+def _spent(lines: Path, log: Path, *options: str) -> Spent:
+    command = [sys.executable, "-m", "deedbook", "append", "-q", *options, str(log), str(lines)]
+    begun, used = time.perf_counter(), _processors()
+    subprocess.run(command, check=True)
+    return time.perf_counter() - begun, _processors() - used
+
+
+def _processors() -> float:
+    """Seconds of the processors that ended children took."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 if __name__ == "__main__":

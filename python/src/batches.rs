@@ -98,7 +98,7 @@ pub fn stream_of<'py>(
     capsule(py, batches, Damages::default(), requested_schema)
 }
 
-/// Shared by a stream and the capsule that it became. Whoever locks it needs nothing else, so it
+/// Shared by a stream and the capsule that it became. A thread that locks it needs nothing else, so it
 /// may be locked with or without the GIL.
 type Damages = Arc<Mutex<Vec<Damage>>>;
 

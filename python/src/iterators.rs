@@ -223,7 +223,7 @@ impl FollowIterator {
                 Some(timeout) => timeout.saturating_sub(begun.elapsed()),
                 None => PATIENCE,
             };
-            // Let go of between two looks: who else wants it, a signal handler too, must not
+            // The lock is released between two looks: another thread or a signal handler must not
             // wait for a follower that waits for ever.
             let found = locked(py, &self.follow).record(py, left.min(PATIENCE))?;
             if found.is_some() {

@@ -1,4 +1,4 @@
-"""Make the list of materials (SBOM) of wheels say what is in them, and nothing of who built them.
+"""Make the list of materials (SBOM) of wheels say what is in them, not where they were built.
 
     python scripts/release/sbom.py WHEEL...            rewrite them
     python scripts/release/sbom.py --check WHEEL...    only look

@@ -44,13 +44,13 @@ WAL_ROWS = [
         ),
     ),
     Row(
-        "a torn tail with intact records behind its first damage",
-        "T at the first damage, for whoever looks",
+        "a torn tail with intact records after its first damage",
+        "T at the first damage, for every reader",
         ("wal_regressions::a_torn_tail_ends_at_its_first_damage_for_all_who_look",),
     ),
     Row(
         "end cut or prefix dropped under a reader",
-        "told, and what is left is read on",
+        "reported; what is left is read on",
         (
             "wal_readers::a_reader_of_a_log_whose_end_was_cut_says_so",
             "wal_readers::a_reader_goes_on_behind_a_prefix_that_was_dropped",

@@ -157,7 +157,7 @@ impl Directory {
                     }
                     Ok(None) => {}
                     Err(error) => {
-                        // Nobody else has seen it: this thread holds the directory.
+                        // No other thread has seen it: this thread holds the directory.
                         let _ = self.storage.remove(&path);
                         return Err(error);
                     }

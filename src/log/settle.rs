@@ -24,7 +24,7 @@ use crate::scan::Verdict;
 use crate::sidecar::{Loss, Mark, MarkFile, MarkUse};
 
 /// What to do about a log that lost acknowledged records.
-const LOST: &str = "repair tells what is missing, and goes on without it if the loss is accepted; if a \
+const LOST: &str = "repair says what is missing, and goes on without it if the loss is accepted; if a \
                     backup was restored on purpose, remove the log's .deedbook";
 /// What to do about a copy that lacks what its mark says.
 const COPIED: &str = "this copy has less than its mark says: make it again, best with deedbook backup; \

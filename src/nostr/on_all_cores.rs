@@ -9,8 +9,8 @@ use super::import::gone;
 use super::progress::{Progress, REPORT_BYTES};
 use crate::error::Result;
 
-/// What a thread tells.
-enum Told<T> {
+/// What a thread says.
+enum News<T> {
     /// So many more bytes are done.
     Bytes(u64),
     /// All of a part is done.
@@ -18,7 +18,7 @@ enum Told<T> {
 }
 
 /// Do the same work on every part; gives the results in the order of the parts. `work` calls what it gets
-/// with the bytes of each step. Progress is told in this thread.
+/// with the bytes of each step. Progress is reported in this thread.
 pub fn on_all_cores<P: Sync, T: Send>(
     parts: &[P],
     work: impl Fn(&P, &mut dyn FnMut(u64) -> Result<()>) -> Result<T> + Sync,
@@ -31,8 +31,8 @@ pub fn on_all_cores<P: Sync, T: Send>(
     }
     let next = AtomicUsize::new(0);
     thread::scope(|scope| {
-        // An error below drops `told`, and the threads end with their next step.
-        let (give, told) = sync_channel(4 * threads);
+        // An error below drops `news`, and the threads end with their next step.
+        let (give, news) = sync_channel(4 * threads);
         for _ in 0..threads {
             let (give, next, work) = (give.clone(), &next, &work);
             scope.spawn(move || {
@@ -45,11 +45,11 @@ pub fn on_all_cores<P: Sync, T: Send>(
                         match waiting < REPORT_BYTES {
                             true => Ok(()),
                             false => give
-                                .send(Told::Bytes(std::mem::take(&mut waiting)))
+                                .send(News::Bytes(std::mem::take(&mut waiting)))
                                 .map_err(|_| gone()),
                         }
                     });
-                    if give.send(Told::Part(at, done)).is_err() {
+                    if give.send(News::Part(at, done)).is_err() {
                         return;
                     }
                 }
@@ -57,10 +57,10 @@ pub fn on_all_cores<P: Sync, T: Send>(
         }
         drop(give);
         let mut results: Vec<Option<T>> = parts.iter().map(|_| None).collect();
-        for told in told {
-            match told {
-                Told::Bytes(bytes) => progress.add(bytes)?,
-                Told::Part(at, done) => {
+        for one in news {
+            match one {
+                News::Bytes(bytes) => progress.add(bytes)?,
+                News::Part(at, done) => {
                     let done = done?;
                     if let Some(result) = results.get_mut(at) {
                         *result = Some(done);

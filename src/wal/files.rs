@@ -103,7 +103,7 @@ pub fn segment_bytes_of(
         // All of it lies in the first segment, whatever its size.
         [0] => Ok(len(0)?.max(default)),
         [index, ..] => unknown(format!(
-            "{} is not followed by another, and nothing beside it tells",
+            "{} is not followed by another, and nothing beside it names the size",
             segment_name(index)
         )),
     }

@@ -150,7 +150,7 @@ fn sizes(texts: &mut Texts) {
         let options = of_size(&one.restore(), Some(wrong));
         here.tried(&format!("append to one segment, {wrong}"), options.open(DIR, Mode::Append));
     }
-    let mut unknown = texts.situation("wal-segments: nothing tells the size");
+    let mut unknown = texts.situation("wal-segments: nothing names the size");
     let with_first = |len: usize| {
         let mut files = bare.clone();
         files.bytes.get_mut(&segment(5)).unwrap().truncate(len);

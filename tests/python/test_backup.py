@@ -91,7 +91,7 @@ def test_a_copy_that_is_older_than_its_mark_is_called_a_copy(name: str, tmp_path
     files = [f for f in above.rglob("*") if f.is_file() and ".deedbook" not in str(f)]
     end = max((f for f in files if f.name not in ("epoc.txt", "meta.bin")), key=str)
     os.truncate(end, end.stat().st_size - 3)
-    with pytest.raises(deedbook.LostRecordsError, match="repair tells what is missing"):
+    with pytest.raises(deedbook.LostRecordsError, match="repair says what is missing"):
         kind.open(log, "a")
 
 

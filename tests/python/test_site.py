@@ -216,10 +216,20 @@ def test_the_figures_of_reopening_are_those_measured() -> None:
     assert found is not None
     after = {name: row["median"] for name, row in figures["reopen after kill -9"].items()}
     reading = figures["reopen after kill -9, for reading"]["deedbook"]["median"]
-    wanted = (reading, after["deedbook"], after["apsw (SQLite WAL)"], after["py-lmdb"])
+    wanted = (reading, after["deedbook"], after["sqlite3 (WAL)"], after["py-lmdb"])
     assert list(map(float, found.groups())) == [
         round(value, 0 if value > 5 else 1) for value in wanted
     ]
+
+
+def test_the_cost_of_checking_lines_is_that_measured() -> None:
+    measured = (ROOT / "benches" / "results" / "append.md").read_text()
+    row = re.search(
+        r"^\| `none` \|[^|]*\|[^|]*\| ([\d.]+) \|[^|]*\|[^|]*\| ([\d.]+) \|$", measured, re.M
+    )
+    found = re.search(r"it takes ([\d.]+) times as many lines", (DOCS / "shell.md").read_text())
+    assert row is not None and found is not None and found[1] == row[1]
+    assert min(map(float, row.groups())) > 0.5  # it must not halve the speed
 
 
 def test_the_page_index_begins_as_the_readme() -> None:

@@ -76,14 +76,14 @@ def look(
     """The report of what `require` found at a path; without ``check`` its bytes are not checked."""
     figures = None if handle is None else found.format.figures(handle)
     stats = None if handle is None else found.format.stats_of(handle)
-    told = progress or (lambda done, total: None)
+    step = progress or (lambda done, total: None)
     shares = 2 if check else 1
     info, findings, errors = found.format, [], []
     ok, checked, described, parts = True, {}, None, []
     total = 0
 
     def tell(done: int, of: int) -> None:
-        told(done, of * shares)
+        step(done, of * shares)
 
     if check:
         try:
@@ -107,7 +107,7 @@ def look(
             around = view.skipping(None, None)
             payloads = (info.entry(record).payload for record in around)
             scan.run(
-                payloads, lambda done: told(total * (shares - 1) + min(done, total), total * shares)
+                payloads, lambda done: step(total * (shares - 1) + min(done, total), total * shares)
             )
             ok = ok and not around.damages
             if not check:

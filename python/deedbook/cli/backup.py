@@ -22,7 +22,7 @@ def add_arguments(commands: Commands) -> None:
         help="copy a log beside its writer; again: what is new",
         description="Copy a log, or bring such a copy up to date. The copy has every record that "
         "was acknowledged before, with the same numbers; what is new in it is read back. To "
-        "restore, open the copy. A log may be written meanwhile, but for an event store.",
+        "restore, open the copy. A log of any format may be written meanwhile.",
         epilog="examples:\n"
         "  deedbook backup events.book /backup/events.book\n"
         "  deedbook backup events.book /backup/events.book    again: what was appended since\n\n"

@@ -26,7 +26,7 @@ def add_arguments(commands: Commands) -> None:
         "metrics",
         help="what logs hold, for Prometheus: as text, as a file, or over HTTP",
         description="Print metrics of logs in Prometheus' text format: records, bytes, files, what "
-        "is not yet durable, losses, damage, and how far each consumer is behind. Logs may be "
+        "is not yet durable, losses, damage, and each consumer's lag. Logs may be "
         "written meanwhile. Appends and syncs are counted by the process that does them: there, "
         "use the Python module deedbook.metrics.",
         epilog="examples:\n"

@@ -22,7 +22,7 @@ def add_arguments(commands: Commands) -> None:
         "  deedbook nostr query store '{\"kinds\":[1]}'     a filter of NIP-01\n"
         "  deedbook nostr stats store                     by kind, author, day and tag\n"
         "  deedbook nostr export store events.jsonl.gz    all events that count\n\n"
-        "'deedbook nostr COMMAND --help' tells more.",
+        "'deedbook nostr COMMAND --help' says more.",
     )
     nostr = parser.add_subparsers(
         dest="nostr_command", metavar="COMMAND", required=True, title="commands"

@@ -111,7 +111,7 @@ def build(argv: Sequence[str]) -> Parser:
         "  deedbook info events.book                  what is in it, and how it was closed\n"
         "  deedbook cat events.book 10:20             events 10 to 19\n"
         "  deedbook verify events.book                check every checksum\n\n"
-        "'deedbook COMMAND --help' tells more, with examples.\n\n" + EXIT_CODES,
+        "'deedbook COMMAND --help' says more, with examples.\n\n" + EXIT_CODES,
     )
     parser.add_argument("--version", action="version", version=f"deedbook {__version__}")
     commands = parser.add_subparsers(
@@ -168,7 +168,7 @@ def _add_info(commands: Commands) -> None:
         "epoch, durable_event and meta; recovery is that of the last epoch.\n\n"
         "Of a ledger every file is read: it has path, format, records, bytes, finished_files,\n"
         "active_files, quarantined_files, dead_letters, and for each base in ledgers the same,\n"
-        "verdicts and files. Of an event store the manifest tells, and no event is read: path,\n"
+        "verdicts and files. Of an event store only the manifest is read, and no event: path,\n"
         "format, segments, records, page_bytes, segment_bytes, wal_bytes, index_bytes,\n"
         "compactions, created, last_compaction.\n\n"
         "Exits with 1 if a log is corrupt. A torn tail is what a crash leaves: not damage.",
@@ -317,7 +317,7 @@ def _add_append(commands: Commands) -> None:
         "With --resume, line k of the input is the k-th event of the book. Lines whose events\n"
         "are there are skipped, after the last 1,000 of them were compared byte by byte.\n"
         "Lines skipped by --skip-invalid are not counted. The records of a WAL have no numbers\n"
-        "to resume by: 'deedbook info --json' tells how many lines (records) are in.\n"
+        "to resume by: 'deedbook info --json' says how many lines (records) are in.\n"
         "A commit holds at most --batch lines, and fewer when the input pauses.\n"
         "Ctrl-C and SIGTERM end at the edge of a commit: no line is half in the log, and\n"
         "lines read but not yet committed are not in it. A second signal ends at once.",

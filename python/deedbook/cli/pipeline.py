@@ -28,7 +28,7 @@ def add_arguments(commands: Commands) -> None:
         "pipeline",
         help="live sources through logs to tables: run, status, check, report, chaos",
         description="Read Nostr events from directories of files, WALs and ledgers into a log "
-        "each, from there into one table, each event once, and count them. Whatever is killed, a "
+        "each, from there into one table, each event once, and count them. After a kill, a "
         "later run goes on where it was.",
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")

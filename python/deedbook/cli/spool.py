@@ -26,7 +26,7 @@ def add_arguments(commands: Any) -> None:
         "  deedbook spool append spool events.jsonl       a line, an event\n"
         "  deedbook spool send spool http://HOST/path     sends, and removes what arrived\n"
         "  deedbook spool endpoint --out received.jsonl   a server to try it with\n\n"
-        "'deedbook spool COMMAND --help' tells more.",
+        "'deedbook spool COMMAND --help' says more.",
     )
     spool = parser.add_subparsers(
         dest="spool_command", metavar="COMMAND", required=True, title="commands"

@@ -87,8 +87,8 @@ def write_with_kills(log: Path, source: Source, seed: int, say: Say, kills: int 
             2,
         )
     batch = max(1, min(BATCH_LINES_MAX, source.lines // BATCHES_MIN))
-    # What each recovery found is told below: where nothing handles the log records of it, Python
-    # would print it again.
+    # What each recovery found is printed below; Python would print it a second time where nothing
+    # handles its log records.
     logging.getLogger("deedbook").addHandler(logging.NullHandler())
     for attempt in range(1, ATTEMPTS + 1):
         remove(log)

@@ -34,7 +34,7 @@ def write(log: Path, source: Path, stop: int, batch: int) -> None:
 
 
 def say(word: str) -> None:
-    """Write a line in one unbuffered call: who reads it knows that it was said."""
+    """Write a line in one unbuffered call: a reader never sees half of it."""
     os.write(STDOUT, f"{word}\n".encode())
 
 

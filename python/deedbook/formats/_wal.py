@@ -109,7 +109,7 @@ class _WalInfo(LogInfo[Wal]):
 
     def figures(self, handle: Wal) -> Figures:
         """What the log says of itself, with its consumers."""
-        # What others append meanwhile lies behind the end that was read last.
+        # Other processes append meanwhile, after the end that was read last.
         durable, consumers, end = handle.durable_end, handle.consumers(), handle.end
         return (
             super()

@@ -53,7 +53,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def _serve(self, endpoint: Endpoint) -> None:
         self._length = 0
         verdict = self._take(endpoint)
-        # Counted before it is answered: who has the answer finds it in the counters.
+        # Counted before it is answered: a client that has the answer finds it in the counters.
         endpoint.note(
             path=self.path,
             headers={name.lower(): value for name, value in self.headers.items()},

@@ -103,7 +103,7 @@ class Pace:
                 return outcome
 
     def _is_problem(self, problem: str, cause: Exception | None) -> None:
-        """Note what waiting may not cure, and end if nobody wants to wait."""
+        """Note what waiting may not cure, and end if no caller wants to wait."""
         if self.patient or self.problem is None:
             self.problem, self.cause = problem, cause
         self.tell()

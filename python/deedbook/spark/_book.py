@@ -139,8 +139,8 @@ class BookFormat(Steps):
         """Refuse epochs that leave a gap or overlap, with both numbers.
 
         Raises `deedbook.ContiguityError`, in every mode: what is missing is no damage that lies
-        anywhere, and what is there twice cannot be told apart. An epoch whose end is damaged or
-        not known says so itself.
+        anywhere, and of two epochs with an event nothing says which one counts. An epoch whose end
+        is damaged or not known says so itself.
         """
         for before, after in pairwise(log for log in logs if _is_epoch(log.path)):
             if before.bounds is None or after.bounds is None:

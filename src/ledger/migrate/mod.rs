@@ -107,7 +107,7 @@ pub fn migrate(
     Ok(reports)
 }
 
-/// What [`migrate`] would do with files that nobody migrated before; nothing is changed.
+/// What [`migrate`] would do with files that were not migrated before; nothing is changed.
 pub fn inspect(
     migration: &Migration,
     options: &Options,

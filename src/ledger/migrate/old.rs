@@ -193,7 +193,7 @@ impl<'a> Events<'a> {
     }
 
     /// Whether what a footer closed only looks like an event: a torn array, an object around one, a
-    /// string. That a footer with three bytes or fewer is one, nobody can know.
+    /// string. Of three bytes or fewer, nothing says that they are a footer.
     fn holds_footer(&self, end: u64) -> std::result::Result<bool, Fault> {
         let event = self.event();
         for (at, _) in event.iter().enumerate().filter(|(_, byte)| **byte == b']') {
