@@ -2132,7 +2132,7 @@ class BatchStream:
     """Records as Arrow record batches, once; also an iterator of Arrow arrays.
 
     Each item has ``__arrow_c_array__`` (a struct array): ``pyarrow.record_batch(item)`` takes it.
-    ``pyarrow.RecordBatchReader.from_stream(stream)`` takes the stream whole.
+    ``pyarrow.RecordBatchReader.from_stream(stream)`` takes the whole stream.
     """
 
     @property
@@ -3257,7 +3257,7 @@ class Pier:
         """Begin a new epoch after the last event, durably, and append to it from now on.
 
         Returns its number, the last event before it. The epoch before is synced and closed. The new
-        one is made whole beside the others (``meta.bin`` and ``vere.txt`` copied, ``epoc.txt``
+        one is completed beside the others (``meta.bin`` and ``vere.txt`` copied, ``epoc.txt``
         ``3``) and then named, so that a crash leaves the pier with it or without it. Appends of
         other threads wait.
 

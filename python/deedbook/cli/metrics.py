@@ -45,7 +45,7 @@ def add_arguments(commands: Commands) -> None:
         type=_address,
         help=f"answer GET /metrics until stopped (default host: {_HOST}; port 0: any free one)",
     )
-    where.add_argument("-o", "--output", metavar="FILE", help="replace FILE as a whole")
+    where.add_argument("-o", "--output", metavar="FILE", help="replace FILE atomically")
     add_json(parser, "JSON lines, one value each")
     add_quiet(parser)
     parser.set_defaults(run=run)

@@ -50,7 +50,7 @@ def _add_run(actions: Commands) -> None:
         epilog="examples:\n"
         "  deedbook pipeline run pipeline.toml --once\n"
         "  deedbook pipeline run pipeline.toml --master spark://host:7077\n\n"
-        "docs/pipeline.md describes the file.",
+        "The page 'A pipeline of Nostr events' of the documentation describes the file.",
     )
     parser.add_argument("file", metavar="FILE", help="the pipeline's file, TOML")
     parser.add_argument("--once", action="store_true", help="end when what is there now is done")

@@ -24,7 +24,7 @@ TEXTS: Final = {
     "  deedbook spark export events.book table/\n"
     "  deedbook spark export notes/ table/ --to delta --partition-by 'day=date(created_at)'\n"
     "  deedbook spark export events.wal table/ --columns lsn,payload,path\n\n"
-    "A Delta table shows a batch whole or not at all. Of plain Parquet files a reader may see\n"
+    "A Delta table shows all of a batch or nothing. Of plain Parquet files a reader may see\n"
     "some of a batch before the others, each complete.",
 }
 
