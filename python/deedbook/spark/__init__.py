@@ -9,9 +9,9 @@ Spark 4 finds the format by itself, through the package ``pyspark_deedbook``. Wh
 >>> deedbook.spark.register(spark)  # doctest: +SKIP
 >>> spark.read.format("deedbook").load("pier/.urb/log/0i0").show()  # doctest: +SKIP
 
-The options and columns are on the page Spark of the documentation. Reading runs in the Python workers of the
-executors, so Deedbook and pyarrow must be installed on every node, and every node must see the
-log under the same path.
+The options and columns are on the page Spark of the documentation. Reading runs in the Python
+workers of the executors, so Deedbook and pyarrow must be installed on every node, and every node
+must see the log under the same path.
 """
 
 from __future__ import annotations
