@@ -35,13 +35,11 @@ pub fn run(data: &[u8]) {
         let file = memory.create_new(&Path::new(DIR).join(name), 0o600).unwrap();
         file.write_at(bytes, 0).unwrap();
     }
-    let options = WalOptions {
-        storage: Arc::new(memory),
-        data_bytes_max: DATA_MAX as u64,
-        segment_bytes: 1 << 20,
-        small: true,
-        ..WalOptions::default()
-    };
+    let options = WalOptions::new()
+        .storage(Arc::new(memory))
+        .data_bytes_max(DATA_MAX as u64)
+        .segment_bytes(1 << 20)
+        .small(true);
     let beginning = strict(&files[0]);
     if let Ok(wal) = options.open(DIR, Mode::Read) {
         read(&wal, &files, &beginning);
