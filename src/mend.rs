@@ -22,6 +22,26 @@ pub fn make_dir(storage: &dyn Storage, dir: &Path) -> Result<()> {
     storage.sync_dir(parent).map_err(|e| Error::io("sync the directory", parent, e))
 }
 
+/// Remove a directory and what it holds, if it is there; of a symbolic link only the link. `doing` says so
+/// in errors.
+pub fn remove_tree(storage: &dyn Storage, dir: &Path, doing: &str) -> Result<()> {
+    if !storage.is_dir(dir) {
+        return Ok(());
+    }
+    let fail = |path: &Path, e| Error::io(doing, path, e);
+    if storage.is_link(dir) {
+        return storage.remove(dir).map_err(|e| fail(dir, e));
+    }
+    for name in storage.list(dir).map_err(|e| fail(dir, e))? {
+        let path = dir.join(name);
+        match storage.is_dir(&path) {
+            true => remove_tree(storage, &path, doing)?,
+            false => storage.remove(&path).map_err(|e| fail(&path, e))?,
+        }
+    }
+    storage.remove_dir(dir).map_err(|e| fail(dir, e))
+}
+
 /// Make the names of log, sidecar and directory durable: a writer that died between a creation and
 /// the sync of its directory leaves names that only the cache has, which nothing else would sync.
 pub fn sync_names(storage: &dyn Storage, sidecar: &Path, dir: &Path) -> Result<()> {

@@ -456,6 +456,9 @@ class ConvertReport:
     @property
     def target_bytes(self) -> int:
         """Size of the copy, bytes."""
+    @property
+    def left_out(self) -> Damage | None:
+        """What a torn source has after the last deed that counts: it is not in the copy."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -2997,7 +3000,8 @@ class Book(Log[Deed]):
 
         Then both are read, and each event is compared. The source is never changed.
         ``progress(bytes_done, bytes_total)`` counts both passes; what it raises ends the
-        conversion. Until this returns, what lies at ``target`` is no copy.
+        conversion. The copy is made in ``.converting`` of its directory: until all of it is
+        compared, no log lies at ``target``.
 
         Raises: `CorruptError` for a source that is corrupt (`salvage` copies what is intact),
         `AlreadyExistsError`, `InvalidArgumentError` for a layout that is none, `UnsupportedError`

@@ -182,6 +182,7 @@ report!(PyConvertReport, "ConvertReport", ConvertReport, {
     bounds: Option<(u64, u64)> = |report| report.bounds,
     source_bytes: u64 = |report| report.source_bytes,
     target_bytes: u64 = |report| report.target_bytes,
+    left_out: Option<PyDamage> = |report| report.left_out.as_ref().map(PyDamage::from),
 });
 
 report!(PyRepairReport, "RepairReport", RepairReport, {

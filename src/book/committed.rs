@@ -13,6 +13,7 @@ use crate::locks::{Mutex, lock};
 use crate::log::extent::Extent;
 use crate::log::framing::Framing as _;
 use crate::scan::{Scanned, Scanner};
+use crate::search::find_intact;
 use crate::slice::{part, part_mut};
 use crate::storage::{File, read_full};
 
@@ -64,7 +65,7 @@ pub enum Committed {
         /// A newer slot whose deeds are not there.
         newest: Option<(Slot, Held)>,
     },
-    /// Deeds lie in the log, and no slot that counts some holds.
+    /// No slot that counts deeds holds, and one does count some, or deeds lie in the log.
     Not {
         /// The newest intact slot that counts deeds.
         newest: Option<(Slot, Held)>,
@@ -139,13 +140,20 @@ pub fn committed(
                 Held::Whole(end) => return Ok(Committed::Up { at, end, newest }),
                 held => newest = newest.or(Some((slot, held))),
             }
-        } else if all_initial || !begins_at(file, codec, DEEDS_AT, file_end)? {
-            // What follows the header of an empty log was never committed, unless the slot that says
-            // so is damaged.
+        } else if all_initial
+            || (newest.is_none() && !deed_follows(file, codec, DEEDS_AT, file_end)?)
+        {
+            // What follows the header of an empty log was never committed. Beside a damaged slot it says
+            // so only where no deed lies.
             return Ok(Committed::Up { at, end: DEEDS_AT, newest });
         }
     }
     Ok(Committed::Not { newest })
+}
+
+/// Whether a deed lies anywhere from here on, by its lengths.
+pub fn deed_follows(file: &dyn File, codec: Codec, offset: u64, end: u64) -> io::Result<bool> {
+    Ok(find_intact(file, &codec.by_lengths(), offset, end)?.is_some())
 }
 
 /// Whether a deed begins here, by its lengths.

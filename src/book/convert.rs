@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use super::codec::Frame;
+use super::aside::Aside;
+use super::codec::{FORMAT, Frame};
 use super::{Book, Cursor, JamReader, Layout, Mode, OnCorrupt, Options};
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::framing::Frame as _;
 use crate::log::payload::PART_BYTES;
-use crate::scan::{HELD_BYTES_MAX, Verdict};
+use crate::scan::{Damage, HELD_BYTES_MAX, Verdict};
 
 /// Copied with one write.
 const BATCH_BYTES: usize = 4 << 20;
@@ -16,7 +17,7 @@ const BATCH_BYTES: usize = 4 << 20;
 const PROGRESS_DEEDS: u64 = 1 << 14;
 
 /// What a conversion copied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConvertReport {
     /// Layout of the source.
@@ -33,12 +34,15 @@ pub struct ConvertReport {
     pub source_bytes: u64,
     /// Size of the copy, bytes.
     pub target_bytes: u64,
+    /// What follows the last deed that counts, where the source is torn: it is not in the copy.
+    pub left_out: Option<Damage>,
 }
 
 /// Copy a log, with its epoch and metadata, to a new one in layout `to`, then read both and compare
 /// every event. The source is never changed; a source that is corrupt, and a target that exists, are
-/// refused; of a torn one all that counts is copied. `progress` is called with bytes done and bytes in all (both passes), and what it fails
-/// with ends the conversion. A target that was begun stays; it is no copy until this returned.
+/// refused; of a torn one all that counts is copied, and the report says what was left out. `progress` is
+/// called with bytes done and bytes in all (both passes), and what it fails with ends the conversion. The
+/// copy is made aside, in `.converting` of its directory: the target is all of it, or no log.
 pub fn convert(
     source: impl AsRef<Path>,
     target: impl AsRef<Path>,
@@ -48,20 +52,54 @@ pub fn convert(
 ) -> Result<ConvertReport> {
     let reading = Options { layout: None, ..options.clone() };
     let book = reading.open(source.as_ref(), Mode::Read)?;
-    let found = book.recovery();
-    if let Some(damage) = found.damage.as_ref().filter(|_| found.verdict == Verdict::Corrupt) {
-        let message = format!("{}; salvage copies what is intact", damage.reason);
-        return Err(book.shared.error(ErrorKind::Corrupt, message).offset_at(damage.offset));
-    }
-    let (first, next) = (book.epoch()?.saturating_add(1), book.last()?.saturating_add(1));
+    refuse_corrupt(&book)?;
     let writing = Options {
         layout: Some(to),
-        epoch: Some(first - 1),
+        epoch: Some(book.epoch()?),
         durability: Durability::Manual,
         deed_bytes_max: book.shared.framing.deed_bytes_max,
         ..options.clone()
     };
-    let copy = writing.open(target.as_ref(), Mode::Create)?;
+    let place = Aside::new(&writing, target.as_ref())?;
+    let copied = copy(&book, &writing, &place.path(), &mut progress);
+    let done = copied.and_then(|report| place.put().map(|()| report));
+    if done.is_err() {
+        place.give_up();
+    }
+    done
+}
+
+/// Refuse a source of which a copy would be a part, without a word.
+pub fn refuse_corrupt(book: &Book) -> Result<()> {
+    let found = book.recovery();
+    match found.damage.as_ref().filter(|_| found.verdict == Verdict::Corrupt) {
+        None => Ok(()),
+        Some(damage) => {
+            let error = book.shared.error(ErrorKind::Corrupt, damage.reason.clone());
+            Err(of_source(error.offset_at(damage.offset).with_next_intact(damage.next_intact)))
+        }
+    }
+}
+
+/// Of an error that damage in the source is: what can be done.
+pub fn of_source(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::Corrupt | ErrorKind::LostRecords => {
+            error.with_advice("salvage copies what is intact")
+        }
+        _ => error,
+    }
+}
+
+/// Copy the deeds and the metadata, and compare them.
+fn copy(
+    book: &Book,
+    writing: &Options,
+    path: &Path,
+    progress: &mut impl FnMut(u64, u64) -> Result<()>,
+) -> Result<ConvertReport> {
+    let (first, next) = (book.epoch()?.saturating_add(1), book.last()?.saturating_add(1));
+    let copy = writing.open(path, Mode::Create)?;
     let meta = book.meta()?;
     if meta != super::Meta::default() {
         copy.save_meta(&meta)?;
@@ -70,7 +108,7 @@ pub fn convert(
     let mut deeds = book.cursor(first, Some(next), OnCorrupt::Raise)?.of_frames();
     let mut batch = copy.batch();
     progress(0, all)?;
-    while let Some((_, offset, frame)) = deeds.advance()? {
+    while let Some((_, offset, frame)) = deeds.advance().map_err(of_source)? {
         let long = is_long(frame);
         if !long {
             batch.push(frame.mug, frame.payload(deeds.bytes()))?;
@@ -80,7 +118,7 @@ pub fn convert(
             batch.clear();
         }
         if long {
-            let mut jam = book.jam_at(offset)?;
+            let mut jam = book.jam_at(offset).map_err(of_source)?;
             copy.append_from(frame.mug, jam.size(), &mut jam)?;
         }
         if long || batch.is_empty() {
@@ -89,15 +127,16 @@ pub fn convert(
     }
     copy.append_unsynced(&batch)?;
     copy.sync()?;
-    let (deeds, jam_bytes) = compare(&book, &copy, (first, next), all, &mut progress)?;
+    let (deeds, jam_bytes) = compare(book, &copy, (first, next), all, progress)?;
     let report = ConvertReport {
         from: book.layout(),
-        to,
+        to: copy.layout(),
         deeds,
         jam_bytes,
         bounds: copy.bounds()?.map(|bounds| bounds.into_inner()),
         source_bytes: book.end()?,
         target_bytes: copy.end()?,
+        left_out: book.recovery().damage.clone(),
     };
     copy.close()?;
     progress(all, all)?;
@@ -123,7 +162,7 @@ fn compare(
     let (mut ours, mut theirs) = (open(copy)?, open(book)?);
     let (mut count, mut bytes) = (0, 0);
     loop {
-        let source = theirs.advance()?;
+        let source = theirs.advance().map_err(of_source)?;
         let same = match (source, ours.advance()?) {
             (None, None) => return Ok((count, bytes)),
             (Some((event, at, deed)), Some((event_there, at_there, copied))) => {
@@ -140,7 +179,7 @@ fn compare(
         let Some((_, offset, deed)) = source.filter(|_| same) else {
             let event = first + count;
             let message = format!("event {event} of the copy is not that of the source");
-            return Err(Error::new(ErrorKind::Corrupt, message).at(copy.path()));
+            return Err(Error::new(ErrorKind::Corrupt, message).at(copy.path()).of(FORMAT));
         };
         count += 1;
         bytes += deed.jam_len;

@@ -3,9 +3,11 @@
 use std::io;
 use std::sync::Arc;
 
-use super::committed::{Committed, Held, Place, committed};
+use super::codec::Codec;
+use super::committed::{Committed, Held, Place, committed, deed_follows, sum_more};
 use super::format::BookFormat;
 use super::slots::{DEEDS_AT, Slot};
+use crate::checksum::crc32_more;
 use crate::log::find_end::{Findings, Known, anchored, find_end};
 use crate::log::format::Format as _;
 use crate::log::space::{Beyond, Space};
@@ -59,7 +61,14 @@ pub fn find_by_slots(
             after_end(&mut findings, &**file, end, newest)?;
             Ok(FoundBySlots { space, findings, slot: Some(at) })
         }
-        Committed::Not { newest } => not_committed(format, file, known, newest, &space_to),
+        Committed::Not { newest } => {
+            let FoundBySlots { space, findings, .. } =
+                not_committed(format, file, known, newest, &space_to)?;
+            // The slot that counts deeds which are not there is written next.
+            let empty = slots.iter().position(|slot| slot.is_some_and(|slot| slot.records() == 0));
+            let slot = empty.filter(|_| findings.extent.records == 0);
+            Ok(FoundBySlots { space, findings, slot })
+        }
     }
 }
 
@@ -78,7 +87,7 @@ fn lost(
     Ok(FoundBySlots { space, findings, slot: None })
 }
 
-/// Deeds lie in the log, and no slot that counts some holds.
+/// No slot that counts deeds holds, and one does count some, or deeds lie in the log.
 fn not_committed(
     format: &BookFormat,
     file: &Arc<dyn File>,
@@ -101,6 +110,7 @@ fn not_committed(
     }
     if let Some((slot, Held::Short(place))) = newest
         && slot.bat == slot.records()
+        && !hides_deeds(&**file, format.framing(), &slot, place)?
     {
         // The first batch was cut: what is left of it counts, as for the reference implementation.
         let space = space_to(place.offset);
@@ -128,6 +138,22 @@ fn not_committed(
     };
     findings.damage.get_or_insert(damage);
     Ok(FoundBySlots { space, findings, slot: None })
+}
+
+/// Whether deeds of the first batch lie after the place where their lengths end: a power cut that took
+/// deeds leaves none after them, a length that was damaged does.
+fn hides_deeds(file: &dyn File, codec: Codec, slot: &Slot, place: Place) -> io::Result<bool> {
+    let end = file.len()?;
+    if deed_follows(file, codec, place.offset + 1, end)? {
+        return Ok(true);
+    }
+    // The last one reaches to the end: with that length the checksum is that of the slot.
+    let framing = codec.layout.framing_bytes();
+    let len = end.checked_sub(place.offset).and_then(|whole| whole.checked_sub(framing));
+    let Some(len) = len.filter(|_| place.records + 1 == slot.records()) else { return Ok(false) };
+    let sum = sum_more(file, 0, DEEDS_AT, place.offset)?;
+    let sum = sum_more(file, crc32_more(sum, &len.to_le_bytes()), place.offset + 8, end - 8)?;
+    Ok(crc32_more(sum, &len.to_le_bytes()) == slot.sum)
 }
 
 /// Nothing after its end is read, not even past damage.

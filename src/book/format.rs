@@ -178,13 +178,11 @@ impl Format for BookFormat {
         if let Some(mark) = load_mark(options, place)?.0.filter(|mark| mark.records > 0) {
             return Err(lost_file(&place.log, GONE, &mark));
         }
-        let file = match options.layout.unwrap_or_default() {
-            Layout::Packed => encode_file_header(0).to_vec(),
+        let layout = options.layout.unwrap_or_default();
+        refuse_padded(layout, &place.log)?;
+        let file = match layout {
+            Layout::Packed | Layout::Padded => encode_file_header(0).to_vec(),
             Layout::Slots => encode_empty(epoch_of_empty(&place.dir, options, 0, None)),
-            Layout::Padded => {
-                let message = "layout padded is only read: new logs are packed or slots";
-                return Err(Error::new(ErrorKind::Unsupported, message).at(&place.log));
-            }
         };
         replace(&*options.storage, &place.log, &file, options.file_mode)
             .map_err(|e| Error::io("create the log", &place.log, e))
@@ -379,6 +377,15 @@ impl BookFormat {
     fn reading(layout: Layout, deed_bytes_max: u64) -> Self {
         Self { codec: Codec::new(layout, deed_bytes_max), slots: None, followed: Arc::default() }
     }
+}
+
+/// Refuse a new log in the layout that is only read.
+pub(super) fn refuse_padded(layout: Layout, log: &Path) -> Result<()> {
+    if layout != Layout::Padded {
+        return Ok(());
+    }
+    let message = "layout padded is only read: new logs are packed or slots";
+    Err(Error::new(ErrorKind::Unsupported, message).at(log))
 }
 
 /// Refuse a layout asked for that is not the log's.

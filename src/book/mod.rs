@@ -1,5 +1,6 @@
 #![doc = include_str!("FORMAT.md")]
 
+mod aside;
 pub(crate) mod codec;
 #[cfg(feature = "arrow")]
 mod columns;

@@ -1,16 +1,17 @@
 //! What the other layouts of a book refuse, and what a conversion does.
 
+use std::io::ErrorKind as Io;
 use std::path::Path;
 use std::sync::Arc;
 
 use deedbook::Durability;
 use deedbook::book::{Batch, Layout, Mode, Options, convert, verify};
 use deedbook::storage::Storage;
-use deedbook::storage::sim::Sim;
+use deedbook::storage::sim::{Fault, Sim, What};
 
 use crate::common::{read_file, write_file};
 use crate::of_book::tried;
-use crate::texts::Texts;
+use crate::texts::{Situation, Texts};
 
 const FILE: &str = "/log/book.log";
 const SLOTS: [usize; 2] = [0, 4096];
@@ -63,6 +64,9 @@ fn ends(texts: &mut Texts) {
         "both slots are damaged",
         &changed(&[4], |log| SLOTS.iter().for_each(|at| log[at + 30] ^= 1)),
     );
+    at("a length of the first batch", &changed(&[4], |log| log[DEEDS_AT + LEN] ^= 1));
+    at("the last length of the first batch", &changed(&[4], |log| log[DEEDS_AT + 3 * LEN] ^= 1));
+    at("the first batch is not there", &changed(&[4], |log| log.truncate(DEEDS_AT)));
     at("an initial slot and a damaged one", &changed(&[4], |log| log[SLOTS[1] + 30] ^= 1));
     at("a length in the middle", &changed(&[1, 1, 1, 1], |log| log[DEEDS_AT + LEN] ^= 1));
     let disk = written(&[2, 2]);
@@ -95,5 +99,39 @@ fn conversions(texts: &mut Texts) {
     here.refused("to a book that exists", run(&disk, Layout::Packed));
     let corrupt = changed(&[4], |log| log[DEEDS_AT + 30] ^= 1);
     here.refused("of a corrupt book", run(&corrupt, Layout::Packed));
+    let rotten = written(&[4]);
+    let mut bytes = read_file(&rotten, Path::new(FILE));
+    bytes[DEEDS_AT + LEN] ^= 1;
+    write_file(&rotten, Path::new(FILE), &bytes);
+    here.refused("of a book with damage below its mark", run(&rotten, Layout::Packed));
+    let beside = written(&[4]);
+    beside.create_dir(Path::new("/to")).unwrap();
+    write_file(&beside, Path::new("/to/meta.bin"), &[0; 256]);
+    here.refused("beside another book's metadata", run(&beside, Layout::Packed));
+    let twice = written(&[4]);
+    convert("/log", "/to", Layout::Packed, &options(&twice), |_, _| {
+        here.tried("while another one is at work", run(&twice, Layout::Packed));
+        Ok(())
+    })
+    .unwrap();
+    failing(&mut texts.situation("book: a call of the file system fails in a conversion"));
     assert!(verify("/to", &options(&disk), |_, _| Ok(())).unwrap().ok());
+}
+
+/// Each call of the storage in turn, until none is left, after a conversion that was killed.
+fn failing(here: &mut Situation<'_>) {
+    for at in 1.. {
+        let disk = written(&[4]);
+        for dir in ["/to", "/to/.converting"] {
+            disk.create_dir(Path::new(dir)).unwrap();
+        }
+        write_file(&disk, Path::new("/to/.converting/book.log"), b"half");
+        disk.set_seed(1);
+        disk.inject(Fault::once(at, What::Error(Io::Other)));
+        let done = convert("/log", "/to", Layout::Packed, &options(&disk), |_, _| Ok(()));
+        here.tried("convert", done);
+        if disk.fired() == 0 {
+            break;
+        }
+    }
 }

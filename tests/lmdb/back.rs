@@ -47,6 +47,30 @@ fn an_environment_with_other_events_is_refused_by_the_way_back() {
     refused(back(&dest, &other), ErrorKind::AlreadyExists, "event 1 is another");
 }
 
+/// An export ended before the damage and succeeded, with the events before it.
+#[test]
+fn a_damaged_book_does_not_go_back_in_part() {
+    for sidecar in [true, false] {
+        let (_dir, source, dest) = space();
+        let book = Book::create(&source).unwrap();
+        for n in 0..9 {
+            book.append(n, &[n as u8; 40]).unwrap();
+        }
+        book.close().unwrap();
+        let log = source.join("book.log");
+        let mut bytes = fs::read(&log).unwrap();
+        bytes[16 + 4 * 60 + 20] ^= 1;
+        fs::write(&log, &bytes).unwrap();
+        if !sidecar {
+            fs::remove_dir_all(source.join(".deedbook")).unwrap();
+            // The length, too: without a mark nothing else says that more follows.
+            bytes[16 + 4 * 60] ^= 1;
+            fs::write(&log, &bytes).unwrap();
+        }
+        refused(back(&source, &dest), ErrorKind::Corrupt, "salvage copies what is intact");
+    }
+}
+
 /// A chunk has 8 MiB, and is a transaction.
 #[test]
 fn an_export_of_many_chunks_has_every_event() {

@@ -7,6 +7,7 @@ from rows import ADVICE, FLIP, FSYNC, HEAD, KILL, LENGTH, POWER, READER, REPAIR
 
 COMMITTED = "src/book/committed.rs"
 FIND = "src/book/find_slots.rs"
+ASIDE = "src/book/aside.rs"
 CONVERT = "src/book/convert.rs"
 FORMAT = "src/book/format.rs"
 WRITER = "src/book/slot_writer.rs"
@@ -48,9 +49,33 @@ LAYOUT_BUGS = [
         "slots: an initial slot beside a damaged one means an empty log",
         HEAD,
         COMMITTED,
-        "} else if all_initial || !begins_at(file, codec, DEEDS_AT, file_end)? {\n",
-        "} else if !all_initial || begins_at(file, codec, DEEDS_AT, file_end)? {\n",
+        "(newest.is_none() && !deed_follows(file, codec, DEEDS_AT, file_end)?)\n",
+        "(newest.is_none() && !deed_follows(file, codec, file_end, file_end)?)\n",
         [("slots", "committed_events_are_never")],
+    ),
+    Bug(
+        "slots: a first batch whose length is damaged is taken for one that a power cut took",
+        LENGTH,
+        FIND,
+        "    if deed_follows(file, codec, place.offset + 1, end)? {\n",
+        "    if deed_follows(file, codec, end, end)? {\n",
+        [("slots", "a_damaged_length_in_the_first_batch")],
+    ),
+    Bug(
+        "slots: the last deed of a first batch is given up for a damaged length",
+        LENGTH,
+        FIND,
+        "    Ok(crc32_more(sum, &len.to_le_bytes()) == slot.sum)\n",
+        "    Ok(crc32_more(sum, &len.to_le_bytes()) == slot.sum && slot.sum == 0)\n",
+        [("slots", "a_damaged_length_in_the_first_batch")],
+    ),
+    Bug(
+        "slots: a header whose deeds are not there stays beside that of an empty log",
+        POWER,
+        FIND,
+        "            let slot = empty.filter(|_| findings.extent.records == 0);\n",
+        "            let slot = empty.filter(|_| findings.extent.records > 0);\n",
+        [("slots", "a_first_batch_that_is_not_there")],
     ),
     Bug(
         "slots: zeros follow the last deed",
@@ -176,8 +201,8 @@ LAYOUT_BUGS = [
         "conversion: the epoch of an empty log is lost",
         HEAD,
         CONVERT,
-        "        epoch: Some(first - 1),\n",
-        "        epoch: Some(if next > first { first - 1 } else { 0 }),\n",
+        "        epoch: Some(book.epoch()?),\n",
+        "        epoch: Some(book.bounds()?.map_or(0, |bounds| bounds.start() - 1)),\n",
         [("slots", "every_golden_log_is_converted")],
     ),
     Bug(
@@ -196,6 +221,22 @@ LAYOUT_BUGS = [
         "        durability: Durability::None,\n",
         [("convert", "a_crash_at_any_step_of_a_conversion")],
         also=(("    copy.sync()?;\n", ""),),
+    ),
+    Bug(
+        "conversion: a part of the copy stays where damage ended it",
+        FLIP,
+        CONVERT,
+        "        place.give_up();\n",
+        "        drop(place);\n",
+        [("convert", "a_conversion_that_meets_damage")],
+    ),
+    Bug(
+        "conversion: the log gets its name before the metadata does",
+        KILL,
+        ASIDE,
+        "[META_NAME.as_ref(), LOG_NAME.as_ref(), sidecar",
+        "[LOG_NAME.as_ref(), META_NAME.as_ref(), sidecar",
+        [("convert", "a_crash_at_any_step_of_a_conversion")],
     ),
     Bug(
         "slots: a follower of a batch takes what was added without its checksum",

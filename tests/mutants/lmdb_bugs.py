@@ -84,6 +84,14 @@ LMDB_BUGS = [
         [("lmdb", "an_export_of_many_chunks")],
     ),
     Bug(
+        "export to lmdb: a damaged book is brought up to the damage, without a word",
+        FLIP,
+        "src/book/lmdb/trip.rs",
+        "                refuse_corrupt(&book)?;\n",
+        "                let _ = refuse_corrupt;\n",
+        [("lmdb", "a_damaged_book_does_not_go_back")],
+    ),
+    Bug(
         "export to lmdb: the last event of a chunk is dropped, and not compared",
         KILL,
         COPY,

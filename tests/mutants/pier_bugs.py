@@ -122,7 +122,8 @@ PIER_BUGS = [
         TRUNCATION,
         RETAIN,
         "        let renamed = storage.rename(&dir, &aside);\n",
-        "        let renamed = remove_tree(storage, &dir).map_err(std::io::Error::other);\n",
+        "        let renamed =\n"
+        "            remove_tree(storage, &dir, REMOVING).map_err(std::io::Error::other);\n",
         [("pier", "retain::a_crash_at_any_step")],
     ),
 ]

@@ -125,5 +125,48 @@ def test_a_corrupt_source_is_not_converted(tmp_path: Path) -> None:
     log = bytearray(written(source))
     log[200] ^= 1
     (source / "book.log").write_bytes(log)
-    with pytest.raises(deedbook.CorruptError):
+    with pytest.raises(deedbook.CorruptError, match="salvage copies what is intact"):
         Book.convert(source, tmp_path / "copy", "slots")
+    error = complaint(shell("convert", source, tmp_path / "copy", "--layout", "slots"), 1)
+    assert "salvage copies what is intact" in error
+    # It was met on the way, and left a part of the book.
+    assert not (tmp_path / "copy").exists()
+
+
+def one_batch(path: Path, jams: list[bytes]) -> bytearray:
+    """A log whose header counts one batch, as the reference implementation leaves it."""
+    deeds = b"".join(deed(jam, number) for number, jam in enumerate(jams))
+    log = bytearray(8192) + deeds
+    log[0:48] = slot(0, 0, 0, 0, 0)
+    log[4096:4144] = slot(0, len(jams), 1, len(jams), zlib.crc32(deeds))
+    path.mkdir()
+    (path / "book.log").write_bytes(log)
+    return log
+
+
+def test_a_damaged_length_of_the_first_deed_does_not_make_an_empty_copy(tmp_path: Path) -> None:
+    """Such a log was converted to one without events, and the exit code was 0."""
+    source = tmp_path / "0i0"
+    log = one_batch(source, [b"one", b"two"])
+    log[8192] ^= 1
+    (source / "book.log").write_bytes(log)
+    copy = tmp_path / "copy"
+    assert "salvage" in complaint(shell("convert", source, copy, "--layout", "packed"), 1)
+    assert not copy.exists()
+    assert json.loads(ok("salvage", "--json", source, copy))["records"] == 1
+
+
+def test_a_conversion_says_what_it_left_out(tmp_path: Path) -> None:
+    source = tmp_path / "0i0"
+    log = one_batch(source, [b"one", b"two" * 30])
+    (source / "book.log").write_bytes(log[:-5])
+    text = ok("convert", source, tmp_path / "a", "--layout", "packed").decode()
+    place = f"left out bytes {8192 + 19:,}..{len(log) - 5:,}: "
+    assert place + "the header ends with event 2, the deeds with 1" in text, text
+    # Nothing of the batch that the header counts is there: no copy that a script may take for one.
+    (source / "book.log").write_bytes(log[:8192])
+    done = shell("convert", "--json", source, tmp_path / "b", "--layout", "packed")
+    shown = json.loads(done.stdout)
+    assert (done.returncode, shown["ok"], shown["deeds"]) == (1, False, 0)
+    assert "the header ends with event 2, the deeds with 0" in shown["left_out"]["reason"]
+    assert Book.convert(tmp_path / "a", tmp_path / "c", "slots").left_out is None

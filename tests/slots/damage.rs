@@ -119,6 +119,69 @@ fn a_first_batch_whose_checksum_differs_is_refused_and_not_taken_for_empty() {
     assert_eq!(bytes(&path), log);
 }
 
+/// A damaged length of the first deed read as a first batch that a power cut took: the log was empty, the
+/// next opening for writing cut off all its events, and a conversion copied none and succeeded.
+#[test]
+fn a_damaged_length_in_the_first_batch_is_damage_and_not_a_torn_batch() {
+    let all = golden_events();
+    let whole = golden_log("head-3x1", &all[..3]);
+    let edge = |count: usize| DEEDS_AT + deeds(&all[..count]).len();
+    // Of each deed its length, and the same at its end; of the last one no deed lies after it.
+    for deed in 0..3 {
+        for byte in [edge(deed), edge(deed + 1) - 8] {
+            let mut log = whole.clone();
+            log[byte] ^= 0x20;
+            let (dir, path) = place("0i0", &log);
+            let report = check(&path, &Options::default());
+            assert_eq!((report.verdict, report.records), (Verdict::Corrupt, 2), "byte {byte}");
+            refused(Book::append_to(&path), ErrorKind::Corrupt);
+            let target = dir.path().join("copy");
+            let done = convert(&path, &target, Layout::Packed, &Options::default(), |_, _| Ok(()));
+            let error = refused(done, ErrorKind::Corrupt);
+            assert!(error.message().contains("salvage copies what is intact"), "{error}");
+            assert_eq!(bytes(&path), log);
+            salvage(&path, &target, &Options::default(), |_, _| Ok(())).unwrap();
+            let rest = [&all[..deed], &all[deed + 1..3]].concat();
+            assert_eq!(events_of(&target), rest, "byte {byte}");
+        }
+    }
+}
+
+/// Beside a damaged slot, the one of an empty log said that it was one, where the first length was damaged, too.
+#[test]
+fn beside_a_damaged_slot_a_deed_anywhere_is_a_committed_one() {
+    let all = golden_events();
+    let mut log = golden_log("head-3x1", &all[..3]);
+    log[4096 + 20] ^= 1;
+    log[DEEDS_AT] ^= 0x20;
+    let (_dir, path) = place("0i0", &log);
+    refused(Book::append_to(&path), ErrorKind::Corrupt);
+    assert_eq!(check(&path, &Options::default()).records, 2);
+    // Bytes among which is none are no events.
+    log[DEEDS_AT..].fill(0xee);
+    let (_dir, path) = place("0i0", &log);
+    let book = Book::append_to(&path).unwrap();
+    assert_eq!((book.recovery().verdict, book.len().unwrap()), (Verdict::Torn, 0));
+}
+
+/// A first batch that a power cut took is cut off, and leaves no header that counts it.
+#[test]
+fn a_first_batch_that_is_not_there_leaves_an_empty_log() {
+    let all = golden_events();
+    let whole = golden_log("head-3x1", &all[..3]);
+    for log in [whole[..DEEDS_AT].to_vec(), [&whole[..DEEDS_AT], &[0; 200]].concat()] {
+        let (_dir, path) = place("0i0", &log);
+        let book = Book::append_to(&path).unwrap();
+        assert_eq!((book.recovery().verdict, book.len().unwrap()), (Verdict::Torn, 0));
+        book.close().unwrap();
+        fs::remove_dir_all(path.join(".deedbook")).unwrap();
+        // What a kill before the next header leaves was never committed.
+        let ghost = [&bytes(&path)[..], &deeds(&all[..1])].concat();
+        fs::write(path.join("book.log"), ghost).unwrap();
+        assert_eq!(events_of(&path), []);
+    }
+}
+
 #[test]
 fn without_a_slot_the_log_is_refused_and_salvaged() {
     let all = golden_events();

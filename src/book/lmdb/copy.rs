@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::read::{Environment, Step, Take};
 use super::write::Writer;
-use crate::book::convert::is_long;
+use crate::book::convert::{is_long, of_source};
 use crate::book::{Batch, Book, JamReader, Meta};
 use crate::checksum::{crc32, crc32_more};
 use crate::error::{Error, ErrorKind, Result};
@@ -84,7 +84,7 @@ impl View<'_> {
             Self::Book(book) => {
                 let mut cursor =
                     book.cursor(*range.start(), range.end().checked_add(1), OnCorrupt::Raise)?;
-                while let Some(deed) = cursor.next()? {
+                while let Some(deed) = cursor.next().map_err(of_source)? {
                     let event = deed.event.unwrap_or(0);
                     if checked(event, deed.mug, deed.jam)? == Step::Done {
                         break;

@@ -10,6 +10,7 @@ use super::place::{Kind, Part, Plan};
 use super::read::Environment;
 use super::write::Writer;
 use super::{DATA_NAME, LMDB};
+use crate::book::convert::refuse_corrupt;
 use crate::book::{Batch, LOG_NAME, Meta, Mode};
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
@@ -265,7 +266,9 @@ impl Trip<'_> {
             Kind::Book => {
                 // A source has the layout that it has.
                 let options = crate::book::Options { layout: None, ..self.options.book.clone() };
-                options.open(&part.source, Mode::Read).map(Source::Book)
+                let book = options.open(&part.source, Mode::Read)?;
+                refuse_corrupt(&book)?;
+                Ok(Source::Book(book))
             }
         }
     }

@@ -11,18 +11,21 @@
 //! next writer removes.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use super::{FORMAT, LOG_NAME, Part, Pier, Shared, ends_of};
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::locks::lock;
+use crate::mend::remove_tree;
 use crate::mode::Mode;
 use crate::retention::Retention;
 use crate::sidecar::{CONSUMERS_WAIT, Consumers, check_name};
-use crate::storage::{Access, Storage};
+use crate::storage::Access;
 
 const ASIDE_NAME: &str = "dropped";
+/// What errors say of removing it.
+const REMOVING: &str = "remove what was dropped";
 
 /// What [`Pier::retain`] dropped, or would drop, and what is left.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -114,7 +117,8 @@ impl Pier {
         if shared.mode == Mode::Read {
             return Ok(());
         }
-        remove_tree(&*shared.options.storage, &shared.aside())?;
+        remove_tree(&*shared.options.storage, &shared.aside(), REMOVING)
+            .map_err(|e| e.of(FORMAT))?;
         let next = self.last()?.saturating_add(1);
         let consumers = shared.consumers();
         let is_above = |consumers: BTreeMap<String, u64>| consumers.values().any(|at| *at > next);
@@ -191,7 +195,7 @@ impl Shared {
         let (storage, aside) = (&*self.options.storage, self.aside());
         let (bytes, deeds) = (first.book.end()?, after.number.saturating_sub(first.number));
         let dir = first.dir.clone();
-        remove_tree(storage, &aside)?;
+        remove_tree(storage, &aside, REMOVING).map_err(|e| e.of(FORMAT))?;
         let renamed = storage.rename(&dir, &aside);
         let synced = renamed.and_then(|()| {
             storage.sync_dir(&self.dir)?;
@@ -210,25 +214,6 @@ impl Shared {
         finished.dropped_records += deeds;
         finished.dropped_bytes += bytes;
         drop(finished);
-        remove_tree(storage, &aside)
+        remove_tree(storage, &aside, REMOVING).map_err(|e| e.of(FORMAT))
     }
-}
-
-/// Remove a directory and what it holds, if it is there; of a symbolic link only the link.
-fn remove_tree(storage: &dyn Storage, dir: &Path) -> Result<()> {
-    if !storage.is_dir(dir) {
-        return Ok(());
-    }
-    let fail = |path: &Path, e| Error::io("remove what was dropped", path, e).of(FORMAT);
-    if storage.is_link(dir) {
-        return storage.remove(dir).map_err(|e| fail(dir, e));
-    }
-    for name in storage.list(dir).map_err(|e| fail(dir, e))? {
-        let path = dir.join(name);
-        match storage.is_dir(&path) {
-            true => remove_tree(storage, &path)?,
-            false => storage.remove(&path).map_err(|e| fail(&path, e))?,
-        }
-    }
-    storage.remove_dir(dir).map_err(|e| fail(dir, e))
 }

@@ -1,0 +1,116 @@
+//! A book that is made aside, and gets its place once it is whole.
+//!
+//! ```text
+//! 1 DIR/.converting    the book, all of it synced
+//! 2 meta.bin, then book.log, then .deedbook renamed to DIR, which is synced after each
+//! ```
+//!
+//! What ends this before `book.log` has its name leaves a directory without a log, which the next attempt
+//! makes again. After that the book is there as a whole: metadata came before it, and what `.deedbook`
+//! holds is only advisory.
+
+use std::path::{Path, PathBuf};
+
+use super::codec::{LOG_NAME, META_NAME};
+use super::format::{BookFormat, refuse_padded};
+use super::options::Options;
+use crate::error::{Error, ErrorKind, Result};
+use crate::log::format::Format as _;
+use crate::mend::{make_dir, remove_tree};
+use crate::mode::Mode;
+use crate::sidecar::sidecar_dir;
+use crate::storage::{LockAttempt, LockGuard, located};
+
+const ASIDE_NAME: &str = ".converting";
+
+/// The place of a book that is made aside.
+pub struct Aside<'a> {
+    options: &'a Options,
+    dir: PathBuf,
+    /// Whether the directory is new.
+    made: bool,
+    /// Of the directory: two at once would make one book.
+    _lock: Box<dyn LockGuard>,
+}
+
+impl<'a> Aside<'a> {
+    /// A place for a book that must not exist. What an attempt before this one left is removed.
+    pub fn new(options: &'a Options, target: &Path) -> Result<Self> {
+        let storage = &*options.storage;
+        let place = BookFormat::place(options, &located(storage, target)?)?;
+        BookFormat::prepare(options, &place, Mode::Create)?;
+        refuse_padded(options.layout.unwrap_or_default(), &place.log)?;
+        let dir = place.dir.to_path_buf();
+        let made = !storage.is_dir(&dir);
+        make_dir(storage, &dir)?;
+        let lock = match storage.lock(&dir, false).map_err(|e| Error::io("lock", &dir, e))? {
+            LockAttempt::Held(lock) => lock,
+            LockAttempt::Busy(holder) => {
+                let message = "another copy to this place is being made";
+                let error = Error::new(ErrorKind::Locked, message).at(&dir);
+                return Err(error.with_holder(holder));
+            }
+        };
+        // Another one may have ended meanwhile.
+        BookFormat::prepare(options, &place, Mode::Create)?;
+        let new = Self { options, dir, made, _lock: lock };
+        new.clear()?;
+        Ok(new)
+    }
+
+    /// Where the book is made.
+    pub fn path(&self) -> PathBuf {
+        self.dir.join(ASIDE_NAME)
+    }
+
+    fn clear(&self) -> Result<()> {
+        let Self { options, dir, .. } = self;
+        let (storage, aside) = (&*options.storage, self.path());
+        if storage.is_dir(&aside) {
+            return remove_tree(storage, &aside, "remove what was left");
+        }
+        let names = storage.list(dir).map_err(|e| Error::io("list the directory", dir, e))?;
+        let sidecar = sidecar_dir(dir);
+        let ours = [META_NAME.as_ref(), sidecar.file_name().unwrap_or_default()];
+        match names.iter().find(|name| ours.contains(&name.as_os_str())) {
+            None => Ok(()),
+            Some(name) => {
+                let message = "the directory of the copy holds what belongs to another book";
+                Err(Error::new(ErrorKind::AlreadyExists, message).at(&dir.join(name)))
+            }
+        }
+    }
+
+    /// Give the book, which is closed, its place, durably.
+    pub fn put(&self) -> Result<()> {
+        let Self { options, dir, .. } = self;
+        let (storage, aside) = (&*options.storage, self.path());
+        let sidecar = sidecar_dir(dir);
+        let names =
+            [META_NAME.as_ref(), LOG_NAME.as_ref(), sidecar.file_name().unwrap_or_default()];
+        let there = storage.list(&aside).map_err(|e| Error::io("list the directory", &aside, e))?;
+        for name in names.into_iter().filter(|name| there.iter().any(|there| there == name)) {
+            let place = dir.join(name);
+            storage
+                .rename(&aside.join(name), &place)
+                .map_err(|e| Error::io("give the copy its name", &place, e))?;
+            storage.sync_dir(dir).map_err(|e| Error::io("sync the directory", dir, e))?;
+        }
+        remove_tree(storage, &aside, "remove what was left")
+    }
+
+    /// Remove what there is of the book, unless it has its place. The error that ended the work tells more
+    /// than what this fails with.
+    pub fn give_up(&self) {
+        let storage = &*self.options.storage;
+        let has_log = |names: Vec<_>| names.iter().any(|name| name == LOG_NAME);
+        if storage.list(&self.dir).map_or(true, has_log) {
+            return;
+        }
+        let _ = storage.remove(&self.dir.join(META_NAME));
+        let _ = remove_tree(storage, &self.path(), "remove what was left");
+        if self.made {
+            let _ = storage.remove_dir(&self.dir);
+        }
+    }
+}
