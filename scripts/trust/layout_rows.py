@@ -53,17 +53,28 @@ LAYOUT_ROWS = [
         ),
     ),
     Row(
+        "slots: a length in the first batch damaged, or all of the batch missing, and no mark",
+        "damage: R; missing: an empty log, torn",
+        (
+            "slots::a_damaged_length_in_the_first_batch_is_damage_and_not_a_torn_batch",
+            "slots::beside_a_damaged_slot_a_deed_anywhere_is_a_committed_one",
+            "slots::a_first_batch_that_is_not_there_leaves_an_empty_log",
+        ),
+    ),
+    Row(
         "slots: a bit flip in a deed, which has no checksum of its own",
         "found by `verify` through the index's block checksums",
         ("slots::verify_finds_rot_that_the_layout_itself_cannot",),
         "in a block that is complete; rot before that is not noticed",
     ),
     Row(
-        "conversion: crash at any step, a call that fails, a copy that differs",
-        "source unchanged; no false event in the copy; E",
+        "conversion: crash at any step, a call that fails, damage, a copy that differs",
+        "source unchanged; a whole copy or no log; E",
         (
             "convert::a_crash_at_any_step_of_a_conversion_leaves_the_source_and_no_false_event",
             "convert::a_conversion_of_which_a_call_fails_is_an_error_or_a_copy",
+            "convert::a_conversion_that_meets_damage_leaves_nothing_and_names_the_way",
+            "convert::a_conversion_to_the_place_of_another_one_that_runs_is_refused",
             "convert::a_copy_that_differs_from_its_source_is_an_error_of_its_event",
             "slots::every_golden_log_is_converted_to_both_layouts",
         ),
@@ -115,6 +126,7 @@ LAYOUT_ROWS = [
             "lmdb::metadata_that_lacks_a_field_is_refused_by_the_name_of_the_field",
             "lmdb::a_destination_with_other_events_is_refused_and_stays",
             "lmdb::an_environment_that_is_written_meanwhile_is_noticed",
+            "lmdb::a_damaged_book_does_not_go_back_in_part",
         ),
     ),
     Row(

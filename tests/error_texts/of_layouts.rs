@@ -66,7 +66,7 @@ fn ends(texts: &mut Texts) {
     );
     at("a length of the first batch", &changed(&[4], |log| log[DEEDS_AT + LEN] ^= 1));
     at("the last length of the first batch", &changed(&[4], |log| log[DEEDS_AT + 3 * LEN] ^= 1));
-    at("the first batch is not there", &changed(&[4], |log| log.truncate(DEEDS_AT)));
+    at("the first batch is missing", &changed(&[4], |log| log.truncate(DEEDS_AT)));
     at("an initial slot and a damaged one", &changed(&[4], |log| log[SLOTS[1] + 30] ^= 1));
     at("a length in the middle", &changed(&[1, 1, 1, 1], |log| log[DEEDS_AT + LEN] ^= 1));
     let disk = written(&[2, 2]);
