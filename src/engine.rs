@@ -19,7 +19,7 @@ pub use crate::log::repair::repair;
 pub use crate::log::reverse::Reverse;
 pub use crate::log::salvage::{create as create_copy, salvage};
 pub use crate::log::space::{Place, Space, base_of_tail};
-pub use crate::log::verify::{check, verify};
+pub use crate::log::verify::{check, check_rest as verify};
 pub use crate::mode::Depth;
 pub use crate::scan::{Bad, Step, Stop};
 pub use crate::sidecar::{LoadedMark, Mark, MarkFile, Settings};
@@ -69,30 +69,21 @@ pub fn durable_end<F: Format>(log: &Log<F>) -> Result<Option<u64>> {
 
 /// Append one record; returns its byte.
 pub fn append<F: Format>(log: &Log<F>, tag: Tag<F>, payload: &[u8]) -> Result<u64> {
-    let shared = log.writable()?;
-    let appended = shared.append_one(tag, payload)?;
-    shared.after_append(appended.end)?;
-    Ok(appended.offset)
+    Ok(log.append_tagged(tag, payload)?.offset)
 }
 
 /// Append records as one batch; returns the byte of the first one.
 pub fn append_batch<F: Format>(log: &Log<F>, records: &[(Tag<F>, &[u8])]) -> Result<u64> {
-    let shared = log.writable()?;
-    let mut batch = Batch::with_framing(shared.appending);
+    let mut batch = Batch::with_framing(log.writable()?.appending);
     for (tag, payload) in records {
         batch.push_tagged(*tag, payload)?;
     }
-    let appended = shared.append_batch_at(&batch, Wanted::default())?;
-    shared.after_append(appended.end)?;
-    Ok(appended.offset)
+    Ok(log.append_encoded(&batch, Wanted::default())?.offset)
 }
 
 /// Append one record and sync.
 pub fn commit<F: Format>(log: &Log<F>, tag: Tag<F>, payload: &[u8]) -> Result<u64> {
-    let shared = log.writable()?;
-    let appended = shared.append_one(tag, payload)?;
-    shared.sync_to(appended.end)?;
-    Ok(appended.offset)
+    Ok(log.commit_tagged(tag, payload)?.offset)
 }
 
 /// Return when the record at that byte is on stable storage.

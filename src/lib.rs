@@ -114,6 +114,7 @@ mod durability;
 #[doc(hidden)]
 pub mod engine;
 mod error;
+mod interrupt;
 pub mod ledger;
 mod lines;
 mod locks;

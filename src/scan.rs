@@ -151,6 +151,14 @@ pub enum Stop {
 }
 
 impl Stop {
+    /// The length of a record that is beyond the limit.
+    pub fn len_beyond_limit(&self) -> Option<u64> {
+        match self {
+            Self::Bad(Bad { what: "length", against: "limit", found, .. }) => Some(*found),
+            _ => None,
+        }
+    }
+
     /// The reason in words, with both values.
     pub fn reason(&self) -> String {
         match self {

@@ -43,6 +43,20 @@ pub fn part_mut(bytes: &mut [u8], range: impl RangeBounds<usize>) -> &mut [u8] {
     &mut bytes[start..end]
 }
 
+/// What an invariant says is there, as a number in a buffer whose size was checked.
+///
+/// # Panics
+///
+/// If it is not.
+#[inline]
+#[track_caller]
+pub fn there<T>(wanted: Option<T>) -> T {
+    match wanted {
+        Some(wanted) => wanted,
+        None => unreachable!("checked before"),
+    }
+}
+
 /// The little-endian number at a byte, if all of it is there.
 #[inline]
 pub fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {

@@ -28,7 +28,12 @@ pub fn seconds(py: Python<'_>, name: &str, seconds: f64) -> PyResult<Duration> {
 /// Seconds to wait for another writer; Ctrl-C ends the wait.
 pub fn lock_timeout(py: Python<'_>, timeout: f64) -> PyResult<LockTimeout> {
     let timeout = LockTimeout::from(seconds(py, "lock_timeout", timeout)?);
-    Ok(timeout.checking(|| Python::attach(|py| py.check_signals()).map_err(io::Error::other)))
+    Ok(interruptible(timeout))
+}
+
+/// Ctrl-C ends the wait, and the reading of a large log while it is opened.
+pub fn interruptible(timeout: LockTimeout) -> LockTimeout {
+    timeout.checking(|| Python::attach(|py| py.check_signals()).map_err(io::Error::other))
 }
 
 /// What a log may drop from its beginning; the age, in seconds, with the name of its parameter.

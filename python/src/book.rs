@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use deedbook::Repair;
 use deedbook::book::{self, Book, Layout, Meta, OnCorrupt, Options, lmdb};
+use deedbook::{LockTimeout, Repair};
 use pyo3::prelude::*;
 use pyo3::types::PySlice;
 
@@ -283,7 +283,7 @@ impl PyBook {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<PyVerifyReport> {
         check_format(py, &path, "book")?;
-        let options = Options::new().deed_bytes_max(deed_bytes_max);
+        let options = reading(deed_bytes_max);
         let intact = of_format(py, intact, Format::Book)?;
         let report = Progress::run(py, progress, |progress| {
             let step = |done, total| progress.call(done, total);
@@ -305,7 +305,7 @@ impl PyBook {
         #[pyo3(from_py_with = numbers::deed_bytes_max)] deed_bytes_max: u64,
     ) -> PyResult<PyRepairReport> {
         check_format(py, &path, "book")?;
-        let options = Options::new().deed_bytes_max(deed_bytes_max);
+        let options = reading(deed_bytes_max);
         let how = Repair { force, dry_run, accept_loss };
         py.detach(|| book::repair(&path, &options, how)).or_raise(py).map(|report| (&report).into())
     }
@@ -321,7 +321,7 @@ impl PyBook {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<PySalvageReport> {
         check_format(py, &source, "book")?;
-        let options = Options::new().deed_bytes_max(deed_bytes_max);
+        let options = reading(deed_bytes_max);
         let report = Progress::run(py, progress, |progress| {
             book::salvage(&source, &target, &options, |done, total| progress.call(done, total))
         });
@@ -341,7 +341,7 @@ impl PyBook {
     ) -> PyResult<PyConvertReport> {
         let layout = layout.parse().or_raise(py)?;
         check_format(py, &source, "book")?;
-        let options = Options::new().deed_bytes_max(deed_bytes_max);
+        let options = reading(deed_bytes_max);
         let report = Progress::run(py, progress, |progress| {
             let step = |done, total| progress.call(done, total);
             book::convert(&source, &target, layout, &options, step)
@@ -391,8 +391,12 @@ impl PyBook {
     }
 }
 
+/// Options for work on a book as a whole, which Ctrl-C ends.
+pub fn reading(deed_bytes_max: u64) -> Options {
+    let lock_timeout = arguments::interruptible(LockTimeout::default());
+    Options::new().deed_bytes_max(deed_bytes_max).lock_timeout(lock_timeout)
+}
+
 fn lmdb_options(layout: Option<Layout>, dry_run: bool, deed_bytes_max: u64) -> lmdb::Options {
-    lmdb::Options::new()
-        .book(Options::new().layout(layout).deed_bytes_max(deed_bytes_max))
-        .dry_run(dry_run)
+    lmdb::Options::new().book(reading(deed_bytes_max).layout(layout)).dry_run(dry_run)
 }

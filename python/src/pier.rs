@@ -546,7 +546,7 @@ impl PyPier {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<PyPierReport> {
         check_format(py, &path, "pier")?;
-        let options = Options::new().deed_bytes_max(deed_bytes_max);
+        let options = crate::book::reading(deed_bytes_max);
         let report = Progress::run(py, progress, |progress| {
             pier::verify(&path, &options, |done, total| progress.call(done, total))
         });

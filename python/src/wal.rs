@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use deedbook::Repair;
 use deedbook::wal::{self, Archive, Cut, Layout, Lsn, Options, Retention, Wal};
+use deedbook::{LockTimeout, Repair};
 use pyo3::prelude::*;
 
 use crate::any_log::Format;
@@ -37,6 +37,14 @@ fn layout(segment_bytes: Option<u64>, single_file: bool) -> deedbook::Result<Opt
         (None, true) => Ok(Some(Layout::Single)),
         (None, false) => Ok(None),
     }
+}
+
+/// Options for work on a log as a whole, which Ctrl-C ends.
+fn reading(segment_bytes: Option<u64>, record_bytes_max: Option<u64>) -> deedbook::Result<Options> {
+    let layout = layout(segment_bytes, false)?;
+    let lock_timeout = arguments::interruptible(LockTimeout::default());
+    let options = Options::new().layout(layout).record_bytes_max(record_bytes_max);
+    Ok(options.lock_timeout(lock_timeout))
 }
 
 /// A function of Python as the archive hook; what it raises is the cause of the failure.
@@ -366,8 +374,7 @@ impl PyWal {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<PyVerifyReport> {
         check_format(py, &path, "wal")?;
-        let layout = layout(segment_bytes, false).or_raise(py)?;
-        let options = Options::new().layout(layout).record_bytes_max(record_bytes_max);
+        let options = reading(segment_bytes, record_bytes_max).or_raise(py)?;
         let intact = of_format(py, intact, Format::Wal)?;
         let report = Progress::run(py, progress, |progress| {
             let step = |done, total| progress.call(done, total);
@@ -391,8 +398,7 @@ impl PyWal {
         #[pyo3(from_py_with = numbers::record_bytes_max)] record_bytes_max: Option<u64>,
     ) -> PyResult<PyRepairReport> {
         check_format(py, &path, "wal")?;
-        let layout = layout(segment_bytes, false).or_raise(py)?;
-        let options = Options::new().layout(layout).record_bytes_max(record_bytes_max);
+        let options = reading(segment_bytes, record_bytes_max).or_raise(py)?;
         let how = Repair { force, dry_run, accept_loss };
         py.detach(|| wal::repair(&path, &options, how)).or_raise(py).map(|report| (&report).into())
     }
@@ -410,8 +416,7 @@ impl PyWal {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<PySalvageReport> {
         check_format(py, &source, "wal")?;
-        let layout = layout(segment_bytes, false).or_raise(py)?;
-        let options = Options::new().layout(layout).record_bytes_max(record_bytes_max);
+        let options = reading(segment_bytes, record_bytes_max).or_raise(py)?;
         let report = Progress::run(py, progress, |progress| {
             wal::salvage(&source, &target, &options, |done, total| progress.call(done, total))
         });

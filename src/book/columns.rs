@@ -2,10 +2,8 @@
 
 use std::str::FromStr;
 
-use arrow_schema::{DataType, Field};
-
 use super::codec::FORMAT;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::log::arrow::{Columns, Value};
 
 /// A column of a deed.
@@ -32,45 +30,20 @@ impl Column {
 }
 
 impl Columns for Column {
-    fn field(self) -> Field {
-        match self {
-            Self::Event => Field::new("event", DataType::Int64, true),
-            Self::Mug => Field::new("mug", DataType::Int32, false),
-            Self::Jam => Field::new("jam", DataType::Binary, false),
-            Self::Payload => Field::new("payload", DataType::Binary, false),
-            Self::Offset => Field::new("offset", DataType::Int64, false),
-            Self::Length => Field::new("length", DataType::Int64, false),
-        }
-    }
-
-    fn value(self) -> Value {
-        match self {
-            Self::Event => Value::Ordinal,
-            Self::Mug => Value::Tag,
-            Self::Jam | Self::Payload => Value::Payload,
-            Self::Offset => Value::Offset,
-            Self::Length => Value::Length,
-        }
-    }
+    const ALL: &'static [(Self, &'static str, Value)] = &[
+        (Self::Event, "event", Value::Ordinal),
+        (Self::Mug, "mug", Value::Tag),
+        (Self::Jam, "jam", Value::Payload),
+        (Self::Payload, "payload", Value::Payload),
+        (Self::Offset, "offset", Value::Offset),
+        (Self::Length, "length", Value::Length),
+    ];
 }
 
 impl FromStr for Column {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        match name {
-            "event" => Ok(Self::Event),
-            "mug" => Ok(Self::Mug),
-            "jam" => Ok(Self::Jam),
-            "payload" => Ok(Self::Payload),
-            "offset" => Ok(Self::Offset),
-            "length" => Ok(Self::Length),
-            _ => {
-                let message = format!(
-                    "column {name:?}, must be one of event, mug, jam (or payload), offset, length"
-                );
-                Err(Error::new(ErrorKind::InvalidArgument, message).of(FORMAT))
-            }
-        }
+        Self::named(name, FORMAT)
     }
 }

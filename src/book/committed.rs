@@ -14,10 +14,9 @@ use crate::log::extent::Extent;
 use crate::log::framing::Framing as _;
 use crate::scan::{Scanned, Scanner};
 use crate::search::find_intact;
-use crate::slice::{part, part_mut};
-use crate::storage::{File, read_full};
+use crate::slice::part;
+use crate::storage::{File, read_full, sum_of};
 
-const READ_BYTES: u64 = 1 << 20;
 /// The highest limit that may be set.
 const DEED_BYTES_ANY: u64 = 1 << 62;
 
@@ -251,19 +250,8 @@ fn back(file: &dyn File, codec: Codec, from: Place, records: u64) -> io::Result<
 
 /// CRC-32 of the bytes `from..end`, going on from that of what came before them (0 at the start).
 pub fn sum_more(file: &dyn File, before: u32, from: u64, end: u64) -> io::Result<u32> {
-    let mut block = vec![0; end.saturating_sub(from).min(READ_BYTES) as usize];
-    let (mut sum, mut at) = (before, from);
-    while at < end {
-        let want = (end - at).min(READ_BYTES) as usize;
-        let target = part_mut(&mut block, ..want);
-        let read = read_full(file, target, at)?;
-        if read == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        sum = crc32_more(sum, part(target, ..read));
-        at += read as u64;
-    }
-    Ok(sum)
+    let sum = sum_of(file, from..end, before, crc32_more)?;
+    sum.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
 }
 
 /// For a reader beside a writer: the byte up to which `there` bytes are committed, of which those up to

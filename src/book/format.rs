@@ -24,8 +24,8 @@ use crate::log::framing::Frame as _;
 use crate::log::options::Common;
 use crate::log::space::{Place, Space, base_of_tail};
 use crate::mode::{Depth, Mode};
-use crate::scan::{Bad, Damage, Stop, Verdict};
-use crate::sidecar::{LoadedMark, Mark, MarkFile, MarkUse, Settings, refuse_other_format};
+use crate::scan::{Damage, Verdict};
+use crate::sidecar::{Mark, MarkUse, Settings, refuse_other_format};
 use crate::slice::part;
 use crate::storage::{Access, File, read_full, replace, write_full};
 
@@ -77,15 +77,7 @@ impl Format for BookFormat {
     }
 
     fn common(options: &Options) -> Result<Common> {
-        options.check()?;
-        Ok(Common {
-            durability: options.durability,
-            recovery: options.recovery,
-            file_mode: options.file_mode,
-            slow_sync: options.slow_sync,
-            lock_timeout: options.lock_timeout.clone(),
-            storage: options.storage.clone(),
-        })
+        options.common()
     }
 
     fn settings(&self) -> Settings {
@@ -209,10 +201,7 @@ impl Format for BookFormat {
         let deed_bytes_max = options.deed_bytes_max.max(kept);
         // The mark before the file's length: what it vouches for must then be there, also beside a
         // writer.
-        let (mark, damaged_mark) = match place.is_tail {
-            true => (None, false),
-            false => load_mark(options, place)?,
-        };
+        let (mark, damaged_mark) = load_mark(options, place)?;
         let end = file.len().map_err(fail)?;
         let inspected = |format, space, findings, mark| Inspected {
             format,
@@ -339,22 +328,13 @@ impl Format for BookFormat {
     }
 
     /// By its lengths, which must agree.
-    fn is_beyond_limit(
-        &self,
-        file: &dyn File,
-        at: u64,
-        why: Option<&Stop>,
-        end: u64,
-    ) -> io::Result<bool> {
-        let Some(Stop::Bad(Bad { what: "length", against: "limit", found, .. })) = why else {
-            return Ok(false);
-        };
-        let whole = found.checked_add(self.layout().framing_bytes());
+    fn is_beyond_limit(&self, file: &dyn File, at: u64, len: u64, end: u64) -> io::Result<bool> {
+        let whole = len.checked_add(self.layout().framing_bytes());
         let to = whole.and_then(|len| at.checked_add(len)).filter(|&to| to <= end);
         let Some(trailer_at) = to.map(|to| to - 8) else { return Ok(false) };
         let mut trailer = [0; 8];
         let read = read_full(file, &mut trailer, trailer_at)?;
-        Ok(read == 8 && u64::from_le_bytes(trailer) == *found)
+        Ok(read == 8 && u64::from_le_bytes(trailer) == len)
     }
 
     fn first_now(&self, file: &Arc<dyn File>, known: u64) -> Result<Option<u64>> {
@@ -488,15 +468,8 @@ fn open_file(options: &Options, log: &Path, access: Access) -> Result<Box<dyn Fi
 
 /// The mark beside a log, and whether there is one that cannot be read.
 fn load_mark(options: &Options, place: &Place) -> Result<(Option<Mark>, bool)> {
-    let loaded = MarkFile::load(&*options.storage, &place.sidecar)
-        .map_err(|e| Error::io("read the mark", &place.log, e).of(FORMAT))?;
-    Ok(match loaded {
-        // Older marks do not say where a book begins, which is always the same.
-        LoadedMark::Mark(mark) => {
-            let start = if mark.start == 0 { HEADER_BYTES } else { mark.start };
-            (Some(Mark { start, ..mark }), false)
-        }
-        LoadedMark::Missing => (None, false),
-        LoadedMark::Damaged => (None, true),
-    })
+    let (mark, damaged) = place.load_mark(&*options.storage)?;
+    // Older marks do not say where a book begins, which is always the same.
+    let start = |mark: Mark| if mark.start == 0 { HEADER_BYTES } else { mark.start };
+    Ok((mark.map(|mark| Mark { start: start(mark), ..mark }), damaged))
 }

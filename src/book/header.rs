@@ -12,7 +12,7 @@ use crate::log::find_end::Findings;
 use crate::log::framing::Framing as _;
 use crate::scan::{Damage, Scanned, Scanner, Verdict};
 use crate::sidecar::Mark;
-use crate::slice::{part, u64_at};
+use crate::slice::{part, there, u64_at};
 use crate::storage::{File, read_full};
 
 /// A header as found.
@@ -51,7 +51,7 @@ pub fn read_header(
         Ok(first) => Ok(of(first, None)),
         Err(e) if read == header.len() && first_is_intact(file, codec).map_err(fail)? => {
             let damage = in_header(HEADER_BYTES, e.offset().unwrap_or(0), e.message().into());
-            Ok(of(u64_at(&header, 8).unwrap_or(0), Some(damage)))
+            Ok(of(there(u64_at(&header, 8)), Some(damage)))
         }
         Err(e) => Err(e.at(log)),
     }

@@ -33,7 +33,7 @@ use crate::log::bookmark::Bookmark;
 use crate::log::format::Format as _;
 use crate::log::format::Inspected;
 use crate::log::framing::{Frame as _, Framing as _};
-use crate::log::report::{PartReport, Repair, RepairReport, SalvageReport, VerifyReport};
+use crate::log::report::{Repair, RepairReport, SalvageReport};
 use crate::log::split::bytes_of;
 use crate::scan::Step;
 use crate::slice::part;
@@ -70,6 +70,7 @@ pub type Stage = crate::log::transact::Stage<BookFormat>;
 #[cfg(feature = "arrow")]
 pub type Batches = crate::log::arrow::Batches<BookFormat>;
 pub use crate::log::split::Split;
+pub use crate::log::verify::{check_part, verify, verify_rest};
 
 /// One event of a book.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -127,21 +128,6 @@ impl Stage {
 
 /// A book.
 impl Book {
-    /// Open a book for reading.
-    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        Options::default().open(path, Mode::Read)
-    }
-
-    /// Create a book that must not exist, for appending.
-    pub fn create(path: impl AsRef<Path>) -> Result<Self> {
-        Options::default().open(path, Mode::Create)
-    }
-
-    /// Open a book for appending, creating it if it is missing.
-    pub fn append_to(path: impl AsRef<Path>) -> Result<Self> {
-        Options::default().open(path, Mode::Append)
-    }
-
     /// Directory of the book.
     pub fn path(&self) -> &Path {
         match self.shared.place.is_tail {
@@ -207,9 +193,7 @@ impl Book {
     /// Append one deed and return its event number. When this returns, the deed survives the death
     /// of the process, and with [`Durability::Always`] a power cut.
     pub fn append(&self, mug: u32, jam: &[u8]) -> Result<u64> {
-        let shared = self.writable()?;
-        let appended = shared.append_one(mug, jam)?;
-        shared.after_append(appended.end)?;
+        let appended = self.append_tagged(mug, jam)?;
         Ok(appended.ordinal)
     }
 
@@ -245,17 +229,13 @@ impl Book {
         event: Option<u64>,
         epoch: Option<u64>,
     ) -> Result<u64> {
-        let shared = self.writable()?;
+        self.writable()?;
         let first = match epoch {
             Some(epoch) => Some(self.first_after(epoch)?),
             None => None,
         };
-        let batch = &self.encoded(batch)?;
-        let appended = shared.append_batch_at(batch, Wanted { ordinal: event, first })?;
-        if !batch.is_empty() {
-            shared.after_append(appended.end)?;
-        }
-        Ok(appended.ordinal)
+        let wanted = Wanted { ordinal: event, first };
+        Ok(self.append_encoded(self.encoded(batch)?.as_ref(), wanted)?.ordinal)
     }
 
     /// The number of the first deed after an epoch, if this log can have it.
@@ -280,19 +260,13 @@ impl Book {
     /// Append a batch, but with [`Durability::Always`] leave the sync to the caller: for a long
     /// series of batches that is acknowledged at its end.
     pub fn append_unsynced(&self, batch: &Batch) -> Result<u64> {
-        let shared = self.writable()?;
-        let batch = &self.encoded(batch)?;
-        let appended = shared.append_batch_at(batch, Wanted::default())?;
-        shared.after_append_unsynced(appended.end)?;
-        Ok(appended.ordinal)
+        self.writable()?;
+        Ok(self.append_encoded_unsynced(self.encoded(batch)?.as_ref())?.ordinal)
     }
 
     /// Append one deed and sync, whatever the durability option.
     pub fn commit(&self, mug: u32, jam: &[u8]) -> Result<u64> {
-        let shared = self.writable()?;
-        let appended = shared.append_one(mug, jam)?;
-        // Only up to this deed: others may have appended more since, which need not be waited for.
-        shared.sync_to(appended.end)?;
+        let appended = self.commit_tagged(mug, jam)?;
         Ok(appended.ordinal)
     }
 
@@ -405,46 +379,10 @@ impl Book {
     }
 }
 
-/// Check every deed of a log. `progress` is called with bytes done and bytes in all, and what it
-/// fails with ends the check.
-pub fn verify(
-    path: impl AsRef<Path>,
-    options: &Options,
-    progress: impl FnMut(u64, u64) -> Result<()>,
-) -> Result<VerifyReport> {
-    verify_rest(path, options, &[], progress)
-}
-
-/// The same without reading again what [`check_part`] found to be intact: [`Book::splits`] from the
-/// log's first deed on. The report is that of [`verify`]. Parts that are not the beginning of the
-/// log that is there now are read again.
-///
-/// So several readers share a check: each checks parts, and the report of the log is that of its
-/// rest, which begins at the first part that is not intact; where all are, at the last one.
-pub fn verify_rest(
-    path: impl AsRef<Path>,
-    options: &Options,
-    intact: &[Split],
-    progress: impl FnMut(u64, u64) -> Result<()>,
-) -> Result<VerifyReport> {
-    crate::log::verify::verify::<BookFormat>(path.as_ref(), options, intact, progress)
-}
-
-/// Check every deed of a part. `progress` is called with bytes done and bytes in all, and what it
-/// fails with ends the check.
-pub fn check_part(
-    split: &Split,
-    options: &Options,
-    progress: impl FnMut(u64, u64) -> Result<()>,
-) -> Result<PartReport> {
-    crate::log::verify::check::<BookFormat>(split, options, progress)
-}
-
 /// Cut a log after its valid prefix, after saving what is cut in `book.log.cut-OFFSET` beside it.
 /// A clean log stays as it is.
 pub fn repair(path: impl AsRef<Path>, options: &Options, how: Repair) -> Result<RepairReport> {
-    let cutting = Options { recovery: Recovery::Spec, ..options.clone() };
-    crate::log::repair::repair::<BookFormat>(path.as_ref(), options, cutting, how)
+    crate::log::repair::repair::<BookFormat>(path.as_ref(), options, how)
 }
 
 /// Copy every intact deed, and the metadata, to a new log; of an unacknowledged tail those before

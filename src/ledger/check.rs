@@ -13,7 +13,7 @@ use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::format::{Format, Inspected};
 use crate::log::framing::Frame;
-use crate::log::report::{PartReport, SalvageReport, SalvageRun, VerifyReport};
+use crate::log::report::{SalvageReport, SalvageRun, VerifyReport};
 use crate::log::space::Place;
 use crate::log::split::Split;
 use crate::log::verify::{PROGRESS_BYTES, all_damages, cursor};
@@ -125,17 +125,7 @@ pub fn verify_file(
     intact: &[Split],
     progress: impl FnMut(u64, u64) -> Result<()>,
 ) -> Result<VerifyReport> {
-    crate::log::verify::verify::<LedgerFormat>(path.as_ref(), options, intact, progress)
-}
-
-/// Check every record of a part of a file. `progress` is called with bytes done and bytes in all, and
-/// what it fails with ends the check.
-pub fn check_part(
-    split: &Split,
-    options: &Options,
-    progress: impl FnMut(u64, u64) -> Result<()>,
-) -> Result<PartReport> {
-    crate::log::verify::check::<LedgerFormat>(split, options, progress)
+    crate::log::verify::check_rest::<LedgerFormat>(path.as_ref(), options, intact, progress)
 }
 
 /// Copy every intact record to a new ledger, whose directory must have no files of that base: each

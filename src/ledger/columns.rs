@@ -2,10 +2,8 @@
 
 use std::str::FromStr;
 
-use arrow_schema::{DataType, Field};
-
 use super::record::FORMAT;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::log::arrow::{Columns, Value};
 
 /// A column of a record.
@@ -28,39 +26,18 @@ impl Column {
 }
 
 impl Columns for Column {
-    fn field(self) -> Field {
-        match self {
-            Self::Number => Field::new("record", DataType::Int64, true),
-            Self::Offset => Field::new("offset", DataType::Int64, false),
-            Self::Payload => Field::new("payload", DataType::Binary, false),
-            Self::Length => Field::new("length", DataType::Int64, false),
-        }
-    }
-
-    fn value(self) -> Value {
-        match self {
-            Self::Number => Value::Ordinal,
-            Self::Offset => Value::Offset,
-            Self::Payload => Value::Payload,
-            Self::Length => Value::Length,
-        }
-    }
+    const ALL: &'static [(Self, &'static str, Value)] = &[
+        (Self::Number, "record", Value::Ordinal),
+        (Self::Offset, "offset", Value::Offset),
+        (Self::Payload, "payload", Value::Payload),
+        (Self::Length, "length", Value::Length),
+    ];
 }
 
 impl FromStr for Column {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        match name {
-            "record" => Ok(Self::Number),
-            "offset" => Ok(Self::Offset),
-            "payload" => Ok(Self::Payload),
-            "length" => Ok(Self::Length),
-            _ => {
-                let message =
-                    format!("column {name:?}, must be one of record, offset, payload, length");
-                Err(Error::new(ErrorKind::InvalidArgument, message).of(FORMAT))
-            }
-        }
+        Self::named(name, FORMAT)
     }
 }

@@ -17,10 +17,8 @@ use crate::log::framing::Frame as _;
 use crate::log::options::Common;
 use crate::log::space::{Place, Space};
 use crate::mode::{Depth, Recovery};
-use crate::scan::{Bad, Stop};
 use crate::sidecar::{LockTimeout, Settings, sidecar_dir};
-use crate::slice::{part, part_mut};
-use crate::storage::{Access, File, Storage, read_full};
+use crate::storage::{Access, File, Storage, read_full, sum_of};
 
 /// The codec of one file.
 #[derive(Clone, Copy, Debug)]
@@ -144,34 +142,16 @@ impl Format for LedgerFormat {
     }
 
     /// By its checksum.
-    fn is_beyond_limit(
-        &self,
-        file: &dyn File,
-        at: u64,
-        why: Option<&Stop>,
-        end: u64,
-    ) -> io::Result<bool> {
-        let Some(Stop::Bad(Bad { what: "length", against: "limit", found, .. })) = why else {
-            return Ok(false);
-        };
-        if HEADER_BYTES + found > end.saturating_sub(at) {
+    fn is_beyond_limit(&self, file: &dyn File, at: u64, len: u64, end: u64) -> io::Result<bool> {
+        if HEADER_BYTES + len > end.saturating_sub(at) {
             return Ok(false);
         }
         let mut header = [0; HEADER_BYTES as usize];
         read_full(file, &mut header, at)?;
         let (_, stored) = header.split_at(4);
-        let (mut crc, mut left, mut at) = (0, *found, at + HEADER_BYTES);
-        let mut block = vec![0; left.min(1 << 20) as usize];
-        while left > 0 {
-            let want = left.min(block.len() as u64) as usize;
-            let read = read_full(file, part_mut(&mut block, ..want), at)?;
-            if read == 0 {
-                return Ok(false);
-            }
-            crc = crc32_more(crc, part(&block, ..read));
-            (at, left) = (at + read as u64, left - read as u64);
-        }
-        Ok(stored == crc.to_le_bytes())
+        let payload = at + HEADER_BYTES..at + HEADER_BYTES + len;
+        let crc = sum_of(file, payload, 0, crc32_more)?;
+        Ok(crc.is_some_and(|crc| stored == crc.to_le_bytes()))
     }
 }
 

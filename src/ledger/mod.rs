@@ -42,8 +42,9 @@ use format::LedgerFormat;
 use record::{Codec, FORMAT};
 use tally::Tally;
 
+pub use crate::log::verify::check_part;
 pub use check::{
-    FileInfo, FileReport, FileSalvage, check_part, files, open_file, salvage, verify, verify_file,
+    FileInfo, FileReport, FileSalvage, files, open_file, salvage, verify, verify_file,
 };
 #[cfg(feature = "arrow")]
 pub use columns::Column;

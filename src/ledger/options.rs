@@ -7,9 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::LedgerStore;
+use super::format::LedgerFormat;
 use super::record::{FORMAT, RECORD_BYTES_LIMIT, RECORD_BYTES_MAX};
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
+use crate::log::options::LogOptions;
 use crate::setters::setters;
 use crate::storage::{Disk, Storage};
 
@@ -169,6 +171,10 @@ pub struct Options {
     pub slow_sync: Duration,
     /// The file system.
     pub storage: Arc<dyn Storage>,
+}
+
+impl LogOptions for Options {
+    type Format = LedgerFormat;
 }
 
 impl Default for Options {

@@ -13,6 +13,7 @@ use super::walk::{Payloads, Walk, changed, fail};
 use crate::error::{Error, Result};
 use crate::log::framing::Frame as _;
 use crate::scan::{Damage, Verdict};
+use crate::slice::{part, part_mut};
 
 /// What is around the records of a body.
 #[derive(Clone, Debug, Default)]
@@ -235,11 +236,9 @@ impl Read for LedgerReader {
         }
         let mut done = 0;
         while done < buf.len() && self.place != Place::End {
-            let rest = self.piece().get(self.given..).unwrap_or_default();
+            let rest = part(self.piece(), self.given..);
             let count = rest.len().min(buf.len() - done);
-            if let (Some(to), Some(from)) = (buf.get_mut(done..done + count), rest.get(..count)) {
-                to.copy_from_slice(from);
-            }
+            part_mut(buf, done..done + count).copy_from_slice(part(rest, ..count));
             done += count;
             self.given += count;
             self.at += count as u64;

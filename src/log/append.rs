@@ -10,7 +10,7 @@ use crate::lines;
 use crate::locks::atomic::Ordering;
 use crate::log::batch::Batch;
 use crate::log::extent::Extent;
-use crate::log::format::Format;
+use crate::log::format::{Format, TagOf};
 use crate::log::framing::Framing;
 use crate::log::payload::PART_BYTES;
 use crate::log::{Log, Shared, State};
@@ -65,6 +65,47 @@ impl<F: Format> Log<F> {
         shared.check_poisoned()?;
         Ok(shared)
     }
+
+    /// Append one record, durably if the durability asks for it.
+    #[inline]
+    pub(crate) fn append_tagged(&self, tag: TagOf<F>, payload: &[u8]) -> Result<Appended> {
+        let shared = self.writable()?;
+        let appended = shared.append_one(tag, payload)?;
+        shared.after_append(appended.end)?;
+        Ok(appended)
+    }
+
+    /// Append one record and sync, whatever the durability.
+    #[inline]
+    pub(crate) fn commit_tagged(&self, tag: TagOf<F>, payload: &[u8]) -> Result<Appended> {
+        let shared = self.writable()?;
+        let appended = shared.append_one(tag, payload)?;
+        // Only up to this record: others may have appended more since, which need not be waited for.
+        shared.sync_to(appended.end)?;
+        Ok(appended)
+    }
+
+    /// Append a batch in the log's own encoding, durably if the durability asks for it.
+    pub(crate) fn append_encoded(
+        &self,
+        batch: &Batch<F::Framing>,
+        wanted: Wanted,
+    ) -> Result<Appended> {
+        let shared = self.writable()?;
+        let appended = shared.append_batch_at(batch, wanted)?;
+        if !batch.is_empty() {
+            shared.after_append(appended.end)?;
+        }
+        Ok(appended)
+    }
+
+    /// Append a batch for a caller that syncs at the end of a series of them.
+    pub(crate) fn append_encoded_unsynced(&self, batch: &Batch<F::Framing>) -> Result<Appended> {
+        let shared = self.writable()?;
+        let appended = shared.append_batch_at(batch, Wanted::default())?;
+        shared.after_append_unsynced(appended.end)?;
+        Ok(appended)
+    }
 }
 
 impl<F: Format> Shared<F> {
@@ -97,11 +138,7 @@ impl<F: Format> Shared<F> {
     }
 
     /// Append one record.
-    pub(crate) fn append_one(
-        &self,
-        tag: <F::Framing as Framing>::Tag,
-        payload: &[u8],
-    ) -> Result<Appended> {
+    pub(crate) fn append_one(&self, tag: TagOf<F>, payload: &[u8]) -> Result<Appended> {
         if payload.len() <= PART_BYTES {
             return self
                 .append_with(payload.len(), true, |state| self.write_copied(state, tag, payload));
@@ -118,7 +155,7 @@ impl<F: Format> Shared<F> {
     /// Append one record whose payload `fill` gives in parts, each as long as the bytes to fill.
     pub(super) fn append_filled(
         &self,
-        tag: <F::Framing as Framing>::Tag,
+        tag: TagOf<F>,
         len: usize,
         fill: &mut dyn FnMut(&mut [u8]) -> Result<()>,
     ) -> Result<Appended> {
@@ -154,12 +191,7 @@ impl<F: Format> Shared<F> {
     }
 
     /// The checksum is that of the copy, whatever becomes of the caller's bytes meanwhile.
-    fn write_copied(
-        &self,
-        state: &mut State,
-        tag: <F::Framing as Framing>::Tag,
-        payload: &[u8],
-    ) -> Result<(u64, u32)> {
+    fn write_copied(&self, state: &mut State, tag: TagOf<F>, payload: &[u8]) -> Result<(u64, u32)> {
         let mut scratch = std::mem::take(&mut state.scratch);
         scratch.clear();
         let sum = self.appending.encode(&mut scratch, tag, payload);
@@ -174,7 +206,7 @@ impl<F: Format> Shared<F> {
     fn write_in_parts(
         &self,
         state: &mut State,
-        tag: <F::Framing as Framing>::Tag,
+        tag: TagOf<F>,
         payload_len: usize,
         fill: &mut dyn FnMut(&mut [u8]) -> Result<()>,
     ) -> Result<(u64, u32)> {

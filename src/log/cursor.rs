@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::error::{Error, ErrorKind, Result};
 use crate::locks::atomic::Ordering;
 use crate::log::evidence::Evidence;
-use crate::log::find_end::beyond_limit_advice;
+use crate::log::find_end::{beyond_limit_advice, is_beyond_limit};
 use crate::log::format::{Format, Stepped};
 use crate::log::framing::Framing;
 use crate::log::notice;
@@ -376,7 +376,7 @@ impl<F: Format> Cursor<F> {
     fn resync(&mut self, at: u64, why: &Stop, name: &str) -> std::io::Result<Resync> {
         let Source { file, format, framing, evidence, .. } = &self.source;
         let (file, end) = (&**file, self.resume.map_or(self.scanner.end(), |after| after.place.0));
-        let beyond_limit = format.is_beyond_limit(file, at, Some(why), end)?;
+        let beyond_limit = is_beyond_limit(format, file, at, why, end)?;
         let (framing, ordinal, rescue) = (*framing, self.ordinal, self.rescue);
         let stretch = Stretch { file, framing, at, end, ordinal, rescue };
         let mut found = match self.resume {

@@ -169,9 +169,20 @@ pub fn begins_beyond_limit<F: Format>(format: &F, space: &Space, at: u64) -> io:
     let (file, end) = (&*space.file, space.end);
     let mut scanner = Scanner::of_frames(format.framing(), at, end);
     match scanner.next(file)? {
-        Scanned::Stop { why, .. } => format.is_beyond_limit(file, at, Some(&why), end),
+        Scanned::Stop { why, .. } => is_beyond_limit(format, file, at, &why, end),
         Scanned::Record { .. } | Scanned::End => Ok(false),
     }
+}
+
+/// Whether what stops a walk at `at` is a whole record that is only longer than the caller's limit.
+pub fn is_beyond_limit<F: Format>(
+    format: &F,
+    file: &dyn File,
+    at: u64,
+    why: &Stop,
+    end: u64,
+) -> io::Result<bool> {
+    why.len_beyond_limit().map_or(Ok(false), |len| format.is_beyond_limit(file, at, len, end))
 }
 
 /// Whether a log has exactly the last record that a mark names, where it names it.
@@ -413,7 +424,8 @@ impl<'a, F: Format> Walk<'a, F> {
     }
 
     fn is_beyond_limit(&self, extent: &Extent, stop: Option<&Stop>) -> io::Result<bool> {
-        self.format.is_beyond_limit(self.file(), extent.end, stop, self.space.end)
+        let (file, at, end) = (self.file(), extent.end, self.space.end);
+        stop.map_or(Ok(false), |why| is_beyond_limit(self.format, file, at, why, end))
     }
 
     fn findings(&mut self, extent: Extent, mark: MarkUse, from: u64) -> io::Result<Findings> {

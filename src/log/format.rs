@@ -14,12 +14,15 @@ use crate::log::options::Common;
 use crate::log::report::RecoveryReport;
 use crate::log::space::{Place, Space};
 use crate::mode::{Depth, Mode};
-use crate::scan::{Damage, Stop};
+use crate::scan::Damage;
 use crate::sidecar::{Mark, Settings};
 use crate::storage::{Access, File};
 
 /// What a framing knows of a record.
 pub type FrameOf<F> = <<F as Format>::Framing as Framing>::Frame;
+
+/// What is stored beside a payload.
+pub type TagOf<F> = <<F as Format>::Framing as Framing>::Tag;
 
 /// A record stepped to: its number, where that is known, its byte, and what the framing knows of it.
 pub type Stepped<F> = (Option<u64>, u64, FrameOf<F>);
@@ -193,13 +196,13 @@ pub trait Format: Clone + Debug + Send + Sync + Sized + 'static {
         file.sync_data()
     }
 
-    /// Whether all of a record stands at `at` that is only longer than the caller's limit: it is no
-    /// torn tail, and nothing to cut, not even on request.
+    /// Whether all of the record stands at `at` whose length of `len` bytes is only beyond the caller's
+    /// limit: it is no torn tail, and nothing to cut, not even on request.
     fn is_beyond_limit(
         &self,
         _file: &dyn File,
         _at: u64,
-        _why: Option<&Stop>,
+        _len: u64,
         _end: u64,
     ) -> io::Result<bool> {
         Ok(false)

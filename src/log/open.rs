@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::commit::GroupCommit;
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
+use crate::interrupt::asking;
 use crate::locks::Mutex;
 use crate::locks::atomic::{AtomicBool, AtomicU64};
 use crate::log::find_end::end_of;
@@ -26,6 +27,26 @@ use crate::storage::{Access, fork_generation, located};
 /// A reader may look while a writer drops a prefix or cuts the end.
 const READER_TRIES: u32 = 5;
 
+impl<F: Format> Log<F>
+where
+    F::Options: Default,
+{
+    /// Open a log for reading.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_with(path.as_ref(), Mode::Read, F::Options::default())
+    }
+
+    /// Create a log that must not exist, for appending.
+    pub fn create(path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_with(path.as_ref(), Mode::Create, F::Options::default())
+    }
+
+    /// Open a log for appending, creating it if it is missing.
+    pub fn append_to(path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_with(path.as_ref(), Mode::Append, F::Options::default())
+    }
+}
+
 impl<F: Format> Log<F> {
     pub(crate) fn open_with(path: &Path, mode: Mode, options: F::Options) -> Result<Self> {
         let open = || {
@@ -36,15 +57,18 @@ impl<F: Format> Log<F> {
                 return Err(Error::new(ErrorKind::InvalidArgument, message).at(&path));
             }
             let place = F::place(&options, &path)?;
-            match mode {
-                Mode::Read => Self::open_reader(place, options.clone(), common),
+            let (options, path) = (options.clone(), place.log.clone());
+            let timeout = common.lock_timeout.clone();
+            let log = asking(timeout.check(), &path, || match mode {
+                Mode::Read => Self::open_reader(place, options, common),
                 Mode::Append | Mode::Create => {
-                    let log =
-                        Self::open_writer(place, mode, options.clone(), common, Depth::Quick)?;
-                    log.finish_transaction()?;
-                    Ok(log)
+                    Self::open_writer(place, mode, options, common, Depth::Quick)
                 }
+            })?;
+            if mode != Mode::Read {
+                log.finish_transaction()?;
             }
+            Ok(log)
         };
         open().map_err(|error| error.of(F::NAME))
     }
@@ -194,7 +218,11 @@ pub fn inspect_patiently<F: Format>(
     place: &Place,
     depth: Depth,
 ) -> Result<Inspected<F>> {
-    patiently::<F, _>(|| F::inspect(options, place, Access::Read, depth))
+    let timeout = F::common(options)?.lock_timeout;
+    asking(timeout.check(), &place.log, || {
+        patiently::<F, _>(|| F::inspect(options, place, Access::Read, depth))
+    })
+    .map_err(|e| e.of(F::NAME))
 }
 
 /// Read a log that others may be changing: what is refused may have been half of a change.

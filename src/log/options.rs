@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::durability::Durability;
+use crate::log::format::Format;
 use crate::mode::Recovery;
 use crate::sidecar::LockTimeout;
 use crate::storage::Storage;
@@ -24,3 +25,85 @@ pub struct Common {
     /// The file system.
     pub storage: Arc<dyn Storage>,
 }
+
+/// How a log is opened; the type says of which format it is: [`book::Options`](crate::book::Options)
+/// or [`wal::Options`](crate::wal::Options).
+pub trait LogOptions: Sized {
+    /// The format.
+    type Format: Format<Options = Self>;
+}
+
+/// The options of a format, `Options`: those that every log has, and its own. `field: type = default`
+/// is set as it is; what follows `optional` is an `Option`, and by default `None`.
+macro_rules! log_options {
+    (
+        $(#[$doc:meta])*
+        $format:ty {
+            $($(#[$about:meta])* $field:ident: $kind:ty = $default:expr,)*
+        }
+        optional {
+            $($(#[$about_maybe:meta])* $maybe:ident: $inner:ty,)*
+        }
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug)]
+        #[non_exhaustive]
+        pub struct Options {
+            $($(#[$about])* pub $field: $kind,)*
+            $($(#[$about_maybe])* pub $maybe: Option<$inner>,)*
+            /// What opening for write does with a tail that is not clean.
+            pub recovery: Recovery,
+            /// A sync that takes longer is logged and counted.
+            pub slow_sync: Duration,
+            /// How long opening for writing waits for another writer; by default not at all.
+            pub lock_timeout: LockTimeout,
+            /// The file system.
+            pub storage: Arc<dyn Storage>,
+        }
+
+        impl Default for Options {
+            fn default() -> Self {
+                Self {
+                    $($field: $default,)*
+                    $($maybe: None,)*
+                    recovery: Recovery::Valid,
+                    slow_sync: Duration::from_secs(1),
+                    lock_timeout: LockTimeout::default(),
+                    storage: Arc::new(Disk),
+                }
+            }
+        }
+
+        impl Options {
+            /// The defaults.
+            pub fn new() -> Self {
+                Self::default()
+            }
+
+            /// What the engine needs of them.
+            pub(super) fn common(&self) -> Result<Common> {
+                self.check()?;
+                let Self { durability, recovery, file_mode, slow_sync, .. } = *self;
+                let (lock_timeout, storage) = (self.lock_timeout.clone(), self.storage.clone());
+                Ok(Common { durability, recovery, file_mode, slow_sync, lock_timeout, storage })
+            }
+        }
+
+        impl LogOptions for Options {
+            type Format = $format;
+        }
+
+        setters! {
+            Options {
+                $($field: $kind,)*
+                recovery: Recovery,
+                slow_sync: Duration,
+                lock_timeout: LockTimeout,
+                storage: Arc<dyn Storage>,
+            }
+            optional { $($maybe: $inner,)* }
+        }
+    };
+}
+
+pub(crate) use log_options;

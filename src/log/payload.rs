@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::append::Appended;
 use crate::log::extent::Extent;
-use crate::log::format::Format;
+use crate::log::format::{Format, TagOf};
 use crate::log::framing::{Frame, Framing};
 use crate::log::{Log, Shared};
 use crate::scan::{Step, Stop};
@@ -137,7 +137,7 @@ impl<F: Format> Log<F> {
     /// walks wait meanwhile.
     pub(crate) fn append_payload(
         &self,
-        tag: <F::Framing as Framing>::Tag,
+        tag: TagOf<F>,
         len: u64,
         payload: &mut dyn Read,
     ) -> Result<Appended> {

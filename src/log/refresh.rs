@@ -196,7 +196,9 @@ impl<F: Format> Shared<F> {
         let mut state = self.state();
         if state.extent == known {
             if extent.end > known.end {
-                state.damage = None;
+                // Records lie there now. What is damaged before the first one still is.
+                state.damage.take_if(|damage| damage.offset >= known.start);
+                state.beyond = None;
             }
             state.extent = extent;
             state.block_start = block_start;

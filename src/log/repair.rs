@@ -12,20 +12,18 @@ use crate::log::report::{Repair, RepairReport};
 use crate::log::salvage::loss;
 use crate::log::space::Place;
 use crate::log::verify::cursor;
-use crate::mode::{Depth, Mode};
+use crate::mode::{Depth, Mode, Recovery};
 use crate::scan::Verdict;
 use crate::sidecar::Loss;
 
 /// Cut a log after its valid prefix, after saving what is cut beside it. A clean log stays as it is.
-/// `cutting` are the options with `recovery="spec"`.
 pub fn repair<F: Format>(
     path: &Path,
     options: &F::Options,
-    cutting: F::Options,
     repair: Repair,
 ) -> Result<RepairReport> {
     let (place, common) = place_of::<F>(path, options)?;
-    let run = || cut_and_reopen::<F>(&place, &common, options, cutting, repair);
+    let run = || cut_and_reopen::<F>(&place, &common, options, repair);
     run().map_err(|e: Error| e.of(F::NAME))
 }
 
@@ -33,7 +31,6 @@ fn cut_and_reopen<F: Format>(
     place: &Place,
     common: &Common,
     options: &F::Options,
-    cutting: F::Options,
     repair: Repair,
 ) -> Result<RepairReport> {
     // Of an existing log only; what there is to cut is decided again under the lock.
@@ -85,8 +82,9 @@ fn cut_and_reopen<F: Format>(
             return Ok(report);
         }
     }
-    let common = F::common(&cutting)?;
-    let log: Log<F> = Log::open_writer(place.clone(), Mode::Append, cutting, common, Depth::Full)?;
+    let common = Common { recovery: Recovery::Spec, ..common.clone() };
+    let (place, options) = (place.clone(), options.clone());
+    let log: Log<F> = Log::open_writer(place, Mode::Append, options, common, Depth::Full)?;
     let recovery = log.recovery().clone();
     log.close()?;
     report.valid_end = recovery.valid_end;

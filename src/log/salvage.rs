@@ -7,7 +7,7 @@ use crate::log::Log;
 use crate::log::append::Wanted;
 use crate::log::batch::Batch;
 use crate::log::find_end::Findings;
-use crate::log::format::{Format, Inspected};
+use crate::log::format::{Format, Inspected, TagOf};
 use crate::log::framing::Frame;
 use crate::log::open::{inspect_patiently, place_of};
 use crate::log::report::{SalvageReport, SalvageRun};
@@ -24,7 +24,7 @@ pub fn salvage<F: Format>(
     source: &Path,
     options: &F::Options,
     target: impl FnOnce(&Inspected<F>) -> Result<Log<F>>,
-    tag: impl Fn(u32) -> <F::Framing as crate::log::framing::Framing>::Tag,
+    tag: impl Fn(u32) -> TagOf<F>,
     mut progress: impl FnMut(u64, u64) -> Result<()>,
 ) -> Result<SalvageReport> {
     let (place, common) = place_of::<F>(source, options)?;

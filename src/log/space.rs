@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::error::{Error, Result};
 use crate::mend::above;
-use crate::sidecar::sidecar_dir;
-use crate::storage::File;
+use crate::sidecar::{LoadedMark, Mark, MarkFile, sidecar_dir};
+use crate::storage::{File, Storage};
 
 /// The paths of a log.
 #[derive(Clone, Debug)]
@@ -43,6 +44,19 @@ impl Place {
     pub fn directory(dir: &Path) -> Self {
         let (log, sidecar, saved) = (dir.to_path_buf(), sidecar_dir(dir), dir.join("log"));
         Self { dir: log.clone(), log, sidecar, single: false, saved, is_tail: false }
+    }
+
+    /// The mark beside the log, and whether there is one that cannot be read. A saved tail has none.
+    pub fn load_mark(&self, storage: &dyn Storage) -> Result<(Option<Mark>, bool)> {
+        if self.is_tail {
+            return Ok((None, false));
+        }
+        let loaded = MarkFile::load(storage, &self.sidecar);
+        Ok(match loaded.map_err(|e| Error::io("read the mark", &self.log, e))? {
+            LoadedMark::Mark(mark) => (Some(mark), false),
+            LoadedMark::Missing => (None, false),
+            LoadedMark::Damaged => (None, true),
+        })
     }
 
     /// A tail that an opening or a repair saved.

@@ -12,8 +12,7 @@ use crate::lines;
 use crate::locks::lock;
 use crate::log::append::PoisonOnPanic;
 use crate::log::extent::Extent;
-use crate::log::format::{Format, Inspected};
-use crate::log::framing::Framing;
+use crate::log::format::{Format, Inspected, TagOf};
 use crate::log::identity::Anchor;
 use crate::log::options::Common;
 use crate::log::{Log, Shared, State};
@@ -35,11 +34,7 @@ pub struct Stage<F: Format> {
 
 impl<F: Format> Stage<F> {
     /// Add a record. The staged file is unchanged if the record is beyond the limit.
-    pub(crate) fn push_tagged(
-        &mut self,
-        tag: <F::Framing as Framing>::Tag,
-        payload: &[u8],
-    ) -> Result<()> {
+    pub(crate) fn push_tagged(&mut self, tag: TagOf<F>, payload: &[u8]) -> Result<()> {
         self.staged.push(tag, payload).map_err(|e| e.of(F::NAME))
     }
 

@@ -20,7 +20,7 @@ use crate::log::format::{Format, Inspected};
 use crate::log::framing::{Frame, Framing};
 use crate::log::index::index_of;
 use crate::log::open::{inspect_patiently, place_of};
-use crate::log::options::Common;
+use crate::log::options::{Common, LogOptions};
 use crate::log::report::{PartReport, VerifyReport};
 use crate::log::space::Place;
 use crate::log::split::Split;
@@ -31,12 +31,43 @@ use crate::sidecar::Loss;
 /// Checked or copied between two calls of a progress function.
 pub const PROGRESS_BYTES: u64 = 4 << 20;
 
-/// Check every record of a log, but for those of the parts `intact`. `progress` is called with bytes
-/// done and bytes in all, and what it fails with ends the check.
+/// Check every record of a log. `progress` is called with bytes done and bytes in all, and what it
+/// fails with ends the check.
+pub fn verify<O: LogOptions>(
+    path: impl AsRef<Path>,
+    options: &O,
+    progress: impl FnMut(u64, u64) -> Result<()>,
+) -> Result<VerifyReport> {
+    verify_rest(path, options, &[], progress)
+}
+
+/// The same without reading again what [`check_part`] found to be intact: the log's splits from its
+/// first record on. The report is that of [`verify`]. Parts that are not the beginning of the log that
+/// is there now are read again.
 ///
-/// `intact` are parts that [`check`] found to be intact. They are read again where they are not the
-/// beginning of the log that is there now.
-pub fn verify<F: Format>(
+/// So several readers share a check: each checks parts, and the report of the log is that of its
+/// rest, which begins at the first part that is not intact; where all are, at the last one.
+pub fn verify_rest<O: LogOptions>(
+    path: impl AsRef<Path>,
+    options: &O,
+    intact: &[Split],
+    progress: impl FnMut(u64, u64) -> Result<()>,
+) -> Result<VerifyReport> {
+    check_rest::<O::Format>(path.as_ref(), options, intact, progress)
+}
+
+/// Check every record of a part. `progress` is called with bytes done and bytes in all, and what it
+/// fails with ends the check.
+pub fn check_part<O: LogOptions>(
+    split: &Split,
+    options: &O,
+    progress: impl FnMut(u64, u64) -> Result<()>,
+) -> Result<PartReport> {
+    check::<O::Format>(split, options, progress)
+}
+
+/// [`verify_rest`], of a log whose options do not say its format.
+pub fn check_rest<F: Format>(
     path: &Path,
     options: &F::Options,
     intact: &[Split],
@@ -66,7 +97,7 @@ pub fn verify<F: Format>(
     if known.records > 0 && prefix.records == known.records {
         // What the last record before the damage is, only a walk tells that meets it.
         let fewer = intact.split_last().map_or(&[][..], |(_, fewer)| fewer);
-        return verify::<F>(path, options, fewer, progress);
+        return check_rest::<F>(path, options, fewer, progress);
     }
     steps.end(&mut progress)?;
     let mut damages = all_damages(&found, records.damages());
@@ -93,8 +124,7 @@ pub fn verify<F: Format>(
     })
 }
 
-/// Check every record of a part, without opening the log. `progress` is called with bytes done and
-/// bytes in all, and what it fails with ends the check.
+/// [`check_part`], of a log whose options do not say its format. The log is not opened.
 pub fn check<F: Format>(
     split: &Split,
     options: &F::Options,

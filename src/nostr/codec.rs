@@ -8,7 +8,7 @@ use crate::checksum::{crc64, crc64_more};
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::log::framing::{self, Framing};
 use crate::scan::{Bad, Step};
-use crate::slice::{part, u32_at, u32_be_at, u64_be_at};
+use crate::slice::{part, there, u32_at, u32_be_at, u64_be_at};
 /// What is known of an intact entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
@@ -125,7 +125,7 @@ impl Framing for Codec {
     }
 
     fn claimed_len(&self, head: &[u8]) -> Option<u64> {
-        let length = u64::from(u32_be_at(head.get(..HEAD_BYTES)?, LENGTH_AT).unwrap_or_default());
+        let length = u64::from(there(u32_be_at(head.get(..HEAD_BYTES)?, LENGTH_AT)));
         Op::of(*head.first()?)?;
         (length <= self.data_bytes_max).then_some(FRAMING_BYTES + length)
     }
@@ -167,7 +167,7 @@ impl Framing for Codec {
     }
 
     fn short_sum(sum: u64) -> u32 {
-        u32_at(&sum.to_be_bytes(), 0).unwrap_or_default()
+        there(u32_at(&sum.to_be_bytes(), 0))
     }
 
     fn enclose(&self, tag: Tag, data_len: usize, sum: u64) -> (Vec<u8>, Vec<u8>) {

@@ -19,7 +19,7 @@ use std::ffi::OsStr;
 use super::Location;
 use crate::error::Result;
 use crate::scan::Bad;
-use crate::slice::{part, u32_be_at, u64_be_at};
+use crate::slice::{part, there, u32_be_at, u64_be_at};
 
 /// Name of the format in errors.
 pub const FORMAT: &str = "nostr-wal";
@@ -89,14 +89,13 @@ pub fn encode_file_header(checkpoint: Lsn) -> [u8; HEADER_BYTES] {
 
 /// The number of the last checkpoint in a header; `Err` says what is wrong with it.
 pub fn parse_file_header(header: &[u8; HEADER_BYTES]) -> Result<Lsn, String> {
-    let (magic, version) =
-        (part(header, ..VERSION_AT), u64_be_at(header, VERSION_AT).unwrap_or_default());
+    let (magic, version) = (part(header, ..VERSION_AT), there(u64_be_at(header, VERSION_AT)));
     if *magic != MAGIC {
         let found: String = magic.iter().map(|byte| format!("{byte:02x}")).collect();
         return Err(format!("magic {found}, must be 574c414f"));
     }
     match version {
-        VERSION => Ok(Lsn(u64_be_at(header, CHECKPOINT_AT).unwrap_or_default())),
+        VERSION => Ok(Lsn(there(u64_be_at(header, CHECKPOINT_AT)))),
         _ => Err(format!("version {version}, must be {VERSION}")),
     }
 }
@@ -165,10 +164,10 @@ impl<'a> Entry<'a> {
             Op::Insert => Ok(Self::Insert { record: data }),
             Op::UpdateFlags if data.len() == FLAGS_DATA_BYTES => {
                 let at = Location {
-                    segment: u32_be_at(data, 0).unwrap_or_default(),
-                    offset: u32_be_at(data, 4).unwrap_or_default(),
+                    segment: there(u32_be_at(data, 0)),
+                    offset: there(u32_be_at(data, 4)),
                 };
-                let flags = data.get(8).copied().unwrap_or_default();
+                let flags = *there(data.get(8));
                 Ok(Self::UpdateFlags { at, flags })
             }
             Op::UpdateFlags => Err(bad(len, FLAGS_DATA_BYTES as u64)),
@@ -177,7 +176,7 @@ impl<'a> Entry<'a> {
                     let Some((head, rest)) = bytes.split_at_checked(4) else {
                         return Err(bad(len, before + 4));
                     };
-                    let needed = u64::from(u32_be_at(head, 0).unwrap_or_default());
+                    let needed = u64::from(there(u32_be_at(head, 0)));
                     rest.split_at_checked(needed as usize).ok_or(bad(len, before + 4 + needed))
                 };
                 let (key, rest) = split(data, 0)?;

@@ -23,7 +23,7 @@ use crate::log::options::Common;
 use crate::log::space::{Place, Space};
 use crate::mode::{Depth, Mode};
 use crate::scan::{Scanned, Scanner};
-use crate::sidecar::{LoadedMark, Mark, MarkFile, Settings, sidecar_dir};
+use crate::sidecar::{Mark, Settings, sidecar_dir};
 use crate::storage::segmented::remove;
 use crate::storage::{Access, File, Storage, read_full, replace, write_full};
 
@@ -136,7 +136,7 @@ impl Format for FileFormat {
 
     fn create(options: &FileOptions, place: &Place) -> Result<()> {
         let storage = &*options.common.storage;
-        if let Some(mark) = load_mark(storage, place)?.0.filter(|mark| mark.records > 0) {
+        if let Some(mark) = place.load_mark(storage)?.0.filter(|mark| mark.records > 0) {
             return Err(lost_file(&place.log, &mark));
         }
         let header = encode_file_header(options.checkpoint);
@@ -153,7 +153,7 @@ impl Format for FileFormat {
         let storage = &*options.common.storage;
         let fail = |e| Error::io("read the log", &place.log, e);
         let file = open_file(storage, &place.log, access)?;
-        let (mark, damaged_mark) = load_mark(storage, place)?;
+        let (mark, damaged_mark) = place.load_mark(storage)?;
         let checkpoint = read_header(&*file).map_err(fail)?.map_err(|why| match mark {
             Some(mark) if mark.records > 0 => lost_file(&place.log, &mark),
             _ => Error::new(ErrorKind::NotALog, why).at(&place.log).offset_at(0),
@@ -196,13 +196,7 @@ impl std::str::FromStr for Column {
 
 #[cfg(feature = "arrow")]
 impl crate::log::arrow::Columns for Column {
-    fn field(self) -> arrow_schema::Field {
-        match self {}
-    }
-
-    fn value(self) -> crate::log::arrow::Value {
-        match self {}
-    }
+    const ALL: &'static [(Self, &'static str, crate::log::arrow::Value)] = &[];
 }
 
 /// The last checkpoint by the header of a file, or what is wrong with it.
@@ -233,16 +227,6 @@ fn open_file(storage: &dyn Storage, path: &Path, access: Access) -> Result<Arc<d
     }
 }
 
-/// The mark beside a file, and whether there is one that cannot be read.
-fn load_mark(storage: &dyn Storage, place: &Place) -> Result<(Option<Mark>, bool)> {
-    let loaded = MarkFile::load(storage, &place.sidecar);
-    Ok(match loaded.map_err(|e| Error::io("read the mark", &place.sidecar, e))? {
-        LoadedMark::Mark(mark) => (Some(mark), false),
-        LoadedMark::Missing => (None, false),
-        LoadedMark::Damaged => (None, true),
-    })
-}
-
 /// The entries that a mark says a file had, and the file is gone or has no header.
 fn lost_file(path: &Path, mark: &Mark) -> Error {
     let Mark { records, first, end, .. } = mark;
@@ -270,7 +254,7 @@ pub fn numbers(storage: &dyn Storage, dir: &Path) -> Result<Vec<u64>> {
 pub fn check_none_lost(storage: &dyn Storage, dir: &Path, newest: Option<u64>) -> Result<()> {
     for number in numbers(storage, &sidecar_dir(dir))? {
         let place = Place::file(&dir.join(file_name(number)));
-        let (mark, _) = load_mark(storage, &place)?;
+        let (mark, _) = place.load_mark(storage)?;
         if let Some(mark) = mark.filter(|mark| Some(number) > newest && mark.records > 0) {
             return Err(lost_file(&place.log, &mark));
         }

@@ -17,7 +17,6 @@ use super::rescue::{DamagedPart, LogFile, LogState};
 use crate::error::{Error, Result};
 use crate::log::report::Repair;
 use crate::mend::save_tail;
-use crate::mode::Recovery;
 use crate::scan::Verdict;
 use crate::sidecar::sidecar_dir;
 use crate::slice::part_mut;
@@ -116,8 +115,7 @@ impl LogPlan {
             (plan.cut, plan.trim, plan.drop_first) = (Some((0, 0)), None, 0);
         }
         if let Some((file, offset)) = plan.cut {
-            let rest = states.get(file..).unwrap_or_default();
-            let bytes: u64 = rest.iter().map(|state| state.bytes).sum();
+            let bytes: u64 = states.iter().skip(file).map(|state| state.bytes).sum();
             plan.cut_bytes = bytes.saturating_sub(offset);
             plan.cut_events = cut_events(options, &logs, (file, offset), named, stored)?;
         }
@@ -176,11 +174,9 @@ pub fn mend(options: &Options, dir: &Path, plan: &LogPlan) -> Result<Vec<PathBuf
     if let Some((file, offset)) = plan.cut
         && let Some(path) = plan.logs.get(file).filter(|_| offset > 0)
     {
-        let wal = options.wal();
-        let cutting = super::wal::WalOptions { recovery: Recovery::Spec, ..wal.clone() };
         let may = Repair { force: true, accept_loss: true, dry_run: false };
-        let (with, cutting) = (wal.file(Lsn(1), Lsn(0)), cutting.file(Lsn(1), Lsn(0)));
-        let report = crate::log::repair::repair::<FileFormat>(path, &with, cutting, may)?;
+        let with = options.wal().file(Lsn(1), Lsn(0));
+        let report = crate::log::repair::repair::<FileFormat>(path, &with, may)?;
         saved.extend(report.saved_to);
     }
     Ok(saved)

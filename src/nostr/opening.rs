@@ -13,6 +13,7 @@ use super::recovery::{Opening, replay};
 use super::segments::Segments;
 use super::store::{EventStore, State, now};
 use crate::error::{Error, ErrorKind, Result};
+use crate::interrupt::asking;
 use crate::mend::{make_dir, sync_names};
 use crate::mode::Mode;
 use crate::scan::OnCorrupt;
@@ -39,10 +40,10 @@ impl EventStore {
         let open = || {
             options.check()?;
             let dir = located(&*options.storage, path)?;
-            match mode {
-                Mode::Read => open_reader(dir, options.clone()),
-                Mode::Append | Mode::Create => open_writer(dir, mode, options.clone()),
-            }
+            asking(options.lock_timeout.check(), &dir, || match mode {
+                Mode::Read => open_reader(dir.clone(), options.clone()),
+                Mode::Append | Mode::Create => open_writer(dir.clone(), mode, options.clone()),
+            })
         };
         open().map_err(|error: Error| error.of(FORMAT))
     }

@@ -14,7 +14,7 @@
 use crate::checksum::{crc64, crc64_of};
 use crate::error::{Error, ErrorKind, Result};
 use crate::scan::Bad;
-use crate::slice::{part, part_mut, u16_be_at, u32_be_at, u64_be_at};
+use crate::slice::{part, part_mut, there, u16_be_at, u32_be_at, u64_be_at};
 
 use super::event::{Event, EventRef, Flags, Id};
 use super::tags::{self, TagsRef};
@@ -267,16 +267,16 @@ pub(super) fn measure(record: &[u8]) -> Result<Layout, Bad> {
         true => LONG_HEAD_BYTES,
         false => SHORT_HEAD_BYTES,
     };
-    let body = record.get(body_at..).unwrap_or_default();
-    let fixed_bytes = FIXED_BYTES - SHORT_HEAD_BYTES;
-    let Some(left) = body.len().checked_sub(fixed_bytes) else {
-        return Err(bad("record_len", record.len(), "minimum", fixed_bytes + body_at));
+    let minimum = FIXED_BYTES - SHORT_HEAD_BYTES + body_at;
+    let Some(left) = record.len().checked_sub(minimum) else {
+        return Err(bad("record_len", record.len(), "minimum", minimum));
     };
-    let tags_len = u32_be_at(body, TAGS_LEN_AT).unwrap_or_default() as usize;
+    let body = part(record, body_at..);
+    let tags_len = there(u32_be_at(body, TAGS_LEN_AT)) as usize;
     let Some(left) = left.checked_sub(tags_len) else {
         return Err(bad("tags_len", tags_len, "bytes left", left));
     };
-    let content_len = u32_be_at(body, TAGS_AT + tags_len).unwrap_or_default() as usize;
+    let content_len = there(u32_be_at(body, TAGS_AT + tags_len)) as usize;
     if content_len > left {
         return Err(bad("content_len", content_len, "bytes left", left));
     }
@@ -317,8 +317,8 @@ impl Layout {
         Parts {
             id: part(body, ..PUBKEY_AT),
             pubkey: part(body, PUBKEY_AT..CREATED_AT_AT),
-            created_at: u32_be_at(body, CREATED_AT_AT).unwrap_or_default(),
-            kind: u16_be_at(body, KIND_AT).unwrap_or_default(),
+            created_at: there(u32_be_at(body, CREATED_AT_AT)),
+            kind: there(u16_be_at(body, KIND_AT)),
             tags: TagsRef::of_checked(tags),
             content,
             sig: part(rest, ..SIG_BYTES),
@@ -328,7 +328,7 @@ impl Layout {
 
 /// Check what follows the signature; gives whether that is a checksum.
 fn check_trailer(record: &[u8], reserved: &[u8], trailer: &[u8], sums: bool) -> Result<bool, Bad> {
-    let reserved = reserved.first().copied().unwrap_or_default();
+    let reserved = *there(reserved.first());
     // A content_len that is 8 too large makes a byte of the CRC the reserved one, and leaves no CRC.
     if reserved & !TRAILER != 0 {
         return Err(bad("reserved", reserved.into(), "known", TRAILER.into()));

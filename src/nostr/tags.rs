@@ -16,7 +16,7 @@ use std::borrow::Cow;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::scan::Bad;
-use crate::slice::{part, part_mut, u16_be_at};
+use crate::slice::{part, part_mut, there, u16_be_at};
 
 /// The name is value 0.
 const NAMED: u8 = 0x00;
@@ -141,7 +141,8 @@ pub struct TagsRef<'a> {
 impl<'a> TagsRef<'a> {
     /// Check tags: lengths, and that all values are text.
     pub(crate) fn parse(bytes: &'a [u8]) -> Result<Self, Bad> {
-        let count = u16_be_at(bytes, 0).unwrap_or_default();
+        // Fewer bytes than those of a count are none, or refused.
+        let count = u16_be_at(bytes, 0).unwrap_or(0);
         let Some(entries) = bytes.get(COUNT_BYTES..).or(bytes.is_empty().then_some(bytes)) else {
             return Err(bad("size of the tags", bytes.len(), "minimum", COUNT_BYTES));
         };
@@ -191,7 +192,8 @@ impl<'a> TagsRef<'a> {
     /// The tags in their order.
     #[inline]
     pub fn iter(self) -> Tags<'a> {
-        Tags { rest: self.bytes.get(COUNT_BYTES..).unwrap_or_default() }
+        // A record without tags may have no count either.
+        Tags { rest: if self.bytes.is_empty() { &[] } else { part(self.bytes, COUNT_BYTES..) } }
     }
 
     /// Whether there are none.
@@ -250,13 +252,13 @@ impl<'a> Entry<'a> {
 
     #[inline]
     fn kind(self) -> u8 {
-        self.bytes.first().copied().unwrap_or_default()
+        *there(self.bytes.first())
     }
 
     /// How many values it has, a marker included.
     #[inline]
     fn count(self) -> u8 {
-        self.bytes.get(VALUES_AT).copied().unwrap_or_default()
+        *there(self.bytes.get(VALUES_AT))
     }
 
     #[inline]

@@ -23,7 +23,7 @@ use crate::log::cursor::corrupt;
 use crate::log::report::{RecoveryReport, Repair, RepairReport, VerifyReport};
 use crate::log::stats::Stats;
 use crate::mend::make_dir;
-use crate::mode::{Mode, Recovery};
+use crate::mode::Mode;
 use crate::scan::{OnCorrupt, Verdict};
 use crate::sidecar::{LockTimeout, WriterLock, sidecar_dir};
 use crate::storage::located;
@@ -168,7 +168,7 @@ impl EventWal {
         let pairs = state.files.iter().zip(state.files.iter().skip(1));
         let before = |(one, next): &(&Piece, &Piece)| one.first < next.first && next.first <= from;
         let later = pairs.take_while(before).count();
-        let mut finished = state.files.get(later..).unwrap_or_default();
+        let (_, mut finished) = state.files.split_at(later);
         let mut newest = None;
         // Once it is finished, it is read like those before it.
         if let Some((piece, before)) = finished.split_last().filter(|_| !state.finished) {
@@ -185,7 +185,7 @@ impl EventWal {
         let check = |piece: &Piece| {
             let options = self.options.file(piece.first, Lsn(0));
             let path = self.dir.join(file_name(piece.number));
-            crate::log::verify::verify::<FileFormat>(&path, &options, &[], |_, _| Ok(()))
+            crate::log::verify::check_rest::<FileFormat>(&path, &options, &[], |_, _| Ok(()))
         };
         state.files.iter().map(check).collect()
     }
@@ -435,10 +435,8 @@ pub fn repair(dir: impl AsRef<Path>, options: &WalOptions, may: Repair) -> Resul
     let dir = located(&*options.storage, dir.as_ref()).map_err(|e| e.of(FORMAT))?;
     let _guard = lock_dir(options, &dir).map_err(|e| e.of(FORMAT))?;
     let newest = numbers(&*options.storage, &dir)?.last().copied().unwrap_or(0);
-    let cutting = WalOptions { recovery: Recovery::Spec, ..options.clone() };
-    let file = |options: &WalOptions| options.file(Lsn(1), Lsn(0));
     let path = dir.join(file_name(newest));
-    crate::log::repair::repair::<FileFormat>(&path, &file(options), file(&cutting), may)
+    crate::log::repair::repair::<FileFormat>(&path, &options.file(Lsn(1), Lsn(0)), may)
 }
 
 /// One writer for all the files.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use std::{fmt, io};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::interrupt::Check;
 use crate::storage::{LockAttempt, LockGuard, Storage};
 
 const LOCK_NAME: &str = "lock";
@@ -20,13 +21,17 @@ pub struct LockTimeout {
     check: Option<Arc<Check>>,
 }
 
-type Check = dyn Fn() -> io::Result<()> + Send + Sync;
-
 impl LockTimeout {
-    /// The same, but calls a function now and then, whose error ends the wait.
+    /// The same, but calls a function now and then, whose error ends the wait; and, where opening has
+    /// to read much of a log, the opening.
     #[must_use]
     pub fn checking(self, check: impl Fn() -> io::Result<()> + Send + Sync + 'static) -> Self {
         Self { check: Some(Arc::new(check)), ..self }
+    }
+
+    /// The function, for other work than the wait.
+    pub(crate) fn check(&self) -> Option<&Arc<Check>> {
+        self.check.as_ref()
     }
 
     /// What is left of it.

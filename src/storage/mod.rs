@@ -23,10 +23,13 @@ pub mod sim;
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::interrupt;
+use crate::slice::{part, part_mut};
 
 pub use disk::Disk;
 pub use fork::generation as fork_generation;
@@ -178,6 +181,7 @@ pub(crate) fn located(storage: &dyn Storage, path: &Path) -> Result<PathBuf> {
 
 /// Fill `buf` from `offset`, or as much as there is before the end of the file; returns the count.
 pub(crate) fn read_full(file: &dyn File, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+    interrupt::ask()?;
     let mut done = 0;
     while let Some(rest) = buf.get_mut(done..).filter(|rest| !rest.is_empty()) {
         match file.read_at(rest, offset + done as u64) {
@@ -188,6 +192,28 @@ pub(crate) fn read_full(file: &dyn File, buf: &mut [u8], offset: u64) -> io::Res
         }
     }
     Ok(done)
+}
+
+/// The checksum of some bytes of a file, going on from that of what came before them; `None` if the file
+/// ends before they do.
+pub(crate) fn sum_of(
+    file: &dyn File,
+    bytes: Range<u64>,
+    before: u32,
+    more: fn(u32, &[u8]) -> u32,
+) -> io::Result<Option<u32>> {
+    let mut block = vec![0; bytes.end.saturating_sub(bytes.start).min(1 << 20) as usize];
+    let (mut sum, mut at) = (before, bytes.start);
+    while at < bytes.end {
+        let want = (bytes.end - at).min(block.len() as u64) as usize;
+        let read = read_full(file, part_mut(&mut block, ..want), at)?;
+        if read == 0 {
+            return Ok(None);
+        }
+        sum = more(sum, part(&block, ..read));
+        at += read as u64;
+    }
+    Ok(Some(sum))
 }
 
 /// Write all of `buf` at `offset`; short writes go on, a write of 0 bytes is an error.

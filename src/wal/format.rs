@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::files::{Head, head_marker, indices, names_segment, store_head_marker};
-use super::inspect::{Look, access_of, check_layout, check_size_is_proved, load_mark, lost_log};
+use super::inspect::{Look, access_of, check_layout, check_size_is_proved, lost_log};
 use super::intent::Intent;
 use super::options::{Layout, Options};
 use super::record::{Codec, FORMAT, Frame, HEADER_BYTES, Lsn, RECORD_BYTES_MAX, segment_name};
@@ -22,11 +22,9 @@ use crate::log::options::Common;
 use crate::log::report::RecoveryReport;
 use crate::log::space::{Place, base_of_tail};
 use crate::mode::{Depth, Mode};
-use crate::scan::{Bad, Stop};
 use crate::sidecar::Settings;
-use crate::slice::{part, part_mut};
 use crate::storage::segmented::{Segmented, remove};
-use crate::storage::{Access, File, read_full, replace};
+use crate::storage::{Access, File, read_full, replace, sum_of};
 
 /// The codec and the files of one log.
 #[derive(Clone, Debug)]
@@ -96,15 +94,7 @@ impl Format for WalFormat {
     }
 
     fn common(options: &Options) -> Result<Common> {
-        options.check()?;
-        Ok(Common {
-            durability: options.durability,
-            recovery: options.recovery,
-            file_mode: options.file_mode,
-            slow_sync: options.slow_sync,
-            lock_timeout: options.lock_timeout.clone(),
-            storage: options.storage.clone(),
-        })
+        options.common()
     }
 
     fn settings(&self) -> Settings {
@@ -169,7 +159,7 @@ impl Format for WalFormat {
     fn prepare(options: &Options, place: &Place, mode: Mode) -> Result<()> {
         let storage = &*options.storage;
         let known = Settings::load(storage, &place.sidecar, FORMAT)?.is_some()
-            || load_mark(options, place)?.0.is_some();
+            || place.load_mark(storage)?.0.is_some();
         if mode == Mode::Create || known || !Self::exists(options, place)? {
             return Ok(());
         }
@@ -196,7 +186,7 @@ impl Format for WalFormat {
     /// Only if no mark says that there was one.
     fn create(options: &Options, place: &Place) -> Result<()> {
         let storage = &*options.storage;
-        if let Some(mark) = load_mark(options, place)?.0.filter(|mark| mark.end > 0) {
+        if let Some(mark) = place.load_mark(storage)?.0.filter(|mark| mark.end > 0) {
             return Err(lost_log(place, &mark));
         }
         let layout = match place.single {
@@ -230,10 +220,7 @@ impl Format for WalFormat {
         let limit = settings.map_or(asked.unwrap_or(RECORD_BYTES_MAX), |settings| {
             settings.record_bytes_max.max(asked.unwrap_or(0))
         });
-        let (mark, damaged_mark) = match place.is_tail {
-            true => (None, false),
-            false => load_mark(options, place)?,
-        };
+        let (mark, damaged_mark) = place.load_mark(storage)?;
         let codec = Codec::new(limit);
         let look = Look { options, place, access, depth, codec, settings, mark, damaged_mark };
         match place.single {
@@ -260,35 +247,16 @@ impl Format for WalFormat {
     }
 
     /// By its checksum.
-    fn is_beyond_limit(
-        &self,
-        file: &dyn File,
-        at: u64,
-        why: Option<&Stop>,
-        end: u64,
-    ) -> io::Result<bool> {
-        let Some(Stop::Bad(Bad { what: "length", found, .. })) = why else {
-            return Ok(false);
-        };
-        if HEADER_BYTES + found > end.saturating_sub(at) {
+    fn is_beyond_limit(&self, file: &dyn File, at: u64, len: u64, end: u64) -> io::Result<bool> {
+        if HEADER_BYTES + len > end.saturating_sub(at) {
             return Ok(false);
         }
         let mut header = [0; HEADER_BYTES as usize];
         read_full(file, &mut header, at)?;
         let (stored, length) = header.split_at(4);
-        let (mut crc, mut left) = (crc32c_more(0, length), *found);
-        let mut at = at + HEADER_BYTES;
-        let mut block = vec![0; left.min(1 << 20) as usize];
-        while left > 0 {
-            let want = left.min(block.len() as u64) as usize;
-            let read = read_full(file, part_mut(&mut block, ..want), at)?;
-            if read == 0 {
-                return Ok(false);
-            }
-            crc = crc32c_more(crc, part(&block, ..read));
-            (at, left) = (at + read as u64, left - read as u64);
-        }
-        Ok(stored == crc.to_le_bytes())
+        let payload = at + HEADER_BYTES..at + HEADER_BYTES + len;
+        let crc = sum_of(file, payload, crc32c_more(0, length), crc32c_more)?;
+        Ok(crc.is_some_and(|crc| stored == crc.to_le_bytes()))
     }
 
     fn has_orphans(&self) -> bool {

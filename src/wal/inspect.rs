@@ -19,7 +19,7 @@ use crate::log::space::{Beyond, Place, Space};
 use crate::mode::Depth;
 use crate::scan::{Damage, Scanned, Scanner, Verdict};
 use crate::search::find_intact;
-use crate::sidecar::{LoadedMark, Mark, MarkFile, MarkUse, Settings, refuse_other_format};
+use crate::sidecar::{Mark, MarkUse, Settings, refuse_other_format};
 use crate::storage::segmented::Segmented;
 use crate::storage::{Access, File};
 
@@ -57,17 +57,6 @@ pub(super) fn check_layout(
         }
         _ => Ok(()),
     }
-}
-
-/// The mark beside a log, and whether there is one that cannot be read.
-pub(super) fn load_mark(options: &Options, place: &Place) -> Result<(Option<Mark>, bool)> {
-    let loaded = MarkFile::load(&*options.storage, &place.sidecar)
-        .map_err(|e| Error::io("read the mark", &place.sidecar, e).of(FORMAT))?;
-    Ok(match loaded {
-        LoadedMark::Mark(mark) => (Some(mark), false),
-        LoadedMark::Missing => (None, false),
-        LoadedMark::Damaged => (None, true),
-    })
 }
 
 /// A look at the files of one log.

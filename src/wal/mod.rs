@@ -23,13 +23,14 @@ use crate::error::{ErrorKind, Result};
 use crate::log::append::Wanted;
 use crate::log::bookmark::Bookmark;
 use crate::log::format::Inspected;
-use crate::log::report::{PartReport, Repair, RepairReport, SalvageReport, VerifyReport};
+use crate::log::report::{Repair, RepairReport, SalvageReport};
 use crate::log::{Log, Shared, State};
 use format::WalFormat;
 use record::{Codec, HEADER_BYTES};
 
 pub use crate::log::split::Split;
 pub use crate::log::stats::Stats;
+pub use crate::log::verify::{check_part, verify, verify_rest};
 pub use crate::mode::{Mode, Recovery};
 pub use crate::retention::Retention;
 pub use crate::scan::OnCorrupt;
@@ -114,21 +115,6 @@ impl Batch {
 
 /// A write-ahead log.
 impl Wal {
-    /// Open a log for reading.
-    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        Options::default().open(path, Mode::Read)
-    }
-
-    /// Create a log that must not exist, for appending.
-    pub fn create(path: impl AsRef<Path>) -> Result<Self> {
-        Options::default().open(path, Mode::Create)
-    }
-
-    /// Open a log for appending, creating it if it is missing.
-    pub fn append_to(path: impl AsRef<Path>) -> Result<Self> {
-        Options::default().open(path, Mode::Append)
-    }
-
     /// The single file, or the directory of the segments.
     pub fn path(&self) -> &Path {
         &self.shared.place.log
@@ -183,28 +169,20 @@ impl Wal {
     /// Append one record and return its LSN. When this returns, the record survives the death of
     /// the process, and with [`Durability::Always`] a power cut.
     pub fn append(&self, payload: &[u8]) -> Result<Lsn> {
-        let shared = self.writable()?;
-        let appended = shared.append_one((), payload)?;
-        shared.after_append(appended.end)?;
+        let appended = self.append_tagged((), payload)?;
         Ok(Lsn(appended.offset))
     }
 
     /// Append a batch with one write and return the first LSN; an error means that none of it is
     /// acknowledged. After a crash before the sync, a prefix of it may remain.
     pub fn append_batch(&self, batch: &Batch) -> Result<Lsn> {
-        let shared = self.writable()?;
-        let appended = shared.append_batch_at(batch, Wanted::default())?;
-        shared.after_append(appended.end)?;
-        Ok(Lsn(appended.offset))
+        Ok(Lsn(self.append_encoded(batch, Wanted::default())?.offset))
     }
 
     /// Append a batch, but with [`Durability::Always`] leave the sync to the caller: for a long
     /// series of batches that is acknowledged at its end.
     pub fn append_unsynced(&self, batch: &Batch) -> Result<Lsn> {
-        let shared = self.writable()?;
-        let appended = shared.append_batch_at(batch, Wanted::default())?;
-        shared.after_append_unsynced(appended.end)?;
-        Ok(Lsn(appended.offset))
+        Ok(Lsn(self.append_encoded_unsynced(batch)?.offset))
     }
 
     /// Append several payloads packed into one record: after a crash all of them are there, or
@@ -215,11 +193,7 @@ impl Wal {
 
     /// Append one record and sync, whatever the durability option.
     pub fn commit(&self, payload: &[u8]) -> Result<Lsn> {
-        let shared = self.writable()?;
-        let appended = shared.append_one((), payload)?;
-        // Only up to this record: others may have appended more since, which need not be waited
-        // for.
-        shared.sync_to(appended.end)?;
+        let appended = self.commit_tagged((), payload)?;
         Ok(Lsn(appended.offset))
     }
 
@@ -301,47 +275,11 @@ impl Wal {
     }
 }
 
-/// Check every record of a log. `progress` is called with bytes done and bytes in all, and what it
-/// fails with ends the check.
-pub fn verify(
-    path: impl AsRef<Path>,
-    options: &Options,
-    progress: impl FnMut(u64, u64) -> Result<()>,
-) -> Result<VerifyReport> {
-    verify_rest(path, options, &[], progress)
-}
-
-/// The same without reading again what [`check_part`] found to be intact: [`Wal::splits`] from the
-/// log's first record on. The report is that of [`verify`]. Parts that are not the beginning of the
-/// log that is there now are read again.
-///
-/// So several readers share a check: each checks parts, and the report of the log is that of its
-/// rest, which begins at the first part that is not intact; where all are, at the last one.
-pub fn verify_rest(
-    path: impl AsRef<Path>,
-    options: &Options,
-    intact: &[Split],
-    progress: impl FnMut(u64, u64) -> Result<()>,
-) -> Result<VerifyReport> {
-    crate::log::verify::verify::<WalFormat>(path.as_ref(), options, intact, progress)
-}
-
-/// Check every record of a part. `progress` is called with bytes done and bytes in all, and what it
-/// fails with ends the check.
-pub fn check_part(
-    split: &Split,
-    options: &Options,
-    progress: impl FnMut(u64, u64) -> Result<()>,
-) -> Result<PartReport> {
-    crate::log::verify::check::<WalFormat>(split, options, progress)
-}
-
 /// Cut a log after its valid prefix, after saving what is cut in `log.cut-BYTE` beside it (for a
 /// single file `NAME.cut-BYTE`). Segments after a gap are renamed to `*.wal.cut`, and a head marker
 /// that only the mark still knows is written again. A clean log stays as it is.
 pub fn repair(path: impl AsRef<Path>, options: &Options, how: Repair) -> Result<RepairReport> {
-    let cutting = Options { recovery: Recovery::Spec, ..options.clone() };
-    crate::log::repair::repair::<WalFormat>(path.as_ref(), options, cutting, how)
+    crate::log::repair::repair::<WalFormat>(path.as_ref(), options, how)
 }
 
 /// Copy every intact record to a new log, of the same layout unless the options say another. The

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::storage::{Access, Memory, Storage};
 use deedbook::wal::Layout;
-use deedbook::{ErrorKind, Mode, Recovery};
+use deedbook::{ErrorKind, Mode, Recovery, Repair};
 
 use crate::book::BookFormat;
 use crate::framing::{Framing, crc32};
@@ -117,6 +117,76 @@ fn a_reader_notices_that_the_end_was_cut_and_written_again() {
                 assert_eq!(kind, Some(ErrorKind::OutOfRange), "{what}");
             }
         }
+    }
+}
+
+/// A reader of a Book that had met damage after what it read went on to raise it once the log was
+/// repaired and went on there; one of a write-ahead log forgot it.
+#[test]
+fn damage_that_a_log_grew_over_is_forgotten() {
+    for format in [LARGE[0], LARGE[1], LARGE[2], &TINY] {
+        for beside in [Beside::Nothing, Beside::Closed(3)] {
+            let (_, _, at) = broken(format, &plain(8, 40), beside, |specimen, space| {
+                space[specimen.edges[5]] ^= 0x40; // opening sees it, also where it hops over lengths
+            });
+            grown_over(format, &at, &format!("{}, {beside:?}", format.name()));
+        }
+    }
+}
+
+/// The same of a gap between segments.
+#[test]
+fn a_gap_that_a_log_grew_over_is_forgotten() {
+    let (_, _, at) = broken(&TINY, &plain(8, 40), Beside::Nothing, |_, _| ());
+    at.storage.remove(&at.path.join(format!("{:020}.wal", 3))).unwrap();
+    grown_over(&TINY, &at, "a gap");
+}
+
+fn grown_over(format: &dyn Format, at: &At, what: &str) {
+    let reader = format.read(at).unwrap();
+    let known = reader.forward(None, None, false);
+    reader.refresh().unwrap();
+    let again = reader.forward(None, None, false);
+    assert!(known.error.is_some() && again.error.is_some(), "{what}: {known:?}, {again:?}");
+    let force = Repair { force: true, accept_loss: true, dry_run: false };
+    format.repair_as(at, MANUAL, force).unwrap();
+    let writer = format.open(at, Mode::Append, MANUAL).unwrap();
+    let more: Vec<Event> = (0..6).map(|i| (7, vec![i; 41])).collect();
+    more.iter().for_each(|(tag, bytes)| assert!(writer.append(*tag, bytes).is_ok()));
+    writer.sync().unwrap();
+    reader.refresh().unwrap();
+    let bytes = |events: &[Event]| events.iter().map(|e| e.1.clone()).collect::<Vec<_>>();
+    let expected = bytes(&[known.events(), more].concat());
+    for (how, walk) in [
+        ("forward", reader.forward(None, None, false)),
+        ("past damage", reader.forward(None, None, true)),
+        ("arrow", reader.arrow(false)),
+    ] {
+        assert!(walk.error.is_none(), "{what}, {how}: {:?}", walk.error);
+        assert_eq!(bytes(&walk.events()), expected, "{what}, {how}");
+    }
+    let mut back = bytes(&reader.backward(None, None).events());
+    back.reverse();
+    assert_eq!(back, expected, "{what}, backward");
+}
+
+/// And what growing does not mend was forgotten with it: a Book whose header rots under its writer
+/// gave a reader deeds again, under numbers that nothing vouched for, once it had grown.
+#[test]
+fn a_rotten_header_is_not_forgotten_when_the_log_grows() {
+    let memory = Memory::new();
+    memory.create_dir(Path::new(DIR)).unwrap();
+    let at = At::memory(&memory, DIR);
+    let writer = BookFormat.create(&at, &plain(3, 40));
+    writer.sync().unwrap();
+    let log = BookFormat.first_file(&at.path);
+    memory.open(&log, Access::Write).unwrap().write_at(&[9], 9).unwrap();
+    let reader = BookFormat.read(&at).unwrap();
+    for _ in 0..2 {
+        let error = reader.forward(None, None, false).error.expect("the header is damaged");
+        assert!(error.message().contains("by the header"), "{error}");
+        writer.append(1, &[5; 40]).unwrap();
+        reader.refresh().unwrap();
     }
 }
 

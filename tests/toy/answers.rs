@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use deedbook::engine::*;
-use deedbook::wal::Recovery;
 use deedbook::{
     Bookmark, LockTimeout, Mode, PartReport, Reach, Repair, Result, Split, VerifyReport,
 };
@@ -67,8 +66,7 @@ impl Format for ToyFormat {
 
     fn repair_as(&self, at: &At, how: How, may: Repair) -> Result<Repaired> {
         let options = options(at, how);
-        let cutting = Common { recovery: Recovery::Spec, ..options.clone() };
-        Ok(repair::<Toy>(&at.path, &options, cutting, may)?.into())
+        Ok(repair::<Toy>(&at.path, &options, may)?.into())
     }
 
     fn first_file(&self, path: &Path) -> PathBuf {

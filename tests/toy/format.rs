@@ -120,16 +120,6 @@ impl Framing for Toy {
     }
 }
 
-/// The mark beside a log, and whether there is one that cannot be read.
-fn load_mark(options: &Common, place: &Place) -> Result<(Option<Mark>, bool)> {
-    let loaded = MarkFile::load(&*options.storage, &place.sidecar);
-    Ok(match loaded.map_err(|e| Error::io("read the mark", &place.log, e))? {
-        LoadedMark::Mark(mark) => (Some(mark), false),
-        LoadedMark::Missing => (None, false),
-        LoadedMark::Damaged => (None, true),
-    })
-}
-
 fn open_file(options: &Common, place: &Place, access: Access) -> Result<Box<dyn File>> {
     let opened = options.storage.open(&place.log, access);
     opened.map_err(|e| Error::io("open the log", &place.log, e))
@@ -196,7 +186,7 @@ impl Format for Toy {
         }
     }
     fn create(options: &Common, place: &Place) -> Result<()> {
-        let mark = load_mark(options, place)?.0.filter(|mark| mark.records > 0);
+        let mark = place.load_mark(&*options.storage)?.0.filter(|mark| mark.records > 0);
         if mark.is_some() {
             return Err(none(place, mark));
         }
@@ -206,7 +196,7 @@ impl Format for Toy {
     fn inspect(o: &Common, place: &Place, access: Access, depth: Depth) -> Result<Inspected<Self>> {
         let fail = |e| Error::io("read the log", &place.log, e);
         let file: Arc<dyn File> = Arc::from(open_file(o, place, access)?);
-        let (mark, damaged_mark) = load_mark(o, place)?;
+        let (mark, damaged_mark) = place.load_mark(&*o.storage)?;
         let (mut magic, end) = ([0; MAGIC.len()], file.len().map_err(fail)?);
         if read_full(&*file, &mut magic, 0).map_err(fail)? < MAGIC.len() || magic != *MAGIC {
             return Err(none(place, mark));

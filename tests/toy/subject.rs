@@ -95,9 +95,7 @@ impl Subject for ToySubject {
     }
     fn repair_on(&self, storage: Arc<dyn Storage>) -> Result<()> {
         let how = Repair { force: true, accept_loss: true, dry_run: false };
-        let options = options(storage, MANUAL);
-        let cutting = Common { recovery: Recovery::Spec, ..options.clone() };
-        repair::<Toy>(PATH.as_ref(), &options, cutting, how).map(drop)
+        repair::<Toy>(PATH.as_ref(), &options(storage, MANUAL), how).map(drop)
     }
     fn open_cutting_on(&self, storage: Arc<dyn Storage>) -> Result<Box<dyn Log>> {
         let options = options(storage, MANUAL);

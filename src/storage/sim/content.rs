@@ -3,6 +3,8 @@
 use std::io;
 use std::sync::Arc;
 
+use crate::slice::{part, part_mut};
+
 /// A disk writes a sector whole or not at all.
 pub const SECTOR_BYTES: usize = 512;
 
@@ -103,12 +105,11 @@ impl Content {
         while done < there {
             let from = (at % SECTOR_BYTES as u64) as usize;
             let count = (SECTOR_BYTES - from).min(there - done);
-            let target = buf.get_mut(done..done + count).unwrap_or_default();
+            let target = part_mut(buf, done..done + count);
             match self.sector(at / SECTOR_BYTES as u64) {
                 None => target.fill(0),
                 Some(sector) => {
-                    target
-                        .copy_from_slice(sector.bytes.get(from..from + count).unwrap_or_default());
+                    target.copy_from_slice(part(&sector.bytes, from..from + count));
                 }
             }
             done += count;
@@ -132,7 +133,7 @@ impl Content {
             let (now, later) = rest.split_at((SECTOR_BYTES - from).min(rest.len()));
             let number = at / SECTOR_BYTES as u64;
             let mut bytes = bytes_of(self.sector(number));
-            bytes.get_mut(from..from + now.len()).unwrap_or_default().copy_from_slice(now);
+            part_mut(&mut bytes, from..from + now.len()).copy_from_slice(now);
             let sector = sector(bytes);
             changed(number, &sector);
             self.put(number, sector);

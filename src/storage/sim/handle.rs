@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::fault::{Call, What};
 use super::machine::Node;
 use super::{Inner, Sim, failure};
+use crate::slice::{part, part_mut};
 use crate::storage::{Access, File, FileId};
 
 /// An open file; it works on after its name is gone.
@@ -55,7 +56,7 @@ impl File for Handle {
                 Some(What::Short) => buf.len().div_ceil(2),
                 _ => buf.len(),
             };
-            let target = buf.get_mut(..count).unwrap_or_default();
+            let target = part_mut(buf, ..count);
             Ok(self.node(inner)?.cache.read(target, offset))
         })
     }
@@ -63,7 +64,7 @@ impl File for Handle {
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<usize> {
         self.sim.act(Call::Write, |inner, what| {
             let node = self.node_mut(inner)?;
-            let half = buf.get(..buf.len().div_ceil(2)).unwrap_or_default();
+            let half = part(buf, ..buf.len().div_ceil(2));
             match what {
                 Some(What::Lie) => Ok(buf.len()),
                 Some(What::Zero) => Ok(0),
