@@ -127,8 +127,8 @@ BOOK_BUGS = [
         "book: a mark of an older version begins at byte 0",
         ADVICE,
         FORMAT,
-        "            let start = if mark.start == 0 { HEADER_BYTES } else { mark.start };\n",
-        "            let start = mark.start;\n",
+        "    let start = |mark: Mark| if mark.start == 0 { HEADER_BYTES } else { mark.start };\n",
+        "    let start = |mark: Mark| mark.start;\n",
         [("recovery", "a_mark_that_does_not_say")],
     ),
 ]

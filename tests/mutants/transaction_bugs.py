@@ -89,7 +89,7 @@ TRANSACTION_BUGS = [
         "transaction: the next opening does not finish it",
         KILL,
         "src/log/open.rs",
-        "                    log.finish_transaction()?;\n",
+        "                log.finish_transaction()?;\n",
         "",
         [("transactions", "crashes::")],
     ),

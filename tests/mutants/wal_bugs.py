@@ -70,8 +70,8 @@ WAL_BUGS = [
         "wal: a missing log is created again below its mark",
         REPLACED,
         FORMAT,
-        "load_mark(options, place)?.0.filter(|mark| mark.end > 0) {\n",
-        "load_mark(options, place)?.0.filter(|mark| mark.end == u64::MAX) {\n",
+        "place.load_mark(storage)?.0.filter(|mark| mark.end > 0) {\n",
+        "place.load_mark(storage)?.0.filter(|mark| mark.end == u64::MAX) {\n",
         [("log", "sidecar::a_log_removed_under")],
     ),
     Bug(

@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from deedbook import Book, Pier, Wal
 from test_cli import (
     GOOD,
     command,
@@ -440,3 +441,40 @@ def test_the_handler_of_the_program_around_main_comes_back() -> None:
     before = signal.getsignal(signal.SIGTERM)
     assert main(["info", "/nothing/here"]) == 2
     assert signal.getsignal(signal.SIGTERM) == before
+
+
+# -- a writer beside ------------------------------------------------------------------------------
+
+WRITERS = {
+    "book": lambda path: Book.create(path),
+    "slots": lambda path: Book.create(path, layout="slots"),
+    "wal": lambda path: Wal.create(path),
+    "single": lambda path: Wal.create(path, single_file=True),
+    "pier": lambda path: Pier.create(path),
+}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="space is taken beforehand on Linux alone")
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_log_beside_its_writer_is_open_and_whole(tmp_path: Path, name: str) -> None:
+    """The space that a writer takes beforehand was called torn: a healthy log looked broken."""
+    log = tmp_path / name
+    with WRITERS[name](log) as writer:
+        for _ in range(5):
+            writer.append(b"record")
+        writer.sync()
+        # In slots nothing is taken beforehand.
+        word = "clean" if name == "slots" else "open"
+        (checked,) = json_lines(ok("verify", log, "--json"))
+        epochs = checked.get("epochs", [{"report": checked}])
+        assert [epoch["report"]["verdict"] for epoch in epochs] == [word] and checked["ok"]
+        (shown,) = json_lines(ok("info", log, "--json"))
+        assert shown["recovery"]["verdict"] == word and shown["writer"]["held"]
+        texts = [ok("verify", log), ok("info", log)]
+        if name != "pier":  # its epochs are salvaged one by one
+            (copied,) = json_lines(ok("salvage", log, tmp_path / "copy", "--json"))
+            assert copied["ok"] and (copied["records"], copied["damages"]) == (5, [])
+            texts.append(ok("salvage", log, tmp_path / "again"))
+        for text in texts:
+            assert not re.search(b"torn|damage|corrupt|lost", text), text
+        assert (b"unwritten tail" in texts[1]) == (word == "open")

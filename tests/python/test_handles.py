@@ -14,7 +14,18 @@ from typing import Any
 import pytest
 
 import deedbook
-from deedbook import Book, ClosedError, InvalidArgumentError, IoError, NotALogError, Wal
+from deedbook import (
+    Book,
+    ClosedError,
+    Event,
+    EventStore,
+    InvalidArgumentError,
+    IoError,
+    NotALogError,
+    Pier,
+    Wal,
+)
+from test_nostr import made
 
 Log = type[Book] | type[Wal]
 
@@ -68,6 +79,42 @@ def test_a_closed_log_cannot_be_entered(kind: Log, path: Path) -> None:
     log.close()
     with pytest.raises(ClosedError), log:
         raise AssertionError("entered")
+
+
+CLOSES: dict[str, tuple[Callable[[Path], Any], Any, str]] = {
+    "book": (lambda path: Book.create(path, durability="manual"), b"x", "book.log"),
+    "slots": (
+        lambda path: Book.create(path, durability="manual", layout="slots"),
+        b"x",
+        "book.log",
+    ),
+    "wal": (Wal.create, b"x", "*.wal"),
+    "single": (lambda path: Wal.create(path, single_file=True), b"x", "."),
+    "pier": (lambda path: Pier.create(path, durability="manual"), b"x", ".urb/log/*/book.log"),
+    "nostr": (EventStore.create, Event(**made("content")), "wal/wal.log"),
+}
+
+
+@posix
+@pytest.mark.parametrize("raises", [False, True], ids=["left", "raised"])
+@pytest.mark.parametrize("how", ["cut", "gone"])
+@pytest.mark.parametrize("name", CLOSES)
+def test_a_close_that_fails_at_the_end_of_with_raises(
+    path: Path, name: str, how: str, raises: bool
+) -> None:
+    """What was appended is not durable then; what the block itself raises tells more."""
+    create, record, pattern = CLOSES[name]
+    log = create(path)
+    expected = LookupError if raises else IoError
+    with pytest.raises(expected) as raised, log:
+        log.append(record)
+        (file,) = [path] if pattern == "." else path.glob(pattern)
+        file.unlink() if how == "gone" else os.truncate(file, 1)
+        if raises:
+            raise LookupError("of the block")
+    assert log.closed
+    if not raises:
+        assert raised.value.kind == "io" and str(file.parent) in str(raised.value)
 
 
 # -- never closed ---------------------------------------------------------------------------------

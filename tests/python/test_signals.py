@@ -7,6 +7,7 @@ import gc
 import operator
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from deedbook import Book, LockedError
+from deedbook import Book, LockedError, Wal
 
 if os.name != "posix":
     pytest.skip("needs POSIX signals and fork", allow_module_level=True)
@@ -125,6 +126,48 @@ except KeyboardInterrupt:
     print(0 < book.last < 20_000_000)
 """
     assert run_child(code, path).stdout == "True\n"
+
+
+OPENS = """
+import os, signal, sys, threading, time, deedbook
+signal.signal(signal.SIGINT, signal.default_int_handler)
+kind, path, how = getattr(deedbook, sys.argv[1]), sys.argv[2], sys.argv[3]
+def took(call, *arguments):
+    begun = time.monotonic()
+    try:
+        call(*arguments)
+        return time.monotonic() - begun, "opened"
+    except KeyboardInterrupt:
+        return time.monotonic() - begun, "interrupted"
+whole, opened = took(kind.open, path)
+tries = []
+for i in range(3):  # one of them without much ado on a busy machine
+    threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT)).start()
+    call = {"verify": (kind.verify, path), "salvage": (kind.salvage, path, f"{path}-{i}")}
+    tries.append(took(*call.get(how, (kind.open, path, how))))
+until, interrupted = min(tries)
+print(opened, interrupted, until < whole / 2, whole, tries)
+"""
+
+
+@pytest.mark.parametrize("how", ["r", "a", "verify", "salvage"])
+@pytest.mark.parametrize("kind", [Book, Wal])
+def test_an_interrupt_ends_the_opening_of_a_large_log(
+    path: Path, run_child, kind: type[Book] | type[Wal], how: str
+) -> None:
+    """Without its `.deedbook` a log is read to its end to be opened: Ctrl-C waited for that."""
+    with kind.create(path) as log:
+        log.append_many([b"deed"] * 3)
+    shutil.rmtree(path / ".deedbook")
+    (file,) = path.iterdir()
+    noise = random.Random(7).randbytes(1 << 20)
+    with file.open("ab") as tail:
+        for _ in range(120):
+            tail.write(noise)
+    size = file.stat().st_size
+    done = run_child(OPENS, kind.__name__, path, how)
+    assert done.stdout.startswith("opened interrupted True "), (done.stdout, done.stderr)
+    assert file.stat().st_size == size and not [*path.glob("*.cut-*")], "it was changed"
 
 
 # -- fork -----------------------------------------------------------------------------------------
