@@ -103,7 +103,17 @@ def crate(tag: str | None) -> str:
     for needed in ("README.md", "LICENSE-MIT", "LICENSE-APACHE", "CHANGELOG.md", "src/lib.rs"):
         if f"deedbook-{version()}/{needed}" not in names:
             raise Failed(f"{needed} is not in the crate")
+    nothing_else(names, "the crate")
     return f"{len(names)} files, {packed.stat().st_size:,} bytes"
+
+
+def nothing_else(names: list[str], what: str) -> None:
+    """Fail for a file that git does not have, but for those that packing makes."""
+    made = {"Cargo.toml.orig", ".cargo_vcs_info.json", "PKG-INFO", "Cargo.lock"}
+    known = set(run("git", "ls-files").splitlines()) | made
+    strays = [name for name in names if name.partition("/")[2] not in known]
+    if strays:
+        raise Failed(f"{what} has {len(strays)} files that git does not have: {strays[0]}")
 
 
 def semver(tag: str | None) -> str:
@@ -126,9 +136,11 @@ def wheels(tag: str | None) -> str:
     if sys.version_info >= (3, 11):
         run(*each, "--interpreter", PYTHON, "--features", "abi3")
     run(tool("maturin"), "sdist", "--out", OUT / "dist")
+    with tarfile.open(built(".tar.gz")[0]) as archive:
+        nothing_else([one.name for one in archive if one.isfile()], "the sdist")
     run(PYTHON, "scripts/release/sbom.py", *sorted((OUT / "dist").glob("*.whl")))
-    built = sorted((OUT / "dist").iterdir())
-    return ", ".join(f"{one.name} ({one.stat().st_size >> 10:,} KiB)" for one in built)
+    made = built("")
+    return ", ".join(f"{one.name} ({one.stat().st_size >> 10:,} KiB)" for one in made)
 
 
 def built(ending: str) -> list[Path]:

@@ -123,6 +123,23 @@ def test_a_release_is_what_its_tag_says() -> None:
         check.versions("v9.9.9")
 
 
+def test_what_is_packed_has_every_file_that_the_manifest_names_and_no_environment() -> None:
+    """The sdist had no file of an example, so that it did not build; and licences of .venv."""
+    tomllib = pytest.importorskip("tomllib")
+    command = ["cargo", "package", "--list", "--allow-dirty", "--offline", "-p", "deedbook"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    packed = set(done.stdout.splitlines())
+    manifest = tomllib.loads((ROOT / "Cargo.toml").read_text())
+    for kind, folder in (("test", "tests"), ("example", "examples"), ("bench", "benches")):
+        for target in manifest[kind]:
+            paths = {f"{folder}/{target['name']}.rs", f"{folder}/{target['name']}/main.rs"}
+            assert paths & packed, paths
+    assert {name.partition("/")[0] for name in packed if "/" in name} == {
+        *("src", "tests", "examples", "benches", "docs")
+    }
+
+
 def test_a_list_of_materials_has_no_place_and_no_crate_of_tests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
