@@ -3125,6 +3125,7 @@ class Pier:
         durability: str = "always",
         recovery: Literal["valid", "acknowledged", "spec"] = "valid",
         epoch: int | None = None,
+        epoch_part_bytes: int | None = None,
         deed_bytes_max: int = 4294967296,
         slow_sync: float = 1.0,
         lock_timeout: float = 0.0,
@@ -3137,8 +3138,11 @@ class Pier:
         has the pier, whatever its epoch.
 
         ``epoch``: number of the first epoch, the last event before it; for a new pier 0 by default,
-        and another than an existing pier's is refused. The other options are those of `Book.open`;
-        ``recovery`` is for the last epoch.
+        and another than an existing pier's is refused. ``epoch_part_bytes``: a commit of
+        `transactions` whose parts have so many bytes or more on average makes an epoch of each, by
+        renaming, instead of copying it to the last epoch; only in layout ``packed``, and only after
+        an epoch that has events. The other options are those of `Book.open`; ``recovery`` is for
+        the last epoch.
 
         Raises: `MissingError` (no epoch, or one without ``book.log``), `ContiguityError` (a gap or
         an overlap), `UnsupportedError` (an epoch in LMDB, by its name), and what `Book.open`

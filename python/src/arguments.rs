@@ -100,6 +100,7 @@ numbers!(
     device,
     end,
     epoch,
+    epoch_part_bytes,
     event,
     event_bytes_max,
     file,

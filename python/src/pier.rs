@@ -93,8 +93,8 @@ impl PyPier {
     #[doc = doc!("Pier".open)]
     #[staticmethod]
     #[pyo3(signature = (path, mode="r", *, durability="always", recovery="valid", epoch=None,
-                        deed_bytes_max=4294967296, slow_sync=1.0, lock_timeout=0.0,
-                        file_mode=0o644))]
+                        epoch_part_bytes=None, deed_bytes_max=4294967296, slow_sync=1.0,
+                        lock_timeout=0.0, file_mode=0o644))]
     #[allow(clippy::too_many_arguments)]
     fn open(
         py: Python<'_>,
@@ -103,6 +103,7 @@ impl PyPier {
         durability: &str,
         recovery: &str,
         #[pyo3(from_py_with = numbers::epoch)] epoch: Option<u64>,
+        #[pyo3(from_py_with = numbers::epoch_part_bytes)] epoch_part_bytes: Option<u64>,
         #[pyo3(from_py_with = numbers::deed_bytes_max)] deed_bytes_max: u64,
         slow_sync: f64,
         lock_timeout: f64,
@@ -113,6 +114,7 @@ impl PyPier {
             .durability(durability.parse().or_raise(py)?)
             .recovery(recovery.parse().or_raise(py)?)
             .epoch(epoch)
+            .epoch_part_bytes(epoch_part_bytes)
             .deed_bytes_max(deed_bytes_max)
             .slow_sync(seconds(py, "slow_sync", slow_sync)?)
             .lock_timeout(arguments::lock_timeout(py, lock_timeout)?)
@@ -143,6 +145,7 @@ impl PyPier {
             durability,
             recovery,
             epoch,
+            None,
             deed_bytes_max,
             slow_sync,
             0.0,

@@ -238,6 +238,13 @@ impl framing::Framing for Codec {
     const TRAILER_BYTES: usize = TRAILER_BYTES;
     const TRAILING_ZEROS_MAX: u64 = TRAILING_ZEROS_MAX;
 
+    fn staged_from(&self) -> u64 {
+        match self.layout {
+            Layout::Packed => self.layout.header_bytes(),
+            Layout::Slots | Layout::Padded => 0,
+        }
+    }
+
     #[inline]
     fn parse(&self, bytes: &[u8]) -> Step<Frame> {
         let Some(len) = u64_at(bytes, 0) else {

@@ -32,6 +32,10 @@ log_options! {
         /// Layout on disk. By default that of the log, `packed` for a new one; any other than the log's
         /// is refused.
         layout: Layout,
+        /// Of a pier: a transaction whose parts have so many bytes or more on average makes an epoch of
+        /// each part, by renaming what is staged, instead of appending it to the last epoch. Only in
+        /// layout `packed`, and only after an epoch that has events; by default never.
+        epoch_part_bytes: u64,
     }
 }
 

@@ -182,7 +182,12 @@ impl Shared {
 impl Target for Shared {
     fn desk(&self) -> Desk<'_> {
         let Directory { storage, jobs, .. } = &self.directory;
-        Desk { storage: &**storage, sidecar: jobs, file_mode: self.options.file_mode }
+        Desk {
+            storage: &**storage,
+            sidecar: jobs,
+            file_mode: self.options.file_mode,
+            staged_from: 0,
+        }
     }
 
     fn apply(

@@ -41,6 +41,11 @@ pub trait Framing: Copy + Debug + Send + Sync + 'static {
     /// Whether [`Framing::follows`] says anything.
     const LINKED: bool = false;
 
+    /// Bytes that a staged file has before its records: room for the header of a log, which it may become.
+    fn staged_from(&self) -> u64 {
+        0
+    }
+
     /// Parse the start of `bytes`. Asks for more rather than guesses, and never for more than the
     /// format's limit.
     fn parse(&self, bytes: &[u8]) -> Step<Self::Frame>;

@@ -13,6 +13,7 @@ use crate::locks::lock;
 use crate::log::append::PoisonOnPanic;
 use crate::log::extent::Extent;
 use crate::log::format::{Format, Inspected, TagOf};
+use crate::log::framing::Framing as _;
 use crate::log::identity::Anchor;
 use crate::log::options::Common;
 use crate::log::{Log, Shared, State};
@@ -129,10 +130,14 @@ impl<F: Format> Log<F> {
         shared.desk().note(id).map_err(|e| e.of(F::NAME))
     }
 
-    /// Take along what a job staged for another log, as far as it lies there.
-    pub(crate) fn adopt_staged(&self, from: &Self, job: &str, parts: &[Part]) -> Result<()> {
-        let (shared, other) = (self.writable()?, from.usable()?);
-        shared.desk().adopt(&other.desk(), job, parts).map_err(|e| e.of(F::NAME))
+    /// Where it keeps its transactions.
+    pub(crate) fn desk(&self) -> Result<Desk<'_>> {
+        Ok(self.usable()?.desk())
+    }
+
+    /// Take along what a job staged elsewhere, as far as it lies there.
+    pub(crate) fn adopt_staged(&self, from: &Desk<'_>, job: &str, parts: &[Part]) -> Result<()> {
+        self.writable()?.desk().adopt(from, job, parts).map_err(|e| e.of(F::NAME))
     }
 
     /// Bring a commit to its end that has begun and failed.
@@ -146,7 +151,9 @@ impl<F: Format> Log<F> {
 /// Whether all that lies after the records of a log is what a commit was copying when it died: it is
 /// staged, and the commit is brought to its end from there. `false` where that is not certain.
 pub(super) fn is_staged<F: Format>(common: &Common, sidecar: &Path, found: &Inspected<F>) -> bool {
-    let desk = Desk { storage: &*common.storage, sidecar, file_mode: common.file_mode };
+    let (storage, file_mode) = (&*common.storage, common.file_mode);
+    let staged_from = found.format.framing().staged_from();
+    let desk = Desk { storage, sidecar, file_mode, staged_from };
     let (extent, file) = (found.findings.extent, &*found.space.file);
     let Ok(Some(intent)) = Intent::load(&desk) else { return false };
     let Some(place) = Place::decode(&intent.place) else { return false };
@@ -214,6 +221,7 @@ impl<F: Format> Target for Shared<F> {
             storage: &*self.common.storage,
             sidecar: &self.place.sidecar,
             file_mode: self.common.file_mode,
+            staged_from: self.appending.staged_from(),
         }
     }
 
@@ -232,7 +240,10 @@ impl<F: Format> Target for Shared<F> {
             let _guard = PoisonOnPanic(self);
             self.check_open()?;
             let ordinal = self.next_ordinal(&state, records)?;
-            check_numbers::<F>(self, ordinal, parts)?;
+            let misfit = transaction::misfit(parts, ordinal, F::NOUN).filter(|_| F::NUMBERED);
+            if let Some(message) = misfit {
+                return Err(self.refused(ErrorKind::Contiguity, message));
+            }
             store(Place::of(&state.extent, state.file_id).encode())?;
             let first = if F::NUMBERED { ordinal } else { state.extent.end };
             self.append_parts(&mut state, job, parts, 0)?;
@@ -275,24 +286,6 @@ impl<F: Format> Target for Shared<F> {
         self.sync_and_keep_to(end)?;
         Ok(Some(Committed { repeated: false, records, first: None }))
     }
-}
-
-/// Refuse parts that say which number their first record must get, and would get another.
-fn check_numbers<F: Format>(shared: &Shared<F>, next: u64, parts: &[Part]) -> Result<()> {
-    let mut ordinal = next;
-    for part in parts {
-        if let Some(first) = part.first.filter(|&first| F::NUMBERED && first != ordinal) {
-            let message = format!(
-                "partition {} begins with {} {first}, and would get {ordinal}: the log goes on \
-                 with {next}",
-                part.partition,
-                F::NOUN
-            );
-            return Err(shared.refused(ErrorKind::Contiguity, message));
-        }
-        ordinal += part.records;
-    }
-    Ok(())
 }
 
 impl<F: Format> Shared<F> {

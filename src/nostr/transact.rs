@@ -144,7 +144,7 @@ impl EventStore {
 impl Shared {
     fn desk(&self) -> Desk<'_> {
         let (storage, file_mode) = (&*self.options.storage, self.options.file_mode);
-        Desk { storage, sidecar: &self.sidecar, file_mode }
+        Desk { storage, sidecar: &self.sidecar, file_mode, staged_from: 0 }
     }
 }
 

@@ -69,6 +69,8 @@ pub(crate) struct Desk<'a> {
     pub(crate) sidecar: &'a Path,
     /// Unix permissions of new files.
     pub(crate) file_mode: u32,
+    /// Where records begin in a staged file: [`Framing::staged_from`](crate::log::framing::Framing::staged_from).
+    pub(crate) staged_from: u64,
 }
 
 /// The lock under which staged files are committed or removed.
@@ -174,6 +176,23 @@ fn with_advice(error: Error) -> Error {
         ErrorKind::Io => error,
         _ => error.with_advice(GIVE_UP),
     }
+}
+
+/// What is wrong with parts that say which number their first record must get, where the first of all
+/// gets `next`.
+pub(crate) fn misfit(parts: &[Part], next: u64, noun: &str) -> Option<String> {
+    let mut ordinal = next;
+    for part in parts {
+        if let Some(first) = part.first.filter(|&first| first != ordinal) {
+            return Some(format!(
+                "partition {} begins with {noun} {first}, and would get {ordinal}: the log goes on \
+                 with {next}",
+                part.partition
+            ));
+        }
+        ordinal += part.records;
+    }
+    None
 }
 
 impl Desk<'_> {

@@ -90,7 +90,8 @@ pub struct StagedReader<'a, C: Framing> {
 impl<'a, C: Framing> StagedReader<'a, C> {
     pub(crate) fn open(desk: &Desk<'_>, job: &str, part: &'a Part, framing: C) -> Result<Self> {
         let (path, file) = desk.open_part(job, part)?;
-        let scanner = Scanner::new(framing.by_lengths(), 0, part.bytes);
+        let from = desk.staged_from;
+        let scanner = Scanner::new(framing.by_lengths(), from, from + part.bytes);
         Ok(Self { part, path, file, scanner, records: 0, sum: 0 })
     }
 

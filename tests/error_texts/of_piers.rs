@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use deedbook::book::pier::{Pier, verify};
 use deedbook::book::{Mode, OnCorrupt, Options};
-use deedbook::storage::Storage;
 use deedbook::storage::sim::{Fault, Sim, What};
-use deedbook::{Durability, Retention, Transaction};
+use deedbook::storage::{Access, Storage};
+use deedbook::{Durability, Part, Retention, Transaction, TransactionId};
 
 use crate::common::write_file;
+use crate::of_transactions::put_at;
 use crate::texts::{Situation, Texts};
 
 const PIER: &str = "/zod";
@@ -46,7 +47,42 @@ pub fn all(texts: &mut Texts) {
     sequences(texts);
     stores(texts);
     handles(texts);
+    commits(texts);
     faults(texts);
+}
+
+/// A pier that makes an epoch of what a task stages, and a part of one deed.
+fn publishing(disk: &Sim, first: Option<u64>) -> deedbook::Result<(Pier, Part)> {
+    let mut stage = open(disk, Mode::Read)?.stage("job", 0, 1, first)?;
+    stage.push(7, b"deed")?;
+    let part = stage.finish()?;
+    let pier = options(disk).epoch_part_bytes(1).open_pier(PIER, Mode::Append)?;
+    Ok((pier, part))
+}
+
+fn commits(texts: &mut Texts) {
+    let of = Transaction { job: "job".into(), id: None };
+    let mut here = texts.situation("pier: a commit that makes epochs");
+    let disk = holding(&[(0, 3)]);
+    let (pier, part) = publishing(&disk, Some(9)).unwrap();
+    here.refused("commit of another number", pier.commit_staged(&of, std::slice::from_ref(&part)));
+    let reader = open(&disk, Mode::Read).unwrap();
+    here.refused("commit by a reader", reader.commit_staged(&of, &[part]));
+    drop((pier, reader));
+    let disk = holding(&[(0, 3)]);
+    let (pier, part) = publishing(&disk, None).unwrap();
+    disk.record();
+    pier.commit_staged(&of, &[part]).unwrap();
+    let intent = Path::new(LOG).join(".deedbook/transaction");
+    let begun =
+        disk.recorded().into_iter().find(|moment| moment.open(&intent, Access::Read).is_ok());
+    let begun = begun.unwrap().kill();
+    let changed = begun.kill();
+    options(&changed).open(epoch(0), Mode::Append).unwrap().append(0, b"of a book").unwrap();
+    here.refused("append after the last epoch went on", open(&changed, Mode::Append));
+    let later = begun.kill();
+    put_at(&later, &intent, "job job\nplace top\npart 0 0 1 24 1 00000000 -\n");
+    here.refused("append after a place of a later version", open(&later, Mode::Append));
 }
 
 fn tried(here: &mut Situation<'_>, disk: &Sim) {
@@ -178,6 +214,12 @@ fn faults(texts: &mut Texts) {
         let pier = open(disk, Mode::Append)?;
         pier.roll()?;
         let transaction = Transaction { job: "job".into(), id: None };
+        pier.commit_staged(&transaction, &[part]).map(drop)
+    });
+    each("commit that makes epochs", &|disk| {
+        let (pier, part) = publishing(disk, None)?;
+        let id = TransactionId { app: "etl".into(), query: None, version: 1 };
+        let transaction = Transaction { job: "job".into(), id: Some(id) };
         pier.commit_staged(&transaction, &[part]).map(drop)
     });
 }

@@ -7,6 +7,7 @@ from rows import FSYNC, HEAD, KILL, POWER, SEGMENT, TRUNCATION, WRITER
 
 OPEN = "src/book/pier/open.rs"
 PLACES = "src/book/pier/places.rs"
+PUBLISH = "src/book/pier/publish.rs"
 RETAIN = "src/book/pier/retain.rs"
 ROLL = "src/book/pier/roll.rs"
 
@@ -24,7 +25,7 @@ PIER_BUGS = [
         "pier: a roll that failed leaves the handle closed",
         FSYNC,
         ROLL,
-        "                shared.go_on(&mut parts, number);\n",
+        "                shared.go_on(&mut parts, begun);\n",
         "",
         [("pier", "crash::a_call_that_fails_during_a_roll")],
     ),
@@ -32,8 +33,8 @@ PIER_BUGS = [
         "pier: the name of a new epoch is not synced",
         POWER,
         ROLL,
-        "    for dir in [dir, &*sidecar_dir(dir)] {\n",
-        "    for dir in [dir, &*sidecar_dir(dir)].into_iter().skip(2) {\n",
+        "    for dir in [dir, above(next)] {\n",
+        "    for dir in [dir, above(next)].into_iter().skip(2) {\n",
         [("pier", "crash::a_crash_at_any_step")],
     ),
     Bug(
@@ -125,5 +126,37 @@ PIER_BUGS = [
         "        let renamed =\n"
         "            remove_tree(storage, &dir, REMOVING).map_err(std::io::Error::other);\n",
         [("pier", "retain::a_crash_at_any_step")],
+    ),
+    Bug(
+        "pier: epochs of a transaction come before the last one is synced and closed",
+        POWER,
+        PUBLISH,
+        "        shared.close_last(last, number)?;\n        store(",
+        "        store(",
+        [("pier", "publish::a_crash_at_any_step")],
+    ),
+    Bug(
+        "pier: an unsynced intent is acted on",
+        POWER,
+        PUBLISH,
+        "        self.sync(&self.sidecar)?;\n        let begun",
+        "        let begun",
+        [("pier", "publish::a_second_crash")],
+    ),
+    Bug(
+        "pier: opening leaves epochs of a transaction without their names",
+        KILL,
+        OPEN,
+        "                publish::finish(options, &dir)?;\n",
+        "",
+        [("pier", "publish::a_crash_at_any_step")],
+    ),
+    Bug(
+        "pier: the last epoch is appended to before epochs that have begun",
+        FSYNC,
+        PUBLISH,
+        "self.go_on(epochs, is_begun);",
+        "self.go_on(epochs, false);",
+        [("pier", "publish::a_call_that_fails")],
     ),
 ]

@@ -185,9 +185,9 @@ TRANSACTION_BUGS = [
     Bug(
         "transaction: a number that a record would not get is taken",
         KILL,
-        OF_LOG,
-        "part.first.filter(|&first| F::NUMBERED && first != ordinal)",
-        "part.first.filter(|&first| F::NUMBERED && first < ordinal)",
+        COMMIT,
+        "part.first.filter(|&first| first != ordinal)",
+        "part.first.filter(|&first| first < ordinal)",
         [("transactions", "a_number_that_a_record_would_not_get")],
     ),
     Bug(

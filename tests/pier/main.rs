@@ -8,6 +8,7 @@ mod common;
 
 mod crash;
 mod open;
+mod publish;
 mod read;
 mod retain;
 mod roll;

@@ -302,6 +302,27 @@ def test_what_lies_beside_a_log_comes_along(tmp_path: Path) -> None:
         assert (report.bounds, report.new_records) == ((1, 3), 1)
 
 
+def test_a_backup_of_a_pier_knows_which_transactions_made_its_epochs(tmp_path: Path) -> None:
+    """Without the note beside the epochs, a repeat after a restore appended again."""
+
+    def load(pier: Pier, version: int) -> bool:
+        with pier.transactions.stage("load", 0, version) as stage:
+            stage.extend([b"%d" % version] * 3)
+            parts = stage.finish()
+        return pier.transactions.commit("load", parts, app="etl", version=version).repeated
+
+    with Pier.create(tmp_path / "pier") as pier:
+        pier.append(b"first")
+    with Pier.open(tmp_path / "pier", "a", epoch_part_bytes=1) as pier:
+        for version in (1, 2):
+            assert not load(pier, version)
+            assert pier.backup(tmp_path / "copy").bounds == (1, 1 + 3 * version)
+    with Pier.open(tmp_path / "copy", "a", epoch_part_bytes=1) as copy:
+        assert [epoch.number for epoch in copy.epochs] == [0, 1, 4]
+        assert load(copy, 2) and not load(copy, 3)
+        assert copy.last == 10
+
+
 def test_a_backup_of_a_pier_follows_what_it_drops_and_its_consumers(tmp_path: Path) -> None:
     with Pier.create(tmp_path / "pier") as pier:
         for event in range(1, 6):

@@ -230,6 +230,36 @@ def test_a_pier_is_written_in_its_last_epoch_and_a_roll_forgets_nothing(
         assert opened.transactions.staged() == []
 
 
+def test_a_large_write_makes_an_epoch_of_each_task(spark: Any, tmp_path: Path) -> None:
+    """Every write was copied by the driver, one task's rows after the other's, however large."""
+    pier = tmp_path / "zod"
+    with Pier.open(pier, "a") as opened:
+        opened.append(b"before")
+    rows = spark.range(10, 40, numPartitions=3).selectExpr("cast(id AS string) AS payload")
+    writer = rows.write.format("deedbook").mode("append").option("epochSize", "100")
+    writer = writer.option("txnAppId", "load").option("txnVersion", 7)
+    for _ in range(2):
+        writer.save(str(pier))
+    with Pier.open(pier) as opened:
+        assert [(epoch.number, epoch.deeds) for epoch in opened.epochs] == [
+            (0, 1),
+            (1, 10),
+            (11, 10),
+            (21, 10),
+        ]
+        assert [one.version for one in opened.transactions.committed()] == [7]
+        assert opened.transactions.staged() == []
+    events = [b"before", *(b"%d" % number for number in range(10, 40))]
+    assert read(spark, pier) == [(number, 0, jam) for number, jam in enumerate(events, 1)]
+    # Of the default size no task is, so this is appended to the last epoch.
+    write(spark, pier, ["after"], txnAppId="load", txnVersion=8)
+    with Pier.open(pier) as opened:
+        assert [epoch.deeds for epoch in opened.epochs] == [1, 10, 10, 11]
+        assert opened.read(32).jam == b"after"
+        assert [one.version for one in opened.transactions.committed()] == [8]
+    assert main(["verify", str(pier), "--json"]) == 0
+
+
 def test_damage_in_slots_is_told_in_each_mode(spark: Any, tmp_path: Path) -> None:
     """A length is checked by each reader, the header's slots by all; a jam by verify alone."""
     log = tmp_path / "log"

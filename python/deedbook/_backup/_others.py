@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from deedbook._backup._files import Changed, Copier, read_small
-from deedbook._backup._logs import Copied, backup_log, wait_until_none
+from deedbook._backup._logs import TRANSACTIONS, Copied, backup_log, wait_until_none
 from deedbook._core import Book, LedgerSnapshot, Pier
 from deedbook._durable import sync_folder
 from deedbook._errors import CorruptError, Error, LockedError
@@ -37,8 +37,8 @@ def backup_pier(source: Path, target: Path, copier: Copier) -> Copied:
     records = 0
     while True:
         with Pier.open(source) as pier:
-            epochs = [Path(epoch.path) for epoch in pier.epochs]
             log = Path(pier.log_path)
+        epochs, transactions = _epochs_without_a_commit(source, log)
         theirs = target / os.path.relpath(log, source)
         writer = writer_of(str(theirs / SIDECAR))
         if writer.held:
@@ -55,13 +55,26 @@ def backup_pier(source: Path, target: Path, copier: Copier) -> Copied:
             continue  # one was dropped meanwhile
         break
     consumers = read_small(log / SIDECAR / _CONSUMERS)
-    if consumers is not None:
+    if (consumers, transactions) != (None, None):
         (theirs / SIDECAR).mkdir(exist_ok=True)
     copier.whole(theirs / SIDECAR / _CONSUMERS, consumers)
+    copier.whole(theirs / SIDECAR / TRANSACTIONS, transactions)
     copier.sync_names()
     _remove_epochs_before(theirs, epochs[0].name)
     with Pier.open(target) as copy:
         return Copied(copy.bounds, records, total)
+
+
+def _epochs_without_a_commit(source: Path, log: Path) -> tuple[list[Path], bytes | None]:
+    """The epochs, and the pier's record of transactions, between two commits that make epochs."""
+    intent, record = (log / SIDECAR / name for name in ("transaction", TRANSACTIONS))
+    while True:
+        wait_until_none(source, [intent])
+        transactions = read_small(record)
+        with Pier.open(source) as pier:
+            epochs = [Path(epoch.path) for epoch in pier.epochs]
+        if not intent.exists() and read_small(record) == transactions:
+            return epochs, transactions
 
 
 def _remove_epochs_before(log: Path, first: str) -> None:

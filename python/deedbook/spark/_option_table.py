@@ -303,6 +303,15 @@ OPTIONS: tuple[Option, ...] = (
         ("write",),
     ),
     Option(
+        "epochSize",
+        "`64m`",
+        "bytes, or a number with `k`, `m` or `g` (powers of 1024), up to `1024g`",
+        "Of a pier: a write whose tasks stage so many bytes or more on average makes an epoch of"
+        " what each has staged, by renaming, instead of copying it to the last epoch.",
+        _size(1024 * KIB**3),
+        ("write",),
+    ),
+    Option(
         "txnAppId",
         "none; of a stream, its query's id",
         "a name without white space",

@@ -65,6 +65,7 @@ class ReadOptions:
     read_until: ReadUntil = "durable"
     consumer: str | None = None
     segment_size: int | None = None
+    epoch_size: int = 64 * KIB**2
     txn_app_id: str | None = None
     txn_version: int | None = None
     txn_query: str | None = None

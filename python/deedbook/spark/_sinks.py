@@ -71,7 +71,7 @@ def _open_book(path: Path, mode: str, options: ReadOptions) -> Book:
 
 
 def _open_pier(path: Path, mode: str, options: ReadOptions) -> Pier:
-    return Pier.open(path, mode)  # type: ignore[arg-type]
+    return Pier.open(path, mode, epoch_part_bytes=options.epoch_size)  # type: ignore[arg-type]
 
 
 def _open_wal(path: Path, mode: str, options: ReadOptions) -> Wal:

@@ -36,6 +36,7 @@ mod metadata;
 mod metadata_copy;
 mod open;
 mod places;
+mod publish;
 mod read;
 mod retain;
 mod roll;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::places::{Named, check_joint, list, log_dir, name_of};
-use super::{Part, Pier, Shared, roll};
+use super::{Part, Pier, Shared, publish, roll};
 use crate::book::Options;
 use crate::error::{Error, ErrorKind, Result};
 use crate::locks::atomic::AtomicBool;
@@ -32,7 +32,9 @@ impl Pier {
             Mode::Append | Mode::Create => {
                 // Before anything is put beside what is no pier.
                 check_found(options, mode, &list(storage, &dir)?)?;
-                Some(acquire(options, &path, &dir)?)
+                let lock = acquire(options, &path, &dir)?;
+                publish::finish(options, &dir)?;
+                Some(lock)
             }
         };
         // The last epoch may be open for writing as a book; and later, rolling does not wait.
@@ -142,8 +144,9 @@ fn open_parts(options: &Options, waiting: &Options, dir: &Path, mode: Mode) -> R
             return Err(Error::new(ErrorKind::Missing, message).at(dir));
         }
         let number = options.epoch.unwrap_or(0);
-        roll::make(options, dir, number, None)?;
-        named.push(roll::put(options, dir, number)?);
+        let next = roll::place_aside(dir);
+        roll::make(options, &next, number, None, None)?;
+        named.push(roll::put(options, &next, dir, number)?);
     }
     let mut parts: Vec<Part> = Vec::new();
     if let Some((last, finished)) = named.split_last() {

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
+use super::publish::remove_begun;
 use super::{FORMAT, LOG_NAME, Part, Pier, Shared, ends_of};
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::locks::lock;
@@ -119,6 +120,7 @@ impl Pier {
         }
         remove_tree(&*shared.options.storage, &shared.aside(), REMOVING)
             .map_err(|e| e.of(FORMAT))?;
+        remove_begun(&shared.options, &shared.dir)?;
         let next = self.last()?.saturating_add(1);
         let consumers = shared.consumers();
         let is_above = |consumers: BTreeMap<String, u64>| consumers.values().any(|at| *at > next);

@@ -17,15 +17,17 @@ use std::path::{Path, PathBuf};
 use super::open::of_part;
 use super::places::{EPOC_BOOK, EPOC_NAME, Named, VERE_NAME, check_joint, name_of, text};
 use super::{Part, Pier, Shared};
+use crate::book::codec::LOG_NAME;
 use crate::book::meta;
+use crate::book::packed::encode_file_header;
 use crate::book::{Layout, META_NAME, Options};
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 use crate::locks::lock;
-use crate::mend::make_dir;
+use crate::mend::{above, make_dir};
 use crate::mode::{Mode, Recovery};
 use crate::sidecar::sidecar_dir;
-use crate::storage::{Storage, replace};
+use crate::storage::{Access, Storage, replace, write_full};
 
 const NEXT_NAME: &str = "next";
 
@@ -55,7 +57,8 @@ impl Pier {
                 Ok(number)
             }
             Err(error) => {
-                shared.go_on(&mut parts, number);
+                let begun = shared.options.storage.is_dir(&shared.dir.join(name_of(number)));
+                shared.go_on(&mut parts, begun);
                 Err(error)
             }
         }
@@ -65,25 +68,31 @@ impl Pier {
 impl Shared {
     fn begin_after(&self, last: &Part, number: u64) -> Result<(Part, Part)> {
         let Self { options, dir, .. } = self;
+        let finished = self.close_last(last, number)?;
+        let next = place_aside(dir);
+        make(options, &next, number, Some((&last.dir, last.book.layout())), None)?;
+        let Named { number, dir } = put(options, &next, dir, number)?;
+        let book = of_part(options).open(&dir, Mode::Append)?;
+        Ok((finished, Part { number, dir, book }))
+    }
+
+    /// Sync and close the last epoch, after which the epoch `number` comes, and open it for reading.
+    pub(super) fn close_last(&self, last: &Part, number: u64) -> Result<Part> {
         last.book.sync()?;
         let done = last.book.stats()?;
         last.book.close()?;
         lock(&self.finished).add(&done);
-        let each = of_part(options);
-        let finished = Part { book: each.open(&last.dir, Mode::Read)?, ..last.clone() };
+        let book = of_part(&self.options).open(&last.dir, Mode::Read)?;
         // Something else may have appended to the epoch since it was closed.
-        let next = finished.book.last()?.saturating_add(1);
-        check_joint(last.number, next, &Named { number, dir: dir.join(name_of(number)) })?;
-        make(options, dir, number, Some((&last.dir, last.book.layout())))?;
-        let Named { number, dir } = put(options, dir, number)?;
-        let book = each.open(&dir, Mode::Append)?;
-        Ok((finished, Part { number, dir, book }))
+        let next = book.last()?.saturating_add(1);
+        let after = Named { number, dir: self.dir.join(name_of(number)) };
+        check_joint(last.number, next, &after)?;
+        Ok(Part { book, ..last.clone() })
     }
 
     /// After a roll that failed: append to the last epoch as before, unless the new one may be there.
-    fn go_on(&self, parts: &mut [Part], number: u64) {
+    pub(super) fn go_on(&self, parts: &mut [Part], begun: bool) {
         let options = of_part(&self.options);
-        let begun = self.options.storage.is_dir(&self.dir.join(name_of(number)));
         let again = parts.last_mut().filter(|_| !begun).is_some_and(|part| {
             // Not closed, if it was the sync that failed: it says so itself.
             let open = !part.book.is_closed();
@@ -98,18 +107,19 @@ impl Shared {
 }
 
 /// Make an epoch aside, whole and synced: an empty book, in the layout of the epoch before unless the
-/// options name one, and what that has beside its own.
+/// options name one, and what that has beside its own. Or with the `deeds` in a file that has room for a
+/// header, which is taken.
 pub fn make(
     options: &Options,
-    dir: &Path,
+    next: &Path,
     number: u64,
     before: Option<(&Path, Layout)>,
+    deeds: Option<&Path>,
 ) -> Result<()> {
     let layout = before.map(|(_, layout)| layout);
     let storage = &*options.storage;
-    let next = place_aside(dir);
-    let sidecar = sidecar_dir(&next);
-    for dir in [&next, &sidecar] {
+    let sidecar = sidecar_dir(next);
+    for dir in [next, &sidecar] {
         remove_files(storage, dir)?;
         make_dir(storage, dir)?;
     }
@@ -120,7 +130,14 @@ pub fn make(
         layout: options.layout.or(layout),
         ..options.clone()
     };
-    making.open(&next, Mode::Create)?.close()?;
+    let mode = match deeds {
+        Some(deeds) => {
+            take(storage, deeds, &next.join(LOG_NAME), number)?;
+            Mode::Append
+        }
+        None => Mode::Create,
+    };
+    making.open(next, mode)?.close()?;
     let store = |name: &str, bytes: &[u8]| {
         let path = next.join(name);
         replace(storage, &path, bytes, options.file_mode)
@@ -138,18 +155,28 @@ pub fn make(
     store(EPOC_NAME, EPOC_BOOK.as_bytes())
 }
 
+/// Make deeds in layout `packed` the log of an epoch: a header before them, and its name. Opening it syncs
+/// both.
+fn take(storage: &dyn Storage, deeds: &Path, log: &Path, number: u64) -> Result<()> {
+    let header = encode_file_header(number.saturating_add(1));
+    let opened = storage.open(deeds, Access::Write);
+    let written = opened.and_then(|file| write_full(&*file, &header, 0));
+    written.map_err(|e| Error::io("write the header", deeds, e))?;
+    storage.rename(deeds, log).map_err(|e| Error::io("take the staged file along", log, e))
+}
+
 /// Give the epoch that was made its name, durably.
-pub fn put(options: &Options, dir: &Path, number: u64) -> Result<Named> {
+pub fn put(options: &Options, next: &Path, dir: &Path, number: u64) -> Result<Named> {
     let storage = &*options.storage;
-    let (next, place) = (place_aside(dir), dir.join(name_of(number)));
-    storage.rename(&next, &place).map_err(|e| Error::io("name the new epoch", &place, e))?;
-    for dir in [dir, &*sidecar_dir(dir)] {
+    let place = dir.join(name_of(number));
+    storage.rename(next, &place).map_err(|e| Error::io("name the new epoch", &place, e))?;
+    for dir in [dir, above(next)] {
         storage.sync_dir(dir).map_err(|e| Error::io("sync the directory", dir, e))?;
     }
     Ok(Named { number, dir: place })
 }
 
-fn place_aside(dir: &Path) -> PathBuf {
+pub fn place_aside(dir: &Path) -> PathBuf {
     sidecar_dir(dir).join(NEXT_NAME)
 }
 

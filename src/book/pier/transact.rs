@@ -1,15 +1,18 @@
-//! Transactions of a pier: tasks stage deeds for its last epoch, and a commit appends them there.
+//! Transactions of a pier: tasks stage deeds for its last epoch, and a commit appends them there, or makes
+//! epochs of them (`publish`).
 //!
-//! Each epoch keeps its own record of transactions. A commit carries over what an earlier epoch knows
-//! of the application, so that a repeat is recognised after a roll, and takes along what was staged
-//! before it.
+//! Each epoch keeps its own record of transactions, and the pier that of those which made epochs. A commit
+//! carries over what is known of the application, so that a repeat is recognised after a roll, and takes
+//! along what was staged before it.
 
 use std::collections::BTreeMap;
 
-use super::{Part, Pier};
+use super::publish::Epochs;
+use super::{FORMAT, Part, Pier, Shared};
 use crate::book::{Layout, Stage};
-use crate::error::Result;
-use crate::transaction::{self, Committed, Noted, StagedJob, Transaction, TransactionId};
+use crate::error::{ErrorKind, Result};
+use crate::sidecar::{LockTimeout, WriterLock};
+use crate::transaction::{self, Committed, Noted, StagedJob, Target, Transaction, TransactionId};
 
 impl Pier {
     /// Stage deeds for a commit of `job`; as [`Book::stage`](crate::book::Book::stage). Of another
@@ -24,24 +27,43 @@ impl Pier {
         self.on_last(|book| book.stage(job, partition, attempt, first))
     }
 
-    /// Append what the parts of a job hold to the last epoch;
+    /// Append what the parts of a job hold to the last epoch, or make an epoch of each, as the option
+    /// [`epoch_part_bytes`](crate::book::Options#structfield.epoch_part_bytes) says;
     /// as [`Book::commit_staged`](crate::book::Book::commit_staged). A transaction that an earlier
     /// epoch has is a repeat, too.
+    ///
+    /// Readers see a commit that makes epochs one epoch after the other. Where it cannot be seen how far
+    /// one that failed came, the handle is closed, and opening the pier again brings it to its end.
     pub fn commit_staged(
         &self,
         transaction: &Transaction,
         parts: &[transaction::Part],
     ) -> Result<Committed> {
+        let shared = self.shared.writable()?;
+        if shared.options.epoch_part_bytes.is_some() {
+            let (_held, mut epochs) = shared.changing();
+            if shared.publishes(&epochs, parts)? {
+                let published = shared.publish(&mut epochs, transaction, parts);
+                return published.map_err(|e| e.of(FORMAT));
+            }
+        }
         self.with(|epochs| {
             let Some((last, before)) = epochs.split_last() else {
-                return Err(self.shared.error(crate::ErrorKind::Closed, "the pier is closed"));
+                return Err(shared.error(ErrorKind::Closed, "the pier is closed"));
             };
-            if let Some(id) = &transaction.id {
-                carry_record(last, before, &id.app)?;
+            if let Some(id) = &transaction.id
+                && let Some(known) = shared.known(epochs, &id.app)?
+            {
+                last.book.note_transaction(&known)?;
             }
             let layout: Layout = last.book.layout();
             for earlier in before.iter().filter(|part| part.book.layout() == layout) {
-                last.book.adopt_staged(&earlier.book, &transaction.job, parts)?;
+                last.book.adopt_staged(&earlier.book.desk()?, &transaction.job, parts)?;
+            }
+            if layout == Layout::Packed {
+                // A commit that was to make epochs of it, and did not begin.
+                let desk = Epochs::of(&shared.options, &shared.dir);
+                last.book.adopt_staged(&desk.desk(), &transaction.job, parts)?;
             }
             last.book.commit_staged(transaction, parts)
         })
@@ -49,21 +71,17 @@ impl Pier {
 
     /// The last transaction of each application, in whichever epoch.
     pub fn transactions(&self) -> Result<BTreeMap<String, Noted>> {
-        self.with(|epochs| {
-            let mut all = BTreeMap::new();
-            for part in epochs {
-                all.extend(part.book.transactions()?);
-            }
-            Ok(all)
-        })
+        self.with(|epochs| self.shared.noted(epochs))
     }
 
     /// What was staged and not committed, by job.
     pub fn staged(&self) -> Result<Vec<StagedJob>> {
         self.with(|epochs| {
             let mut jobs: BTreeMap<String, StagedJob> = BTreeMap::new();
-            for part in epochs {
-                for found in part.book.staged()? {
+            let own = Epochs::of(&self.shared.options, &self.shared.dir);
+            let staged = epochs.iter().map(|part| part.book.staged());
+            for found in std::iter::once(own.desk().staged()).chain(staged) {
+                for found in found? {
                     let Some(job) = jobs.get_mut(&found.job) else {
                         jobs.insert(found.job.clone(), found);
                         continue;
@@ -81,7 +99,8 @@ impl Pier {
     /// Remove what a job staged, unless its commit has begun. Returns whether it is gone.
     pub fn discard_staged(&self, job: &str) -> Result<bool> {
         self.with(|epochs| {
-            let mut gone = true;
+            let mut gone =
+                Epochs::of(&self.shared.options, &self.shared.dir).desk().discard(job)?;
             for part in epochs {
                 gone &= part.book.discard_staged(job)?;
             }
@@ -89,22 +108,45 @@ impl Pier {
         })
     }
 
-    /// Give up a commit that has begun in the last epoch and cannot be brought to its end;
-    /// as [`Book::abandon_transaction`](crate::book::Book::abandon_transaction).
+    /// Give up a commit that has begun and cannot be brought to its end;
+    /// as [`Book::abandon_transaction`](crate::book::Book::abandon_transaction). Epochs that it made stay.
     pub fn abandon_transaction(&self) -> Result<Option<Transaction>> {
-        self.on_last(|book| book.abandon_transaction())
+        let Shared { options, dir, sidecar, .. } = &*self.shared;
+        let storage = &*options.storage;
+        let mut abandoned = None;
+        if storage.is_dir(sidecar) {
+            let now = LockTimeout::default();
+            let locked = WriterLock::acquire(storage, sidecar, options.file_mode, &now);
+            let _lock = locked.map_err(|e| e.of(FORMAT))?;
+            abandoned = Epochs::of(options, dir).desk().abandon().map_err(|e| e.of(FORMAT))?;
+        }
+        Ok(self.on_last(|book| book.abandon_transaction())?.or(abandoned))
     }
 }
 
-/// Note in the last epoch what the newest of the earlier ones knows of an application.
-fn carry_record(last: &Part, before: &[Part], app: &str) -> Result<()> {
-    if last.book.transactions()?.contains_key(app) {
-        return Ok(());
-    }
-    for part in before.iter().rev() {
-        if let Some(Noted { version, query }) = part.book.transactions()?.remove(app) {
-            return last.book.note_transaction(&TransactionId { app: app.into(), query, version });
+impl Shared {
+    /// The last transaction of each application: of the pier's own, and of each epoch.
+    fn noted(&self, epochs: &[Part]) -> Result<BTreeMap<String, Noted>> {
+        let mut all = Epochs::of(&self.options, &self.dir).desk().noted()?;
+        for part in epochs {
+            for (app, found) in part.book.transactions()? {
+                if all.get(&app).is_none_or(|noted| noted.version <= found.version) {
+                    all.insert(app, found);
+                }
+            }
         }
+        Ok(all)
     }
-    Ok(())
+
+    /// What is known of an application. A record that names it was carried over from the newest one, but
+    /// for what the pier noted since.
+    pub(super) fn known(&self, epochs: &[Part], app: &str) -> Result<Option<TransactionId>> {
+        let last = epochs.last().map_or(Ok(BTreeMap::new()), |last| last.book.transactions())?;
+        let known = match last.contains_key(app) {
+            true => self.noted(epochs.last().map_or(&[], std::slice::from_ref))?,
+            false => self.noted(epochs)?,
+        };
+        let id = |Noted { version, query }| TransactionId { app: app.into(), query, version };
+        Ok({ known }.remove(app).map(id))
+    }
 }

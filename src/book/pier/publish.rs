@@ -1,0 +1,309 @@
+//! Large transactions: what each task staged becomes an epoch, by renaming.
+//!
+//! ```text
+//! 1 .urb/log/.deedbook/begun/0iN/   for each part the staged file as `book.log`, which gets its header,
+//!                                   and beside it what a roll puts there; all of it synced
+//! 2 the last epoch is synced and closed
+//! 3 .urb/log/.deedbook/transaction  the intent; its place is `epochs` and the first N
+//! 4 begun/0iN renamed to .urb/log/0iN, in order, both directories synced after each
+//! 5 the transaction is noted in .urb/log/.deedbook/transactions, the intent removed
+//! ```
+//!
+//! A crash before the intent leaves the pier as it was, and `begun`, which the next writer removes. After
+//! it, the next writer renames what is still there, before it opens an epoch. Readers meet the first of
+//! the new epochs, or more of them, and none of these goes again.
+
+use std::path::{Path, PathBuf};
+
+use super::open::{of_part, push};
+use super::places::{Named, list, name_of};
+use super::{FORMAT, LOG_NAME, Part, Shared, roll};
+use crate::book::codec::Codec;
+use crate::book::packed::HEADER_BYTES;
+use crate::book::{Layout, Options};
+use crate::error::{Durable, Error, ErrorKind, Result};
+use crate::lines;
+use crate::locks::lock;
+use crate::mend::{make_dir, remove_tree};
+use crate::mode::Mode;
+use crate::sidecar::sidecar_dir;
+use crate::transaction::{self, Committed, Desk, Intent, StagedReader, Target, Transaction};
+
+const BEGUN_NAME: &str = "begun";
+/// What the place of an intent begins with.
+const PLACE: &str = "epochs ";
+
+impl Shared {
+    /// Whether a transaction makes an epoch of each of its parts: they are large, and what they hold
+    /// can be a log as it is. An epoch without events takes it: another one would have its name.
+    pub(super) fn publishes(&self, epochs: &[Part], parts: &[transaction::Part]) -> Result<bool> {
+        let Some((least, last)) = self.options.epoch_part_bytes.zip(epochs.last()) else {
+            return Ok(false);
+        };
+        let filled = || parts.iter().filter(|part| part.records > 0);
+        let bytes: u64 = filled().map(|part| part.bytes).sum();
+        let is_large = bytes > 0 && bytes >= least.saturating_mul(filled().count() as u64);
+        let layouts = [Some(last.book.layout()), self.options.layout];
+        let is_packed = layouts.into_iter().flatten().all(|layout| layout == Layout::Packed);
+        let records = filled().map(|part| part.records).sum();
+        let event = last.book.last()?;
+        let is_numbered = event.checked_add(records).is_some_and(|last| last < u64::MAX);
+        Ok(is_large && is_packed && is_numbered && event > last.number)
+    }
+
+    /// Make an epoch of each part; the last of them takes what is appended from now on.
+    pub(super) fn publish(
+        &self,
+        epochs: &mut Vec<Part>,
+        transaction: &Transaction,
+        parts: &[transaction::Part],
+    ) -> Result<Committed> {
+        let Some(last) = epochs.last().cloned() else { return Ok(Committed::default()) };
+        let number = last.book.last()?;
+        let target =
+            Epochs { closing: Some((self, &last)), ..Epochs::of(&self.options, &self.dir) };
+        let desk = target.desk();
+        let gathered = self.gather(epochs, &desk, transaction, parts);
+        gathered.map_err(|e| e.with_durable(Durable::No))?;
+        let committed = transaction::commit(&target, transaction, parts);
+        let is_named = || desk.storage.is_dir(&self.dir.join(name_of(number)));
+        let is_begun = !matches!(Intent::load(&desk), Ok(None)) || is_named();
+        match committed {
+            Ok(done) => {
+                if let Err(error) = self.take_up(epochs, &target) {
+                    // All of it is there, and whatever uses the handle learns that it is closed.
+                    lines::warn(&error);
+                    let _ = self.finish(epochs);
+                }
+                Ok(done)
+            }
+            Err(error) => {
+                if !is_begun {
+                    target.take_back(&transaction.job, parts, number);
+                }
+                if last.book.is_closed() {
+                    self.go_on(epochs, is_begun);
+                }
+                Err(if is_begun { error } else { error.with_durable(Durable::No) })
+            }
+        }
+    }
+
+    /// Take along to a desk of the pier's what epochs know of a transaction, and have of its parts.
+    fn gather(
+        &self,
+        epochs: &[Part],
+        desk: &Desk<'_>,
+        transaction: &Transaction,
+        parts: &[transaction::Part],
+    ) -> Result<()> {
+        if let Some(last) = epochs.last() {
+            // What its staged files are for would never get there.
+            last.book.finish_transaction()?;
+        }
+        for epoch in epochs.iter().filter(|epoch| epoch.book.layout() == Layout::Packed) {
+            desk.adopt(&epoch.book.desk()?, &transaction.job, parts)?;
+        }
+        let id = transaction.id.as_ref();
+        match id.map_or(Ok(None), |id| self.known(epochs, &id.app))? {
+            Some(known) => desk.note(&known),
+            None => Ok(()),
+        }
+    }
+
+    /// Open what a commit made of the parts, and the last epoch for reading.
+    fn take_up(&self, epochs: &mut Vec<Part>, target: &Epochs<'_>) -> Result<()> {
+        let Some(last) = epochs.last_mut().filter(|last| last.book.is_closed()) else {
+            return Ok(());
+        };
+        let number = last.number;
+        last.book = of_part(&self.options).open(&last.dir, Mode::Read)?;
+        let named = list(target.desk().storage, &self.dir)?;
+        let mut begun = named.iter().filter(|named| named.number > number).peekable();
+        while let Some(named) = begun.next() {
+            let mode = if begun.peek().is_some() { Mode::Read } else { Mode::Append };
+            push(&self.options, epochs, named, mode)?;
+        }
+        Ok(())
+    }
+}
+
+/// Bring a commit to its end that died while it gave epochs their names; before they are opened.
+pub(super) fn finish(options: &Options, dir: &Path) -> Result<()> {
+    transaction::finish(&Epochs::of(options, dir))
+}
+
+/// Remove epochs that a commit had made and given no name, once none has begun.
+pub(super) fn remove_begun(options: &Options, dir: &Path) -> Result<()> {
+    let begun = sidecar_dir(dir).join(BEGUN_NAME);
+    remove_tree(&*options.storage, &begun, "remove what was left").map_err(|e| e.of(FORMAT))
+}
+
+/// Where a pier keeps what it publishes.
+pub(super) struct Epochs<'a> {
+    options: &'a Options,
+    dir: &'a Path,
+    sidecar: PathBuf,
+    /// The last epoch, which a commit closes.
+    closing: Option<(&'a Shared, &'a Part)>,
+}
+
+impl<'a> Epochs<'a> {
+    pub(super) fn of(options: &'a Options, dir: &'a Path) -> Self {
+        Self { options, dir, sidecar: sidecar_dir(dir), closing: None }
+    }
+
+    fn begun(&self, number: u64) -> PathBuf {
+        self.sidecar.join(BEGUN_NAME).join(name_of(number))
+    }
+
+    /// All that can be refused, and the intent.
+    fn begin(
+        &self,
+        job: &str,
+        parts: &[transaction::Part],
+        store: &mut dyn FnMut(String) -> Result<()>,
+    ) -> Result<u64> {
+        let Some((shared, last)) = self.closing else { return Ok(0) };
+        let number = last.book.last()?;
+        if let Some(misfit) = transaction::misfit(parts, number + 1, "event") {
+            return Err(shared.error(ErrorKind::Contiguity, misfit));
+        }
+        remove_begun(self.options, self.dir)?;
+        make_dir(self.desk().storage, &self.sidecar.join(BEGUN_NAME))?;
+        for (part, number) in numbered(parts, number) {
+            self.make(job, part, number, &last.dir)?;
+        }
+        shared.close_last(last, number)?;
+        store(format!("{PLACE}{number}"))?;
+        Ok(number)
+    }
+
+    /// Make an epoch of a part, aside. It is read once, so that what its task did not write is refused.
+    fn make(&self, job: &str, part: &transaction::Part, number: u64, before: &Path) -> Result<()> {
+        let desk = self.desk();
+        let codec = Codec::new(Layout::Packed, self.options.deed_bytes_max);
+        let mut staged = StagedReader::open(&desk, job, part, codec)?;
+        while staged.next()?.is_some() {}
+        drop(staged);
+        let place = self.begun(number);
+        let path = desk.part_path(job, part);
+        roll::make(self.options, &place, number, Some((before, Layout::Packed)), Some(&path))
+    }
+
+    /// Give an epoch that was made its name, durably.
+    fn name(&self, number: u64) -> Result<()> {
+        roll::put(self.options, &self.begun(number), self.dir, number)?;
+        Ok(())
+    }
+
+    /// After a commit that did not begin: what its tasks staged is staged again.
+    fn take_back(&self, job: &str, parts: &[transaction::Part], number: u64) {
+        let desk = self.desk();
+        let mut parts = parts.to_vec();
+        parts.sort_by_key(|part| (part.partition, part.sequence));
+        for (part, number) in numbered(&parts, number) {
+            // Of a part that was not reached there is nothing.
+            let _ =
+                desk.storage.rename(&self.begun(number).join(LOG_NAME), &desk.part_path(job, part));
+        }
+        remove_begun(self.options, self.dir).unwrap_or_else(lines::warn);
+    }
+
+    fn sync(&self, dir: &Path) -> Result<()> {
+        let synced = self.options.storage.sync_dir(dir);
+        synced.map_err(|e| Error::io("sync the directory", dir, e))
+    }
+}
+
+/// The parts that have deeds, each with the number of its epoch.
+fn numbered(
+    parts: &[transaction::Part],
+    first: u64,
+) -> impl Iterator<Item = (&transaction::Part, u64)> {
+    parts.iter().filter(|part| part.records > 0).scan(first, |next, part| {
+        let number = *next;
+        *next = next.saturating_add(part.records);
+        Some((part, number))
+    })
+}
+
+impl Target for Epochs<'_> {
+    fn desk(&self) -> Desk<'_> {
+        Desk {
+            storage: &*self.options.storage,
+            sidecar: &self.sidecar,
+            file_mode: self.options.file_mode,
+            staged_from: HEADER_BYTES,
+        }
+    }
+
+    fn apply(
+        &self,
+        job: &str,
+        parts: &[transaction::Part],
+        store: &mut dyn FnMut(String) -> Result<()>,
+    ) -> Result<Committed> {
+        let begun = self.begin(job, parts, store);
+        let first = begun.map_err(|e| e.with_durable(Durable::No))?;
+        let mut done = Committed { first: Some(first + 1), ..Committed::default() };
+        for (part, number) in numbered(parts, first) {
+            self.name(number).map_err(|e| e.with_durable(Durable::Unknown))?;
+            done.records += part.records;
+        }
+        if let Some((shared, _)) = self.closing {
+            let mut stats = lock(&shared.finished);
+            stats.appends += 1;
+            stats.records += done.records;
+            stats.bytes += parts.iter().map(|part| part.bytes).sum::<u64>();
+        }
+        Ok(done)
+    }
+
+    fn finish(
+        &self,
+        intent: &Intent,
+        _store: &mut dyn FnMut(String) -> Result<()>,
+    ) -> Result<Option<Committed>> {
+        let number = intent.place.strip_prefix(PLACE).and_then(|number| number.parse().ok());
+        let first: u64 = number.ok_or_else(|| {
+            let message = format!("the intent of a commit has the place {:?}", intent.place);
+            Error::new(ErrorKind::Unsupported, message).of(FORMAT).at(&self.sidecar)
+        })?;
+        // A commit that died may have left the intent's name, or a rename, unsynced.
+        self.sync(&self.sidecar)?;
+        let begun = self.sidecar.join(BEGUN_NAME);
+        if self.desk().storage.is_dir(&begun) {
+            self.sync(&begun)?;
+        }
+        let named = list(self.desk().storage, self.dir)?;
+        let last = named.last().map(|named| named.number);
+        if let Some(last) = named.last().filter(|last| last.number < first) {
+            self.check_unchanged(last, first)?;
+        }
+        let mut done = Committed::default();
+        // They got their names in this order.
+        let left = |&(_, number): &(_, u64)| last.is_none_or(|last| last < number);
+        for (part, number) in numbered(&intent.parts, first).filter(left) {
+            self.name(number)?;
+            done.records += part.records;
+        }
+        Ok(Some(done))
+    }
+}
+
+impl Epochs<'_> {
+    /// Refuse to put an epoch after one that goes on, or ends, elsewhere than when the commit began.
+    fn check_unchanged(&self, last: &Named, first: u64) -> Result<()> {
+        let book = of_part(self.options).open(&last.dir, Mode::Read)?;
+        let event = book.last()?;
+        if event == first {
+            return Ok(());
+        }
+        let message = format!(
+            "a commit began after event {first}, and epoch {} ends with event {event} now",
+            name_of(last.number)
+        );
+        Err(Error::new(ErrorKind::Contiguity, message).of(FORMAT).at(&last.dir))
+    }
+}
