@@ -31,6 +31,7 @@ run() {
     # shellcheck disable=SC2046  # three requirements
     "$venv/bin/python" -m pip install --quiet --upgrade --upgrade-strategy eager pytest hypothesis \
         'deltalake>=1.2,<2' 'tomli>=2; python_version < "3.11"' \
+        'backports.zstd>=1; python_version < "3.14"' \
         $(requirements "$which")
     "$venv/bin/python" -m pip install --quiet --force-reinstall --no-deps --no-index \
         "${CARGO_TARGET_DIR:-target}"/wheels/make/deedbook-*.whl
