@@ -117,8 +117,8 @@ pub fn verify(
     verify_files(files(location, base_filename, options)?, options, progress)
 }
 
-/// Check every record of one file, but for those of the parts `intact`, which [`check_part`] found to
-/// be intact: see [`crate::book::verify_rest`].
+/// Check every record of one file, but for those of the parts `intact`, which
+/// [`check_part`](super::check_part) found to be intact: see [`crate::book::verify_rest`].
 pub fn verify_file(
     path: impl AsRef<Path>,
     options: &Options,
