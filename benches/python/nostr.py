@@ -1,7 +1,8 @@
-"""Draw the event store beside its peers: events by kind and by day, and how long queries take.
+"""Draw the event store beside its peers, and measure what only Python has.
 
-python benches/python/nostr.py [--results DIR]: nostr.svg from nostr.json, which the crate
-benches/nostr_peers writes.
+python benches/python/nostr.py [--results DIR]: nostr.svg, of events by kind and by day and of how
+long queries take, from nostr.json, which the crate benches/nostr_peers writes; and a row in
+nostr.md.
 """
 
 from __future__ import annotations
@@ -11,15 +12,20 @@ import json
 from datetime import datetime, timedelta, timezone
 from math import floor, log10
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from clock import say
+from clock import Watch, say
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 KINDS_SHOWN = 12
+FIND = "find by id, warm"
+FINDS = 100_000
+FINDS_REQUIRED = 1e5
+ROUNDS = 3
 NAMES = {
     0: "profile",
     1: "note",
@@ -142,6 +148,39 @@ def shown(microseconds: float) -> str:
     return f"{microseconds:g} us"
 
 
+def measure(path: Path) -> None:
+    """Find the real events by their ids, and put the rate beside that of Rust."""
+    import random
+    import tempfile
+
+    import deedbook
+
+    real = Path(__file__).resolve().parents[3] / "shared/data/nostr-events.jsonl"
+    if not real.exists() or not path.exists():
+        return
+    with (
+        tempfile.TemporaryDirectory() as place,
+        deedbook.EventStore.create(Path(place) / "store") as store,
+    ):
+        store.import_json(real)
+        ids = [found.id for found in store]
+        wanted = random.Random(1).choices(ids, k=FINDS)
+        rates = []
+        for _ in range(ROUNDS):
+            watch = Watch()
+            assert all(store.get(id) is not None for id in wanted)
+            rates.append(FINDS / watch.stop()[0])
+    rate, met = median(rates), "yes" if median(rates) >= FINDS_REQUIRED else "**no**"
+    needed = f"{FINDS_REQUIRED / 1e3:.1f} k/s"
+    row = f"| {FIND}, from Python | {rate / 1e3:.1f} k/s | none |  | {needed} | {met} |"
+    lines = path.read_text().splitlines()
+    lines = [line for line in lines if not line.startswith(f"| {FIND}, from Python |")]
+    after = next(number for number, line in enumerate(lines) if line.startswith(f"| {FIND} |"))
+    lines.insert(after + 1, row)
+    path.write_text("\n".join(lines) + "\n")
+    say(row)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--results", type=Path, default=RESULTS)
@@ -152,6 +191,7 @@ def main() -> None:
         return
     draw(json.loads(source.read_text()), given.results / "nostr.svg")
     say("written: nostr.svg in the directory of the results")
+    measure(given.results / "nostr.md")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 //! The run: what is measured, in which order.
 //!
 //! 1. Each store imports the events, and is closed.
-//! 2. Rounds, in which the stores take turns: open, scan, find by id; ours alone is compacted, a copy
-//!    each time.
+//! 2. Rounds, in which the stores take turns: open, scan, find by id; ours alone is walked to Arrow and
+//!    through maps, and compacted, a copy each time. A copy of ours as a kill would leave it is opened, and
+//!    the real events are imported with their signatures, into another store each time.
 //! 3. Each store imports as many again.
 //! 4. Every question is asked of every store, and the answers are compared with ours. Then rounds, in
 //!    which the stores take turns with each question.
@@ -11,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use deedbook::nostr::{Event, EventStore, Id, Include};
+use deedbook::nostr::{Batches, Check, Column, Event, EventStore, Id, ImportOptions, Include};
 use deedbook::{Mode, OnCorrupt, nostr};
 
 use crate::figures::Figures;
@@ -26,6 +27,10 @@ pub const OPEN: &str = "open after a clean close, and find an event";
 pub const SCAN: &str = "scan to events";
 pub const FIND: &str = "find by id, warm";
 pub const COMPACT: &str = "compact";
+pub const SIGNATURES: &str = "import JSON lines, ids and signatures checked";
+pub const KILLED: &str = "open after kill -9";
+pub const ARROW: &str = "scan to Arrow";
+pub const MAPPED: &str = "scan to events, through maps";
 
 pub const ROUNDS: usize = 3;
 const FINDS: usize = 20_000;
@@ -47,6 +52,8 @@ pub struct Measured {
     pub days: BTreeMap<u32, u64>,
     /// By question: events of an answer, on average.
     pub found: Vec<(&'static str, f64)>,
+    /// What was opened after a kill: entries of the write-ahead log since the last checkpoint.
+    pub replayed: u64,
     /// Where a store was asked fewer times: question, store, how many.
     pub fewer: Vec<(&'static str, &'static str, usize)>,
 }
@@ -67,26 +74,87 @@ pub fn run(real: &[Event], events: usize, place: &Path) -> Measured {
         let ids = synthetic.write(events, &path);
         let lines = Lines { path: &path, ids: &ids, sqlite: &sqlite };
         for (kind, dir) in KINDS.iter().zip(&dirs) {
-            import(kind, dir, row, &lines, &mut measured.figures);
+            import(kind, dir, row, &lines, &mut measured);
         }
         if row == IMPORT {
             reading(&dirs, &mut measured);
+            walking(&dirs[0], &mut measured.figures);
             compacting(&dirs[0], &mut measured.figures);
+            signatures(real, place, &mut measured.figures);
         }
     }
     asking(&dirs, questions(real, 2 * events, QUESTIONS), &mut measured);
     measured
 }
 
-fn import(kind: &Kind, dir: &Path, row: &str, lines: &Lines<'_>, figures: &mut Figures) {
+fn import(kind: &Kind, dir: &Path, row: &str, lines: &Lines<'_>, measured: &mut Measured) {
     settle();
     let mut store = (kind.open)(dir);
-    figures.rate(row, kind.name, store.import(lines));
+    measured.figures.rate(row, kind.name, store.import(lines));
+    if row == IMPORT && kind.name == OURS {
+        killed(dir, measured);
+    }
+    let figures = &mut measured.figures;
     let begun = Instant::now();
     drop(store);
     if row == IMPORT {
         figures.milliseconds(CLOSE, kind.name, begun.elapsed());
         figures.megabytes(DISK, kind.name, size(dir));
+    }
+}
+
+/// Open what a kill now would leave: the files as they are.
+fn killed(dir: &Path, measured: &mut Measured) {
+    let copy = dir.with_extension("killed");
+    copy_all(dir, &copy);
+    settle();
+    let begun = Instant::now();
+    let store = nostr::Options::default().open(&copy, Mode::Append).unwrap();
+    measured.figures.milliseconds(KILLED, OURS, begun.elapsed());
+    measured.replayed = store.opening().replayed;
+    drop(store);
+    std::fs::remove_dir_all(&copy).unwrap();
+}
+
+/// Walk all events of ours, to Arrow, and through maps.
+fn walking(dir: &Path, figures: &mut Figures) {
+    let walk = |store: &EventStore| store.iter(Include::Live, OnCorrupt::Raise).unwrap();
+    for _ in 0..ROUNDS {
+        let store = nostr::Options::default().open(dir, Mode::Read).unwrap();
+        let (mut done, count) = timed(0, || {
+            let batches = Batches::new(walk(&store), Column::DEFAULT.to_vec(), 65_536, 2 << 20);
+            batches.map(|batch| batch.unwrap().num_rows()).sum()
+        });
+        done.count = count;
+        figures.rate(ARROW, OURS, done);
+        let mapped = nostr::Options::default().mapped_reads(true);
+        let store = mapped.open(dir, Mode::Read).unwrap();
+        let (mut done, count) = timed(0, || walk(&store).map(Result::unwrap).count());
+        done.count = count;
+        figures.rate(MAPPED, OURS, done);
+    }
+}
+
+/// Import the real events, whose signatures are true.
+fn signatures(real: &[Event], place: &Path, figures: &mut Figures) {
+    let mut lines = Vec::new();
+    for event in real {
+        event.write_json(&mut lines);
+        lines.push(b'\n');
+    }
+    for _ in 0..ROUNDS {
+        let dir = place.join("signed");
+        let store = nostr::Options::default().open(&dir, Mode::Create).unwrap();
+        let options = ImportOptions::default().check(Check::Signature);
+        let (done, report) = timed(real.len(), || {
+            let report = store.import(&mut &lines[..], &options, None, &mut |_| Ok(())).unwrap();
+            store.commit().unwrap();
+            report
+        });
+        assert_eq!((report.lines, report.bad), (real.len() as u64, 0), "{report:?}");
+        figures.rate(SIGNATURES, OURS, done);
+        drop(store);
+        std::fs::remove_dir_all(&dir).unwrap();
     }
 }
 
