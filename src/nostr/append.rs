@@ -16,11 +16,13 @@ use super::entry::{Entry, Lsn};
 use super::event::{Event, EventRef, Flags, Id, Location};
 use super::hide::Flagged;
 use super::options::History;
-use super::policy::{Address, Class, DELETION, class_of, expires_at};
+use super::pending::{Batch, keys_of};
+use super::policy::{Address, Class, DELETION, class_of, expires_at, targets_of};
 use super::record;
 use super::records::Records;
 use super::recovery::Tail;
 use super::store::{EventStore, Shared, State, now};
+use super::tombstones::Tombstones;
 use super::wal::EventWal;
 use crate::durability::Durability;
 use crate::error::{Durable, Error, ErrorKind, Result};
@@ -63,11 +65,12 @@ struct Run {
     bytes: Vec<u8>,
     records: Vec<Planned>,
     ids: HashSet<Id>,
+    /// Of its replaceable and addressable events, and of those that its requests delete.
     addresses: HashSet<Address>,
     /// Stored events that lose their place.
     flagged: Flagged,
-    /// Whether it has a deletion request.
-    deletes: bool,
+    /// What its deletion requests ask for.
+    tombstones: Tombstones,
 }
 
 struct Planned {
@@ -76,6 +79,9 @@ struct Planned {
     /// Its place among the events of the call.
     event: usize,
     flags: Flags,
+    id: Id,
+    address: Option<Address>,
+    keys: usize,
 }
 
 impl EventStore {
@@ -139,10 +145,14 @@ impl EventStore {
             }
             hidden += u64::from(!event.flags.is_live());
             run.bytes.extend_from_slice(record);
-            let (end, flags) = (run.bytes.len(), event.flags);
-            run.records.push(Planned { end, event: usize::MAX, flags });
+            run.tombstones.add(&event);
+            let (end, flags, id) = (run.bytes.len(), event.flags, event.id);
+            let address = Address::of(&event);
+            let keys = keys_of(&event);
+            run.records.push(Planned { end, event: usize::MAX, flags, id, address, keys });
         }
         let stored = run.records.len() as u64;
+        state.forget_heads();
         shared.store(wal, &mut state, &mut run, &mut [])?;
         Ok((stored, hidden))
     }
@@ -165,7 +175,7 @@ impl EventStore {
         let mut state = shared.state();
         state.check(shared)?;
         state.segments.read(location, &mut Vec::new()).map_err(|e| e.of(FORMAT))?;
-        let mut run = Run { flagged: vec![(location, flags.of_event())], ..Run::default() };
+        let mut run = Run { flagged: [(location, flags.of_event())].into(), ..Run::default() };
         shared.store(wal, &mut state, &mut run, &mut [])?;
         drop(state);
         shared.keep_promise(wal)
@@ -187,11 +197,11 @@ impl EventStore {
             {
                 shared.replace_stored(&mut state, &address, &mut run.flagged)?;
             }
-            shared.delete(&mut state, &event, &mut run.flagged)?;
+            shared.delete(&state, &event, &mut run.flagged, &mut run.addresses)?;
         }
-        let logged: HashSet<Location> = tail.flagged.iter().map(|(at, _)| *at).collect();
-        let mut seen = HashSet::new();
-        run.flagged.retain(|(at, _)| !logged.contains(at) && seen.insert(*at));
+        for (at, _) in &tail.flagged {
+            run.flagged.remove(at);
+        }
         shared.store(wal, &mut state, &mut run, &mut [])
     }
 
@@ -204,12 +214,17 @@ impl EventStore {
 }
 
 impl Run {
-    /// Whether what becomes of an event depends on what this run does.
-    fn concerns(&self, event: &EventRef<'_>) -> bool {
-        event.kind == DELETION && !(self.records.is_empty() && self.flagged.is_empty())
-            || self.deletes
-            || self.ids.contains(&event.id)
-            || Address::of(event).is_some_and(|address| self.addresses.contains(&address))
+    /// Whether what becomes of an event, or of what it deletes, depends on what this run does.
+    fn concerns(&self, event: &EventRef<'_>, address: Option<&Address>) -> bool {
+        let asks_for_own = || {
+            let targets = targets_of(event);
+            targets.ids.iter().any(|id| self.ids.contains(id))
+                || targets.addresses.iter().any(|address| self.addresses.contains(address))
+        };
+        self.ids.contains(&event.id)
+            || address.is_some_and(|address| self.addresses.contains(address))
+            || self.tombstones.cover(event, address)
+            || event.kind == DELETION && asks_for_own()
     }
 }
 
@@ -255,10 +270,12 @@ impl Shared {
         for (number, &end) in records.ends.iter().enumerate() {
             let record = part_mut(&mut records.bytes, from..end);
             from = end;
-            if run.bytes.len() >= RUN_BYTES || run.concerns(&own(record, self)?) {
+            let event = own(record, self)?;
+            let address = Address::of(&event);
+            if run.bytes.len() >= RUN_BYTES || run.concerns(&event, address.as_ref()) {
                 self.store(wal, state, &mut run, outcomes)?;
             }
-            let planned = self.plan(state, &mut run, number, record);
+            let planned = self.plan(state, &mut run, number, record, address);
             let refused = |e: Error| e.of(FORMAT).at(&self.dir).with_durable(Durable::No);
             outcomes.push(planned.map_err(refused)?);
         }
@@ -273,6 +290,7 @@ impl Shared {
         run: &mut Run,
         number: usize,
         record: &mut [u8],
+        address: Option<Address>,
     ) -> Result<Outcome> {
         let event = own(record, self)?;
         if class_of(event.kind) == Class::Ephemeral {
@@ -284,25 +302,26 @@ impl Shared {
         if expires_at(&event).is_some_and(|at| at <= now()) {
             return Ok(Outcome::Expired);
         }
-        let address = Address::of(&event);
         if state.tombstones()?.cover(&event, address.as_ref()) {
             return Ok(Outcome::Deleted);
         }
         let mut flags = Flags::default();
-        if let Some(address) = address {
+        if let Some(address) = &address {
             if self.options.history == History::Drop {
-                flags = self.replace(state, &event, &address, &mut run.flagged)?;
+                flags = self.replace(state, &event, address, &mut run.flagged)?;
             }
-            run.addresses.insert(address);
+            run.addresses.insert(address.clone());
         }
         if event.kind == DELETION {
-            self.delete(state, &event, &mut run.flagged)?;
-            run.deletes = true;
+            self.delete(state, &event, &mut run.flagged, &mut run.addresses)?;
+            run.tombstones.add(&event);
         }
-        run.ids.insert(event.id);
+        let (id, keys) = (event.id, keys_of(&event));
+        run.ids.insert(id);
         record::set_flags(record, flags);
         run.bytes.extend_from_slice(record);
-        run.records.push(Planned { end: run.bytes.len(), event: number, flags });
+        let end = run.bytes.len();
+        run.records.push(Planned { end, event: number, flags, id, address, keys });
         // Its place follows.
         Ok(Outcome::Ephemeral)
     }
@@ -315,7 +334,7 @@ impl Shared {
         run: &mut Run,
         outcomes: &mut [Outcome],
     ) -> Result<()> {
-        let Run { bytes, records, flagged, .. } = std::mem::take(run);
+        let Run { bytes, records, flagged, tombstones: asked, .. } = std::mem::take(run);
         if records.is_empty() && flagged.is_empty() {
             return Ok(());
         }
@@ -329,7 +348,7 @@ impl Shared {
         room.map_err(|error| error.of(FORMAT).with_durable(Durable::No))?;
         let inserts = slices.iter().map(|&record| Entry::Insert { record });
         let updates =
-            flagged.iter().map(|&(at, flags)| Entry::UpdateFlags { at, flags: flags.of_event().0 });
+            flagged.iter().map(|(&at, flags)| Entry::UpdateFlags { at, flags: flags.of_event().0 });
         let second = now();
         let entries: Vec<_> = inserts.chain(updates).map(|entry| (entry, second)).collect();
         let first = wal.append_many(&entries)?;
@@ -338,17 +357,29 @@ impl Shared {
             state.flags_asked = Lsn(first.0 + entries.len() as u64 - 1);
         }
         let stored = self.write(wal, state, &slices, &flagged);
-        let locations = stored.map_err(|error| {
-            state.broken = Some(error.message().to_owned());
-            error.of(FORMAT).with_durable(Durable::Unknown)
-        })?;
-        for (planned, at) in records.iter().zip(locations) {
+        let places = stored.map_err(|error| self.stopped(state, error))?;
+        if let Some(tombstones) = &mut state.tombstones {
+            tombstones.join(asked);
+        }
+        let known = state.pending.known();
+        let mut batch = Batch { bytes, records: Vec::with_capacity(records.len()), keys: 0 };
+        for (planned, at) in records.into_iter().zip(places) {
+            batch.records.push((planned.end, at));
+            batch.keys += planned.keys;
             if let Some(outcome) = outcomes.get_mut(planned.event) {
                 let superseded = planned.flags.contains(Flags::REPLACED);
                 *outcome = if superseded { Outcome::Superseded(at) } else { Outcome::Stored(at) };
             }
+            known.ids.insert(planned.id, at);
+            if let Some(address) = planned.address {
+                let versions = known.versions.entry((address.pubkey, address.kind));
+                versions.or_default().push(at);
+                if planned.flags.is_live() {
+                    known.heads.insert(address, at);
+                }
+            }
         }
-        Ok(())
+        state.index_changes(batch, &flagged).map_err(|error| self.stopped(state, error))
     }
 
     fn write(
@@ -356,28 +387,23 @@ impl Shared {
         wal: &EventWal,
         state: &mut State,
         slices: &[&[u8]],
-        flagged: &[(Location, Flags)],
+        flagged: &Flagged,
     ) -> Result<Vec<Location>> {
         let places = state.segments.append(slices)?;
-        for &(at, flags) in flagged {
+        for (&at, &flags) in flagged {
             state.segments.set_flags_later(at, flags)?;
         }
         if state.segments.waiting_flags() >= WAITING_FLAGS {
             wal.sync()?;
         }
         self.write_flags(wal, state)?;
-        let mut stored = Vec::with_capacity(slices.len());
-        for (&record, &at) in slices.iter().zip(&places) {
-            let event = own(record, self)?;
-            if event.kind == DELETION
-                && let Some(tombstones) = &mut state.tombstones
-            {
-                tombstones.add(&event);
-            }
-            stored.push((event, at));
-        }
-        state.index_changes(&stored, flagged)?;
         Ok(places)
+    }
+
+    /// Have the handle take no more: opening again repairs what an error left.
+    fn stopped(&self, state: &mut State, error: Error) -> Error {
+        state.broken = Some(error.message().to_owned());
+        error.of(FORMAT).with_durable(Durable::Unknown)
     }
 }
 

@@ -41,6 +41,8 @@ impl Shared {
     }
 
     fn settle(&self, wal: &EventWal, state: &mut State) -> Result<()> {
+        // In another thread, while the segments are synced.
+        state.begin_to_index()?;
         state.segments.write_flags()?;
         let written = state.segments.sync()?;
         state.index_durable()?;

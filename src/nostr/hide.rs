@@ -1,5 +1,7 @@
 //! Which stored events lose their place to another: older versions, and what is deleted.
 
+use std::collections::{BTreeMap, HashSet};
+
 use super::event::{EventRef, Flags, Location};
 use super::filter::Filter;
 use super::policy::{Address, DELETION, is_newer, targets_of};
@@ -7,13 +9,13 @@ use super::store::{Shared, State};
 use crate::error::Result;
 
 /// Stored events, and the flags that they get.
-pub type Flagged = Vec<(Location, Flags)>;
+pub type Flagged = BTreeMap<Location, Flags>;
 
 impl Shared {
     /// Have the older of two versions lose its place; returns the flags of the new one.
     pub(super) fn replace(
         &self,
-        state: &State,
+        state: &mut State,
         event: &EventRef<'_>,
         address: &Address,
         flagged: &mut Flagged,
@@ -24,7 +26,7 @@ impl Shared {
         if !is_newer(event.created_at, event.id, other.created_at, other.id) {
             return Ok(Flags::REPLACED);
         }
-        flagged.push((at, other.flags | Flags::REPLACED));
+        flag(flagged, at, other.flags | Flags::REPLACED);
         Ok(Flags::default())
     }
 
@@ -42,23 +44,22 @@ impl Shared {
             let at = at?;
             let event = state.segments.read(at, &mut buf)?.event;
             if Some(at) != counts && Address::of(&event).as_ref() == Some(address) {
-                flagged.push((at, event.flags | Flags::REPLACED));
+                flag(flagged, at, event.flags | Flags::REPLACED);
             }
         }
         Ok(())
     }
 
-    /// Delete what a request asks for, as far as it is stored.
+    /// Delete what a request asks for, as far as it is stored; `addresses` gets those of which another
+    /// version may count then.
     pub(super) fn delete(
         &self,
-        state: &mut State,
+        state: &State,
         request: &EventRef<'_>,
         flagged: &mut Flagged,
+        addresses: &mut HashSet<Address>,
     ) -> Result<()> {
         let targets = targets_of(request);
-        for address in &targets.addresses {
-            state.catch_up_versions(address)?;
-        }
         let mut buf = Vec::new();
         for id in &targets.ids {
             let Some(at) = state.location(id)? else { continue };
@@ -67,25 +68,34 @@ impl Shared {
                 && event.kind != DELETION
                 && !event.flags.contains(Flags::DELETED)
             {
-                flagged.push((at, event.flags | Flags::DELETED));
+                flag(flagged, at, event.flags | Flags::DELETED);
+                addresses.extend(Address::of(&event));
             }
         }
-        for address in &targets.addresses {
+        for address in targets.addresses {
             let versions =
-                Filter { until: Some(request.created_at.into()), ..versions_of(address) };
-            for at in state.index()?.query(&versions)? {
+                Filter { until: Some(request.created_at.into()), ..versions_of(&address) };
+            let waiting = state.versions_waiting(&address).map(Ok);
+            for at in state.index()?.query(&versions)?.chain(waiting) {
                 let at = at?;
                 let event = state.segments.read(at, &mut buf)?.event;
                 if event.flags.is_live()
                     && event.created_at <= request.created_at
-                    && Address::of(&event).as_ref() == Some(address)
+                    && Address::of(&event).as_ref() == Some(&address)
                 {
-                    flagged.push((at, event.flags | Flags::DELETED));
+                    flag(flagged, at, event.flags | Flags::DELETED);
                 }
             }
+            addresses.insert(address);
         }
         Ok(())
     }
+}
+
+/// Have a stored event get flags, besides those that it gets already.
+fn flag(flagged: &mut Flagged, at: Location, flags: Flags) {
+    let all = flagged.entry(at).or_default();
+    *all = *all | flags;
 }
 
 /// All events of an author and a kind.

@@ -14,6 +14,7 @@ use super::signature;
 use super::store::EventStore;
 use crate::error::{Error, ErrorKind, Result};
 use crate::setters::setters;
+use crate::slice;
 
 /// Lines are handed to a core in parts of about this size.
 const PART_BYTES: usize = 1 << 20;
@@ -114,6 +115,8 @@ pub struct ImportReport {
 struct Part {
     first_line: u64,
     text: Vec<u8>,
+    /// Where each line ends.
+    ends: Vec<usize>,
     /// How many were read; of a line that is too long, not all are in the text.
     bytes: u64,
 }
@@ -244,7 +247,7 @@ struct Parts<'a> {
 impl Parts<'_> {
     fn next(&mut self) -> Result<Option<Part>> {
         let mut text = Vec::with_capacity(PART_BYTES + 4096);
-        let (first_line, mut bytes) = (self.next_line, 0);
+        let (first_line, mut bytes, mut ends) = (self.next_line, 0, Vec::new());
         while text.len() < PART_BYTES {
             let before = text.len();
             let limit = self.limit as u64 + 1;
@@ -261,8 +264,9 @@ impl Parts<'_> {
                 text.push(b'\n');
                 bytes += self.skip_line()?;
             }
+            ends.push(text.len());
         }
-        Ok((!text.is_empty()).then_some(Part { first_line, text, bytes }))
+        Ok((!text.is_empty()).then_some(Part { first_line, text, ends, bytes }))
     }
 
     /// Pass over the rest of a line; gives how many bytes it had.
@@ -302,8 +306,10 @@ fn failed(error: io::Error) -> Error {
 fn parse(part: &Part, options: &ImportOptions, store: &Options) -> Parsed {
     let (records, bytes) = (Records::default(), part.bytes);
     let mut parsed = Parsed { records, failed: None, bad: Vec::new(), lines: 0, bytes };
-    let mut scratch = Vec::new();
-    for text in part.text.split_inclusive(|&byte| byte == b'\n') {
+    let (mut scratch, mut from) = (Vec::new(), 0);
+    for &end in &part.ends {
+        let text = slice::part(&part.text, from..end);
+        from = end;
         let line = part.first_line + parsed.lines;
         parsed.lines += 1;
         let text = trimmed(text);

@@ -5,14 +5,15 @@
 //! made again. It may know more than the segments after a power cut: then the place lies beyond their
 //! end.
 
-use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use super::FORMAT;
 use super::compaction::Moved;
-use super::event::{EventRef, Flags, Id, Location};
+use super::event::{Id, Location};
+use super::hide::Flagged;
 use super::index::{Change, Changes, Index};
 use super::options::Options;
+use super::pending::{Batch, KEYS_AT_ONCE, Known, keys_of};
 use super::policy::Address;
 use super::progress::Progress;
 use super::segment::Found;
@@ -21,9 +22,8 @@ use crate::error::{ErrorKind, Result};
 use crate::lines;
 use crate::sidecar::sidecar_dir;
 
-/// So many keys are written to the index at once: those of about 120,000 events. What waits for it
-/// takes some 100 MB of memory then.
-const KEYS_AT_ONCE: usize = 1_000_000;
+/// So many versions that count are known without the index: it is asked for each of them else.
+const HEADS_KNOWN: usize = 65_536;
 /// The name of its directory in `.deedbook`.
 const INDEX_NAME: &str = "events";
 
@@ -134,7 +134,7 @@ impl State {
         if lacks_all {
             lines::info(format_args!("the index is made: {indexed} events, {}", dir.display()));
         }
-        self.index = Some(index);
+        self.index = Some(index.into());
         Ok(indexed)
     }
 
@@ -192,66 +192,72 @@ impl State {
     }
 
     /// Have the index know what was appended, and what lost its place: at the latest when it is asked.
-    pub(super) fn index_changes(
-        &mut self,
-        stored: &[(EventRef<'_>, Location)],
-        flagged: &[(Location, Flags)],
-    ) -> Result<()> {
-        for (event, at) in stored {
-            self.pending.ids.insert(event.id, *at);
-            self.pending.changes.push(Change::Insert(event, *at));
-            if let Some(address) = Address::of(event) {
-                self.pending.versions.insert((event.pubkey, event.kind));
-                if event.flags.is_live() {
-                    self.pending.heads.insert(address, *at);
-                }
-            }
-        }
+    /// The caller noted what is known of it.
+    pub(super) fn index_changes(&mut self, stored: Batch, flagged: &Flagged) -> Result<()> {
+        self.pending.add(stored);
         let (mut buf, mut comes_back) = (Vec::new(), false);
-        for &(at, flags) in flagged {
-            let event = self.segments.read(at, &mut buf)?.event;
-            self.pending.changes.push(Change::Insert(&event, at));
-            let Some(address) = Address::of(&event) else { continue };
+        let mut changed = Batch::default();
+        for (&at, &flags) in flagged {
+            let found = self.segments.read(at, &mut buf)?;
+            changed.bytes.extend_from_slice(found.bytes);
+            changed.records.push((changed.bytes.len(), at));
+            changed.keys += keys_of(&found.event);
+            let Some(address) = Address::of(&found.event) else { continue };
             comes_back |= flags.is_live();
             // Those that wait for the index and came before it were replaced by it.
-            if self.pending.heads.get(&address) == Some(&at) {
-                self.pending.heads.remove(&address);
+            let forgotten = Some(at).filter(|_| !flags.is_live());
+            self.pending.forget_head(&address, forgotten);
+            if forgotten.is_none() || self.heads.get(&address) == Some(&at) {
+                self.heads.remove(&address);
             }
         }
-        match comes_back || self.pending.changes.len() >= KEYS_AT_ONCE {
-            true => self.catch_up_index(),
-            false => Ok(()),
+        self.pending.add(changed);
+        if comes_back {
+            self.catch_up_index()
+        } else if self.pending.is_due() {
+            self.begin_to_index()
+        } else {
+            Ok(())
         }
+    }
+
+    /// Have a thread tell the index all there is.
+    pub(super) fn begin_to_index(&mut self) -> Result<()> {
+        let covered = self.covered().map(Covered::encode);
+        let Some(index) = &self.index else { return Ok(()) };
+        let done = self.pending.begin(index, covered)?;
+        self.know_heads(done);
+        Ok(())
     }
 
     /// Have the index know all there is.
     pub(super) fn catch_up_index(&mut self) -> Result<()> {
-        if self.pending.changes.len() == 0 {
-            return Ok(());
-        }
         let covered = self.covered().map(Covered::encode);
-        let mut changes = std::mem::take(&mut self.pending.changes);
-        let covered = covered.as_ref().map(|bytes| &bytes[..]);
-        let done = self.index().and_then(|index| index.apply_all(&mut changes, covered));
-        match done {
-            Ok(()) => self.pending = Pending::default(),
-            // What waits goes on waiting: it is all that knows of the events since.
-            Err(_) => self.pending.changes = changes,
-        }
-        done
+        let Some(index) = &self.index else { return Ok(()) };
+        let before = self.pending.take(index, covered)?;
+        let done = self.pending.wait(index)?;
+        self.know_heads(before);
+        self.know_heads(done);
+        Ok(())
+    }
+
+    fn know_heads(&mut self, done: Option<Known>) {
+        let done = done.filter(|known| !known.is_unsure).into_iter();
+        done.flat_map(|known| known.heads).for_each(|(address, at)| self.know_head(address, at));
     }
 
     /// Where an event lies, whatever its flags.
     pub(super) fn location(&self, id: &Id) -> Result<Option<Location>> {
-        match self.pending.ids.get(id) {
+        match self.pending.all_known().find_map(|known| known.ids.get(id)) {
             Some(&at) => Ok(Some(at)),
             None => self.index()?.location(id),
         }
     }
 
     /// Where the version lies that counts.
-    pub(super) fn latest(&self, address: &Address) -> Result<Option<Location>> {
-        if let Some(&at) = self.pending.heads.get(address) {
+    pub(super) fn latest(&mut self, address: &Address) -> Result<Option<Location>> {
+        let waiting = self.pending.all_known().find_map(|known| known.heads.get(address));
+        if let Some(&at) = waiting.or_else(|| self.heads.get(address)) {
             return Ok(Some(at));
         }
         let mut buf = Vec::new();
@@ -259,24 +265,38 @@ impl State {
             let at = at?;
             // The index may not know yet that it lost its place.
             if self.segments.read(at, &mut buf)?.event.flags.is_live() {
+                self.know_head(address.clone(), at);
                 return Ok(Some(at));
             }
         }
         Ok(None)
     }
 
-    /// Have the index know all events of an author and a kind; it may lack the flags of some.
-    pub(super) fn catch_up_versions(&mut self, address: &Address) -> Result<()> {
-        match self.pending.versions.contains(&(address.pubkey, address.kind)) {
-            true => self.catch_up_index(),
-            false => Ok(()),
+    fn know_head(&mut self, address: Address, at: Location) {
+        if self.heads.len() >= HEADS_KNOWN {
+            self.heads.clear();
         }
+        self.heads.insert(address, at);
+    }
+
+    /// Have the index say which version counts: several that were stored may count, the last one or not.
+    pub(super) fn forget_heads(&mut self) {
+        self.heads.clear();
+        self.pending.known().is_unsure = true;
+    }
+
+    /// Where the events of an author and a kind lie that the index does not know yet.
+    pub(super) fn versions_waiting(&self, address: &Address) -> impl Iterator<Item = Location> {
+        let of = (address.pubkey, address.kind);
+        let waiting = self.pending.all_known().filter_map(move |known| known.versions.get(&of));
+        waiting.flatten().copied()
     }
 
     /// After a compaction: forget what went, while the old segments are there, and find the rest in the
     /// new ones.
     pub(super) fn index_moved(&mut self, moved: &Moved) -> Result<()> {
         self.catch_up_index()?;
+        self.heads.clear();
         let (index, mut changes, mut buf) = (self.index()?, Changes::default(), Vec::new());
         for &at in &moved.gone {
             changes.push(Change::Remove(&self.segments.read(at, &mut buf)?.event));
@@ -297,7 +317,7 @@ impl State {
     /// Return when the index knows all there is, on stable storage as far as it is kept in files.
     pub(super) fn index_durable(&mut self) -> Result<()> {
         self.catch_up_index()?;
-        self.index.as_ref().map_or(Ok(()), Index::sync)
+        self.index.as_deref().map_or(Ok(()), Index::sync)
     }
 
     fn covered(&self) -> Option<Covered> {
@@ -305,17 +325,6 @@ impl State {
         let (compactions, end) = (self.manifest.compactions, open.segment.end());
         Some(Covered { compactions, segment, end })
     }
-}
-
-/// What the index does not know yet: large changes are many times quicker than small ones.
-#[derive(Debug, Default)]
-pub(super) struct Pending {
-    changes: Changes,
-    ids: HashMap<Id, Location>,
-    /// Of the replaceable and addressable ones, those that count.
-    heads: HashMap<Address, Location>,
-    /// And the authors and kinds of all of them.
-    versions: HashSet<([u8; 32], u16)>,
 }
 
 /// An index that cannot be opened is made again: all that it holds stands in the segments.

@@ -16,6 +16,9 @@ use crate::slice::part;
 use super::event::{Event, EventRef, Id};
 use super::hex::{self, NotHex};
 
+/// Text is looked through in blocks of so many bytes.
+const BLOCK_BYTES: usize = 32;
+
 /// What an event's JSON has of the fields; others are passed over.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Field {
@@ -263,7 +266,7 @@ fn number(number: u32, out: &mut Vec<u8>) {
 fn string(text: &str, escapes: Escapes, out: &mut Vec<u8>) {
     out.push(b'"');
     let mut rest = text.as_bytes();
-    while let Some(at) = rest.iter().position(|&b| b < 0x20 || b == b'"' || b == b'\\') {
+    while let Some(at) = to_escape(rest) {
         let (plain, from) = rest.split_at(at);
         out.extend_from_slice(plain);
         let byte = from.first().copied().unwrap_or_default();
@@ -285,6 +288,17 @@ fn string(text: &str, escapes: Escapes, out: &mut Vec<u8>) {
     }
     out.extend_from_slice(rest);
     out.push(b'"');
+}
+
+/// The first byte that may need an escape.
+fn to_escape(text: &[u8]) -> Option<usize> {
+    let is_one = |&byte: &u8| (byte < 0x20) | (byte == b'"') | (byte == b'\\');
+    // Without a branch in a block, so that the processor looks at all its bytes at once.
+    let blocks = text.chunks_exact(BLOCK_BYTES);
+    let plain =
+        blocks.take_while(|block| !block.iter().fold(false, |any, byte| any | is_one(byte)));
+    let from = plain.count() * BLOCK_BYTES;
+    part(text, from..).iter().position(is_one).map(|at| from + at)
 }
 
 /// The fields read so far.

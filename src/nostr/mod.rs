@@ -32,6 +32,7 @@ mod options;
 pub(crate) mod page;
 #[cfg(feature = "arrow")]
 mod parsed;
+mod pending;
 mod policy;
 mod progress;
 mod read;

@@ -7,6 +7,7 @@ use super::belonging::Belonging;
 use super::entry::{Entry, Lsn};
 use super::event::Id;
 use super::options::Options;
+use super::pending::Batch;
 use super::progress::Progress;
 use super::record;
 use super::recovery::{Opening, replay};
@@ -22,6 +23,8 @@ use crate::storage::{Access, located};
 
 /// The directory of the write-ahead log.
 pub(super) const WAL_NAME: &str = "wal";
+/// With small sizes, so many keys are written to the index at once.
+const SMALL_INDEX_KEYS: usize = 150;
 /// So often a reader looks at what a writer may be changing.
 const READER_TRIES: u32 = 8;
 
@@ -91,7 +94,7 @@ fn look(dir: &Path, options: &Options) -> Result<(Opening, State)> {
     let manifest_rebuilt = belonging.is_rebuilt();
     let is_loss = Loss::load(&*options.storage, &sidecar_dir(dir))?.is_some();
     let opening = Opening { manifest_rebuilt, is_loss, ..Opening::default() };
-    Ok((opening, State::new(belonging.manifest, segments, None)))
+    Ok((opening, State::new(belonging.manifest, segments)))
 }
 
 /// Have a reader end before a record that the last segment has in part, if the write-ahead log has it: a
@@ -184,14 +187,17 @@ fn open_writer(dir: PathBuf, mode: Mode, options: Options) -> Result<EventStore>
     }
     manifest.page_bytes = segments.active()?.segment.header().page_bytes;
     let tail = replay(&wal, &manifest, &mut segments, &options, &mut opening)?;
-    let mut state = State::new(manifest, segments, None);
+    let mut state = State::new(manifest, segments);
+    if options.small {
+        state.pending = state.pending.with_keys_max(SMALL_INDEX_KEYS);
+    }
     let mut progress = Progress::silent();
     opening.indexed = match remakes_index {
         true => state.remake_index(&options, &sidecar, &mut progress)?,
         false => state.open_index(&options, &sidecar, &mut progress)?,
     };
     // What it covers says nothing of flags.
-    state.index_changes(&[], &tail.flagged)?;
+    state.index_changes(Batch::default(), &tail.flagged.iter().copied().collect())?;
     let store = EventStore::assemble(dir, mode, options, opening, state, Some((wal, lock)));
     store.complete(&tail)?;
     // What was appended again is durable then, and the manifest says what is there.

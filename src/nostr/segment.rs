@@ -368,6 +368,9 @@ impl Segment {
                 format!("no record at {offset}: pages of {page_bytes} end at {}", self.end);
             return Err(self.error(ErrorKind::OutOfRange, &message));
         }
+        if let Some(layout) = self.read_page(offset, buf)? {
+            return Ok(layout);
+        }
         let mut window = Window::new(self.file.clone(), self.page_end()?, page_bytes as usize);
         let head = window.head(offset, page_bytes, self.record_bytes_max);
         let event = match head.map_err(|e| self.failed(e))? {
@@ -384,6 +387,24 @@ impl Segment {
         event
             .and_then(|()| super::record::check(buf))
             .map_err(|bad| self.error(ErrorKind::Corrupt, &bad.reason()).offset_at(offset.into()))
+    }
+
+    /// The record at an offset if one page has all of it and it is intact; else the caller looks again, for
+    /// what is wrong. Nearly all reads are this one call of the system.
+    fn read_page(&self, offset: u32, buf: &mut Vec<u8>) -> Result<Option<Layout>> {
+        let page_bytes = self.header.page_bytes;
+        buf.resize(page_bytes as usize, 0);
+        let read = read_full(&*self.file, buf, offset.into()).map_err(|e| self.failed(e))?;
+        let left = u64::from(self.end - offset);
+        let head = match page::Head::parse(buf, page_bytes, left, self.record_bytes_max) {
+            Ok(head) if read == buf.len() && head.continuations == 0 => head,
+            _ => return Ok(None),
+        };
+        buf.truncate(head.record_len as usize);
+        if let Some(flags) = self.waiting_at(offset) {
+            super::record::set_flags(buf, flags);
+        }
+        Ok(super::record::check(buf).ok())
     }
 
     /// Write a record again as it is.

@@ -1,5 +1,6 @@
 //! What an open store holds, and what every call asks first.
 
+use std::collections::HashMap;
 use std::fmt::{self, Debug, Formatter};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,12 +8,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::FORMAT;
 use super::entry::Lsn;
+use super::event::Location;
 use super::filter::Filter;
 use super::index::Index;
-use super::indexing::Pending;
 use super::manifest::Manifest;
 use super::options::Options;
-use super::policy::DELETION;
+use super::pending::Pending;
+use super::policy::{Address, DELETION};
 use super::recovery::Opening;
 use super::segments::Segments;
 use super::tombstones::Tombstones;
@@ -70,8 +72,10 @@ pub(super) struct State {
     pub manifest: Manifest,
     pub segments: Segments,
     /// A reader has none.
-    pub index: Option<Index>,
+    pub index: Option<Arc<Index>>,
     pub pending: Pending,
+    /// Where some versions lie that count, of replaceable and addressable events.
+    pub heads: HashMap<Address, Location>,
     /// What was deleted, once an append had to know.
     pub tombstones: Option<Tombstones>,
     /// The last entry of the write-ahead log that asks for flags which wait to be written.
@@ -204,18 +208,20 @@ impl Shared {
             Some(_) => Ok(()),
             None => self.checkpoint(wal, &mut state),
         };
+        state.pending.leave();
         state.index = None;
         checkpoint.and(wal.close())
     }
 }
 
 impl State {
-    pub(super) fn new(manifest: Manifest, segments: Segments, index: Option<Index>) -> Self {
+    pub(super) fn new(manifest: Manifest, segments: Segments) -> Self {
         Self {
             manifest,
             segments,
-            index,
+            index: None,
             pending: Pending::default(),
+            heads: HashMap::new(),
             tombstones: None,
             flags_asked: Lsn(0),
             wal_bytes: 0,
@@ -236,7 +242,9 @@ impl State {
 
     pub(super) fn index(&self) -> Result<&Index> {
         // Only a reader has none, and it changes nothing.
-        self.index.as_ref().ok_or_else(|| Error::new(ErrorKind::ReadOnly, "a reader has no index"))
+        self.index
+            .as_deref()
+            .ok_or_else(|| Error::new(ErrorKind::ReadOnly, "a reader has no index"))
     }
 
     /// The size of the pages that records are made for.

@@ -25,6 +25,15 @@ impl Tombstones {
         }
     }
 
+    /// Add what other requests ask for.
+    pub fn join(&mut self, others: Self) {
+        self.ids.extend(others.ids);
+        for (address, time) in others.addresses {
+            let latest = self.addresses.entry(address).or_default();
+            *latest = (*latest).max(time);
+        }
+    }
+
     /// Whether its author deleted an event.
     pub fn cover(&self, event: &EventRef<'_>, address: Option<&Address>) -> bool {
         let by_id = !self.ids.is_empty() && self.ids.contains(&(event.id, event.pubkey));

@@ -3,13 +3,13 @@
 use std::io::ErrorKind as Io;
 use std::path::Path;
 
-use deedbook::nostr::{Check, Event, EventStore, Flags, Include, Outcome};
+use deedbook::nostr::{Check, Event, EventStore, Filter, Flags, Include, Options, Outcome};
 use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::storage::{Access, Storage};
 use deedbook::{Durability, Durable, ErrorKind, Mode, OnCorrupt};
 
 use crate::crash::crashed;
-use crate::support::{event, note};
+use crate::support::{event, in_memory, note, open};
 use crate::world::{DIR, options};
 
 fn all(store: &EventStore) -> Vec<Event> {
@@ -337,4 +337,96 @@ fn a_compaction_that_fails_keeps_what_it_has_done() {
         assert_eq!(stored(&store), left.len(), "write {k}");
     }
     assert!(failed > 5 && kept > 2, "{failed} failed, {kept} kept some");
+}
+
+/// Each deletion request ended the write before it, so that an import of which a third are requests took
+/// as many writes as requests. What they ask for counts within one write since, also for the events that
+/// follow them in it.
+#[test]
+fn requests_in_one_call_delete_what_was_stored_and_what_comes_after_them() {
+    let (_, on) = in_memory();
+    let store = open(&on);
+    let address = "30023:0909090909090909090909090909090909090909090909090909090909090909:page";
+    let page = |at: u32| event(9, at, 30_023, &[&["d", "page"]], "page");
+    let profile = |at: u32| event(9, at, 0, &[], "profile");
+    let stored = [event(9, 1, 1, &[], "note"), page(2), profile(3), event(8, 4, 1, &[], "other's")];
+    store.append_many(&stored).unwrap();
+    let ids: Vec<String> = stored.iter().map(|event| event.id.to_string()).collect();
+    let late = event(9, 5, 1, &[], "late");
+    let late_id = late.id.to_string();
+    let asks = |at: u32, tags: &[&[&str]]| event(9, at, 5, tags, "");
+    let given = [
+        asks(10, &[&["e", &ids[0]], &["e", &ids[3]]]),
+        asks(11, &[&["e", &ids[0]], &["e", &late_id]]),
+        late.clone(),
+        asks(12, &[&["a", address]]),
+        page(9),
+        page(13),
+        asks(14, &[&["e", &ids[2]]]),
+        profile(2),
+        // Of its own call.
+        event(9, 15, 1, &[], "own"),
+        asks(16, &[&["e", &event(9, 15, 1, &[], "own").id.to_string()]]),
+    ];
+    let became = store.append_many(&given).unwrap();
+    let is_deleted = |at: usize| became[at] == Outcome::Deleted;
+    assert!(is_deleted(2) && is_deleted(4), "{became:?}");
+    assert_eq!(became.iter().filter(|outcome| outcome.is_stored()).count(), 8, "{became:?}");
+    let lives = |store: &EventStore| {
+        let mut live = all(store);
+        live.retain(|event| event.kind != 5);
+        live
+    };
+    let expected = [stored[3].clone(), page(13), profile(2)];
+    assert_eq!(lives(&store), expected);
+    assert_eq!(store.query(&[Filter::default()]).unwrap().count(), 8);
+    store.close().unwrap();
+    assert_eq!(lives(&open(&on)), expected);
+}
+
+/// A thread tells the index what was appended. An event that is on its way there is found by its id, is a
+/// duplicate, is replaced and deleted like any other.
+#[test]
+fn events_on_their_way_to_the_index_are_known() {
+    let place = tempfile::tempdir().unwrap();
+    let on = Options { small: true, ..Options::default() };
+    let store = on.open(place.path().join("store"), Mode::Append).unwrap();
+    let mut live = Vec::new();
+    for number in 0..400u32 {
+        let author = (number % 7) as u8;
+        let next = match number % 3 {
+            0 => event(author, number, 0, &[], "profile"),
+            _ => event(author, number, 1, &[], "note"),
+        };
+        assert!(store.append(&next).unwrap().is_stored(), "{number}");
+        assert!(matches!(store.append(&next).unwrap(), Outcome::Duplicate(_)), "{number}");
+        live.retain(|event: &Event| (next.kind, event.kind, event.pubkey) != (0, 0, next.pubkey));
+        live.push(next);
+        if number % 50 == 49 {
+            let gone = live.remove(live.len() - 20);
+            let tags: &[&[&str]] = &[&["e", &gone.id.to_string()]];
+            let request = Event { pubkey: gone.pubkey, ..event(0, number, 5, tags, "") };
+            let request = Event { id: request.canonical_id(), ..request };
+            store.append(&request).unwrap();
+            live.push(request);
+        }
+        let found = |event: &Event| store.find(&event.id).unwrap().is_some();
+        assert!(live.iter().rev().take(30).all(found), "{number}");
+    }
+    let order = |event: &Event| (std::cmp::Reverse(event.created_at), event.id);
+    live.sort_by_key(order);
+    let asked = |store: &EventStore| -> Vec<Event> {
+        let found = store.query(&[Filter::default()]).unwrap();
+        found.map(|found| found.unwrap().event).collect()
+    };
+    assert_eq!(asked(&store), live);
+    store.compact(0.0, false).unwrap();
+    assert_eq!(asked(&store), live);
+    let next = event(3, 1_000, 0, &[], "profile");
+    store.append(&next).unwrap();
+    live.retain(|event| (event.kind, event.pubkey) != (0, next.pubkey));
+    live.insert(0, next);
+    assert_eq!(asked(&store), live);
+    store.close().unwrap();
+    assert_eq!(asked(&on.open(place.path().join("store"), Mode::Append).unwrap()), live);
 }

@@ -2,19 +2,23 @@
 //!
 //! ```text
 //! id                00 | id 32                                           location 8, created_at 4
-//! author            01 | author 32 | newest 36                           hint 10
-//! kind              02 | kind 2 | newest 36                              hint 10
-//! author and kind   03 | author 32 | kind 2 | newest 36
-//! tag               04 | letter 1 | value 8 | newest 36                  hint 10
-//! time              05 | newest 36                                       hint 10
-//! address           06 | author 32 | kind 2 | d 16 | newest 36           addressable events only
+//! author            01 | author 32 | newest 36                           location 8, hint 10
+//! kind              02 | kind 2 | newest 36                              location 8, hint 10
+//! author and kind   03 | author 32 | kind 2 | newest 36                  location 8
+//! tag               04 | letter 1 | value 8 | newest 36                  location 8, hint 10
+//! time              05 | newest 36                                       location 8, hint 10
+//! address           06 | author 32 | kind 2 | d 16 | newest 36           location 8; addressable events only
 //! covered           07                                                   a position, as the caller has it
+//! segments          08                                                   last 4, unmoved from 4
 //!
 //! newest   created_at, all bits inverted 4 | id 32                       newest first, then by id
 //! value    the first 8 bytes of the SHA-256 of the tag's first value
 //! d        the first 16 bytes of the SHA-256 of the value of the `d` tag
 //! hint     kind 2 | the first 8 bytes of the public key
 //! ```
+//!
+//! An event that moves gets its new location at its id only. So of events in segments before that from
+//! which on none moved, the location is asked of the id. It is the one after the last when one moved.
 //!
 //! Hashes keep the keys short and of one length, whatever an event has. Two tags may share a key, so
 //! what a range gives is asked whether it matches. Of the values of `d`, only those of one author are
@@ -23,7 +27,7 @@
 use sha2::{Digest, Sha256};
 
 use crate::nostr::{EventRef, Id, Location};
-use crate::slice::u32_be_at;
+use crate::slice::{part, u32_be_at};
 
 const ID: u8 = 0;
 const AUTHOR: u8 = 1;
@@ -34,6 +38,8 @@ const TIME: u8 = 5;
 const ADDRESS: u8 = 6;
 /// The key of the position that the index covers.
 pub const COVERED: &[u8] = &[7];
+/// The key of the last segment, and of that from which on no event moved.
+pub const SEGMENTS: &[u8] = &[8];
 
 const AUTHOR_BYTES: usize = 32;
 const VALUE_BYTES: usize = 8;
@@ -57,9 +63,13 @@ pub type Newest = [u8; NEWEST_BYTES];
 pub type Hint = [u8; HINT_BYTES];
 
 /// Call `put` with each key of an event and its value, but for the key of its id.
-pub fn each(event: &EventRef<'_>, mut put: impl FnMut(&[u8], &[u8])) {
+pub fn each(event: &EventRef<'_>, location: Location, mut put: impl FnMut(&[u8], &[u8])) {
     let newest = newest(event.created_at, event.id);
-    let hint = hint(event.kind, &event.pubkey);
+    let mut hinted = [0; LOCATION_BYTES + HINT_BYTES];
+    let (at, hint_bytes) = hinted.split_at_mut(LOCATION_BYTES);
+    at.copy_from_slice(&encode_location(location));
+    hint_bytes.copy_from_slice(&hint(event.kind, &event.pubkey));
+    let (hint, alone) = (&hinted[..], part(&hinted, ..LOCATION_BYTES));
     let mut key = Vec::with_capacity(1 + AUTHOR_BYTES + 2 + D_BYTES + NEWEST_BYTES);
     let mut put = |prefix: &dyn Fn(&mut Vec<u8>), value: &[u8]| {
         key.clear();
@@ -67,19 +77,19 @@ pub fn each(event: &EventRef<'_>, mut put: impl FnMut(&[u8], &[u8])) {
         key.extend_from_slice(&newest);
         put(&key, value);
     };
-    put(&|key| author(&event.pubkey, key), &hint);
-    put(&|key| kind(event.kind, key), &hint);
-    put(&|key| author_kind(&event.pubkey, event.kind, key), &[]);
-    put(&|key| time(key), &hint);
+    put(&|key| author(&event.pubkey, key), hint);
+    put(&|key| kind(event.kind, key), hint);
+    put(&|key| author_kind(&event.pubkey, event.kind, key), alone);
+    put(&|key| time(key), hint);
     for one in event.tags.iter() {
         if let (Some(letter), Some(value)) = (one.letter(), one.value()) {
-            put(&|key| tag(letter, &value, key), &hint);
+            put(&|key| tag(letter, &value, key), hint);
         }
     }
     if ADDRESSABLE.contains(&event.kind) {
         let d = event.tags.iter().find(|one| one.letter() == Some(b'd'));
         let d = d.and_then(|one| one.value()).unwrap_or_default();
-        put(&|key| address(&event.pubkey, event.kind, &d, key), &[]);
+        put(&|key| address(&event.pubkey, event.kind, &d, key), alone);
     }
 }
 
@@ -177,15 +187,32 @@ pub fn hint(kind: u16, pubkey: &[u8; 32]) -> Hint {
 /// The value of an id.
 pub fn place(location: Location, created_at: u32) -> [u8; LOCATION_BYTES + TIME_BYTES] {
     let mut value = [0; LOCATION_BYTES + TIME_BYTES];
-    let numbers = [location.segment, location.offset, created_at];
-    for (bytes, number) in value.chunks_exact_mut(4).zip(numbers) {
-        bytes.copy_from_slice(&number.to_be_bytes());
-    }
+    let (at, time) = value.split_at_mut(LOCATION_BYTES);
+    at.copy_from_slice(&encode_location(location));
+    time.copy_from_slice(&created_at.to_be_bytes());
     value
+}
+
+/// The value of [`SEGMENTS`].
+pub fn segments(last: u32, unmoved_from: u32) -> [u8; LOCATION_BYTES] {
+    encode_location(Location { segment: last, offset: unmoved_from })
+}
+
+fn encode_location(location: Location) -> [u8; LOCATION_BYTES] {
+    (u64::from(location.segment) << 32 | u64::from(location.offset)).to_be_bytes()
+}
+
+/// The location at which any value but that of a position begins.
+pub fn location_of(value: &[u8]) -> Option<Location> {
+    Some(Location { segment: u32_be_at(value, 0)?, offset: u32_be_at(value, 4)? })
+}
+
+/// The hint after it, if there is one.
+pub fn hint_of(value: &[u8]) -> Option<Hint> {
+    value.get(LOCATION_BYTES..)?.try_into().ok()
 }
 
 /// The location and the time that the value of an id says.
 pub fn place_of(value: &[u8]) -> Option<(Location, u32)> {
-    let location = Location { segment: u32_be_at(value, 0)?, offset: u32_be_at(value, 4)? };
-    u32_be_at(value, LOCATION_BYTES).map(|created_at| (location, created_at))
+    Some((location_of(value)?, u32_be_at(value, LOCATION_BYTES)?))
 }

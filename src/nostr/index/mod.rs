@@ -17,11 +17,13 @@ mod table;
 mod writes;
 
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::event::{EventRef, Id, Location};
 use crate::error::Result;
+use crate::slice::u32_be_at;
 use crate::storage::fork_generation;
-use table::{Table, damaged};
+use table::{Table, View, damaged};
 use writes::Writes;
 
 pub use query::Query;
@@ -41,39 +43,55 @@ pub enum Change<'a> {
 
 /// Changes to be made at once.
 #[derive(Debug, Default)]
-pub(super) struct Changes(Writes);
+pub(super) struct Changes {
+    writes: Writes,
+    /// The last segment that it puts an event in.
+    last: Option<u32>,
+    /// Whether an event moves.
+    moves: bool,
+}
 
 impl Changes {
     /// How many keys they write.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.writes.len()
     }
 
     pub fn push(&mut self, change: Change<'_>) {
-        let writes = &mut self.0;
+        let writes = &mut self.writes;
         match change {
             Change::Insert(event, location) => {
+                self.last = self.last.max(Some(location.segment));
                 writes.put(&keys::id(&event.id), &keys::place(location, event.created_at));
                 match event.flags.is_live() {
-                    true => keys::each(event, |key, value| writes.put(key, value)),
-                    false => keys::each(event, |key, _| writes.remove(key)),
+                    true => keys::each(event, location, |key, value| writes.put(key, value)),
+                    false => keys::each(event, location, |key, _| writes.remove(key)),
                 }
             }
-            Change::Hide(event) => keys::each(event, |key, _| writes.remove(key)),
+            Change::Hide(event) => keys::each(event, NOWHERE, |key, _| writes.remove(key)),
             Change::Remove(event) => {
                 writes.remove(&keys::id(&event.id));
-                keys::each(event, |key, _| writes.remove(key));
+                keys::each(event, NOWHERE, |key, _| writes.remove(key));
             }
             Change::Move(id, created_at, location) => {
+                self.last = self.last.max(Some(location.segment));
+                self.moves = true;
                 writes.put(&keys::id(&id), &keys::place(location, created_at));
             }
         }
     }
 }
 
+/// Where a key is removed, no location is needed.
+const NOWHERE: Location = Location { segment: 0, offset: 0 };
+
 /// A lookup index. Threads may share it.
 pub struct Index {
     table: Table,
+    /// The last segment of any event, and that after the last one when an event moved last: from there on a
+    /// location need not be asked of the id.
+    last: AtomicU32,
+    unmoved_from: AtomicU32,
     /// At opening.
     fork_generation: u64,
 }
@@ -86,7 +104,10 @@ impl Index {
         if table.get(keys::COVERED)? != table.view().get(keys::COVERED)? {
             return Err(damaged("its journal is gone").at(dir));
         }
-        Ok(Self { table, fork_generation: fork_generation() })
+        let segments = table.get(keys::SEGMENTS)?.unwrap_or_default();
+        let at = |at| u32_be_at(&segments, at).unwrap_or_default().into();
+        let (last, unmoved_from) = (at(0), at(4));
+        Ok(Self { table, last, unmoved_from, fork_generation: fork_generation() })
     }
 
     /// Delete the index in a directory, and make an empty one. No handle may have it open.
@@ -97,7 +118,8 @@ impl Index {
 
     /// An index that is gone with its handle.
     pub fn in_memory() -> Self {
-        Self { table: Table::in_memory(), fork_generation: fork_generation() }
+        let (table, last, unmoved_from) = (Table::in_memory(), 0.into(), 0.into());
+        Self { table, last, unmoved_from, fork_generation: fork_generation() }
     }
 
     /// Make changes, and set the position that they bring the index to: all of it or nothing. Of
@@ -111,10 +133,17 @@ impl Index {
     /// The same; no changes are left, but by an error all.
     pub(super) fn apply_all(&self, changes: &mut Changes, covered: Option<&[u8]>) -> Result<()> {
         if let Some(position) = covered {
-            changes.0.put(keys::COVERED, position);
+            changes.writes.put(keys::COVERED, position);
+        }
+        if let Some(segment) = changes.last {
+            let last = self.last.fetch_max(segment, Ordering::SeqCst).max(segment);
+            let from = if changes.moves { last.saturating_add(1) } else { 0 };
+            // Before anything moves: a query that sees it move must know.
+            let from = self.unmoved_from.fetch_max(from, Ordering::SeqCst).max(from);
+            changes.writes.put(keys::SEGMENTS, &keys::segments(last, from));
         }
         if changes.len() > 0 {
-            self.table.write(&mut changes.0)?;
+            self.table.write(&mut changes.writes)?;
         }
         *changes = Changes::default();
         Ok(())
@@ -146,7 +175,7 @@ impl Index {
     /// that with the lower id: the first that still counts is the one. `d` matters only to addressable
     /// kinds.
     pub fn versions(&self, pubkey: &[u8; 32], kind: u16, d: &str) -> Result<Query> {
-        Query::versions(self.table.view(), pubkey, kind, d)
+        Query::versions(self.seen(), pubkey, kind, d)
     }
 
     /// Where the events lie that a filter may match, newest first, and of one second by their ids:
@@ -159,7 +188,14 @@ impl Index {
 
     /// The same for several filters: each event once.
     pub fn query_any(&self, filters: &[super::Filter]) -> Result<Query> {
-        Query::new(self.table.view(), filters)
+        Query::new(self.seen(), filters)
+    }
+
+    /// The index as it is now, and from which segment on no event moved.
+    fn seen(&self) -> (View, u32) {
+        // In this order: see where it is written.
+        let view = self.table.view();
+        (view, self.unmoved_from.load(Ordering::SeqCst))
     }
 }
 

@@ -21,18 +21,20 @@ const RANGES_MAX: usize = 1_024;
 /// Where events lie, newest first. Ends with the first error.
 pub struct Query {
     view: View,
+    /// From this segment on, locations of ranges hold.
+    unmoved_from: u32,
     runs: Vec<Run>,
     /// The next entry of each run that has one.
-    heads: BinaryHeap<Reverse<(Newest, usize)>>,
+    heads: BinaryHeap<Reverse<(Newest, usize, Location)>>,
     last: Option<Newest>,
     failed: bool,
     read: u64,
 }
 
 impl Query {
-    pub(super) fn new(view: View, filters: &[Filter]) -> Result<Self> {
-        let (runs, heads) = (Vec::new(), BinaryHeap::new());
-        let mut query = Self { view, runs, heads, last: None, failed: false, read: 0 };
+    pub(super) fn new((view, unmoved_from): (View, u32), filters: &[Filter]) -> Result<Self> {
+        let (runs, heads, last, failed, read) = (Vec::new(), BinaryHeap::new(), None, false, 0);
+        let mut query = Self { view, unmoved_from, runs, heads, last, failed, read };
         for filter in filters {
             query.add(filter)?;
         }
@@ -44,8 +46,13 @@ impl Query {
         self.read + self.runs.iter().map(|run| run.read).sum::<u64>()
     }
 
-    pub(super) fn versions(view: View, pubkey: &[u8; 32], kind: u16, d: &str) -> Result<Self> {
-        let mut query = Self::new(view, &[])?;
+    pub(super) fn versions(
+        seen: (View, u32),
+        pubkey: &[u8; 32],
+        kind: u16,
+        d: &str,
+    ) -> Result<Self> {
+        let mut query = Self::new(seen, &[])?;
         let mut prefix = Vec::new();
         keys::versions(pubkey, kind, d, &mut prefix);
         query.run(&prefix, (0, u32::MAX), &Accept::default())?;
@@ -73,10 +80,10 @@ impl Query {
         let mut found = Vec::new();
         for id in ids {
             if let Some(place) = self.view.get(&keys::id(id))? {
-                let (_, created_at) =
+                let (location, created_at) =
                     keys::place_of(&place).ok_or_else(|| damaged("location too short"))?;
                 if (since..=until).contains(&created_at) {
-                    found.push(keys::newest(created_at, *id));
+                    found.push((keys::newest(created_at, *id), location));
                 }
             }
         }
@@ -126,20 +133,24 @@ impl Query {
     }
 
     fn start(&mut self, mut run: Run) -> Result<()> {
-        if let Some(newest) = run.next()? {
-            self.heads.push(Reverse((newest, self.runs.len())));
+        if let Some((newest, location)) = run.next()? {
+            self.heads.push(Reverse((newest, self.runs.len(), location)));
             self.runs.push(run);
         }
         Ok(())
     }
 
     fn step(&mut self) -> Result<Option<Location>> {
-        while let Some(Reverse((newest, number))) = self.heads.pop() {
-            if let Some(next) = self.runs.get_mut(number).map(Run::next).transpose()?.flatten() {
-                self.heads.push(Reverse((next, number)));
+        while let Some(Reverse((newest, number, location))) = self.heads.pop() {
+            let next = self.runs.get_mut(number).map(Run::next).transpose()?.flatten();
+            if let Some((next, location)) = next {
+                self.heads.push(Reverse((next, number, location)));
             }
             if self.last.replace(newest) != Some(newest) {
-                return self.locate(&newest).map(Some);
+                return match location.segment < self.unmoved_from {
+                    true => self.locate(&newest).map(Some),
+                    false => Ok(Some(location)),
+                };
             }
         }
         Ok(None)
@@ -238,22 +249,25 @@ struct Run {
 
 enum Source {
     Range(Box<Entries>),
-    Ids(std::vec::IntoIter<Newest>),
+    Ids(std::vec::IntoIter<(Newest, Location)>),
 }
 
 impl Run {
-    fn next(&mut self) -> Result<Option<Newest>> {
+    fn next(&mut self) -> Result<Option<(Newest, Location)>> {
         let entries = match &mut self.source {
             Source::Ids(ids) => return Ok(ids.next()),
             Source::Range(entries) => entries,
         };
         for entry in entries {
             self.read += 1;
-            let (key, hint) = entry?;
+            let (key, value) = entry?;
             // Ranges whose keys say kind and author have no hints.
-            let accepted = Hint::try_from(&*hint).map_or(true, |hint| self.accept.accepts(&hint));
+            let accepted = keys::hint_of(&value).is_none_or(|hint| self.accept.accepts(&hint));
             if accepted {
-                return keys::newest_of(&key).ok_or_else(|| damaged("key too short")).map(Some);
+                let newest = keys::newest_of(&key).ok_or_else(|| damaged("key too short"))?;
+                let location = keys::location_of(&value);
+                let location = location.ok_or_else(|| damaged("location too short"))?;
+                return Ok(Some((newest, location)));
             }
         }
         Ok(None)

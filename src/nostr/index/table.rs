@@ -22,6 +22,9 @@ use crate::nostr::FORMAT;
 
 /// From so many entries on they become files at once, sorted, without a journal: many times quicker.
 const BULK: usize = 8_192;
+/// The table, by the version of its keys and values, and that of the version before.
+const NAME: &str = "index-2";
+const FORMER_NAME: &str = "index";
 /// Where fjall has its tables, and the file of a table that names its newest version: number 8,
 /// checksum 16, both little-endian.
 const KEYSPACES_NAME: &str = "keyspaces";
@@ -42,17 +45,25 @@ impl Table {
     pub fn open(dir: &Path) -> Result<Self> {
         check_versions(dir)?;
         let opened = guarded(dir, || {
-            let db = fjall::Database::builder(dir).cache_size(CACHE_BYTES).open()?;
+            let db = fjall::Database::builder(dir)
+                .cache_size(CACHE_BYTES)
+                // Of several, fjall 3.1 has the first spin while another one compacts.
+                .worker_threads(1)
+                .open()?;
+            if db.keyspace_exists(FORMER_NAME) {
+                return Ok(None);
+            }
             let filter = FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(10.0));
             let options = || {
                 KeyspaceCreateOptions::default()
                     .max_memtable_size(MEMTABLE_BYTES)
                     .filter_policy(FilterPolicy::all(filter))
             };
-            let table = db.keyspace("index", options)?;
-            Ok((db, table))
+            let table = db.keyspace(NAME, options)?;
+            Ok(Some((db, table)))
         });
-        let (db, table) = opened?;
+        let (db, table) =
+            opened?.ok_or_else(|| damaged("an earlier version of this program made it").at(dir))?;
         Ok(Self::Files { dir: dir.into(), db, table })
     }
 
@@ -273,4 +284,23 @@ fn system(error: fjall::Error) -> Result<io::Error, fjall::Error> {
 /// What has the store make the index again.
 pub fn damaged(why: &str) -> Error {
     Error::new(ErrorKind::Corrupt, format!("damaged index: {why}")).of(FORMAT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_of_an_earlier_version_is_damage_and_made_again() {
+        let place = tempfile::tempdir().unwrap();
+        let dir = place.path().join("events");
+        let former = fjall::Database::builder(&dir).open().unwrap();
+        former.keyspace(FORMER_NAME, KeyspaceCreateOptions::default).unwrap();
+        drop(former);
+        let error = Table::open(&dir).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Corrupt);
+        assert!(error.message().contains("an earlier version"), "{error}");
+        Table::delete(&dir).unwrap();
+        assert!(Table::open(&dir).unwrap().get(b"key").unwrap().is_none());
+    }
 }
