@@ -1,7 +1,7 @@
 """Time and peak memory of each process: by size, by partitions, and by the number of logs.
 
 The events are synthetic, in the proportions of public Nostr relays; a block of them is repeated.
-Each case has a session of its own, so that peaks are its own.
+Each case has a session of its own, so that peaks are its own. Draws spark-sizes.svg.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -111,11 +111,14 @@ def measure(place: Path, sizes: Sizes) -> list[Row]:
     source = Synthetic(7, int(time.time()) - 86400, 86400.0, BLOCK_EVENTS)
     block = [source.line(number, 0).data for number in range(int(BLOCK_EVENTS * min(1, scale)))]
     cases = _Cases()
+    by_size: dict[str, dict[float, dict[str, Any]]] = {}
     for size in SIZES:
         path = place / "book"
         events = fill(path, block, size * GB * scale)
         for work in ("read", "verify", "export"):
-            cases.add(work, f"{work}, {size:g} GB", events, run_case(work, path))
+            found = run_case(work, path)
+            by_size.setdefault(work, {})[size * scale] = found
+            cases.add(work, f"{work}, {size:g} GB", events, found)
             for made in ("table", "table.jobs"):  # with the checkpoint of the export
                 shutil.rmtree(f"{path}.{made}", ignore_errors=True)
         if size == 1.0:
@@ -131,7 +134,47 @@ def measure(place: Path, sizes: Sizes) -> list[Row]:
         events = sum(fill(folder / f"{number:05}", block, each) for number in range(logs))
         cases.add("logs", f"read, 0.1 GB in {logs:,} logs", events, run_case("read", folder))
         shutil.rmtree(folder)
+    if sizes.results is not None:
+        draw(by_size, sizes.results / "spark-sizes.svg")
     return cases.rows
+
+
+def draw(by_size: Mapping[str, Mapping[float, dict[str, Any]]], path: Path) -> None:
+    """Seconds of each kind of work, and peaks of memory over all of them, against size, as SVG."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    from deedbook._style import COLOURS, INK, STYLE
+
+    style: dict[Any, Any] = {**STYLE, "svg.hashsalt": "deedbook"}
+    with plt.rc_context(style):
+        figure, (times, peaks) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
+        most: dict[str, dict[float, int]] = {}
+        for (work, found), colour in zip(by_size.items(), COLOURS, strict=False):
+            seconds = [one["seconds"] for one in found.values()]
+            times.plot(list(found), seconds, color=colour, marker="o", label=work)
+            for size, one in found.items():
+                for process, peak in one["peak MB"].items():
+                    known = most.setdefault(process, {})
+                    known[size] = max(known.get(size, 0), peak)
+        for (process, found_peaks), colour in zip(most.items(), COLOURS, strict=False):
+            sizes, values = list(found_peaks), list(found_peaks.values())
+            peaks.plot(sizes, values, color=colour, marker="o", label=process)
+        times.set_yscale("log")
+        peaks.set_ylim(bottom=0)
+        for axes, title, unit in (
+            (times, "Time", "seconds"),
+            (peaks, "Peak memory, whatever is done", "MB"),
+        ):
+            axes.set_xscale("log")
+            axes.set_xlabel("size of the book, GB")
+            axes.set_ylabel(unit)
+            axes.set_title(title, color=INK, fontweight="bold")
+            axes.legend(frameon=False)
+        figure.savefig(path, metadata={"Date": None})
+        plt.close(figure)
 
 
 class _Cases:

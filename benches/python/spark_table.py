@@ -2,7 +2,8 @@
 
 ``make bench-spark``, or ``python benches/python/spark_table.py [--quick] [--only read,stream]``:
 about fifteen minutes. Writes spark.json and spark.md. Each part has a session of its own, on two
-cores; `workers` is on a standalone cluster, and draws spark-workers.svg.
+cores; `workers` is on a standalone cluster, and draws spark-workers.svg; `sizes` draws
+spark-sizes.svg.
 """
 
 from __future__ import annotations
