@@ -94,7 +94,7 @@ def fill(path: Path, block: list[bytes], size: float) -> int:
 
     per_block = sum(map(len, block))
     events = 0
-    with Book.create(path, durability="none") as made:
+    with Book.create(path, durability="manual") as made:  # synced when closed, or exports wait
         while size > 0:
             part = block if size >= per_block else block[: int(len(block) * size / per_block) + 1]
             made.append_many(part)
