@@ -103,11 +103,11 @@ PIER_BUGS = [
         [("pier", "roll::a_new_epoch_has_the_layout")],
     ),
     Bug(
-        "pier: an epoch is dropped without syncing the directory of the epochs",
+        "pier: an epoch is dropped and neither directory is synced",
         TRUNCATION,
         RETAIN,
-        "            storage.sync_dir(&self.dir)?;\n",
-        "",
+        "            storage.sync_dir(&self.dir)?;\n            storage.sync_dir(&self.sidecar)\n",
+        "            Ok(())\n",
         [("pier", "retain::a_crash_at_any_step")],
     ),
     Bug(
