@@ -223,12 +223,12 @@ LAYOUT_BUGS = [
         also=(("    copy.sync()?;\n", ""),),
     ),
     Bug(
-        "conversion: a part of the copy stays where damage ended it",
+        "conversion: a part of the copy stays where something ended it",
         FLIP,
         CONVERT,
         "        place.give_up();\n",
         "        drop(place);\n",
-        [("convert", "a_conversion_that_meets_damage")],
+        [("convert", "a_conversion_that_is_interrupted")],
     ),
     Bug(
         "conversion: the log gets its name before the metadata does",
