@@ -389,7 +389,7 @@ fn requests_in_one_call_delete_what_was_stored_and_what_comes_after_them() {
 #[test]
 fn events_on_their_way_to_the_index_are_known() {
     let place = tempfile::tempdir().unwrap();
-    let on = Options { small: true, ..Options::default() };
+    let on = Options::new().small(true);
     let store = on.open(place.path().join("store"), Mode::Append).unwrap();
     let mut live = Vec::new();
     for number in 0..400u32 {
