@@ -153,7 +153,7 @@ fn a_conversion_that_meets_damage_leaves_nothing_and_names_the_way() {
         (Layout::Slots, Layout::Packed),
         (Layout::Slots, Layout::Slots),
     ] {
-        for target in [TARGET, "/new/0i0"] {
+        for (target, middle) in [(TARGET, false), ("/new/0i0", false), (TARGET, true)] {
             let disk = begun(from);
             disk.create_dir(Path::new("/new")).unwrap();
             if target == TARGET {
@@ -162,7 +162,13 @@ fn a_conversion_that_meets_damage_leaves_nothing_and_names_the_way() {
             let log = Path::new(SOURCE).join("book.log");
             let mut bytes = read_file(&disk, &log);
             // The last deed has a jam of 274 bytes. In slots, where no checksum tells, its length.
-            let at = bytes.len() - if from == Layout::Packed { 20 } else { 8 + 274 + 12 };
+            let at = match (middle, from) {
+                (false, Layout::Packed) => bytes.len() - 20,
+                (false, _) => bytes.len() - (8 + 274 + 12),
+                // Of a deed in the middle, which opening does not look at.
+                (true, Layout::Packed) => bytes.len() / 2,
+                (true, _) => bytes.len() - (20..40).map(|n| 20 + 1 + 7 * n).sum::<usize>(),
+            };
             bytes[at] ^= 1;
             write_file(&disk, &log, &bytes);
             let error = converted(&disk, target, to).unwrap_err();

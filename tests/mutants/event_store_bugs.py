@@ -14,6 +14,7 @@ INDEX_TABLE = "src/nostr/index/table.rs"
 MANIFEST = "src/nostr/manifest.rs"
 MEND_WAL = "src/nostr/mend_wal.rs"
 OPENING = "src/nostr/opening.rs"
+PENDING = "src/nostr/pending.rs"
 RECOVERY = "src/nostr/recovery.rs"
 REPAIR = "src/nostr/repair.rs"
 SALVAGE = "src/nostr/salvage.rs"
@@ -201,8 +202,8 @@ EVENT_STORE_BUGS = [
         "event store: the index does not learn flags from the log",
         ADVICE,
         OPENING,
-        "    state.index_changes(&[], &tail.flagged)?;\n",
-        "",
+        "    state.index_changes(Batch::default(), &tail.flagged.iter().copied().collect())?;\n",
+        "    let _ = Batch::default();\n",
         [("nostr_store", "stories::the_index_learns")],
     ),
     Bug(
@@ -409,9 +410,9 @@ EVENT_STORE_BUGS = [
     Bug(
         "event store: a deleted version that waits for the index replaces older ones",
         ADVICE,
-        INDEXING,
-        "if self.pending.heads.get(&address) == Some(&at) {",
-        "if false {",
+        PENDING,
+        "if at.is_none() || known.heads.get(address).copied() == at {",
+        "if at.is_none() {",
         [("nostr_store", "lifecycle::what_was_deleted")],
     ),
     Bug(
@@ -426,8 +427,8 @@ EVENT_STORE_BUGS = [
         "event store: a deletion by address misses the versions that wait for the index",
         ADVICE,
         INDEXING,
-        "match self.pending.versions.contains(&(address.pubkey, address.kind)) {",
-        "match false {",
+        "        waiting.flatten().copied()\n",
+        "        waiting.flatten().copied().take(0)\n",
         [("nostr_store", "lifecycle::an_author_deletes")],
     ),
     Bug(
