@@ -152,9 +152,6 @@ impl State {
         for (&id, open) in self.segments.by_id.range(first..) {
             let begin = from.filter(|from| from.segment == id).map_or(0, |from| from.end);
             indexed += self.index_segment(index, id, begin, progress)?;
-            let end = open.segment.end();
-            let covered = Covered { compactions: self.manifest.compactions, segment: id, end };
-            index.apply(&[], Some(&covered.encode()))?;
         }
         progress.end()?;
         Ok(indexed)
@@ -169,10 +166,12 @@ impl State {
     ) -> Result<u64> {
         let Some(open) = self.segments.by_id.get(&id) else { return Ok(0) };
         let mut scan = open.segment.scan(begin).with_names();
-        let (mut changes, mut count) = (Changes::default(), 0);
+        let (mut changes, mut count, mut end) = (Changes::default(), 0, begin);
+        let compactions = self.manifest.compactions;
         while let Some(found) = scan.next()? {
             match found {
                 Found::Record(found) => {
+                    end = found.end;
                     let at = Location { segment: id, offset: found.offset };
                     changes.push(Change::Insert(&found.event, at));
                     count += 1;
@@ -184,10 +183,13 @@ impl State {
                 )),
             }
             if changes.len() >= KEYS_AT_ONCE {
-                index.apply_all(&mut changes, None)?;
+                // With its place: should a power cut take events that the index has, it lies beyond the end.
+                let covered = Covered { compactions, segment: id, end };
+                index.apply_all(&mut changes, Some(&covered.encode()))?;
             }
         }
-        index.apply_all(&mut changes, None)?;
+        let covered = Covered { compactions, segment: id, end: open.segment.end() };
+        index.apply_all(&mut changes, Some(&covered.encode()))?;
         Ok(count)
     }
 
