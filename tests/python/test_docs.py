@@ -48,11 +48,12 @@ def test_the_stub_agrees_with_the_module(tmp_path: Path) -> None:
 
 def test_options_of_the_crate_may_grow() -> None:
     """A field more would break every program that names all of them."""
-    places = ("book/options", "book/lmdb/trip", "wal/options", "ledger/options", "retention")
+    # Those of books and write-ahead logs are made by one macro.
+    places = ("log/options", "book/lmdb/trip", "ledger/options", "retention")
     places += ("nostr/options", "nostr/wal_options", "nostr/import")
     for place in places:
         text = (ROOT / "src" / f"{place}.rs").read_text()
-        kept = re.findall(r"#\[non_exhaustive\]\npub struct (?:\w*Options|Retention) ", text)
+        kept = re.findall(r"#\[non_exhaustive\]\n *pub struct (?:\w*Options|Retention) ", text)
         assert len(kept) == 1 == len(re.findall(r"pub struct (?:\w*Options|Retention) ", text)), (
             place
         )
