@@ -149,7 +149,7 @@ impl State {
         let ends = self.segments.by_id.range(first..).map(|(_, open)| open.segment.end());
         progress.expect(ends.map(u64::from).sum());
         let mut indexed = 0;
-        for (&id, open) in self.segments.by_id.range(first..) {
+        for (&id, _) in self.segments.by_id.range(first..) {
             let begin = from.filter(|from| from.segment == id).map_or(0, |from| from.end);
             indexed += self.index_segment(index, id, begin, progress)?;
         }
