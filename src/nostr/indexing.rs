@@ -182,7 +182,7 @@ impl State {
                     damage.reason
                 )),
             }
-            if changes.len() >= KEYS_AT_ONCE {
+            if changes.len() >= self.pending.keys_max() {
                 // With its place: should a power cut take events that the index has, it lies beyond the end.
                 let covered = Covered { compactions, segment: id, end };
                 index.apply_all(&mut changes, Some(&covered.encode()))?;

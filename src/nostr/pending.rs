@@ -86,6 +86,11 @@ impl Pending {
         Self { keys_max, ..self }
     }
 
+    /// So many keys are written at once.
+    pub fn keys_max(&self) -> usize {
+        self.keys_max
+    }
+
     /// Add events, of which what is asked is noted in [`Pending::known`].
     pub fn add(&mut self, batch: Batch) {
         if !batch.records.is_empty() {

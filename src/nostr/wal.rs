@@ -83,20 +83,20 @@ impl EventWal {
     /// Append one entry and return its number. When this returns, the entry survives the death of the
     /// process, and with [`Durability::Always`](crate::Durability::Always) a power cut.
     pub fn append(&self, entry: &Entry<'_>, timestamp: u64) -> Result<Lsn> {
-        let (lsn, log, end) = self.write(|state| {
+        let (lsn, log, end) = self.write(1, |state| {
             let data = entry.data();
             self.make_room(state, data.len() as u64 + FRAMING_BYTES)?;
             let tag = Tag { op: entry.op(), lsn: state.next, timestamp };
-            Ok((state.current.writable()?.append_one(tag, &data)?.end, 1))
+            Ok(state.current.writable()?.append_one(tag, &data)?.end)
         })?;
         self.after_append(&log, end)?;
         Ok(lsn)
     }
 
-    /// Append entries, each with its time, with one write, and return the number of the first one; an error means that
-    /// none of them is acknowledged. After a crash before the sync, a prefix of them may remain.
+    /// Append entries, each with its time, with one write, and return the number of the first one; an error
+    /// means that none of them is acknowledged. After a crash before the sync, a prefix of them may remain.
     pub fn append_many(&self, entries: &[(Entry<'_>, u64)]) -> Result<Lsn> {
-        let (lsn, log, end) = self.write(|state| {
+        let (lsn, log, end) = self.write(entries.len() as u64, |state| {
             let mut batch = Batch::with_framing(Codec::new(self.options.data_bytes_max));
             for ((entry, timestamp), lsn) in entries.iter().zip(state.next.0..) {
                 let tag = Tag { op: entry.op(), lsn: Lsn(lsn), timestamp: *timestamp };
@@ -104,7 +104,7 @@ impl EventWal {
             }
             self.make_room(state, batch.bytes_len() as u64)?;
             let log = state.current.writable()?;
-            Ok((log.append_batch_at(&batch, Wanted::default())?.end, batch.len()))
+            Ok(log.append_batch_at(&batch, Wanted::default())?.end)
         })?;
         self.after_append(&log, end)?;
         Ok(lsn)
@@ -310,20 +310,23 @@ impl EventWal {
         Ok(())
     }
 
-    /// Append with `change`, which says where the newest file ends then and how many entries came.
+    /// Append `count` entries with `change`, which says where the newest file ends then.
     fn write(
         &self,
-        change: impl FnOnce(&mut State) -> Result<(u64, u64)>,
+        count: u64,
+        change: impl FnOnce(&mut State) -> Result<u64>,
     ) -> Result<(Lsn, Log<FileFormat>, u64)> {
         self.check_writable()?;
         let mut state = lock(&self.state);
         let lsn = state.next;
-        if lsn >= LSN_MAX {
-            let error = Error::new(ErrorKind::TooLarge, format!("lsn {lsn}, limit {LSN_MAX}"));
-            return Err(error.of(FORMAT).at(&self.dir).with_durable(Durable::No));
+        let after = Lsn(lsn.0.saturating_add(count));
+        if after.0 > LSN_MAX.0 + 1 {
+            let message = format!("{count} entries from lsn {lsn} on, the last one is {LSN_MAX}");
+            let error = Error::new(ErrorKind::TooLarge, message).of(FORMAT);
+            return Err(error.at(&self.dir).with_durable(Durable::No));
         }
-        let (end, count) = change(&mut state)?;
-        state.next = Lsn(lsn.0 + count);
+        let end = change(&mut state)?;
+        state.next = after;
         Ok((lsn, state.current.clone(), end))
     }
 

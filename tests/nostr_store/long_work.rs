@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use deedbook::nostr::{Check, Event, EventStore, Filter, Flags, Include, Options, StoreReport};
+use deedbook::nostr::{
+    Check, Event, EventStore, Filter, Flags, Include, Index, Options, Outcome, StoreReport,
+};
 use deedbook::storage::{Access, Storage};
 use deedbook::{Error, ErrorKind, Mode, OnCorrupt, Result};
 
@@ -78,6 +80,31 @@ fn an_index_made_again_has_everything() {
         let reader = options.open(&path, Mode::Read).unwrap();
         assert_eq!(reader.reindex().unwrap_err().kind(), ErrorKind::ReadOnly);
     }
+}
+
+/// An index that said nothing after its first parts named events that a power cut had taken.
+#[test]
+fn an_index_made_in_part_says_what_it_covers() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let options = Options::new().small(true);
+    let store = options.open(&path, Mode::Create).unwrap();
+    let outcomes = store.append_many(&(0..1000).map(note).collect::<Vec<_>>()).unwrap();
+    is_ended(store.reindex_with(&mut |_, _| ended()));
+    drop(store);
+    let index = Index::open(&path.join(".deedbook/events")).unwrap();
+    let covered = index.covered().unwrap().expect("it says what it covers");
+    let end = u32::from_be_bytes(covered[12..].try_into().unwrap());
+    let mut known = 0;
+    for (number, outcome) in outcomes.into_iter().enumerate() {
+        let Outcome::Stored(at) = outcome else { panic!("{outcome:?}") };
+        let found = index.location(&note(number as u32).id).unwrap();
+        assert_eq!(found, (at.offset < end).then_some(at), "event {number}");
+        known += usize::from(found.is_some());
+    }
+    assert!((100..900).contains(&known), "{known}");
+    drop(index);
+    assert_eq!(notes(&options.open(&path, Mode::Append).unwrap()).len(), 1000);
 }
 
 /// Cores check parts at the same time: the report is that of one walk after the other, in their order.

@@ -231,3 +231,43 @@ fn parameters_have_ranges() {
     insert(&wal, &vec![1; 1 << 20]);
     assert_eq!(wal.durable().unwrap(), Some(Lsn(3)));
 }
+
+/// Numbers that nothing can be counted on from were read past, and the first entries were missed.
+#[test]
+fn after_the_last_number_there_is_none() {
+    const LAST: u64 = 1 << 62;
+    let entry = |lsn: u64| {
+        let parts = [&[1][..], &lsn.to_be_bytes(), &7u64.to_be_bytes(), &1u32.to_be_bytes(), b"x"];
+        let entry = parts.concat();
+        let sum = crc_fast::checksum(crc_fast::CrcAlgorithm::Crc64Xz, &entry);
+        [&entry[..], &sum.to_be_bytes()].concat()
+    };
+    let begun = |entries: &[u64]| {
+        let header = [&b"WLAO"[..], &1u64.to_be_bytes(), &(LAST - 2).to_be_bytes(), &[0; 4]];
+        let entries: Vec<u8> = entries.iter().flat_map(|&lsn| entry(lsn)).collect();
+        let storage = memory();
+        storage.create_dir(Path::new(DIR)).unwrap();
+        let file = storage.create_new(&Path::new(DIR).join("wal.log"), 0o600).unwrap();
+        file.write_at(&[header.concat(), entries].concat(), 0).unwrap();
+        storage
+    };
+    let storage = begun(&[LAST - 1]);
+    let wal = on(&storage, Mode::Append).unwrap();
+    let two = [(Entry::Insert { record: b"y" }, 7), (Entry::Insert { record: b"z" }, 7)];
+    let error = wal.append_many(&two).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TooLarge);
+    let expected = format!("2 entries from lsn {LAST} on, the last one is {LAST}");
+    assert!(error.message().contains(&expected), "{error}");
+    assert_eq!(insert(&wal, b"y"), LAST);
+    let refused = wal.append(&Entry::Insert { record: b"z" }, 7);
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::TooLarge);
+    wal.close().unwrap();
+    let wal = on(&storage, Mode::Read).unwrap();
+    assert_eq!(numbers(&wal, 0, OnCorrupt::Raise).unwrap(), [LAST - 1, LAST]);
+    // What another program wrote after it is damage.
+    let wal = on(&begun(&[LAST - 1, LAST, LAST + 1]), Mode::Read).unwrap();
+    assert_eq!(numbers(&wal, 0, OnCorrupt::Skip).unwrap(), [LAST - 1, LAST]);
+    let report = &wal.verify().unwrap()[0];
+    let reason = &report.damages[0].reason;
+    assert!(reason.contains(&format!("lsn {}, limit {LAST}", LAST + 1)), "{reason}");
+}
