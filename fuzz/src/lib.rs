@@ -7,6 +7,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 #![allow(clippy::panic, clippy::print_stdout)]
 
+pub mod history;
 pub mod kit;
 pub mod ledger_open;
 pub mod ledger_operations;
