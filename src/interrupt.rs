@@ -27,7 +27,7 @@ thread_local! {
     static ASKED: RefCell<Option<Asked>> = const { RefCell::new(None) };
 }
 
-/// Do work whose reads ask `check`. What that fails with is the error, whatever the work made of it.
+/// Do work whose reads ask `check`. If that fails, its error is returned, whatever the work returned.
 pub fn asking<T>(
     check: Option<&Arc<Check>>,
     path: &Path,
@@ -45,7 +45,7 @@ pub fn asking<T>(
     }
 }
 
-/// What was asked before, and is again, even after a panic.
+/// The function of the enclosing work, which is asked again afterwards, also after a panic.
 struct Restored(Option<Asked>);
 
 impl Drop for Restored {

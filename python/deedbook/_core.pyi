@@ -1815,7 +1815,7 @@ class EventStore:
         ``event_bytes_max``: limit of a record.
         ``history="keep"`` keeps every version of replaceable events, and finds them.
         ``mapped_reads``: whether segments are read through a shared map of what they have when they
-        are opened: a tenth quicker, and what was read counts as memory of the process (Linux).
+        are opened: some per cent quicker, and pages read count as memory of the process (Linux).
         ``slow_sync``: a sync that takes more seconds is logged. ``lock_timeout``: how long opening
         for writing waits for another writer, seconds; then `LockedError`. Other threads go on
         meanwhile, and Ctrl-C ends the wait.

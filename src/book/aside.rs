@@ -1,13 +1,13 @@
-//! A book that is made aside, and gets its place once it is whole.
+//! A book is made in a directory of its own, and renamed to its place once it is complete.
 //!
 //! ```text
 //! 1 DIR/.converting    the book, all of it synced
 //! 2 meta.bin, then book.log, then .deedbook renamed to DIR, which is synced after each
 //! ```
 //!
-//! What ends this before `book.log` has its name leaves a directory without a log, which the next attempt
-//! makes again. After that the book is there as a whole: metadata came before it, and what `.deedbook`
-//! holds is only advisory.
+//! A crash before `book.log` is renamed leaves a directory without a log, and the next attempt begins
+//! again. A crash after it leaves a complete book: its metadata was renamed before, and `.deedbook` is only
+//! advisory.
 
 use std::path::{Path, PathBuf};
 
@@ -23,18 +23,18 @@ use crate::storage::{LockAttempt, LockGuard, located};
 
 const ASIDE_NAME: &str = ".converting";
 
-/// The place of a book that is made aside.
+/// The place of a book that is being made.
 pub struct Aside<'a> {
     options: &'a Options,
     dir: PathBuf,
     /// Whether the directory is new.
     made: bool,
-    /// Of the directory: two at once would make one book.
+    /// Locks the directory: two conversions at once would write one book.
     _lock: Box<dyn LockGuard>,
 }
 
 impl<'a> Aside<'a> {
-    /// A place for a book that must not exist. What an attempt before this one left is removed.
+    /// The place of a book that must not exist. Files that an earlier attempt left are removed.
     pub fn new(options: &'a Options, target: &Path) -> Result<Self> {
         let storage = &*options.storage;
         let place = BookFormat::place(options, &located(storage, target)?)?;
@@ -81,7 +81,7 @@ impl<'a> Aside<'a> {
         }
     }
 
-    /// Give the book, which is closed, its place, durably.
+    /// Rename the closed book to its place, durably.
     pub fn put(&self) -> Result<()> {
         let Self { options, dir, .. } = self;
         let (storage, aside) = (&*options.storage, self.path());
@@ -99,8 +99,8 @@ impl<'a> Aside<'a> {
         remove_tree(storage, &aside, "remove what was left")
     }
 
-    /// Remove what there is of the book, unless it has its place. The error that ended the work tells more
-    /// than what this fails with.
+    /// Remove the files of the book, unless it has its place. An error of this is dropped: the caller reports
+    /// the one that ended the work.
     pub fn give_up(&self) {
         let storage = &*self.options.storage;
         let has_log = |names: Vec<_>| names.iter().any(|name| name == LOG_NAME);

@@ -69,7 +69,7 @@ pub fn convert(
     done
 }
 
-/// Refuse a source of which a copy would be a part, without a word.
+/// Refuse a damaged source: a copy would lack records, and nothing in it would say so.
 pub fn refuse_corrupt(book: &Book) -> Result<()> {
     let found = book.recovery();
     match found.damage.as_ref().filter(|_| found.verdict == Verdict::Corrupt) {
@@ -81,7 +81,7 @@ pub fn refuse_corrupt(book: &Book) -> Result<()> {
     }
 }
 
-/// Of an error that damage in the source is: what can be done.
+/// Add to an error of damage in the source what the user can do.
 pub fn of_source(error: Error) -> Error {
     match error.kind() {
         ErrorKind::Corrupt | ErrorKind::LostRecords => {

@@ -49,8 +49,8 @@ const _: () = assert!(HEADER_BYTES == 24 && FRAMING_BYTES == 29);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lsn(pub u64);
 
-/// The last number that an entry may have: no log gets there, and what is counted on from a number
-/// stays a number.
+/// The last number that an entry may have. No log gets there; a number above it is damage, and sums of
+/// numbers do not overflow.
 pub(super) const LSN_MAX: Lsn = Lsn(1 << 62);
 
 impl std::fmt::Display for Lsn {

@@ -22,7 +22,7 @@ use crate::error::{ErrorKind, Result};
 use crate::lines;
 use crate::sidecar::sidecar_dir;
 
-/// So many versions that count are known without the index: it is asked for each of them else.
+/// So many current versions are remembered; the index is asked for others.
 const HEADS_KNOWN: usize = 65_536;
 /// The name of its directory in `.deedbook`.
 const INDEX_NAME: &str = "events";
@@ -183,7 +183,8 @@ impl State {
                 )),
             }
             if changes.len() >= self.pending.keys_max() {
-                // With its place: should a power cut take events that the index has, it lies beyond the end.
+                // After a power cut that took these events, the place lies beyond the end of the segment,
+                // and the index is made again.
                 let covered = Covered { compactions, segment: id, end };
                 index.apply_all(&mut changes, Some(&covered.encode()))?;
             }

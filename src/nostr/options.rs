@@ -66,9 +66,9 @@ pub struct Options {
     pub lock_timeout: LockTimeout,
     /// The file system of all but the index.
     pub storage: Arc<dyn Storage>,
-    /// Whether segments are read through a shared map of what they have when they are opened, when they
-    /// are full, or when a compaction wrote them: reads are some per cent quicker, and what is read counts as memory of the process. On Linux; see
-    /// [`struct@Disk`] for its handler of SIGBUS.
+    /// Whether segments are read through a shared map: of the bytes that they have when they are opened,
+    /// when they are full, or when a compaction wrote them. Reads are some per cent quicker, and the pages
+    /// read count as memory of the process. On Linux; see [`struct@Disk`] for its handler of SIGBUS.
     pub mapped_reads: bool,
     /// Whether the index lies in files; else it is kept in memory and made again at every opening.
     pub index_on_disk: bool,

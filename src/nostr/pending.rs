@@ -70,7 +70,7 @@ struct Flush {
     batches: Arc<Vec<Batch>>,
     covered: Option<[u8; 16]>,
     known: Known,
-    /// None after an error.
+    /// `None` after an error, and before the thread begins.
     thread: Option<JoinHandle<Result<()>>>,
 }
 
@@ -183,6 +183,6 @@ fn write(index: &Index, batches: &[Batch], covered: Option<[u8; 16]>) -> Result<
             from = end;
         }
     }
-    // At once: what the index knows must not lie beyond what it says it covers.
+    // In one write: the index must not hold events beyond the place that it says it covers.
     index.apply_all(&mut changes, covered.as_ref().map(|bytes| &bytes[..]))
 }

@@ -303,8 +303,8 @@ fn a_call_that_fails_during_a_commit_loses_nothing() {
     assert!(failed > 60 && went_on > 40 && closed > 5, "{failed} {went_on} {closed}");
 }
 
-/// What someone appends to the last epoch as a book, before the commit is brought to its end, would be
-/// in the way of the epochs: the pier says so until the commit is given up.
+/// Another program appended to the last epoch as a book before the commit was finished: its events have
+/// the numbers of the new epochs, so the pier is refused until the commit is given up.
 #[test]
 fn a_commit_that_cannot_end_is_given_up() {
     let (disk, pier) = two_epochs();

@@ -7,7 +7,6 @@ import hashlib
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ import deedbook
 from deedbook import Event, EventOutcome, EventStore
 
 DELETED, REPLACED = 1, 2
+FIELDS = ("pubkey", "created_at", "kind", "tags", "content")
 AUTHORS = ["a1" * 32, "b2" * 32, "c3" * 32]
 DURABILITIES = st.sampled_from([None, "always", "bytes:1000", "manual", "none"])
 HISTORIES = st.sampled_from(["drop", "drop", "keep"])
@@ -37,8 +37,7 @@ def made(pubkey: str, at: int, kind: int, tags: list[list[str]], content: str) -
     fields = [0, pubkey, at, kind, tags, content]
     text = json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
     id = hashlib.sha256(text.encode()).hexdigest()
-    names = ("pubkey", "created_at", "kind", "tags", "content")
-    return {"id": id, **dict(zip(names, fields[1:], strict=True)), "sig": "cd" * 64}
+    return {"id": id, **dict(zip(FIELDS, fields[1:], strict=True)), "sig": "cd" * 64}
 
 
 def tagged(event: dict[str, Any], name: str) -> list[str]:
@@ -282,20 +281,20 @@ class StoreMachine(RuleBasedStateMachine):
             "until": data.draw(st.none() | SECOND),
         }
         limit = data.draw(st.none() | st.integers(0, 5))
-        filter: dict[str, Any]
-        filter = {name: value for name, value in wanted.items() if value is not None}
+        asked: dict[str, Any]
+        asked = {name: value for name, value in wanted.items() if value is not None}
 
         def matches(event: dict[str, Any]) -> bool:
             return (
-                event["pubkey"] in filter.get("authors", AUTHORS)
-                and event["kind"] in filter.get("kinds", [event["kind"]])
-                and ("#t" not in filter or not set(tagged(event, "t")).isdisjoint(filter["#t"]))
-                and filter.get("since", 0) <= event["created_at"] <= filter.get("until", 9)
+                event["pubkey"] in asked.get("authors", AUTHORS)
+                and event["kind"] in asked.get("kinds", [event["kind"]])
+                and ("#t" not in asked or not set(tagged(event, "t")).isdisjoint(asked["#t"]))
+                and asked.get("since", 0) <= event["created_at"] <= asked.get("until", 9)
             )
 
-        found = sorted(filter_by(self.counting(), matches), key=newest_first)[:limit]
-        asked = filter if limit is None else {**filter, "limit": limit}
-        assert [plain(event) for event in self.store.query(asked)] == found
+        found = sorted(filter(matches, self.counting()), key=newest_first)[:limit]
+        limited = asked if limit is None else {**asked, "limit": limit}
+        assert [plain(event) for event in self.store.query(limited)] == found
 
     @rule()
     def verify_while_open(self) -> None:
@@ -324,13 +323,6 @@ def flags_of(event: Event) -> int:
 def plain(event: Event) -> dict[str, Any]:
     found = event.to_dict()
     return {name: found[name] for name in ("id", *FIELDS, "sig")}
-
-
-FIELDS = ("pubkey", "created_at", "kind", "tags", "content")
-
-
-def filter_by(events: list[dict[str, Any]], matches: Any) -> Iterator[dict[str, Any]]:
-    return (event for event in events if matches(event))
 
 
 TestStore = StoreMachine.TestCase

@@ -71,7 +71,7 @@ impl Shared {
         match committed {
             Ok(done) => {
                 if let Err(error) = self.take_up(epochs, &target) {
-                    // All of it is there, and whatever uses the handle learns that it is closed.
+                    // The epochs are there. Later calls report that the handle is closed.
                     lines::warn(&error);
                     let _ = self.finish(epochs);
                 }
@@ -89,7 +89,7 @@ impl Shared {
         }
     }
 
-    /// Take along to a desk of the pier's what epochs know of a transaction, and have of its parts.
+    /// Move to the pier's desk the staged parts that lie in epochs, and note what they know of the transaction.
     fn gather(
         &self,
         epochs: &[Part],
@@ -98,7 +98,7 @@ impl Shared {
         parts: &[transaction::Part],
     ) -> Result<()> {
         if let Some(last) = epochs.last() {
-            // What its staged files are for would never get there.
+            // An intent of the epoch itself comes first: its staged files would be moved away.
             last.book.finish_transaction()?;
         }
         for epoch in epochs.iter().filter(|epoch| epoch.book.layout() == Layout::Packed) {
@@ -111,7 +111,7 @@ impl Shared {
         }
     }
 
-    /// Open what a commit made of the parts, and the last epoch for reading.
+    /// Open the epochs that a commit made, and reopen the one before them for reading.
     fn take_up(&self, epochs: &mut Vec<Part>, target: &Epochs<'_>) -> Result<()> {
         let Some(last) = epochs.last_mut().filter(|last| last.book.is_closed()) else {
             return Ok(());
@@ -128,12 +128,12 @@ impl Shared {
     }
 }
 
-/// Bring a commit to its end that died while it gave epochs their names; before they are opened.
+/// Finish a commit that died while it renamed epochs; called before any epoch is opened.
 pub(super) fn finish(options: &Options, dir: &Path) -> Result<()> {
     transaction::finish(&Epochs::of(options, dir))
 }
 
-/// Remove epochs that a commit had made and given no name, once none has begun.
+/// Remove the epochs that a commit made and did not rename. Only without an intent.
 pub(super) fn remove_begun(options: &Options, dir: &Path) -> Result<()> {
     let begun = sidecar_dir(dir).join(BEGUN_NAME);
     remove_tree(&*options.storage, &begun, "remove what was left").map_err(|e| e.of(FORMAT))
@@ -157,7 +157,7 @@ impl<'a> Epochs<'a> {
         self.sidecar.join(BEGUN_NAME).join(name_of(number))
     }
 
-    /// All that can be refused, and the intent.
+    /// Check everything that can be refused, make the epochs, and store the intent.
     fn begin(
         &self,
         job: &str,
@@ -179,7 +179,7 @@ impl<'a> Epochs<'a> {
         Ok(number)
     }
 
-    /// Make an epoch of a part, aside. It is read once, so that what its task did not write is refused.
+    /// Make an epoch of a part below `begun`. The part is read once, to compare its checksums.
     fn make(&self, job: &str, part: &transaction::Part, number: u64, before: &Path) -> Result<()> {
         let desk = self.desk();
         let codec = Codec::new(Layout::Packed, self.options.deed_bytes_max);
@@ -191,13 +191,13 @@ impl<'a> Epochs<'a> {
         roll::make(self.options, &place, number, Some((before, Layout::Packed)), Some(&path))
     }
 
-    /// Give an epoch that was made its name, durably.
+    /// Rename an epoch to its place, durably.
     fn name(&self, number: u64) -> Result<()> {
         roll::put(self.options, &self.begun(number), self.dir, number)?;
         Ok(())
     }
 
-    /// After a commit that did not begin: what its tasks staged is staged again.
+    /// Put the parts back among the staged files, after a commit that did not begin.
     fn take_back(&self, job: &str, parts: &[transaction::Part], number: u64) {
         let desk = self.desk();
         let mut parts = parts.to_vec();
@@ -282,7 +282,7 @@ impl Target for Epochs<'_> {
             self.check_unchanged(last, first)?;
         }
         let mut done = Committed::default();
-        // They got their names in this order.
+        // They were renamed in this order.
         let left = |&(_, number): &(_, u64)| last.is_none_or(|last| last < number);
         for (part, number) in numbered(&intent.parts, first).filter(left) {
             self.name(number)?;
@@ -293,7 +293,7 @@ impl Target for Epochs<'_> {
 }
 
 impl Epochs<'_> {
-    /// Refuse to put an epoch after one that goes on, or ends, elsewhere than when the commit began.
+    /// Refuse to put an epoch after one that ends with another event than when the commit began.
     fn check_unchanged(&self, last: &Named, first: u64) -> Result<()> {
         let book = of_part(self.options).open(&last.dir, Mode::Read)?;
         let event = book.last()?;

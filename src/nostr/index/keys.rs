@@ -17,8 +17,9 @@
 //! hint     kind 2 | the first 8 bytes of the public key
 //! ```
 //!
-//! An event that moves gets its new location at its id only. So of events in segments before that from
-//! which on none moved, the location is asked of the id. It is the one after the last when one moved.
+//! A compaction moves events, and writes their new locations at their ids only. `unmoved from` is one more
+//! than the last segment at the last compaction. Events from there on have not moved, and the location in
+//! a range holds; for the others, the id has the location.
 //!
 //! Hashes keep the keys short and of one length, whatever an event has. Two tags may share a key, so
 //! what a range gives is asked whether it matches. Of the values of `d`, only those of one author are

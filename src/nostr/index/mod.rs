@@ -88,8 +88,8 @@ const NOWHERE: Location = Location { segment: 0, offset: 0 };
 /// A lookup index. Threads may share it.
 pub struct Index {
     table: Table,
-    /// The last segment of any event, and that after the last one when an event moved last: from there on a
-    /// location need not be asked of the id.
+    /// The last segment of any event, and one more than it was when events last moved: from there on the
+    /// location in a range holds, and the id need not be asked.
     last: AtomicU32,
     unmoved_from: AtomicU32,
     /// At opening.
@@ -193,7 +193,7 @@ impl Index {
 
     /// The index as it is now, and from which segment on no event moved.
     fn seen(&self) -> (View, u32) {
-        // In this order: see where it is written.
+        // The view first: a move raises the number before it writes, so the number is never too low.
         let view = self.table.view();
         (view, self.unmoved_from.load(Ordering::SeqCst))
     }

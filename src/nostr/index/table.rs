@@ -147,7 +147,7 @@ fn check_versions(dir: &Path) -> Result<()> {
         let Some((&version, rest)) = current.split_first_chunk() else { continue };
         let Some((&checksum, _)) = rest.split_first_chunk() else { continue };
         let name = format!("v{}", u64::from_le_bytes(version));
-        // What is missing, fjall misses.
+        // fjall itself reports a file that is missing.
         let Ok(bytes) = std::fs::read(keyspace.path().join(&name)) else { continue };
         if xxh3_128(&bytes) != u128::from_le_bytes(checksum) {
             return Err(damaged(&format!("the checksum of {name} is another")).at(dir));
