@@ -13,26 +13,21 @@
 
 use std::collections::BTreeMap;
 
-use super::FORMAT;
-use super::event::{EventRef, Flags, Id, Location};
-use super::on_all_cores::on_all_cores;
-use super::policy::expires_at;
+use super::event::{Id, Location};
+use super::fragmentation::{Fate, Fragmentation, fate_of, fragmentation_of};
 use super::progress::Progress;
 use super::record;
 use super::segment::{Found, Segment};
 use super::segments::{Open, Segments};
-use super::split::ranges;
 use super::store::{EventStore, Shared, State, now};
 use super::wal::EventWal;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{ErrorKind, Result};
 use crate::slice;
 
 /// Old segments whose events fill so many new ones are compacted in one step.
 const STEP_SEGMENTS: u64 = 4;
 /// Records are copied in parts of about this size.
 const PART_BYTES: usize = 256 << 10;
-/// A core looks at so many bytes at a time.
-const LOOK_BYTES: u64 = 8 << 20;
 
 /// What compacting does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,64 +49,6 @@ pub struct CompactionReport {
     pub bytes_before: u64,
     /// Size of the new segments, bytes; in a dry run what it would be, about.
     pub bytes_after: u64,
-}
-
-/// What a compaction would find in a segment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Fragmentation {
-    /// The number of the segment.
-    pub segment: u32,
-    /// Events that would be kept.
-    pub kept: u64,
-    /// Deleted events.
-    pub deleted: u64,
-    /// Replaced events.
-    pub replaced: u64,
-    /// Events whose time is over.
-    pub expired: u64,
-    /// Bytes of the events that would be kept.
-    pub live_bytes: u64,
-    /// Bytes of those that would go.
-    pub dead_bytes: u64,
-}
-
-impl Fragmentation {
-    /// Which part of the bytes is of events that would go.
-    pub fn share(&self) -> f64 {
-        match self.live_bytes + self.dead_bytes {
-            0 => 0.0,
-            bytes => self.dead_bytes as f64 / bytes as f64,
-        }
-    }
-
-    /// Whether events would go that take at least this part of the bytes.
-    pub fn is_due(&self, ratio: f64) -> bool {
-        self.dead_bytes > 0 && self.share() >= ratio
-    }
-
-    fn add(&mut self, event: &EventRef<'_>, bytes: u64) {
-        match fate_of(event) {
-            Fate::Keep => {
-                self.kept += 1;
-                self.live_bytes += bytes;
-                return;
-            }
-            Fate::Deleted => self.deleted += 1,
-            Fate::Replaced => self.replaced += 1,
-            Fate::Expired => self.expired += 1,
-        }
-        self.dead_bytes += bytes;
-    }
-
-    /// What is in the next part of the segment.
-    fn join(&mut self, next: Self) {
-        self.kept += next.kept;
-        self.deleted += next.deleted;
-        self.replaced += next.replaced;
-        self.expired += next.expired;
-        self.live_bytes += next.live_bytes;
-        self.dead_bytes += next.dead_bytes;
-    }
 }
 
 /// What a compaction did with the events of the old segments.
@@ -136,32 +73,6 @@ impl CompactionReport {
 }
 
 impl EventStore {
-    /// What a compaction would find in each segment, on all cores; `progress` is called with bytes done
-    /// and bytes in all, and an error of it ends the work.
-    ///
-    /// # Errors
-    ///
-    /// A damaged segment is [`ErrorKind::Corrupt`].
-    pub fn fragmentation(
-        &self,
-        progress: &mut dyn FnMut(u64, u64) -> Result<()>,
-    ) -> Result<Vec<Fragmentation>> {
-        let segments = self.snapshot()?;
-        let mut progress = Progress::new(progress);
-        let found = fragmentation_of(&segments, &mut progress).map_err(|e| e.of(FORMAT))?;
-        progress.end()?;
-        Ok(found)
-    }
-
-    /// Whether there is a segment that a compaction by [`Options::compaction_ratio`] would write again.
-    /// Reads all of them.
-    ///
-    /// [`Options::compaction_ratio`]: super::Options::compaction_ratio
-    pub fn compaction_due(&self) -> Result<bool> {
-        let ratio = self.options().compaction_ratio;
-        Ok(self.fragmentation(&mut |_, _| Ok(()))?.iter().any(|found| found.is_due(ratio)))
-    }
-
     /// Drop deleted, replaced and expired events from the segments in which they take at least this
     /// part of the bytes; 0 compacts all, and `None` is the [`Options::compaction_ratio`]. Appends wait.
     ///
@@ -389,51 +300,6 @@ impl Shared {
     }
 }
 
-/// Look at every record of some segments.
-fn fragmentation_of(
-    segments: &[Segment],
-    progress: &mut Progress<'_>,
-) -> Result<Vec<Fragmentation>> {
-    progress.expect(segments.iter().map(|segment| u64::from(segment.end())).sum());
-    let mut parts = Vec::new();
-    for segment in segments {
-        let ranges = ranges(segment, LOOK_BYTES)?;
-        parts.extend(ranges.into_iter().map(|range| (segment, range)));
-    }
-    let found = on_all_cores(
-        &parts,
-        |&(segment, (from, to)), step| {
-            let mut share = Fragmentation::default();
-            let mut scan = segment.scan(from).with_names();
-            while let Some(found) = scan.next()? {
-                match found {
-                    Found::Record(found) if found.offset >= to => break,
-                    Found::Record(found) => {
-                        let bytes = u64::from(found.end - found.offset);
-                        share.add(&found.event, bytes);
-                        step(bytes)?;
-                    }
-                    Found::Damage(damage) => {
-                        let error = Error::new(ErrorKind::Corrupt, damage.reason);
-                        return Err(error.at(segment.path()).offset_at(damage.offset.into()));
-                    }
-                }
-            }
-            Ok(share)
-        },
-        progress,
-    )?;
-    let mut shares: Vec<Fragmentation> = segments
-        .iter()
-        .map(|segment| Fragmentation { segment: segment.header().segment, ..Default::default() })
-        .collect();
-    for ((segment, _), part) in parts.iter().zip(found) {
-        let id = segment.header().segment;
-        shares.iter_mut().filter(|share| share.segment == id).for_each(|share| share.join(part));
-    }
-    Ok(shares)
-}
-
 /// Records to be written.
 #[derive(Default)]
 struct Part {
@@ -448,25 +314,5 @@ impl Part {
         self.bytes.clear();
         self.ends.clear();
         self.events.clear();
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Fate {
-    Keep,
-    Deleted,
-    Replaced,
-    Expired,
-}
-
-fn fate_of(event: &EventRef<'_>) -> Fate {
-    if event.flags.contains(Flags::DELETED) {
-        Fate::Deleted
-    } else if event.flags.contains(Flags::REPLACED) {
-        Fate::Replaced
-    } else if expires_at(event).is_some_and(|at| at <= now()) {
-        Fate::Expired
-    } else {
-        Fate::Keep
     }
 }

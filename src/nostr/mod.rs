@@ -15,6 +15,7 @@ mod event;
 mod export;
 mod files;
 mod filter;
+mod fragmentation;
 #[cfg(feature = "arrow")]
 mod growing;
 mod hex;
@@ -63,10 +64,11 @@ pub use arrow::Batches;
 pub use check::{Census, Fault, StorePartReport, StoreReport};
 #[cfg(feature = "arrow")]
 pub use columns::Column;
-pub use compaction::{CompactionReport, Fragmentation};
+pub use compaction::CompactionReport;
 pub use event::{Event, EventRef, Flags, Id, Location};
 pub use export::ExportReport;
 pub use filter::{Filter, Wanted};
+pub use fragmentation::Fragmentation;
 pub use import::{BadLine, Check, ImportOptions, ImportReport};
 pub use index::{Change, Index, Query as Places};
 pub use names::{Names, recover};

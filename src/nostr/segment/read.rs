@@ -1,0 +1,128 @@
+//! Reading single records of a segment.
+
+use crate::error::{ErrorKind, Result};
+use crate::locks::lock;
+use crate::nostr::event::Flags;
+use crate::nostr::names::{Names, may_be_lost, recover};
+use crate::nostr::page::Head;
+use crate::nostr::record::{self, Layout};
+use crate::nostr::walk::{READ_BYTES, Window};
+use crate::storage::read_full;
+
+use super::{Record, Segment};
+
+impl Segment {
+    /// The record at an offset as it is stored, checked but for id and signature.
+    pub fn read<'b>(&self, offset: u32, buf: &'b mut Vec<u8>) -> Result<Record<'b>> {
+        let layout = self.gather(offset, buf)?;
+        let end = offset + self.bytes_for(buf.len()) as u32;
+        Ok(Record { offset, end, bytes: buf, event: layout.event(buf), is_recovered: false })
+    }
+
+    /// The same, with names of tags that the program lost that wrote it.
+    pub(in crate::nostr) fn read_named<'b>(
+        &self,
+        offset: u32,
+        buf: &'b mut Vec<u8>,
+    ) -> Result<Record<'b>> {
+        let mut layout = self.gather(offset, buf)?;
+        let end = offset + self.bytes_for(buf.len()) as u32;
+        let named = self.named(offset, buf, &mut layout);
+        let is_recovered = named.is_some();
+        if let Some(named) = named {
+            *buf = named;
+        }
+        Ok(Record { offset, end, bytes: buf, event: layout.event(buf), is_recovered })
+    }
+
+    /// A record, which was checked, with the names of tags that the program lost that wrote it. `None` if
+    /// it stays; then its flags may say that it is lossy.
+    #[inline]
+    pub(in crate::nostr) fn named(
+        &self,
+        offset: u32,
+        record: &[u8],
+        layout: &mut Layout,
+    ) -> Option<Vec<u8>> {
+        // Nearly all records: nothing of them is lost.
+        match layout.has_sum {
+            true => None,
+            false => self.look_for_names(offset, record, layout),
+        }
+    }
+
+    fn look_for_names(&self, offset: u32, record: &[u8], layout: &mut Layout) -> Option<Vec<u8>> {
+        let event = layout.event(record);
+        if !may_be_lost(&event) {
+            return None;
+        }
+        let place = (offset, event.id);
+        let names = match lock(&self.lossy).contains(&place) {
+            true => Names::Lossy,
+            false => recover(&event),
+        };
+        match names {
+            Names::Intact => None,
+            Names::Lossy => {
+                lock(&self.lossy).insert(place);
+                layout.flags = layout.flags | Flags::LOSSY;
+                None
+            }
+            Names::Recovered(event) => {
+                let mut named = Vec::new();
+                // A checksum says from now on that nothing is lost. All names there are fit.
+                let page_bytes = self.header.page_bytes;
+                record::encode(&event, layout.flags, true, page_bytes, &mut named).ok()?;
+                *layout = record::measure(&named).ok()?;
+                Some(named)
+            }
+        }
+    }
+
+    /// The bytes of the record at an offset, checked.
+    pub(super) fn gather(&self, offset: u32, buf: &mut Vec<u8>) -> Result<Layout> {
+        let page_bytes = self.header.page_bytes;
+        if !offset.is_multiple_of(page_bytes) || offset < page_bytes || offset >= self.end {
+            let message =
+                format!("no record at {offset}: pages of {page_bytes} end at {}", self.end);
+            return Err(self.error(ErrorKind::OutOfRange, &message));
+        }
+        if let Some(layout) = self.read_page(offset, buf)? {
+            return Ok(layout);
+        }
+        let mut window = Window::new(self.file.clone(), self.page_end()?, page_bytes as usize);
+        let head = window.head(offset, page_bytes, self.record_bytes_max);
+        let event = match head.map_err(|e| self.failed(e))? {
+            Ok(head) => {
+                let rest = head.pages_bytes(page_bytes).min(READ_BYTES as u64);
+                window.block_bytes = rest as usize;
+                window.gather(offset, head, page_bytes, buf).map_err(|e| self.failed(e))?
+            }
+            Err(bad) => Err(bad),
+        };
+        if let (Ok(()), Some(flags)) = (&event, self.waiting_at(offset)) {
+            record::set_flags(buf, flags);
+        }
+        event
+            .and_then(|()| record::check(buf))
+            .map_err(|bad| self.error(ErrorKind::Corrupt, &bad.reason()).offset_at(offset.into()))
+    }
+
+    /// The record at an offset if one page has all of it and it is intact; else the caller looks again, for
+    /// what is wrong. Nearly all reads are this one call of the system.
+    fn read_page(&self, offset: u32, buf: &mut Vec<u8>) -> Result<Option<Layout>> {
+        let page_bytes = self.header.page_bytes;
+        buf.resize(page_bytes as usize, 0);
+        let read = read_full(&*self.file, buf, offset.into()).map_err(|e| self.failed(e))?;
+        let left = u64::from(self.end - offset);
+        let head = match Head::parse(buf, page_bytes, left, self.record_bytes_max) {
+            Ok(head) if read == buf.len() && head.continuations == 0 => head,
+            _ => return Ok(None),
+        };
+        buf.truncate(head.record_len as usize);
+        if let Some(flags) = self.waiting_at(offset) {
+            record::set_flags(buf, flags);
+        }
+        Ok(record::check(buf).ok())
+    }
+}
