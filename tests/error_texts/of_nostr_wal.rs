@@ -53,6 +53,7 @@ fn walked(wal: &EventWal, on_corrupt: OnCorrupt) -> Result<()> {
 pub fn all(texts: &mut Texts) {
     parameters(texts);
     handles(texts);
+    numbers(texts);
     files(texts);
     damage(texts);
     failures(texts);
@@ -86,6 +87,21 @@ fn handles(texts: &mut Texts) {
     here.refused("append, checkpoint, drop by a reader", insert(&reader, 1));
     here.refused("append, checkpoint, drop by a reader", reader.checkpoint(1));
     here.refused("append, checkpoint, drop by a reader", reader.drop_before_checkpoint());
+}
+
+/// A log that ends with the last number there is.
+fn numbers(texts: &mut Texts) {
+    const LAST: u64 = 1 << 62;
+    let header = [&b"WLAO"[..], &1u64.to_be_bytes(), &(LAST - 1).to_be_bytes(), &[0; 4]];
+    let entry = [&[1][..], &LAST.to_be_bytes(), &7u64.to_be_bytes(), &1u32.to_be_bytes(), b"x"];
+    let sum = crc_fast::checksum(crc_fast::CrcAlgorithm::Crc64Xz, &entry.concat());
+    let disk = Sim::new();
+    disk.create_dir(Path::new(DIR)).unwrap();
+    let file = [&header.concat()[..], &entry.concat(), &sum.to_be_bytes()].concat();
+    write_file(&disk, &path("wal.log"), &file);
+    let wal = options(&disk).open(DIR, Mode::Append).unwrap();
+    let mut here = texts.situation("nostr wal: an entry after the last number");
+    here.refused("append", insert(&wal, 50));
 }
 
 fn files(texts: &mut Texts) {
