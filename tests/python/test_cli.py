@@ -477,6 +477,8 @@ def test_info_tells_layout_bounds_size_and_recovery(book: Path) -> None:
     ]  # fmt: skip
     assert rows["events"] == "1..5 (5 deeds, epoch 0)"
     assert rows["durable"].startswith("through event 5")
+    # What the mark vouches for is not read: "clean" is no answer about it.
+    assert rows["recovery"] == "clean (by the mark, 0 bytes read; verify reads all)"
     assert len({len(line) - len(line.split(None, 1)[1]) for line in text.splitlines()}) == 1
 
 

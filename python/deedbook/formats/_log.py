@@ -272,6 +272,8 @@ def _recovery_text(recovery: Any) -> str:
     how = "by the mark" if recovery.source == "mark" else "by a scan"
     verdict = "unwritten tail" if _is_only_unwritten(recovery) else recovery.verdict
     text = f"{verdict} ({how}, {size(recovery.scanned_bytes)} read"
+    if recovery.source == "mark":
+        text += "; verify reads all"
     text += ")" if recovery.mark == "used" else f", mark {recovery.mark})"
     if recovery.torn_bytes:
         text += f"; torn tail of {count(recovery.torn_bytes, 'byte')}"
