@@ -56,6 +56,7 @@ mod tombstones;
 mod transact;
 pub mod wal;
 mod wal_options;
+mod wal_state;
 pub(crate) mod walk;
 
 pub use append::Outcome;

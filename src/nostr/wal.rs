@@ -10,21 +10,21 @@ use std::path::{Path, PathBuf};
 use super::codec::Codec;
 pub use super::entry::{Entry, Lsn};
 use super::entry::{FORMAT, FRAMING_BYTES, LSN_MAX, Tag, file_name};
-use super::files::{FileFormat, check_none_lost, numbers, remove_files, store_checkpoint};
+use super::files::{self, FileFormat, check_none_lost, numbers, remove_files};
+use super::replay::Piece;
 pub use super::replay::{Logged, Replay};
-use super::replay::{Piece, not_following};
 pub use super::wal_options::WalOptions;
+use super::wal_state::State;
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::locks::{Mutex, lock};
 use crate::log::Log;
 use crate::log::append::Wanted;
 use crate::log::batch::Batch;
-use crate::log::cursor::corrupt;
 use crate::log::report::{RecoveryReport, Repair, RepairReport, VerifyReport};
 use crate::log::stats::Stats;
 use crate::mend::make_dir;
 use crate::mode::Mode;
-use crate::scan::{OnCorrupt, Verdict};
+use crate::scan::OnCorrupt;
 use crate::sidecar::{LockTimeout, WriterLock, sidecar_dir};
 use crate::storage::located;
 
@@ -37,26 +37,6 @@ pub struct EventWal {
     state: Mutex<State>,
     /// Held until the log is closed.
     guard: Mutex<Option<WriterLock>>,
-}
-
-#[derive(Debug)]
-struct State {
-    /// The files, the oldest first; all but the last one are finished.
-    files: Vec<Piece>,
-    /// The newest file.
-    current: Log<FileFormat>,
-    /// Whether that is finished, too, and the next one not yet created.
-    finished: bool,
-    /// What this handle did to the finished files.
-    done: Stats,
-    /// Whether the handle is closed.
-    closed: bool,
-    /// Why finishing a file failed.
-    failed: Option<String>,
-    /// Number of the next entry.
-    next: Lsn,
-    /// Number of the last checkpoint, 0 without one.
-    checkpoint: Lsn,
 }
 
 impl EventWal {
@@ -136,7 +116,7 @@ impl EventWal {
         let lsn = self.commit(&Entry::Checkpoint, timestamp)?;
         let mut state = lock(&self.state);
         state.checkpoint = state.checkpoint.max(lsn);
-        state.store_checkpoint()?;
+        store_checkpoint(&state)?;
         Ok(lsn)
     }
 
@@ -287,7 +267,7 @@ impl EventWal {
         // A header that names a later one tells a repair that its entry is damaged.
         match self.mode == Mode::Read || checkpoint <= named {
             true => Ok(()),
-            false => state.store_checkpoint(),
+            false => store_checkpoint(&state),
         }
     }
 
@@ -362,74 +342,20 @@ impl EventWal {
     }
 }
 
-impl State {
-    /// The files with these numbers, which must follow each other.
-    fn open(dir: &Path, mode: Mode, options: &WalOptions, found: &[u64]) -> Result<Self> {
-        let (mut files, mut next, mut checkpoint) = (Vec::<Piece>::new(), Lsn(1), Lsn(0));
-        let mut open = |number, as_mode| {
-            let path = dir.join(file_name(number));
-            let log = Log::<FileFormat>::open_with(&path, as_mode, options.file(next, checkpoint))?;
-            let extent = log.extent()?;
-            let piece = Piece { number, first: Lsn(extent.first), bytes: extent.end };
-            if mode != Mode::Read {
-                check_follows(dir, files.last(), piece, next)?;
-                check_finished(&path, &log)?;
-            }
-            checkpoint = checkpoint.max(log.shared.format.checkpoint);
-            next = Lsn(extent.next());
-            files.push(piece);
-            Ok::<_, Error>(log)
-        };
-        let (newest, finished) = found.split_last().unwrap_or((&0, &[]));
-        for number in finished {
-            open(*number, Mode::Read)?;
-        }
-        let current = open(*newest, mode)?;
-        let (closed, finished, failed, done) = (false, false, None, Stats::default());
-        Ok(Self { files, current, finished, done, closed, failed, next, checkpoint })
+/// Have the header of the newest file name the last checkpoint, durably.
+fn store_checkpoint(state: &State) -> Result<()> {
+    if state.finished {
+        // The next file's header will.
+        return Ok(());
     }
-
-    fn check(&self) -> Result<()> {
-        if self.closed {
-            let error = Error::new(ErrorKind::Closed, "the log is closed").of(FORMAT);
-            return Err(error.with_durable(Durable::No));
-        }
-        let Some(why) = &self.failed else { return Ok(()) };
-        let message = format!("an earlier write or sync failed: {why}");
-        Err(Error::new(ErrorKind::Poisoned, message).of(FORMAT).with_durable(Durable::No))
-    }
-
-    /// Make all of the newest file durable, and leave nothing reserved after its end, before there is
-    /// a next one.
-    fn finish(&mut self) -> Result<()> {
-        self.current.sync()?;
-        if let Err(e) = self.current.close() {
-            self.failed = Some(e.to_string());
-            return Err(e);
-        }
-        if let Some(piece) = self.files.last_mut() {
-            piece.bytes = self.current.shared.state().extent.end;
-        }
-        self.done.add(&self.current.shared.counters.read());
-        self.finished = true;
-        Ok(())
-    }
-
-    /// Have the header of the newest file name the last checkpoint, durably.
-    fn store_checkpoint(&self) -> Result<()> {
-        if self.finished {
-            // The next file's header will.
-            return Ok(());
-        }
-        let shared = self.current.writable()?;
-        shared.commits.exclusive(|| {
-            let extent = shared.state().extent;
-            store_checkpoint(&*shared.file, self.checkpoint)
-                .map_err(|e| shared.fail("store the checkpoint", e))?;
-            shared.sync_file(&extent)?;
-            Ok(extent.end)
-        })
-    }
+    let shared = state.current.writable()?;
+    shared.commits.exclusive(|| {
+        let extent = shared.state().extent;
+        files::store_checkpoint(&*shared.file, state.checkpoint)
+            .map_err(|e| shared.fail("store the checkpoint", e))?;
+        shared.sync_file(&extent)?;
+        Ok(extent.end)
+    })
 }
 
 /// Cut a log after the valid prefix of its newest file, after saving what is cut beside it. Damage in
@@ -457,36 +383,4 @@ fn lock_dir(options: &WalOptions, dir: &Path) -> Result<WriterLock> {
     // Deleting the sidecar deletes its lock.
     guard.add_log(storage, dir)?;
     Ok(guard)
-}
-
-/// Refuse a file that does not go on where the one before ends.
-fn check_follows(dir: &Path, before: Option<&Piece>, piece: Piece, next: Lsn) -> Result<()> {
-    let Some(before) = before else { return Ok(()) };
-    let path = dir.join(file_name(piece.number));
-    if piece.number != before.number + 1 {
-        let missing = file_name(before.number + 1);
-        let message = format!("{missing} is missing, {} is there", file_name(piece.number));
-        return Err(Error::new(ErrorKind::Corrupt, message).of(FORMAT).at(&path));
-    }
-    match piece.first == next {
-        true => Ok(()),
-        false => {
-            let damage = not_following(next, piece.first);
-            Err(corrupt::<FileFormat>(&path, &damage, ErrorKind::Corrupt))
-        }
-    }
-}
-
-/// Refuse damage at the end of a finished file: it was synced before the next one was created.
-fn check_finished(path: &Path, log: &Log<FileFormat>) -> Result<()> {
-    let report = log.recovery();
-    if log.mode() != Mode::Read || matches!(report.verdict, Verdict::Clean | Verdict::Open) {
-        return Ok(());
-    }
-    let message = format!(
-        "{} at byte {}, but another file follows, so this one was whole and synced",
-        report.verdict.name(),
-        report.valid_end
-    );
-    Err(Error::new(ErrorKind::Corrupt, message).of(FORMAT).at(path).offset_at(report.valid_end))
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::unmet::UNMET;
 
 const DIRS: [&str; 6] = ["log", "book", "wal", "storage", "sidecar", "transaction"];
-const FILES: [&str; 16] = [
+const FILES: [&str; 17] = [
     "commit.rs",
     "mend.rs",
     "mode.rs",
@@ -24,6 +24,7 @@ const FILES: [&str; 16] = [
     "nostr/transact.rs",
     "nostr/wal.rs",
     "nostr/wal_options.rs",
+    "nostr/wal_state.rs",
 ];
 /// After these, one word is a text, too: "cannot sync: ...".
 const DOING: [&str; 3] = ["io(", "fail(", "broken(Error::io("];

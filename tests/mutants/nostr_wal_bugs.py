@@ -8,12 +8,13 @@ from rows import FLIP, HEAD, POWER, SEGMENT, TRUNCATION
 CODEC = "src/nostr/codec.rs"
 FILES = "src/nostr/files.rs"
 WAL = "src/nostr/wal.rs"
+STATE = "src/nostr/wal_state.rs"
 
 NOSTR_WAL_BUGS = [
     Bug(
         "nostr wal: numbers begin again when the log is opened again",
         SEGMENT,
-        WAL,
+        STATE,
         "            next = Lsn(extent.next());\n",
         "            next = Lsn(if as_mode == mode { 1 } else { extent.next() });\n",
         [("nostr_wal", "numbers_go_on_over_files_and_reopening")],
@@ -66,7 +67,7 @@ NOSTR_WAL_BUGS = [
     Bug(
         "nostr wal: a file is finished without a sync",
         POWER,
-        WAL,
+        STATE,
         "        self.current.sync()?;\n        if let Err(e) = self.current.close() {\n",
         "        if let Err(e) = Ok::<(), Error>(()) {\n",
         [("nostr_wal", "every_crash_leaves"), ("crash", "nostr_wal_files")],
@@ -79,7 +80,7 @@ NOSTR_WAL_BUGS = [
         "        let lsn = self.append(&Entry::Checkpoint, timestamp)?;\n",
         [("nostr_wal", "every_crash_leaves")],
         # The header's sync makes it durable, too.
-        also=(("            shared.sync_file(&extent)?;\n", ""),),
+        also=(("        shared.sync_file(&extent)?;\n", ""),),
     ),
     Bug(
         "nostr wal: the header is believed, whatever the entries say",
