@@ -187,7 +187,7 @@ LAYOUT_BUGS = [
         COMMITTED,
         "    let codec = Codec { deed_bytes_max: DEED_BYTES_ANY, ..codec };\n",
         "",
-        [("log", "a_log_with_longer_records")],
+        [("slots", "a_newest_batch_beyond_the_limit_of_a_handle")],
     ),
     Bug(
         "conversion: a corrupt source is taken for one that ends there",

@@ -73,6 +73,26 @@ fn deeds_after_the_committed_end_are_never_promoted() {
     }
 }
 
+/// A newest batch whose deed is beyond the limit of a handle was taken for one that a power cut took, and cut.
+#[test]
+fn a_newest_batch_beyond_the_limit_of_a_handle_is_refused_not_cut() {
+    let all = [(1, vec![1; 20]), (1, vec![2; 200])];
+    let base = tempfile::tempdir().unwrap();
+    let path = base.path().join("0i0");
+    let book = options().open(&path, Mode::Create).unwrap();
+    append(&book, &all, &[1, 1]);
+    book.close().unwrap();
+    let whole = bytes(&path);
+    fs::remove_dir_all(path.join(".deedbook")).unwrap();
+    let low = || Options::new().deed_bytes_max(100);
+    refused(low().open(&path, Mode::Append), ErrorKind::Corrupt);
+    assert!(bytes(&path) == whole);
+    let reader = low().open(&path, Mode::Read).unwrap();
+    let (found, failed) = read_all(&reader);
+    assert_eq!((found.len(), failed.unwrap().kind()), (1, ErrorKind::Corrupt));
+    assert_eq!(events_of(&path), all);
+}
+
 /// Two events in the first batch, the second one cut: the reference keeps the first.
 #[test]
 fn of_a_first_batch_that_was_cut_the_whole_deeds_stay() {
