@@ -112,6 +112,23 @@ fn a_commit_syncs_once() {
     }
 }
 
+/// A header that says where the log ends already is not written again.
+#[test]
+fn opening_a_closed_log_syncs_as_often_as_one_without_a_header_to_write() {
+    let syncs = [Layout::Packed, Layout::Slots].map(|layout| {
+        let disk = Sim::new();
+        let options = Options::new().layout(layout).storage(Arc::new(disk.clone()));
+        let book = options.open("/log", Mode::Create).unwrap();
+        append(&book, &[(1, b"one".to_vec()), (2, b"two".to_vec())], &[1, 1]);
+        book.close().unwrap();
+        disk.inject(Fault::ever(1, What::Lie).of(Call::Sync));
+        let book = options.open("/log", Mode::Append).unwrap();
+        assert_eq!(book.last().unwrap(), 2);
+        disk.fired()
+    });
+    assert_eq!(syncs[0], syncs[1]);
+}
+
 /// The reference takes zeros after the last deed for damage, and drops a committed event.
 #[test]
 fn no_space_is_reserved_after_the_last_deed() {
