@@ -30,6 +30,29 @@ fn a_damaged_slot_leaves_the_other_to_decide() {
     }
 }
 
+/// An opening that is interrupted must leave the slot by which it found the end.
+#[test]
+fn a_slot_without_its_deeds_is_written_over_and_not_the_one_that_counts() {
+    let all = golden_events();
+    for (batches, newest, counts) in [(&[1, 1, 1][..], 4096, 0), (&[1, 1, 1, 1], 0, 4096)] {
+        let base = tempfile::tempdir().unwrap();
+        let path = base.path().join("0i0");
+        let book = options().open(&path, Mode::Create).unwrap();
+        append(&book, &all, batches);
+        book.close().unwrap();
+        let mut log = bytes(&path);
+        let last = log.len() - 9;
+        log[last] ^= 1;
+        let (_dir, path) = place("0i0", &log);
+        let book = Book::append_to(&path).unwrap();
+        assert_eq!(book.len().unwrap(), batches.len() as u64 - 1);
+        drop(book);
+        let now = bytes(&path);
+        assert_eq!(now[counts..counts + 48], log[counts..counts + 48]);
+        assert_ne!(now[newest..newest + 48], log[newest..newest + 48]);
+    }
+}
+
 /// A power cut after the header reached the disk and before the deeds did.
 #[test]
 fn a_header_without_its_deeds_falls_back_to_the_older_one() {

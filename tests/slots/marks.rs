@@ -78,7 +78,6 @@ fn a_mark_vouches_for_the_deeds_of_a_damaged_slot() {
     for mode in [Mode::Read, Mode::Append] {
         let book = on(&disk).open("/0i0", mode).unwrap();
         let recovery = book.recovery();
-        println!("{recovery:?}");
         assert_eq!((recovery.mark, recovery.verdict), (MarkUse::Used, Verdict::Clean));
         assert_eq!(contents(&read_all(&book).0), all);
     }
