@@ -1942,7 +1942,8 @@ class EventStore:
         which one is not UTF-8 is damaged.
 
         A batch has at most ``batch_rows`` events, and ends once their records have ``batch_bytes``
-        bytes. ``include="all"`` also gives events that are deleted or replaced and still stored.
+        bytes; some are shorter, as all cores read. ``include="all"`` also gives events that are
+        deleted or replaced and still stored.
         ``filter``, as of `query` but without ``limit``: only events that it matches.
         ``on_corrupt="skip"`` passes over damage, and ``damages`` of the stream names it by bytes of
         the segment, which the reason begins with. ``verify="none"`` checks lengths and text but no

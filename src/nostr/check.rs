@@ -149,7 +149,7 @@ impl EventStore {
             found.report.walk(segment, range, check, &mut add, step)?;
             Ok(found)
         };
-        let found = on_all_cores(&parts, work, &mut progress)?;
+        let found = on_all_cores(parts.iter(), work, &mut progress)?;
         let mut ids: Vec<u64> = found.iter().flat_map(|part| &part.ids).copied().collect();
         ids.sort_unstable();
         if ids.windows(2).all(|pair| pair.first() != pair.last()) {

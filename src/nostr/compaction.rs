@@ -12,13 +12,17 @@
 //! goes on with the rest.
 
 use std::collections::BTreeMap;
+use std::sync::mpsc::sync_channel;
+use std::thread::{self, ScopedJoinHandle};
 
 use super::event::{Id, Location};
 use super::fragmentation::{Fate, Fragmentation, fate_of, fragmentation_of};
+use super::import::gone;
+use super::on_all_cores::cores;
 use super::progress::Progress;
 use super::record;
 use super::segment::{Found, Segment};
-use super::segments::{Open, Segments};
+use super::segments::Segments;
 use super::store::{EventStore, Shared, State, now};
 use super::wal::EventWal;
 use crate::error::{ErrorKind, Result};
@@ -26,8 +30,14 @@ use crate::slice;
 
 /// Old segments whose events fill so many new ones are compacted in one step.
 const STEP_SEGMENTS: u64 = 4;
-/// Records are copied in parts of about this size.
-const PART_BYTES: usize = 256 << 10;
+/// Records are copied in parts, which have so many bytes of old pages.
+const PART_BYTES: u64 = 1 << 20;
+/// So many parts were read and are still to be written.
+const PARTS_WAITING: usize = 4;
+/// Fewer bytes are not worth a thread.
+const THREAD_BYTES: u64 = 16 << 20;
+/// After so many bytes a sync begins.
+const SYNC_BYTES: u64 = 16 << 20;
 
 /// What compacting does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -196,32 +206,18 @@ impl Shared {
         targets: &mut Segments,
         progress: &mut Progress<'_>,
     ) -> Result<Moved> {
-        let (mut part, mut moved) = (Part::default(), Moved::default());
-        for &id in old {
-            let Some(Open { segment, .. }) = state.segments.by_id.get(&id) else { continue };
-            let same_pages = segment.header().page_bytes == self.options.page_bytes;
-            let mut scan = segment.scan(0).with_names();
-            while let Some(found) = scan.next()? {
-                let Found::Record(found) = found else { continue };
-                progress.add((found.end - found.offset).into())?;
-                if fate_of(&found.event) != Fate::Keep {
-                    moved.gone.push(Location { segment: id, offset: found.offset });
-                    continue;
-                }
-                part.events.push((found.event.id, found.event.created_at));
-                if same_pages {
-                    part.bytes.extend_from_slice(found.bytes);
-                } else {
-                    let (trailer, pages) = (self.options.checksums, self.options.page_bytes);
-                    record::encode_stored(&found.event, trailer, pages, &mut part.bytes)?;
-                }
-                part.ends.push(part.bytes.len());
-                if part.bytes.len() >= PART_BYTES {
-                    self.write_part(targets, &mut part, next, &mut moved)?;
-                }
-            }
-        }
-        self.write_part(targets, &mut part, next, &mut moved)?;
+        let old = old.iter().filter_map(|id| state.segments.by_id.get(id));
+        let old: Vec<Segment> = old.map(|open| open.segment.clone()).collect();
+        let bytes: u64 = old.iter().map(|segment| u64::from(segment.end())).sum();
+        let mut kept = Vec::new();
+        let mut write = |targets: &mut Segments, part: &Part| {
+            progress.add(part.page_bytes)?;
+            self.write_part(targets, part, next, &mut kept)
+        };
+        let gone = match bytes >= THREAD_BYTES && cores() > 1 {
+            true => self.copy_in_threads(&old, targets, &mut write)?,
+            false => self.read_parts(&old, &mut |part| write(targets, &part))?,
+        };
         if targets.by_id.is_empty() {
             // Without one, nothing in the segments would say that these did not get lost.
             targets.create(&self.options, next, now())?;
@@ -231,15 +227,82 @@ impl Shared {
             targets.write_header(id, Some(now()))?;
         }
         targets.sync()?;
-        Ok(moved)
+        Ok(Moved { kept, gone })
+    }
+
+    /// Read in one thread, write in this one, and sync in a third: else the disk would wait until all is
+    /// written.
+    fn copy_in_threads(
+        &self,
+        old: &[Segment],
+        targets: &mut Segments,
+        write: &mut dyn FnMut(&mut Segments, &Part) -> Result<()>,
+    ) -> Result<Vec<Location>> {
+        thread::scope(|scope| {
+            // An error below drops `parts`, and the thread that reads ends with its next part.
+            let (give, parts) = sync_channel(PARTS_WAITING);
+            let reading = scope.spawn(move || {
+                self.read_parts(old, &mut |part| give.send(part).map_err(|_| gone()))
+            });
+            let (mut unsynced, mut syncing) = (0, None::<ScopedJoinHandle<'_, Result<()>>>);
+            for part in parts {
+                write(targets, &part)?;
+                unsynced += part.page_bytes;
+                if unsynced < SYNC_BYTES || syncing.as_ref().is_some_and(|one| !one.is_finished()) {
+                    continue;
+                }
+                syncing.take().map_or(Ok(()), joined)?;
+                // None, as long as nothing counts.
+                if let Some(open) = targets.by_id.values().next_back() {
+                    let segment = open.segment.clone();
+                    (unsynced, syncing) = (0, Some(scope.spawn(move || segment.sync())));
+                }
+            }
+            syncing.map_or(Ok(()), joined)?;
+            joined(reading)
+        })
+    }
+
+    /// Read the events that count, in parts; gives where the others lie.
+    fn read_parts(
+        &self,
+        old: &[Segment],
+        give: &mut dyn FnMut(Part) -> Result<()>,
+    ) -> Result<Vec<Location>> {
+        let (mut part, mut gone) = (Part::default(), Vec::new());
+        for segment in old {
+            let same_pages = segment.header().page_bytes == self.options.page_bytes;
+            let mut scan = segment.scan(0).with_names();
+            while let Some(found) = scan.next()? {
+                let Found::Record(found) = found else { continue };
+                part.page_bytes += u64::from(found.end - found.offset);
+                if fate_of(&found.event) == Fate::Keep {
+                    part.events.push((found.event.id, found.event.created_at));
+                    if same_pages {
+                        part.bytes.extend_from_slice(found.bytes);
+                    } else {
+                        let (trailer, pages) = (self.options.checksums, self.options.page_bytes);
+                        record::encode_stored(&found.event, trailer, pages, &mut part.bytes)?;
+                    }
+                    part.ends.push(part.bytes.len());
+                } else {
+                    gone.push(Location { segment: segment.header().segment, offset: found.offset });
+                }
+                if part.page_bytes >= PART_BYTES {
+                    give(std::mem::take(&mut part))?;
+                }
+            }
+        }
+        give(part)?;
+        Ok(gone)
     }
 
     fn write_part(
         &self,
         targets: &mut Segments,
-        part: &mut Part,
+        part: &Part,
         next: u32,
-        moved: &mut Moved,
+        kept: &mut Vec<(Id, u32, Location)>,
     ) -> Result<()> {
         let mut from = 0;
         let mut records: Vec<&[u8]> = Vec::with_capacity(part.ends.len());
@@ -262,11 +325,10 @@ impl Shared {
             let fits = self.fitting(targets, rest)?.max(1);
             let (these, later) = rest.split_at(fits);
             let places = targets.append(these)?;
-            let kept = places.iter().zip(&mut events).map(|(&at, &(id, time))| (id, time, at));
-            moved.kept.extend(kept);
+            let these = places.iter().zip(&mut events);
+            kept.extend(these.map(|(&at, &(id, created_at))| (id, created_at, at)));
             rest = later;
         }
-        part.clear();
         Ok(())
     }
 
@@ -307,12 +369,10 @@ struct Part {
     ends: Vec<usize>,
     /// Their ids and times.
     events: Vec<(Id, u32)>,
+    /// Size of the old pages, those included that are not copied.
+    page_bytes: u64,
 }
 
-impl Part {
-    fn clear(&mut self) {
-        self.bytes.clear();
-        self.ends.clear();
-        self.events.clear();
-    }
+fn joined<T>(thread: ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
+    thread.join().unwrap_or_else(|_| Err(gone()))
 }

@@ -111,7 +111,7 @@ pub(super) fn fragmentation_of(
         parts.extend(ranges.into_iter().map(|range| (segment, range)));
     }
     let found = on_all_cores(
-        &parts,
+        parts.iter(),
         |&(segment, (from, to)), step| {
             let mut share = Fragmentation::default();
             let mut scan = segment.scan(from).with_names();

@@ -1,13 +1,13 @@
 //! Work on parts of a store on all cores, which tells its progress and ends with an error of it.
 
 use std::num::NonZero;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
 use super::import::gone;
 use super::progress::{Progress, REPORT_BYTES};
 use crate::error::Result;
+use crate::locks::{Mutex, lock};
 
 /// What a thread says.
 enum News<T> {
@@ -17,28 +17,42 @@ enum News<T> {
     Part(usize, Result<T>),
 }
 
+/// How many there are for this process.
+pub fn cores() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get)
+}
+
 /// Do the same work on every part; gives the results in the order of the parts. `work` calls what it gets
 /// with the bytes of each step. Progress is reported in this thread.
-pub fn on_all_cores<P: Sync, T: Send>(
-    parts: &[P],
-    work: impl Fn(&P, &mut dyn FnMut(u64) -> Result<()>) -> Result<T> + Sync,
+pub fn on_all_cores<P: Send, T: Send>(
+    parts: impl ExactSizeIterator<Item = P> + Send,
+    work: impl Fn(P, &mut dyn FnMut(u64) -> Result<()>) -> Result<T> + Sync,
     progress: &mut Progress<'_>,
 ) -> Result<Vec<T>> {
-    let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    let threads = cores.min(parts.len());
+    in_threads(cores(), parts, work, progress)
+}
+
+/// The same in so many threads at most.
+pub fn in_threads<P: Send, T: Send>(
+    threads: usize,
+    parts: impl ExactSizeIterator<Item = P> + Send,
+    work: impl Fn(P, &mut dyn FnMut(u64) -> Result<()>) -> Result<T> + Sync,
+    progress: &mut Progress<'_>,
+) -> Result<Vec<T>> {
+    let count = parts.len();
+    let threads = threads.min(count);
     if threads < 2 {
-        return parts.iter().map(|part| work(part, &mut |bytes| progress.add(bytes))).collect();
+        return parts.map(|part| work(part, &mut |bytes| progress.add(bytes))).collect();
     }
-    let next = AtomicUsize::new(0);
+    let parts = Mutex::new(parts.enumerate());
     thread::scope(|scope| {
         // An error below drops `news`, and the threads end with their next step.
         let (give, news) = sync_channel(4 * threads);
         for _ in 0..threads {
-            let (give, next, work) = (give.clone(), &next, &work);
+            let (give, parts, work) = (give.clone(), &parts, &work);
             scope.spawn(move || {
                 loop {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(part) = parts.get(at) else { return };
+                    let Some((at, part)) = lock(parts).next() else { return };
                     let mut waiting = 0;
                     let done = work(part, &mut |bytes| {
                         waiting += bytes;
@@ -56,7 +70,7 @@ pub fn on_all_cores<P: Sync, T: Send>(
             });
         }
         drop(give);
-        let mut results: Vec<Option<T>> = parts.iter().map(|_| None).collect();
+        let mut results: Vec<Option<T>> = (0..count).map(|_| None).collect();
         for one in news {
             match one {
                 News::Bytes(bytes) => progress.add(bytes)?,

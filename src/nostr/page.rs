@@ -45,7 +45,7 @@ pub(super) const CHUNK_HEAD_BYTES: usize = CHUNK_LEN_AT + 2;
 const _: () = assert!(HEADER_BYTES == 40 && CHUNK_HEAD_BYTES == 6);
 
 /// The sizes of pages that are read.
-const PAGE_BYTES_READ: std::ops::RangeInclusive<u32> = 1024..=65_536;
+pub const PAGE_BYTES_READ: std::ops::RangeInclusive<u32> = 1024..=65_536;
 /// The sizes of pages that are written.
 pub const PAGE_BYTES_WRITTEN: [u32; 3] = [4096, 8192, 16_384];
 /// No record is as long, so that no record begins as a continuation page does.

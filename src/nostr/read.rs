@@ -14,6 +14,9 @@ use super::walk::{Forward, Looker, Reverse as Backward, Seen, Step};
 use crate::error::{Error, ErrorKind, Result};
 use crate::scan::OnCorrupt;
 
+#[cfg(feature = "arrow")]
+mod parts;
+
 /// Progress is reported this often.
 const PROGRESS_EVENTS: u64 = 1024;
 
@@ -181,6 +184,8 @@ pub struct Events {
     reverse: bool,
     /// Where the walk begins in a segment.
     from: u32,
+    /// Whether it is the walk of a store, and not of a part of it.
+    is_whole: bool,
     sums: bool,
     /// What was there when the part was cut, and is not any more.
     missing: Option<PageDamage>,
@@ -227,8 +232,9 @@ impl Events {
         on_corrupt: OnCorrupt,
         reverse: bool,
     ) -> Self {
-        let (scan, from, sums, missing, damage) = (None, 0, true, None, Vec::new());
-        Self { segments, scan, include, on_corrupt, reverse, from, sums, missing, damage }
+        let (scan, from, is_whole, sums) = (None, 0, true, true);
+        let (missing, damage) = (None, Vec::new());
+        Self { segments, scan, include, on_corrupt, reverse, from, is_whole, sums, missing, damage }
     }
 
     /// Those of one segment from an offset on, after which some pages are gone.
@@ -238,7 +244,8 @@ impl Events {
         missing: Option<PageDamage>,
         (include, on_corrupt): (Include, OnCorrupt),
     ) -> Self {
-        Self { from, missing, ..Self::new([segment].into(), include, on_corrupt, false) }
+        let is_whole = false;
+        Self { from, missing, is_whole, ..Self::new([segment].into(), include, on_corrupt, false) }
     }
 
     /// The same walk, without comparing checksums.
@@ -262,16 +269,9 @@ impl Events {
     pub(super) fn step(&mut self) -> Result<Option<Seen>> {
         loop {
             let Some((segment, scan)) = &mut self.scan else {
-                let Some(segment) = self.segments.pop_front() else { return Ok(None) };
-                let scan = match self.reverse {
-                    true => {
-                        Scan::Backward(segment.reverse().with_checksums(self.sums).with_names())
-                    }
-                    false => Scan::Forward(
-                        segment.scan(self.from).with_checksums(self.sums).with_names(),
-                    ),
-                };
-                self.scan = Some((segment, scan));
+                if !self.begin_segment() {
+                    return Ok(None);
+                }
                 continue;
             };
             match scan.step()? {
@@ -293,6 +293,17 @@ impl Events {
                 }
             }
         }
+    }
+
+    /// Begin with the next segment, if there is one.
+    fn begin_segment(&mut self) -> bool {
+        let Some(segment) = self.segments.pop_front() else { return false };
+        let scan = match self.reverse {
+            true => Scan::Backward(segment.reverse().with_checksums(self.sums).with_names()),
+            false => Scan::Forward(segment.scan(self.from).with_checksums(self.sums).with_names()),
+        };
+        self.scan = Some((segment, scan));
+        true
     }
 
     fn pass(&mut self, segment: &Segment, damage: PageDamage) -> Result<()> {

@@ -261,11 +261,36 @@ const UNWRITTEN: Bad = Bad {
 pub struct Forward {
     looker: Looker,
     position: u64,
+    /// Where another part of the walk begins.
+    until: u64,
+    /// Whether another part has the damage before the next record.
+    is_passing: bool,
 }
 
 impl Forward {
     pub(super) fn new(segment: Segment, from: u32) -> Self {
-        Self { looker: Looker::new(segment), position: from.into() }
+        let (position, until) = (from.into(), u64::MAX);
+        Self { looker: Looker::new(segment), position, until, is_passing: false }
+    }
+
+    /// Cut the walk at a page; gives what comes before. That has the records that begin before, and the
+    /// damage up to the next one.
+    #[cfg(feature = "arrow")]
+    pub(super) fn split_off_until(&mut self, until: u64) -> Self {
+        let segment = self.looker.segment.clone();
+        let rest =
+            Self { position: until, until: self.until, is_passing: true, ..Self::new(segment, 0) };
+        let rest = rest.with_checksums(self.looker.sums);
+        let rest = if self.looker.names { rest.with_names() } else { rest };
+        let mut first = std::mem::replace(self, rest);
+        first.until = until;
+        first
+    }
+
+    /// Where the next look is.
+    #[cfg(feature = "arrow")]
+    pub(super) fn position(&self) -> u64 {
+        self.position
     }
 
     /// The same; whether checksums are compared.
@@ -295,15 +320,23 @@ impl Forward {
         self.looker.begin()?;
         let mut damage: Option<PageDamage> = None;
         while self.position < self.looker.window.end {
+            // A part without any record ends here; one that has damage goes on to the next record.
+            if self.is_passing && self.position >= self.until {
+                break;
+            }
             let offset = self.position as u32;
             match self.looker.look(offset)? {
-                Ok(_) if damage.is_some() => break,
+                Ok(_) if damage.is_some() || self.position >= self.until => break,
                 Ok(seen) => {
                     self.position = self.looker.end_of(seen);
+                    self.is_passing = false;
                     return Ok(Some(Step::Record(seen)));
                 }
                 Err(bad) => {
                     self.position += u64::from(self.looker.page_bytes);
+                    if self.is_passing {
+                        continue;
+                    }
                     let end = self.position as u32;
                     let begin = || PageDamage { offset, end, reason: bad.reason() };
                     damage.get_or_insert_with(begin).end = end;

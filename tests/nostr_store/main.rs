@@ -23,6 +23,7 @@ mod damage;
 mod faults;
 mod judge;
 mod known;
+mod large_compaction;
 mod lifecycle;
 mod long_work;
 mod lossy;
