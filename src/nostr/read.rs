@@ -196,6 +196,7 @@ impl Debug for Events {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.debug_struct("Events")
             .field("include", &self.include)
+            .field("is_whole", &self.is_whole)
             .field("reverse", &self.reverse)
             .field("segments_left", &self.segments.len())
             .finish_non_exhaustive()
