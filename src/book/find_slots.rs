@@ -144,7 +144,7 @@ fn not_committed(
 /// deeds leaves none after them, a length that was damaged does.
 fn hides_deeds(file: &dyn File, codec: Codec, slot: &Slot, place: Place) -> io::Result<bool> {
     let end = file.len()?;
-    if deed_follows(file, codec, place.offset + 1, end)? {
+    if deed_follows(file, codec, place.offset, end)? {
         return Ok(true);
     }
     // The last one reaches to the end: with that length the checksum is that of the slot.

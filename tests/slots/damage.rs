@@ -146,6 +146,8 @@ fn a_first_batch_whose_checksum_differs_is_refused_and_not_taken_for_empty() {
     let mut log = golden_log("head-3x1", &all[..3]);
     let last = log.len() - 10;
     log[last] ^= 1;
+    // One that was never committed.
+    log.extend(deed(7, b"stray"));
     let (_dir, path) = place("0i0", &log);
     let error = refused(Book::append_to(&path), ErrorKind::Corrupt);
     assert!(error.message().contains("the batch of events 1 to 3: checksum"), "{error}");
