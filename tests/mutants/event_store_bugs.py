@@ -20,6 +20,7 @@ REPAIR = "src/nostr/repair.rs"
 SALVAGE = "src/nostr/salvage.rs"
 SEGMENT = "src/nostr/segment.rs"
 SEGMENTS = "src/nostr/segments.rs"
+WALK = "src/nostr/walk.rs"
 
 EVENT_STORE_BUGS = [
     Bug(
@@ -438,5 +439,13 @@ EVENT_STORE_BUGS = [
         "        check_versions(dir)?;\n",
         "        let _ = check_versions;\n",
         [("nostr_index", "damage::a_flipped_byte")],
+    ),
+    Bug(
+        "event store: a batch that begins amid damage reports it again",
+        FLIP,
+        WALK,
+        "is_passing: true, ",
+        "is_passing: false, ",
+        [("lib", "arrow::tests::damage_across_parts")],
     ),
 ]

@@ -57,7 +57,7 @@ LAYOUT_BUGS = [
         "slots: a first batch whose length is damaged is taken for one that a power cut took",
         LENGTH,
         FIND,
-        "    if deed_follows(file, codec, place.offset + 1, end)? {\n",
+        "    if deed_follows(file, codec, place.offset, end)? {\n",
         "    if deed_follows(file, codec, end, end)? {\n",
         [("slots", "a_damaged_length_in_the_first_batch")],
     ),
