@@ -25,9 +25,9 @@ const PASSED_BYTES_MAX: usize = 32 << 20;
 
 /// A core takes at least so many bytes of pages at once: a thread that is begun for them costs little.
 const PART_BYTES_MIN: u64 = 8 << 20;
-/// Where a batch takes more, batches are made one after the other.
+/// If the pages of one batch take more, one thread makes all batches.
 const PART_BYTES_MAX: u64 = 128 << 20;
-/// More cores would only wait for memory, and each has a batch.
+/// Each core holds a batch, so this bounds the memory.
 const CORES_MAX: usize = 8;
 
 /// A stream of record batches over a walk.
@@ -35,7 +35,7 @@ const CORES_MAX: usize = 8;
 pub struct Batches {
     walk: Walk,
     form: Form,
-    /// Made, and not given yet.
+    /// Batches that are made and not given yet.
     made: VecDeque<Made>,
     threads: usize,
     part_bytes_min: u64,

@@ -30,9 +30,9 @@ use crate::slice;
 
 /// Old segments whose events fill so many new ones are compacted in one step.
 const STEP_SEGMENTS: u64 = 4;
-/// Records are copied in parts, which have so many bytes of old pages.
+/// Records are copied in parts of about so many bytes of old pages.
 const PART_BYTES: u64 = 1 << 20;
-/// So many parts were read and are still to be written.
+/// At most so many parts wait to be written.
 const PARTS_WAITING: usize = 4;
 /// Fewer bytes are not worth a thread.
 const THREAD_BYTES: u64 = 16 << 20;
@@ -252,7 +252,7 @@ impl Shared {
                     continue;
                 }
                 syncing.take().map_or(Ok(()), joined)?;
-                // None, as long as nothing counts.
+                // There is no target until an event is kept.
                 if let Some(open) = targets.by_id.values().next_back() {
                     let segment = open.segment.clone();
                     (unsynced, syncing) = (0, Some(scope.spawn(move || segment.sync())));

@@ -17,7 +17,7 @@ enum News<T> {
     Part(usize, Result<T>),
 }
 
-/// How many there are for this process.
+/// The number of cores that this process may use.
 pub fn cores() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }
@@ -32,7 +32,7 @@ pub fn on_all_cores<P: Send, T: Send>(
     in_threads(cores(), parts, work, progress)
 }
 
-/// The same in so many threads at most.
+/// As [`on_all_cores`], in `threads` threads at most.
 pub fn in_threads<P: Send, T: Send>(
     threads: usize,
     parts: impl ExactSizeIterator<Item = P> + Send,

@@ -345,7 +345,7 @@ impl EventWal {
 /// Have the header of the newest file name the last checkpoint, durably.
 fn store_checkpoint(state: &State) -> Result<()> {
     if state.finished {
-        // The next file's header will.
+        // The header of the next file will name it.
         return Ok(());
     }
     let shared = state.current.writable()?;

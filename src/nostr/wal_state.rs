@@ -19,7 +19,7 @@ pub(super) struct State {
     pub(super) files: Vec<Piece>,
     /// The newest file.
     pub(super) current: Log<FileFormat>,
-    /// Whether that is finished, too, and the next one not yet created.
+    /// Whether the newest file is finished and the next one is not created yet.
     pub(super) finished: bool,
     /// What this handle did to the finished files.
     pub(super) done: Stats,

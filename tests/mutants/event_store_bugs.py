@@ -448,4 +448,18 @@ EVENT_STORE_BUGS = [
         "is_passing: false, ",
         [("lib", "arrow::tests::damage_across_parts")],
     ),
+    Bug(
+        "event store: a sync that fails beside a large compaction is passed over",
+        FSYNC,
+        COMPACTION,
+        "                syncing.take().map_or(Ok(()), joined)?;\n",
+        "                let _ = syncing.take().map_or(Ok(()), joined);\n",
+        [("nostr_store", "whatever_fails_in_a_large_compaction")],
+        also=(
+            (
+                "            syncing.map_or(Ok(()), joined)?;\n",
+                "            let _ = syncing.map_or(Ok(()), joined);\n",
+            ),
+        ),
+    ),
 ]

@@ -391,7 +391,7 @@ def test_real_events_survive_kills_of_an_import_and_of_compactions(
     again = json.loads(out)
     assert again["ok"] and again["duplicates"] > 0, again
     expected = left_by_nips(events, history)
-    # At shares of the time that it takes on this machine, of which half is the interpreter's.
+    # At shares of the time that it takes on this machine.
     whole = tmp_path / "whole"
     shutil.copytree(path, whole)
     begun = time.monotonic()
