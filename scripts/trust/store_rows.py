@@ -22,6 +22,7 @@ STORE_ROWS = [
             "nostr_store::longer_histories_by_chance_survive_every_crash_of_their_last_step",
             "nostr_store::no_event_is_hidden_by_one_that_a_power_cut_took",
             "nostr_wal::every_crash_leaves_all_that_was_acknowledged_since_a_checkpoint",
+            "fuzz_corpus::histories_of_an_event_store_with_crashes_lose_no_event",
             "power:cuts",
         ),
     ),
@@ -98,6 +99,16 @@ STORE_ROWS = [
         (
             "nostr_store::"
             "a_reader_beside_a_writer_sees_all_that_was_written_and_a_second_writer_is_refused",
+        ),
+    ),
+    Row(
+        "any bytes as segments or as the write-ahead log",
+        "no intact record of a segment is missed; the log gives what was written, and all of an "
+        "intact beginning; R, or goes on after it",
+        (
+            "fuzz_corpus::segments_of_any_pages_miss_no_intact_record",
+            "fuzz_corpus::"
+            "the_write_ahead_log_of_an_event_store_of_any_bytes_gives_what_was_written",
         ),
     ),
 ]
