@@ -8,7 +8,7 @@ use super::options::Options;
 use super::packed::FIRST_AT;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::extent::Extent;
-use crate::log::find_end::Findings;
+use crate::log::findings::Findings;
 use crate::scan::{Damage, Verdict};
 use crate::sidecar::Mark;
 

@@ -8,7 +8,8 @@ use super::committed::{Committed, Held, Place, committed, deed_follows, sum_more
 use super::format::BookFormat;
 use super::slots::{DEEDS_AT, Slot};
 use crate::checksum::crc32_more;
-use crate::log::find_end::{Findings, Known, anchored, find_end};
+use crate::log::find_end::{Known, anchored, find_end};
+use crate::log::findings::Findings;
 use crate::log::format::Format as _;
 use crate::log::space::{Beyond, Space};
 use crate::mode::Depth;

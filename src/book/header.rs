@@ -8,7 +8,7 @@ use super::committed::{begins_at, read_slots};
 use super::packed::{HEADER_BYTES, parse_file_header};
 use super::slots::{DEEDS_AT, Slot, newest_first};
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::find_end::Findings;
+use crate::log::findings::Findings;
 use crate::log::framing::Framing as _;
 use crate::scan::{Damage, Scanned, Scanner, Verdict};
 use crate::sidecar::Mark;

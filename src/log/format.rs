@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::lines::Locked;
 use crate::log::extent::Extent;
-use crate::log::find_end::Findings;
+use crate::log::findings::Findings;
 use crate::log::framing::Framing;
 use crate::log::options::Common;
 use crate::log::report::RecoveryReport;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use crate::lines;
 use crate::locks::Mutex;
 use crate::log::extent::Extent;
-use crate::log::find_end::blocks_by_lengths;
 use crate::log::format::{Format, Inspected};
 use crate::log::options::Common;
 use crate::log::space::Place;
+use crate::log::walk::blocks_by_lengths;
 use crate::sidecar::{Entry, INDEX_BLOCK_BYTES, Index, Mark};
 use crate::storage::{Access, File};
 

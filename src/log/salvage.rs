@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::log::Log;
 use crate::log::append::Wanted;
 use crate::log::batch::Batch;
-use crate::log::find_end::Findings;
+use crate::log::findings::Findings;
 use crate::log::format::{Format, Inspected, TagOf};
 use crate::log::framing::Frame;
 use crate::log::open::{inspect_patiently, place_of};

@@ -14,7 +14,7 @@ use super::segment::{Found, PageDamage, Segment};
 use super::segments::{Segments, parse_name};
 use super::walk::Forward;
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::find_end::Findings;
+use crate::log::findings::Findings;
 use crate::log::format::Format;
 use crate::log::framing::Frame as _;
 use crate::log::open::{inspect_patiently, place_of};

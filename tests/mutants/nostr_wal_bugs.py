@@ -101,7 +101,7 @@ NOSTR_WAL_BUGS = [
     Bug(
         "nostr wal: after a mark no number is held against the one before",
         SEGMENT,
-        "src/log/find_end.rs",
+        "src/log/walk.rs",
         "    if C::LINKED && extent.records > 0 {\n",
         "    if false && extent.records > 0 {\n",
         [("nostr_wal", "a_gap_after_the_mark")],

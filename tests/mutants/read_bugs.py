@@ -17,6 +17,7 @@ from rows import (
 )
 
 BOOKMARK = "src/log/bookmark.rs"
+CONCLUDE = "src/log/conclude.rs"
 CURSOR = "src/log/cursor.rs"
 FIND_END = "src/log/find_end.rs"
 FOLLOW = "src/log/follow.rs"
@@ -26,6 +27,7 @@ REPAIRING = "src/log/repair.rs"
 RESYNC = "src/log/resync.rs"
 TRAILERS = "src/log/trailers.rs"
 VERIFY = "src/log/verify.rs"
+WALK = "src/log/walk.rs"
 
 FIND_END_BUGS = [
     Bug(
@@ -39,7 +41,7 @@ FIND_END_BUGS = [
     Bug(
         "interior damage is cut off like a torn tail",
         FLIP,
-        FIND_END,
+        CONCLUDE,
         "        let corrupt = next.is_some() || gap.is_some() || beyond_limit;\n",
         "        let corrupt = gap.is_some() || beyond_limit;\n",
         [("recovery", "without_a_mark")],
@@ -47,7 +49,7 @@ FIND_END_BUGS = [
     Bug(
         "the end below the mark is accepted",
         LAST_FLIP,
-        FIND_END,
+        CONCLUDE,
         "        findings.verdict = Verdict::Corrupt;\n"
         "        findings.durable_end = Some(mark.end);\n",
         "        findings.durable_end = Some(mark.end);\n",
@@ -56,7 +58,7 @@ FIND_END_BUGS = [
     Bug(
         "a mark counts whatever the log holds at its end",
         ADVICE,
-        FIND_END,
+        WALK,
         "        Ok(frame.sum() == mark.last_sum && scanner.position() == mark.end)\n",
         "        let _ = frame;\n        Ok(scanner.position() == mark.end)\n",
         [("log", "sidecar::a_log_with_borders_like")],
@@ -72,7 +74,7 @@ FIND_END_BUGS = [
     Bug(
         "what follows a closed mark is judged as if it were open",
         KILL,
-        FIND_END,
+        CONCLUDE,
         "        let mut findings = match mark.closed {\n",
         "        let mut findings = match mark.closed && mark.end == u64::MAX {\n",
         [("answers", "findings::a_closed_mark")],
@@ -80,7 +82,7 @@ FIND_END_BUGS = [
     Bug(
         "a closed mark says that nothing after it was acknowledged",
         KILL,
-        FIND_END,
+        CONCLUDE,
         "        findings.unacknowledged_from = Some(mark.end).filter(|_| !mark.closed);\n"
         "        Ok(findings)\n",
         "        findings.unacknowledged_from = Some(mark.end);\n        Ok(findings)\n",
@@ -89,7 +91,7 @@ FIND_END_BUGS = [
     Bug(
         "a record beyond the limit is torn",
         LENGTH,
-        FIND_END,
+        CONCLUDE,
         "            let beyond_limit = self.is_beyond_limit(&extent, stop.as_ref())?;\n",
         "            let beyond_limit = false;\n",
         [("wal_own", "a_record_beyond")],
@@ -97,7 +99,7 @@ FIND_END_BUGS = [
     Bug(
         "a torn record that holds records is corrupt above the mark",
         NESTED,
-        FIND_END,
+        CONCLUDE,
         "            false => self.conclude_torn(extent, stop, from.end)?,\n",
         "            false => self.conclude_carefully(extent, stop, MarkUse::Used, from.end)?,\n",
         [("crash", "torn::{subject}::records_inside")],

@@ -1,0 +1,182 @@
+//! What follows from where a walk stopped: a clean end, a torn tail, damage, or a loss.
+
+use std::io;
+
+use crate::log::extent::Extent;
+use crate::log::find_end::{is_beyond_limit, is_of_another_file};
+use crate::log::findings::Findings;
+use crate::log::format::Format;
+use crate::log::framing::Framing;
+use crate::log::space::Space;
+use crate::log::walk::Walk;
+use crate::scan::{Damage, Stop, Verdict};
+use crate::search::{end_of_data, find_intact};
+use crate::sidecar::{Mark, MarkUse};
+
+impl<F: Format> Walk<'_, F> {
+    /// What lies after a mark. While the mark is open, all of it is unacknowledged, and whatever is
+    /// not a record is a torn tail; after a closed one, the careful rule holds.
+    pub fn after_mark(mut self, from: Extent, mark: &Mark) -> io::Result<Findings> {
+        let (extent, stop) = self.check(from, self.space.end)?;
+        let mut findings = match mark.closed {
+            true => self.conclude_carefully(extent, stop, MarkUse::Used, from.end)?,
+            false => self.conclude_torn(extent, stop, from.end)?,
+        };
+        findings.durable_end = Some(mark.end);
+        findings.unacknowledged_from = Some(mark.end).filter(|_| !mark.closed);
+        Ok(findings)
+    }
+
+    fn conclude_torn(
+        mut self,
+        extent: Extent,
+        stop: Option<Stop>,
+        from: u64,
+    ) -> io::Result<Findings> {
+        let mut findings = self.findings(extent, MarkUse::Used, from)?;
+        let gap = self.space.gap.is_some();
+        if extent.end < self.space.end || gap {
+            let beyond_limit = self.is_beyond_limit(&extent, stop.as_ref())?;
+            // Zeros alone were reserved and never written: nothing is damaged.
+            let written = beyond_limit || gap || findings.data_end > extent.end;
+            findings.verdict = match (beyond_limit, written) {
+                (true, _) => Verdict::Corrupt,
+                (false, true) => Verdict::Torn,
+                (false, false) => Verdict::Open,
+            };
+            findings.damage = written.then(|| self.damage(&extent, stop.as_ref(), None));
+            findings.note_beyond_limit::<F>(beyond_limit);
+        }
+        Ok(findings)
+    }
+
+    /// Where nothing says what was acknowledged, an intact record after the damage means that the
+    /// log is corrupt, and so do files after a gap.
+    pub fn conclude_carefully(
+        mut self,
+        extent: Extent,
+        stop: Option<Stop>,
+        mark: MarkUse,
+        from: u64,
+    ) -> io::Result<Findings> {
+        let mut findings = self.findings(extent, mark, from)?;
+        let Space { file, end, gap, .. } = self.space;
+        if extent.end == *end && gap.is_none() {
+            return Ok(findings);
+        }
+        let reach = findings.data_end.saturating_add(F::Framing::TRAILING_ZEROS_MAX).min(*end);
+        // One that does not follow is intact itself.
+        let past = u64::from(!matches!(stop, Some(Stop::Unlinked(_))));
+        let next = match findings.data_end > extent.end {
+            true => find_intact(&**file, &self.format.framing(), extent.end + past, reach)?,
+            false => None,
+        };
+        let beyond_limit = self.is_beyond_limit(&extent, stop.as_ref())?;
+        let corrupt = next.is_some() || gap.is_some() || beyond_limit;
+        let written = corrupt || findings.data_end > extent.end;
+        findings.verdict = match (corrupt, written) {
+            (true, _) => Verdict::Corrupt,
+            (false, true) => Verdict::Torn,
+            (false, false) => Verdict::Open,
+        };
+        findings.damage = written.then(|| self.damage(&extent, stop.as_ref(), next));
+        findings.note_beyond_limit::<F>(beyond_limit);
+        Ok(findings)
+    }
+
+    /// This log's own mark, and what it vouches for is not there.
+    pub fn lost(self, extent: Extent, stop: Option<Stop>, mark: &Mark) -> io::Result<Findings> {
+        let (end, gap) = (self.space.end, self.space.gap.clone());
+        let copied = is_of_another_file(self.space, mark)?;
+        let mut findings = self.conclude_carefully(extent, stop, MarkUse::Lost, extent.start)?;
+        findings.verdict = Verdict::Corrupt;
+        findings.durable_end = Some(mark.end);
+        findings.unacknowledged_from = Some(mark.end).filter(|_| !mark.closed);
+        if mark.start == extent.start {
+            // The same head, so the same numbers.
+            findings.extent.first = mark.first;
+            findings.numbered_by_mark = true;
+        }
+        let gap = gap.map(|gap| format!("; {gap}")).unwrap_or_default();
+        let of = if copied { " in the log that this is a copy of" } else { "" };
+        let lost = mark.records.saturating_sub(extent.records);
+        let damage = findings.damage.get_or_insert_with(|| Damage {
+            offset: extent.end,
+            end: end.max(extent.end),
+            reason: format!(
+                "the log ends at byte {}, acknowledged up to {}{of}{gap}",
+                extent.end, mark.end
+            ),
+            ..Damage::default()
+        });
+        damage.first_lost = mark.first.checked_add(extent.records).filter(|_| F::NUMBERED);
+        if damage.next_intact.is_none() {
+            damage.records_lost = Some(lost);
+        }
+        Ok(findings)
+    }
+
+    fn is_beyond_limit(&self, extent: &Extent, stop: Option<&Stop>) -> io::Result<bool> {
+        let (file, at, end) = (self.file(), extent.end, self.space.end);
+        stop.map_or(Ok(false), |why| is_beyond_limit(self.format, file, at, why, end))
+    }
+
+    /// What was found by walking, if it ends well.
+    pub fn findings(&mut self, extent: Extent, mark: MarkUse, from: u64) -> io::Result<Findings> {
+        Ok(Findings {
+            scanned_bytes: extent.end.saturating_sub(from),
+            scanned_records: self.scanned_records,
+            data_end: end_of_data(self.file(), extent.end, self.space.end)?,
+            blocks: std::mem::take(&mut self.blocks),
+            ..self.unread(extent, mark)
+        })
+    }
+
+    /// Nothing but where the log begins.
+    pub fn unread(&self, extent: Extent, mark: MarkUse) -> Findings {
+        Findings {
+            extent,
+            numbered: true,
+            headless: false,
+            verdict: Verdict::Clean,
+            damage: None,
+            beyond_limit: false,
+            mark,
+            numbered_by_mark: mark == MarkUse::Used,
+            durable_end: None,
+            unacknowledged_from: None,
+            scanned_bytes: 0,
+            scanned_records: 0,
+            data_end: self.space.end,
+            file_end: self.space.end,
+            blocks: Vec::new(),
+        }
+    }
+
+    /// What the mark says, and nothing else.
+    pub fn unread_by_mark(&self, mark: &Mark) -> Findings {
+        Findings {
+            durable_end: Some(mark.end),
+            unacknowledged_from: Some(mark.end).filter(|_| !mark.closed),
+            ..self.unread(Extent::of_mark(mark), MarkUse::Used)
+        }
+    }
+
+    fn damage(&self, extent: &Extent, stop: Option<&Stop>, next: Option<u64>) -> Damage {
+        let why = match (stop, &self.space.gap) {
+            (Some(stop), _) => stop.reason(),
+            (None, Some(gap)) => gap.clone(),
+            (None, None) => "unreadable".into(),
+        };
+        let number = Some(extent.next()).filter(|_| extent.records > 0);
+        let name = F::name_of(number, extent.end);
+        Damage {
+            offset: extent.end,
+            end: next.unwrap_or(self.space.end),
+            reason: format!("{name}: {why}"),
+            next_intact: next,
+            first_lost: number.filter(|_| F::NUMBERED),
+            ..Damage::default()
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! What a look at a log found: how far it is valid, what is damaged, and what became of its mark.
+
+use crate::log::extent::Extent;
+use crate::log::format::Format;
+use crate::scan::{Damage, Verdict};
+use crate::sidecar::MarkUse;
+
+/// What a look at the log found.
+#[derive(Clone, Debug)]
+pub struct Findings {
+    /// The valid prefix.
+    pub extent: Extent,
+    /// Whether the number of the first record is known.
+    pub numbered: bool,
+    /// Records follow a header that never reached the disk: none of them is the log's.
+    pub headless: bool,
+    /// How the log ends.
+    pub verdict: Verdict,
+    /// The first damage. If it lies before the first record, cutting does not mend it.
+    pub damage: Option<Damage>,
+    /// Whether the valid prefix ends before a whole record that is only longer than the caller's limit.
+    pub beyond_limit: bool,
+    /// What became of the mark.
+    pub mark: MarkUse,
+    /// Whether the records are numbered as the mark numbers them, and so as the index does that it
+    /// vouches for. A scan from the head on does not know how many were dropped before.
+    pub numbered_by_mark: bool,
+    /// Byte up to which the mark says the log is durable.
+    pub durable_end: Option<u64>,
+    /// Byte from which on nothing was acknowledged. A mark that was closed does not say: another
+    /// program may have appended since.
+    pub unacknowledged_from: Option<u64>,
+    /// Bytes looked at.
+    pub scanned_bytes: u64,
+    /// Records looked at.
+    pub scanned_records: u64,
+    /// Byte after the last one that is not zero, at least the end of the valid prefix.
+    pub data_end: u64,
+    /// Byte after the last one there is.
+    pub file_end: u64,
+    /// Where blocks of records end, as noticed on the way: ordinal, and byte.
+    pub blocks: Vec<(u64, u64)>,
+}
+
+impl Findings {
+    /// The damage, unless it is a torn tail.
+    pub fn corruption(&self) -> Option<Damage> {
+        self.damage.clone().filter(|_| self.verdict == Verdict::Corrupt)
+    }
+
+    /// Whether the mark is this log's.
+    pub fn mark_is_ours(&self) -> bool {
+        matches!(self.mark, MarkUse::Used | MarkUse::Lost)
+    }
+
+    /// Say what to do about a record that is only longer than the caller's limit.
+    pub fn note_beyond_limit<F: Format>(&mut self, beyond_limit: bool) {
+        self.beyond_limit = beyond_limit;
+        if let (true, Some(damage)) = (beyond_limit, &mut self.damage) {
+            damage.reason.push_str(&beyond_limit_advice::<F>());
+        }
+    }
+
+    /// Number of the first record, where it is known.
+    pub fn first(&self) -> Option<u64> {
+        Some(self.extent.first).filter(|_| self.numbered)
+    }
+}
+
+/// What to do about a record that is only longer than the caller's limit.
+pub fn beyond_limit_advice<F: Format>() -> String {
+    format!("; this {} is whole, so raise {}", F::NOUN, F::LIMIT)
+}
