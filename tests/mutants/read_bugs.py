@@ -18,9 +18,10 @@ from rows import (
 
 BOOKMARK = "src/log/bookmark.rs"
 CONCLUDE = "src/log/conclude.rs"
-CURSOR = "src/log/cursor.rs"
+CURSOR = "src/log/cursor/mod.rs"
 FIND_END = "src/log/find_end.rs"
 FOLLOW = "src/log/follow.rs"
+PASS_OVER = "src/log/cursor/pass_over.rs"
 READ = "src/log/read.rs"
 REFRESH = "src/log/refresh.rs"
 REPAIRING = "src/log/repair.rs"
@@ -192,7 +193,7 @@ WALK_BUGS = [
     Bug(
         "damage that is passed over is not noted",
         FLIP,
-        CURSOR,
+        PASS_OVER,
         "        self.damages.extend(found.damage);\n",
         "",
         [("answers", "edges::a_record_inside_a_damaged_one")],
@@ -200,7 +201,7 @@ WALK_BUGS = [
     Bug(
         "damage after the last record is not raised at the end",
         LAST_FLIP,
-        CURSOR,
+        PASS_OVER,
         "            Some(damage) if self.on_corrupt == OnCorrupt::Raise"
         " => Err(self.corrupt(&damage)),\n",
         "",

@@ -1,22 +1,26 @@
 //! Walking forwards over records, without an allocation per record.
 
+mod iter;
+mod pass_over;
+
 use std::fmt::{self, Debug, Formatter};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::locks::atomic::Ordering;
+use crate::log::Shared;
 use crate::log::evidence::Evidence;
-use crate::log::find_end::is_beyond_limit;
-use crate::log::findings::beyond_limit_advice;
 use crate::log::format::{Format, Stepped};
 use crate::log::framing::Framing;
 use crate::log::notice;
-use crate::log::resync::{After, Resync, Stretch, next_inside, resync};
+use crate::log::resync::After;
 use crate::log::trailers::Trailers;
-use crate::log::{Log, Shared};
-use crate::scan::{Damage, OnCorrupt, Scanned, Scanner, Step, Stop};
+use crate::scan::{Damage, OnCorrupt, Scanned, Scanner, Step};
 use crate::storage::File;
+
+pub use self::iter::Iter;
+pub(crate) use self::pass_over::corrupt;
 
 /// Where a cursor reads, and up to where.
 #[derive(Clone, Debug)]
@@ -287,128 +291,10 @@ impl<F: Format> Cursor<F> {
         self.scanner.bytes()
     }
 
-    fn pass_over(&mut self, offset: u64, why: &Stop) -> Result<()> {
-        let end = self.scanner.end();
-        let name = F::name_of(self.ordinal, offset);
-        let mut found = self.resync(offset, why, &name).map_err(|e| self.read_error(e))?;
-        if found.next.is_none() {
-            found.damage = found.damage.map(|damage| self.counted(damage));
-        }
-        if self.on_corrupt == OnCorrupt::Raise {
-            self.finished = true;
-            let damage = found.damage.unwrap_or_else(|| Damage {
-                offset,
-                end,
-                reason: format!("{name}: {}", why.reason()),
-                first_lost: self.ordinal.filter(|_| F::NUMBERED),
-                ..Damage::default()
-            });
-            return Err(self.corrupt(&damage));
-        }
-        if self.resume.is_some() && found.next.is_none() {
-            // Nothing more inside the damaged record.
-            self.resume();
-            return Ok(());
-        }
-        self.damages.extend(found.damage);
-        self.log_passed_over();
-        self.resume = found.after.or(self.resume);
-        match found.next {
-            Some((next, ordinal)) => {
-                let proved = |damage: &Damage| damage.next_intact.is_none() || damage.next_proved;
-                self.proved = self.resume.is_none() && self.damages.last().is_none_or(proved);
-                self.scanner.seek(next);
-                self.ordinal = ordinal;
-            }
-            None => {
-                self.finish()?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Go on after the damaged record that a rescue read inside.
-    fn resume(&mut self) {
-        if let Some(After { place: (end, ordinal), proved }) = self.resume.take() {
-            self.scanner.seek(end);
-            self.ordinal = ordinal;
-            self.proved = proved;
-        }
-    }
-
-    /// At the end of the range, report the damage that no record showed.
-    fn finish(&mut self) -> Result<Option<Stepped<F>>> {
-        self.finished = true;
-        // The record that was cut off, and the end that is missing after it, are one damage.
-        let shown = |damage: &Damage| {
-            let touches = |seen: &Damage| (seen.offset..=seen.end).contains(&damage.offset);
-            self.damages.iter().any(touches)
-        };
-        let trailing = self.trailing.clone().filter(|damage| !shown(damage));
-        match trailing.map(|damage| self.counted(damage)) {
-            None => Ok(None),
-            Some(damage) if self.on_corrupt == OnCorrupt::Raise => Err(self.corrupt(&damage)),
-            Some(damage) => {
-                self.damages.push(damage);
-                self.log_passed_over();
-                Ok(None)
-            }
-        }
-    }
-
-    /// Damage at the end of the range: where that is missing, and the number of the record there is
-    /// known, it says how many records are lost from here to there.
-    fn counted(&self, damage: Damage) -> Damage {
-        let Some(missing) = self.trailing.as_ref() else { return damage };
-        let end = self.source.evidence.known_end_after(missing.end.saturating_sub(1));
-        let end = end.filter(|end| end.offset == missing.end).and_then(|end| end.ordinal);
-        let lost = end.zip(self.ordinal).and_then(|(end, at)| end.checked_sub(at));
-        let lost = lost.filter(|&lost| lost > 0);
-        let (Some(lost), None) = (lost, damage.records_lost) else { return damage };
-        let plural = if lost == 1 { " is" } else { "s are" };
-        Damage {
-            first_lost: self.ordinal.filter(|_| F::NUMBERED),
-            records_lost: Some(lost),
-            reason: format!("{}; {lost} acknowledged {}{plural} lost", damage.reason, F::NOUN),
-            ..damage
-        }
-    }
-
-    fn resync(&mut self, at: u64, why: &Stop, name: &str) -> std::io::Result<Resync> {
-        let Source { file, format, framing, evidence, .. } = &self.source;
-        let (file, end) = (&**file, self.resume.map_or(self.scanner.end(), |after| after.place.0));
-        let beyond_limit = is_beyond_limit(format, file, at, why, end)?;
-        let (framing, ordinal, rescue) = (*framing, self.ordinal, self.rescue);
-        let stretch = Stretch { file, framing, at, end, ordinal, rescue };
-        let mut found = match self.resume {
-            Some(_) => next_inside(stretch, why, name)?,
-            None => resync(stretch, why, name, evidence, beyond_limit, &mut self.trailers)?,
-        };
-        if let Some(damage) = &mut found.damage {
-            if beyond_limit {
-                damage.reason.push_str(&beyond_limit_advice::<F>());
-            }
-            if !F::NUMBERED {
-                damage.first_lost = None;
-            }
-        }
-        Ok(found)
-    }
-
-    fn corrupt(&self, damage: &Damage) -> Error {
-        corrupt::<F>(&self.source.path, damage, ErrorKind::Corrupt)
-    }
-
     fn read_error(&self, source: std::io::Error) -> Error {
         let error = Error::io("read the log", &self.source.path, source).of(F::NAME);
         error.offset_at(self.scanner.position())
     }
-}
-
-/// The error of a damaged stretch.
-pub(crate) fn corrupt<F: Format>(path: &Path, damage: &Damage, kind: ErrorKind) -> Error {
-    let error = Error::new(kind, damage.reason.clone()).of(F::NAME).at(path);
-    error.offset_at(damage.offset).with_next_intact(damage.next_intact)
 }
 
 impl<F: Format> Debug for Cursor<F> {
@@ -418,51 +304,5 @@ impl<F: Format> Debug for Cursor<F> {
             .field("path", &self.source.path)
             .field("offset", &self.offset())
             .finish_non_exhaustive()
-    }
-}
-
-/// Records of a range as an iterator; ends after the first error.
-#[derive(Debug)]
-pub struct Iter<F: Format> {
-    walk: Option<Result<Cursor<F>>>,
-}
-
-impl<F: Format> Iter<F> {
-    pub(crate) fn new(cursor: Cursor<F>) -> Self {
-        Self::of(Ok(cursor))
-    }
-
-    /// Over a walk, or just the error of its beginning.
-    pub(crate) fn of(walk: Result<Cursor<F>>) -> Self {
-        Self { walk: Some(walk) }
-    }
-}
-
-impl<F: Format> Iterator for Iter<F> {
-    type Item = Result<F::Owned>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let error = match self.walk.as_mut()? {
-            Ok(cursor) => match cursor.next() {
-                Ok(record) => return record.map(|record| Ok(F::own(record))),
-                Err(error) => Some(error),
-            },
-            Err(_) => None,
-        };
-        let begun = self.walk.take()?;
-        error.or(begun.err()).map(Err)
-    }
-}
-
-/// All records that are there now.
-impl<F: Format> IntoIterator for &Log<F> {
-    type Item = Result<F::Owned>;
-    type IntoIter = Iter<F>;
-
-    fn into_iter(self) -> Iter<F> {
-        Iter::of(match F::NUMBERED {
-            true => self.cursor_by_ordinal(0, None, OnCorrupt::Raise),
-            false => self.cursor_by_offset(None, None, OnCorrupt::Raise),
-        })
     }
 }
