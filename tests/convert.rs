@@ -186,6 +186,101 @@ fn a_conversion_that_meets_damage_leaves_nothing_and_names_the_way() {
     }
 }
 
+/// Of the copy the caller's options decide, but not what follows from the source: its numbers, and how long
+/// a deed may be.
+#[test]
+fn a_copy_goes_on_as_its_source_would() {
+    for (from, to) in WAYS {
+        let disk = Sim::new();
+        // Named, not by the directory, and without metadata.
+        let options = on(disk.clone()).epoch(7).deed_bytes_max(400);
+        let book = options.layout(from).open(SOURCE, Mode::Create).unwrap();
+        assert_eq!(book.append(1, &[5; 300]).unwrap(), 8);
+        book.close().unwrap();
+        let named = on(disk.clone()).layout(to).deed_bytes_max(200);
+        let report = convert(SOURCE, TARGET, to, &named, |_, _| Ok(())).unwrap();
+        assert_eq!((report.deeds, report.bounds), (1, Some((8, 8))));
+        let copy = on(disk.clone()).deed_bytes_max(200).open(TARGET, Mode::Append).unwrap();
+        assert_eq!((copy.layout(), copy.epoch().unwrap()), (to, 7));
+        assert_eq!(copy.append(2, &[6; 100]).unwrap(), 9);
+    }
+}
+
+#[test]
+fn a_conversion_syncs_as_often_whatever_the_durability_and_its_copy_is_durable() {
+    let long = vec![(1, vec![7; (1 << 20) + 1]); 4];
+    let calls = [Durability::Manual, Durability::Always, Durability::None].map(|durability| {
+        let disk = Sim::new();
+        write(&on(disk.clone()), Path::new(SOURCE), Layout::Packed, &long);
+        let (before, options) = (disk.calls(), on(disk.clone()).durability(durability));
+        convert(SOURCE, TARGET, Layout::Slots, &options, |_, _| Ok(())).unwrap();
+        let calls = disk.calls() - before;
+        let crashes = disk.crashes();
+        for index in 0..crashes.count().min(STATES) {
+            assert_eq!(log_of(&crashes.build(&crashes.sample(index)), TARGET), long);
+        }
+        calls
+    });
+    assert_eq!(calls, [calls[0]; 3]);
+}
+
+/// A conversion crashed: a deed that a cursor holds in one layout is a few bytes longer in the other, and
+/// there it is read in parts.
+#[test]
+fn a_deed_that_only_one_of_the_layouts_holds_is_compared() {
+    for (from, to) in WAYS {
+        let events: Vec<Event> =
+            (16..32).map(|less| (less, vec![less as u8; (1 << 20) - less as usize])).collect();
+        let disk = Sim::new();
+        write(&on(disk.clone()), Path::new(SOURCE), from, &events);
+        assert_eq!(converted(&disk, TARGET, to).unwrap(), 16);
+        assert_eq!(log_of(&disk, TARGET), events);
+    }
+}
+
+/// Both passes count, each by the bytes of the source: batches and long deeds in the first one, every
+/// 16,384th deed and long ones in the second.
+#[test]
+fn progress_is_told_by_the_bytes_of_the_source() {
+    const HELD: usize = 1 << 20;
+    for (from, to) in WAYS {
+        let bytes_of = |layout| if layout == Layout::Packed { 24 } else { 20 };
+        // Short ones, some of just the size that is still held, and longer ones.
+        let held = HELD - bytes_of(from);
+        let sizes = [vec![20; 40_000], vec![held; 5], vec![held + 1; 2], vec![9]].concat();
+        let disk = Sim::new();
+        let book = on(disk.clone()).layout(from).open(SOURCE, Mode::Create).unwrap();
+        let mut batch = book.batch();
+        sizes.iter().for_each(|&size| drop(batch.push(1, &vec![3; size])));
+        book.append_batch(&batch, None, None).unwrap();
+        let (end, header) = (book.end().unwrap(), book.end().unwrap() - batch.bytes_len() as u64);
+        book.close().unwrap();
+        let mut told = Vec::new();
+        let tell = |done, all| {
+            assert_eq!(all, 2 * end);
+            told.push(done);
+            Ok(())
+        };
+        convert(SOURCE, TARGET, to, &on(disk), tell).unwrap();
+
+        let (mut copying, mut comparing) = (vec![0], Vec::new());
+        let (mut at, mut waiting) = (header, 0);
+        for (count, &size) in sizes.iter().enumerate() {
+            let is_long = size > held;
+            waiting += size + bytes_of(to);
+            if is_long || (count + 1) % (1 << 14) == 0 {
+                comparing.push(end + at);
+            }
+            at += (size + bytes_of(from)) as u64;
+            if is_long || waiting >= 4 << 20 {
+                copying.push(at);
+                waiting = 0;
+            }
+        }
+        assert_eq!(told, [copying, comparing, vec![2 * end]].concat(), "{from:?}");
+    }
+}
+
 /// What the caller's progress function fails with ends the conversion, too.
 #[test]
 fn a_conversion_that_is_interrupted_leaves_nothing() {

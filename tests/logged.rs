@@ -27,11 +27,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Once};
 
+use deedbook::book::Options;
 use deedbook::ledger;
 use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::storage::{Access, Storage};
 use deedbook::wal::{Layout, segment_name};
-use deedbook::{Damage, Mode};
+use deedbook::{Damage, Mode, Transaction};
 use log::Level;
 use subject::{At, Format, MANUAL, Walk};
 
@@ -265,6 +266,38 @@ fn a_truncation_finished_on_opening_is_logged() {
         let finished = logged.len() == 1 && logged[0].1.contains("by finishing a truncation");
         assert!(finished, "{logged:?}");
     }
+}
+
+#[test]
+fn a_commit_finished_on_opening_is_logged_with_how_much_was_missing() {
+    let (disk, at) = place(&book::BookFormat, "finished");
+    let open = |disk: &Sim| {
+        let options = Options::new().storage(Arc::new(disk.clone())).epoch_part_bytes(1);
+        options.open_pier(at.path.join("pier"), Mode::Append).unwrap()
+    };
+    let pier = open(&disk);
+    pier.append(0, b"before").unwrap();
+    let parts: Vec<_> = [2, 3]
+        .map(|deeds| {
+            let mut stage = pier.stage("etl", deeds, 1, None).unwrap();
+            (0..deeds).for_each(|deed| stage.push(deed, b"staged").unwrap());
+            stage.finish().unwrap()
+        })
+        .into();
+    disk.record();
+    pier.commit_staged(&Transaction { job: "etl".into(), id: None }, &parts).unwrap();
+    let mut missing = Vec::new();
+    for moment in disk.recorded() {
+        lines(&at);
+        assert!([1, 6].contains(&open(&moment.kill()).last().unwrap()));
+        for (level, line) in lines(&at) {
+            assert_eq!(level, Level::Warn, "{line}");
+            let (_, count) = line.split_once("which had begun, is done: ").unwrap();
+            missing.push(count.split_once(" records were missing").unwrap().0.to_string());
+        }
+    }
+    missing.dedup();
+    assert_eq!(missing, ["5", "3", "0"]);
 }
 
 #[test]

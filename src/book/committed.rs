@@ -79,8 +79,8 @@ pub struct Followed(Mutex<Option<Batch>>);
 struct Batch {
     /// Deeds before the batch.
     before: u64,
-    /// Summed up to here.
-    to: Place,
+    /// Summed up to this byte.
+    to: u64,
     sum: u32,
 }
 
@@ -89,13 +89,11 @@ impl Followed {
     fn goes_on(&self, file: &dyn File, slot: &Slot, end: Place) -> io::Result<bool> {
         let before = slot.records() - slot.bat;
         let batch = *lock(&self.0);
-        let Some(Batch { to, sum, .. }) = batch.filter(|batch| batch.before == before) else {
+        let same = batch.filter(|batch| batch.before == before);
+        let Some(Batch { to, sum, .. }) = same.filter(|batch| batch.to <= end.offset) else {
             return Ok(false);
         };
-        if to.records > end.records || to.offset > end.offset {
-            return Ok(false);
-        }
-        let same = sum_more(file, sum, to.offset, end.offset)? == slot.sum;
+        let same = sum_more(file, sum, to, end.offset)? == slot.sum;
         if same {
             self.note(slot, end);
         }
@@ -105,7 +103,7 @@ impl Followed {
     /// The bytes of a slot's batch were held against its checksum.
     fn note(&self, slot: &Slot, to: Place) {
         let before = slot.records() - slot.bat;
-        *lock(&self.0) = Some(Batch { before, to, sum: slot.sum });
+        *lock(&self.0) = Some(Batch { before, to: to.offset, sum: slot.sum });
     }
 }
 

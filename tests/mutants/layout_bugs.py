@@ -231,6 +231,14 @@ LAYOUT_BUGS = [
         [("convert", "a_conversion_that_is_interrupted")],
     ),
     Bug(
+        "conversion: a deed that only the copy reads in parts is compared as if it were held",
+        LENGTH,
+        CONVERT,
+        "is_long(deed) || is_long(copied)",
+        "is_long(deed)",
+        [("convert", "a_deed_that_only_one")],
+    ),
+    Bug(
         "conversion: the log gets its name before the metadata does",
         KILL,
         ASIDE,

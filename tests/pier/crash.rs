@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::io::ErrorKind as Io;
 use std::path::Path;
 
-use deedbook::ErrorKind;
 use deedbook::book::pier::{Pier, verify};
-use deedbook::book::{Layout, Meta, Mode};
+use deedbook::book::{Layout, Meta, Mode, Options};
 use deedbook::storage::Storage;
-use deedbook::storage::sim::{Fault, Sim, What};
+use deedbook::storage::sim::{Call, Fault, Sim, What};
+use deedbook::{Durability, ErrorKind, Recovery};
 
 use crate::support::*;
 
@@ -32,9 +32,13 @@ fn begun(synced: u64) -> (Sim, Pier) {
 }
 
 fn begun_in(layout: Layout, synced: u64) -> (Sim, Pier) {
+    begun_with(|options| options.durability(Durability::Manual), layout, synced)
+}
+
+fn begun_with(set: impl Fn(Options) -> Options, layout: Layout, synced: u64) -> (Sim, Pier) {
     let disk = Sim::new();
     put(&disk, "/unrelated", b"");
-    let options = manual(&disk).layout(layout);
+    let options = set(options(&disk).layout(layout));
     let pier = options.open_pier(PIER, Mode::Append).unwrap();
     append(&pier, 1..=synced);
     pier.sync().unwrap();
@@ -108,6 +112,21 @@ fn a_crash_at_any_step_of_a_roll_leaves_the_pier_with_the_new_epoch_or_without()
     }
     assert!(moments > 150 && states > 1000, "{moments} moments, {states} states");
     assert_eq!(found, BTreeSet::from([vec![0], vec![0, 3], vec![0, 5]]));
+}
+
+/// What a handle is set to is for its appends: a roll is durable whatever that is.
+#[test]
+fn a_roll_is_durable_with_any_durability_and_recovery_of_the_handle() {
+    use Recovery::{Acknowledged, Spec, Valid};
+    for layout in [Layout::Packed, Layout::Slots] {
+        for recovery in [Valid, Acknowledged, Spec] {
+            let set = |options: Options| options.durability(Durability::None).recovery(recovery);
+            let (disk, pier) = begun_with(set, layout, 3);
+            assert_eq!(pier.roll().unwrap(), 5);
+            let known = Known { layout, durable: 5, tried: 5, epochs: vec![vec![0, 5]] };
+            assert!(crash(&disk, &known, &mut BTreeSet::new()) > 1);
+        }
+    }
 }
 
 /// The roll after an interrupted one meets what that left aside, and is interrupted, too.
@@ -262,4 +281,35 @@ fn fails_in(layout: Layout) {
     }
     assert!(failed > 30 && went_on > 10 && closed > 0, "{failed} {went_on} {closed}");
     assert!(call > 40 && Path::new(PIER).is_absolute());
+}
+
+/// What an interrupted roll left aside is removed first. A list of it that fails does not count as empty.
+#[test]
+fn nothing_that_an_interrupted_roll_left_gets_into_an_epoch() {
+    let next = Path::new(LOG).join(".deedbook/next");
+    let (mut refused, mut call) = (0, 1);
+    loop {
+        let (disk, pier) = begun(2);
+        disk.create_dir(&next).unwrap();
+        put(&disk, next.join("vere.txt"), b"of another one");
+        disk.inject(Fault::once(call, What::Error(Io::Other)).of(Call::List));
+        let rolled = pier.roll();
+        let struck = disk.fired() > 0;
+        disk.heal();
+        refused += u64::from(rolled.is_err());
+        drop(pier);
+        let pier = appending(&disk);
+        if numbers(&pier).len() == 1 {
+            append(&pier, 5..=5);
+            pier.roll().unwrap();
+        }
+        let begun = numbers(&pier)[1];
+        let names = disk.list(&epoch(begun)).unwrap();
+        assert!(!names.iter().any(|name| name == "vere.txt"), "call {call}: {rolled:?}");
+        if !struck {
+            break;
+        }
+        call += 1;
+    }
+    assert!(refused > 0);
 }

@@ -37,6 +37,19 @@ fn the_epochs_are_found_below_a_pier_and_in_its_log_in_the_order_of_their_events
     }
 }
 
+/// A directory `.urb/log` without epochs is the place of the epochs, not a pier that has one below it.
+#[test]
+fn a_new_pier_may_be_opened_by_its_log_and_epochs_may_lie_elsewhere() {
+    let empty = epochs(&[]);
+    assert_eq!(options(&empty).open_pier(LOG, Mode::Append).unwrap().log_dir(), Path::new(LOG));
+    assert_eq!(numbers(&reading(&empty)), [0]);
+    let elsewhere = Sim::new();
+    elsewhere.create_dir(Path::new("/epochs")).unwrap();
+    options(&elsewhere).open("/epochs/0i4", Mode::Create).unwrap().close().unwrap();
+    let pier = options(&elsewhere).open_pier("/epochs", Mode::Read).unwrap();
+    assert_eq!((pier.log_dir(), numbers(&pier)), (Path::new("/epochs"), vec![4]));
+}
+
 #[test]
 fn a_pier_may_begin_after_epochs_that_were_dropped() {
     let disk = epochs(&[(7, 2), (9, 1)]);

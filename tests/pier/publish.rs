@@ -8,7 +8,9 @@ use deedbook::book::pier::{Pier, verify};
 use deedbook::book::{Layout, Mode, Options};
 use deedbook::storage::Storage;
 use deedbook::storage::sim::{Fault, Sim, What};
-use deedbook::{Committed, ErrorKind, Part, Result, Transaction, TransactionId};
+use deedbook::{
+    Committed, Durability, ErrorKind, Part, Recovery, Result, Transaction, TransactionId,
+};
 
 use crate::support::*;
 
@@ -30,8 +32,13 @@ fn opened(disk: &Sim) -> Pier {
 
 /// A pier with the epochs 0i0 (1 to 3) and 0i3 (4 and 5), the last deed of which no sync covers.
 fn two_epochs() -> (Sim, Pier) {
+    two_epochs_with(Durability::Manual, Recovery::Valid)
+}
+
+fn two_epochs_with(durability: Durability, recovery: Recovery) -> (Sim, Pier) {
     let disk = Sim::new();
-    let pier = manual(&disk).epoch_part_bytes(1).open_pier(PIER, Mode::Append).unwrap();
+    let options = publishing(&disk).durability(durability).recovery(recovery);
+    let pier = options.open_pier(PIER, Mode::Append).unwrap();
     append(&pier, 1..=3);
     pier.roll().unwrap();
     append(&pier, 4..=4);
@@ -75,11 +82,15 @@ fn each_part_is_an_epoch_in_the_order_of_partitions() {
     let (disk, pier) = two_epochs();
     put(&disk, epoch(3).join("vere.txt"), b"3.5");
     let mut reader = reading(&disk).follow(Some(1)).unwrap();
-    let done = write(&pier, "one", 4, BEFORE).unwrap();
+    let before = pier.stats().unwrap();
+    let parts = staged(&pier, "one", BEFORE);
+    let done = pier.commit_staged(&transaction("one", 4), &parts).unwrap();
     assert_eq!((done.records, done.first, done.repeated), (8, Some(6), false));
+    let after = pier.stats().unwrap();
+    assert_eq!((after.appends, after.records), (before.appends + 1, LAST));
+    assert_eq!(after.bytes, before.bytes + parts.iter().map(|part| part.bytes).sum::<u64>());
     assert_eq!((numbers(&pier), sizes(&disk)), (EPOCHS.to_vec(), vec![3, 2, 4, 1, 3]));
     assert_eq!(all(&pier), (1..=LAST).collect::<Vec<_>>());
-    assert_eq!(pier.stats().unwrap().records, LAST);
     for number in [5, 9, 10] {
         assert_eq!(crate::common::read_file(&disk, &epoch(number).join("epoc.txt")), b"3");
         assert_eq!(crate::common::read_file(&disk, &epoch(number).join("vere.txt")), b"3.5");
@@ -153,6 +164,36 @@ fn what_cannot_be_an_epoch_is_appended() {
         let epochs = if layout == Layout::Packed { vec![0, 8, 12, 13] } else { vec![0] };
         assert_eq!(write(&pier, "two", 2, 8).unwrap().first, Some(9));
         assert_eq!((numbers(&pier), all(&pier)), (epochs, (1..=16).collect::<Vec<_>>()));
+    }
+}
+
+#[test]
+fn a_commit_without_deeds_begins_no_epoch_and_is_recognised() {
+    let (disk, pier) = two_epochs();
+    for repeated in [false, true] {
+        let parts = [pier.stage("none", 1, 7, None).unwrap().finish().unwrap()];
+        let done = pier.commit_staged(&transaction("none", 1), &parts).unwrap();
+        assert_eq!((done.records, done.repeated), (0, repeated));
+        assert_eq!((numbers(&pier), pier.last().unwrap()), (vec![0, 3], BEFORE));
+    }
+    append(&pier, BEFORE + 1..=BEFORE + 1);
+    pier.close().unwrap();
+    assert_eq!(all(&reading(&disk)), (1..=BEFORE + 1).collect::<Vec<_>>());
+}
+
+/// The highest number is no event's: a commit that would reach it is refused as appends are.
+#[test]
+fn no_epoch_reaches_the_highest_number() {
+    for (room, fits) in [(8, false), (9, true)] {
+        let disk = epochs(&[(u64::MAX - room - 1, 1)]);
+        let pier = opened(&disk);
+        let last = u64::MAX - room;
+        let done = write(&pier, "one", 1, last);
+        let refused = done.err().map(|error| (error.kind(), error.durable()));
+        let too_many = Some((ErrorKind::TooLarge, Some(deedbook::Durable::No)));
+        assert_eq!(refused, too_many.filter(|_| !fits));
+        assert_eq!(numbers(&pier).len(), if fits { 4 } else { 1 });
+        assert_eq!(pier.last().unwrap(), if fits { last + 8 } else { last });
     }
 }
 
@@ -234,6 +275,19 @@ fn a_crash_at_any_step_leaves_all_of_a_commit_or_none() {
     assert_eq!(found, BTreeSet::from([false, true]));
     // Once it returned, it is durable.
     assert!(images(&disk).iter().all(judge));
+}
+
+/// What a handle is set to is for its appends: the epochs of a commit are durable whatever that is.
+#[test]
+fn a_commit_is_durable_with_any_durability_and_recovery_of_the_handle() {
+    use Recovery::{Acknowledged, Spec, Valid};
+    for recovery in [Valid, Acknowledged, Spec] {
+        for durability in [Durability::None, Durability::Manual, Durability::Always] {
+            let (disk, pier) = two_epochs_with(durability, recovery);
+            write(&pier, "one", 1, BEFORE).unwrap();
+            assert!(images(&disk).iter().all(judge), "{durability:?} {recovery:?}");
+        }
+    }
 }
 
 #[test]

@@ -36,6 +36,21 @@ fn a_new_epoch_gets_the_metadata_and_the_texts_of_the_one_before() {
     assert_eq!((book.epoch().unwrap(), book.append(0, b"").unwrap()), (2, 3));
 }
 
+/// Not only by its name: a directory may be copied, and another program reads the header alone.
+#[test]
+fn a_new_epoch_has_its_number_under_any_name() {
+    for layout in [Layout::Packed, Layout::Slots] {
+        let disk = Sim::new();
+        let pier = options(&disk).layout(layout).open_pier(PIER, Mode::Append).unwrap();
+        append(&pier, 1..=700);
+        assert_eq!(pier.roll().unwrap(), 700);
+        pier.close().unwrap();
+        disk.rename(&epoch(700), Path::new("/renamed")).unwrap();
+        let book = options(&disk).open("/renamed", Mode::Append).unwrap();
+        assert_eq!((book.epoch().unwrap(), book.append(0, b"").unwrap()), (700, 701));
+    }
+}
+
 /// What a roll begins has the layout of the epoch before, unless another one is named.
 #[test]
 fn a_new_epoch_has_the_layout_of_the_one_before() {

@@ -213,7 +213,9 @@ fn a_reader_of_a_batch_that_grows_reads_what_was_appended_since() {
     let storage = Arc::new(disk.clone());
     let options = options().durability(Durability::Manual).storage(storage);
     let book = options.open("/log", Mode::Create).unwrap();
-    book.append(0, b"synced").unwrap();
+    for _ in 0..3 {
+        book.append(0, b"synced").unwrap();
+    }
     book.sync().unwrap();
     let reader = options.clone().layout(None).open("/log", Mode::Read).unwrap();
     let mut calls = Vec::new();

@@ -1,5 +1,6 @@
 //! Which epochs a pier has, and whether they follow each other.
 
+use std::cmp::Ordering;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -124,15 +125,16 @@ pub fn text(storage: &dyn Storage, path: &Path) -> Result<Option<Vec<u8>>> {
 /// What is wrong between two epochs: `next` is the event that the one before goes on with.
 pub fn check_joint(before: u64, next: u64, after: &Named) -> Result<()> {
     let first = after.number.saturating_add(1);
-    if first == next {
-        return Ok(());
-    }
+    let what = match first.cmp(&next) {
+        Ordering::Equal => return Ok(()),
+        Ordering::Greater => "missing",
+        Ordering::Less => "in both",
+    };
     let (low, high) = (first.min(next), first.max(next));
     let (which, be) = match high - 1 {
         last if last == low => (format!("event {low}"), "is"),
         last => (format!("events {low} to {last}"), "are"),
     };
-    let what = if first > next { "missing" } else { "in both" };
     let message = format!(
         "epoch {} begins with event {first}, but epoch {} ends with event {}: {which} {be} {what}",
         name_of(after.number),

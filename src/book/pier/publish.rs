@@ -42,7 +42,7 @@ impl Shared {
         };
         let filled = || parts.iter().filter(|part| part.records > 0);
         let bytes: u64 = filled().map(|part| part.bytes).sum();
-        let is_large = bytes > 0 && bytes >= least.saturating_mul(filled().count() as u64);
+        let is_large = bytes >= least.saturating_mul(filled().count() as u64);
         let layouts = [Some(last.book.layout()), self.options.layout];
         let is_packed = layouts.into_iter().flatten().all(|layout| layout == Layout::Packed);
         let records = filled().map(|part| part.records).sum();

@@ -21,11 +21,10 @@ use crate::book::codec::LOG_NAME;
 use crate::book::meta;
 use crate::book::packed::encode_file_header;
 use crate::book::{Layout, META_NAME, Options};
-use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 use crate::locks::lock;
 use crate::mend::{above, make_dir};
-use crate::mode::{Mode, Recovery};
+use crate::mode::Mode;
 use crate::sidecar::sidecar_dir;
 use crate::storage::{Access, Storage, replace, write_full};
 
@@ -123,13 +122,8 @@ pub fn make(
         remove_files(storage, dir)?;
         make_dir(storage, dir)?;
     }
-    let making = Options {
-        durability: Durability::Manual,
-        recovery: Recovery::Valid,
-        epoch: Some(number),
-        layout: options.layout.or(layout),
-        ..options.clone()
-    };
+    let layout = options.layout.or(layout);
+    let making = Options { epoch: Some(number), layout, ..options.clone() };
     let mode = match deeds {
         Some(deeds) => {
             take(storage, deeds, &next.join(LOG_NAME), number)?;
