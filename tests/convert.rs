@@ -199,7 +199,7 @@ fn a_copy_goes_on_as_its_source_would() {
         book.close().unwrap();
         let named = on(disk.clone()).layout(to).deed_bytes_max(200);
         let report = convert(SOURCE, TARGET, to, &named, |_, _| Ok(())).unwrap();
-        assert_eq!((report.deeds, report.bounds), (1, Some((8, 8))));
+        assert_eq!((report.deeds, report.jam_bytes, report.bounds), (1, 300, Some((8, 8))));
         let copy = on(disk.clone()).deed_bytes_max(200).open(TARGET, Mode::Append).unwrap();
         assert_eq!((copy.layout(), copy.epoch().unwrap()), (to, 7));
         assert_eq!(copy.append(2, &[6; 100]).unwrap(), 9);

@@ -88,9 +88,8 @@ impl Followed {
     /// Whether the bytes up to `end` have the checksum of a slot, by what was summed at the last look.
     fn goes_on(&self, file: &dyn File, slot: &Slot, end: Place) -> io::Result<bool> {
         let before = slot.records() - slot.bat;
-        let batch = *lock(&self.0);
-        let same = batch.filter(|batch| batch.before == before);
-        let Some(Batch { to, sum, .. }) = same.filter(|batch| batch.to <= end.offset) else {
+        let known = (*lock(&self.0)).filter(|batch| batch.before == before);
+        let Some(Batch { to, sum, .. }) = known.filter(|batch| batch.to <= end.offset) else {
             return Ok(false);
         };
         let same = sum_more(file, sum, to, end.offset)? == slot.sum;

@@ -3,7 +3,8 @@
 //! After the last checkpoint, the log has what the last segment got, in the same order. So the two are
 //! walked side by side: where the segment has another record than the log, or damage, it is cut, and
 //! gets the rest of the log. What is cut is saved beside it. What the segment has beyond the log was
-//! never acknowledged, or the log lost it: it stays as far as it is intact.
+//! never acknowledged, or the log lost it: it stays as far as it is intact. Without checksums an id says
+//! so of all but the signature, and only a true one of the other.
 //!
 //! What is found in the segments may be in the cache only, if a process died and not the machine. After
 //! a sync that failed, the cache takes it for written, and no further sync writes it. So all that was
@@ -19,6 +20,7 @@ use super::options::Options;
 use super::record::{self, FLAGS_AT};
 use super::segment::Found;
 use super::segments::Segments;
+use super::signature;
 use super::wal::EventWal;
 use super::walk::Forward;
 use crate::error::Result;
@@ -82,6 +84,7 @@ pub fn replay(
         segment: header.segment,
         at,
         is_noted: noted.is_some(),
+        is_last: manifest.last_checkpoint_lsn == wal.last_checkpoint().0,
         is_proved: noted == Some(header.next_free),
         logged,
         met: false,
@@ -144,6 +147,9 @@ struct Walk {
     at: u32,
     /// Whether it began where a checkpoint ended, as the manifest says.
     is_noted: bool,
+    /// Whether the manifest knows the last checkpoint. Else what comes next may stand before that one, and
+    /// be synced.
+    is_last: bool,
     /// Whether the header says the same.
     is_proved: bool,
     /// The events of the log, if it does not.
@@ -214,6 +220,11 @@ impl Walk {
         self.scan.is_some() && self.is_noted && !self.is_proved && !self.met
     }
 
+    /// Whether what comes next, which the log does not have, may lack bytes that its id does not tell of.
+    fn may_be_torn(&self) -> bool {
+        self.checks_ids && (self.met || self.is_last)
+    }
+
     fn next(&mut self, record: &[u8]) -> Result<Next> {
         let Some(scan) = &mut self.scan else { return Ok(Next::End) };
         let found = match scan.next()? {
@@ -233,7 +244,7 @@ impl Walk {
         }
     }
 
-    /// Keep what is intact after the last record of the log, and say where it is.
+    /// Keep what is intact, and cannot be torn, after the last record of the log; say where it is.
     fn finish(
         &mut self,
         segments: &mut Segments,
@@ -245,6 +256,9 @@ impl Walk {
                 Next::Same(offset, end) | Next::Other(offset, end) => {
                     if !self.may_be_older() {
                         let at = Location { segment: self.segment, offset };
+                        if self.may_be_torn() && !is_signed(segments, at)? {
+                            break;
+                        }
                         segments.write_again(at)?;
                         kept.push(at);
                     }
@@ -278,4 +292,11 @@ impl Walk {
 fn is_same(one: &[u8], other: &[u8]) -> bool {
     one.get(..FLAGS_AT) == other.get(..FLAGS_AT)
         && one.get(FLAGS_AT + 1..) == other.get(FLAGS_AT + 1..)
+}
+
+/// Whether the signature of an event is its author's.
+fn is_signed(segments: &Segments, at: Location) -> Result<bool> {
+    let mut buf = Vec::new();
+    let event = segments.read(at, &mut buf)?.event;
+    Ok(signature::check(event.id, &event.pubkey, &event.sig).is_ok())
 }

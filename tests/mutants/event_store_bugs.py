@@ -124,6 +124,14 @@ EVENT_STORE_BUGS = [
         [("nostr_store", "stories::a_torn_event")],
     ),
     Bug(
+        "event store: without checksums an event beyond the log may have a torn signature",
+        POWER,
+        RECOVERY,
+        "self.checks_ids && (self.met || self.is_last)",
+        "false",
+        [("nostr_store", "what_only_a_segment_has")],
+    ),
+    Bug(
         "event store: compaction drops what does not fit into a segment",
         TRUNCATION,
         COMPACTION,

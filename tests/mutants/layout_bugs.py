@@ -250,8 +250,8 @@ LAYOUT_BUGS = [
         "slots: a follower of a batch takes what was added without its checksum",
         READER,
         COMMITTED,
-        "        let same = sum_more(file, sum, to.offset, end.offset)? == slot.sum;\n",
-        "        let same = sum_more(file, sum, to.offset, end.offset)? > 0;\n",
+        "        let same = sum_more(file, sum, to, end.offset)? == slot.sum;\n",
+        "        let same = sum_more(file, sum, to, end.offset)? > 0;\n",
         [("slots", "a_follower_of_a_batch")],
     ),
 ]

@@ -9,7 +9,7 @@ use deedbook::storage::{Access, Storage};
 use deedbook::{Durability, Durable, ErrorKind, Mode, OnCorrupt};
 
 use crate::crash::crashed;
-use crate::support::{event, in_memory, note, open};
+use crate::support::{changed, event, in_memory, note, open, read, write};
 use crate::world::{DIR, options};
 
 fn all(store: &EventStore) -> Vec<Event> {
@@ -116,8 +116,55 @@ fn flags_are_as_durable_as_appends() {
 /// Without checksums, a page of which a power cut kept some sectors was taken for an event.
 #[test]
 fn a_torn_event_without_a_checksum_is_not_taken_for_one() {
-    for history in ["xrm", "m", "mm", "mcm"] {
+    for history in ["xrm", "m", "mm", "mcm", "mk", "mkm"] {
         crashed(history, Durability::Manual, false);
+    }
+}
+
+/// Without checksums, a power cut took an event from the log and half of its signature from the segment.
+/// It was taken for an event, because an id tells of all fields but that one.
+#[test]
+fn what_only_a_segment_has_needs_a_true_signature_where_no_checksum_vouches_for_it() {
+    let lines = include_str!("../data/nostr/events.jsonl");
+    let signed = Event::from_json(lines.lines().next().unwrap().as_bytes()).unwrap();
+    for (last, is_torn, stays) in
+        [(signed.clone(), false, true), (signed, true, false), (note(9), false, false)]
+    {
+        // The log has events after the checkpoint, or none; the manifest knows of that, or is lost.
+        for (logged, is_known) in [(0, true), (1, true), (1, false)] {
+            let disk = Sim::new();
+            let on = options(&disk, Durability::Manual).checksums(false);
+            let store = on.open(DIR, Mode::Append).unwrap();
+            store.append(&note(1)).unwrap();
+            store.checkpoint().unwrap();
+            store.append_many(&[note(2)][..logged]).unwrap();
+            let wal = &format!("{DIR}/wal/wal.log");
+            let log = read(&disk, wal);
+            let Outcome::Stored(at) = store.append(&last).unwrap() else { panic!() };
+            let image = disk.kill();
+            drop(store);
+            write(&image, wal, &log);
+            for name in ["manifest.json", ".deedbook/manifest"].iter().filter(|_| !is_known) {
+                image.remove(&Path::new(DIR).join(name)).unwrap();
+            }
+            if is_torn {
+                changed(&image, &format!("{DIR}/data/segments/data.{}.seg", at.segment), |bytes| {
+                    let page = &mut bytes[at.offset as usize..];
+                    let sig = page.windows(64).position(|bytes| bytes == last.sig).unwrap();
+                    page[sig + 30..sig + 64].fill(0);
+                });
+            }
+            let on = on.clone().storage(std::sync::Arc::new(image));
+            let store = on.open(DIR, Mode::Append).unwrap();
+            let opening = store.opening();
+            assert_eq!(opening.saved.len(), usize::from(!stays), "{opening:?}");
+            let mut events = vec![note(1), note(2)];
+            events.truncate(1 + logged);
+            events.extend(stays.then_some(last.clone()));
+            assert_eq!(all(&store), events);
+            store.close().unwrap();
+            assert_eq!(all(&on.open(DIR, Mode::Read).unwrap()), events);
+        }
     }
 }
 

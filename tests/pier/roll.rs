@@ -231,7 +231,7 @@ fn appends_and_rolls_of_many_threads_leave_every_event_once() {
             Ok(_) => rolled += 1,
             Err(error) => assert_eq!(error.kind(), ErrorKind::Contiguity),
         }
-        if threads.iter().all(|thread| thread.is_finished()) {
+        if rolled > 0 && threads.iter().all(|thread| thread.is_finished()) {
             break;
         }
     }
@@ -239,7 +239,6 @@ fn appends_and_rolls_of_many_threads_leave_every_event_once() {
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
     events.sort_unstable();
     assert_eq!(events, (1..=2000).collect::<Vec<_>>());
-    assert!(rolled > 0);
     pier.close().unwrap();
     let pier = Pier::open(&path).unwrap();
     assert_eq!(pier.epochs().unwrap().len(), rolled + 1);
