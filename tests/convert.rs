@@ -207,7 +207,7 @@ fn a_copy_goes_on_as_its_source_would() {
 }
 
 #[test]
-fn a_conversion_syncs_as_often_whatever_the_durability_and_its_copy_is_durable() {
+fn a_conversion_makes_the_same_calls_with_any_durability_and_its_copy_is_durable() {
     let long = vec![(1, vec![7; (1 << 20) + 1]); 4];
     let calls = [Durability::Manual, Durability::Always, Durability::None].map(|durability| {
         let disk = Sim::new();

@@ -3,8 +3,8 @@
 //! After the last checkpoint, the log has what the last segment got, in the same order. So the two are
 //! walked side by side: where the segment has another record than the log, or damage, it is cut, and
 //! gets the rest of the log. What is cut is saved beside it. What the segment has beyond the log was
-//! never acknowledged, or the log lost it: it stays as far as it is intact. Without checksums an id says
-//! so of all but the signature, and only a true one of the other.
+//! never acknowledged, or the log lost it. It stays as far as it is intact; where records have no checksum,
+//! as far as id and signature are true.
 //!
 //! What is found in the segments may be in the cache only, if a process died and not the machine. After
 //! a sync that failed, the cache takes it for written, and no further sync writes it. So all that was
