@@ -32,7 +32,11 @@ EXPLAINED = ROOT / "tests" / "mutants" / "explained.txt"
 # and tests build in a third of the time, and the nearest tests catch nearly all.
 SECONDS = ["--lib", "--test=recovery", "--test=wal_own", "--test=commits", "--test=wal_truncation"]
 BOOK = ["--lib", "--test=slots", "--test=convert", "--test=pier", "--test=lmdb"]
-LONGER = [["--test=error_texts", "--test=log"], ["--test=answers"], ["--test=crash"]]
+LONGER = [
+    ["--test=error_texts", "--test=log", "--test=logged"],
+    ["--test=answers"],
+    ["--test=crash"],
+]
 Stages = list[tuple[str, list[str]]]
 
 
