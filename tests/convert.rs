@@ -186,8 +186,7 @@ fn a_conversion_that_meets_damage_leaves_nothing_and_names_the_way() {
     }
 }
 
-/// Of the copy the caller's options decide, but not what follows from the source: its numbers, and how long
-/// a deed may be.
+/// The caller's options are those of the copy, but its numbers and its limit of a deed are the source's.
 #[test]
 fn a_copy_goes_on_as_its_source_would() {
     for (from, to) in WAYS {
@@ -238,10 +237,9 @@ fn a_deed_that_only_one_of_the_layouts_holds_is_compared() {
     }
 }
 
-/// Both passes count, each by the bytes of the source: batches and long deeds in the first one, every
-/// 16,384th deed and long ones in the second.
+/// The first pass reports each batch and each long deed, the second one every 16,384th deed and the long ones.
 #[test]
-fn progress_is_told_by_the_bytes_of_the_source() {
+fn progress_counts_the_bytes_of_the_source_in_both_passes() {
     const HELD: usize = 1 << 20;
     for (from, to) in WAYS {
         let bytes_of = |layout| if layout == Layout::Packed { 24 } else { 20 };
@@ -255,13 +253,13 @@ fn progress_is_told_by_the_bytes_of_the_source() {
         book.append_batch(&batch, None, None).unwrap();
         let (end, header) = (book.end().unwrap(), book.end().unwrap() - batch.bytes_len() as u64);
         book.close().unwrap();
-        let mut told = Vec::new();
-        let tell = |done, all| {
+        let mut reported = Vec::new();
+        let report = |done, all| {
             assert_eq!(all, 2 * end);
-            told.push(done);
+            reported.push(done);
             Ok(())
         };
-        convert(SOURCE, TARGET, to, &on(disk), tell).unwrap();
+        convert(SOURCE, TARGET, to, &on(disk), report).unwrap();
 
         let (mut copying, mut comparing) = (vec![0], Vec::new());
         let (mut at, mut waiting) = (header, 0);
@@ -277,7 +275,7 @@ fn progress_is_told_by_the_bytes_of_the_source() {
                 waiting = 0;
             }
         }
-        assert_eq!(told, [copying, comparing, vec![2 * end]].concat(), "{from:?}");
+        assert_eq!(reported, [copying, comparing, vec![2 * end]].concat(), "{from:?}");
     }
 }
 

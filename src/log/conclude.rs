@@ -2,8 +2,8 @@
 
 use std::io;
 
+use crate::log::beyond_limit::is_beyond_limit;
 use crate::log::extent::Extent;
-use crate::log::find_end::{is_beyond_limit, is_of_another_file};
 use crate::log::findings::Findings;
 use crate::log::format::Format;
 use crate::log::framing::Framing;
@@ -121,7 +121,7 @@ impl<F: Format> Walk<'_, F> {
         stop.map_or(Ok(false), |why| is_beyond_limit(self.format, file, at, why, end))
     }
 
-    /// What was found by walking, if it ends well.
+    /// What a walk found. Its caller notes damage.
     pub fn findings(&mut self, extent: Extent, mark: MarkUse, from: u64) -> io::Result<Findings> {
         Ok(Findings {
             scanned_bytes: extent.end.saturating_sub(from),
@@ -179,4 +179,10 @@ impl<F: Format> Walk<'_, F> {
             ..Damage::default()
         }
     }
+}
+
+/// Whether a mark of this log was made for another file: the log was copied, and what the mark vouches
+/// for may never have been in the copy.
+pub fn is_of_another_file(space: &Space, mark: &Mark) -> io::Result<bool> {
+    Ok(mark.start == space.start && !mark.file.is_still(space.file.id()?))
 }

@@ -10,9 +10,7 @@ use crate::log::framing::Framing;
 use crate::log::space::Space;
 use crate::log::walk::Walk;
 use crate::mode::Depth;
-use crate::scan::{Scanned, Scanner, Stop};
 use crate::sidecar::{Mark, MarkUse};
-use crate::storage::File;
 
 /// The end of what a mark vouches for, and the number of the record there.
 pub fn end_of(mark: &Mark, numbered: bool) -> Border {
@@ -99,37 +97,10 @@ pub fn find_end<F: Format>(format: &F, space: &Space, known: Known) -> io::Resul
     walk.lost(extent, stop, &mark)
 }
 
-/// Whether a whole record begins at a byte that is only longer than the caller's limit.
-pub fn begins_beyond_limit<F: Format>(format: &F, space: &Space, at: u64) -> io::Result<bool> {
-    let (file, end) = (&*space.file, space.end);
-    let mut scanner = Scanner::of_frames(format.framing(), at, end);
-    match scanner.next(file)? {
-        Scanned::Stop { why, .. } => is_beyond_limit(format, file, at, &why, end),
-        Scanned::Record { .. } | Scanned::End => Ok(false),
-    }
-}
-
-/// Whether what stops a walk at `at` is a whole record that is only longer than the caller's limit.
-pub fn is_beyond_limit<F: Format>(
-    format: &F,
-    file: &dyn File,
-    at: u64,
-    why: &Stop,
-    end: u64,
-) -> io::Result<bool> {
-    why.len_beyond_limit().map_or(Ok(false), |len| format.is_beyond_limit(file, at, len, end))
-}
-
 /// Whether a log has exactly the last record that a mark names, where it names it.
 pub fn anchored<F: Format>(format: &F, space: &Space, mark: &Mark) -> io::Result<bool> {
     let possible = is_possible::<F>(mark) && mark.start == space.start && mark.records > 0;
     Ok(possible && Walk::new(format, space).is_anchored(mark)?)
-}
-
-/// Whether a mark of this log was made for another file: the log was copied, and what the mark vouches
-/// for may never have been in the copy.
-pub fn is_of_another_file(space: &Space, mark: &Mark) -> io::Result<bool> {
-    Ok(mark.start == space.start && !mark.file.is_still(space.file.id()?))
 }
 
 /// Whether a mark's numbers can be those of any log, so that counting with them cannot overflow.

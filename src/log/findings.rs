@@ -1,5 +1,6 @@
 //! What a look at a log found: how far it is valid, what is damaged, and what became of its mark.
 
+use crate::log::beyond_limit::beyond_limit_advice;
 use crate::log::extent::Extent;
 use crate::log::format::Format;
 use crate::scan::{Damage, Verdict};
@@ -65,9 +66,4 @@ impl Findings {
     pub fn first(&self) -> Option<u64> {
         Some(self.extent.first).filter(|_| self.numbered)
     }
-}
-
-/// What to do about a record that is only longer than the caller's limit.
-pub fn beyond_limit_advice<F: Format>() -> String {
-    format!("; this {} is whole, so raise {}", F::NOUN, F::LIMIT)
 }

@@ -15,6 +15,7 @@ pub(crate) mod append;
 #[cfg(feature = "arrow")]
 pub mod arrow;
 pub(crate) mod batch;
+pub(crate) mod beyond_limit;
 pub(crate) mod bookmark;
 pub(crate) mod conclude;
 pub(crate) mod cursor;

@@ -147,8 +147,8 @@ struct Walk {
     at: u32,
     /// Whether it began where a checkpoint ended, as the manifest says.
     is_noted: bool,
-    /// Whether the manifest knows the last checkpoint. Else what comes next may stand before that one, and
-    /// be synced.
+    /// Whether the manifest knows the last checkpoint. If not, what comes next may be older than that, and
+    /// synced.
     is_last: bool,
     /// Whether the header says the same.
     is_proved: bool,
@@ -220,7 +220,8 @@ impl Walk {
         self.scan.is_some() && self.is_noted && !self.is_proved && !self.met
     }
 
-    /// Whether what comes next, which the log does not have, may lack bytes that its id does not tell of.
+    /// Whether the signature of what comes next may be torn: the log does not have it, and no checksum or id
+    /// covers it.
     fn may_be_torn(&self) -> bool {
         self.checks_ids && (self.met || self.is_last)
     }

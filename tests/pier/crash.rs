@@ -114,7 +114,7 @@ fn a_crash_at_any_step_of_a_roll_leaves_the_pier_with_the_new_epoch_or_without()
     assert_eq!(found, BTreeSet::from([vec![0], vec![0, 3], vec![0, 5]]));
 }
 
-/// What a handle is set to is for its appends: a roll is durable whatever that is.
+/// The durability of a handle is that of its appends: a roll is durable with any.
 #[test]
 fn a_roll_is_durable_with_any_durability_and_recovery_of_the_handle() {
     use Recovery::{Acknowledged, Spec, Valid};

@@ -277,7 +277,7 @@ fn a_crash_at_any_step_leaves_all_of_a_commit_or_none() {
     assert!(images(&disk).iter().all(judge));
 }
 
-/// What a handle is set to is for its appends: the epochs of a commit are durable whatever that is.
+/// The durability of a handle is that of its appends: the epochs of a commit are durable with any.
 #[test]
 fn a_commit_is_durable_with_any_durability_and_recovery_of_the_handle() {
     use Recovery::{Acknowledged, Spec, Valid};

@@ -4,8 +4,7 @@ use std::path::Path;
 
 use super::{Cursor, Source};
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::find_end::is_beyond_limit;
-use crate::log::findings::beyond_limit_advice;
+use crate::log::beyond_limit::{beyond_limit_advice, is_beyond_limit};
 use crate::log::format::{Format, Stepped};
 use crate::log::resync::{After, Resync, Stretch, next_inside, resync};
 use crate::scan::{Damage, OnCorrupt, Stop};

@@ -1,0 +1,34 @@
+//! Whole records that are longer than the caller's limit, and what to do about them.
+
+use std::io;
+
+use crate::log::format::Format;
+use crate::log::space::Space;
+use crate::scan::{Scanned, Scanner, Stop};
+use crate::storage::File;
+
+/// Whether a whole record begins at a byte that is only longer than the caller's limit.
+pub fn begins_beyond_limit<F: Format>(format: &F, space: &Space, at: u64) -> io::Result<bool> {
+    let (file, end) = (&*space.file, space.end);
+    let mut scanner = Scanner::of_frames(format.framing(), at, end);
+    match scanner.next(file)? {
+        Scanned::Stop { why, .. } => is_beyond_limit(format, file, at, &why, end),
+        Scanned::Record { .. } | Scanned::End => Ok(false),
+    }
+}
+
+/// Whether what stops a walk at `at` is a whole record that is only longer than the caller's limit.
+pub fn is_beyond_limit<F: Format>(
+    format: &F,
+    file: &dyn File,
+    at: u64,
+    why: &Stop,
+    end: u64,
+) -> io::Result<bool> {
+    why.len_beyond_limit().map_or(Ok(false), |len| format.is_beyond_limit(file, at, len, end))
+}
+
+/// What to do about a record that is only longer than the caller's limit.
+pub fn beyond_limit_advice<F: Format>() -> String {
+    format!("; this {} is whole, so raise {}", F::NOUN, F::LIMIT)
+}
