@@ -29,7 +29,7 @@ export PYO3_PYTHON           := $(abspath $(PY))
 LIMITED = CARGO_TARGET_$$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')_RUNNER=scripts/limit.sh
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test spark check bench bench-migrate bench-nostr bench-spark trust models interop cargo-mutants fuzz power docs lock release-check clean
+.PHONY: help demo test spark check bench bench-migrate bench-nostr bench-since bench-spark trust models interop cargo-mutants fuzz power docs lock release-check clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -83,6 +83,11 @@ bench-migrate: ## LMDB to books and back, conversions, slots beside packed: benc
 	@scripts/need.sh rust python
 	@scripts/env.sh bench
 	$(PY) benches/python/migrate.py $(ARGS)
+
+bench-since: ## Book's benchmarks beside those before the engine: benches/results/since.md
+	@scripts/need.sh rust python
+	@scripts/env.sh bench
+	$(PY) benches/python/since.py $(ARGS)
 
 bench-spark: ## the speed table of Spark, and a cluster of confined workers (as root): benches/results/spark.md
 	@scripts/need.sh rust python java

@@ -1,7 +1,15 @@
 //! What the benches share: data, medians, a table on stdout, `benches/results/rust.json`.
+//!
+//! Environment: `DEEDBOOK_BENCH_QUICK` set: once, and a tenth of the data. `DEEDBOOK_BENCH_CPU` set:
+//! the times are processor time of all threads. `DEEDBOOK_BENCH_RESULTS`: another file for the
+//! results.
 
 // Each bench uses a part of it.
 #![allow(dead_code)]
+
+#[cfg(unix)]
+#[allow(unsafe_code)]
+mod facts;
 
 use std::fs;
 use std::io::Write;
@@ -14,7 +22,7 @@ pub const JAM_BYTES: usize = 256;
 pub const DEED_BYTES: usize = JAM_BYTES + 24;
 const REPETITIONS: usize = 5;
 
-/// How often to repeat; `DEEDBOOK_BENCH_QUICK` set: once, and a tenth of the data.
+/// How often to repeat.
 pub fn repetitions() -> usize {
     if quick() { 1 } else { REPETITIONS }
 }
@@ -157,7 +165,10 @@ impl Case<'_> {
 }
 
 fn results() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/results/rust.json")
+    match std::env::var_os("DEEDBOOK_BENCH_RESULTS") {
+        Some(path) => path.into(),
+        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/results/rust.json"),
+    }
 }
 
 fn each(rate: f64) -> String {
@@ -170,7 +181,18 @@ fn each(rate: f64) -> String {
 
 /// Time `work`, which tells how much it did.
 pub fn timed(work: impl FnOnce() -> usize) -> (u64, Duration) {
-    let begun = Instant::now();
+    let clock = clock();
+    let begun = clock();
     let done = work();
-    (done as u64, begun.elapsed())
+    (done as u64, clock() - begun)
+}
+
+/// What tells the time since some moment.
+fn clock() -> Box<dyn Fn() -> Duration> {
+    #[cfg(unix)]
+    if std::env::var_os("DEEDBOOK_BENCH_CPU").is_some() {
+        return Box::new(facts::cpu_time);
+    }
+    let start = Instant::now();
+    Box::new(move || start.elapsed())
 }

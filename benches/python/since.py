@@ -1,0 +1,145 @@
+"""Book's benchmarks at two commits beside each other: benches/results/since.md.
+
+    python benches/python/since.py [--rev REV] [--rounds N]
+
+Both are built with the same compiler, and run in turn, so that what else the machine does meets
+both. REV's benchmarks are its own, with today's clock and data.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+
+from facts import filesystem, load, processor
+
+ROOT = Path(__file__).resolve().parents[2]
+OUT = ROOT / "benches" / "results" / "since.md"
+BENCHES = ["append", "scan", "recover"]
+CLOCKS: dict[str, dict[str, str]] = {"processor": {"DEEDBOOK_BENCH_CPU": "1"}, "wall": {}}
+# The last commit before the engine (src/log).
+BEFORE = "4c3476e"
+TEXT = """# Book's benchmarks since an earlier commit
+
+Made by `make bench-since`: `benches/append.rs`, `scan.rs` and `recover.rs` at {old} and at {new}, \
+in turn, medians of {runs} runs each, things per second. A ratio above 1 is faster now. Processor \
+time is that of all threads; a wait for the disk costs none. {processor}, Linux {kernel}, \
+{filesystem}; load {before} before and {after} after.
+
+| what | by processor time, then | now | ratio | by the clock, then | now | ratio |
+|---|---|---|---|---|---|---|
+{rows}
+"""
+Runs = dict[str, list[float]]
+"""Things per second in each run, by the name of the case."""
+
+
+def main() -> None:
+    """Build, measure, print, and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rev", default=BEFORE, help=f"the earlier commit ({BEFORE})")
+    parser.add_argument("--rounds", type=int, default=2, help="of five runs each (2)")
+    given = parser.parse_args()
+    with checkout(given.rev) as old:
+        trees = {"then": old, "now": ROOT}
+        programs = {side: built(tree) for side, tree in trees.items()}
+        before = load()
+        runs = measured(programs, given.rounds)
+    cases = [name for name in runs["then", "wall"] if name in runs["now", "wall"]]
+    text = TEXT.format(
+        old=name_of(given.rev),
+        new=name_of("HEAD"),
+        runs=len(runs["now", "wall"][cases[0]]),
+        processor=processor(),
+        kernel=platform.release(),
+        filesystem=filesystem(Path(tempfile.gettempdir())),
+        before=before,
+        after=load(),
+        rows="\n".join(row(name, runs) for name in cases),
+    )
+    print(text, end="")
+    OUT.write_text(text)
+
+
+@contextmanager
+def checkout(rev: str) -> Iterator[Path]:
+    """A work tree of that commit, with what today's benchmarks share."""
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder, "then")
+        git("worktree", "add", "--quiet", "--detach", str(tree), rev)
+        try:
+            shutil.copytree(ROOT / "benches/common", tree / "benches/common", dirs_exist_ok=True)
+            yield tree
+        finally:
+            git("worktree", "remove", "--force", str(tree))
+
+
+def built(tree: Path) -> list[Path]:
+    """Build the benchmarks of a tree; returns the programs."""
+    target = ROOT / "target" / "since" / tree.name
+    command = ["cargo", "bench", "--locked", "--package", "deedbook", "--no-run"]
+    command += ["--message-format", "json-render-diagnostics", "--target-dir", str(target)]
+    command += [part for bench in BENCHES for part in ("--bench", bench)]
+    done = subprocess.run(command, cwd=tree, check=True, stdout=subprocess.PIPE, text=True)
+    found = {}
+    for line in done.stdout.splitlines():
+        message = json.loads(line)
+        if message.get("executable"):
+            found[message["target"]["name"]] = Path(message["executable"])
+    return [found[bench] for bench in BENCHES]
+
+
+def measured(programs: dict[str, list[Path]], rounds: int) -> dict[tuple[str, str], Runs]:
+    """The runs of both sides by both clocks."""
+    runs = {(side, clock): Runs() for side in programs for clock in CLOCKS}
+    for index, name in enumerate(BENCHES):
+        for number in range(rounds):
+            for clock, environment in CLOCKS.items():
+                for side in sorted(programs, reverse=number % 2 == 0):
+                    print(f"{name}, {side}, {clock}, round {number + 1} of {rounds}", flush=True)
+                    for case, rates in run(programs[side][index], environment).items():
+                        runs[side, clock].setdefault(case, []).extend(rates)
+    return runs
+
+
+def run(program: Path, environment: dict[str, str]) -> Runs:
+    """What one program measured."""
+    with tempfile.TemporaryDirectory() as folder:
+        results = Path(folder, "results.json")
+        environment = {**os.environ, **environment, "DEEDBOOK_BENCH_RESULTS": str(results)}
+        subprocess.run([program], check=True, env=environment, stdout=subprocess.DEVNULL)
+        figures = json.loads(results.read_text())
+    return {case: figure["runs_per_s"] for case, figure in figures.items()}
+
+
+def row(name: str, runs: dict[tuple[str, str], Runs]) -> str:
+    """One case by both clocks."""
+    cells = [name]
+    for clock in CLOCKS:
+        then, now = (median(runs[side, clock][name]) for side in ("then", "now"))
+        cells += [f"{then:,.0f}", f"{now:,.0f}", f"{now / then:.2f}"]
+    return "| " + " | ".join(cells) + " |"
+
+
+def name_of(rev: str) -> str:
+    """A commit's short name and date."""
+    return git("log", "-1", "--format=%h (%cs)", rev).strip()
+
+
+def git(*arguments: str) -> str:
+    """What a command of git prints."""
+    command = ["git", *arguments]
+    return subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+if __name__ == "__main__":
+    main()
