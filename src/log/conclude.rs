@@ -34,18 +34,8 @@ impl<F: Format> Walk<'_, F> {
         from: u64,
     ) -> io::Result<Findings> {
         let mut findings = self.findings(extent, MarkUse::Used, from)?;
-        let gap = self.space.gap.is_some();
-        if extent.end < self.space.end || gap {
-            let beyond_limit = self.is_beyond_limit(&extent, stop.as_ref())?;
-            // Zeros alone were reserved and never written: nothing is damaged.
-            let written = beyond_limit || gap || findings.data_end > extent.end;
-            findings.verdict = match (beyond_limit, written) {
-                (true, _) => Verdict::Corrupt,
-                (false, true) => Verdict::Torn,
-                (false, false) => Verdict::Open,
-            };
-            findings.damage = written.then(|| self.damage(&extent, stop.as_ref(), None));
-            findings.note_beyond_limit::<F>(beyond_limit);
+        if extent.end < self.space.end || self.space.gap.is_some() {
+            self.judge(&mut findings, stop.as_ref(), None, false)?;
         }
         Ok(findings)
     }
@@ -71,17 +61,32 @@ impl<F: Format> Walk<'_, F> {
             true => find_intact(&**file, &self.format.framing(), extent.end + past, reach)?,
             false => None,
         };
-        let beyond_limit = self.is_beyond_limit(&extent, stop.as_ref())?;
-        let corrupt = next.is_some() || gap.is_some() || beyond_limit;
-        let written = corrupt || findings.data_end > extent.end;
+        let corrupt = next.is_some() || gap.is_some();
+        self.judge(&mut findings, stop.as_ref(), next, corrupt)?;
+        Ok(findings)
+    }
+
+    /// The verdict on what lies after the valid prefix. A record beyond the limit is never torn.
+    fn judge(
+        &self,
+        findings: &mut Findings,
+        stop: Option<&Stop>,
+        next: Option<u64>,
+        corrupt: bool,
+    ) -> io::Result<()> {
+        let extent = findings.extent;
+        let beyond_limit = self.is_beyond_limit(&extent, stop)?;
+        let corrupt = corrupt || beyond_limit;
+        // Zeros alone were reserved and never written: nothing is damaged.
+        let written = corrupt || self.space.gap.is_some() || findings.data_end > extent.end;
         findings.verdict = match (corrupt, written) {
             (true, _) => Verdict::Corrupt,
             (false, true) => Verdict::Torn,
             (false, false) => Verdict::Open,
         };
-        findings.damage = written.then(|| self.damage(&extent, stop.as_ref(), next));
+        findings.damage = written.then(|| self.damage(&extent, stop, next));
         findings.note_beyond_limit::<F>(beyond_limit);
-        Ok(findings)
+        Ok(())
     }
 
     /// This log's own mark, and what it vouches for is not there.

@@ -43,8 +43,8 @@ FIND_END_BUGS = [
         "interior damage is cut off like a torn tail",
         FLIP,
         CONCLUDE,
-        "        let corrupt = next.is_some() || gap.is_some() || beyond_limit;\n",
-        "        let corrupt = gap.is_some() || beyond_limit;\n",
+        "        let corrupt = next.is_some() || gap.is_some();\n",
+        "        let corrupt = gap.is_some();\n",
         [("recovery", "without_a_mark")],
     ),
     Bug(
@@ -93,8 +93,8 @@ FIND_END_BUGS = [
         "a record beyond the limit is torn",
         LENGTH,
         CONCLUDE,
-        "            let beyond_limit = self.is_beyond_limit(&extent, stop.as_ref())?;\n",
-        "            let beyond_limit = false;\n",
+        "        let beyond_limit = self.is_beyond_limit(&extent, stop)?;\n",
+        "        let beyond_limit = false;\n",
         [("wal_own", "a_record_beyond")],
     ),
     Bug(
