@@ -244,8 +244,20 @@ impl<P: Framing> Scanner<P> {
         self.buf.get(at..).unwrap_or_default()
     }
 
+    /// The next record, if it is whole in memory and intact: its byte and frame. [`Scanner::next`]
+    /// gives it as well. Inlined with its parser, this copies nothing through memory.
+    #[inline(always)]
+    pub fn next_in_memory(&mut self) -> Option<(u64, P::Frame)> {
+        let Step::Record { frame, len } = self.parse.parse(self.ahead()) else { return None };
+        let offset = self.pos;
+        if P::LINKED && self.unlinked(offset, frame).is_some() {
+            return None;
+        }
+        self.pass(frame, len, (offset, len as usize));
+        Some((offset, frame))
+    }
+
     /// Look at the next record. An error of the file is an error, never taken for the end.
-    #[inline]
     pub fn next(&mut self, file: &dyn File) -> io::Result<Scanned<P::Frame>> {
         let offset = self.pos;
         let mut need = 0;
@@ -285,21 +297,16 @@ impl<P: Framing> Scanner<P> {
     }
 
     /// Go on after a record, and stop at anything else.
-    #[inline]
     fn found(&mut self, offset: u64, step: Step<P::Frame>, in_parts: bool) -> Scanned<P::Frame> {
         let why = match step {
             Step::Record { frame, len } => {
-                if P::LINKED {
-                    if let Some(bad) = self.unlinked(offset, frame) {
-                        return Scanned::Stop { offset, why: Stop::Unlinked(bad) };
-                    }
-                    self.before = Some((offset + len, frame));
+                if P::LINKED
+                    && let Some(bad) = self.unlinked(offset, frame)
+                {
+                    return Scanned::Stop { offset, why: Stop::Unlinked(bad) };
                 }
-                self.last = match in_parts {
-                    true => (self.buf_start, 0),
-                    false => (offset, len as usize),
-                };
-                self.pos = offset + len;
+                let held = if in_parts { (self.buf_start, 0) } else { (offset, len as usize) };
+                self.pass(frame, len, held);
                 return Scanned::Record { offset, frame };
             }
             Step::NeedMore(need) => {
@@ -309,6 +316,16 @@ impl<P: Framing> Scanner<P> {
             Step::Bad(bad) => Stop::Bad(bad),
         };
         Scanned::Stop { offset, why }
+    }
+
+    /// Go on after a record of `len` bytes, of which those at `held` are in memory.
+    #[inline(always)]
+    fn pass(&mut self, frame: P::Frame, len: u64, held: (u64, usize)) {
+        self.pos += len;
+        self.last = held;
+        if P::LINKED {
+            self.before = Some((self.pos, frame));
+        }
     }
 
     /// Why the record at `offset` cannot come right after the one before.

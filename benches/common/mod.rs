@@ -1,8 +1,8 @@
 //! What the benches share: data, medians, a table on stdout, `benches/results/rust.json`.
 //!
 //! Environment: `DEEDBOOK_BENCH_QUICK` set: once, and a tenth of the data. `DEEDBOOK_BENCH_CPU` set:
-//! the times are processor time of all threads. `DEEDBOOK_BENCH_RESULTS`: another file for the
-//! results.
+//! the times are processor time of all threads. `DEEDBOOK_BENCH_ONLY`: only the measurements whose
+//! names contain this. `DEEDBOOK_BENCH_RESULTS`: another file for the results.
 
 // Each bench uses a part of it.
 #![allow(dead_code)]
@@ -85,11 +85,17 @@ impl<'a> Bench<'a> {
     /// Add a measurement: given an empty directory, it returns how much it did and how long that
     /// took. The first one added is what the others are compared with.
     pub fn case(&mut self, name: &'static str, run: impl FnMut(&Path) -> (u64, Duration) + 'a) {
-        self.cases.push(Case { name, run: Box::new(run), rates: Vec::new() });
+        let only = std::env::var("DEEDBOOK_BENCH_ONLY").unwrap_or_default();
+        if name.contains(&only) {
+            self.cases.push(Case { name, run: Box::new(run), rates: Vec::new() });
+        }
     }
 
     /// Run, print the table, and write the results.
     pub fn run(mut self) {
+        if self.cases.is_empty() {
+            return;
+        }
         for repetition in 0..repetitions() {
             for i in 0..self.cases.len() {
                 let turn = (i + repetition) % self.cases.len();

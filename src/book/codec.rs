@@ -36,6 +36,8 @@ const TRAILING_ZEROS_MAX: u64 = TRAILER_BYTES as u64 - 1;
 pub const DEED_BYTES_MAX: u64 = 1 << 32;
 
 /// The three incompatible layouts that share one magic and one version.
+// As wide as a length: a `Frame` has no padding, which would be copied bytewise.
+#[repr(u64)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Layout {
@@ -67,6 +69,7 @@ impl Layout {
     }
 
     /// Bytes of a deed before its jam.
+    #[inline]
     fn head_bytes(self) -> u64 {
         match self {
             Self::Packed | Self::Slots => HEAD_BYTES as u64,
@@ -75,6 +78,7 @@ impl Layout {
     }
 
     /// Bytes of a deed after its jam.
+    #[inline]
     fn tail_bytes(self) -> u64 {
         match self {
             Self::Packed => 12,
@@ -120,23 +124,28 @@ pub struct Frame {
 }
 
 impl framing::Frame for Frame {
+    #[inline(always)]
     fn sum(self) -> u32 {
         self.crc
     }
 
+    #[inline(always)]
     fn len(self) -> u64 {
         self.jam_len + MUG_BYTES + self.layout.framing_bytes()
     }
 
+    #[inline(always)]
     fn payload_len(self) -> u64 {
         self.jam_len
     }
 
+    #[inline(always)]
     fn payload(self, record: &[u8]) -> &[u8] {
         let start = self.layout.head_bytes() as usize;
         part(record, start..start + self.jam_len as usize)
     }
 
+    #[inline(always)]
     fn tag(self) -> u32 {
         self.mug
     }
@@ -160,6 +169,7 @@ impl Codec {
     }
 
     /// The checksum of a deed.
+    #[inline(always)]
     fn sum(&self, deed: &[u8], jam_len: u64) -> u32 {
         let (head, jam_end) = (self.layout.head_bytes(), self.layout.head_bytes() + jam_len);
         match self.layout {
@@ -172,8 +182,44 @@ impl Codec {
         }
     }
 
+    #[inline(always)]
+    fn parse_deed(&self, bytes: &[u8]) -> Step<Frame> {
+        let Some(len) = u64_at(bytes, 0) else {
+            return Step::NeedMore(HEAD_BYTES as u64);
+        };
+        if len < MUG_BYTES {
+            return match (len, u32_at(bytes, 8)) {
+                (0, None) => Step::NeedMore(HEAD_BYTES as u64),
+                (0, Some(0)) => Step::Blank,
+                _ => Step::Bad(bad("length", len, "minimum", MUG_BYTES)),
+            };
+        }
+        if len > self.deed_bytes_max {
+            return Step::Bad(bad("length", len, "limit", self.deed_bytes_max));
+        }
+        let whole = len + self.layout.framing_bytes();
+        let Some(deed) = usize::try_from(whole).ok().and_then(|whole| bytes.get(..whole)) else {
+            return Step::NeedMore(whole);
+        };
+        let (body, tail) = deed.split_at(deed.len() - self.layout.tail_bytes() as usize);
+        self.conclude(len, body, tail, || self.sum(deed, len - MUG_BYTES))
+    }
+
+    #[inline(always)]
+    fn encode_deed(&self, out: &mut Vec<u8>, mug: u32, jam: &[u8]) -> u32 {
+        let start = out.len();
+        let layout = self.layout;
+        out.reserve(jam.len() + (layout.head_bytes() + layout.tail_bytes()) as usize);
+        out.extend_from_slice(&encode_head(mug, jam.len()));
+        out.resize(start + layout.head_bytes() as usize, 0);
+        out.extend_from_slice(jam);
+        let crc = self.sum(part(out, start..), jam.len() as u64);
+        self.push_tail(out, jam.len(), crc);
+        crc
+    }
+
     /// What a deed is by its head, its tail and, where that is asked for, its checksum.
-    #[inline]
+    #[inline(always)]
     fn conclude(
         &self,
         len: u64,
@@ -202,7 +248,7 @@ impl Codec {
         Step::Record { frame, len: whole }
     }
 
-    #[inline]
+    #[inline(always)]
     fn push_tail(&self, out: &mut Vec<u8>, jam_len: usize, crc: u32) {
         if self.layout.has_checksum() {
             out.extend_from_slice(&crc.to_le_bytes());
@@ -245,27 +291,13 @@ impl framing::Framing for Codec {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn parse(&self, bytes: &[u8]) -> Step<Frame> {
-        let Some(len) = u64_at(bytes, 0) else {
-            return Step::NeedMore(HEAD_BYTES as u64);
-        };
-        if len < MUG_BYTES {
-            return match (len, u32_at(bytes, 8)) {
-                (0, None) => Step::NeedMore(HEAD_BYTES as u64),
-                (0, Some(0)) => Step::Blank,
-                _ => Step::Bad(bad("length", len, "minimum", MUG_BYTES)),
-            };
+        match self.layout {
+            // Its sizes are constants then.
+            Layout::Packed => Self { layout: Layout::Packed, ..*self }.parse_deed(bytes),
+            Layout::Slots | Layout::Padded => self.parse_deed(bytes),
         }
-        if len > self.deed_bytes_max {
-            return Step::Bad(bad("length", len, "limit", self.deed_bytes_max));
-        }
-        let whole = len + self.layout.framing_bytes();
-        let Some(deed) = usize::try_from(whole).ok().and_then(|whole| bytes.get(..whole)) else {
-            return Step::NeedMore(whole);
-        };
-        let (body, tail) = deed.split_at(deed.len() - self.layout.tail_bytes() as usize);
-        self.conclude(len, body, tail, || self.sum(deed, len - MUG_BYTES))
     }
 
     fn around(&self) -> Option<(usize, usize)> {
@@ -325,15 +357,10 @@ impl framing::Framing for Codec {
 
     #[inline]
     fn encode(&self, out: &mut Vec<u8>, mug: u32, jam: &[u8]) -> u32 {
-        let start = out.len();
-        let layout = self.layout;
-        out.reserve(jam.len() + (layout.head_bytes() + layout.tail_bytes()) as usize);
-        out.extend_from_slice(&encode_head(mug, jam.len()));
-        out.resize(start + layout.head_bytes() as usize, 0);
-        out.extend_from_slice(jam);
-        let crc = self.sum(part(out, start..), jam.len() as u64);
-        self.push_tail(out, jam.len(), crc);
-        crc
+        match self.layout {
+            Layout::Packed => Self { layout: Layout::Packed, ..*self }.encode_deed(out, mug, jam),
+            Layout::Slots | Layout::Padded => self.encode_deed(out, mug, jam),
+        }
     }
 
     fn sum_begin(&self, mug: u32, jam_len: usize) -> u32 {

@@ -97,6 +97,7 @@ impl Format for BookFormat {
         }
     }
 
+    #[inline]
     fn own(deed: DeedRef<'_>) -> Deed {
         Deed { event: deed.event, mug: deed.mug, jam: deed.jam.to_vec() }
     }

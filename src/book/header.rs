@@ -77,7 +77,12 @@ fn slots_header(
         let is_other = other(Layout::Packed)? || other(Layout::Padded)?;
         return Ok((!is_other).then(|| header(slot.fir.saturating_add(1), None)));
     }
-    let marked = mark.filter(|mark| mark.start == DEEDS_AT && mark.records > 0);
+    let records_at = mark.filter(|mark| mark.records > 0).map(|mark| mark.start);
+    if records_at == Some(HEADER_BYTES) && first_fits(file, Layout::Packed, deed_bytes_max)? {
+        // Its mark and its first deed agree: what lies at byte 8192 need not be read.
+        return Ok(None);
+    }
+    let marked = mark.filter(|_| records_at == Some(DEEDS_AT));
     let codec = Codec::new(Layout::Slots, deed_bytes_max);
     let mut magic = [0; HEADER_BYTES as usize];
     read_full(file, &mut magic, 0)?;
@@ -95,20 +100,21 @@ fn slots_header(
 
 /// Whether the deeds from byte 16 on are padded. A look at few bytes, where they are not.
 fn layout_of_deeds(file: &dyn File, deed_bytes_max: u64) -> io::Result<Layout> {
-    let ends = |layout: Layout| -> io::Result<bool> {
-        let codec = Codec::new(layout, deed_bytes_max);
-        let (mut head, mut trailer) = ([0; 8], [0; 8]);
-        read_full(file, &mut head, HEADER_BYTES)?;
-        let trailer_at =
-            codec.claimed_len(&head).and_then(|len| (HEADER_BYTES - 8).checked_add(len));
-        let Some(trailer_at) = trailer_at else { return Ok(false) };
-        let read = read_full(file, &mut trailer, trailer_at)?;
-        Ok(read == 8 && head == trailer)
-    };
-    let padded = !ends(Layout::Packed)?
-        && ends(Layout::Padded)?
+    let padded = !first_fits(file, Layout::Packed, deed_bytes_max)?
+        && first_fits(file, Layout::Padded, deed_bytes_max)?
         && first_is_intact(file, Codec::new(Layout::Padded, deed_bytes_max))?;
     Ok(if padded { Layout::Padded } else { Layout::Packed })
+}
+
+/// Whether the lengths around the deed at byte 16 agree, read as those of a layout.
+fn first_fits(file: &dyn File, layout: Layout, deed_bytes_max: u64) -> io::Result<bool> {
+    let codec = Codec::new(layout, deed_bytes_max);
+    let (mut head, mut trailer) = ([0; 8], [0; 8]);
+    read_full(file, &mut head, HEADER_BYTES)?;
+    let trailer_at = codec.claimed_len(&head).and_then(|len| (HEADER_BYTES - 8).checked_add(len));
+    let Some(trailer_at) = trailer_at else { return Ok(false) };
+    let read = read_full(file, &mut trailer, trailer_at)?;
+    Ok(read == 8 && head == trailer)
 }
 
 fn first_is_intact(file: &dyn File, codec: Codec) -> io::Result<bool> {

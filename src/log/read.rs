@@ -381,6 +381,10 @@ impl<F: Format> Shared<F> {
             if done(ordinal, at) {
                 return Ok((ordinal, at));
             }
+            if scanner.next_in_memory().is_some() {
+                ordinal = ordinal.saturating_add(1);
+                continue;
+            }
             let found = scanner.next(&*self.file);
             match found.map_err(|e| self.fail("read the log", e).offset_at(at))? {
                 Scanned::Record { .. } => ordinal = ordinal.saturating_add(1),

@@ -109,16 +109,18 @@ fn walk_records<C: Framing>(
     }
     let mut block_end = extent.end.saturating_add(INDEX_BLOCK_BYTES);
     loop {
-        match scanner.next(file)? {
-            Scanned::Record { offset, frame } => {
-                extent.push(offset, frame);
-                if extent.end >= block_end {
-                    blocks.push((extent.next(), extent.end));
-                    block_end = extent.end + INDEX_BLOCK_BYTES;
-                }
-            }
-            Scanned::End => return Ok((extent, None)),
-            Scanned::Stop { why, .. } => return Ok((extent, Some(why))),
+        let (offset, frame) = match scanner.next_in_memory() {
+            Some(found) => found,
+            None => match scanner.next(file)? {
+                Scanned::Record { offset, frame } => (offset, frame),
+                Scanned::End => return Ok((extent, None)),
+                Scanned::Stop { why, .. } => return Ok((extent, Some(why))),
+            },
+        };
+        extent.push_parts(offset, scanner.position() - offset, frame.sum());
+        if extent.end >= block_end {
+            blocks.push((extent.next(), extent.end));
+            block_end = extent.end + INDEX_BLOCK_BYTES;
         }
     }
 }

@@ -110,6 +110,7 @@ impl Format for WalFormat {
         RecordRef { lsn: Lsn(offset), payload: frame.payload(record) }
     }
 
+    #[inline]
     fn own(record: RecordRef<'_>) -> Record {
         Record { lsn: record.lsn, payload: record.payload.to_vec() }
     }

@@ -191,8 +191,11 @@ impl<F: Format> Cursor<F> {
     /// The next record.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<F::Ref<'_>>> {
+        if let Some((ordinal, offset, frame)) = self.advance_in_memory() {
+            return Ok(Some(F::show(ordinal, offset, frame, self.scanner.bytes())));
+        }
         Ok(self
-            .advance()?
+            .advance_after_reading()?
             .map(|(ordinal, offset, frame)| F::show(ordinal, offset, frame, self.scanner.bytes())))
     }
 
@@ -234,6 +237,24 @@ impl<F: Format> Cursor<F> {
     /// Step to the next record: its number, byte and frame. [`Cursor::bytes`] gives its bytes.
     #[inline]
     pub(crate) fn advance(&mut self) -> Result<Option<Stepped<F>>> {
+        match self.advance_in_memory() {
+            Some(stepped) => Ok(Some(stepped)),
+            None => self.advance_after_reading(),
+        }
+    }
+
+    /// The next record, if it is wanted, whole in memory and intact: most are, and then this is all.
+    #[inline(always)]
+    fn advance_in_memory(&mut self) -> Option<Stepped<F>> {
+        if self.is_done() || self.resume.is_some() {
+            return None;
+        }
+        let (offset, frame) = self.scanner.next_in_memory()?;
+        Some((self.count(), offset, frame))
+    }
+
+    #[inline(never)]
+    fn advance_after_reading(&mut self) -> Result<Option<Stepped<F>>> {
         let at = self.scanner.position();
         self.step().map_err(|error| self.explained(at, error))
     }
@@ -259,14 +280,9 @@ impl<F: Format> Cursor<F> {
         }
     }
 
-    #[inline]
     fn step(&mut self) -> Result<Option<Stepped<F>>> {
         loop {
-            let done = match (self.stop, self.ordinal) {
-                (Some(stop), Some(ordinal)) => ordinal >= stop,
-                _ => false,
-            };
-            if self.finished || done {
+            if self.is_done() {
                 self.finished = true;
                 return Ok(None);
             }
@@ -276,14 +292,26 @@ impl<F: Format> Cursor<F> {
             let scanned = self.scanner.next(&*self.source.file).map_err(|e| self.read_error(e))?;
             match scanned {
                 Scanned::Record { offset, frame } => {
-                    let ordinal = self.ordinal;
-                    self.ordinal = ordinal.and_then(|ordinal| ordinal.checked_add(1));
-                    return Ok(Some((ordinal, offset, frame)));
+                    return Ok(Some((self.count(), offset, frame)));
                 }
                 Scanned::End => return self.finish(),
                 Scanned::Stop { offset, why } => self.pass_over(offset, &why)?,
             }
         }
+    }
+
+    #[inline]
+    fn is_done(&self) -> bool {
+        let reached = self.stop.zip(self.ordinal).is_some_and(|(stop, ordinal)| ordinal >= stop);
+        self.finished || reached
+    }
+
+    /// The number of the record stepped to.
+    #[inline]
+    fn count(&mut self) -> Option<u64> {
+        let ordinal = self.ordinal;
+        self.ordinal = ordinal.and_then(|ordinal| ordinal.checked_add(1));
+        ordinal
     }
 
     /// The whole bytes of the record stepped to last.
