@@ -11,6 +11,13 @@ python=${PYTHON:-python3}
 wheels=${CARGO_TARGET_DIR:-target}/wheels/make
 export PIP_DISABLE_PIP_VERSION_CHECK=1
 
+# Two targets of make at once would install into each other's half-made environment.
+if command -v flock >/dev/null; then
+    mkdir -p "$(dirname "$venv")"
+    exec 9>"$venv.lock"
+    flock 9
+fi
+
 # The environment belongs to one interpreter: another one (PYTHON=...) replaces it.
 interpreter=$("$python" -c 'import os, sys; print(os.path.realpath(sys.executable), sys.version)')
 if [ ! -f "$venv/.interpreter" ] || [ "$(cat "$venv/.interpreter")" != "$interpreter" ]; then
