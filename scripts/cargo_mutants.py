@@ -60,7 +60,13 @@ PARTS: dict[str, Stages] = {
             ["--test=nostr_store"],
         ],
     ),
-    "src/": [("sim", SECONDS), *with_features("arrow,lmdb,nostr,sim", LONGER)],
+    "src/": [
+        ("sim", SECONDS),
+        ("arrow,sim", ["--test=log", "--test=logged"]),
+        ("arrow,sim", ["--test=answers"]),
+        ("arrow,lmdb,nostr,sim", ["--test=error_texts"]),
+        ("sim", ["--test=crash"]),
+    ],
 }
 # What the exit codes of cargo-mutants say: all caught, some missed, some timed out.
 RAN = {0, 2, 3}

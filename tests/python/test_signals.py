@@ -162,7 +162,7 @@ def test_an_interrupt_ends_the_opening_of_a_large_log(
     (file,) = path.iterdir()
     noise = random.Random(7).randbytes(1 << 20)
     with file.open("ab") as tail:
-        for _ in range(120):
+        for _ in range(300):
             tail.write(noise)
     size = file.stat().st_size
     done = run_child(OPENS, kind.__name__, path, how)

@@ -19,8 +19,10 @@ from hypothesis import strategies as st
 
 from spark_cluster import local_session
 
-pytest.importorskip("pyspark", reason="pyspark is not installed")
+pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+from pyspark.errors import StreamingQueryException
 
 from deedbook import Book, InvalidArgumentError, Ledger, Log, MissingError, Wal
 from deedbook import open as open_log
@@ -69,6 +71,29 @@ def test_lines_are_appended_once_in_the_order_of_files_and_lines(
     later = ingest(spark, source, log)
     assert (later.batches, later.appended, later.last_batch) == (1, 20, 1)
     assert payloads(log) == expected
+
+
+def test_a_run_killed_before_its_first_batch_is_begun_again(spark: Any, tmp_path: Path) -> None:
+    """Spark refused the checkpoint for ever: there was a file in it, and no batch."""
+    source, log, checkpoint = tmp_path / "in", tmp_path / "events", tmp_path / "checkpoint"
+    expected = put(source / "a.jsonl", records(1, 30))
+    left = checkpoint / "offsets" / ".0.5cb29ad1-7a3e-4b0f-9d55-0f3a4a0b6d11.tmp"
+    left.parent.mkdir(parents=True)
+    left.write_bytes(b"v1")
+    ingest(spark, source, log, format="book", checkpoint=checkpoint)
+    assert payloads(log) == expected
+    assert not left.exists()
+
+    if pyspark.__version__ < "4.3":
+        return
+    # The day Spark no longer does so is noticed.
+    other = tmp_path / "other"
+    (other / "offsets").mkdir(parents=True)
+    (other / "offsets" / left.name).write_bytes(b"v1")
+    stream = spark.readStream.format("deedbook").load(str(log)).writeStream.format("parquet")
+    stream = stream.option("checkpointLocation", str(other)).trigger(availableNow=True)
+    with pytest.raises(StreamingQueryException, match="CHECKPOINT_LOCATION_NOT_EMPTY"):
+        stream.start(str(tmp_path / "sink")).awaitTermination()
 
 
 def test_a_bad_line_ends_the_job_with_its_place_and_nothing_is_appended(

@@ -198,6 +198,8 @@ import sys
 from spark_cluster import local_session
 log, checkpoint, sink = sys.argv[1:]
 spark = local_session()
+# Else Spark refuses a checkpoint for ever whose query was killed before its first batch.
+spark.conf.set("spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart", "false")
 frame = spark.readStream.format("deedbook").option("maxRowsPerTrigger", 500).load(log)
 query = frame.writeStream.format("parquet").option("checkpointLocation", checkpoint)
 query = query.trigger(processingTime="50 milliseconds").start(sink)

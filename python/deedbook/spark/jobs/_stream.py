@@ -65,6 +65,20 @@ class Checkpoint:
             return None
         return max((int(name) for name in names if name.isdecimal()), default=None)
 
+    def prepare(self) -> None:
+        """Have the directory, without what a run left that was killed before its first batch.
+
+        Spark (4.3.0) writes the positions of batch 0 to a temporary file first, and refuses for
+        ever a checkpoint with that file and no batch (STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY).
+        """
+        offsets = self.path / "offsets"
+        self.path.mkdir(parents=True, exist_ok=True)
+        names = os.listdir(offsets) if offsets.is_dir() else []
+        if not any(name.isdecimal() for name in names):
+            for name in names:
+                if name.startswith("."):
+                    (offsets / name).unlink()
+
     def check(self, committed: int | None) -> None:
         """Refuse to go on with a checkpoint and a target that do not belong together.
 
@@ -158,7 +172,7 @@ def run_stream(
 
     A batch that a killed run began comes again, with the same number. Raises as `watch`.
     """
-    checkpoint.path.mkdir(parents=True, exist_ok=True)
+    checkpoint.prepare()
     begun = time.monotonic()
     batches: list[int] = []
     running: list[Any] = []
