@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from spark_cluster import local_session
 
-pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed")
+pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 from pyspark.errors import StreamingQueryException
@@ -84,7 +84,7 @@ def test_a_run_killed_before_its_first_batch_is_begun_again(spark: Any, tmp_path
     assert payloads(log) == expected
     assert not left.exists()
 
-    if pyspark.__version__ < "4.3":
+    if spark.version < "4.3":
         return
     # The day Spark no longer does so is noticed.
     other = tmp_path / "other"
