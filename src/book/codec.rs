@@ -10,6 +10,7 @@
 //! Sources: the UIP "Book Event Log Persistence", "Deed Format" (`packed`); the reference
 //! implementation's branch (`slots`); its state of January 2026 (`padded`).
 
+use super::layout::{HEAD_BYTES, Layout, MUG_BYTES, TRAILER_BYTES};
 use crate::checksum::{crc32, crc32_more};
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::log::framing;
@@ -23,92 +24,11 @@ pub const LOG_NAME: &str = "book.log";
 /// File with the metadata.
 pub const META_NAME: &str = "meta.bin";
 
-/// `len_d` counts the mug.
-pub const MUG_BYTES: u64 = 4;
-/// `len_d` and `mug_l`, which every layout begins with.
-const HEAD_BYTES: usize = 12;
-/// `let_d`, with which every layout ends.
-const TRAILER_BYTES: usize = 8;
 /// `let_d` is not 0, so of the zeros after the last other byte at most 7 belong to a deed.
 const TRAILING_ZEROS_MAX: u64 = TRAILER_BYTES as u64 - 1;
 
 /// The default limit of `len_d`.
 pub const DEED_BYTES_MAX: u64 = 1 << 32;
-
-/// The three incompatible layouts that share one magic and one version.
-// As wide as a length: a `Frame` has no padding, which would be copied bytewise.
-#[repr(u64)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Layout {
-    /// The specification's text, the default.
-    #[default]
-    Packed,
-    /// Two header slots that say how far the log is committed, deeds from byte 8192.
-    Slots,
-    /// The C struct padding of January 2026: read only.
-    Padded,
-}
-
-impl Layout {
-    /// `packed`, `slots` or `padded`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Packed => "packed",
-            Self::Slots => "slots",
-            Self::Padded => "padded",
-        }
-    }
-
-    /// Bytes of the file before the first deed.
-    pub(super) fn header_bytes(self) -> u64 {
-        match self {
-            Self::Packed | Self::Padded => super::packed::HEADER_BYTES,
-            Self::Slots => super::slots::DEEDS_AT,
-        }
-    }
-
-    /// Bytes of a deed before its jam.
-    #[inline]
-    fn head_bytes(self) -> u64 {
-        match self {
-            Self::Packed | Self::Slots => HEAD_BYTES as u64,
-            Self::Padded => 16,
-        }
-    }
-
-    /// Bytes of a deed after its jam.
-    #[inline]
-    fn tail_bytes(self) -> u64 {
-        match self {
-            Self::Packed => 12,
-            Self::Slots => TRAILER_BYTES as u64,
-            Self::Padded => 16,
-        }
-    }
-
-    /// A deed's whole size less its `len_d`.
-    pub(super) fn framing_bytes(self) -> u64 {
-        self.head_bytes() + self.tail_bytes() - MUG_BYTES
-    }
-
-    /// Whether a deed has a checksum of its own.
-    fn has_checksum(self) -> bool {
-        self != Self::Slots
-    }
-}
-
-impl std::str::FromStr for Layout {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        let all = [Self::Packed, Self::Slots, Self::Padded];
-        all.into_iter().find(|layout| layout.name() == name).ok_or_else(|| {
-            let message = format!("layout {name:?}, must be packed, slots or padded");
-            Error::new(ErrorKind::InvalidArgument, message).of(FORMAT)
-        })
-    }
-}
 
 /// What is known of an intact deed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,6 +102,7 @@ impl Codec {
         }
     }
 
+    /// What stands at the beginning of some bytes.
     #[inline(always)]
     fn parse_deed(&self, bytes: &[u8]) -> Step<Frame> {
         let Some(len) = u64_at(bytes, 0) else {
@@ -205,6 +126,7 @@ impl Codec {
         self.conclude(len, body, tail, || self.sum(deed, len - MUG_BYTES))
     }
 
+    /// Append a whole deed to `out`; returns its checksum.
     #[inline(always)]
     fn encode_deed(&self, out: &mut Vec<u8>, mug: u32, jam: &[u8]) -> u32 {
         let start = out.len();
@@ -294,7 +216,7 @@ impl framing::Framing for Codec {
     #[inline(always)]
     fn parse(&self, bytes: &[u8]) -> Step<Frame> {
         match self.layout {
-            // Its sizes are constants then.
+            // The sizes of a layout that is named are constants.
             Layout::Packed => Self { layout: Layout::Packed, ..*self }.parse_deed(bytes),
             Layout::Slots | Layout::Padded => self.parse_deed(bytes),
         }

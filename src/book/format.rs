@@ -5,11 +5,12 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::codec::{Codec, FORMAT, Frame, LOG_NAME, Layout};
+use super::codec::{Codec, FORMAT, Frame, LOG_NAME};
 use super::committed::{Followed, begins_at, end_by_slots, read_slots, sum_more};
 use super::epoch::{check_epoch, contradicts_name, epoch_in_name, epoch_of_empty};
 use super::find_slots::find_by_slots;
 use super::header::{Header, in_header, lost_file, read_header, refuse_other_bytes};
+use super::layout::Layout;
 use super::options::Options;
 use super::packed::{FIRST_AT, HEADER_BYTES, encode_file_header, parse_file_header};
 use super::slot_writer::SlotWriter;

@@ -3,8 +3,9 @@
 use std::io;
 use std::path::Path;
 
-use super::codec::{Codec, FORMAT, Layout};
+use super::codec::{Codec, FORMAT};
 use super::committed::{begins_at, read_slots};
+use super::layout::Layout;
 use super::packed::{HEADER_BYTES, parse_file_header};
 use super::slots::{DEEDS_AT, Slot, newest_first};
 use crate::error::{Error, ErrorKind, Result};

@@ -11,6 +11,7 @@ mod find_slots;
 pub(crate) mod format;
 mod header;
 mod in_parts;
+mod layout;
 #[cfg(feature = "lmdb")]
 pub mod lmdb;
 mod meta;
@@ -43,12 +44,13 @@ use format::BookFormat;
 pub use crate::mode::{Mode, Recovery};
 pub use crate::scan::OnCorrupt;
 pub use crate::sidecar::MarkUse;
-pub use codec::{Codec, DEED_BYTES_MAX, LOG_NAME, Layout, META_NAME};
+pub use codec::{Codec, DEED_BYTES_MAX, LOG_NAME, META_NAME};
 #[cfg(feature = "arrow")]
 pub use columns::Column;
 pub use convert::{ConvertReport, convert};
 pub use epoch::epoch_in_name;
 pub use in_parts::JamReader;
+pub use layout::Layout;
 pub use meta::{META_BYTES, Meta};
 pub use options::Options;
 

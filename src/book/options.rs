@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Book;
-use super::codec::{DEED_BYTES_MAX, FORMAT, Layout, MUG_BYTES};
+use super::codec::{DEED_BYTES_MAX, FORMAT};
 use super::format::BookFormat;
+use super::layout::{Layout, MUG_BYTES};
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::options::{Common, LogOptions, log_options};

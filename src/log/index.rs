@@ -106,8 +106,8 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::book::codec::{Codec, Layout};
     use crate::book::format::BookFormat;
+    use crate::book::{Codec, Layout};
     use crate::log::framing::Framing;
     use crate::storage::{Memory, Storage as _};
 

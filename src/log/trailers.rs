@@ -106,7 +106,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
-    use crate::book::codec::{Codec, Layout};
+    use crate::book::{Codec, Layout};
     use crate::storage::FileId;
 
     /// Bytes that count how many of them are read.
