@@ -193,7 +193,7 @@ pub fn timed(work: impl FnOnce() -> usize) -> (u64, Duration) {
     (done as u64, clock() - begun)
 }
 
-/// What tells the time since some moment.
+/// The clock that was asked for: the time since some moment.
 fn clock() -> Box<dyn Fn() -> Duration> {
     #[cfg(unix)]
     if std::env::var_os("DEEDBOOK_BENCH_CPU").is_some() {

@@ -131,8 +131,9 @@ def row(name: str, runs: dict[tuple[str, str], Runs]) -> str:
 
 
 def name_of(rev: str) -> str:
-    """A commit's short name and date."""
-    return git("log", "-1", "--format=%h (%cs)", rev).strip()
+    """A commit's short name and date, and whether the sources differ from it."""
+    changed = rev == "HEAD" and git("status", "--porcelain", "Cargo.*", "src", "benches/*.rs")
+    return git("log", "-1", "--format=%h (%cs)", rev).strip() + (" with changes" if changed else "")
 
 
 def git(*arguments: str) -> str:
