@@ -33,7 +33,7 @@ EXPLAINED = ROOT / "tests" / "mutants" / "explained.txt"
 SECONDS = ["--lib", "--test=recovery", "--test=wal_own", "--test=commits", "--test=wal_truncation"]
 BOOK = ["--lib", "--test=slots", "--test=convert", "--test=pier", "--test=lmdb"]
 LONGER = [
-    ["--test=error_texts", "--test=log", "--test=logged"],
+    ["--test=error_texts", "--test=log", "--test=logged", "--test=reports"],
     ["--test=answers"],
     ["--test=crash"],
 ]
@@ -61,7 +61,7 @@ PARTS: dict[str, Stages] = {
         ],
     ),
     "src/": [
-        ("sim", SECONDS),
+        ("arrow,sim", [*SECONDS, "--test=reports"]),
         ("arrow,sim", ["--test=log", "--test=logged"]),
         ("arrow,sim", ["--test=answers"]),
         ("arrow,lmdb,nostr,sim", ["--test=error_texts"]),

@@ -232,7 +232,7 @@ fn a_recovery_that_was_not_clean_is_logged() {
         assert_eq!(logged.len(), 1, "{logged:?}");
         let (level, line) = &logged[0];
         assert!(*level == Level::Warn && line.contains("recovered: torn, "), "{line}");
-        let saved = log.recovery().saved_to.unwrap();
+        let saved = log.recovery().saved_to.clone().unwrap();
         assert!(line.contains(&format!("saved to {}", saved.display())), "{line}");
         log.close().unwrap();
         drop(log);

@@ -147,12 +147,12 @@ fn a_torn_tail_is_saved_before_it_is_cut() {
                 space.truncate(space.len() - 10);
             });
             let log = format.open(&at, Mode::Append, MANUAL).unwrap();
-            let saved_to = log
-                .recovery()
-                .saved_to
-                .unwrap_or_else(|| panic!("{}, {beside:?}: {:?}", format.name(), log.recovery()));
+            let saved_to =
+                log.recovery().saved_to.as_ref().unwrap_or_else(|| {
+                    panic!("{}, {beside:?}: {:?}", format.name(), log.recovery())
+                });
             let cut = specimen.edges[4]..specimen.space.len() - 10;
-            assert_eq!(read_file(&memory, &saved_to), specimen.space[cut]);
+            assert_eq!(read_file(&memory, saved_to), specimen.space[cut]);
         }
     }
 }

@@ -93,7 +93,7 @@ fn a_saved_tail_can_be_salvaged() {
         refused(format.open(&at, Mode::Append, MANUAL), ErrorKind::Corrupt);
         let spec = How { recovery: Recovery::Spec, ..MANUAL };
         let log = format.open(&at, Mode::Append, spec).unwrap();
-        let saved_to = log.recovery().saved_to.expect("what is cut is saved");
+        let saved_to = log.recovery().saved_to.as_ref().expect("what is cut is saved");
         log.close().unwrap();
         let to = format.path_in(Path::new("/copy"));
         memory.create_dir(to.parent().unwrap()).unwrap();

@@ -20,7 +20,7 @@ fn a_saved_tail_is_not_opened_for_writing() {
         });
         let spec = How { recovery: Recovery::Spec, ..MANUAL };
         let log = format.open(&at, Mode::Append, spec).unwrap();
-        let tail = at.other(log.recovery().saved_to.expect("what is cut is saved"));
+        let tail = at.other(log.recovery().saved_to.as_ref().expect("what is cut is saved"));
         log.close().unwrap();
         let before = Files::unlocked(&memory);
         refused(format.open(&tail, Mode::Append, MANUAL), ErrorKind::ReadOnly);

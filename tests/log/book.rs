@@ -7,12 +7,13 @@ use arrow_array::{Array, BinaryArray, Int32Array, Int64Array, RecordBatch, UInt6
 use deedbook::book::{
     self, Batch, Batches, Book, Column, Cursor, DEED_BYTES_MAX, DeedRef, Layout, Options,
 };
-use deedbook::{Bookmark, Mode, PartReport, Reach, Repair, Result, Split, VerifyReport};
+use deedbook::{
+    Bookmark, Mode, PartReport, Reach, RecoveryReport, Repair, RepairReport, Result, SalvageReport,
+    Split, VerifyReport,
+};
 
 use crate::framing::Framing;
-use crate::subject::{
-    At, Event, Format, How, Log, Opened, Record, Repaired, Salvaged, Walk, on_corrupt, walk,
-};
+use crate::subject::{At, Event, Format, How, Log, Record, Walk, on_corrupt, walk};
 
 /// The packed layout.
 pub struct BookFormat;
@@ -54,12 +55,12 @@ impl Format for BookFormat {
         book::check_part(part, &options(at, how), |_, _| Ok(()))
     }
 
-    fn salvage(&self, at: &At, to: &Path, how: How) -> Result<Salvaged> {
-        Ok(book::salvage(&at.path, to, &options(at, how), |_, _| Ok(()))?.into())
+    fn salvage(&self, at: &At, to: &Path, how: How) -> Result<SalvageReport> {
+        book::salvage(&at.path, to, &options(at, how), |_, _| Ok(()))
     }
 
-    fn repair_as(&self, at: &At, how: How, may: Repair) -> Result<Repaired> {
-        Ok(book::repair(&at.path, &options(at, how), may)?.into())
+    fn repair_as(&self, at: &At, how: How, may: Repair) -> Result<RepairReport> {
+        book::repair(&at.path, &options(at, how), may)
     }
 
     fn first_file(&self, path: &Path) -> PathBuf {
@@ -103,12 +104,12 @@ impl Format for SlotsFormat {
         book::check_part(part, &slots(at, how), |_, _| Ok(()))
     }
 
-    fn salvage(&self, at: &At, to: &Path, how: How) -> Result<Salvaged> {
-        Ok(book::salvage(&at.path, to, &slots(at, how), |_, _| Ok(()))?.into())
+    fn salvage(&self, at: &At, to: &Path, how: How) -> Result<SalvageReport> {
+        book::salvage(&at.path, to, &slots(at, how), |_, _| Ok(()))
     }
 
-    fn repair_as(&self, at: &At, how: How, may: Repair) -> Result<Repaired> {
-        Ok(book::repair(&at.path, &slots(at, how), may)?.into())
+    fn repair_as(&self, at: &At, how: How, may: Repair) -> Result<RepairReport> {
+        book::repair(&at.path, &slots(at, how), may)
     }
 
     fn first_file(&self, path: &Path) -> PathBuf {
@@ -174,8 +175,8 @@ impl Log for BookLog {
         Ok(self.0.durable_last()?.map(|last| last + 1))
     }
 
-    fn recovery(&self) -> Opened {
-        self.0.recovery().into()
+    fn recovery(&self) -> &RecoveryReport {
+        self.0.recovery()
     }
 
     fn read(&self, ordinal: u64) -> Result<Vec<u8>> {

@@ -68,6 +68,12 @@ impl Files {
         files
     }
 
+    /// The same, but the log's files are others: the log was copied together with what lies beside it.
+    pub fn copied(mut self) -> Self {
+        self.inodes.retain(|path, _| is_beside(path));
+        self
+    }
+
     /// All but the lock, which a refused writer leaves.
     pub fn unlocked(memory: &Memory) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut bytes = Self::of(memory).bytes;

@@ -59,14 +59,6 @@ impl Walk {
     }
 }
 
-/// What opening for write did.
-#[derive(Debug)]
-pub struct Opened {
-    pub verdict: &'static str,
-    pub cut_bytes: u64,
-    pub saved_to: Option<PathBuf>,
-}
-
 /// What a full check found.
 #[derive(Debug)]
 pub struct Checked {
@@ -80,36 +72,6 @@ pub struct Checked {
     pub damages: Vec<Damage>,
 }
 
-/// One run of a salvage: where its first record lay, how many there are, whether they are proved to
-/// be the log's (`None`: the report does not say).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
-    pub offset: u64,
-    pub records: u64,
-    pub proved: Option<bool>,
-}
-
-#[derive(Debug)]
-pub struct Salvaged {
-    pub records: u64,
-    pub runs: Vec<Run>,
-    pub damages: Vec<Damage>,
-}
-
-#[derive(Debug)]
-pub struct Repaired {
-    pub valid_end: u64,
-    pub cut_bytes: u64,
-    pub saved_to: Option<PathBuf>,
-}
-
-impl From<&RecoveryReport> for Opened {
-    fn from(report: &RecoveryReport) -> Self {
-        let (verdict, saved_to) = (report.verdict.name(), report.saved_to.clone());
-        Self { verdict, cut_bytes: report.cut_bytes, saved_to }
-    }
-}
-
 impl From<VerifyReport> for Checked {
     fn from(report: VerifyReport) -> Self {
         Self {
@@ -121,25 +83,6 @@ impl From<VerifyReport> for Checked {
             loss: report.loss,
             damages: report.damages,
         }
-    }
-}
-
-impl From<SalvageReport> for Salvaged {
-    fn from(report: SalvageReport) -> Self {
-        let run = |run: &deedbook::SalvageRun| Run {
-            offset: run.source_offset,
-            records: run.records,
-            proved: Some(run.proved),
-        };
-        let runs = report.runs.iter().map(run).collect();
-        Self { records: report.records, runs, damages: report.damages }
-    }
-}
-
-impl From<RepairReport> for Repaired {
-    fn from(report: RepairReport) -> Self {
-        let RepairReport { valid_end, cut_bytes, saved_to, .. } = report;
-        Self { valid_end, cut_bytes, saved_to }
     }
 }
 
@@ -197,8 +140,8 @@ pub trait Format: Sync {
     /// A full check, without reading again what is known to be intact.
     fn verify_rest(&self, at: &At, how: How, intact: &[Split]) -> Result<VerifyReport>;
     fn check_part(&self, part: &Split, at: &At, how: How) -> Result<PartReport>;
-    fn salvage(&self, at: &At, to: &Path, how: How) -> Result<Salvaged>;
-    fn repair_as(&self, at: &At, how: How, may: Repair) -> Result<Repaired>;
+    fn salvage(&self, at: &At, to: &Path, how: How) -> Result<SalvageReport>;
+    fn repair_as(&self, at: &At, how: How, may: Repair) -> Result<RepairReport>;
 
     fn verify(&self, at: &At, how: How) -> Result<Checked> {
         Ok(self.verify_rest(at, how, &[])?.into())
@@ -213,7 +156,7 @@ pub trait Format: Sync {
     }
 
     /// Only what cuts no intact record and accepts no loss.
-    fn repair(&self, at: &At, how: How) -> Result<Repaired> {
+    fn repair(&self, at: &At, how: How) -> Result<RepairReport> {
         self.repair_as(at, how, Repair::default())
     }
 
@@ -244,7 +187,7 @@ pub trait Log: Send + Sync {
     fn refresh(&self) -> Result<()>;
     /// The ordinal after the last record that is known to be durable.
     fn durable(&self) -> Result<Option<u64>>;
-    fn recovery(&self) -> Opened;
+    fn recovery(&self) -> &RecoveryReport;
     fn read(&self, ordinal: u64) -> Result<Vec<u8>>;
     /// Records `from..to`, by ordinal.
     fn forward(&self, from: Option<u64>, to: Option<u64>, skip: bool) -> Walk;

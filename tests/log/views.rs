@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use deedbook::Reach;
 use deedbook::storage::Memory;
+use deedbook::{Reach, SalvageReport};
 
 use crate::common::{event_of, read_file, write_file};
 use crate::specimen::{Beside, Specimen};
-use crate::subject::{At, Event, Format, MANUAL, Salvaged, Walk};
+use crate::subject::{At, Event, Format, MANUAL, Walk};
 
 /// Records of so many bytes, none of which looks like a possible length.
 pub fn plain(count: usize, len: usize) -> Vec<Event> {
@@ -69,7 +69,7 @@ pub fn ways(format: &dyn Format, at: &At) -> Vec<(&'static str, Walk)> {
 
 /// Every way gives the records with these numbers, and a salvage copies them.
 #[track_caller]
-pub fn all_give(specimen: &Specimen<'_>, at: &At, expected: &[usize]) -> Salvaged {
+pub fn all_give(specimen: &Specimen<'_>, at: &At, expected: &[usize]) -> SalvageReport {
     let format = specimen.format;
     for (way, walk) in ways(format, at) {
         let given: Vec<_> = walk.records.iter().map(|record| record.offset as usize).collect();
@@ -86,7 +86,7 @@ pub fn all_give(specimen: &Specimen<'_>, at: &At, expected: &[usize]) -> Salvage
 
 /// A salvage copies the records with these numbers, and says so.
 #[track_caller]
-pub fn salvages(specimen: &Specimen<'_>, at: &At, expected: &[usize]) -> Salvaged {
+pub fn salvages(specimen: &Specimen<'_>, at: &At, expected: &[usize]) -> SalvageReport {
     let format = specimen.format;
     let to = format.path_in(Path::new("/copy"));
     at.storage.create_dir(to.parent().unwrap()).unwrap();

@@ -8,13 +8,14 @@ use deedbook::wal::{
     self, Batch, Batches, Column, Cursor, Layout, Lsn, Options, RECORD_BYTES_MAX, RecordRef, Wal,
     segment_name,
 };
-use deedbook::{Bookmark, Mode, PartReport, Reach, Repair, Result, Split, VerifyReport};
+use deedbook::{
+    Bookmark, Mode, PartReport, Reach, RecoveryReport, Repair, RepairReport, Result, SalvageReport,
+    Split, VerifyReport,
+};
 
 use crate::book::{number, payload, rows};
 use crate::framing::Framing;
-use crate::subject::{
-    At, Event, Format, How, Log, Opened, Record, Repaired, Salvaged, Walk, on_corrupt, walk,
-};
+use crate::subject::{At, Event, Format, How, Log, Record, Walk, on_corrupt, walk};
 
 /// One layout.
 pub struct WalFormat {
@@ -80,12 +81,12 @@ impl Format for WalFormat {
         wal::check_part(part, &self.options(at, how), |_, _| Ok(()))
     }
 
-    fn salvage(&self, at: &At, to: &Path, how: How) -> Result<Salvaged> {
-        Ok(wal::salvage(&at.path, to, &self.options(at, how), |_, _| Ok(()))?.into())
+    fn salvage(&self, at: &At, to: &Path, how: How) -> Result<SalvageReport> {
+        wal::salvage(&at.path, to, &self.options(at, how), |_, _| Ok(()))
     }
 
-    fn repair_as(&self, at: &At, how: How, may: Repair) -> Result<Repaired> {
-        Ok(wal::repair(&at.path, &self.options(at, how), may)?.into())
+    fn repair_as(&self, at: &At, how: How, may: Repair) -> Result<RepairReport> {
+        wal::repair(&at.path, &self.options(at, how), may)
     }
 
     fn first_file(&self, path: &Path) -> PathBuf {
@@ -161,8 +162,8 @@ impl Log for WalLog {
         Ok(self.0.durable_end()?.map(|lsn| lsn.0))
     }
 
-    fn recovery(&self) -> Opened {
-        self.0.recovery().into()
+    fn recovery(&self) -> &RecoveryReport {
+        self.0.recovery()
     }
 
     fn read(&self, ordinal: u64) -> Result<Vec<u8>> {

@@ -5,14 +5,13 @@ use std::time::Duration;
 
 use deedbook::engine::*;
 use deedbook::{
-    Bookmark, LockTimeout, Mode, PartReport, Reach, Repair, Result, Split, VerifyReport,
+    Bookmark, LockTimeout, Mode, PartReport, Reach, RecoveryReport, Repair, RepairReport, Result,
+    SalvageReport, Split, VerifyReport,
 };
 
 use crate::format::{LOG_NAME, Toy};
 use crate::framing::Framing;
-use crate::subject::{
-    At, Event, Format, How, Log, Opened, Record, Repaired, Salvaged, Walk, on_corrupt, walk,
-};
+use crate::subject::{At, Event, Format, How, Log, Record, Walk, on_corrupt, walk};
 
 pub struct ToyFormat;
 pub const TOY: ToyFormat = ToyFormat;
@@ -58,15 +57,15 @@ impl Format for ToyFormat {
         check::<Toy>(part, &options(at, how), |_, _| Ok(()))
     }
 
-    fn salvage(&self, at: &At, to: &Path, how: How) -> Result<Salvaged> {
+    fn salvage(&self, at: &At, to: &Path, how: How) -> Result<SalvageReport> {
         let options = options(at, how);
         let target = |_: &Inspected<Toy>| create_copy(to, options.clone());
-        Ok(salvage::<Toy>(&at.path, &options, target, |_| (), |_, _| Ok(()))?.into())
+        salvage::<Toy>(&at.path, &options, target, |_| (), |_, _| Ok(()))
     }
 
-    fn repair_as(&self, at: &At, how: How, may: Repair) -> Result<Repaired> {
+    fn repair_as(&self, at: &At, how: How, may: Repair) -> Result<RepairReport> {
         let options = options(at, how);
-        Ok(repair::<Toy>(&at.path, &options, may)?.into())
+        repair::<Toy>(&at.path, &options, may)
     }
 
     fn first_file(&self, path: &Path) -> PathBuf {
@@ -128,8 +127,8 @@ impl Log for ToyLog {
         durable_end(&self.0)
     }
 
-    fn recovery(&self) -> Opened {
-        self.0.recovery().into()
+    fn recovery(&self) -> &RecoveryReport {
+        self.0.recovery()
     }
 
     fn read(&self, ordinal: u64) -> Result<Vec<u8>> {

@@ -1,0 +1,116 @@
+//! Every report about damaged logs, in `tests/data/reports.txt`: a figure that changed shows.
+//!
+//! `DEEDBOOK_WRITE_TEXTS=1 cargo test --all-features --test reports` writes the file anew. Whether a
+//! report is right, the suite `answers` says with its oracle; here no field of it goes unnoticed.
+
+#![cfg(unix)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+#![allow(clippy::print_stdout, dead_code)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+#[path = "../log/book.rs"]
+mod book;
+#[path = "../log/framing.rs"]
+mod framing;
+#[path = "../log/oracle.rs"]
+mod oracle;
+#[path = "../log/specimen.rs"]
+mod specimen;
+#[path = "../log/subject.rs"]
+mod subject;
+#[path = "../error_texts/texts.rs"]
+mod texts;
+#[path = "../log/views.rs"]
+mod views;
+#[path = "../log/wal.rs"]
+mod wal;
+
+mod shown;
+mod situations;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use deedbook::{Mode, Repair};
+
+use shown::{left, mark, opening, parts, repairing, salvaging, verifying};
+use situations::{FORMATS, each};
+use specimen::{DIR, Files};
+use subject::{At, Format, How};
+use texts::differences;
+
+const FILE: &str = "tests/data/reports.txt";
+const SAID_FIRST: &str = "\
+# What reading, checking, repairing and opening reports of damaged logs: the situation, then a line
+# for each call. DEEDBOOK_WRITE_TEXTS=1 cargo test --all-features --test reports writes this file.
+";
+
+/// Every call about a log, each on files of its own.
+fn reports(format: &dyn Format, files: &Files, how: How) -> String {
+    let there = || {
+        let memory = files.restore();
+        let at = At::memory(&memory, format.path_in(Path::new(DIR)));
+        (memory, at)
+    };
+    let mut lines = Vec::new();
+    let (_, at) = there();
+    match format.open(&at, Mode::Read, how) {
+        Ok(log) => {
+            lines.push(format!("read    {}", opening(log.recovery())));
+            lines.push(format!("parts   {}", parts(&log.parts(1))));
+        }
+        Err(error) => lines.push(format!("read    {}", shown::error(&error))),
+    }
+    lines.push(format!("verify  {}", verifying(&format.verify_rest(&at, how, &[]))));
+    let dry_run = Repair { dry_run: true, ..Repair::default() };
+    lines.push(format!("dry run {}", repairing(&format.repair_as(&at, how, dry_run))));
+    let to = format.path_in(Path::new("/copy"));
+    at.storage.create_dir(to.parent().unwrap()).unwrap();
+    lines.push(format!("salvage {}", salvaging(&format.salvage(&at, &to, how))));
+
+    let forced = Repair { force: true, accept_loss: true, dry_run: false };
+    for (name, may) in [("repair ", Repair::default()), ("force  ", forced)] {
+        let (memory, at) = there();
+        let repaired = repairing(&format.repair_as(&at, how, may));
+        lines.push(format!("{name} {repaired}"));
+        lines.extend(after(left(format, files, &memory)));
+    }
+    let (memory, at) = there();
+    match format.open(&at, Mode::Append, how) {
+        Ok(log) => {
+            lines.push(format!("append  {}", opening(log.recovery())));
+            lines.extend(after(left(format, files, &memory)));
+            lines.extend(after(mark(&Files::of(&memory))));
+        }
+        Err(error) => lines.push(format!("append  {}", shown::error(&error))),
+    }
+    lines.join("\n")
+}
+
+/// What a call left, if that is anything to say.
+fn after(left: String) -> Option<String> {
+    (!left.is_empty()).then(|| format!("        {left}"))
+}
+
+#[test]
+fn every_report_of_a_damaged_log_says_what_the_file_says() {
+    let mut met = SAID_FIRST.to_string();
+    for format in FORMATS {
+        for (name, files, how) in each(format) {
+            let lines = reports(format, &files, how);
+            write!(met, "\n{}: {name}\n{lines}\n", format.name()).unwrap();
+        }
+    }
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(FILE);
+    if std::env::var_os("DEEDBOOK_WRITE_TEXTS").is_some() {
+        fs::write(&file, &met).unwrap();
+    }
+    let changed = differences(&fs::read_to_string(&file).unwrap(), &met);
+    assert!(
+        changed.is_empty(),
+        "reports changed: if that is right, DEEDBOOK_WRITE_TEXTS=1 writes {FILE} anew\n\n{changed}"
+    );
+}

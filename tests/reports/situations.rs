@@ -1,0 +1,160 @@
+//! The damaged logs whose reports the file has: what is changed of a log, and what lies beside it.
+
+use deedbook::Recovery;
+
+use crate::book::{BookFormat, SlotsFormat};
+use crate::specimen::{Beside, Files, Specimen, segment_index};
+use crate::subject::{Format, How, MANUAL};
+use crate::views::plain;
+use crate::wal::{SINGLE, TINY};
+
+pub const FORMATS: [&dyn Format; 4] = [&BookFormat, &SlotsFormat, &SINGLE, &TINY];
+
+/// Small records, so that a byte more or less shows; all that is changed is said in their numbers.
+const RECORDS: usize = 6;
+const BYTES: usize = 40;
+/// Records of which each ends a block of the index.
+const LARGE: (usize, usize) = (5, 70_000);
+
+type Change = fn(&Specimen<'_>, &mut Vec<u8>);
+
+const CHANGES: [(&str, Change); 15] = [
+    ("as it was", |_, _| {}),
+    ("24 zeros after the end", |_, space| space.resize(space.len() + 24, 0)),
+    ("700 zeros and a byte after the end", |_, space| {
+        space.resize(space.len() + 700, 0);
+        space.push(7);
+    }),
+    ("a byte of record 1 changed", |specimen, space| flip(specimen, space, 1)),
+    ("a byte of record 2 changed", |specimen, space| flip(specimen, space, 2)),
+    ("a byte of record 5 changed", |specimen, space| flip(specimen, space, 5)),
+    ("a byte of record 6 changed", |specimen, space| flip(specimen, space, 6)),
+    ("bytes of records 2 and 5 changed", |specimen, space| {
+        flip(specimen, space, 2);
+        flip(specimen, space, 5);
+    }),
+    ("the length of record 2 changed", |specimen, space| {
+        space[specimen.edges[1] + specimen.format.framing().length().start] ^= 3;
+    }),
+    ("record 2 is zeros", |specimen, space| {
+        space[specimen.edges[1]..specimen.edges[2]].fill(0);
+    }),
+    ("zeros from record 5 on", |specimen, space| {
+        let from = specimen.edges[4];
+        space[from..].fill(0);
+    }),
+    ("record 6 is cut short", |specimen, space| space.truncate(specimen.edges[5] + 15)),
+    ("record 6 is cut off", |specimen, space| space.truncate(specimen.edges[5])),
+    ("records 2 to 6 are cut off", |specimen, space| space.truncate(specimen.edges[1])),
+    ("all of it is cut off", |specimen, space| space.truncate(specimen.edges[0])),
+];
+
+const BESIDES: [(&str, Beside); 6] = [
+    ("3 were synced", Beside::Open(3)),
+    ("all were synced", Beside::Open(RECORDS)),
+    ("none was synced", Beside::Open(0)),
+    ("closed", Beside::Closed(RECORDS)),
+    ("closed with 3, and 3 by another program", Beside::Closed(3)),
+    ("nothing beside it", Beside::Nothing),
+];
+
+/// A byte of the payload of a record, counted from 1.
+fn flip(specimen: &Specimen<'_>, space: &mut [u8], record: usize) {
+    space[specimen.edges[record - 1] + specimen.format.framing().head() + 3] ^= 1;
+}
+
+/// Every situation of a format: its name, the files, and how the log is opened.
+pub fn each(format: &dyn Format) -> Vec<(String, Files, How)> {
+    let mut all = Vec::new();
+    for (mark, beside) in BESIDES {
+        let specimen = Specimen::new(format, &plain(RECORDS, BYTES), beside);
+        for (what, change) in CHANGES {
+            all.push((format!("{what}, {mark}"), changed(&specimen, change), MANUAL));
+        }
+        without_a_segment(&specimen, mark, &mut all);
+    }
+    large(format, &mut all);
+    exact(format, &mut all);
+    other_marks(format, &mut all);
+    all
+}
+
+fn changed(specimen: &Specimen<'_>, change: Change) -> Files {
+    let mut space = specimen.space.clone();
+    change(specimen, &mut space);
+    specimen.broken(&space)
+}
+
+fn without_a_segment(specimen: &Specimen<'_>, mark: &str, all: &mut Vec<(String, Files, How)>) {
+    if specimen.format.segment_bytes().is_none() {
+        return;
+    }
+    for missing in [0, 2, 4] {
+        let mut files = specimen.files.clone();
+        files.bytes.retain(|path, _| segment_index(path) != Some(missing));
+        all.push((format!("segment {missing} is missing, {mark}"), files, MANUAL));
+    }
+}
+
+/// With blocks in the index.
+fn large(format: &dyn Format, all: &mut Vec<(String, Files, How)>) {
+    if format.segment_bytes().is_some() {
+        return;
+    }
+    let (records, bytes) = LARGE;
+    for (mark, beside) in [
+        ("3 were synced", Beside::Open(3)),
+        ("closed", Beside::Closed(records)),
+        ("closed with 3, and 2 by another program", Beside::Closed(3)),
+        ("nothing beside it", Beside::Nothing),
+    ] {
+        let specimen = Specimen::new(format, &plain(records, bytes), beside);
+        for (what, change) in [CHANGES[0], CHANGES[4], CHANGES[5], CHANGES[13]] {
+            let name = format!("of {bytes} bytes each: {what}, {mark}");
+            all.push((name, changed(&specimen, change), MANUAL));
+        }
+    }
+}
+
+/// Written and opened so that what was not acknowledged is cut.
+fn exact(format: &dyn Format, all: &mut Vec<(String, Files, How)>) {
+    let how = How { recovery: Recovery::Acknowledged, ..MANUAL };
+    for (mark, beside) in &BESIDES[..5] {
+        let specimen = Specimen::with(format, how, &plain(RECORDS, BYTES), *beside);
+        for (what, change) in [CHANGES[0], CHANGES[1], CHANGES[6], CHANGES[12]] {
+            let name = format!("acknowledged only: {what}, {mark}");
+            all.push((name, changed(&specimen, change), how));
+        }
+    }
+}
+
+/// A mark that cannot be read, one of another log, and one of the log that this is a copy of.
+fn other_marks(format: &dyn Format, all: &mut Vec<(String, Files, How)>) {
+    let events = plain(RECORDS + 2, BYTES);
+    let specimen = Specimen::new(format, &events[..RECORDS], Beside::Closed(RECORDS));
+    let other = Specimen::new(format, &events[1..=RECORDS], Beside::Closed(RECORDS));
+    let longer = Specimen::new(format, &events, Beside::Closed(RECORDS + 2));
+    for (what, change) in [CHANGES[0], CHANGES[4], CHANGES[11]] {
+        let mut space = specimen.space.clone();
+        change(&specimen, &mut space);
+        let mut rotten = specimen.broken(&space);
+        for (path, bytes) in &mut rotten.bytes {
+            if path.ends_with("mark") {
+                bytes[20] ^= 1;
+                if let Some(byte) = bytes.get_mut(532) {
+                    *byte ^= 1;
+                }
+            }
+        }
+        all.push((format!("{what}, its mark cannot be read"), rotten, MANUAL));
+        all.push((format!("{what}, the mark of another log"), other.broken(&space), MANUAL));
+        all.push((format!("{what}, the mark of a longer one"), longer.broken(&space), MANUAL));
+    }
+    for (mark, beside) in [BESIDES[0], BESIDES[3]] {
+        let specimen = Specimen::new(format, &events[..RECORDS], beside);
+        for (what, change) in [CHANGES[0], CHANGES[4], CHANGES[12], CHANGES[13], CHANGES[14]] {
+            let copied = changed(&specimen, change).copied();
+            all.push((format!("{what}, {mark}, a copy"), copied, MANUAL));
+        }
+    }
+}
