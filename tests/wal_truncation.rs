@@ -7,11 +7,12 @@ mod harness;
 
 use std::io::ErrorKind::{Other, StorageFull};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::storage::{Access, Disk, Storage};
 use deedbook::wal::{Layout, Lsn, Mode, Options, Wal, segment_name};
-use deedbook::{Durability, Durable, MarkUse};
+use deedbook::{Durability, Durable, MarkUse, Repair};
 
 use harness::wal::{SEGMENTS, SINGLE, TINY, WalSubject, read_all};
 use harness::{How, mix};
@@ -397,4 +398,29 @@ fn consumers_that_cannot_be_put_back_leave_the_truncation_in_doubt() {
         drop(wal);
         assert_eq!(SEGMENTS.wal(&disk, MANUAL).unwrap().len().unwrap(), 5);
     }
+}
+
+/// A truncation crashed before its mark was stored, and then the last record rotted. The older mark
+/// counts the records that were dropped, too: 4 were said to be lost, of which 3 had been dropped.
+#[test]
+fn records_that_were_dropped_in_front_are_not_said_to_be_lost() {
+    let disk = Sim::new();
+    let (wal, lsns) = five(&TINY, &disk);
+    let mark = beside(&TINY, "mark");
+    let before = bytes_of(&disk, &mark).unwrap();
+    wal.truncate_before(lsns[3]).unwrap();
+    let disk = disk.kill();
+    put(&disk, &mark, &before);
+    let at = lsns[4].0 + 20;
+    let segment = Path::new(TINY.path).join(segment_name(at / 64));
+    let mut bytes = bytes_of(&disk, &segment).unwrap();
+    bytes[(at % 64) as usize] ^= 1;
+    put(&disk, &segment, &bytes);
+    let options = Options::new().layout(TINY.layout).storage(Arc::new(disk));
+    let dry_run = Repair { dry_run: true, ..Repair::default() };
+    let report = deedbook::wal::repair(TINY.path, &options, dry_run).unwrap();
+    let (loss, damage) = (report.loss.unwrap(), report.damage.unwrap());
+    // 0: how many is not known.
+    assert_eq!((loss.records, loss.offset), (0, lsns[4].0));
+    assert_eq!((damage.records_lost, damage.offset), (None, lsns[4].0));
 }

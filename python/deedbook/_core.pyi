@@ -275,7 +275,7 @@ class Loss:
     def __new__(cls, **fields: Any) -> Self: ...
     @property
     def records(self) -> int:
-        """How many."""
+        """How many; 0 if that is not known."""
     @property
     def first(self) -> int:
         """Number of the first one: of a book, the event."""

@@ -55,10 +55,9 @@ impl<F: Format> Walk<'_, F> {
             return Ok(findings);
         }
         let reach = findings.data_end.saturating_add(F::Framing::TRAILING_ZEROS_MAX).min(*end);
-        // One that does not follow is intact itself.
-        let past = u64::from(!matches!(stop, Some(Stop::Unlinked(_))));
+        // From the damage itself on: a record that does not follow the last one is intact.
         let next = match findings.data_end > extent.end {
-            true => find_intact(&**file, &self.format.framing(), extent.end + past, reach)?,
+            true => find_intact(&**file, &self.format.framing(), extent.end, reach)?,
             false => None,
         };
         let corrupt = next.is_some() || gap.is_some();
@@ -104,7 +103,6 @@ impl<F: Format> Walk<'_, F> {
         }
         let gap = gap.map(|gap| format!("; {gap}")).unwrap_or_default();
         let of = if copied { " in the log that this is a copy of" } else { "" };
-        let lost = mark.records.saturating_sub(extent.records);
         let damage = findings.damage.get_or_insert_with(|| Damage {
             offset: extent.end,
             end: end.max(extent.end),
@@ -116,7 +114,7 @@ impl<F: Format> Walk<'_, F> {
         });
         damage.first_lost = mark.first.checked_add(extent.records).filter(|_| F::NUMBERED);
         if damage.next_intact.is_none() {
-            damage.records_lost = Some(lost);
+            damage.records_lost = missing(&extent, mark);
         }
         Ok(findings)
     }
@@ -158,15 +156,6 @@ impl<F: Format> Walk<'_, F> {
         }
     }
 
-    /// What the mark says, and nothing else.
-    pub fn unread_by_mark(&self, mark: &Mark) -> Findings {
-        Findings {
-            durable_end: Some(mark.end),
-            unacknowledged_from: Some(mark.end).filter(|_| !mark.closed),
-            ..self.unread(Extent::of_mark(mark), MarkUse::Used)
-        }
-    }
-
     fn damage(&self, extent: &Extent, stop: Option<&Stop>, next: Option<u64>) -> Damage {
         let why = match (stop, &self.space.gap) {
             (Some(stop), _) => stop.reason(),
@@ -184,6 +173,12 @@ impl<F: Format> Walk<'_, F> {
             ..Damage::default()
         }
     }
+}
+
+/// How many records a mark vouches for that a log has not. Not known if records were dropped in front
+/// since: the mark counts them, too.
+pub fn missing(extent: &Extent, mark: &Mark) -> Option<u64> {
+    (mark.start == extent.start).then(|| mark.records.saturating_sub(extent.records))
 }
 
 /// Whether a mark of this log was made for another file: the log was copied, and what the mark vouches

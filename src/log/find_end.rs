@@ -55,7 +55,7 @@ pub fn find_end<F: Format>(format: &F, space: &Space, known: Known) -> io::Resul
     if depth == Depth::Begin {
         let ours = mark.start == space.start && (anchored || walk.has_same_first(&mark)?);
         return Ok(match ours {
-            true => walk.unread_by_mark(&mark),
+            true => walk.unread(Extent::of_mark(&mark), MarkUse::Used),
             false => walk.unread(start, MarkUse::Missing),
         });
     }

@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::log::Log;
 use crate::log::append::Wanted;
 use crate::log::batch::Batch;
+use crate::log::conclude::missing;
 use crate::log::findings::Findings;
 use crate::log::format::{Format, Inspected, TagOf};
 use crate::log::framing::Frame;
@@ -91,6 +92,6 @@ pub fn create<F: Format>(target: &Path, options: F::Options) -> Result<Log<F>> {
 pub fn loss<F: Format>(found: &Inspected<F>) -> Option<Loss> {
     let Findings { extent, beyond_limit, mark, .. } = found.findings;
     let mark = found.mark.filter(|_| mark == MarkUse::Lost && !beyond_limit)?;
-    let records = mark.records.saturating_sub(extent.records);
+    let records = missing(&extent, &mark).unwrap_or(0);
     Some(Loss { records, first: extent.next(), offset: extent.end })
 }

@@ -74,6 +74,17 @@ impl Files {
         self
     }
 
+    /// The same with this file beside the log from others.
+    pub fn with_beside(&self, others: &Self, name: &str) -> Self {
+        let mut files = self.clone();
+        for (path, bytes) in &others.bytes {
+            if is_beside(path) && path.ends_with(name) {
+                files.bytes.insert(path.clone(), bytes.clone());
+            }
+        }
+        files
+    }
+
     /// All but the lock, which a refused writer leaves.
     pub fn unlocked(memory: &Memory) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut bytes = Self::of(memory).bytes;

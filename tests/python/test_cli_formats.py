@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -350,6 +351,21 @@ def test_a_repair_reports_a_loss_and_keeps_it(kind: Kind, log: Path) -> None:
     assert said in deedbook("info", log).stdout.decode()
     assert json.loads(deedbook("info", log, "--json").stdout)["recovery"]["loss"]["records"] == 50
     assert said in deedbook("verify", log).stdout.decode()
+
+
+def test_a_loss_of_an_unknown_number_is_not_a_loss_of_none(kind: Kind, log: Path) -> None:
+    """Where the mark counts records that were dropped in front as well, nothing tells how many of
+    those at the end are lost; it read "lost: 0".
+    """
+    edge = begin_of(log, 150)
+    note = f"records 0\nfirst 151\noffset {edge}\n"
+    (mark,) = (log if log.is_dir() else log.parent).rglob("mark")
+    mark.with_name("loss").write_text(f"{note}crc {zlib.crc32(note.encode()):08x}\n")
+    said = re.compile(r"lost: acknowledged \w+s, how many is not known, from .* on \(byte ")
+    assert said.search(deedbook("info", log).stdout.decode())
+    assert said.search(deedbook("verify", log).stdout.decode())
+    (line,) = re.findall(r"(?m)^deedbook_lost_records\{.*", ok("metrics", log).decode())
+    assert line.endswith(" 1"), line
 
 
 def test_cat_shows_payloads_as_json_values_text_or_base64(

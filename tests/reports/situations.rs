@@ -1,19 +1,24 @@
-//! The damaged logs whose reports the file has: what is changed of a log, and what lies beside it.
+//! The damaged logs whose reports the file has: a log with a change, and a mark beside it or none.
 
-use deedbook::Recovery;
+use std::path::Path;
+
+use deedbook::storage::{Memory, Storage};
+use deedbook::wal::Lsn;
+use deedbook::{Mode, Recovery};
 
 use crate::book::{BookFormat, SlotsFormat};
-use crate::specimen::{Beside, Files, Specimen, segment_index};
-use crate::subject::{Format, How, MANUAL};
+use crate::framing::Framing;
+use crate::specimen::{Beside, DIR, Files, Specimen, segment_index};
+use crate::subject::{At, Format, How, MANUAL};
 use crate::views::plain;
 use crate::wal::{SINGLE, TINY};
 
 pub const FORMATS: [&dyn Format; 4] = [&BookFormat, &SlotsFormat, &SINGLE, &TINY];
 
-/// Small records, so that a byte more or less shows; all that is changed is said in their numbers.
+/// So few and so short that a reader can check each figure by hand.
 const RECORDS: usize = 6;
 const BYTES: usize = 40;
-/// Records of which each ends a block of the index.
+/// Each of these ends a block of the index.
 const LARGE: (usize, usize) = (5, 70_000);
 
 type Change = fn(&Specimen<'_>, &mut Vec<u8>);
@@ -75,28 +80,34 @@ pub fn each(format: &dyn Format) -> Vec<(String, Files, How)> {
     }
     large(format, &mut all);
     exact(format, &mut all);
+    limited(format, &mut all);
+    empty(format, &mut all);
+    dropped(format, &mut all);
     other_marks(format, &mut all);
     all
 }
 
+/// The files of a log with this change.
 fn changed(specimen: &Specimen<'_>, change: Change) -> Files {
     let mut space = specimen.space.clone();
     change(specimen, &mut space);
     specimen.broken(&space)
 }
 
+/// Logs of which a segment is missing.
 fn without_a_segment(specimen: &Specimen<'_>, mark: &str, all: &mut Vec<(String, Files, How)>) {
     if specimen.format.segment_bytes().is_none() {
         return;
     }
-    for missing in [0, 2, 4] {
+    // Where segment 3 begins, a record ends.
+    for missing in [0, 2, 3, 4] {
         let mut files = specimen.files.clone();
         files.bytes.retain(|path, _| segment_index(path) != Some(missing));
         all.push((format!("segment {missing} is missing, {mark}"), files, MANUAL));
     }
 }
 
-/// With blocks in the index.
+/// Logs with blocks in the index.
 fn large(format: &dyn Format, all: &mut Vec<(String, Files, How)>) {
     if format.segment_bytes().is_some() {
         return;
@@ -116,7 +127,7 @@ fn large(format: &dyn Format, all: &mut Vec<(String, Files, How)>) {
     }
 }
 
-/// Written and opened so that what was not acknowledged is cut.
+/// Logs whose opening cuts what was not acknowledged.
 fn exact(format: &dyn Format, all: &mut Vec<(String, Files, How)>) {
     let how = How { recovery: Recovery::Acknowledged, ..MANUAL };
     for (mark, beside) in &BESIDES[..5] {
@@ -128,7 +139,96 @@ fn exact(format: &dyn Format, all: &mut Vec<(String, Files, How)>) {
     }
 }
 
-/// A mark that cannot be read, one of another log, and one of the log that this is a copy of.
+/// Empty logs, and a header whose first number is not that of the mark.
+fn empty(format: &dyn Format, all: &mut Vec<(String, Files, How)>) {
+    for (mark, closes) in [("its writer died", false), ("closed", true)] {
+        let memory = Memory::new();
+        let path = format.path_in(Path::new(DIR));
+        memory.create_dir(path.parent().unwrap()).unwrap();
+        let log = format.create(&At::memory(&memory, path), &[]);
+        if closes {
+            log.close().unwrap();
+        }
+        let files = Files::of(&memory);
+        all.push((format!("empty, {mark}"), files.clone(), MANUAL));
+        all.push((format!("empty, {mark}, nothing beside it"), files.without_sidecar(), MANUAL));
+        if format.framing() == Framing::Book {
+            let later = files.with_space(format, &format.framing().file_header(101));
+            let name = format!("empty, {mark}, its header begins with event 101");
+            all.push((name, later, MANUAL));
+        }
+    }
+}
+
+/// Logs with records dropped in front, with the mark from after that or from before.
+fn dropped(format: &dyn Format, all: &mut Vec<(String, Files, How)>) {
+    if format.segment_bytes().is_none() {
+        return;
+    }
+    for closes in [false, true] {
+        for (what, kept) in [("the first 3", 3), ("all but the last", 1), ("all", 0)] {
+            for more in [0, 2] {
+                let (before, after, edges) = drop_all_but(kept, more, closes);
+                let older = after.with_beside(&before, "mark");
+                let name = format!(
+                    "{what} dropped, {more} appended, {}",
+                    if closes { "closed" } else { "its writer died" }
+                );
+                all.push((name.clone(), after.clone(), MANUAL));
+                all.push((format!("{name}, the mark is from before"), older.clone(), MANUAL));
+                if kept + more > 1 {
+                    let at = edges[edges.len() - 2] as usize + 11;
+                    for (files, mark) in [(after, ""), (older, ", the mark is from before")] {
+                        let mut space = files.space(format);
+                        space[at] ^= 1;
+                        let name = format!("{name}{mark}, a byte of the last changed");
+                        all.push((name, files.with_space(format, &space), MANUAL));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The files of a log in segments before and after all but the last `kept` records were dropped and
+/// `more` appended, and where its records end.
+fn drop_all_but(kept: usize, more: usize, closes: bool) -> (Files, Files, Vec<u64>) {
+    let memory = Memory::new();
+    memory.create_dir(Path::new(DIR)).unwrap();
+    let at = At::memory(&memory, DIR);
+    let log = TINY.options(&at, MANUAL).open(&at.path, Mode::Create).unwrap();
+    let mut edges = vec![0];
+    let append = |payload: &[u8], edges: &mut Vec<u64>| {
+        log.append(payload).unwrap();
+        edges.push(log.end().unwrap().0);
+    };
+    let events = plain(RECORDS + more, BYTES);
+    events[..RECORDS].iter().for_each(|(_, payload)| append(payload, &mut edges));
+    log.sync().unwrap();
+    let before = Files::of(&memory);
+    log.truncate_before(Lsn(edges[RECORDS - kept])).unwrap();
+    events[RECORDS..].iter().for_each(|(_, payload)| append(payload, &mut edges));
+    if closes {
+        log.close().unwrap();
+    }
+    (before, Files::of(&memory), edges)
+}
+
+/// Logs opened with a limit below the length of their records.
+fn limited(format: &dyn Format, all: &mut Vec<(String, Files, How)>) {
+    let how = How { record_bytes_max: Some(BYTES as u64 / 2), ..MANUAL };
+    for (mark, beside) in [BESIDES[0], BESIDES[3], BESIDES[5]] {
+        let specimen = Specimen::new(format, &plain(RECORDS, BYTES), beside);
+        for (what, change) in [CHANGES[0], CHANGES[4], CHANGES[11]] {
+            let mut files = changed(&specimen, change);
+            files.bytes.retain(|path, _| !path.ends_with("settings"));
+            let name = format!("{what}, {mark}, opened with a limit of {} bytes", BYTES / 2);
+            all.push((name, files, how));
+        }
+    }
+}
+
+/// Logs with a mark that cannot be read, with that of another log, and copies.
 fn other_marks(format: &dyn Format, all: &mut Vec<(String, Files, How)>) {
     let events = plain(RECORDS + 2, BYTES);
     let specimen = Specimen::new(format, &events[..RECORDS], Beside::Closed(RECORDS));

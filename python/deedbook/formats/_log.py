@@ -171,7 +171,8 @@ class LogInfo(FormatInfo, Generic[LogT]):
             bytes=self.size_bytes(handle),
             files=len(self.files(handle)),
             records=len(handle),
-            lost_records=0 if recovery.loss is None else recovery.loss.records,
+            # Where it is not known how many are lost, one is.
+            lost_records=0 if recovery.loss is None else max(1, recovery.loss.records),
             is_damaged=recovery.verdict == "corrupt",
         )
 
@@ -207,7 +208,8 @@ def loss_text(info: LogInfo[Any], report: Any) -> str | None:
     loss = report.loss
     if loss is None:
         return None
-    lost = count(loss.records, f"acknowledged {info.noun}")
+    what = f"acknowledged {info.noun}"
+    lost = count(loss.records, what) if loss.records else f"{what}s, how many is not known,"
     return f"lost: {lost} from {info.loss_at(loss)} on (byte {loss.offset:,})"
 
 
