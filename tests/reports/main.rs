@@ -1,7 +1,8 @@
-//! Every report about damaged logs, in `tests/data/reports.txt`: a figure that changed shows.
+//! Every figure of a report about a damaged log, held against `tests/data/reports.txt`.
 //!
-//! `DEEDBOOK_WRITE_TEXTS=1 cargo test --all-features --test reports` writes the file anew. Whether a
-//! report is right, the suite `answers` says with its oracle; here no field of it goes unnoticed.
+//! `DEEDBOOK_WRITE_TEXTS=1 cargo test --all-features --test reports` writes the file. The suite
+//! `answers` has an oracle that says whether an answer is right; this one notices each figure that
+//! changes.
 
 #![cfg(unix)]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]

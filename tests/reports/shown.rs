@@ -1,5 +1,5 @@
-//! Reports as lines: what is said, in its order; what says nothing is left out, and so are the reasons
-//! of damage, which the suite `error_texts` has.
+//! Reports as lines. A line leaves out what a report does not say, and the reasons of damage, which
+//! the suite `error_texts` has.
 
 use std::path::{Path, PathBuf};
 
@@ -91,66 +91,64 @@ pub fn opening(report: &RecoveryReport) -> String {
     line.damage(&report.damage).done()
 }
 
-pub fn verifying(report: &Result<VerifyReport>) -> String {
-    let report = match report {
-        Ok(report) => report,
-        Err(e) => return error(e),
-    };
+/// A report as a line, or the error that came instead.
+fn line<T>(report: &Result<T>, say: impl FnOnce(&mut Line, &T)) -> String {
     let mut line = Line::default();
-    line.say(report.verdict.name()).number("records", report.records);
-    line.count("uncertain", report.uncertain).number("bytes", report.bytes);
-    line.say(format!("{:?}", report.bounds));
-    line.say(format!("valid to {} of {}", report.valid_end, report.file_end));
-    line.number("durable to", report.durable_end);
-    line.flag("LOST", report.lost_acknowledged).loss(report.loss.as_ref());
-    line.damage(&report.damages).done()
+    match report {
+        Ok(report) => say(&mut line, report),
+        Err(e) => return error(e),
+    }
+    line.done()
+}
+
+pub fn verifying(report: &Result<VerifyReport>) -> String {
+    line(report, |line, report| {
+        line.say(report.verdict.name()).number("records", report.records);
+        line.count("uncertain", report.uncertain).number("bytes", report.bytes);
+        line.say(format!("{:?}", report.bounds));
+        line.say(format!("valid to {} of {}", report.valid_end, report.file_end));
+        line.number("durable to", report.durable_end);
+        line.flag("LOST", report.lost_acknowledged).loss(report.loss.as_ref());
+        line.damage(&report.damages);
+    })
 }
 
 pub fn repairing(report: &Result<RepairReport>) -> String {
-    let report = match report {
-        Ok(report) => report,
-        Err(e) => return error(e),
-    };
-    let mut line = Line::default();
-    line.say(if report.mended { "mended" } else { "not mended" });
-    line.number("valid to", report.valid_end);
-    line.count("cut", report.cut_bytes).count("cut records", report.cut_records);
-    line.path("saved to", report.saved_to.as_ref()).loss(report.loss.as_ref());
-    line.damage(&report.damage).done()
+    line(report, |line, report| {
+        line.say(if report.mended { "mended" } else { "not mended" });
+        line.number("valid to", report.valid_end);
+        line.count("cut", report.cut_bytes).count("cut records", report.cut_records);
+        line.path("saved to", report.saved_to.as_ref()).loss(report.loss.as_ref());
+        line.damage(&report.damage);
+    })
 }
 
 pub fn salvaging(report: &Result<SalvageReport>) -> String {
-    let report = match report {
-        Ok(report) => report,
-        Err(e) => return error(e),
-    };
-    let mut line = Line::default();
-    line.number("records", report.records);
-    for run in &report.runs {
-        let SalvageRun { source_ordinal, source_offset, ordinal, offset, records, proved, .. } =
-            run;
-        let from = source_ordinal.map_or("?".into(), |ordinal| ordinal.to_string());
-        let doubt = if *proved { "" } else { ", not proved" };
-        line.say(format!(
-            "{records} from {from} at {source_offset} to {ordinal} at {offset}{doubt}"
-        ));
-    }
-    line.loss(report.loss.as_ref()).damage(&report.damages).done()
+    line(report, |line, report| {
+        line.number("records", report.records);
+        for run in &report.runs {
+            let SalvageRun { source_ordinal, source_offset, records, .. } = run;
+            let SalvageRun { ordinal, offset, proved, .. } = run;
+            let from = source_ordinal.map_or("?".into(), |ordinal| ordinal.to_string());
+            let doubt = if *proved { "" } else { ", not proved" };
+            line.say(format!(
+                "{records} from {from} at {source_offset} to {ordinal} at {offset}{doubt}"
+            ));
+        }
+        line.loss(report.loss.as_ref()).damage(&report.damages);
+    })
 }
 
 pub fn parts(parts: &Result<Vec<Split>>) -> String {
-    let parts = match parts {
-        Ok(parts) => parts,
-        Err(e) => return error(e),
-    };
-    let shown = parts.iter().map(|part| {
-        let mut line = Line::default();
-        line.say(format!("{}..{}", part.offset, part.end)).number("first", part.ordinal);
-        line.number("records", part.records).number("known end", part.known_end);
-        line.number("unacknowledged from", part.unacknowledged_from);
-        format!("({})", line.0.join(", "))
-    });
-    shown.collect::<Vec<_>>().join(" ")
+    line(parts, |line, parts| {
+        for part in parts {
+            let mut inner = Line::default();
+            inner.say(format!("{}..{}", part.offset, part.end)).number("first", part.ordinal);
+            inner.number("records", part.records).number("known end", part.known_end);
+            inner.number("unacknowledged from", part.unacknowledged_from);
+            line.say(format!("({})", inner.0.join(", ")));
+        }
+    })
 }
 
 /// The log's size and the files beside it that are new, if it was changed.
