@@ -67,6 +67,14 @@ WAL_BUGS = [
         [("wal_truncation", "ordinals_agree")],
     ),
     Bug(
+        "wal: records dropped in front are counted as lost at the end",
+        TRUNCATION,
+        "src/log/conclude.rs",
+        "    (mark.start == extent.start).then(|| mark.records.saturating_sub(extent.records))\n",
+        "    Some(mark.records.saturating_sub(extent.records))\n",
+        [("wal_truncation", "records_that_were_dropped")],
+    ),
+    Bug(
         "wal: a missing log is created again below its mark",
         REPLACED,
         FORMAT,
