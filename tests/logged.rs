@@ -245,6 +245,27 @@ fn a_recovery_that_was_not_clean_is_logged() {
     }
 }
 
+#[test]
+fn a_segment_that_opening_sets_aside_is_logged() {
+    let (disk, at) = place(&wal::TINY, "aside");
+    let log = wal::TINY.create(&at, &views::plain(1, 40));
+    log.sync().unwrap();
+    (0..9).for_each(|n| assert!(log.append(1, &[n; 40]).is_ok()));
+    let killed = disk.kill();
+    drop(log);
+    killed.remove(&at.path.join(segment_name(3))).unwrap();
+    let at = At { storage: Arc::new(killed), path: at.path };
+    let log = wal::TINY.open(&at, Mode::Append, MANUAL).unwrap();
+    let aside = &log.recovery().set_aside;
+    assert_eq!(aside[0], at.path.join(format!("{}.cut", segment_name(4))));
+    let logged = lines(&at);
+    assert_eq!(logged.len(), 1, "{logged:?}");
+    for to in aside {
+        let named = format!(", set aside as {}", to.display());
+        assert!(logged[0].1.contains(&named), "{}", logged[0].1);
+    }
+}
+
 /// A truncation that a crash interrupted was finished without a word.
 #[test]
 fn a_truncation_finished_on_opening_is_logged() {

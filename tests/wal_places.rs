@@ -327,6 +327,29 @@ fn a_second_repair_keeps_what_the_first_one_saved() {
     }
 }
 
+/// Found by its author: a segment before the last one is gone, its neighbour ends at a record's edge, and
+/// nothing was acknowledged. Repair renamed the last segment and said that it had cut 0 bytes.
+#[test]
+fn a_repair_names_the_segments_that_it_sets_aside() {
+    let disk = Sim::new();
+    let options = on(disk.clone(), 600);
+    let wal = options.open("/log", Mode::Append).unwrap();
+    (0..28).for_each(|n| assert!(wal.append(&[n; 92]).is_ok()));
+    drop(wal);
+    disk.remove(Path::new("/log/.deedbook/mark")).unwrap();
+    [2, 4].iter().for_each(|&n| disk.remove(&Path::new("/log").join(segment_name(n))).unwrap());
+    let segment = Path::new("/log").join(segment_name(3));
+    let mut how = deedbook::Repair { force: true, accept_loss: true, dry_run: true };
+    let would = repair("/log", &options, how).unwrap();
+    assert_eq!((would.valid_end, &would.set_aside), (1200, &vec![segment.clone()]));
+    how.dry_run = false;
+    let report = repair("/log", &options, how).unwrap();
+    let aside = segment.with_file_name(format!("{}.cut", segment_name(3)));
+    assert_eq!((report.cut_bytes, report.saved_to, &report.set_aside), (0, None, &vec![aside]));
+    assert_eq!(disk.open(&report.set_aside[0], Access::Read).unwrap().len().unwrap(), 600);
+    assert!(repair("/log", &options, how).unwrap().set_aside.is_empty());
+}
+
 /// Found by a reviewer: only the last segment was asked whether it still has its name. An older one,
 /// not yet synced, was removed, and the sync of what it had held succeeded.
 #[test]

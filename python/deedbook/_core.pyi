@@ -337,6 +337,9 @@ class RecoveryReport:
     def saved_to(self) -> str | None:
         """File in which the bytes cut were saved; None if they were zeros, or nothing was cut."""
     @property
+    def set_aside(self) -> list[str]:
+        """Segments after a gap, by the new names under which none is read as a part of the log."""
+    @property
     def loss(self) -> Loss | None:
         """Acknowledged records that an earlier repair found missing, and its caller accepted."""
     @property
@@ -485,6 +488,12 @@ class RepairReport:
     @property
     def saved_to(self) -> str | None:
         """File beside the log that holds the bytes cut, or None if nothing was cut."""
+    @property
+    def set_aside(self) -> list[str]:
+        """Segments after a gap, by the new names under which none is read as a part of the log.
+
+        Of a dry run, by the names that they have.
+        """
     @property
     def damage(self) -> Damage | None:
         """The damage at which the log was cut."""

@@ -111,6 +111,10 @@ fn text(path: &Option<PathBuf>) -> Option<OsString> {
     path.as_ref().map(OsString::from)
 }
 
+fn texts(paths: &[PathBuf]) -> Vec<OsString> {
+    paths.iter().map(OsString::from).collect()
+}
+
 pub fn damages(damages: &[Damage]) -> Vec<PyDamage> {
     damages.iter().map(PyDamage::from).collect()
 }
@@ -145,6 +149,7 @@ report!(PyRecoveryReport, "RecoveryReport", RecoveryReport, {
     mark: String = |report| report.mark.name().into(),
     damage: Option<PyDamage> = |report| report.damage.as_ref().map(PyDamage::from),
     saved_to: Option<OsString> = |report| text(&report.saved_to),
+    set_aside: Vec<OsString> = |report| texts(&report.set_aside),
     loss: Option<PyLoss> = |report| report.loss.as_ref().map(PyLoss::from),
     removed_segments: Vec<u64> = |report| report.removed_segments.clone(),
     finished_truncation: bool = |report| report.finished_truncation,
@@ -191,6 +196,7 @@ report!(PyRepairReport, "RepairReport", RepairReport, {
     cut_bytes: u64 = |report| report.cut_bytes,
     cut_records: u64 = |report| report.cut_records,
     saved_to: Option<OsString> = |report| text(&report.saved_to),
+    set_aside: Vec<OsString> = |report| texts(&report.set_aside),
     damage: Option<PyDamage> = |report| report.damage.as_ref().map(PyDamage::from),
     loss: Option<PyLoss> = |report| report.loss.as_ref().map(PyLoss::from),
     mended: bool = |report| report.mended,

@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 use std::io;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::error::Result;
@@ -213,10 +214,15 @@ pub trait Format: Clone + Debug + Send + Sync + Sized + 'static {
         false
     }
 
+    /// The files after a gap that hold data.
+    fn orphans(&self) -> io::Result<Vec<PathBuf>> {
+        Ok(Vec::new())
+    }
+
     /// Rename the files after a gap that hold data, so that no reader takes them for a part of the
-    /// log and nothing is lost.
-    fn set_orphans_aside(&self) -> io::Result<()> {
-        Ok(())
+    /// log and nothing is lost. Gives their new names.
+    fn set_orphans_aside(&self) -> io::Result<Vec<PathBuf>> {
+        Ok(Vec::new())
     }
 
     /// What must be done before a log is cut on opening.

@@ -1,6 +1,6 @@
 //! Cutting a damaged log where its valid prefix ends. Only on request.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::Log;
@@ -49,6 +49,7 @@ fn cut_and_reopen<F: Format>(
         cut_bytes: found.space.whole().1.saturating_sub(findings.extent.end),
         cut_records: if corrupt { intact_after(common, place, &found)? } else { 0 },
         saved_to: None,
+        set_aside: orphans(place, &found)?,
         damage: findings.damage.clone(),
         loss: missing.or(noted),
         mended: false,
@@ -79,6 +80,7 @@ fn cut_and_reopen<F: Format>(
         if !repair.accept_loss {
             report.cut_bytes = 0;
             report.cut_records = 0;
+            report.set_aside.clear();
             return Ok(report);
         }
     }
@@ -90,9 +92,18 @@ fn cut_and_reopen<F: Format>(
     report.valid_end = recovery.valid_end;
     report.cut_bytes = recovery.cut_bytes;
     report.saved_to = recovery.saved_to;
+    report.set_aside = recovery.set_aside;
     report.damage = recovery.damage;
     report.mended = true;
     Ok(report)
+}
+
+/// The files after a gap that a cut sets aside. One that a truncation began removes them.
+fn orphans<F: Format>(place: &Place, found: &Inspected<F>) -> Result<Vec<PathBuf>> {
+    if F::cut_begun(&found.more) {
+        return Ok(Vec::new());
+    }
+    found.format.orphans().map_err(|e| Error::io("look at the files after a gap", &place.log, e))
 }
 
 /// How many intact records lie after the valid prefix.

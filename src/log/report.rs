@@ -34,6 +34,9 @@ pub struct RecoveryReport {
     pub damage: Option<Damage>,
     /// File in which the bytes cut were saved.
     pub saved_to: Option<PathBuf>,
+    /// Segments after a gap, by the names that they were given so that none is read as a part of the
+    /// log.
+    pub set_aside: Vec<PathBuf>,
     /// Acknowledged records that an earlier repair found missing.
     pub loss: Option<Loss>,
     /// Segments below the head that were removed again.
@@ -57,6 +60,7 @@ impl RecoveryReport {
             durable_end: findings.durable_end,
             damage: findings.damage.clone(),
             saved_to: None,
+            set_aside: Vec::new(),
             loss,
             removed_segments: Vec::new(),
             finished_truncation: false,
@@ -151,6 +155,9 @@ pub struct RepairReport {
     pub cut_records: u64,
     /// File beside the log that holds them.
     pub saved_to: Option<PathBuf>,
+    /// Segments after a gap, by the names that they were given so that none is read as a part of the
+    /// log; of a dry run, by those that they have.
+    pub set_aside: Vec<PathBuf>,
     /// The damage at which the log was cut.
     pub damage: Option<Damage>,
     /// Acknowledged records that are missing. It stays noted beside the log.

@@ -54,7 +54,8 @@ pub fn settle<F: Format>(
         if !is_staged(common, &place.sidecar, found) {
             report.saved_to = save_tail(storage, file, base, common.file_mode, end)?;
         }
-        found.format.set_orphans_aside().map_err(|e| fail("set files aside", e))?;
+        let aside = found.format.set_orphans_aside();
+        report.set_aside = aside.map_err(|e| fail("set files aside", e))?;
     }
     found.format.before_cut(options, place, &found.more, &extent, &mut report)?;
 
@@ -179,13 +180,15 @@ fn log_recovery<F: Format>(report: &RecoveryReport, log: &Path) {
         return;
     }
     let saved = report.saved_to.as_ref().map(|to| format!(", saved to {}", to.display()));
+    let aside: String =
+        report.set_aside.iter().map(|to| format!(", set aside as {}", to.display())).collect();
     let finished = match report.finished_truncation {
         true => ", by finishing a truncation that a crash interrupted",
         false => "",
     };
     lines::warn(format_args!(
         "{} recovered: {}, {cut_bytes} bytes cut after byte {valid_end}{finished}, {torn_bytes} of \
-         them written{} ({})",
+         them written{}{aside} ({})",
         F::NAME,
         verdict.name(),
         saved.unwrap_or_default(),

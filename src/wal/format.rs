@@ -2,7 +2,7 @@
 //! a truncation.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::files::{Head, head_marker, indices, names_segment, store_head_marker};
@@ -264,8 +264,12 @@ impl Format for WalFormat {
         self.segments.as_ref().is_some_and(|segments| segments.has_orphans())
     }
 
-    fn set_orphans_aside(&self) -> io::Result<()> {
-        self.segments.as_ref().map_or(Ok(()), |segments| segments.set_orphans_aside())
+    fn orphans(&self) -> io::Result<Vec<PathBuf>> {
+        self.segments.as_ref().map_or(Ok(Vec::new()), |segments| segments.orphans())
+    }
+
+    fn set_orphans_aside(&self) -> io::Result<Vec<PathBuf>> {
+        self.segments.as_ref().map_or(Ok(Vec::new()), |segments| segments.set_orphans_aside())
     }
 
     /// The head marker again where only the mark still knows it; and what a crash brought back below

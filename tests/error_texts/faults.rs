@@ -154,7 +154,7 @@ const BOOK_OPERATIONS: [(&str, Operation); 1] = [("metadata", |format, disk, beg
     book.save_meta(&Meta { life: Some(2), ..Meta::default() })
 })];
 
-const WAL_OPERATIONS: [(&str, Operation); 9] = [
+const WAL_OPERATIONS: [(&str, Operation); 10] = [
     ("truncate_before", |_, disk, begin| {
         let (wal, lsns) = wal(&TINY, disk);
         begin(disk);
@@ -212,17 +212,26 @@ const WAL_OPERATIONS: [(&str, Operation); 9] = [
         format.open(&on(format, disk), Mode::Append, MANUAL).map(drop)
     }),
     ("append to, segments after a gap", |format, disk, begin| {
-        let (wal, _) = wal(&TINY, disk);
-        (0..4).for_each(|_| assert!(wal.append(&[7; 90]).is_ok()));
-        let path = wal.path().join(deedbook::wal::segment_name(9));
-        let killed = disk.kill();
-        drop(wal);
-        *disk = killed;
-        disk.remove(&path).unwrap();
+        with_gap(disk);
         begin(disk);
         format.open(&on(format, disk), Mode::Append, MANUAL).map(drop)
     }),
+    ("repair, segments after a gap", |format, disk, begin| {
+        with_gap(disk);
+        begin(disk);
+        format.repair(&on(format, disk), MANUAL).map(drop)
+    }),
 ];
+
+fn with_gap(disk: &mut Sim) {
+    let (wal, _) = wal(&TINY, disk);
+    (0..4).for_each(|_| assert!(wal.append(&[7; 90]).is_ok()));
+    let path = wal.path().join(deedbook::wal::segment_name(9));
+    let killed = disk.kill();
+    drop(wal);
+    *disk = killed;
+    disk.remove(&path).unwrap();
+}
 
 fn wal(format: &WalFormat, disk: &Sim) -> (Wal, Vec<Lsn>) {
     let at = on(format, disk);

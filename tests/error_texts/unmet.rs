@@ -29,6 +29,7 @@ pub const UNMET: &[(&str, &str)] = &[
     ("data length", "no entry whose checksum holds has data of another shape"),
     ("column {name:?}, the event store's log has none", "nothing makes columns of it"),
     (", saved to {}", "a part of a log line"),
+    (", set aside as {}", "a part of a log line"),
     (", by finishing a truncation that a crash interrupted", "a part of a log line"),
     ("read what to retain", LOGGED),
     ("remove what to retain", LOGGED),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bug import Bug
-from rows import FSYNC, POWER, REPLACED, SEGMENT, TRUNCATION
+from rows import FSYNC, POWER, REPAIR, REPLACED, SEGMENT, TRUNCATION
 
 SEGMENTED = "src/storage/segmented.rs"
 ORPHANS = "src/storage/segmented/orphans.rs"
@@ -119,9 +119,17 @@ SEGMENTED_BUGS = [
         "segments after a gap are removed and not set aside",
         SEGMENT,
         ORPHANS,
-        "            if end_of_data(&*file, 0, file.len()?)? == 0 {\n",
-        "            if end_of_data(&*file, 0, file.len()?)? < u64::MAX {\n",
+        "            if !self.has_data(index)? {\n                state",
+        "            if self.has_data(index)? {\n                state",
         [("wal_places", "a_second_repair_keeps")],
+    ),
+    Bug(
+        "repair does not name the segments that it sets aside",
+        REPAIR,
+        "src/log/repair.rs",
+        "    report.set_aside = recovery.set_aside;\n",
+        "    report.set_aside.clear();\n",
+        [("wal_places", "a_repair_names_the_segments")],
     ),
     Bug(
         "a segment seems as old as its first record",

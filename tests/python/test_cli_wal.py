@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -109,6 +110,23 @@ def test_damage_is_found_read_around_salvaged_and_cut(path: Path, tmp_path: Path
     assert "what was cut is in" in deedbook("repair", path, *forced)[0]
     assert ": ok, 100 records" in deedbook("verify", path)[0]
     deedbook("append", path, input=b"1\n")
+
+
+def test_repair_names_the_segment_that_it_sets_aside(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    with Wal.open(path, "x", segment_bytes=600) as wal:
+        for number in range(24):
+            wal.append(bytes([number]) * 92)
+    shutil.rmtree(path / ".deedbook")
+    segments = [path / f"{number:020d}.wal" for number in range(4)]
+    segments[2].unlink()
+    forced = ("repair", path, "--force")
+    told = deedbook(*forced, "--dry-run")[0]
+    assert f"would set aside 1 segment after a gap: {segments[3]}" in told
+    aside = f"{segments[3]}.cut"
+    assert f"set aside 1 segment after a gap as: {aside}" in deedbook(*forced)[0]
+    assert Path(aside).stat().st_size == 600
+    assert "nothing to repair" in deedbook(*forced)[0]
 
 
 def test_a_killed_append_keeps_what_it_acknowledged(tmp_path: Path) -> None:

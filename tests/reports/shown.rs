@@ -48,6 +48,10 @@ impl Line {
         self
     }
 
+    fn paths(&mut self, name: &str, paths: &[PathBuf]) -> &mut Self {
+        paths.iter().fold(self, |line, path| line.path(name, Some(path)))
+    }
+
     fn loss(&mut self, loss: Option<&Loss>) -> &mut Self {
         if let Some(loss) = loss {
             self.0.push(format!("{loss:?}"));
@@ -86,7 +90,8 @@ pub fn opening(report: &RecoveryReport) -> String {
     line.say(format!("valid to {} of {}", report.valid_end, report.file_end));
     line.number("durable to", report.durable_end).count("torn", report.torn_bytes);
     line.count("cut", report.cut_bytes).count("cut records", report.cut_records);
-    line.path("saved to", report.saved_to.as_ref()).loss(report.loss.as_ref());
+    line.path("saved to", report.saved_to.as_ref()).paths("set aside", &report.set_aside);
+    line.loss(report.loss.as_ref());
     line.flag("finished a truncation", report.finished_truncation);
     line.damage(&report.damage).done()
 }
@@ -118,7 +123,8 @@ pub fn repairing(report: &Result<RepairReport>) -> String {
         line.say(if report.mended { "mended" } else { "not mended" });
         line.number("valid to", report.valid_end);
         line.count("cut", report.cut_bytes).count("cut records", report.cut_records);
-        line.path("saved to", report.saved_to.as_ref()).loss(report.loss.as_ref());
+        line.path("saved to", report.saved_to.as_ref()).paths("set aside", &report.set_aside);
+        line.loss(report.loss.as_ref());
         line.damage(&report.damage);
     })
 }

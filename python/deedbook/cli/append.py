@@ -114,6 +114,8 @@ def _tell_opening(info: LogInfo[Any], log: Any, source: LineSource, out: Output)
         )
     if recovery.saved_to is not None:
         out.talk(f"what was cut is in {recovery.saved_to}")
+    for path in recovery.set_aside:
+        out.talk(f"a segment after a gap is set aside as {path}")
     if source.is_terminal:
         out.talk("reading lines from the terminal; end with Ctrl-D")
 

@@ -54,6 +54,10 @@ def _repair_lines(info: LogInfo[Any], report: Any, dry_run: bool) -> list[str]:
             lines.append(f"{count(intact, f'intact {info.noun}')} among them{hint}")
         if report.saved_to is not None:
             lines.append(f"what was cut is in {report.saved_to}")
+    if aside := report.set_aside:
+        verb, how = ("would set aside", "") if dry_run else ("set aside", " as")
+        segments = f"{count(len(aside), 'segment')} after a gap{how}"
+        lines.append(f"{verb} {segments}: {', '.join(aside)}")
     if (loss := loss_text(info, report)) is not None:
         lines.append(loss)
         if not report.mended:

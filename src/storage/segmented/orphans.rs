@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
+use std::path::PathBuf;
 
 use super::gapped::Gapped;
 use super::{Extent, Segmented};
@@ -56,21 +57,39 @@ impl Segmented {
         Self::new(storage, &self.dir, name, bytes, Access::Read, self.file_mode, extent)
     }
 
+    /// The segments after a gap that hold data. Those that hold zeros only were reserved and never
+    /// written.
+    pub fn orphans(&self) -> io::Result<Vec<PathBuf>> {
+        let orphans = lock(&self.state).orphans.clone();
+        let mut files = Vec::new();
+        for index in orphans {
+            if self.has_data(index)? {
+                files.push(self.path(index));
+            }
+        }
+        Ok(files)
+    }
+
+    fn has_data(&self, index: u64) -> io::Result<bool> {
+        let file = self.storage.open(&self.path(index), Access::Read)?;
+        Ok(end_of_data(&*file, 0, file.len()?)? > 0)
+    }
+
     /// Rename the segments after a gap that hold data, so that no reader takes them for a part of the
-    /// log and nothing is lost: not what an earlier repair saved under that name either. Those that
-    /// hold zeros only were reserved and never written; a cut removes them.
-    pub fn set_orphans_aside(&self) -> io::Result<()> {
+    /// log and nothing is lost: not what an earlier repair saved under that name either. A cut removes
+    /// the others. Gives their new names, in the order of the log.
+    pub fn set_orphans_aside(&self) -> io::Result<Vec<PathBuf>> {
         let _syncing = lock(&self.syncing);
         let mut state = lock(&self.state);
         let orphans = std::mem::take(&mut state.orphans);
+        let mut aside = Vec::new();
         if orphans.is_empty() {
-            return Ok(());
+            return Ok(aside);
         }
         // No other process renames here: we have the log's lock.
         let taken: BTreeSet<_> = self.storage.list(&self.dir)?.into_iter().collect();
         for index in orphans.into_iter().rev() {
-            let file = self.storage.open(&self.path(index), Access::Read)?;
-            if end_of_data(&*file, 0, file.len()?)? == 0 {
+            if !self.has_data(index)? {
                 state.orphans.push(index);
                 continue;
             }
@@ -78,8 +97,12 @@ impl Segmented {
             let numbered = (2..).map(|number| format!("{plain}.{number}"));
             let mut names = std::iter::once(plain.clone()).chain(numbered).map(OsString::from);
             let name = names.find(|name| !taken.contains(name)).unwrap_or_default();
-            self.storage.rename(&self.path(index), &self.dir.join(name))?;
+            let to = self.dir.join(name);
+            self.storage.rename(&self.path(index), &to)?;
+            aside.push(to);
         }
-        self.storage.sync_dir(&self.dir)
+        self.storage.sync_dir(&self.dir)?;
+        aside.reverse();
+        Ok(aside)
     }
 }
