@@ -235,6 +235,22 @@ def test_batch_bytes_bounds_a_batch(tmp_path: Path) -> None:
     assert max(batch.num_rows for batch in batches) <= 11
 
 
+@pytest.mark.parametrize(
+    ("rows", "size", "batches"), [("100", "1m", 3), ("15", "1m", 30), ("100", "300", 30)]
+)
+def test_small_logs_share_batches(tmp_path: Path, rows: str, size: str, batches: int) -> None:
+    # Each batch costs the JVM more than these rows do.
+    for number in range(30):
+        write_book(tmp_path / f"book{number}", [b"%d" % number] * 10)
+    options = {"path": str(tmp_path), "batchRows": rows, "batchBytes": size}
+    reader = make_reader(options, default_schema(options))
+    (part,) = reader.partitions()
+    found = list(reader.read(part))
+    assert len(found) == batches and all(batch.num_rows <= int(rows) for batch in found)
+    jams = [jam for batch in found for jam in batch.column("jam").to_pylist()]
+    assert jams == [b"%d" % number for number in range(30) for _ in range(10)]
+
+
 def test_read_beside_a_writer_is_a_consistent_prefix(spark: Any, tmp_path: Path) -> None:
     path, stop = tmp_path / "book", threading.Event()
     with Book.create(path, durability="none") as writer:
