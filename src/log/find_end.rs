@@ -33,7 +33,7 @@ pub struct Known {
 /// Find the end of a log.
 pub fn find_end<F: Format>(format: &F, space: &Space, known: Known) -> io::Result<Findings> {
     let Known { mark, damaged_mark, first, depth } = known;
-    let possible = mark.filter(is_possible::<F>);
+    let possible = mark.filter(|mark| is_possible(mark, F::Framing::RECORD_BYTES_MIN));
     let damaged_mark = damaged_mark || (mark.is_some() && possible.is_none());
     let mut walk = Walk::new(format, space);
     let start = Extent::empty(first.unwrap_or(0), space.start);
@@ -99,13 +99,14 @@ pub fn find_end<F: Format>(format: &F, space: &Space, known: Known) -> io::Resul
 
 /// Whether a log has exactly the last record that a mark names, where it names it.
 pub fn anchored<F: Format>(format: &F, space: &Space, mark: &Mark) -> io::Result<bool> {
-    let possible = is_possible::<F>(mark) && mark.start == space.start && mark.records > 0;
-    Ok(possible && Walk::new(format, space).is_anchored(mark)?)
+    let possible = is_possible(mark, F::Framing::RECORD_BYTES_MIN);
+    let fits = possible && mark.start == space.start && mark.records > 0;
+    Ok(fits && Walk::new(format, space).is_anchored(mark)?)
 }
 
-/// Whether a mark's numbers can be those of any log, so that counting with them cannot overflow.
-fn is_possible<F: Format>(mark: &Mark) -> bool {
-    let shortest = F::Framing::RECORD_BYTES_MIN;
+/// Whether a mark's numbers can be those of any log whose records have `shortest` bytes or more, so
+/// that counting with them cannot overflow.
+fn is_possible(mark: &Mark, shortest: u64) -> bool {
     let bytes = mark.end.saturating_sub(mark.start);
     let filled = match mark.records {
         0 => mark.start == mark.end,
@@ -116,4 +117,51 @@ fn is_possible<F: Format>(mark: &Mark) -> bool {
         }
     };
     filled && mark.records <= bytes / shortest && mark.first.checked_add(mark.records).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::FileId;
+
+    fn is_possible(change: impl Fn(&mut Mark)) -> bool {
+        let mut mark = Mark {
+            closed: false,
+            exact: false,
+            first: 7,
+            records: 3,
+            end: 64,
+            last_offset: 50,
+            first_sum: 1,
+            last_sum: 2,
+            index_entries: 0,
+            index_chain: 0,
+            file: FileId::default(),
+            start: 40,
+        };
+        change(&mut mark);
+        super::is_possible(&mark, 8)
+    }
+
+    #[test]
+    fn a_mark_whose_numbers_no_log_can_have_is_not_believed() {
+        assert!(is_possible(|_| ()));
+        assert!(is_possible(|mark| mark.first = u64::MAX - 3));
+        assert!(!is_possible(|mark| mark.first = u64::MAX - 2), "a number above the highest");
+        assert!(!is_possible(|mark| mark.records = 4), "four records in 24 bytes");
+        assert!(is_possible(|mark| mark.last_offset = 56));
+        assert!(!is_possible(|mark| mark.last_offset = 57), "a last record of 7 bytes");
+        assert!(!is_possible(|mark| mark.last_offset = 39), "a last record before the first");
+        assert!(!is_possible(|mark| mark.last_offset = 40), "the last of three where the first is");
+        assert!(!is_possible(|mark| mark.records = 1), "the only record is not the first");
+        let one = |mark: &mut Mark| (mark.records, mark.last_offset) = (1, 40);
+        assert!(is_possible(one));
+        let none = |mark: &mut Mark| (mark.records, mark.last_offset) = (0, 40);
+        assert!(!is_possible(none), "24 bytes without a record");
+        assert!(is_possible(|mark| (mark.records, mark.end) = (0, 40)));
+        assert!(
+            !is_possible(|mark| (mark.records, mark.end) = (0, 39)),
+            "it ends before it begins"
+        );
+    }
 }

@@ -109,8 +109,8 @@ FIND_END_BUGS = [
         "impossible counts in a mark are counted with",
         ADVICE,
         FIND_END,
-        "    let possible = mark.filter(is_possible::<F>);\n",
-        "    let possible = mark.filter(|mark| is_possible::<F>(mark) || mark.end > 0);\n",
+        "mark.filter(|mark| is_possible(mark, F::Framing::RECORD_BYTES_MIN));\n",
+        "mark.filter(|mark| mark.end > 0 || is_possible(mark, 1));\n",
         [("log", "properties::any_mark")],
     ),
 ]
