@@ -48,6 +48,16 @@ def refused_skips(reports: Iterable[Any]) -> list[str]:
     return [f"{name}: {why}" for name, why in skips if not is_allowed(why)]
 
 
+def pytest_configure() -> None:
+    """Ignore no signal that tests send: a shell's background job does, and children inherit it."""
+    for number, handler in (
+        (signal.SIGINT, signal.default_int_handler),
+        (signal.SIGTERM, signal.SIG_DFL),
+    ):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
     """With ``DEEDBOOK_REQUIRE_ALL=1``, a skip that the list does not allow fails the run."""
@@ -90,12 +100,6 @@ def make_book(tmp_path: Path) -> MakeBook:
     return make
 
 
-def default_signals() -> None:
-    """In a child: as in a shell's foreground job, whatever the test runner ignores."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_DFL)
-
-
 @pytest.fixture
 def run_child() -> RunChild:
     """Run Python code in a process of its own: `run_child(code, *args)`, stopped after 60 s."""
@@ -106,7 +110,6 @@ def run_child() -> RunChild:
             capture_output=True,
             text=True,
             timeout=60,
-            preexec_fn=default_signals if os.name == "posix" else None,
         )
 
     return run

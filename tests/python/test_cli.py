@@ -7,7 +7,6 @@ import ctypes
 import json
 import os
 import shlex
-import signal
 import struct
 import subprocess
 import sys
@@ -48,12 +47,6 @@ def _fspath(arg: object) -> str | bytes:
     return os.fspath(arg) if isinstance(arg, str | bytes | os.PathLike) else str(arg)
 
 
-def default_signals() -> None:
-    """In the child: as in a shell's foreground job, whatever the test runner ignores."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE):
-        signal.signal(number, signal.SIG_DFL)
-
-
 def environment(extra: dict[str, str] | None = None) -> dict[str, str]:
     """Ours, but with a buffered standard output, as users have it."""
     ours = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
@@ -70,7 +63,6 @@ def deedbook(
         capture_output=True,
         timeout=30,
         env=environment(env),
-        preexec_fn=default_signals,
     )
 
 
@@ -752,7 +744,6 @@ def test_a_place_that_cannot_be_written_is_2(tmp_path: Path) -> None:
 
 def obey_permissions() -> None:
     """In the child: also root may not write or read where the permissions forbid it (Linux)."""
-    default_signals()
     if os.geteuid() == 0:
         pr_capbset_drop, cap_dac_override, cap_dac_read_search = 24, 1, 2
         for capability in (cap_dac_override, cap_dac_read_search):
@@ -791,7 +782,6 @@ def shell(text: str, *args: object) -> subprocess.CompletedProcess[bytes]:
         capture_output=True,
         timeout=30,
         env=environment(),
-        preexec_fn=default_signals,
     )
 
 

@@ -24,7 +24,6 @@ from test_cli import (
     command,
     complaint,
     deedbook,
-    default_signals,
     environment,
     json_lines,
     make_book,
@@ -44,7 +43,6 @@ def running(*args: object, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
         command(*args),
         **{**settings, **options},
         env=environment(),
-        preexec_fn=default_signals,
         bufsize=0,
     ) as process:
         watchdog = threading.Timer(GIVE_UP_SECONDS, process.kill)
@@ -411,7 +409,6 @@ def test_sigterm_ends_work_inside_of_one_log(
         [sys.executable, "-c", code, command_name, log, *target],
         capture_output=True,
         env=environment(),
-        preexec_fn=default_signals,
     )
     assert complaint(done, 143) == "terminated" and done.stdout == b""
 
@@ -421,7 +418,6 @@ def test_sigterm_that_is_ignored_stays_so(tmp_path: Path) -> None:
     ok("append", log, stdin=b"1\n")
 
     def ignore() -> None:
-        default_signals()
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
     process = subprocess.Popen(

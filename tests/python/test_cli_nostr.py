@@ -18,7 +18,6 @@ from typing import Any
 import pyarrow
 import pytest
 
-from conftest import default_signals
 from deedbook import EventStore
 from test_nostr import EVENTS, LARGE, LINES, SMALL, Endless, as_event, flip, made
 
@@ -247,7 +246,6 @@ def test_a_signal_ends_an_import_at_a_commit(
         [sys.executable, "-m", "deedbook", "nostr", "import", path, "--json"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        preexec_fn=default_signals,
     )
     assert child.stdin is not None
     events = Endless(1)

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 import deedbook
-from conftest import default_signals
 from deedbook import Book, CorruptError, Meta, Pier
 from deedbook.cli import main
 
@@ -207,7 +206,7 @@ def test_a_migration_killed_at_any_moment_goes_on(pier: Path, tmp_path: Path, ve
 def test_ctrl_c_ends_it_between_batches_without_a_traceback(pier: Path, tmp_path: Path) -> None:
     dest = tmp_path / "dest"
     command = [sys.executable, "-m", "deedbook", "migrate", str(pier), str(dest)]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, preexec_fn=default_signals)
+    process = subprocess.Popen(command, stderr=subprocess.PIPE)
     log = dest / ".urb" / "log" / "0i0" / "book.log"
     give_up = time.monotonic() + 30
     while not log.exists() and process.poll() is None and time.monotonic() < give_up:

@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from conftest import default_signals
 from deedbook import EventStore, ImportReport
 from deedbook.cli import main
 from deedbook.cli._import_notes import Aside, Notes
@@ -62,7 +61,7 @@ class Kill:
     def run(self, seconds: float | None, number: signal.Signals = signal.SIGKILL) -> dict[str, Any]:
         """One import; what it printed, nothing if it was killed before its end."""
         before = self._noted()
-        child = subprocess.Popen(self._command, stdout=subprocess.PIPE, preexec_fn=default_signals)
+        child = subprocess.Popen(self._command, stdout=subprocess.PIPE)
         if seconds is not None:
             while child.poll() is None and self._noted() in (before, None):
                 time.sleep(0.001)
