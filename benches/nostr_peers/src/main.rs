@@ -9,6 +9,7 @@
 #[path = "../../common/facts.rs"]
 mod facts;
 mod figures;
+mod floor;
 mod lines;
 mod measure;
 #[path = "../../common/nostr_events.rs"]

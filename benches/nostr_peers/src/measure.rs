@@ -1,6 +1,7 @@
 //! The run: what is measured, in which order.
 //!
-//! 1. Each store imports the events, and is closed.
+//! 1. Each store imports the events, and is closed. Then a plain file of as many bytes as ours wrote is
+//!    written, and so after each compaction.
 //! 2. Rounds, in which the stores take turns: open, scan, find by id; ours alone is walked to Arrow and
 //!    through maps, and compacted, a copy each time. A copy of ours as a kill would leave it is opened, and
 //!    the real events are imported with their signatures, into another store each time.
@@ -16,6 +17,7 @@ use deedbook::nostr::{Batches, Check, Column, Event, EventStore, Id, ImportOptio
 use deedbook::{Mode, OnCorrupt, nostr};
 
 use crate::figures::Figures;
+use crate::floor::{PLAIN_FILE, plain_file, written};
 use crate::nostr_events::{Numbers, Question, Synthetic, questions};
 use crate::stores::{Done, Found, KINDS, Kind, Lines, OURS, Store, timed};
 
@@ -55,6 +57,8 @@ pub struct Measured {
     pub found: Vec<(&'static str, f64)>,
     /// What was opened after a kill: entries of the write-ahead log since the last checkpoint.
     pub replayed: u64,
+    /// What ours gave to the disk during the import.
+    pub import_bytes: u64,
     /// Where a store was asked fewer times: question, store, how many.
     pub fewer: Vec<(&'static str, &'static str, usize)>,
 }
@@ -91,8 +95,13 @@ pub fn run(real: &[Event], events: usize, place: &Path) -> Measured {
 fn import(kind: &Kind, dir: &Path, row: &str, lines: &Lines<'_>, measured: &mut Measured) {
     settle();
     let mut store = (kind.open)(dir);
-    measured.figures.rate(row, kind.name, store.import(lines));
+    let before = written();
+    let done = store.import(lines);
+    let bytes = written() - before;
+    measured.figures.rate(row, kind.name, done);
     if row == IMPORT && kind.name == OURS {
+        measured.import_bytes = bytes;
+        floor(dir, row, bytes, done.count, &mut measured.figures);
         killed(dir, measured);
     }
     let figures = &mut measured.figures;
@@ -101,6 +110,14 @@ fn import(kind: &Kind, dir: &Path, row: &str, lines: &Lines<'_>, measured: &mut 
     if row == IMPORT {
         figures.milliseconds(CLOSE, kind.name, begun.elapsed());
         figures.megabytes(DISK, kind.name, size(dir));
+    }
+}
+
+/// The rate at which the disk alone takes what a store wrote.
+fn floor(dir: &Path, row: &str, bytes: u64, count: usize, figures: &mut Figures) {
+    if bytes > 0 {
+        settle();
+        figures.rate(row, PLAIN_FILE, plain_file(&dir.with_extension("plain"), bytes, count));
     }
 }
 
@@ -211,9 +228,12 @@ fn compacting(dir: &Path, figures: &mut Figures) {
         copy_all(dir, &copy);
         settle();
         let store = nostr::Options::default().open(&copy, Mode::Append).unwrap();
+        let before = written();
         let (mut done, report) = timed(0, || store.compact(0.0, false).unwrap());
+        let bytes = written() - before;
         done.count = report.kept as usize;
         figures.rate(COMPACT, OURS, done);
+        floor(dir, COMPACT, bytes, done.count, figures);
         store.close().unwrap();
         drop(store);
         std::fs::remove_dir_all(&copy).unwrap();

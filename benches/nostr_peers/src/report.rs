@@ -5,7 +5,8 @@ use std::fmt::Write;
 
 use serde_json::json;
 
-use crate::figures::{Figure, Figures};
+use crate::figures::{Figure, Figures, Unit};
+use crate::floor::PLAIN_FILE;
 use crate::measure::{
     ARROW, ARROW_MAPPED, COMPACT, DISK, FIND, IMPORT, IMPORT_MORE, KILLED, MAPPED, Measured, OPEN,
     ROUNDS, SCAN, SIGNATURES, row,
@@ -84,6 +85,15 @@ pub fn markdown(measured: &Measured, about: &About) -> String {
          log since the last checkpoint.\n",
         measured.replayed,
     );
+    for row in [IMPORT, COMPACT] {
+        text.extend(beside_floor(&measured.figures, row));
+    }
+    let _ = writeln!(
+        text,
+        "During the import ours gave the disk {} bytes an event: the write-ahead log, the segments and \
+         the index.\n",
+        measured.import_bytes / (*events as u64).max(1),
+    );
     details(&mut text, measured);
     everything(&mut text, &measured.figures);
     let _ = writeln!(text, "\n![{ALT}](nostr.svg)");
@@ -108,6 +118,20 @@ fn compared(figures: &Figures, row: &str) -> Option<String> {
     });
     let ours = unit.shown(ours.median());
     Some(format!("| {row} | {ours} | {peer} | {by} | {required} | {met} |\n"))
+}
+
+/// Ours beside what the disk alone allows.
+fn beside_floor(figures: &Figures, row: &str) -> Option<String> {
+    let (ours, floor) = (figures.find(row, OURS)?, figures.find(row, PLAIN_FILE)?);
+    let (ours, floor) = (ours.median(), floor.median());
+    let shown = |rate| Unit::PerSecond.shown(rate);
+    Some(format!(
+        "{row}: {} is {:.2} of what the disk alone allowed, {}: that is a plain file of as many bytes, \
+         synced once.\n\n",
+        shown(ours),
+        ours / floor,
+        shown(floor),
+    ))
 }
 
 /// How each store was used for the figures.
