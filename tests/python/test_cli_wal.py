@@ -121,8 +121,9 @@ def test_repair_names_the_segment_that_it_sets_aside(tmp_path: Path) -> None:
     segments = [path / f"{number:020d}.wal" for number in range(4)]
     segments[2].unlink()
     forced = ("repair", path, "--force")
-    told = deedbook(*forced, "--dry-run")[0]
-    assert f"would set aside 1 segment after a gap: {segments[3]}" in told
+    would = deedbook(*forced, "--dry-run")[0]
+    assert f"would set aside 1 segment after a gap: {segments[3]}" in would
+    assert segments[2].name in would and "6 intact records among them" in would
     aside = f"{segments[3]}.cut"
     assert f"set aside 1 segment after a gap as: {aside}" in deedbook(*forced)[0]
     assert Path(aside).stat().st_size == 600

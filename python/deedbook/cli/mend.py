@@ -47,6 +47,11 @@ def _repair_lines(info: LogInfo[Any], report: Any, dry_run: bool) -> list[str]:
     if report.cut_bytes:
         cut = "would cut" if dry_run else "cut"
         lines.append(f"{cut} {count(report.cut_bytes, 'byte')} after byte {report.valid_end:,}")
+    if report.set_aside:
+        verb, how = ("would set aside", "") if dry_run else ("set aside", " as")
+        segments = f"{count(len(report.set_aside), 'segment')} after a gap{how}"
+        lines.append(f"{verb} {segments}: {', '.join(report.set_aside)}")
+    if lines:
         if report.damage is not None:
             lines.append(damage_text(report.damage, info.noun))
         if intact := report.cut_records:
@@ -54,10 +59,6 @@ def _repair_lines(info: LogInfo[Any], report: Any, dry_run: bool) -> list[str]:
             lines.append(f"{count(intact, f'intact {info.noun}')} among them{hint}")
         if report.saved_to is not None:
             lines.append(f"what was cut is in {report.saved_to}")
-    if aside := report.set_aside:
-        verb, how = ("would set aside", "") if dry_run else ("set aside", " as")
-        segments = f"{count(len(aside), 'segment')} after a gap{how}"
-        lines.append(f"{verb} {segments}: {', '.join(aside)}")
     if (loss := loss_text(info, report)) is not None:
         lines.append(loss)
         if not report.mended:
