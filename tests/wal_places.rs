@@ -327,8 +327,8 @@ fn a_second_repair_keeps_what_the_first_one_saved() {
     }
 }
 
-/// Found by its author: a segment before the last one is gone, its neighbour ends at a record's edge, and
-/// nothing was acknowledged. Repair renamed the last segment and said that it had cut 0 bytes.
+/// A segment was gone, and the one before it ended with a whole record. Repair renamed the segments after
+/// the gap and reported that it had cut 0 bytes.
 #[test]
 fn a_repair_names_the_segments_that_it_sets_aside() {
     let disk = Sim::new();

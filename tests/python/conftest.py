@@ -49,7 +49,10 @@ def refused_skips(reports: Iterable[Any]) -> list[str]:
 
 
 def pytest_configure() -> None:
-    """Ignore no signal that tests send: a shell's background job does, and children inherit it."""
+    """Do not ignore SIGINT and SIGTERM, which tests send: child processes would ignore them, too.
+
+    A shell starts jobs in the background with SIGINT ignored.
+    """
     for number, handler in (
         (signal.SIGINT, signal.default_int_handler),
         (signal.SIGTERM, signal.SIG_DFL),

@@ -388,7 +388,7 @@ class WalMachine(RuleBasedStateMachine):
         assert self.reader.refresh() == self.end
         self.check_records(self.reader, self.model)
         durable = self.reader.durable_end
-        # The thread of "interval" stores the mark, which readers see, an instant before it says so.
+        # The thread of "interval" stores the mark first, so a reader may be ahead of the writer.
         assert durable is None or durable <= self.durable_end(resting=True)
         number = data.draw(st.integers(0, len(self.model)))
         for wal in self.wal, self.reader:

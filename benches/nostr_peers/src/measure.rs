@@ -1,7 +1,7 @@
 //! The run: what is measured, in which order.
 //!
-//! 1. Each store imports the events, and is closed. Then a plain file of as many bytes as ours wrote is
-//!    written, and so after each compaction.
+//! 1. Each store imports the events, and is closed. After ours, and after each compaction, a plain file
+//!    of as many bytes is written.
 //! 2. Rounds, in which the stores take turns: open, scan, find by id; ours alone is walked to Arrow and
 //!    through maps, and compacted, a copy each time. A copy of ours as a kill would leave it is opened, and
 //!    the real events are imported with their signatures, into another store each time.

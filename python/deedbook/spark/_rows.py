@@ -101,10 +101,10 @@ class Rows:
 def _joined(
     batches: Iterable[pa.RecordBatch], rows_max: int, bytes_max: int
 ) -> Iterator[pa.RecordBatch]:
-    """The same rows, consecutive batches made one within the limits of a batch.
+    """The same rows in fewer batches: small ones that follow each other become one.
 
-    Each costs Spark a tenth of a millisecond of the JVM, which shows where a task reads many small
-    logs. What is no smaller than half a batch is never copied.
+    A batch costs the JVM a tenth of a millisecond, which shows where a task reads many small logs.
+    A batch of more than half a limit is not copied.
     """
     small: list[pa.RecordBatch] = []
     rows = size = 0
@@ -123,7 +123,7 @@ def _joined(
 
 
 def _one(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """One batch of several."""
+    """The batches as one; as several where a column is too long for one."""
     import pyarrow as pa
 
     if len(batches) < 2:
