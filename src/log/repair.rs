@@ -46,7 +46,7 @@ fn cut_and_reopen<F: Format>(
     let mut report = RepairReport {
         path: place.log.clone(),
         valid_end: findings.extent.end,
-        cut_bytes: found.space.whole().1.saturating_sub(findings.extent.end),
+        cut_bytes: found.space.files_end.saturating_sub(findings.extent.end),
         cut_records: if corrupt { intact_after(common, place, &found)? } else { 0 },
         saved_to: None,
         set_aside: orphans(place, &found)?,

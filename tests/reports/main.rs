@@ -35,7 +35,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use deedbook::{Mode, Repair};
+use deedbook::{Mode, Repair, RepairReport};
 
 use shown::{left, mark, opening, parts, repairing, salvaging, verifying};
 use situations::{FORMATS, each};
@@ -67,7 +67,8 @@ fn reports(format: &dyn Format, files: &Files, how: How) -> String {
     }
     lines.push(format!("verify  {}", verifying(&format.verify_rest(&at, how, &[]))));
     let dry_run = Repair { dry_run: true, ..Repair::default() };
-    lines.push(format!("dry run {}", repairing(&format.repair_as(&at, how, dry_run))));
+    let would = format.repair_as(&at, how, dry_run);
+    lines.push(format!("dry run {}", repairing(&would)));
     let to = format.path_in(Path::new("/copy"));
     at.storage.create_dir(to.parent().unwrap()).unwrap();
     lines.push(format!("salvage {}", salvaging(&format.salvage(&at, &to, how))));
@@ -75,8 +76,14 @@ fn reports(format: &dyn Format, files: &Files, how: How) -> String {
     let forced = Repair { force: true, accept_loss: true, dry_run: false };
     for (name, may) in [("repair ", Repair::default()), ("force  ", forced)] {
         let (memory, at) = there();
-        let repaired = repairing(&format.repair_as(&at, how, may));
-        lines.push(format!("{name} {repaired}"));
+        let repaired = format.repair_as(&at, how, may);
+        lines.push(format!("{name} {}", repairing(&repaired)));
+        if let (Ok(would), Ok(did)) = (&would, &repaired)
+            && did.mended
+        {
+            let does = |report: &RepairReport| (report.cut_bytes, report.set_aside.len());
+            assert_eq!(does(would), does(did), "the dry run, and the repair");
+        }
         lines.extend(after(left(format, files, &memory)));
     }
     let (memory, at) = there();
