@@ -424,3 +424,25 @@ fn records_that_were_dropped_in_front_are_not_said_to_be_lost() {
     assert_eq!((loss.records, loss.offset), (0, lsns[4].0));
     assert_eq!((damage.records_lost, damage.offset), (None, lsns[4].0));
 }
+
+/// Of two marks that say exactly what was acknowledged, the older one came back, from before a
+/// truncation. It does not count from where the log begins now.
+#[test]
+fn an_exact_mark_of_before_a_truncation_cuts_nothing() {
+    for subject in [&TINY, &SEGMENTS] {
+        let disk = Sim::new();
+        let wal = subject.wal(&disk, ACKNOWLEDGED).unwrap();
+        let mut lsns: Vec<_> = (0..5).map(|n| wal.append(&[n; 50]).unwrap()).collect();
+        wal.sync().unwrap();
+        let mark = bytes_of(&disk, &beside(subject, "mark")).unwrap();
+        wal.truncate_before(lsns[2]).unwrap();
+        lsns.extend((5..7).map(|n| wal.append(&[n; 50]).unwrap()));
+        wal.sync().unwrap();
+        drop(wal);
+        put(&disk, &beside(subject, "mark"), &mark);
+        let wal = subject.wal(&disk, ACKNOWLEDGED).unwrap();
+        let found: Vec<_> = read_all(&wal).unwrap().into_iter().map(|record| Lsn(record.ordinal)).collect();
+        assert_eq!(found, lsns[2..], "{}", subject.name);
+        assert_eq!(wal.recovery().cut_records, 0, "{}", subject.name);
+    }
+}

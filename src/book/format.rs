@@ -70,10 +70,6 @@ impl Format for BookFormat {
         self.codec
     }
 
-    fn header_bytes(&self) -> u64 {
-        self.layout().header_bytes()
-    }
-
     fn appending(&self, options: &Options) -> Codec {
         Codec::new(self.layout(), options.deed_bytes_max)
     }
@@ -357,7 +353,7 @@ impl Format for BookFormat {
 }
 
 impl BookFormat {
-    fn reading(layout: Layout, deed_bytes_max: u64) -> Self {
+    pub fn reading(layout: Layout, deed_bytes_max: u64) -> Self {
         Self { codec: Codec::new(layout, deed_bytes_max), slots: None, followed: Arc::default() }
     }
 }

@@ -65,7 +65,7 @@ pub fn find_end<F: Format>(format: &F, space: &Space, known: Known) -> io::Resul
     }
     if anchored {
         // An empty log takes the number of its first record from the file.
-        let by_file = first.filter(|_| mark.records == 0 && mark.start == space.start);
+        let by_file = first.filter(|_| mark.records == 0);
         if mark.start == space.start && depth == Depth::Quick {
             let extent = Extent::of_mark(&mark);
             let first = by_file.unwrap_or(extent.first);
@@ -97,11 +97,11 @@ pub fn find_end<F: Format>(format: &F, space: &Space, known: Known) -> io::Resul
     walk.lost(extent, stop, &mark)
 }
 
-/// Whether a log has exactly the last record that a mark names, where it names it.
+/// Whether a log has exactly the last record that a mark names, where it names it; for a mark of an
+/// empty log, whether it is of this file.
 pub fn anchored<F: Format>(format: &F, space: &Space, mark: &Mark) -> io::Result<bool> {
-    let possible = is_possible(mark, F::Framing::RECORD_BYTES_MIN);
-    let fits = possible && mark.start == space.start && mark.records > 0;
-    Ok(fits && Walk::new(format, space).is_anchored(mark)?)
+    let possible = is_possible(mark, F::Framing::RECORD_BYTES_MIN) && mark.start == space.start;
+    Ok(possible && Walk::new(format, space).is_anchored(mark)?)
 }
 
 /// Whether a mark's numbers can be those of any log whose records have `shortest` bytes or more, so
@@ -121,8 +121,17 @@ fn is_possible(mark: &Mark, shortest: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+    use std::path::Path;
+    use std::sync::Arc;
+
     use super::*;
-    use crate::storage::FileId;
+    use crate::book::format::BookFormat;
+    use crate::book::{Codec, Layout};
+    use crate::storage::{FileId, Memory, Storage as _};
+
+    const START: u64 = 16;
 
     fn is_possible(change: impl Fn(&mut Mark)) -> bool {
         let mut mark = Mark {
@@ -163,5 +172,82 @@ mod tests {
             !is_possible(|mark| (mark.records, mark.end) = (0, 39)),
             "it ends before it begins"
         );
+    }
+    fn format() -> BookFormat {
+        BookFormat::reading(Layout::Packed, 1 << 20)
+    }
+
+    /// A log of deeds with these payloads, whose first one is number 7, and the mark of all of them.
+    fn log(payloads: &[&[u8]]) -> (Space, Mark) {
+        let mut bytes = vec![0; START as usize];
+        for payload in payloads {
+            Codec::new(Layout::Packed, 1 << 20).encode(&mut bytes, 1, payload);
+        }
+        let file = Memory::new().create_new(Path::new("/log"), 0o600).unwrap();
+        file.write_at(&bytes, 0).unwrap();
+        let space = Space::new(Arc::from(file), START, bytes.len() as u64);
+        let format = format();
+        let from = Extent::empty(7, START);
+        let (extent, stop) = Walk::new(&format, &space).check(from, space.end).unwrap();
+        assert!(stop.is_none() && extent.records == payloads.len() as u64);
+        let mark = extent.mark(space.file.id().unwrap());
+        (space, mark)
+    }
+
+    fn found(space: &Space, mark: Mark, depth: Depth) -> Findings {
+        let known = Known { mark: Some(mark), damaged_mark: false, first: None, depth };
+        find_end(&format(), space, known).unwrap()
+    }
+
+    /// Where only the begin of a log is looked at, what lies beside it is used for reading a part.
+    #[test]
+    fn the_begin_of_a_log_is_by_a_mark_of_its_first_or_its_last_record() {
+        let (space, mark) = log(&[b"one", b"two", b"three"]);
+        let (_, other) = log(&[b"ONE", b"two", b"thr"]);
+        let used = |mark| found(&space, mark, Depth::Begin).mark;
+        assert_eq!(used(mark), MarkUse::Used);
+        assert_eq!(used(Mark { first_sum: 0, ..mark }), MarkUse::Used, "the same last record");
+        assert_eq!(used(Mark { last_sum: 0, ..mark }), MarkUse::Used, "the same first record");
+        assert_eq!(used(other), MarkUse::Missing, "neither");
+        // Records in front were dropped since: it counts more of them.
+        let longer = Mark { start: START - 16, records: 4, ..mark };
+        assert_eq!(used(longer), MarkUse::Missing, "another begin");
+    }
+
+    #[test]
+    fn only_a_mark_that_counts_from_the_begin_of_a_log_says_how_many_records_it_has() {
+        let (space, mark) = log(&[b"one", b"two", b"three"]);
+        let anchored = |mark| super::anchored(&format(), &space, &mark).unwrap();
+        assert!(anchored(mark));
+        assert!(!anchored(Mark { last_sum: 0, ..mark }), "another last record");
+        assert!(!anchored(Mark { records: 1 << 40, ..mark }), "more than fit");
+        assert!(!anchored(Mark { start: START - 16, ..mark }), "another begin");
+    }
+
+    /// A mark of two records that end where the three of this log do, with the same last one. Its index
+    /// counts other records.
+    #[test]
+    fn records_are_not_numbered_by_a_mark_that_counts_fewer() {
+        let (space, mark) = log(&[b"one", b"two", b"three"]);
+        let full = |mark| found(&space, mark, Depth::Full);
+        let exactly = full(Mark { first: 0, ..mark });
+        assert_eq!((exactly.extent.first, exactly.numbered_by_mark), (0, true));
+        let fewer = full(Mark { first: 0, records: 2, ..mark });
+        assert_eq!((fewer.mark, fewer.extent.records), (MarkUse::Used, 3));
+        assert_eq!((fewer.extent.first, fewer.numbered_by_mark), (0, false));
+    }
+
+    /// The first record says its number, and the mark of the empty log another.
+    #[test]
+    fn a_mark_of_an_empty_log_does_not_number_what_came_after_it() {
+        let (space, mark) = log(&[b"one", b"two"]);
+        let empty = Extent::empty(4, START).mark(mark.file);
+        for depth in [Depth::Quick, Depth::Full] {
+            let first = Some(9);
+            let known = |mark| Known { mark: Some(mark), damaged_mark: false, first, depth };
+            let found = |mark| find_end(&format(), &space, known(mark)).unwrap().extent;
+            assert_eq!((found(empty).first, found(empty).records), (9, 2), "{depth:?}");
+            assert_eq!((found(mark).first, found(mark).records), (7, 2), "{depth:?}");
+        }
     }
 }

@@ -74,11 +74,6 @@ pub trait Format: Clone + Debug + Send + Sync + Sized + 'static {
     /// The codec that reads this log.
     fn framing(&self) -> Self::Framing;
 
-    /// Bytes of its file before the first record.
-    fn header_bytes(&self) -> u64 {
-        0
-    }
-
     /// The codec that checks what is appended: it may have a lower limit.
     fn appending(&self, _options: &Self::Options) -> Self::Framing {
         self.framing()

@@ -69,12 +69,12 @@ pub fn settle<F: Format>(
     let unmarked = !found.mark.is_some_and(holds);
     let from = found.mark.map_or(extent.start, |mark| mark.end.clamp(extent.start, extent.end));
     if found.mark.is_some() && from < extent.end {
-        // After a failed sync the system takes pages for clean that never reached the disk.
-        let header = if from == extent.start { found.format.header_bytes() } else { 0 };
-        rewrite(&*found.space.file, from - header, extent.end)
+        // After a failed sync the system takes pages for clean that never reached the disk. The page
+        // of a header before the first record is written with it, or the format seals it.
+        rewrite(&*found.space.file, from, extent.end)
             .map_err(|e| fail("write the tail again", e))?;
     }
-    if cut || unmarked || cut_begun || !found.format.is_sealed(&extent) {
+    if cut || unmarked || !found.format.is_sealed(&extent) {
         let sealed = found.format.seal(&*found.space.file, &extent);
         sealed.map_err(|e| fail("write the tail again", e))?;
         // What survived a crash in the page cache is durable only from here on.
@@ -134,7 +134,6 @@ fn cut_back_to_mark<F: Format>(found: &mut Inspected<F>, report: &mut RecoveryRe
     if mark.start == findings.extent.start && mark.end < findings.extent.end {
         report.cut_records = findings.extent.records - mark.records;
         findings.extent = Extent::of_mark(&mark);
-        findings.blocks.retain(|&(_, offset)| offset <= mark.end);
     }
 }
 

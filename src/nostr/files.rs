@@ -82,10 +82,6 @@ impl Format for FileFormat {
         self.codec
     }
 
-    fn header_bytes(&self) -> u64 {
-        HEADER_BYTES as u64
-    }
-
     fn common(options: &FileOptions) -> Result<Common> {
         Ok(options.common.clone())
     }

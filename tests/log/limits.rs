@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use deedbook::storage::{Memory, Storage};
-use deedbook::{Durable, ErrorKind, Mode};
+use deedbook::{Durable, ErrorKind, Mode, Recovery};
 
 use crate::FORMATS;
 use crate::specimen::{Beside, DIR, Files, Specimen};
@@ -65,6 +65,9 @@ fn a_log_with_longer_records_than_the_limit_is_refused_not_cut() {
         let specimen = Specimen::new(format, &events, Beside::Nothing);
         let memory = specimen.files.restore();
         let at = At::memory(&memory, specimen.path());
+        // Nor is it where what is damaged is to be cut.
+        let cutting = How { recovery: Recovery::Spec, ..low(100) };
+        refused(format.open(&at, Mode::Append, cutting), ErrorKind::Corrupt);
         let error = refused(format.open(&at, Mode::Append, low(100)), ErrorKind::Corrupt);
         let says =
             format!("length {}, limit 10", if format.framing().is_book() { 204 } else { 200 });

@@ -249,6 +249,49 @@ fn an_index_says_nothing_of_what_a_recovery_cut() {
     }
 }
 
+/// A recovery that cut below the mark, and a writer that died before its first sync: of the index that
+/// the old mark vouched for, blocks lay behind the cut, where other records are now.
+#[test]
+fn the_mark_of_a_recovery_vouches_for_no_index_behind_its_cut() {
+    let spec = How { recovery: Recovery::Spec, ..MANUAL };
+    for format in with_sums() {
+        let events = plain(300, 1_500);
+        let specimen = Specimen::with(format, spec, &events, Beside::Open(300));
+        let mut space = specimen.space[..specimen.edges[260]].to_vec();
+        space[specimen.edges[120] + format.framing().length().start] ^= 1;
+        let files = specimen.broken(&space);
+        let old_index = files.named("index").unwrap().clone();
+        let memory = files.restore();
+        let at = At::memory(&memory, specimen.path());
+        let log = format.open(&at, Mode::Append, spec).unwrap();
+        let more = plain(250, 700);
+        more.iter().for_each(|(tag, bytes)| assert!(log.append(*tag, bytes).is_ok()));
+        let mut died = Files::of(&memory);
+        // As the disk had it: an index is not synced.
+        died.bytes.insert(beside(format, "index"), old_index);
+        let memory = died.restore();
+        let at = At::memory(&memory, specimen.path());
+        format.open(&at, Mode::Append, MANUAL).unwrap().close().unwrap();
+        let expected = [&events[..120], &more].concat();
+        assert_reads(format, &at, &expected, format.name());
+    }
+}
+
+/// A writer that finds records after the mark stores a mark of all of them, with the index of the old
+/// one. Where the index is known shows by the parts that the log is cut into.
+#[test]
+fn the_mark_of_a_recovery_keeps_the_index_of_the_one_before() {
+    for format in LARGE {
+        let specimen = Specimen::new(format, &plain(300, 1_500), Beside::Open(250));
+        let memory = specimen.files.restore();
+        let at = At::memory(&memory, specimen.path());
+        let log = format.open(&at, Mode::Append, MANUAL).unwrap();
+        let parts = log.parts(64 << 10).unwrap();
+        let longest = parts.iter().map(|part| part.end - part.offset).max().unwrap();
+        assert!(longest < 160_000, "{}: {longest} of {}", format.name(), log.end().unwrap());
+    }
+}
+
 /// An index that lags a little costs less to do without than to make up for; one that lags far is
 /// made up for by walking the log once. Where it ends shows by the parts that the log is cut into.
 #[test]

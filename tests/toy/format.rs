@@ -148,9 +148,6 @@ impl Format for Toy {
         *self
     }
 
-    fn header_bytes(&self) -> u64 {
-        MAGIC.len() as u64
-    }
     fn common(options: &Common) -> Result<Common> {
         Ok(options.clone())
     }
