@@ -441,7 +441,8 @@ fn an_exact_mark_of_before_a_truncation_cuts_nothing() {
         drop(wal);
         put(&disk, &beside(subject, "mark"), &mark);
         let wal = subject.wal(&disk, ACKNOWLEDGED).unwrap();
-        let found: Vec<_> = read_all(&wal).unwrap().into_iter().map(|record| Lsn(record.ordinal)).collect();
+        let found: Vec<_> =
+            read_all(&wal).unwrap().into_iter().map(|record| Lsn(record.ordinal)).collect();
         assert_eq!(found, lsns[2..], "{}", subject.name);
         assert_eq!(wal.recovery().cut_records, 0, "{}", subject.name);
     }
