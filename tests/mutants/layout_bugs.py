@@ -17,8 +17,8 @@ LAYOUT_BUGS = [
         "slots: after a damaged header the next batch is counted from the older one",
         FLIP,
         "src/log/settle.rs",
-        "if cut || unmarked || cut_begun || !found.format.is_sealed(&extent) {",
-        "if cut || unmarked || cut_begun {",
+        "if cut || unmarked || !found.format.is_sealed(&extent) {",
+        "if cut || unmarked {",
         [("slots", "appends_after_a_damaged_slot")],
     ),
     Bug(

@@ -281,8 +281,8 @@ SETTLE_BUGS = [
         "what opening found is acknowledged without a sync",
         KILL,
         SETTLE,
-        "    if cut || unmarked || cut_begun || !found.format.is_sealed(&extent) {\n",
-        "    if cut || cut_begun || !found.format.is_sealed(&extent) {\n",
+        "    if cut || unmarked || !found.format.is_sealed(&extent) {\n",
+        "    if cut || !found.format.is_sealed(&extent) {\n",
         [("crash", "durable::{subject}::a_mark_is_stored_only_after")],
     ),
     Bug(
