@@ -3,6 +3,9 @@
 //!
 //! Parsing never truncates, logs or opens; what to do about a damaged tail is the caller's choice.
 
+#[cfg(test)]
+mod tests;
+
 use std::io;
 
 use crate::log::framing::Framing;
@@ -272,13 +275,13 @@ impl<P: Framing> Scanner<P> {
                     if need > self.held_max
                         && let Some(step) = in_parts(file, &self.parse, offset, need)?
                     {
-                        return Ok(self.found(offset, step, true));
+                        return self.found(file, offset, step, true);
                     }
                 }
                 match self.fill(file, need)? {
-                    0 if need == 0 && offset >= self.end => return Ok(Scanned::End),
+                    0 if offset >= self.end => return Ok(Scanned::End),
                     // The file shrank since its end was read: not the end of the range.
-                    0 if need == 0 => {
+                    0 => {
                         let why = Stop::Incomplete { need: self.end - offset, left: 0 };
                         return Ok(Scanned::Stop { offset, why });
                     }
@@ -291,31 +294,39 @@ impl<P: Framing> Scanner<P> {
             }
             match self.parse.parse(there) {
                 Step::NeedMore(more) => need = more.max(there.len() as u64 + 1),
-                step => return Ok(self.found(offset, step, false)),
+                step => return self.found(file, offset, step, false),
             }
         }
     }
 
     /// Go on after a record, and stop at anything else.
-    fn found(&mut self, offset: u64, step: Step<P::Frame>, in_parts: bool) -> Scanned<P::Frame> {
+    fn found(
+        &mut self,
+        file: &dyn File,
+        offset: u64,
+        step: Step<P::Frame>,
+        in_parts: bool,
+    ) -> io::Result<Scanned<P::Frame>> {
         let why = match step {
             Step::Record { frame, len } => {
                 if P::LINKED
                     && let Some(bad) = self.unlinked(offset, frame)
                 {
-                    return Scanned::Stop { offset, why: Stop::Unlinked(bad) };
+                    return Ok(Scanned::Stop { offset, why: Stop::Unlinked(bad) });
                 }
                 let held = if in_parts { (self.buf_start, 0) } else { (offset, len as usize) };
                 self.pass(frame, len, held);
-                return Scanned::Record { offset, frame };
+                return Ok(Scanned::Record { offset, frame });
             }
+            // The file shrank while a long record was read.
             Step::NeedMore(need) => {
-                Stop::Incomplete { need, left: self.end.saturating_sub(offset) }
+                let end = file.len()?.min(self.end);
+                Stop::Incomplete { need, left: end.saturating_sub(offset) }
             }
             Step::Blank => Stop::Blank,
             Step::Bad(bad) => Stop::Bad(bad),
         };
-        Scanned::Stop { offset, why }
+        Ok(Scanned::Stop { offset, why })
     }
 
     /// Go on after a record of `len` bytes, of which those at `held` are in memory.
@@ -375,8 +386,9 @@ pub fn trailer_fits<P: Framing>(
 ) -> io::Result<Result<(), Bad>> {
     let mut trailer = [0; TRAILER_BYTES_MAX];
     let trailer = part_mut(&mut trailer, ..P::TRAILER_BYTES);
-    read_full(file, trailer, offset + len.saturating_sub(trailer.len() as u64))?;
-    Ok(parse.fits(head, trailer))
+    let read = read_full(file, trailer, offset + len.saturating_sub(trailer.len() as u64))?;
+    // A file that shrank since its end was read has none that could differ.
+    Ok(if read == trailer.len() { parse.fits(head, trailer) } else { Ok(()) })
 }
 
 /// Check a record of `len` bytes at `offset` without holding it; `None` where the format needs it

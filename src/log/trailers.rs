@@ -103,52 +103,9 @@ fn spans_ending_in<F: Framing>(
 mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-    use std::sync::atomic::{AtomicU64, Ordering};
-
     use super::*;
     use crate::book::{Codec, Layout};
-    use crate::storage::FileId;
-
-    /// Bytes that count how many of them are read.
-    #[derive(Debug, Default)]
-    struct Counted {
-        bytes: Vec<u8>,
-        read: AtomicU64,
-    }
-
-    impl File for Counted {
-        fn len(&self) -> io::Result<u64> {
-            Ok(self.bytes.len() as u64)
-        }
-
-        fn id(&self) -> io::Result<FileId> {
-            Ok(FileId::default())
-        }
-
-        fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-            let rest = self.bytes.get(offset as usize..).unwrap_or_default();
-            let len = rest.len().min(buf.len());
-            buf[..len].copy_from_slice(&rest[..len]);
-            self.read.fetch_add(len as u64, Ordering::Relaxed);
-            Ok(len)
-        }
-
-        fn write_at(&self, _: &[u8], _: u64) -> io::Result<usize> {
-            unreachable!()
-        }
-
-        fn set_len(&self, _: u64) -> io::Result<()> {
-            unreachable!()
-        }
-
-        fn allocate(&self, _: u64) -> io::Result<bool> {
-            unreachable!()
-        }
-
-        fn sync_data(&self) -> io::Result<()> {
-            unreachable!()
-        }
-    }
+    use crate::storage::counted::Counted;
 
     fn records(count: usize) -> (Counted, Codec, Vec<u64>) {
         let framing = Codec::new(Layout::Packed, 1 << 32);
@@ -173,7 +130,7 @@ mod tests {
             // Hardly another length leads back, so that all bytes are asked for.
             trailers.next_end(&file, framing, edge[0], edge[1], most).unwrap();
         }
-        let read = file.read.load(Ordering::Relaxed);
+        let read = file.read();
         assert!(read < most + most / 100, "{read} bytes read of {most}");
     }
 
@@ -189,7 +146,7 @@ mod tests {
                 trailers.next_end(&file, framing, at, at, most).unwrap();
             }
         }
-        let read = file.read.load(Ordering::Relaxed);
+        let read = file.read();
         assert!(read < most + most / 100, "{read} bytes read of {most}");
     }
 

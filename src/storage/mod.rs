@@ -6,6 +6,8 @@
 
 #[cfg(target_os = "linux")]
 mod bus_error;
+#[cfg(test)]
+pub mod counted;
 mod disk;
 mod disk_file;
 mod fork;

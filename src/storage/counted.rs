@@ -1,0 +1,64 @@
+//! A file for tests, which counts what is read of it.
+
+#![allow(clippy::indexing_slicing)]
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{File, FileId};
+
+/// Bytes that can only be read.
+#[derive(Debug, Default)]
+pub struct Counted {
+    /// All of them.
+    pub bytes: Vec<u8>,
+    read: AtomicU64,
+    reads: AtomicU64,
+}
+
+impl Counted {
+    /// How many bytes were read so far.
+    pub fn read(&self) -> u64 {
+        self.read.load(Ordering::Relaxed)
+    }
+
+    /// In how many calls.
+    pub fn reads(&self) -> u64 {
+        self.reads.load(Ordering::Relaxed)
+    }
+}
+
+impl File for Counted {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.bytes.len() as u64)
+    }
+
+    fn id(&self) -> io::Result<FileId> {
+        Ok(FileId::default())
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        let rest = self.bytes.get(offset as usize..).unwrap_or_default();
+        let len = rest.len().min(buf.len());
+        buf[..len].copy_from_slice(&rest[..len]);
+        self.read.fetch_add(len as u64, Ordering::Relaxed);
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        Ok(len)
+    }
+
+    fn write_at(&self, _: &[u8], _: u64) -> io::Result<usize> {
+        unreachable!()
+    }
+
+    fn set_len(&self, _: u64) -> io::Result<()> {
+        unreachable!()
+    }
+
+    fn allocate(&self, _: u64) -> io::Result<bool> {
+        unreachable!()
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        unreachable!()
+    }
+}
