@@ -269,7 +269,7 @@ impl<P: Framing> Scanner<P> {
             if (there.len() as u64) < need || there.is_empty() {
                 if need > READ_BYTES as u64 && need <= self.end.saturating_sub(offset) {
                     let fits = trailer_fits(file, &self.parse, there, offset, need)?;
-                    if let Err(bad) = fits {
+                    if let Some(Err(bad)) = fits {
                         return Ok(Scanned::Stop { offset, why: Stop::Bad(bad) });
                     }
                     if need > self.held_max
@@ -376,19 +376,19 @@ impl<P: Framing> Scanner<P> {
     }
 }
 
-/// Read the trailer of a record of `len` bytes at `offset` and compare it with its head.
+/// Read the trailer of a record of `len` bytes at `offset` and compare it with its head; `None` where
+/// the file has no such bytes.
 pub fn trailer_fits<P: Framing>(
     file: &dyn File,
     parse: &P,
     head: &[u8],
     offset: u64,
     len: u64,
-) -> io::Result<Result<(), Bad>> {
+) -> io::Result<Option<Result<(), Bad>>> {
     let mut trailer = [0; TRAILER_BYTES_MAX];
     let trailer = part_mut(&mut trailer, ..P::TRAILER_BYTES);
     let read = read_full(file, trailer, offset + len.saturating_sub(trailer.len() as u64))?;
-    // A file that shrank since its end was read has none that could differ.
-    Ok(if read == trailer.len() { parse.fits(head, trailer) } else { Ok(()) })
+    Ok((read == trailer.len()).then(|| parse.fits(head, trailer)))
 }
 
 /// Check a record of `len` bytes at `offset` without holding it; `None` where the format needs it

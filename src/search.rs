@@ -67,7 +67,7 @@ pub fn find_intact<P: Framing>(
             if need > end - offset || need <= tail.len() as u64 {
                 continue;
             }
-            if trailer_fits(file, parse, tail, offset, need)?.is_err() {
+            if !matches!(trailer_fits(file, parse, tail, offset, need)?, Some(Ok(()))) {
                 continue;
             }
             if need > budget {
@@ -83,4 +83,127 @@ pub fn find_intact<P: Framing>(
         at += candidates as u64;
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
+
+    use super::*;
+    use crate::book::{Codec, Layout};
+    use crate::storage::counted::Counted;
+
+    const BLOCK: usize = READ_BYTES;
+    const FRAMING_BYTES: usize = 24;
+
+    fn codec() -> Codec {
+        Codec::new(Layout::Packed, 1 << 32)
+    }
+
+    /// A record of this size.
+    fn record(size: usize) -> Vec<u8> {
+        let mut record = Vec::new();
+        codec().encode(&mut record, 7, &vec![0xff; size - FRAMING_BYTES]);
+        record
+    }
+
+    /// A file of `len` bytes, each of them `byte`, but for these parts.
+    fn file(len: usize, byte: u8, parts: &[(usize, &[u8])]) -> Counted {
+        let mut file = Counted::of(vec![byte; len]);
+        for (at, part) in parts {
+            file.bytes[*at..*at + part.len()].copy_from_slice(part);
+        }
+        file
+    }
+
+    #[test]
+    fn data_ends_after_the_last_byte_that_is_no_zero() {
+        let len = 3 * BLOCK + 100;
+        for last in [0, 1, 99, 100, BLOCK - 1, BLOCK, BLOCK + 100, 2 * BLOCK + 99, len - 1] {
+            let file = file(len, 0, &[(0, &[1]), (last, &[1])]);
+            let end = |start: usize, end: usize| {
+                end_of_data(&file, start as u64, end as u64).unwrap() as usize
+            };
+            assert_eq!(end(0, len), last + 1);
+            assert_eq!(end(last, len), last + 1);
+            assert_eq!(end(last + 1, len), last + 1, "only zeros");
+            assert_eq!(end(0, last.max(1)), 1, "the other one");
+            assert_eq!(end(5, 5), 5, "nothing");
+        }
+    }
+
+    #[test]
+    fn zeros_are_read_once_and_holes_not_at_all() {
+        let mut file = file(9 * BLOCK, 0, &[(BLOCK / 2, &[1])]);
+        assert_eq!(end_of_data(&file, 0, 9 * BLOCK as u64).unwrap(), BLOCK as u64 / 2 + 1);
+        assert_eq!((file.read(), file.reads()), (9 * BLOCK as u64, 9));
+        file.has_holes = true;
+        assert_eq!(end_of_data(&file, 0, 9 * BLOCK as u64).unwrap(), BLOCK as u64 / 2 + 1);
+        assert_eq!((file.read(), file.reads()), (10 * BLOCK as u64, 10));
+    }
+
+    #[test]
+    fn a_record_is_found_wherever_it_begins_and_however_long_it_is() {
+        let len = 6 * BLOCK;
+        for size in [30, 5_000, BLOCK, BLOCK + 1, 2 * BLOCK, 2 * BLOCK + 1, 3 * BLOCK] {
+            for at in [0, 1, 8_000, BLOCK - 20, BLOCK, BLOCK + 1, 2 * BLOCK - 10, len - size] {
+                for byte in [0, 0xee] {
+                    let file = file(len, byte, &[(at, &record(size))]);
+                    let find = |from: usize, to: usize| {
+                        find_intact(&file, &codec(), from as u64, to as u64).unwrap()
+                    };
+                    let what = format!("{size} bytes at {at} between {byte}s");
+                    assert_eq!(find(0, len), Some(at as u64), "{what}");
+                    assert_eq!(find(at, at + size), Some(at as u64), "{what}");
+                    assert_eq!(find(0, at + size - 1), None, "{what}, cut");
+                    assert_eq!(find(at + 1, len), None, "{what}, from its second byte on");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn holes_are_not_searched() {
+        let mut file = file(40 * BLOCK, 0, &[(38 * BLOCK + 7, &record(50))]);
+        file.has_holes = true;
+        let found = find_intact(&file, &codec(), 10, 40 * BLOCK as u64).unwrap();
+        assert_eq!(found, Some(38 * BLOCK as u64 + 7));
+        assert!(file.read() <= 2 * BLOCK as u64, "{}", file.read());
+    }
+
+    #[test]
+    fn bytes_that_are_gone_are_no_record() {
+        let mut file = file(3 * BLOCK, 0xee, &[(100, &record(2 * BLOCK + 50))]);
+        let end = file.bytes.len() as u64;
+        file.bytes.truncate(2 * BLOCK);
+        assert_eq!(find_intact(&file, &codec(), 0, end).unwrap(), None);
+        file.bytes.clear();
+        assert_eq!(find_intact(&file, &codec(), 0, end).unwrap(), None);
+    }
+
+    /// Heads and trailers that lie within each other like brackets, none with a true checksum: each
+    /// byte would be checksummed as often as there are pairs.
+    #[test]
+    fn a_hostile_file_costs_a_bounded_number_of_bytes() {
+        let (len, pairs) = (3 * BLOCK, 300);
+        let mut file = file(len, 0xee, &[]);
+        let need = |pair: usize| len - 16 * pair;
+        for pair in 0..pairs {
+            let length = (need(pair) - FRAMING_BYTES + 4) as u64;
+            for at in [8 * pair, len - 8 * pair - 8] {
+                file.bytes[at..at + 8].copy_from_slice(&length.to_le_bytes());
+            }
+        }
+        let mut budget = 8 * len + (64 << 20);
+        let tried = (0..pairs).take_while(|&pair| {
+            let pays = need(pair) <= budget;
+            budget -= if pays { need(pair) } else { 0 };
+            pays
+        });
+        let tried = tried.count();
+        assert!((50..250).contains(&tried), "{tried}");
+        let found = find_intact(&file, &codec(), 0, len as u64).unwrap();
+        assert_eq!(found, Some(8 * tried as u64));
+        assert!(file.read() < 90 << 20, "{}", file.read());
+    }
 }

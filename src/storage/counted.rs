@@ -12,11 +12,18 @@ use super::{File, FileId};
 pub struct Counted {
     /// All of them.
     pub bytes: Vec<u8>,
+    /// Whether zeros are holes.
+    pub has_holes: bool,
     read: AtomicU64,
     reads: AtomicU64,
 }
 
 impl Counted {
+    /// A file of these bytes.
+    pub fn of(bytes: Vec<u8>) -> Self {
+        Self { bytes, ..Self::default() }
+    }
+
     /// How many bytes were read so far.
     pub fn read(&self) -> u64 {
         self.read.load(Ordering::Relaxed)
@@ -44,6 +51,12 @@ impl File for Counted {
         self.read.fetch_add(len as u64, Ordering::Relaxed);
         self.reads.fetch_add(1, Ordering::Relaxed);
         Ok(len)
+    }
+
+    fn data_from(&self, offset: u64) -> io::Result<u64> {
+        let rest = self.bytes.get(offset as usize..).unwrap_or_default();
+        let zeros = rest.iter().take_while(|&&byte| self.has_holes && byte == 0).count();
+        Ok(offset + zeros as u64)
     }
 
     fn write_at(&self, _: &[u8], _: u64) -> io::Result<usize> {
