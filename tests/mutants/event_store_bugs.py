@@ -204,7 +204,7 @@ EVENT_STORE_BUGS = [
         ADVICE,
         INDEXING,
         ".map_or(0, |from| from.end);",
-        ".map_or(0, |_| open.segment.end());",
+        ".map_or(0, |_| self.segments.by_id[&id].segment.end());",
         [("nostr_store", "stories::the_index_learns")],
     ),
     Bug(
