@@ -79,8 +79,11 @@ fn frames_of_long_records_are_given_without_holding_them() {
                 true => Scanner::of_frames(codec(), 100, len(&file)),
                 false => Scanner::new(codec(), 100, len(&file)),
             };
+            let before = file.reads();
             let next = scanner.next(&file).unwrap();
             let Scanned::Record { offset: 100, frame } = next else { panic!("{next:?}") };
+            // Besides the blocks, its begin and its end.
+            assert!(file.reads() - before <= size / WHOLE_BLOCK + 5, "{} reads", file.reads());
             assert_eq!((frame.len(), scanner.position()), (size, 100 + size));
             let whole = if held || !frames_only { size } else { 0 };
             assert_eq!(scanner.bytes().len() as u64, whole, "{size}, {frames_only}");
@@ -88,6 +91,19 @@ fn frames_of_long_records_are_given_without_holding_them() {
             assert!(matches!(scanner.next(&file).unwrap(), Scanned::Record { .. }));
             assert!(matches!(scanner.next(&file).unwrap(), Scanned::End));
         }
+    }
+}
+
+#[test]
+fn a_file_that_shrinks_while_a_long_record_is_checked_is_no_damage() {
+    let mut file = records([5 << 20]);
+    for reads in 1..20 {
+        file.reads_max = Some(file.reads() + reads);
+        let next = Scanner::of_frames(codec(), 0, len(&file)).next(&file).unwrap();
+        let Scanned::Stop { why: Stop::Incomplete { need, .. }, .. } = next else {
+            panic!("{reads} reads: {next:?}");
+        };
+        assert_eq!(need, len(&file));
     }
 }
 

@@ -12,6 +12,8 @@ use super::{File, FileId};
 pub struct Counted {
     /// All of them.
     pub bytes: Vec<u8>,
+    /// So many reads find something.
+    pub reads_max: Option<u64>,
     /// Whether zeros are holes.
     pub has_holes: bool,
     read: AtomicU64,
@@ -46,7 +48,8 @@ impl File for Counted {
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         let rest = self.bytes.get(offset as usize..).unwrap_or_default();
-        let len = rest.len().min(buf.len());
+        let gone = self.reads_max.is_some_and(|max| self.reads() >= max);
+        let len = if gone { 0 } else { rest.len().min(buf.len()) };
         buf[..len].copy_from_slice(&rest[..len]);
         self.read.fetch_add(len as u64, Ordering::Relaxed);
         self.reads.fetch_add(1, Ordering::Relaxed);
