@@ -172,8 +172,7 @@ impl GroupCommit {
             yield_now();
             left = missing(&self.arrived);
         }
-        // Also where a yield took so long that the others would have come later as well.
-        Some(left <= begun / 2 && !patience.is_overdrawn())
+        Some(has_paid(begun, left, patience.is_overdrawn()))
     }
 
     /// Say what is durable now, before others may ask: where a change takes back some of it.
@@ -221,6 +220,12 @@ impl GroupCommit {
             }
         }
     }
+}
+
+/// Whether a wait for some that were missing paid, of which `left` did not come. Not where a yield took
+/// so long that they would have come later as well.
+fn has_paid(missing: u64, left: u64, overdrawn: bool) -> bool {
+    left <= missing / 2 && !overdrawn
 }
 
 /// Wakes the waiters when dropped, so also after a panic, which must not leave waiters that believe in
@@ -330,6 +335,43 @@ mod tests {
             commits.commit(2, sync).unwrap();
         });
         assert_eq!(syncs.load(Ordering::Relaxed), 1);
+        assert_eq!(lock(&commits.queue).pace.skips, 0, "it paid");
+    }
+
+    #[test]
+    fn a_wait_pays_if_half_of_those_that_are_missing_come() {
+        for (missing, left, paid) in [(1, 0, true), (1, 1, false), (4, 2, true), (4, 3, false)] {
+            assert_eq!(has_paid(missing, left, false), paid, "{left} of {missing} left");
+            assert!(!has_paid(missing, left, true));
+        }
+        let commits = GroupCommit::new(0);
+        assert_eq!(commits.let_others_come(LONG), None, "nobody is missing");
+        commits.expected.store(2, Ordering::Relaxed);
+        let (wait, begun) = (Duration::from_millis(20), Instant::now());
+        assert_eq!(commits.let_others_come(wait), Some(false), "nobody comes");
+        assert!(begun.elapsed() >= wait);
+    }
+
+    /// Those that a sync served come again, and so does its leader; who was not served is counted.
+    #[test]
+    fn a_leader_foretells_who_comes_again() {
+        for (comes_again, expected) in [(true, 4 + 2 + 1), (false, 4 + 2)] {
+            let commits = GroupCommit::new(3);
+            commits.arrived.store(4, Ordering::Relaxed);
+            lock(&commits.queue).targets = vec![1, 3, 5];
+            let took = Some(LONG);
+            drop(Leader { commits: &commits, comes_again, paid: None, took, panicking: false });
+            assert_eq!(commits.expected.load(Ordering::Relaxed), expected);
+            assert!(lock(&commits.queue).targets.is_empty());
+            assert_eq!(lock(&commits.queue).pace.last_sync, LONG);
+        }
+    }
+
+    #[test]
+    fn a_change_says_what_is_durable_before_others_may_ask() {
+        let commits = GroupCommit::new(9);
+        commits.set_durable(4);
+        assert_eq!(commits.durable(), 4);
     }
 
     /// Closing and truncation waited for commits that they made impossible.
