@@ -26,11 +26,20 @@ READ = "src/log/read.rs"
 REFRESH = "src/log/refresh.rs"
 REPAIRING = "src/log/repair.rs"
 RESYNC = "src/log/resync.rs"
+SCAN = "src/scan.rs"
 TRAILERS = "src/log/trailers.rs"
 VERIFY = "src/log/verify.rs"
 WALK = "src/log/walk.rs"
 
 FIND_END_BUGS = [
+    Bug(
+        "bytes that a file no longer has are a trailer that differs",
+        REPLACED,
+        SCAN,
+        "    Ok((read == trailer.len()).then(|| parse.fits(head, trailer)))\n",
+        "    let _ = read;\n    Ok(Some(parse.fits(head, trailer)))\n",
+        [("lib", "a_record_that_needs_more_than_there_is")],
+    ),
     Bug(
         "a full check of an empty log counts by its mark, not by its header",
         ADVICE,
