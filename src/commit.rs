@@ -222,8 +222,8 @@ impl GroupCommit {
     }
 }
 
-/// Whether a wait for some that were missing paid, of which `left` did not come. Not where a yield took
-/// so long that they would have come later as well.
+/// Whether waiting for the `missing` commits paid: at least half of them came, so that at most half are
+/// `left`. It did not pay if a yield took so long that they would have come without waiting.
 fn has_paid(missing: u64, left: u64, overdrawn: bool) -> bool {
     left <= missing / 2 && !overdrawn
 }
@@ -352,7 +352,8 @@ mod tests {
         assert!(begun.elapsed() >= wait);
     }
 
-    /// Those that a sync served come again, and so does its leader; who was not served is counted.
+    /// A commit that a sync served comes again, and so does its leader. One that was not served has
+    /// arrived already.
     #[test]
     fn a_leader_foretells_who_comes_again() {
         for (comes_again, expected) in [(true, 4 + 2 + 1), (false, 4 + 2)] {

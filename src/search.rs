@@ -127,7 +127,7 @@ mod tests {
             assert_eq!(end(0, len), last + 1);
             assert_eq!(end(last, len), last + 1);
             assert_eq!(end(last + 1, len), last + 1, "only zeros");
-            assert_eq!(end(0, last.max(1)), 1, "the other one");
+            assert_eq!(end(0, last.max(1)), 1, "only the first byte");
             assert_eq!(end(5, 5), 5, "nothing");
         }
     }

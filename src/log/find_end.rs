@@ -201,7 +201,7 @@ mod tests {
 
     /// Where only the begin of a log is looked at, what lies beside it is used for reading a part.
     #[test]
-    fn the_begin_of_a_log_is_by_a_mark_of_its_first_or_its_last_record() {
+    fn a_mark_of_the_first_or_the_last_record_says_where_a_log_begins() {
         let (space, mark) = log(&[b"one", b"two", b"three"]);
         let (_, other) = log(&[b"ONE", b"two", b"thr"]);
         let used = |mark| found(&space, mark, Depth::Begin).mark;
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(used(Mark { first_sum: 0, ..mark }), MarkUse::Used, "the same last record");
         assert_eq!(used(Mark { last_sum: 0, ..mark }), MarkUse::Used, "the same first record");
         assert_eq!(used(other), MarkUse::Missing, "neither");
-        // Records in front were dropped since: it counts more of them.
+        // This mark is older than the dropping of a record in front, and counts it.
         let longer = Mark { start: START - 16, records: 4, ..mark };
         assert_eq!(used(longer), MarkUse::Missing, "another begin");
     }

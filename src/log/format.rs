@@ -172,7 +172,8 @@ pub trait Format: Clone + Debug + Send + Sync + Sized + 'static {
     }
 
     /// Have the file say that the log ends with `_extent`, before it is cut there on opening. What it
-    /// says already is written once more: the last sync may have failed.
+    /// says already is written once more: the last sync may have failed. A format needs this if its
+    /// header does not lie in the page of the first record, which opening writes again.
     fn seal(&self, _file: &dyn File, _extent: &Extent) -> io::Result<()> {
         Ok(())
     }

@@ -69,8 +69,8 @@ pub fn settle<F: Format>(
     let unmarked = !found.mark.is_some_and(holds);
     let from = found.mark.map_or(extent.start, |mark| mark.end.clamp(extent.start, extent.end));
     if found.mark.is_some() && from < extent.end {
-        // After a failed sync the system takes pages for clean that never reached the disk. The page
-        // of a header before the first record is written with it, or the format seals it.
+        // After a failed sync the system takes pages for clean that never reached the disk. A header
+        // lies in the page of the first record, or the format seals it.
         rewrite(&*found.space.file, from, extent.end)
             .map_err(|e| fail("write the tail again", e))?;
     }

@@ -87,7 +87,7 @@ fn frames_of_long_records_are_given_without_holding_them() {
             assert_eq!((frame.len(), scanner.position()), (size, 100 + size));
             let whole = if held || !frames_only { size } else { 0 };
             assert_eq!(scanner.bytes().len() as u64, whole, "{size}, {frames_only}");
-            // It goes on behind it.
+            // The scanner goes on after it.
             assert!(matches!(scanner.next(&file).unwrap(), Scanned::Record { .. }));
             assert!(matches!(scanner.next(&file).unwrap(), Scanned::End));
         }
@@ -136,7 +136,7 @@ fn a_record_that_needs_more_than_there_is_says_how_much() {
                     other => panic!("{size}, {left}: {other:?}"),
                 }
             };
-            // Of less than a head nobody knows how long it is.
+            // A part of a head does not say how long the record is.
             let need = if left < 8 { stop(len(&file)).0 } else { size };
             assert_eq!(stop(len(&file)), (need, left), "{size}");
             // The file shrank since its end was read.

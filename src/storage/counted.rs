@@ -10,9 +10,9 @@ use super::{File, FileId};
 /// Bytes that can only be read.
 #[derive(Debug, Default)]
 pub struct Counted {
-    /// All of them.
+    /// The bytes.
     pub bytes: Vec<u8>,
-    /// So many reads find something.
+    /// Reads after this many find nothing.
     pub reads_max: Option<u64>,
     /// Whether zeros are holes.
     pub has_holes: bool,

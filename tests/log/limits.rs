@@ -65,7 +65,7 @@ fn a_log_with_longer_records_than_the_limit_is_refused_not_cut() {
         let specimen = Specimen::new(format, &events, Beside::Nothing);
         let memory = specimen.files.restore();
         let at = At::memory(&memory, specimen.path());
-        // Nor is it where what is damaged is to be cut.
+        // `Spec`, which cuts damage, does not cut it either.
         let cutting = How { recovery: Recovery::Spec, ..low(100) };
         refused(format.open(&at, Mode::Append, cutting), ErrorKind::Corrupt);
         let error = refused(format.open(&at, Mode::Append, low(100)), ErrorKind::Corrupt);

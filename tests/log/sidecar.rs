@@ -249,10 +249,10 @@ fn an_index_says_nothing_of_what_a_recovery_cut() {
     }
 }
 
-/// A recovery that cut below the mark, and a writer that died before its first sync: of the index that
-/// the old mark vouched for, blocks lay behind the cut, where other records are now.
+/// A recovery cuts the log below its mark, and the writer dies before its first sync. The index of the
+/// old mark has blocks after the cut, where other records are now.
 #[test]
-fn the_mark_of_a_recovery_vouches_for_no_index_behind_its_cut() {
+fn the_mark_of_a_recovery_vouches_for_no_index_after_its_cut() {
     let spec = How { recovery: Recovery::Spec, ..MANUAL };
     for format in with_sums() {
         let events = plain(300, 1_500);
@@ -267,7 +267,7 @@ fn the_mark_of_a_recovery_vouches_for_no_index_behind_its_cut() {
         let more = plain(250, 700);
         more.iter().for_each(|(tag, bytes)| assert!(log.append(*tag, bytes).is_ok()));
         let mut died = Files::of(&memory);
-        // As the disk had it: an index is not synced.
+        // The index is not synced, so the disk may still have the old one.
         died.bytes.insert(beside(format, "index"), old_index);
         let memory = died.restore();
         let at = At::memory(&memory, specimen.path());
