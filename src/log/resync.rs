@@ -14,6 +14,9 @@
 //!
 //! A rescue also takes what 4 leaves out, and 2 where only one length says so, as not proved.
 
+#[cfg(test)]
+mod tests;
+
 use std::io;
 
 use crate::log::evidence::{Border, Evidence};
@@ -258,7 +261,7 @@ impl<'a, F: Framing> Search<'a, F> {
                 return Ok(Some(held.unwrap_or(next)));
             }
             held.get_or_insert(next);
-            from = chain.end.max(offset + 1).min(inside.max(offset + 1));
+            from = chain.end.max(offset + 1).min(inside);
         }
         // A record begins at a border, whatever lies before it.
         let at_border = |border: Border| Next {
@@ -304,8 +307,9 @@ impl<'a, F: Framing> Search<'a, F> {
     /// How many records are lost up to a candidate, by the length that stands before it: one that
     /// begins at the damage, or two whose common border the first one's length tells.
     fn lost_by_trailer(&self, candidate: u64, claimed: Option<u64>) -> io::Result<Option<u64>> {
+        let leads_over = self.border.is_some_and(|border| border.offset < candidate);
         Ok(match self.start_by_trailer(candidate)? {
-            Some(start) if start == self.stretch.at => Some(1),
+            Some(start) if start == self.stretch.at && !leads_over => Some(1),
             Some(start) if Some(start) == claimed => Some(2),
             _ => None,
         })
