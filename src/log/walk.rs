@@ -124,3 +124,143 @@ fn walk_records<C: Framing>(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::book::format::BookFormat;
+    use crate::book::{Codec, Layout};
+    use crate::storage::{FileId, Memory, Storage as _};
+
+    const START: u64 = 16;
+    const FIRST: u64 = 7;
+
+    fn format() -> BookFormat {
+        BookFormat::reading(Layout::Packed, 1 << 20)
+    }
+
+    /// A log of records of this size, of which the bytes at some places are another.
+    fn space(records: usize, size: usize, wrong: &[u64]) -> Space {
+        let mut bytes = vec![0; START as usize];
+        for n in 0..records {
+            Codec::new(Layout::Packed, 1 << 20).encode(&mut bytes, n as u32, &vec![1; size - 24]);
+        }
+        let file = Memory::new().create_new(Path::new("/log"), 0o600).unwrap();
+        file.write_at(&bytes, 0).unwrap();
+        wrong.iter().for_each(|&at| assert_eq!(file.write_at(&[9], at).unwrap(), 1));
+        Space::new(Arc::from(file), START, bytes.len() as u64)
+    }
+
+    fn begin() -> Extent {
+        Extent::empty(FIRST, START)
+    }
+
+    /// All of an intact log, as its mark has it.
+    fn all(space: &Space) -> Mark {
+        let (extent, stop) = Walk::new(&format(), space).check(begin(), space.end).unwrap();
+        assert!(stop.is_none());
+        extent.mark(space.file.id().unwrap())
+    }
+
+    #[test]
+    fn a_walk_counts_records_and_notes_where_blocks_of_64_kib_end() {
+        // The size of a record, and how many make a block.
+        for (size, block) in [(1024, 64), (1000, 66), (70_000, 1)] {
+            let space = space(200, size, &[]);
+            let format = format();
+            let mut walk = Walk::new(&format, &space);
+            let (extent, stop) = walk.check(begin(), space.end).unwrap();
+            assert!(stop.is_none());
+            assert_eq!((extent.records, extent.end, walk.scanned_records), (200, space.end, 200));
+            let ends = (1..=200 / block).map(|n| (FIRST + n * block, n * block * size as u64));
+            let ends: Vec<_> = ends.map(|(ordinal, bytes)| (ordinal, START + bytes)).collect();
+            assert_eq!(walk.blocks, ends);
+            let file = &*space.file;
+            let by_lengths =
+                blocks_by_lengths::<BookFormat>(file, format.framing(), begin(), space.end);
+            assert_eq!(by_lengths.unwrap(), ends);
+            // From the middle on.
+            let part = Extent { records: 50, end: START + 50 * size as u64, ..begin() };
+            let (extent, _) = walk.check(part, space.end).unwrap();
+            assert_eq!((extent.records, walk.scanned_records), (200, 350));
+        }
+    }
+
+    #[test]
+    fn a_walk_ends_at_damage() {
+        let space = space(10, 100, &[START + 350]);
+        let format = format();
+        let mut walk = Walk::new(&format, &space);
+        let (extent, stop) = walk.check(begin(), space.end).unwrap();
+        assert!(matches!(stop, Some(Stop::Bad(_))));
+        assert_eq!((extent.records, extent.end, extent.last_offset), (3, START + 300, START + 200));
+        assert_eq!(walk.scanned_records, 3);
+    }
+
+    #[test]
+    fn a_mark_is_held_against_the_record_that_it_names() {
+        let space = space(3, 100, &[]);
+        let mark = all(&space);
+        let anchored = |mark: Mark| Walk::new(&format(), &space).is_anchored(&mark).unwrap();
+        assert!(anchored(mark));
+        assert!(!anchored(Mark { last_sum: mark.last_sum ^ 1, ..mark }), "another checksum");
+        assert!(!anchored(Mark { last_offset: START + 100, ..mark }), "it ends sooner");
+        assert!(!anchored(Mark { last_offset: START + 201, ..mark }), "no record begins there");
+        assert!(!anchored(Mark { end: mark.end + 1, ..mark }), "more than there is");
+        assert!(!anchored(Mark { end: mark.end - 1, ..mark }), "not all of it");
+        let first = Walk::new(&format(), &space).check(begin(), START + 100).unwrap().0;
+        assert!(anchored(first.mark(mark.file)), "a shorter log that begins like it");
+        // The log begins behind it: that record was dropped.
+        let later = Space::new(space.file.clone(), START + 100, space.end);
+        let first = first.mark(mark.file);
+        assert!(!Walk::new(&format(), &later).is_anchored(&first).unwrap());
+        assert!(Walk::new(&format(), &later).is_anchored(&mark).unwrap());
+    }
+
+    #[test]
+    fn a_mark_of_no_records_is_held_against_the_file() {
+        let space = space(3, 100, &[]);
+        let file = space.file.id().unwrap();
+        let empty = begin().mark(file);
+        let anchored = |mark: Mark| Walk::new(&format(), &space).is_anchored(&mark).unwrap();
+        assert!(anchored(empty));
+        assert!(!anchored(Mark { end: START + 1, ..empty }), "it ends elsewhere");
+        let other = FileId { inode: file.inode + 1, ..file };
+        assert!(!anchored(Mark { file: other, ..empty }), "of another file");
+    }
+
+    #[test]
+    fn the_first_record_tells_one_log_from_another() {
+        let space = space(3, 100, &[]);
+        let mark = all(&space);
+        let same = |mark: Mark| Walk::new(&format(), &space).has_same_first(&mark).unwrap();
+        assert!(same(mark));
+        assert!(!same(Mark { first_sum: mark.last_sum, ..mark }));
+        let begin = Mark { start: 0, ..mark };
+        assert!(same(begin), "only the record counts");
+    }
+
+    #[test]
+    fn lengths_are_believed_that_lead_to_an_intact_last_record() {
+        let hop = |space: &Space| {
+            let format = format();
+            let mut walk = Walk::new(&format, space);
+            let found = walk.hop(begin()).unwrap();
+            (found.map(|extent| extent.records), walk.scanned_records)
+        };
+        assert_eq!(hop(&space(10, 100, &[])), (Some(10), 10));
+        // Payloads are not looked at, but for the last one's.
+        assert_eq!(hop(&space(10, 100, &[START + 350])), (Some(10), 10));
+        assert_eq!(hop(&space(10, 100, &[START + 950])), (None, 10));
+        assert_eq!(hop(&space(10, 100, &[START + 300])), (None, 3), "a wrong length");
+        let short = space(10, 100, &[]);
+        assert_eq!(hop(&Space { end: short.end - 1, ..short.clone() }), (None, 9));
+        assert_eq!(hop(&Space { gap: Some("a segment is missing".into()), ..short }), (None, 10));
+        assert_eq!(hop(&space(0, 100, &[])), (Some(0), 0));
+    }
+}

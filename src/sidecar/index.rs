@@ -10,6 +10,9 @@
 //! Little-endian. The mark says how many entries count and what the last one's chain is, so entries
 //! of another log, or of a part that was cut off, are never used.
 
+#[cfg(test)]
+mod tests;
+
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -329,71 +332,4 @@ fn encode_header(seed: u32) -> [u8; HEADER_BYTES as usize] {
     start.copy_from_slice(&seed.to_le_bytes());
     crc.copy_from_slice(&crc32(body).to_le_bytes());
     header
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::storage::Memory;
-
-    fn entry(i: u64) -> Entry {
-        Entry { ordinal: 1 + 10 * (i + 1), offset: 16 + 1000 * (i + 1), sum: i as u32 }
-    }
-
-    fn written(storage: &Memory, entries: u64) -> Index {
-        let mut index = Index::empty(Path::new("/s"));
-        index.start(77);
-        for i in 0..entries {
-            index.push(entry(i));
-        }
-        index.flush(storage, 0o600);
-        index
-    }
-
-    fn load(storage: &Memory, seed: u32, (entries, chain): (u64, u32)) -> Index {
-        Index::load(storage, Path::new("/s"), seed, entries, chain, Access::Write)
-    }
-
-    #[test]
-    fn entries_come_back_and_are_found() {
-        let storage = Memory::new();
-        let index = written(&storage, 3000);
-        let again = load(&storage, 77, index.summary_at(u64::MAX));
-        assert_eq!(again.len(), 3000);
-        for ordinal in [1, 10, 11, 12, 15_000, 30_001, 99_999] {
-            let found = again.last_where(|entry| entry.ordinal <= ordinal).map(|(_, e)| e);
-            let expected = (0..3000).map(entry).rfind(|e| e.ordinal <= ordinal);
-            assert_eq!(found, expected, "{ordinal}");
-        }
-        assert_eq!(again.first_from(1016), Some(entry(0)));
-        assert_eq!(again.first_from(1017), Some(entry(1)));
-    }
-
-    #[test]
-    fn a_foreign_or_damaged_index_is_not_used() {
-        let storage = Memory::new();
-        let summary = written(&storage, 10).summary_at(u64::MAX);
-        assert_eq!(load(&storage, 78, summary).len(), 0);
-        assert_eq!(load(&storage, 77, (10, summary.1 ^ 1)).len(), 0);
-        assert_eq!(load(&storage, 77, (11, summary.1)).len(), 0);
-        let file = storage.open(Path::new("/s/index"), Access::Write).unwrap();
-        file.write_at(&[0xee], HEADER_BYTES + 4 * ENTRY_BYTES + 3).unwrap();
-        let damaged = load(&storage, 77, summary);
-        assert_eq!(damaged.entry(4), None);
-        assert_eq!(damaged.entry(3), Some(entry(3)));
-    }
-
-    #[test]
-    fn a_cut_index_goes_on() {
-        let storage = Memory::new();
-        let mut index = written(&storage, 10);
-        index.push(entry(10));
-        index.cut(entry(10).offset);
-        assert_eq!(index.len(), 11);
-        index.cut(entry(5).offset + 1);
-        assert_eq!(index.len(), 6);
-        index.push(entry(6));
-        index.flush(&storage, 0o600);
-        assert_eq!(load(&storage, 77, index.summary_at(u64::MAX)).entry(6), Some(entry(6)));
-    }
 }
