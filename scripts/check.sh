@@ -32,6 +32,9 @@ allowlist=()
 [ ! -f scripts/stubtest-allowlist.txt ] || allowlist=(--allowlist scripts/stubtest-allowlist.txt)
 step "$venv/bin/python" -m mypy.stubtest deedbook._core --mypy-config-file pyproject.toml ${allowlist[@]+"${allowlist[@]}"}
 
+# What pages say of other files: quotes, figures, names, links.
+step "$venv/bin/python" -m pytest -q tests/python/test_site.py -k "not blocks_of_a_page and not commands_of"
+
 if command -v cargo-deny >/dev/null; then
     step cargo deny --log-level error check bans licenses sources # CI also asks for advisories, which needs the network
 else
