@@ -304,6 +304,18 @@ fn a_trailer_is_looked_for_as_far_as_the_next_64_mib_and_then_by_the_next_record
     let mut log = Log { limit: 1 << 32, ..Log::of(bytes).head(100, u64::MAX) };
     log.file.has_holes = true;
     assert_eq!(log.goes_on(), Some((next, Some(8), true, Some(1))));
+    // A border where the record ends contradicts nothing.
+    log.known_end = Some(next);
+    assert_eq!(log.goes_on(), Some((next, Some(8), true, Some(1))));
+}
+
+/// The last byte of the record before and the first ones of the damaged one look like a record.
+#[test]
+fn bytes_before_the_damage_are_not_looked_at() {
+    let before = || log(6).wiped(300).write(99, &record(276));
+    assert_eq!(before().goes_on(), Some((400, None, true, None)));
+    let rescue = Log { rescue: true, ..before() };
+    assert_eq!(rescue.goes_on(), Some((400, None, true, None)));
 }
 
 #[test]
