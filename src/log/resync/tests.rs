@@ -312,10 +312,10 @@ fn a_trailer_is_looked_for_as_far_as_the_next_64_mib_and_then_by_the_next_record
 /// The last byte of the record before and the first ones of the damaged one look like a record.
 #[test]
 fn bytes_before_the_damage_are_not_looked_at() {
-    let before = || log(6).wiped(300).write(99, &record(276));
-    assert_eq!(before().goes_on(), Some((400, None, true, None)));
+    let before = || log(6).write(99, &record(276)).write(375, &record(125));
+    assert_eq!(before().goes_on(), Some((375, None, true, None)));
     let rescue = Log { rescue: true, ..before() };
-    assert_eq!(rescue.goes_on(), Some((400, None, true, None)));
+    assert_eq!(rescue.goes_on(), Some((375, None, true, None)));
 }
 
 #[test]
