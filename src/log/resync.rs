@@ -305,11 +305,12 @@ impl<'a, F: Framing> Search<'a, F> {
     }
 
     /// How many records are lost up to a candidate, by the length that stands before it: one that
-    /// begins at the damage, or two whose common border the first one's length tells.
+    /// begins at the damage, or two whose common border the first one's length tells. A length that
+    /// leads over a known border is none.
     fn lost_by_trailer(&self, candidate: u64, claimed: Option<u64>) -> io::Result<Option<u64>> {
-        let leads_over = self.border.is_some_and(|border| border.offset < candidate);
+        let is_over_border = self.border.is_some_and(|border| border.offset < candidate);
         Ok(match self.start_by_trailer(candidate)? {
-            Some(start) if start == self.stretch.at && !leads_over => Some(1),
+            Some(start) if start == self.stretch.at && !is_over_border => Some(1),
             Some(start) if Some(start) == claimed => Some(2),
             _ => None,
         })

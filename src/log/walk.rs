@@ -144,7 +144,7 @@ mod tests {
         BookFormat::reading(Layout::Packed, 1 << 20)
     }
 
-    /// A log of records of this size, of which the bytes at some places are another.
+    /// A log of records of this size, with a 9 at each of the bytes `wrong`.
     fn space(records: usize, size: usize, wrong: &[u64]) -> Space {
         let mut bytes = vec![0; START as usize];
         for n in 0..records {
@@ -160,7 +160,7 @@ mod tests {
         Extent::empty(FIRST, START)
     }
 
-    /// All of an intact log, as its mark has it.
+    /// The mark of all records of an intact log.
     fn all(space: &Space) -> Mark {
         let (extent, stop) = Walk::new(&format(), space).check(begin(), space.end).unwrap();
         assert!(stop.is_none());

@@ -1,4 +1,4 @@
-//! Where reading goes on after damage, by each thing that can tell: lengths, trailers, borders, chains.
+//! Where reading goes on after damage: by lengths at both ends of a record, borders and chains.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -63,22 +63,22 @@ impl Log {
         self
     }
 
-    /// Damage a byte of the payload of the record at this byte.
+    /// Change a byte of the payload of the record at this byte.
     fn content(self, at: usize) -> Self {
         self.write(at + 20, &[0xee])
     }
 
-    /// The length at the begin of the record at this byte.
+    /// Write another length at the begin of the record at this byte.
     fn head(self, at: usize, len: u64) -> Self {
         self.write(at, &len.to_le_bytes())
     }
 
-    /// The length at the end of the record that ends at this byte.
+    /// Write another length at the end of the record that ends at this byte.
     fn trailer(self, end: usize, len: u64) -> Self {
         self.write(end - 8, &len.to_le_bytes())
     }
 
-    /// Leave nothing of the record of 100 bytes at this byte.
+    /// Overwrite all 100 bytes of the record at this byte.
     fn wiped(self, at: usize) -> Self {
         self.write(at, &[0xee; 100])
     }
@@ -98,7 +98,7 @@ impl Log {
         Stretch { file: &self.file, framing, at, end, ordinal: number, rescue }
     }
 
-    /// What is done about the damage at a byte.
+    /// Where reading goes on after the damage at a byte.
     fn resync_at(&self, at: u64) -> Resync {
         let stretch = self.stretch(at);
         let mut scanner = Scanner::new(stretch.framing, at, self.end);
@@ -112,8 +112,8 @@ impl Log {
         resync(stretch, why, "deed 7", &evidence, beyond, &mut trailers).unwrap()
     }
 
-    /// Where it goes on after damage at byte 100: the byte and the number there, whether the record
-    /// there is proved, and how many are lost.
+    /// After the damage at byte 100: the byte where reading goes on, the number of the record there,
+    /// whether that is proved, and how many records are lost.
     fn goes_on(&self) -> Option<(u64, Option<u64>, bool, Option<u64>)> {
         let Resync { damage, next, .. } = self.resync_at(100);
         let damage = damage.unwrap();
@@ -139,7 +139,7 @@ fn a_damaged_payload_is_one_lost_record() {
     assert_eq!((damage.first_lost, damage.records_lost), (Some(7), Some(1)));
     assert!(damage.next_proved && after.is_none());
     assert_eq!(next, Some((200, Some(8))));
-    // Nobody knows its number.
+    // Its number is not known.
     let nameless = Log { number: None, ..damaged };
     assert_eq!(nameless.goes_on(), Some((200, None, true, Some(1))));
 }
@@ -151,7 +151,7 @@ fn the_last_record_has_none_after_it() {
     let damage = last.damage.unwrap();
     assert_eq!((damage.end, damage.next_intact, damage.next_proved), (200, None, false));
     assert_eq!(damage.records_lost, Some(1));
-    // Space that was made ahead: reading goes on there, and finds its end.
+    // Zeros follow, as in space that was reserved: reading goes on there, and ends.
     let mut ahead = log(2).content(100);
     ahead.file.bytes.resize(300, 0);
     let found = Log { end: 300, ..ahead }.resync_at(100);
@@ -242,7 +242,7 @@ fn a_length_that_leads_over_a_border_is_none() {
 }
 
 #[test]
-fn a_border_behind_the_end_says_nothing_of_what_is_before_it() {
+fn a_border_after_the_end_says_nothing_of_what_lies_before_it() {
     // The head claims 1,000 bytes, an intact record follows, and then nothing that parses.
     let claims = || {
         let ends = log(3).head(100, 1_000).trailer(200, u64::MAX);
@@ -293,7 +293,7 @@ fn the_length_before_a_record_says_how_many_are_lost() {
 }
 
 #[test]
-fn a_trailer_is_looked_for_as_far_as_the_next_64_mib_and_then_by_the_next_record() {
+fn a_record_of_more_than_64_mib_ends_where_the_next_one_says() {
     let long = (65 << 20) - FRAMING_BYTES;
     let mut bytes = record(100);
     let codec = codec(1 << 32);
@@ -325,7 +325,7 @@ fn inside_what_a_record_claims_only_a_proved_chain_counts() {
     assert_eq!(claims(5).goes_on(), Some((200, None, true, None)));
     // One chain breaks, the next one is proved: the claim is refuted, and the first one counts too.
     assert_eq!(claims(7).wiped(300).goes_on(), Some((200, None, false, None)));
-    // None is proved before the claimed end, so that the record there counts, and those inside not.
+    // None is proved before the claimed end: the record there counts, those inside do not.
     let none = claims(14).wiped(300).wiped(400).wiped(1000).wiped(1300);
     let next = none.write(1_124, &record(100)).write(1_224, &[0xee; 176]);
     assert_eq!(next.goes_on(), Some((1_124, None, false, None)));
@@ -333,14 +333,14 @@ fn inside_what_a_record_claims_only_a_proved_chain_counts() {
 
 #[test]
 fn a_length_may_meet_the_equal_one_of_the_next_record() {
-    // 8 bytes too many: the trailer is taken for where the head of the next record is, which says
-    // as many.
+    // 8 bytes too many: then the trailer should stand where the next record's head does, and that
+    // says as many.
     let mut bytes = record(100).repeat(2);
     bytes.extend(record(108));
     bytes.extend(record(100));
     let met = Log::of(bytes).head(100, 88);
     assert_eq!(met.goes_on(), ONE_LOST);
-    // The trailer of a damaged record that begins another one, which parses.
+    // A record that begins with the trailer of the damaged one.
     let nested = log(5).content(100).wiped(200).write(192, &record(100));
     assert_eq!(nested.goes_on(), Some((200, Some(8), false, Some(1))));
 }
@@ -352,7 +352,7 @@ fn after_the_last_acknowledged_byte_nothing_counts() {
         assert_eq!(torn.goes_on(), None);
         assert_eq!(torn.resync_at(100).damage.unwrap().records_lost, None);
         assert!(Log { rescue: true, ..torn }.resync_at(100).after.is_none());
-        // A record beyond the limit of this handle is none that was torn.
+        // A record longer than this handle's limit is no torn tail.
         let beyond = Log { unacknowledged_from: Some(from), ..log(4).content(100) };
         assert_eq!(Log { is_beyond_limit: true, ..beyond }.goes_on(), ONE_LOST);
         let wiped = Log { unacknowledged_from: Some(from), ..log(4).wiped(100) };
@@ -380,7 +380,7 @@ fn an_intact_record_that_does_not_follow_is_no_damage_of_its_own() {
     assert_eq!((damage.first_lost, damage.records_lost), (Some(7), Some(3)));
     assert!(damage.next_proved && damage.reason.starts_with("deed 7: number 12"));
     assert_eq!((found.next, found.after.is_none()), (Some((100, Some(10))), true));
-    // One that was there before.
+    // One with a lower number than expected.
     let found = log.resync(log.stretch(100), &Stop::Unlinked(bad(3, 9)));
     assert_eq!(found.damage.unwrap().records_lost, None);
     assert_eq!(found.next, Some((100, None)));
@@ -418,7 +418,7 @@ fn a_rescue_reads_inside_a_damaged_record() {
     assert!(damage.reason.starts_with("deed 7: unwritten") && found.after.is_none());
     let found = inside(162, next);
     assert_eq!((found.next, found.damage.unwrap().end), (None, next));
-    // A damaged record with none inside, and one after which none comes.
+    // A damaged record without one inside, and a last one.
     let without = rescue(log(4).content(100)).resync_at(100);
     assert_eq!((without.next, without.after.is_none()), (Some((200, Some(8))), true));
     let mut last = nested();
