@@ -50,15 +50,17 @@ impl Counts {
 
 /// Crash one history at every call of its last step, in many states.
 pub fn crashed(history: &str, durability: Durability, checksums: bool) {
+    let states = number("DEEDBOOK_NOSTR_STATES", 24);
     let (begun, mut counts) = (Instant::now(), Counts::default());
-    crash(history, durability, checksums, 24, &mut counts);
+    crash(history, durability, checksums, states, &mut counts);
     finish(None, begun, counts);
 }
 
 /// The same where files are lost with the crash.
 pub fn crashed_without(history: &str, lost: &'static [&'static str]) {
+    let states = number("DEEDBOOK_NOSTR_STATES", 16);
     let (begun, mut counts) = (Instant::now(), Counts { lost, ..Counts::default() });
-    crash(history, Durability::Manual, true, 16, &mut counts);
+    crash(history, Durability::Manual, true, states, &mut counts);
     finish(None, begun, counts);
 }
 

@@ -3,7 +3,7 @@
 //! ```text
 //! DEEDBOOK_NOSTR_STEPS      longest history of the crash enumeration (default 2)
 //! DEEDBOOK_NOSTR_HISTORIES  longer ones by chance (default 30)
-//! DEEDBOOK_NOSTR_STATES     states of each moment that a power cut leaves (default 4, 8)
+//! DEEDBOOK_NOSTR_STATES     states of each moment that a power cut leaves (default 1 to 24)
 //! DEEDBOOK_NOSTR_FAULT_STRIDE  each fault strikes every such call (default 9)
 //! DEEDBOOK_NOSTR_KILLS      processes killed (default 12)
 //! DEEDBOOK_SEED             seed of the samples
