@@ -111,6 +111,20 @@ def test_a_log_with_many_unsynced_segments_appends_outside_of_the_loop(tmp_path:
     run(main)
 
 
+def test_an_append_that_may_wait_for_a_sync_happens_outside_of_the_loop(tmp_path: Path) -> None:
+    """In layout `slots` an append waits for a sync that is under way; the loop waited with it."""
+
+    async def main() -> None:
+        witness = Witness(Book.create(tmp_path / "log", layout="slots", durability="manual"))
+        async with AsyncBook(witness) as book:
+            assert [await book.append(b"%d" % n) for n in range(3)] == [1, 2, 3]
+            assert await book.commit(b"3") == 4
+        threads = [thread for name, thread in witness.calls if name == "append"]
+        assert len(threads) == 4 and threading.get_ident() not in threads
+
+    run(main)
+
+
 @pytest.mark.parametrize("durability", ["manual", "interval:100000", "none", "bytes:1000000"])
 def test_an_append_that_need_not_sync_does_not(tmp_path: Path, kind: Kind, durability: str) -> None:
     async def main() -> None:

@@ -17,6 +17,7 @@ import deedbook
 from browser import Browser, browser
 from deedbook import Book, EventStore, Ledger, Pier, Wal
 from deedbook._report import Scan
+from deedbook._text import size
 from deedbook._times import TimeCounts, time_in
 from deedbook.cli import main
 from doc_blocks import run
@@ -54,6 +55,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pier.append_many(lines[:1000])
         pier.roll()
         pier.append_many(lines[1000:])
+        pier.set_consumer("<b>spark</b>", 701)
     with Wal.create(home / "wal", segment_bytes=1 << 16) as wal:
         at = [wal.append(line) for line in lines]
         wal.sync()
@@ -188,6 +190,15 @@ def window(tmp_path: Path) -> Iterator[Browser]:
         yield opened
 
 
+def test_what_a_consumer_has_left_to_read_is_told_in_bytes_or_events(logs: Path) -> None:
+    """The page of a pier with a consumer was a KeyError."""
+    assert "read to event 701</title>" in (page := deedbook.report(logs / "pier").to_html())
+    assert "<span>2,300 events to read</span>" in page
+    report = deedbook.report(logs / "wal")
+    (at,) = report.info["consumers"].values()
+    assert f"<span>{size(report.info['end'] - at)} to read</span>" in report.to_html()
+
+
 def test_a_reader_sees_the_charts_of_every_format(
     logs: Path, tmp_path: Path, window: Browser
 ) -> None:
@@ -207,9 +218,10 @@ def test_a_reader_sees_the_charts_of_every_format(
                 assert shapes >= (5 if begin.startswith("Ty") and name not in ("nostr",) else 1)
             assert seen["tiles"][f"{found.noun}s"] == f"{found.records:,}"
             assert HOSTILE[:50] in seen["text"] or name == "nostr"
+            if found.format in ("pier", "wal"):
+                assert charts["Consumers"] == 2 and "<b>spark</b>" in seen["text"]
             if found.format == "wal":
-                assert charts["Consumers"] == 2 and charts["Files"] == len(found.files) > 3
-                assert "<b>spark</b>" in seen["text"]
+                assert charts["Files"] == len(found.files) > 3
                 assert charts["Map of damage"] == (2 if name == "bad" else 1)
 
 

@@ -310,21 +310,30 @@ def _consumers(report: LogReport) -> Iterator[str]:
     consumers: dict[str, int] = report.info.get("consumers") or {}
     if not consumers:
         return
-    head, end = report.info["head"], report.info["end"]
+    if "head" in report.info:  # of a WAL
+        begin, end, place = report.info["head"], report.info["end"], "byte"
+    else:
+        first, last = report.info["bounds"] or (1, 0)
+        begin, end, place = first, last + 1, "event"
+
+    def left(at: int) -> str:
+        some = max(0, end - at)
+        return size(some) if place == "byte" else count(some, place)
+
     yield "<h2>Consumers</h2>\n"
     yield bars(
         (
             Bar(
                 name,
                 [
-                    Piece(0, lsn - head, "one", f"read to byte {lsn:,}"),
-                    Piece(lsn - head, end - head, "two", f"{end - lsn:,} bytes to read"),
+                    Piece(0, at - begin, "one", f"read to {place} {at:,}"),
+                    Piece(at - begin, end - begin, "two", f"{left(at)} to read"),
                 ],
-                f"{size(end - lsn)} to read",
+                f"{left(at)} to read",
             )
-            for name, lsn in sorted(consumers.items())
+            for name, at in sorted(consumers.items())
         ),
-        end - head,
+        end - begin,
         "Consumers",
     )
 

@@ -30,9 +30,9 @@ _FRAMING = 32
 class AsyncLog(AsyncHandle[LogT, LogSide], Generic[LogT, RecordT]):
     """A log for the tasks of one event loop, one loop at a time.
 
-    Appends happen at once, in the loop's thread: they only store into the page cache. Syncs happen
-    in a thread of the log, one at a time; each serves every task that appended before it began. If
-    one fails, every task that waits for it gets the error, and all later calls fail
+    Appends happen at once, in the loop's thread: they only store into the page cache. Those that
+    may sync, or wait for a sync as in layout ``slots``, happen in a thread. Syncs happen in
+    another, one at a time; each serves every task that appended before it began. If one fails, every task that waits for it gets the error, and all later calls fail
     (`PoisonedError`). A task cancelled while it waits leaves its record appended, and the others
     undisturbed.
     """
@@ -119,6 +119,11 @@ class AsyncBook(AsyncLog[Book, Deed]):
     """A :class:`deedbook.Book` for the tasks of one event loop: see :class:`AsyncLog`."""
 
     _plain = Book
+
+    def __init__(self, log: Book) -> None:
+        super().__init__(log)
+        if log.layout == "slots":
+            self._room = -1  # an append waits for a sync that is under way
 
     @property
     def book(self) -> Book:
