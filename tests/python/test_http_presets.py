@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("urllib3")
 pytest.importorskip("aiohttp")
 
-from deedbook.http import DeadLetters, Limits, presets
+from deedbook.http import Answer, DeadLetters, Limits, Policy, presets
 from deedbook.http.endpoint import Endpoint
 from http_kinds import QUICK, Both, events, store_of
 
@@ -109,6 +109,13 @@ def test_the_bodies_of_presets_byte_by_byte() -> None:
     segment = body(presets.segment("k"))
     assert segment.startswith(b'{"batch":[1,2],"sentAt":"2')
     assert segment.endswith(b'Z","writeKey":"k"}')
+
+
+def test_otlp_repeats_a_request_after_four_statuses_only() -> None:
+    """It did so after 409, 423 and 425, too, which OTLP forbids."""
+    policy = Policy(statuses=presets.otlp_logs("http://h").statuses)
+    repeated = [n for n in range(100, 600) if policy.action_for(Answer(n)) == "retry"]
+    assert repeated == [429, 502, 503, 504]
 
 
 def test_what_otlp_drops_of_an_accepted_request_is_kept(kind: str, tmp_path: Path) -> None:

@@ -110,11 +110,8 @@ def json_array(url: str | None = None) -> Preset:
 
 
 OTLP_STATUSES: Final[Mapping[int, Action]] = {
-    **{status: "refuse" for status in range(500, 600)},
-    408: "refuse",
-    502: "retry",
-    503: "retry",
-    504: "retry",
+    **{status: "refuse" for status in (408, 409, 423, 425, *range(500, 600))},
+    **{status: "retry" for status in (502, 503, 504)},
 }
 """OTLP repeats requests after 429, 502, 503 and 504 only."""
 
