@@ -53,7 +53,7 @@ class IoError(Error, OSError):
 
     ``errno`` and ``filename`` are set if the system gave a number; what a function raised is the
     ``__cause__``. Remove the cause (space, permissions, the function) and do it again; after a
-    failed write or sync the handle is poisoned, so reopen the log first.
+    failed sync the handle is poisoned (`PoisonedError`), so reopen the log first.
     """
 
     kind = "io"
@@ -136,10 +136,10 @@ class LockedError(Error):
 
 
 class PoisonedError(Error):
-    """An earlier write or sync of this handle failed, so what is on the disk is not known.
+    """An earlier sync of this handle failed, or a write that could not be cut off again.
 
-    Raised by each write after it; reads go on. Remove the cause, close the handle and open the log
-    again: that finds out which records are there.
+    What is on the disk is not known then. Raised by each later write; reads go on. Remove the
+    cause, close the handle and open the log again: that finds out which records are there.
     """
 
     kind = "poisoned"

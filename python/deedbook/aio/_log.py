@@ -32,9 +32,9 @@ class AsyncLog(AsyncHandle[LogT, LogSide], Generic[LogT, RecordT]):
 
     Appends happen at once, in the loop's thread: they only store into the page cache. Those that
     may sync, or wait for a sync as in layout ``slots``, happen in a thread. Syncs happen in
-    another, one at a time; each serves every task that appended before it began. If one fails, every task that waits for it gets the error, and all later calls fail
-    (`PoisonedError`). A task cancelled while it waits leaves its record appended, and the others
-    undisturbed.
+    another, one at a time; each serves every task that appended before it began. If one fails,
+    every task that waits for it gets the error, and all later calls fail (`PoisonedError`). A task
+    cancelled while it waits leaves its record appended, and the others undisturbed.
     """
 
     _plain: ClassVar[type[Book] | type[Wal]]
