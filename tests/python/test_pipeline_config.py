@@ -12,7 +12,7 @@ from deedbook import InvalidArgumentError
 from deedbook.cli import main
 from deedbook.pipeline.config import load
 from deedbook.pipeline.layout import Layout
-from deedbook.pipeline.progress import lines_of
+from deedbook.pipeline.progress import Journal, batches_of, lines_of
 
 if sys.version_info < (3, 11):
     pytest.importorskip("tomli", reason="tomli is not installed")
@@ -131,3 +131,30 @@ def test_a_torn_last_line_of_progress_is_left_out(tmp_path: Path) -> None:
     file.write_text('{"a":1}\n{"a":', encoding="utf-8")
     assert lines_of(file) == [{"a": 1}]
     assert lines_of(tmp_path / "none.jsonl") == []
+
+
+def test_progress_goes_on_behind_a_torn_line(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The next line was written behind it, and from then on no status could be read."""
+    config = load(written(tmp_path, LEAST))
+    layout, (source,) = Layout(config), config.sources
+    for torn in (b'{"query": "ru', b""):
+        journal = Journal(layout)
+        with journal.running():
+            journal.batch(source.name, None, 5, 1.0, None)
+        for query in ("run", source.name):
+            with layout.progress(query).open("ab") as file:
+                file.write(torn)
+    assert main(["pipeline", "status", str(config.file)]) == 0
+    assert "ended; 2 runs, 0 killed" in capfd.readouterr().out
+    assert [one.rows for one in batches_of(layout, source.name)] == [5, 5]
+
+
+def test_the_error_of_a_run_is_told_even_if_its_end_cannot_be_noted(tmp_path: Path) -> None:
+    """The disk was full: what was told was that no line could be written."""
+    layout = Layout(load(written(tmp_path, LEAST)))
+    with pytest.raises(LookupError, match="why"), Journal(layout).running():
+        layout.progress("run").unlink()
+        layout.progress("run").mkdir()
+        raise LookupError("why")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +18,9 @@ if sys.version_info < (3, 11):
 
 from deedbook.pipeline import run as rounds
 from deedbook.pipeline.config import Config, load
+from deedbook.pipeline.layout import Layout
+from deedbook.spark._options import parse
+from deedbook.spark._sinks import SINKS
 from deedbook.spark.jobs import JobFailedError
 
 DONE = rounds.Round({}, {}, 0.0)
@@ -73,3 +78,20 @@ def test_an_error_of_the_data_is_not_tried_again(
     with pytest.raises(ContiguityError):
         rounds.run(config, once=True)
     assert left == [DONE]
+
+
+@pytest.mark.parametrize("bronze", ["book", "wal"])
+def test_a_run_killed_while_it_made_its_log_is_begun_again(
+    config: Config, monkeypatch: pytest.MonkeyPatch, bronze: Any
+) -> None:
+    """The log's directory was there, so that no run made the log in it."""
+    log = Layout(config).bronze("a")
+    (log / ".deedbook").mkdir(parents=True)
+    (log / ".deedbook" / "lock").touch()
+    if bronze == "wal":  # whose settings are written before its first segment
+        (log / ".deedbook" / "settings").write_text("format wal\n")
+    (source,) = config.sources
+    answers(monkeypatch, DONE)
+    rounds.run(replace(config, sources=(replace(source, bronze=bronze),)), once=True)
+    with SINKS[bronze].open(log, "r", parse({}, None)) as opened:
+        assert len(opened) == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 import signal
@@ -213,6 +214,37 @@ def test_a_dry_run_appends_nothing(spark: Any, tmp_path: Path) -> None:
     assert not log.exists() and not Path(report.checkpoint).exists()
 
 
+def aged(file: Path, days: int) -> None:
+    """Have a file changed so many days ago."""
+    at = time.time() - days * 86400
+    os.utime(file, (at, at))
+
+
+def test_a_new_file_that_was_changed_long_ago_is_read(spark: Any, tmp_path: Path) -> None:
+    """Spark leaves out files that are a week older than the newest one, and says nothing."""
+    source, log = tmp_path / "in", tmp_path / "events"
+    expected = put(source / "1.jsonl", records(1, 3))
+    ingest(spark, source, log, format="book")
+    expected += put(source / "2.jsonl", records(2, 4))
+    aged(source / "2.jsonl", 30)
+    assert ingest(spark, source, log).rows == 4
+    assert payloads(log) == expected
+
+
+def test_an_old_file_that_was_read_and_is_touched_is_not_read_again(
+    spark: Any, tmp_path: Path
+) -> None:
+    """Spark forgot files that were a week older than the newest one it had read."""
+    source, log = tmp_path / "in", tmp_path / "events"
+    expected = put(source / "1.jsonl", records(1, 3))
+    aged(source / "1.jsonl", 30)
+    expected += put(source / "2.jsonl", records(2, 4))
+    ingest(spark, source, log, format="book")
+    aged(source / "1.jsonl", 0)
+    assert ingest(spark, source, log).rows == 0
+    assert payloads(log) == expected
+
+
 @given(
     lines=st.lists(st.binary(max_size=12).filter(lambda line: b"\n" not in line), max_size=30),
     ends_with_newline=st.booleans(),
@@ -238,6 +270,54 @@ def test_parts_of_a_file_have_each_line_once(
     numbered = lines_module.Numbered()
     assert [numbered.line(str(file), byte) for byte, _ in found] == [*range(1, len(found) + 1)]
     numbered.close()
+
+
+def test_a_part_within_a_long_line_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each part of a file that is one long line was read from its begin to the end of the line."""
+    part, size = 64, 1280
+    file = tmp_path / "file"
+    file.write_bytes(b"x" * size + b"\nnext\n")
+    read = 0
+
+    class Counting(io.FileIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            nonlocal read
+            data = super().read(size)
+            read += len(data)
+            return data
+
+    monkeypatch.setattr(lines_module, "PART_BYTES", part)
+    monkeypatch.setattr(lines_module, "_READ_BYTES", 16)
+    monkeypatch.setattr(Path, "open", lambda path, *_, **__: Counting(path))
+    found = []
+    for start in range(0, file.stat().st_size, part):
+        read = 0
+        for batch in lines_module._read_part(str(file), start):
+            found += batch["value"].to_pylist()
+        assert start == 0 or read <= part + 16
+    assert found == [b"x" * size, b"next"]
+
+
+def test_the_newline_of_a_long_line_is_looked_for_once() -> None:
+    """With each piece of a line that was read, all that came before was copied and looked at."""
+    looked_at = 0
+
+    class Looked(bytes):
+        def split(self, *by: Any) -> list[bytes]:
+            nonlocal looked_at
+            looked_at += len(self)
+            return super().split(*by)
+
+        def __radd__(self, before: bytes) -> Looked:
+            return Looked(bytes(before) + bytes(self))
+
+    pieces = [Looked(b"x" * 10)] * 50 + [Looked(b"x\ntwo\nthr"), Looked(b"ee"), Looked()]
+    (batch,) = lines_module._batches("file", 0, None, lambda _: pieces.pop(0))
+    assert batch["value"].to_pylist() == [b"x" * 501, b"two", b"three"]
+    assert batch["byte"].to_pylist() == [0, 502, 506]
+    assert looked_at <= 511
 
 
 @pytest.mark.slow

@@ -332,6 +332,18 @@ def test_a_pier_is_migrated_with_its_numbers_and_compared(spark: Any, tmp_path: 
     assert migrate(spark, pier, tmp_path / "one").appended == 0
 
 
+def test_a_book_is_made_as_asked_for_in_a_directory_that_is_there(
+    spark: Any, tmp_path: Path
+) -> None:
+    """A run that was killed while it made the book left its directory: then it became packed."""
+    with Wal.create(tmp_path / "wal") as wal:
+        wal.append_many([b"one", b"two"])
+    (tmp_path / "book").mkdir()
+    migrate(spark, tmp_path / "wal", tmp_path / "book", format="book", layout="slots", verify=False)
+    with Book.open(tmp_path / "book") as book:
+        assert (book.layout, len(book)) == ("slots", 2)
+
+
 def test_a_copy_that_differs_is_noticed(spark: Any, tmp_path: Path) -> None:
     with Wal.create(tmp_path / "wal") as wal:
         wal.append_many([b"one", b"two", b"three"])

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import os
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from deedbook.pipeline.layout import Layout
+from deedbook.pipeline.notes import JsonLines, json_lines
 
 __all__ = ["Batch", "Journal", "Lag", "batches_of", "kills_of", "lines_of"]
 
@@ -56,12 +55,13 @@ class Journal:
     def running(self) -> Iterator[None]:
         """Note begin and end."""
         self._write("run", {"event": "begin"})
-        ended = "failed"
         try:
             yield
-            ended = "end"
-        finally:
-            self._write("run", {"event": ended})
+        except BaseException:
+            with suppress(OSError):  # the error of the run is the one to be told
+                self._write("run", {"event": "failed"})
+            raise
+        self._write("run", {"event": "end"})
 
     def batch(
         self, query: str, batch: int | None, rows: int, seconds: float, lag: Lag | None
@@ -71,25 +71,17 @@ class Journal:
         self._write(query, {**facts, "lag": None if lag is None else asdict(lag)})
 
     def _write(self, query: str, facts: dict[str, Any]) -> None:
-        file = self._layout.progress(query)
-        file.parent.mkdir(parents=True, exist_ok=True)
         at = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
-        line = json.dumps({"query": query, "run": self.run, "at": at, **facts}) + "\n"
-        # One write, so that a kill leaves a whole line or none.
-        fd = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-        try:
-            os.write(fd, line.encode())
-        finally:
-            os.close(fd)
+        with JsonLines(self._layout.progress(query)) as lines:
+            lines.add([{"query": query, "run": self.run, "at": at, **facts}], sync=False)
 
 
 def lines_of(file: Path) -> list[dict[str, Any]]:
     """The lines of a file of progress; none if there is none. A torn last line is left out."""
     try:
-        text = file.read_text(encoding="utf-8")
+        return list(json_lines(file))
     except FileNotFoundError:
         return []
-    return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
 
 
 def batches_of(layout: Layout, query: str) -> list[Batch]:

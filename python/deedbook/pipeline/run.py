@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from deedbook.formats import by_name
 from deedbook.pipeline.config import Config, Source
 from deedbook.pipeline.gold import Gold
 from deedbook.pipeline.lag import lag_of_source
@@ -112,7 +113,8 @@ def _create_bronze(config: Config, layout: Layout) -> None:
     """Make the logs: the stream of silver reads all of them from its first batch on."""
     for source in config.sources:
         path = layout.bronze(source.name)
-        if not path.exists():
+        # A run that was killed here left a directory, or also settings.
+        if not by_name(source.bronze).is_there(str(path)):
             path.parent.mkdir(parents=True, exist_ok=True)
             SINKS[source.bronze].open(path, "a", parse({}, None)).close()
 

@@ -30,6 +30,9 @@ _BATCH_ROWS: Final = 8192
 _BATCH_BYTES: Final = 4 << 20
 _READ_BYTES: Final = 1 << 20
 _SUFFIXES: Final = (".gz", ".zst")
+_FOR_EVER: Final = "1000000d"
+"""By default, Spark leaves out new files that are a week older than the newest it has read, and
+forgets those it has read, so that one that is touched is read again."""
 
 
 def lines(spark: SparkSession, source: str, batch_bytes: int, bytes_read: Any = None) -> DataFrame:
@@ -71,17 +74,21 @@ def lines(spark: SparkSession, source: str, batch_bytes: int, bytes_read: Any = 
 
 
 def stream_of(source: str) -> dict[str, str]:
-    """The options by which Spark streams the files at a source: of one file, by its name."""
+    """The options by which Spark streams the files at a source, of whatever age.
+
+    One file is found by its name.
+    """
 
     def plain(path: str) -> str:
         return re.sub(r"([\\*?\[\]{}])", r"\\\1", path)
 
     if os.path.isdir(source):
-        return {"path": f"file://{plain(source)}"}
+        return {"path": f"file://{plain(source)}", "maxFileAge": _FOR_EVER}
     if os.path.exists(source):
         folder, name = os.path.split(source)
-        return {"path": f"file://{plain(folder)}", "pathGlobFilter": plain(name)}
-    return {"path": f"file://{source}"}
+        place = {"path": f"file://{plain(folder)}", "pathGlobFilter": plain(name)}
+        return {**place, "maxFileAge": _FOR_EVER}
+    return {"path": f"file://{source}", "maxFileAge": _FOR_EVER}
 
 
 def file_of(path: str) -> str:
@@ -128,33 +135,38 @@ def _read_part(file: str, start: int) -> Iterator[pa.RecordBatch]:
         finally:
             reader.close()
         return
+    stop = start + PART_BYTES
     with Path(file).open("rb", buffering=0) as opened:
         first = start
         if start > 0:  # a line that began before is the part's before
             opened.seek(start - 1)
             first = start - 1
-            while data := opened.read(_READ_BYTES):
+            while first < stop and (data := opened.read(_READ_BYTES)):
                 at = data.find(b"\n")
                 if at >= 0:
                     first += at + 1
                     break
                 first += len(data)
             opened.seek(first)
-        yield from _batches(file, first, start + PART_BYTES, opened.read)
+        yield from _batches(file, first, stop, opened.read)
 
 
 def _batches(file: str, first: int, stop: int | None, read: Any) -> Iterator[pa.RecordBatch]:
     """Lines from ``first`` on that begin before ``stop``, as batches."""
     batch = _Batch(file)
-    rest = b""
+    begun: list[bytes] = []  # the pieces of a line whose end is not read yet
     while stop is None or first < stop:
         data = read(_READ_BYTES)
-        found = (rest + data).split(b"\n")
-        rest = found.pop()
         if not data:
-            if rest:
+            if rest := b"".join(begun):
                 batch.add(first, rest)
             break
+        found = data.split(b"\n")
+        begun.append(found[0])
+        if len(found) == 1:
+            continue
+        found[0] = b"".join(begun)
+        begun = [found.pop()]
         for line in found:
             if stop is not None and first >= stop:
                 break

@@ -95,7 +95,8 @@ def migrate(
         )
     keeps_numbers = of.name == "book"
     _check_layout(layout, format, log)
-    if format == "book" and (keeps_numbers or layout) and not dry_run and not os.path.exists(log):
+    # Not whether the path is there: a run that was killed may have left an empty directory.
+    if format == "book" and (keeps_numbers or layout) and not dry_run and find(log) is None:
         epoch = 0
         if keeps_numbers:
             with Book.open(series[0].logs[0]) as first:
