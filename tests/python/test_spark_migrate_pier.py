@@ -134,6 +134,21 @@ def test_attempts_at_one_time_make_one_epoch(
     assert len(held(tmp_path)) == 100
 
 
+def test_a_pier_of_books_that_is_longer_than_a_batch_becomes_one_book(
+    spark: Any, tmp_path: Path
+) -> None:
+    """The first batch went on with an event of epoch 3, whose number was not the next."""
+    pier = tmp_path / "pier"
+    with Pier.create(pier) as writer:
+        writer.append_many([b"%0600d" % number for number in (1, 2, 3)])
+        writer.roll()
+        writer.append_many([b"%0600d" % number for number in (4, 5)])
+    report = migrate(spark, pier, tmp_path / "book", format="book", batch_bytes=900)
+    assert report.records == 5
+    with Book.open(tmp_path / "book") as book:
+        assert [int(deed.jam) for deed in book] == [1, 2, 3, 4, 5]
+
+
 @pytest.mark.parametrize("kind", ["packed", "slots"])
 def test_a_book_gets_the_layout_that_is_asked_for(spark: Any, tmp_path: Path, kind: Any) -> None:
     with Wal.create(tmp_path / "wal") as wal:

@@ -131,6 +131,20 @@ class BookFormat(Steps):
                     pieces += _header_loss(book)
         return pieces
 
+    def was_read(self, log: Path, place: Place, others: Sequence[Path]) -> bool:
+        """Whether the events before the next epoch were read; False where that is not known.
+
+        A pier drops whole epochs. ``others`` are to have those that are gone, too: each tells what
+        the one before it ended with.
+        """
+        own, number = _epoch_of(log), place.get("number")
+        epochs = [_epoch_of(other) for other in others if other.parent == log.parent]
+        if own is None or number is None:
+            return False
+        later = [epoch for epoch in epochs if epoch is not None and epoch > own]
+        # Epoch N begins with event N + 1, which is the one to come where all before it were read.
+        return bool(later) and int(number) > min(later)
+
     def keep(self, log: Path, place: Place, consumer: str) -> None:
         """Raises `InvalidArgumentError`: it knows no consumers."""
         raise keeps_all(self)
@@ -142,7 +156,7 @@ class BookFormat(Steps):
         anywhere, and of two epochs with an event nothing says which one counts. An epoch whose end
         is damaged or not known says so itself.
         """
-        for before, after in pairwise(log for log in logs if _is_epoch(log.path)):
+        for before, after in pairwise(log for log in logs if _epoch_of(Path(log.path)) is not None):
             if before.bounds is None or after.bounds is None:
                 continue
             (_, wanted), (first, _) = before.bounds, after.bounds
@@ -181,8 +195,10 @@ class BookFormat(Steps):
         return error
 
 
-def _is_epoch(path: str) -> bool:
-    return re.fullmatch(r"0i(0|[1-9][0-9]*)", os.path.basename(path)) is not None
+def _epoch_of(path: Path) -> int | None:
+    """The last event before an epoch, by its name; None for a book that is none."""
+    named = re.fullmatch(r"0i(0|[1-9][0-9]*)", path.name)
+    return None if named is None else int(named[1])
 
 
 def _meets(first_event: int | None, events: int | None, options: ReadOptions) -> bool:

@@ -81,6 +81,8 @@ class Step(NamedTuple):
     rows: int
     """Records on the way, where a limit asks for them; what damage hides is not counted."""
     bytes: int
+    more: bool = False
+    """Of logs in sequence, whether it ended before the log's end: at a limit, or at damage."""
 
 
 class LogFormat(Protocol):
@@ -140,6 +142,9 @@ class LogFormat(Protocol):
 
     def resume(self, log: Path, place: Place, options: ReadOptions) -> Place:
         """Where a stream goes on that cannot go on at its place."""
+
+    def was_read(self, log: Path, place: Place, others: Sequence[Path]) -> bool:
+        """Whether a log that is gone was read to its end, as the others of its sequence show."""
 
     def keep(self, log: Path, place: Place, consumer: str) -> None:
         """Have a log keep what lies after a place for a consumer of this name."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -35,6 +36,8 @@ from deedbook.spark._paths import Look
 from deedbook.spark._schema import Column, on_request
 
 __all__ = ["LEDGER", "LedgerFormat"]
+
+_log = logging.getLogger("deedbook")
 
 
 class LedgerFormat:
@@ -151,10 +154,11 @@ class LedgerFormat:
     def advance(self, log: Path, place: Place, limits: Limits, options: ReadOptions) -> Step:
         """Whole files, up to the first that is being written: a later one may be finished first.
 
-        Raises `OutOfRangeError` where files before them are gone.
+        It stops before a gap, so that what is gone comes first in the next step, which raises
+        `OutOfRangeError`.
         """
         rows = size = 0
-        after = place.get("after")
+        start = after = place.get("after")
         with LedgerSnapshot.open(log, options.base) as snapshot:
             for file in _finished(snapshot):
                 if after is not None and file.index <= int(after):
@@ -168,10 +172,15 @@ class LedgerFormat:
                 is_over = is_over or (limits.bytes is not None and size + file.bytes > limits.bytes)
                 if is_over and size > 0:
                     break
-                if after is not None:
-                    _refuse_gap(log, int(after), file.index)
+                gap = None if after is None else _gap(log, int(after), file.index)
+                if gap is not None and after != start:
+                    break
+                if gap is not None:
+                    raise gap
+                if after is None:
+                    place = _before([file.index])
                 after, rows, size = file.index, rows + records, size + file.bytes
-        if after == place.get("after"):
+        if after == start:
             return Step(place, 0, 0)
         assert after is not None
         return Step({**place, "after": after}, rows, size)
@@ -179,21 +188,27 @@ class LedgerFormat:
     def between(
         self, log: Path, start: Place, stop: Place, options: ReadOptions, split_size: int
     ) -> list[Piece]:
-        """The parts of the files between two places. Raises as `advance` does."""
+        """The parts of the files between two places.
+
+        Raises `OutOfRangeError` where one is gone, or with ``failOnDataLoss`` false warns: the
+        query will not come back for the others.
+        """
         pieces: list[Piece] = []
-        before, last = start.get("after"), int(stop["after"])
+        # A stream that began where no file was took the first one that came.
+        before, last = start.get("after", stop.get("origin")), int(stop["after"])
         with LedgerSnapshot.open(log, options.base) as snapshot:
             for file in _finished(snapshot):
                 if file.index > last or (before is not None and file.index <= int(before)):
                     continue
                 if before is not None:
-                    _refuse_gap(log, int(before), file.index)
+                    _pass_gap(log, {**start, "after": before}, file.index, options)
                 before = file.index
                 try:
                     pieces += snapshot.splits(file.index, split_size)
                 except Error as error:
                     pieces += not_opened(file.path, error, options)
-        _refuse_gap(log, last if before is None else int(before), last + 1)
+        if before is not None:
+            _pass_gap(log, {**start, "after": before}, last + 1, options)
         return pieces
 
     def resume(self, log: Path, place: Place, options: ReadOptions) -> Place:
@@ -202,6 +217,10 @@ class LedgerFormat:
             after = int(place.get("after", -1))
             indexes = [file.index for file in snapshot.files if file.index > after]
         return {**place, "after": indexes[0] - 1} if indexes else place
+
+    def was_read(self, log: Path, place: Place, others: Sequence[Path]) -> bool:
+        """False: no ledger goes on where another ends."""
+        return False
 
     def keep(self, log: Path, place: Place, consumer: str) -> None:
         """Raises `InvalidArgumentError`: it knows no consumers."""
@@ -253,10 +272,10 @@ def _before(indexes: Sequence[int]) -> Place:
     return {"after": indexes[0] - 1, "origin": indexes[0] - 1} if indexes else {}
 
 
-def _refuse_gap(log: Path, after: int, index: int) -> None:
-    """Refuse to go on from the file ``after`` to a later one than the next."""
+def _gap(log: Path, after: int, index: int) -> OutOfRangeError | None:
+    """The error of files that are missing between two."""
     if index <= after + 1:
-        return
+        return None
     which = (
         f"file {after + 1} is" if index == after + 2 else f"files {after + 1} to {index - 1} are"
     )
@@ -265,7 +284,18 @@ def _refuse_gap(log: Path, after: int, index: int) -> None:
         " them"
     )
     error.format, error.path = "ledger", str(log)
-    raise error
+    return error
+
+
+def _pass_gap(log: Path, place: Place, index: int, options: ReadOptions) -> None:
+    """Go on from a place to a file; past a gap only if the query is to go on after a loss."""
+    gap = _gap(log, int(place["after"]), index)
+    if gap is None:
+        return
+    if options.fail_on_data_loss:
+        raise gap
+    resumed = {**place, "after": index - 1}
+    _log.warning("%s: the query had read up to %s and goes on at %s: %s", log, place, resumed, gap)
 
 
 def _is_within(index: int, options: ReadOptions) -> bool:

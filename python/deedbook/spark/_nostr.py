@@ -155,6 +155,10 @@ class NostrFormat:
         """Before the first segment: the events of another store."""
         return {}
 
+    def was_read(self, log: Path, place: Place, others: Sequence[Path]) -> bool:
+        """False: no store goes on where another ends."""
+        return False
+
     def keep(self, log: Path, place: Place, consumer: str) -> None:
         """Raises `InvalidArgumentError`: it knows no consumers."""
         raise keeps_all(self)

@@ -29,6 +29,8 @@ _KEYS = {"offset": "byte", "ordinal": "number", "first": "first", "before": "bef
 class Steps(ABC):
     """Steps through a log by bookmarks. A checkpoint keeps one for each log."""
 
+    in_sequence: bool
+
     @abstractmethod
     def open_log(self, log: Path) -> Log[Any]:
         """Open a log for reading."""
@@ -60,13 +62,11 @@ class Steps(ABC):
     def advance(self, log: Path, place: Place, limits: Limits, options: ReadOptions) -> Step:
         """As far as the log is durable, or with ``readUntil`` written, within the limits."""
         start = _bookmark(place)
+        to = None if limits.to is None else _bookmark(limits.to)
+        durable = options.read_until == "durable"
         with self.open_log(log) as opened:
             stop = opened.advance(
-                start,
-                to=None if limits.to is None else _bookmark(limits.to),
-                records=limits.rows,
-                bytes=limits.bytes,
-                durable=options.read_until == "durable",
+                start, to=to, records=limits.rows, bytes=limits.bytes, durable=durable
             )
             if stop == start:
                 if opened.end > stop.offset:
@@ -75,7 +75,10 @@ class Steps(ABC):
             rows = 0
             if limits.rows is not None:
                 rows = sum(split.records or 0 for split in opened.splits_between(start, stop))
-        return Step(_place(stop), rows, stop.offset - start.offset)
+            more = self.in_sequence and (
+                opened.advance(stop, to=to, durable=durable).offset > stop.offset
+            )
+        return Step(_place(stop), rows, stop.offset - start.offset, more)
 
     def between(
         self, log: Path, start: Place, stop: Place, options: ReadOptions, split_size: int

@@ -88,12 +88,15 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         log, begin = self._format(), Offset.of_json(start, self._format().name)
         found = self._paths()
         places = {path: begin.places[path] for path in found if path in begin.places}
-        for path in begin.places.keys() - places.keys():
-            gone = MissingError(2, "the log is not there any more", path)
-            self._lost(path, begin.places[path], None, gone)
+        known_paths = [Path(path) for path in {**begin.places, **dict.fromkeys(found)}]
+        for path, place in begin.places.items():
+            if path not in places and not log.was_read(Path(path), place, known_paths):
+                gone = MissingError(2, "the log is not there any more", path)
+                self._lost(path, place, None, gone)
         if log.in_sequence and any(path not in places for path in found):
             self._check_sequence(log, found)
         rows, size = self._limits(limit)
+        taken = False
         for position, path in enumerate(found):
             goal = self._goal.places.get(path) if self._goal is not None else None
             is_done = (rows is not None and rows <= 0) or (size is not None and size <= 0)
@@ -105,10 +108,15 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             known = path in places
             place = places[path] if known else log.begin(Path(path), "earliest", self._options)
             step = self._advance(path, place, limits)
+            if log.in_sequence and taken and _exceeds(step, limits):
+                break  # of one record at least, which comes first in the next batch
             if known or step.place != place:
                 places[path] = step.place
             rows = None if rows is None else rows - step.rows
             size = None if size is None else size - step.bytes
+            taken = taken or step.bytes > 0
+            if log.in_sequence and step.more:
+                break  # else the next one would overtake the rest
         latest = Offset(log.name, places)
         self._seen = latest
         return start if latest.places == begin.places else latest.to_json()
@@ -252,6 +260,11 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __getstate__(self) -> dict[str, Any]:
         """What a task needs, too."""
         return {**self.__dict__, "_goal": None, "_seen": None}
+
+
+def _exceeds(step: Step, limits: Limits) -> bool:
+    over_rows = limits.rows is not None and step.rows > limits.rows
+    return over_rows or (limits.bytes is not None and step.bytes > limits.bytes)
 
 
 def _share(budget: int | None, shares: int) -> int | None:

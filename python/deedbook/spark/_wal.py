@@ -94,6 +94,10 @@ class WalFormat(Steps):
         """Open a log for reading."""
         return Wal.open(log)
 
+    def was_read(self, log: Path, place: Place, others: Sequence[Path]) -> bool:
+        """False: no log goes on where another ends."""
+        return False
+
     def keep(self, log: Path, place: Place, consumer: str) -> None:
         """Set the consumer, from this process, which only reads."""
         with self.open_log(log) as wal:
