@@ -29,6 +29,7 @@ from deedbook import (
     StagedPart,
 )
 from deedbook import _jobs as jobs
+from deedbook.spark._checkpoint import sync_checkpoint
 from deedbook.spark._options import ReadOptions, parse
 from deedbook.spark._paths import input_paths, local_path
 from deedbook.spark._sinks import CREATED, SINKS, Sink, bind_columns, check_layout
@@ -220,6 +221,8 @@ class StreamWriter(DataSourceStreamArrowWriter):
                 f"batch {batchId} has no rows, and its query's id is not in the checkpoint"
                 f" {self._checkpoint} either"
             )
+        if self._checkpoint is not None:
+            sync_checkpoint(self._checkpoint, batchId)
         job = next((one.job for one in given), self._job(query, batchId))
         app = self._target.options.txn_app_id or query
         self._target.commit(job, given, app, batchId, query)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from deedbook import ContiguityError, InvalidArgumentError, MissingError
 from deedbook.formats import by_name, find
+from deedbook.spark._checkpoint import sync_checkpoint
 from deedbook.spark._options import parse
 from deedbook.spark._sinks import CREATED, SINKS
 from deedbook.spark.jobs._run import Tell, watch
@@ -180,6 +181,7 @@ def run_stream(
     def write_batch(frame: DataFrame, batch: int) -> None:
         query = checkpoint.query
         assert query is not None, "Spark writes it before the first batch"
+        sync_checkpoint(str(checkpoint.path), batch)
         write(frame, query, batch)
         batches.append(batch)
 

@@ -1,0 +1,91 @@
+"""What Spark noted of a batch is on stable storage before the batch is: Spark syncs nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+from pyspark.sql.types import BinaryType, StructField, StructType
+
+from deedbook import Book
+from deedbook.spark import _checkpoint, _writer
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Path:
+    """One with two batches, of a source of files and another."""
+    top = tmp_path / "checkpoint"
+    names = ["metadata", "offsets/0", "offsets/.0.crc", "offsets/1", "offsets/.1.crc", "commits/0"]
+    names += [f"sources/0/{name}" for name in ("8", "9.compact", "10", ".10.crc", "left.tmp")]
+    for name in names:
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        (top / name).write_text("v1\n")
+    (top / "sources" / "1").mkdir()
+    (top / "metadata").write_text(json.dumps({"id": "query"}))
+    return top
+
+
+def synced(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The paths that will be synced."""
+    found: list[Path] = []
+
+    def sync(path: Path) -> None:
+        os.stat(path)
+        found.append(path)
+
+    monkeypatch.setattr(_checkpoint, "sync_file", sync)
+    monkeypatch.setattr(_checkpoint, "sync_folder", sync)
+    return found
+
+
+@pytest.mark.parametrize("url", [False, True])
+def test_all_that_names_a_batch_is_synced(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch, url: bool
+) -> None:
+    found = synced(monkeypatch)
+    _checkpoint.sync_checkpoint(f"file://{checkpoint}" if url else str(checkpoint), 1)
+    files = ["metadata", "offsets/1", "offsets/.1.crc", "sources/0/10", "sources/0/.10.crc"]
+    folders = ["", "offsets", "sources", "sources/0", "sources/1"]
+    assert sorted(found) == sorted([checkpoint.parent, *(checkpoint / n for n in files + folders)])
+    assert found.index(checkpoint / "offsets/1") < found.index(checkpoint / "offsets")
+
+
+def test_a_checkpoint_elsewhere_is_left_to_what_keeps_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = synced(monkeypatch)
+    _checkpoint.sync_checkpoint("hdfs://node/checkpoint", 1)
+    assert found == []
+
+
+def test_a_batch_is_synced_in_the_checkpoint_before_it_is_in_the_log(
+    tmp_path: Path, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A power cut took Spark's plan of a batch and left the batch.
+
+    The next batch had its number and other rows, and was skipped as a repeat.
+    """
+    log = tmp_path / "log"
+    Book.create(log).close()
+    seen: list[tuple[str, int, int]] = []
+
+    def sync(folder: str, batch: int) -> None:
+        with Book.open(log) as book:
+            seen.append((folder, batch, len(book)))
+
+    monkeypatch.setattr(_writer, "sync_checkpoint", sync)
+    options: dict[str, Any] = {"path": str(log), "checkpointlocation": str(checkpoint)}
+    schema = StructType([StructField("payload", BinaryType())])
+    writer = _writer.make_stream_writer(options, schema, False)
+    with Book.open(log) as book, book.transactions.stage("job", 0, 1) as stage:
+        stage.extend([b"one"])
+        parts = stage.finish()
+    writer.commit([_writer.Message("job", parts, "query")], 0)
+    assert seen == [(str(checkpoint), 0, 0)]
+    with Book.open(log) as book:
+        assert [deed.jam for deed in book] == [b"one"]
