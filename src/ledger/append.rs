@@ -257,9 +257,11 @@ impl Shared {
             .directory
             .gate()
             .and_then(|gate| self.directory.remove_unseen(&gate, &active.path, active.id));
-        if let Err(error) = removed {
+        match removed {
+            // The index is free again, if no other store has gone on: the directory is looked at.
+            Ok(()) => state.next_index = 0,
             // The next fetch removes it.
-            lines::warn(format_args!("an empty file remains: {error}"));
+            Err(error) => lines::warn(format_args!("an empty file remains: {error}")),
         }
     }
 }

@@ -98,12 +98,22 @@ impl Desk<'_> {
 
     /// Note a transaction, durably.
     pub(crate) fn note(&self, id: &TransactionId) -> Result<()> {
-        let mut noted = self.noted()?;
         let TransactionId { app, query, version } = id.clone();
-        if noted.get(&app).is_some_and(|last| last.version >= version) {
+        self.note_all(BTreeMap::from([(app, Noted { version, query })]))
+    }
+
+    /// Note what another record has, durably.
+    pub(crate) fn note_all(&self, others: BTreeMap<String, Noted>) -> Result<()> {
+        let mut noted = self.noted()?;
+        let before = noted.clone();
+        for (app, other) in others {
+            if noted.get(&app).is_none_or(|last| last.version < other.version) {
+                noted.insert(app, other);
+            }
+        }
+        if noted == before {
             return Ok(());
         }
-        noted.insert(app, Noted { version, query });
         let path = self.record_path();
         replace(self.storage, &path, encode(&noted).as_bytes(), self.file_mode)
             .map_err(|e| Error::io("store the record of transactions", &path, e))

@@ -135,6 +135,26 @@ fn after_a_failed_or_short_write_the_file_is_never_appended_to_again() {
     }
 }
 
+/// Each append on a full disk used up an index: readers took the gap for files that were lost.
+#[test]
+fn files_that_a_full_disk_took_back_leave_no_gap_in_the_indexes() {
+    let run = Run::new(Durability::None);
+    let ledger = run.options.open(small(DIR, 100)).unwrap();
+    ledger.append(&event(0, 80)).unwrap();
+    let files = || listing(&run.disk, Path::new(DIR)).into_keys().collect::<Vec<_>>();
+    let before = files();
+    assert_eq!(before.len(), 1);
+    run.disk.inject(Fault::ever(1, What::Error(Io::StorageFull)).of(Call::Write));
+    for number in 1..5 {
+        refused(ledger.append(&event(number, 80)), ErrorKind::Io);
+    }
+    run.disk.heal();
+    ledger.append(&event(5, 80)).unwrap();
+    ledger.append(&event(6, 80)).unwrap();
+    assert_eq!(files(), ["0-events", "1-events"]);
+    assert_eq!(drain(&ledger).len(), 3);
+}
+
 /// Each append on a full disk left an empty file behind, and at last no inodes either.
 #[test]
 fn a_full_disk_gets_no_files_and_appends_go_on_once_there_is_room() {

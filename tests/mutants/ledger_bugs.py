@@ -169,6 +169,14 @@ LEDGER_BUGS = [
         [("ledger", "faults::a_full_disk")],
     ),
     Bug(
+        "ledger: a file that a full disk took back has used up its index",
+        FULL,
+        APPEND,
+        "            Ok(()) => state.next_index = 0,\n",
+        "            Ok(()) => {}\n",
+        [("ledger", "faults::files_that_a_full_disk_took_back")],
+    ),
+    Bug(
         "ledger: always acknowledges before the sync",
         POWER,
         DURABLE,

@@ -119,6 +119,14 @@ PIER_BUGS = [
         [("pier", "retain::a_consumer_keeps")],
     ),
     Bug(
+        "pier: what a dropped epoch knows of transactions goes with it",
+        TRUNCATION,
+        RETAIN,
+        "desk().note_all(first.book.transactions()?)?;\n",
+        "desk().note_all(Default::default())?;\n",
+        [("pier", "transact::a_repeat_is_recognised_after_its_epoch")],
+    ),
+    Bug(
         "pier: an epoch is removed where it lies",
         TRUNCATION,
         RETAIN,

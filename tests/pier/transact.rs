@@ -3,7 +3,7 @@
 use deedbook::book::Layout;
 use deedbook::book::pier::Pier;
 use deedbook::storage::sim::Sim;
-use deedbook::{Committed, ErrorKind, Mode, Part, Result, Transaction, TransactionId};
+use deedbook::{Committed, ErrorKind, Mode, Part, Result, Retention, Transaction, TransactionId};
 
 use crate::support::*;
 
@@ -46,6 +46,33 @@ fn a_commit_appends_to_the_last_epoch() {
     drop(pier);
     assert_eq!(read(&disk)[9..], [(10, "a".into()), (11, "b".into())]);
     assert_eq!(options(&disk).open(epoch(5), Mode::Read).unwrap().transactions().unwrap().len(), 1);
+}
+
+/// The record of transactions went with its epoch: a repeat was appended again.
+#[test]
+fn a_repeat_is_recognised_after_its_epoch_was_dropped_or_while_it_is() {
+    let disk = three_epochs();
+    let pier = appending(&disk);
+    write(&pier, &of("one", 4, None), &["a", "b"]).unwrap();
+    pier.roll().unwrap();
+    append(&pier, 12..=12);
+    disk.record();
+    assert_eq!(pier.retain(&Retention::new().bytes_max(0)).unwrap().epochs, [0, 3, 5]);
+    assert!(write(&pier, &of("two", 4, None), &["a", "b"]).unwrap().repeated);
+    assert_eq!(all(&pier), [12]);
+    let mut images = 0;
+    for moment in disk.recorded() {
+        let crashes = moment.crashes();
+        let cut = (0..crashes.count().min(50)).map(|nth| crashes.build(&crashes.nth(nth)));
+        for image in cut.chain([moment.kill()]) {
+            images += 1;
+            assert_eq!(reading(&image).transactions().unwrap()["etl"].version, 4);
+            let pier = appending(&image);
+            assert!(write(&pier, &of("three", 4, None), &["a", "b"]).unwrap().repeated);
+            assert!(!write(&pier, &of("four", 5, None), &["c"]).unwrap().repeated);
+        }
+    }
+    assert!(images > 100, "{images} images");
 }
 
 /// The record of transactions is an epoch's own, and a new one has none.

@@ -2,8 +2,9 @@
 //!
 //! ```text
 //! for each, the oldest first:
-//! 1 0iN is renamed to .urb/log/.deedbook/dropped     both directories synced
-//! 2 dropped is removed
+//! 1 what 0iN knows of transactions is noted in .urb/log/.deedbook/transactions
+//! 2 0iN is renamed to .urb/log/.deedbook/dropped     both directories synced
+//! 3 dropped is removed
 //! ```
 //!
 //! A crash before a rename leaves the epoch, a crash after it a pier that begins with the next one. Each
@@ -14,7 +15,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use super::publish::remove_begun;
+use super::publish::{Epochs, remove_begun};
 use super::{FORMAT, LOG_NAME, Part, Pier, Shared, ends_of};
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::locks::lock;
@@ -23,6 +24,7 @@ use crate::mode::Mode;
 use crate::retention::Retention;
 use crate::sidecar::{CONSUMERS_WAIT, Consumers, check_name};
 use crate::storage::Access;
+use crate::transaction::Target;
 
 const ASIDE_NAME: &str = "dropped";
 /// What errors say of removing it.
@@ -197,6 +199,8 @@ impl Shared {
         let (storage, aside) = (&*self.options.storage, self.aside());
         let (bytes, deeds) = (first.book.end()?, after.number.saturating_sub(first.number));
         let dir = first.dir.clone();
+        // A repeat of one must not look like a new one later.
+        Epochs::of(&self.options, &self.dir).desk().note_all(first.book.transactions()?)?;
         remove_tree(storage, &aside, REMOVING).map_err(|e| e.of(FORMAT))?;
         let renamed = storage.rename(&dir, &aside);
         let synced = renamed.and_then(|()| {
