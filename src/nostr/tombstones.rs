@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::event::{EventRef, Id};
-use super::policy::{Address, targets_of};
+use super::policy::{Address, DELETION, targets_of};
 
 /// The targets of all deletion requests.
 #[derive(Debug, Default)]
@@ -34,8 +34,11 @@ impl Tombstones {
         }
     }
 
-    /// Whether its author deleted an event.
+    /// Whether its author deleted an event. A request against a request has no effect.
     pub fn cover(&self, event: &EventRef<'_>, address: Option<&Address>) -> bool {
+        if event.kind == DELETION {
+            return false;
+        }
         let by_id = !self.ids.is_empty() && self.ids.contains(&(event.id, event.pubkey));
         let until = address.and_then(|address| self.addresses.get(address));
         by_id || until.is_some_and(|&until| event.created_at <= until)

@@ -135,6 +135,35 @@ fn an_author_deletes_own_events_only_and_they_do_not_come_back() {
     assert!(store.append(&newer).unwrap().is_stored());
 }
 
+/// A request that an earlier one named was refused, and what it asks to delete stayed. A request against
+/// a request has no effect (NIP-09).
+#[test]
+fn a_request_that_another_one_names_deletes_what_it_asks_for() {
+    let note = event(1, 10, 1, &[], "to be deleted");
+    let first = event(1, 20, 5, &[&["e", &note.id.to_string()]], "");
+    let against_it = event(1, 30, 5, &[&["e", &first.id.to_string()]], "");
+    for requests in
+        [[&first, &against_it], [&against_it, &first]].map(|both| both.map(Event::clone))
+    {
+        for at_once in [false, true] {
+            let (_, options) = in_memory();
+            let store = open(&options);
+            store.append(&note).unwrap();
+            for part in requests.chunks(if at_once { 2 } else { 1 }) {
+                let outcomes = store.append_many(part).unwrap();
+                assert!(outcomes.iter().all(|outcome| outcome.is_stored()), "{outcomes:?}");
+            }
+            assert_eq!(store.find(&note.id).unwrap(), None, "{at_once}");
+            assert_eq!(all(&store, Include::Live), requests);
+            store.compact(0.0, false).unwrap();
+            drop(store);
+            let store = open(&options);
+            assert_eq!(store.append(&note).unwrap(), Outcome::Deleted);
+            assert_eq!(all(&store, Include::All), requests);
+        }
+    }
+}
+
 /// A deleted version went on counting against those that came later, in the store and in its index.
 #[test]
 fn what_was_deleted_replaces_nothing() {
