@@ -187,6 +187,7 @@ impl EventStore {
         let (shared, wal) = self.writable()?;
         let mut state = shared.state();
         let (mut run, mut buf) = (Run::default(), Vec::new());
+        // One after the other, as they were appended: what was deleted replaces nothing that came later.
         for &at in &tail.last {
             let event = state.segments.read(at, &mut buf)?.event;
             if !event.flags.is_live() {
@@ -195,7 +196,7 @@ impl EventStore {
             if let Some(address) = Address::of(&event)
                 && shared.options.history == History::Drop
             {
-                shared.replace_stored(&mut state, &address, &mut run.flagged)?;
+                shared.replace_stored(&mut state, &address, at, &mut run.flagged)?;
             }
             shared.delete(&state, &event, &mut run.flagged, &mut run.addresses)?;
         }

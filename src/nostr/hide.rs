@@ -30,22 +30,29 @@ impl Shared {
         Ok(Flags::default())
     }
 
-    /// Have all versions but the one that counts lose their place.
+    /// Have all versions but the one that counts lose their place, as it was when the last of them was
+    /// stored, at `last`: those that came later may count because this one was deleted before.
     pub(super) fn replace_stored(
         &self,
         state: &mut State,
         address: &Address,
+        last: Location,
         flagged: &mut Flagged,
     ) -> Result<()> {
         state.catch_up_index()?;
-        let counts = state.latest(address)?;
-        let mut buf = Vec::new();
+        let (mut counts, mut buf) = (None, Vec::new());
+        // The newest first.
         for at in state.index()?.query(&versions_of(address))? {
             let at = at?;
             let event = state.segments.read(at, &mut buf)?.event;
-            if Some(at) != counts && Address::of(&event).as_ref() == Some(address) {
+            let is_live = event.flags.is_live() && !flagged.contains_key(&at);
+            if at > last || !is_live || Address::of(&event).as_ref() != Some(address) {
+                continue;
+            }
+            if counts.is_some() {
                 flag(flagged, at, event.flags | Flags::REPLACED);
             }
+            counts = Some(at);
         }
         Ok(())
     }

@@ -90,6 +90,50 @@ fn one_version_counts_where_the_flag_of_the_other_was_lost() {
     }
 }
 
+/// A power cut took the log's end, and left in the segment a version, the request that deletes it, and an
+/// older version that was stored after it. Opening had the deleted one replace the older one: none counted.
+#[test]
+fn a_version_that_a_lost_flag_deleted_replaces_none_that_came_later() {
+    let disk = Sim::new();
+    let on = options(&disk, Durability::Manual);
+    let store = on.open(DIR, Mode::Append).unwrap();
+    let version = |at: u32| event(9, at, 0, &[], "profile");
+    store.append(&version(10)).unwrap();
+    store.commit().unwrap();
+    let wal = &format!("{DIR}/wal/wal.log");
+    let log = read(&disk, wal);
+    let newest = version(20);
+    let request = event(9, 30, 5, &[&["e", &newest.id.to_string()]], "");
+    let appended = [newest, request, version(15)];
+    for event in &appended {
+        assert!(matches!(store.append(event).unwrap(), Outcome::Stored(_)));
+    }
+    let flags = |store: &EventStore| -> Vec<(u32, Flags)> {
+        let walk = store.iter(Include::All, OnCorrupt::Raise).unwrap();
+        walk.map(|found| found.unwrap())
+            .map(|found| (found.event.created_at, found.flags))
+            .collect()
+    };
+    let before = flags(&store);
+    let live = Flags::default();
+    assert_eq!(before, [(10, Flags::REPLACED), (20, Flags::DELETED), (30, live), (15, live)]);
+    // As the power cut leaves it, with so many of the events.
+    for (lost, after) in [(0, &before[..]), (1, &before[..3])] {
+        let image = disk.kill();
+        write(&image, wal, &log);
+        let segment = format!("{DIR}/data/segments/data.0.seg");
+        changed(&image, &segment, |bytes| bytes.truncate(bytes.len() - lost * 4096));
+        let on = on.clone().storage(std::sync::Arc::new(image));
+        let store = on.open(DIR, Mode::Append).unwrap();
+        assert_eq!(flags(&store), after);
+        drop(store);
+        assert_eq!(flags(&on.open(DIR, Mode::Append).unwrap()), after);
+    }
+    for history in ["vcavp", "vcavpw", "cvavpw"] {
+        crashed(history, Durability::Manual, true);
+    }
+}
+
 /// A process died, and its successor found its events and flags in the cache, took them for durable,
 /// and emptied the log. A power cut took them.
 #[test]

@@ -79,8 +79,9 @@ impl Run {
     }
 
     /// Do one step: append a note; a note of two pages and two short ones at once; the next version of
-    /// a profile; a deletion request for the newest note; flag the oldest note by hand, or take the
-    /// flag off; commit; checkpoint; compact; close and open.
+    /// a profile; a deletion request for the newest note, or for the newest profile; a profile that is
+    /// older than the newest one, which is deleted; flag the oldest note by hand, or take the flag off;
+    /// commit; checkpoint; compact; close and open.
     pub fn apply(&mut self, step: char) -> Done {
         let done = self.step(step);
         self.unsure |= done.is_err();
@@ -95,12 +96,12 @@ impl Run {
                 let at = self.known.events.len() as u32;
                 self.append(&[event(9, at, 0, &[], &format!("profile {at}"))])
             }
-            'd' => {
-                let newest = self.known.events.iter().rev();
-                let newest = newest.filter(|about| about.is_live() && about.event.kind == 1);
-                let id = newest.map(|about| about.event.id.to_string()).next();
-                let id = id.unwrap_or_else(|| "ab".repeat(32));
-                self.append(&[event(1, self.known.events.len() as u32, 5, &[&["e", &id]], "")])
+            'd' => self.delete(1, 1),
+            'p' => self.delete(9, 0),
+            'w' => {
+                let versions = self.known.events.iter().filter(|about| about.event.kind == 0);
+                let newest = versions.map(|about| about.event.created_at).max().unwrap();
+                self.append(&[event(9, newest - 1, 0, &[], "an older profile")])
             }
             'f' => self.flag(),
             'c' => {
@@ -122,6 +123,15 @@ impl Run {
             }
             other => panic!("no step {other}"),
         }
+    }
+
+    /// Ask for the deletion of the author's newest event of a kind.
+    fn delete(&mut self, author: u8, kind: u16) -> Done {
+        let newest = self.known.events.iter().rev();
+        let newest = newest.filter(|about| about.is_live() && about.event.kind == kind);
+        let id = newest.map(|about| about.event.id.to_string()).next();
+        let id = id.unwrap_or_else(|| "ab".repeat(32));
+        self.append(&[event(author, self.known.events.len() as u32, 5, &[&["e", &id]], "")])
     }
 
     fn note(&self, number: usize, len: usize) -> Event {
