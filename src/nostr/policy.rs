@@ -101,8 +101,12 @@ pub fn targets_of(event: &EventRef<'_>) -> Targets {
     targets
 }
 
-/// The second from which on an event counts no more.
+/// The second from which on an event counts no more. A deletion request counts for good: without it, what
+/// it deleted would come back.
 pub fn expires_at(event: &EventRef<'_>) -> Option<u64> {
+    if event.kind == DELETION {
+        return None;
+    }
     first_value(event, "expiration")?.parse().ok()
 }
 
@@ -200,5 +204,6 @@ mod tests {
         );
         assert_eq!(with_event(1, &[&["expiration", "soon"]], expires_at), None);
         assert_eq!(with_event(1, &[], expires_at), None);
+        assert_eq!(with_event(DELETION, &[&["expiration", "1655000000"]], expires_at), None);
     }
 }

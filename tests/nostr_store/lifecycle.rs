@@ -164,6 +164,27 @@ fn a_request_that_another_one_names_deletes_what_it_asks_for() {
     }
 }
 
+/// A request with an expiration went with a compaction once its time was over, and what it had deleted could
+/// come back. A request has no end: it is stored, deletes and stays, however late it comes.
+#[test]
+fn a_request_does_not_expire() {
+    let (_, options) = in_memory();
+    let store = open(&options);
+    let note = event(1, 10, 1, &[], "to be deleted");
+    let over: &[&[&str]] = &[&["e", &note.id.to_string()], &["expiration", "21"]];
+    let request = event(1, 20, 5, over, "");
+    store.append(&note).unwrap();
+    assert!(store.append(&request).unwrap().is_stored());
+    assert_eq!(store.find(&note.id).unwrap(), None);
+    let report = store.compact(0.0, false).unwrap();
+    assert_eq!((report.kept, report.deleted, report.expired), (1, 1, 0));
+    assert_eq!(store.append(&note).unwrap(), Outcome::Deleted);
+    drop(store);
+    let store = open(&options);
+    assert_eq!(store.append(&note).unwrap(), Outcome::Deleted);
+    assert_eq!(all(&store, Include::All), [request]);
+}
+
 /// A deleted version went on counting against those that came later, in the store and in its index.
 #[test]
 fn what_was_deleted_replaces_nothing() {
