@@ -1368,7 +1368,7 @@ class EventOutcome:
 
 @final
 class BadLine:
-    """A line of an import that is no event, or a wrong one."""
+    """A line of an import that is no event, a wrong one, or one too large for the store."""
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
@@ -1999,14 +1999,15 @@ class EventStore:
         """Store the events of JSON lines: of a path, or of a binary file; gzip and zstd, too.
 
         What is stored already is passed over, so that an import that ended in the middle is done
-        again. ``check`` says what is checked of an event besides its form. Bad lines are reported,
-        and the rest goes on; ``aside`` (a path, or a binary file) gets them as they were, and
-        ``stop_at_bad`` ends with the first one. ``progress`` is called with the report so far, and
-        may commit the store; what it raises ends the import. ``after`` is such a report of the same
-        lines: so many bytes of them are passed over without a look, and its counts go on.
+        again. ``check`` says what is checked of an event besides its form. Bad lines, and those of
+        events that are too large for the store, are reported, and the rest goes on; ``aside`` (a
+        path, or a binary file) gets them as they were, and ``stop_at_bad`` ends with the first one.
+        ``progress`` is called with the report so far, and may commit the store; what it raises ends
+        the import. ``after`` is such a report of the same lines: so many bytes of them are passed
+        over without a look, and its counts go on.
 
-        Raises `InvalidArgumentError` with ``stop_at_bad``, `IoError`, and as `append`; ImportError
-        for zstd without a module for it.
+        Raises `InvalidArgumentError` with ``stop_at_bad``, `ReadOnlyError`, `IoError`,
+        `PoisonedError`, `ClosedError`, `ForkedError`; ImportError for zstd without a module for it.
         """
     def export_json(
         self,

@@ -5,7 +5,6 @@ use std::num::NonZero;
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
-use super::FORMAT;
 use super::append::Outcome;
 use super::event::Event;
 use super::options::Options;
@@ -76,7 +75,7 @@ impl ImportOptions {
     }
 }
 
-/// A line that is no event, or a wrong one.
+/// A line that is no event, or a wrong one, or whose event is too large for the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadLine {
     /// From 1 on.
@@ -124,8 +123,6 @@ struct Part {
 /// The same, parsed.
 struct Parsed {
     records: Records,
-    /// Why an event has no record: it and what follows it are not stored.
-    failed: Option<Error>,
     bad: Vec<(BadLine, Vec<u8>)>,
     lines: u64,
     bytes: u64,
@@ -211,9 +208,6 @@ impl EventStore {
                 Outcome::Expired => report.expired += 1,
                 Outcome::Ephemeral => report.ephemeral += 1,
             }
-        }
-        if let Some(error) = parsed.failed {
-            return Err(error.of(FORMAT).at(self.path()));
         }
         report.lines += parsed.lines;
         report.bytes += parsed.bytes;
@@ -305,7 +299,7 @@ fn failed(error: io::Error) -> Error {
 
 fn parse(part: &Part, options: &ImportOptions, store: &Options) -> Parsed {
     let (records, bytes) = (Records::default(), part.bytes);
-    let mut parsed = Parsed { records, failed: None, bad: Vec::new(), lines: 0, bytes };
+    let mut parsed = Parsed { records, bad: Vec::new(), lines: 0, bytes };
     let (mut scratch, mut from) = (Vec::new(), 0);
     for &end in &part.ends {
         let text = slice::part(&part.text, from..end);
@@ -313,19 +307,10 @@ fn parse(part: &Part, options: &ImportOptions, store: &Options) -> Parsed {
         let line = part.first_line + parsed.lines;
         parsed.lines += 1;
         let text = trimmed(text);
-        match event_in(text, options, &mut scratch) {
-            Ok(None) => {}
-            Ok(Some(event)) => {
-                if let Err(error) = parsed.records.push(&event, store) {
-                    parsed.failed = Some(error);
-                    break;
-                }
-            }
-            Err(reason) => {
-                parsed.bad.push((BadLine { line, reason }, text.to_vec()));
-                if options.stop_at_bad {
-                    break;
-                }
+        if let Err(reason) = record_line(text, &mut parsed.records, options, store, &mut scratch) {
+            parsed.bad.push((BadLine { line, reason }, text.to_vec()));
+            if options.stop_at_bad {
+                break;
             }
         }
     }
@@ -338,8 +323,21 @@ pub(super) fn trimmed(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// The event of a line, checked; none of an empty line. An error says what is wrong with it.
-pub(super) fn event_in(
+/// Add the record of a line's event, checked; whether there is one, as an empty line has none. An error
+/// says what is wrong with the line: an event that the store refuses for its size is wrong, too.
+pub(super) fn record_line(
+    line: &[u8],
+    records: &mut Records,
+    options: &ImportOptions,
+    store: &Options,
+    scratch: &mut Vec<u8>,
+) -> Result<bool, String> {
+    let Some(event) = event_in(line, options, scratch)? else { return Ok(false) };
+    records.push(&event, store).map_err(|e| e.message().to_owned())?;
+    Ok(true)
+}
+
+fn event_in(
     line: &[u8],
     options: &ImportOptions,
     scratch: &mut Vec<u8>,

@@ -9,7 +9,7 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use super::FORMAT;
 use super::columns::Column;
 use super::growing::{Growing, Room, Texts};
-use super::import::{ImportOptions, event_in, trimmed};
+use super::import::{ImportOptions, record_line, trimmed};
 use super::options::Options;
 use super::record;
 use super::records::Records;
@@ -82,11 +82,8 @@ impl ParsedLines {
     /// [`ErrorKind::TooLarge`], and nothing is added, where a batch would have columns of 2 GiB.
     pub fn push(&mut self, line: &[u8]) -> Result<()> {
         self.record.clear();
-        let event = event_in(trimmed(line), &self.options, &mut self.scratch);
-        let read = event.and_then(|event| {
-            let pushed = event.map(|event| self.record.push(&event, &self.store));
-            pushed.transpose().map_err(|e| e.message().to_owned())
-        });
+        let (options, store, scratch) = (&self.options, &self.store, &mut self.scratch);
+        let read = record_line(trimmed(line), &mut self.record, options, store, scratch);
         let error_bytes = read.as_ref().err().map_or(0, String::len);
         let bytes = self.bytes + self.record.bytes.len() + error_bytes;
         if bytes > BYTES_MAX {
@@ -96,7 +93,7 @@ impl ParsedLines {
         }
         self.bytes = bytes;
         match &read {
-            Ok(Some(())) => {
+            Ok(true) => {
                 let layout = record::measure(&self.record.bytes);
                 let layout = layout.unwrap_or_else(|_| unreachable!("encoded"));
                 let parts = layout.parts(&self.record.bytes);
@@ -105,7 +102,7 @@ impl ParsedLines {
             _ => self.columns.iter_mut().for_each(Growing::push_nothing),
         }
         self.errors.push(read.as_ref().err().map_or(&[], |reason| reason.as_bytes()));
-        self.is_event.push(matches!(read, Ok(Some(()))));
+        self.is_event.push(matches!(read, Ok(true)));
         self.is_error.push(read.is_err());
         Ok(())
     }

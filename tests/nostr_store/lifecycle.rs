@@ -269,6 +269,36 @@ fn an_import_reports_bad_lines_or_stops_at_the_first() {
     assert_eq!(out, format!("{}\n{}\n", note(1).to_json(), note(3).to_json()).into_bytes());
 }
 
+/// One event that is too large ended an import without the number of its line, and every other import of
+/// the file at the same place: what came after it was never stored.
+#[test]
+fn an_event_that_is_too_large_is_a_bad_line_and_the_rest_goes_on() {
+    let tag: &[&str] = &["t", "x"];
+    for (large, reason) in [
+        (event(1, 5, 1, &[], &"long ".repeat(1000)), "limit 5000"),
+        (event(1, 5, 1, &vec![tag; 65_536], ""), "tags of 65536 entries, limit 65535"),
+    ] {
+        let (_, options) = in_memory();
+        let store = open(&options.event_bytes_max(5000));
+        let text = [note(1), large.clone(), note(2)].map(|event| event.to_json() + "\n").concat();
+        let stopping = ImportOptions::new().stop_at_bad(true);
+        let import = |options: &ImportOptions, aside: &mut Vec<u8>| {
+            store.import(&mut text.as_bytes(), options, Some(aside), &mut |_| Ok(()))
+        };
+        let stopped = import(&stopping, &mut Vec::new()).unwrap_err();
+        assert!(stopped.message().starts_with("line 2: "), "{stopped}");
+        assert_eq!(all(&store, Include::All), [note(1)]);
+        let mut aside = Vec::new();
+        let report = import(&ImportOptions::default(), &mut aside).unwrap();
+        assert_eq!((report.lines, report.stored, report.duplicates, report.bad), (3, 1, 1, 1));
+        assert_eq!(report.bytes, text.len() as u64);
+        let bad = &report.bad_lines[0];
+        assert!(bad.line == 2 && bad.reason.contains(reason), "{bad:?}");
+        assert_eq!(aside, (large.to_json() + "\n").into_bytes());
+        assert_eq!(all(&store, Include::All), [note(1), note(2)]);
+    }
+}
+
 /// Bytes of a line that is too long count, though they are not kept: else the next import begins amiss.
 #[test]
 fn an_import_goes_on_after_what_is_known_of_it() {

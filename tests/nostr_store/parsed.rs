@@ -9,7 +9,7 @@ use deedbook::nostr::{
 use deedbook::{Mode, OnCorrupt};
 
 use super::columns::odd;
-use super::support::{in_memory, notes, open};
+use super::support::{event, in_memory, notes, open};
 
 const REAL: &str = include_str!("../data/nostr/events.jsonl");
 const COLUMNS: [Column; 7] = [
@@ -42,10 +42,10 @@ fn errors(batch: &RecordBatch) -> Vec<BadLine> {
     (1..).zip(errors).filter_map(bad).collect()
 }
 
-fn imported(lines: &[Vec<u8>], options: &ImportOptions) -> Vec<BadLine> {
+fn imported(lines: &[Vec<u8>], options: &ImportOptions, event_bytes_max: u32) -> Vec<BadLine> {
     let (_, of_store) = in_memory();
     let text = lines.join(&b'\n');
-    let store = open(&of_store);
+    let store = open(&of_store.event_bytes_max(event_bytes_max));
     store.import(&mut &text[..], options, None, &mut |_| Ok(())).unwrap().bad_lines
 }
 
@@ -82,7 +82,7 @@ fn the_lines_are_bad_that_an_import_calls_bad_with_the_same_words() {
         let batch = parsed(&lines, &options);
         assert_eq!(batch.schema(), ParsedLines::schema());
         let found = errors(&batch);
-        assert_eq!(found, imported(&lines, &options));
+        assert_eq!(found, imported(&lines, &options, Options::default().event_bytes_max));
         let is_event = |line: &Vec<u8>| !line.trim_ascii().is_empty();
         let events = lines.iter().filter(|line| is_event(line)).count() - found.len();
         for column in 0..COLUMNS.len() {
@@ -126,16 +126,21 @@ fn the_columns_are_those_of_a_store() {
     }
 }
 
-/// An import ends there; executors go on with the next line.
+/// An import ended there.
 #[test]
 fn an_event_that_a_store_refuses_for_its_size_is_a_bad_line() {
-    let events = notes(0..5);
-    let store = Options::new().event_bytes_max(5_000);
-    let mut lines = ParsedLines::new(ImportOptions::default(), store);
-    events.iter().for_each(|event| lines.push(event.to_json().as_bytes()).unwrap());
-    let found = errors(&lines.finish().unwrap());
-    assert_eq!(found.len(), 1);
-    assert_eq!(found[0].line, 4);
+    const LIMIT: u32 = 5_000;
+    let mut events = notes(0..5);
+    let tag: &[&str] = &["t", "x"];
+    events.push(event(1, 5, 1, &vec![tag; 65_536], ""));
+    let store = Options::new().event_bytes_max(LIMIT);
+    let options = ImportOptions::default();
+    let mut parsed = ParsedLines::new(options.clone(), store);
+    let lines: Vec<Vec<u8>> = events.iter().map(|event| event.to_json().into_bytes()).collect();
+    lines.iter().for_each(|line| parsed.push(line).unwrap());
+    let found = errors(&parsed.finish().unwrap());
+    assert_eq!(found.iter().map(|bad| bad.line).collect::<Vec<_>>(), [4, 6]);
     let (id, reason) = (events[3].id, &found[0].reason);
     assert!(reason.contains(&id.to_string()) && reason.contains("limit 5000"), "{reason}");
+    assert_eq!(found, imported(&lines, &options, LIMIT));
 }
