@@ -34,9 +34,10 @@ const NUMBERS: &[&str] = &[
     "price", "published_at", "size", "start", "starts", "total_participants", "valid_until",
 ];
 
-/// Forms of an event that are tried before it counts as lossy: some hundredths of a second, as every
-/// walk along such events takes them once.
+/// Forms of an event that are tried before it counts as lossy, and bytes of which ids are made for that: a
+/// tenth of a second or so, as every walk along such events takes them once.
 const TRIES_MAX: u64 = 1 << 14;
+const HASHED_BYTES_MAX: usize = 64 << 20;
 
 /// What the id says of an event's tags.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,18 +56,11 @@ pub fn recover(event: &EventRef<'_>) -> Names {
     if event.check_id(&mut scratch).is_ok() {
         return Names::Intact;
     }
-    let mut event = event.to_event();
-    let choices: Vec<Vec<String>> = event.tags.iter().map(|tag| choices(tag)).collect();
-    for (tag, names) in event.tags.iter_mut().zip(&choices) {
-        rename(tag, names.first());
+    let mut search = Search::of(event.to_event(), scratch);
+    match search.run() {
+        true => Names::Recovered(search.event),
+        false => Names::Lossy,
     }
-    let mut search = Search { event, choices, tries: 0, scratch };
-    for unlikely in 0..=search.choices.len() {
-        if search.meets_with(unlikely, 0) {
-            return Names::Recovered(search.event);
-        }
-    }
-    Names::Lossy
 }
 
 /// The event of a record that lies in no segment, with its names; whether it is lossy.
@@ -102,48 +96,88 @@ fn is_open(name: &str, value: &str) -> bool {
     }
 }
 
-fn rename(tag: &mut [String], name: Option<&String>) {
-    if let (Some(first), Some(name)) = (tag.first_mut(), name) {
-        first.clone_from(name);
-    }
-}
-
 struct Search {
     /// Every tag has the first of its names, but for those that are being tried.
     event: Event,
-    choices: Vec<Vec<String>>,
+    open: Vec<Open>,
     tries: u64,
+    hashed_bytes: usize,
     scratch: Vec<u8>,
 }
 
+/// A tag that may have one of several names.
+struct Open {
+    /// Its place among the tags.
+    tag: usize,
+    likeliest: String,
+    others: Vec<String>,
+}
+
 impl Search {
-    /// Whether the id is met if so many of the tags from one on have another than their likeliest
-    /// name.
-    fn meets_with(&mut self, unlikely: usize, from: usize) -> bool {
-        if unlikely == 0 {
-            self.tries += 1;
-            return self.event.check_id(&mut self.scratch).is_ok();
+    fn of(mut event: Event, scratch: Vec<u8>) -> Self {
+        let mut open = Vec::new();
+        for (tag, elements) in event.tags.iter_mut().enumerate() {
+            let mut names = choices(elements).into_iter();
+            let Some(likeliest) = names.next() else { continue };
+            rename(elements, &likeliest);
+            let others: Vec<String> = names.collect();
+            if !others.is_empty() {
+                open.push(Open { tag, likeliest, others });
+            }
         }
-        for at in from..self.choices.len() {
-            let name = |search: &Self, number| search.choices.get(at)?.get(number).cloned();
-            let mut number = 1;
-            while let Some(other) = name(self, number).filter(|_| self.tries < TRIES_MAX) {
-                self.rename(at, Some(&other));
-                if self.meets_with(unlikely - 1, at + 1) {
+        Self { event, open, tries: 0, hashed_bytes: 0, scratch }
+    }
+
+    /// Look for names that meet the id.
+    fn run(&mut self) -> bool {
+        let open = std::mem::take(&mut self.open);
+        (0..=open.len()).any(|unlikely| self.goes_on() && self.meets_with(unlikely, &open))
+    }
+
+    fn goes_on(&self) -> bool {
+        self.tries < TRIES_MAX && self.hashed_bytes < HASHED_BYTES_MAX
+    }
+
+    /// Whether the id is met if so many of these tags have another than their likeliest name.
+    fn meets_with(&mut self, unlikely: usize, open: &[Open]) -> bool {
+        let Some(fewer) = unlikely.checked_sub(1) else { return self.is_met() };
+        let mut rest = open;
+        // Each way leads to a try: as many tags are left as shall have another name.
+        while rest.len() > fewer
+            && let Some((tag, after)) = rest.split_first()
+        {
+            for name in &tag.others {
+                if !self.goes_on() {
+                    return false;
+                }
+                self.rename(tag.tag, name);
+                if self.meets_with(fewer, after) {
                     return true;
                 }
-                number += 1;
             }
-            let likeliest = name(self, 0);
-            self.rename(at, likeliest.as_ref());
+            self.rename(tag.tag, &tag.likeliest);
+            rest = after;
         }
         false
     }
 
-    fn rename(&mut self, at: usize, name: Option<&String>) {
-        if let Some(tag) = self.event.tags.get_mut(at) {
-            rename(tag, name);
+    fn is_met(&mut self) -> bool {
+        self.tries += 1;
+        let is_met = self.event.check_id(&mut self.scratch).is_ok();
+        self.hashed_bytes += self.scratch.len();
+        is_met
+    }
+
+    fn rename(&mut self, tag: usize, name: &str) {
+        if let Some(elements) = self.event.tags.get_mut(tag) {
+            rename(elements, name);
         }
+    }
+}
+
+fn rename(tag: &mut [String], name: &str) {
+    if let Some(first) = tag.first_mut() {
+        name.clone_into(first);
     }
 }
 
@@ -180,4 +214,67 @@ fn choices(tag: &[String]) -> Vec<String> {
     let at = if letter_is_likely { 0 } else { names.len() };
     names.insert(at, name.clone());
     names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nostr::event::{Flags, Id};
+
+    fn people(count: usize) -> Vec<Vec<String>> {
+        vec![vec!["p".to_owned(), "ab".repeat(32)]; count]
+    }
+
+    fn relays(count: usize) -> Vec<Vec<String>> {
+        vec![vec!["r".to_owned(), "wss://relay".to_owned()]; count]
+    }
+
+    /// A list of people with these tags, and an id that is another event's.
+    fn wrong(tags: Vec<Vec<String>>, content: &str) -> Event {
+        let (id, content) = (Id([1; 32]), content.to_owned());
+        Event { id, pubkey: [2; 32], created_at: 3, kind: 3, tags, content, sig: [4; 64] }
+    }
+
+    /// Search in vain.
+    fn searched(event: Event) -> Search {
+        let mut search = Search::of(event.clone(), Vec::new());
+        assert!(!search.run());
+        let mut bytes = Vec::new();
+        record::encode(&event, Flags::default(), false, 4096, &mut bytes).unwrap();
+        assert_eq!(recover(&record::parse(&bytes).unwrap()), Names::Lossy);
+        search
+    }
+
+    /// Each number of unlikely names up to that of all tags went through all names of the four open ones
+    /// again, past every other tag, and none of that was a try: one wrong event took hours.
+    #[test]
+    fn tags_with_one_name_cost_no_tries() {
+        let names = choices(&relays(1)[0]).len() as u64;
+        let assignments = names.pow(4);
+        let search = searched(wrong(relays(4), ""));
+        assert_eq!((names, search.tries), (8, assignments));
+        // Few enough people for the bytes.
+        for tags in [[relays(4), people(100)], [people(100), relays(4)]] {
+            assert_eq!(searched(wrong(tags.concat(), "")).tries, assignments);
+        }
+    }
+
+    /// Of a long event each try took milliseconds, and there were as many as of a short one.
+    #[test]
+    fn a_search_ends_by_tries_and_by_bytes() {
+        let search = searched(wrong(relays(100), ""));
+        assert_eq!(search.tries, TRIES_MAX);
+        for event in [
+            wrong([relays(4), people(2_000)].concat(), ""),
+            wrong(relays(500), &"long ".repeat(100_000)),
+        ] {
+            let search = searched(event);
+            let (tries, bytes) = (search.tries, search.hashed_bytes);
+            assert!(bytes >= HASHED_BYTES_MAX, "{tries} tries, {bytes} bytes");
+            assert!(
+                bytes - bytes / (tries as usize) < HASHED_BYTES_MAX,
+                "{tries} tries, {bytes} bytes"
+            );
+        }
+    }
 }
