@@ -104,7 +104,7 @@ def parse_events(
     iterable of bytes-like objects; the ends of lines may be missing. The result has
     ``__arrow_c_array__``: ``pyarrow.record_batch(result)`` takes it. Its columns ``id``,
     ``pubkey``, ``created_at``, ``kind``, ``tags``, ``content`` and ``sig`` are typed as those of
-    `EventStore.batches`, and null where the line is no event, or a wrong one. There, ``error``
+    `EventStore.batches`, and null where the line is no event, or a wrong or too large one. There, ``error``
     says why, in the words of `BadLine.reason`; elsewhere it is null. In the row of an empty line
     everything is null.
 
@@ -1467,7 +1467,7 @@ class ImportReport:
         """Events of kinds that are not stored."""
     @property
     def bad(self) -> int:
-        """Lines that are no event, or a wrong one."""
+        """Lines that are no event, or a wrong or too large one."""
     @property
     def bad_lines(self) -> list[BadLine]:
         """The first 1,000 of them."""

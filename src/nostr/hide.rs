@@ -40,7 +40,7 @@ impl Shared {
         flagged: &mut Flagged,
     ) -> Result<()> {
         state.catch_up_index()?;
-        let (mut counts, mut buf) = (None, Vec::new());
+        let (mut is_newest, mut buf) = (true, Vec::new());
         // The newest first.
         for at in state.index()?.query(&versions_of(address))? {
             let at = at?;
@@ -49,10 +49,10 @@ impl Shared {
             if at > last || !is_live || Address::of(&event).as_ref() != Some(address) {
                 continue;
             }
-            if counts.is_some() {
+            if !is_newest {
                 flag(flagged, at, event.flags | Flags::REPLACED);
             }
-            counts = Some(at);
+            is_newest = false;
         }
         Ok(())
     }

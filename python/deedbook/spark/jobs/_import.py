@@ -57,7 +57,7 @@ class EventImportReport:
     stored: int
     """Events that the commits of this run stored, also those of which a newer version counts."""
     bad: int
-    """Lines that are no event, or a wrong one; put aside."""
+    """Lines that are no event, or a wrong or too large one; put aside."""
     seconds: float
     """How long it took."""
 
