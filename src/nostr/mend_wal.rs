@@ -107,7 +107,7 @@ impl LogPlan {
                 plan.trim = Some((lsn, offset));
             }
         }
-        let named = states.iter().map(|state| state.named).filter(|named| *named <= seen);
+        let named = states.iter().map(|state| state.named).filter(|named| may_name(*named, seen));
         let named = named.max().unwrap_or_default();
         if !wrong.is_empty() && named > checkpoint.map_or(Lsn(0), |(_, lsn)| lsn) {
             // The checkpoint itself is damaged: the log goes as a whole, since what is left of it would go
@@ -126,6 +126,12 @@ impl LogPlan {
     pub fn cuts(&self) -> bool {
         self.cut.is_some()
     }
+}
+
+/// Whether the header of a file may be believed that names a checkpoint: its entry may be damaged, and the
+/// last one. Another number may be torn.
+pub fn may_name(named: Lsn, seen: Lsn) -> bool {
+    named.0 <= seen.0 + 1
 }
 
 /// The intact events from a place on, after a checkpoint, that are not stored.

@@ -77,15 +77,18 @@ pub fn replay(
         noted.filter(|at| at % header.page_bytes == 0 && (header.page_bytes..=end).contains(at));
     // Read to its end before anything changes: a damaged log is refused, and the files stay as they are.
     let logged = ids_of(wal)?;
-    let logged = if noted == Some(header.next_free) { HashSet::new() } else { logged };
+    let is_last = manifest.last_checkpoint_lsn == wal.last_checkpoint().0;
+    // Both were written after the same checkpoint. If the log lost that one, what they say is too much.
+    let is_proved = is_last && noted == Some(header.next_free);
+    let logged = if is_proved { HashSet::new() } else { logged };
     let at = noted.unwrap_or(header.page_bytes);
     let mut walk = Walk {
         scan: Some(active.scan(at)),
         segment: header.segment,
         at,
         is_noted: noted.is_some(),
-        is_last: manifest.last_checkpoint_lsn == wal.last_checkpoint().0,
-        is_proved: noted == Some(header.next_free),
+        is_last,
+        is_proved,
         logged,
         met: false,
         checks_ids: !options.checksums,
@@ -150,7 +153,7 @@ struct Walk {
     /// Whether the manifest knows the last checkpoint. If not, what comes next may be older than that, and
     /// synced.
     is_last: bool,
-    /// Whether the header says the same.
+    /// Whether the header says the same, and the log has that checkpoint.
     is_proved: bool,
     /// The events of the log, if it does not.
     logged: HashSet<Id>,

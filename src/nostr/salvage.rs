@@ -14,6 +14,7 @@ use super::append::Outcome;
 use super::belonging::Belonging;
 use super::entry::{Entry, Lsn};
 use super::event::{Event, EventRef, Flags, Id, Location};
+use super::mend_wal::may_name;
 use super::options::Options;
 use super::record;
 use super::records::Records;
@@ -204,9 +205,8 @@ impl Copying<'_> {
 
     /// The last checkpoint, and the flags after it.
     fn logged(&mut self, files: &Files) -> Result<Logged> {
-        let (mut logged, mut flags) = (Logged::default(), Vec::new());
+        let (mut logged, mut flags, mut seen) = (Logged::default(), Vec::new(), Lsn(0));
         for log in files.logs.iter().filter(|log| log.number.is_some()) {
-            let mut seen = Lsn(0);
             let state = log.each(self.options, &mut |entered| {
                 seen = seen.max(entered.lsn);
                 match entered.entry {
@@ -220,7 +220,7 @@ impl Copying<'_> {
                 }
                 Ok(())
             })?;
-            if state.named <= seen {
+            if may_name(state.named, seen) {
                 logged.checkpoint = logged.checkpoint.max(state.named);
             }
         }

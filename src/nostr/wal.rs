@@ -220,6 +220,15 @@ impl EventWal {
         lock(&self.state).checkpoint
     }
 
+    /// Replay nothing where the entry of this checkpoint was lost with the end of the log, and a header names
+    /// it as well: both say so only once it is durable.
+    pub(super) fn believe_lost(&self, checkpoint: Lsn) {
+        let mut state = lock(&self.state);
+        if checkpoint == state.named && checkpoint >= state.next {
+            state.checkpoint = Lsn(state.next.0.saturating_sub(1));
+        }
+    }
+
     /// What opening found and did at the end of the log.
     pub fn recovery(&self) -> RecoveryReport {
         lock(&self.state).current.recovery().clone()

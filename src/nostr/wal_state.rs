@@ -31,6 +31,8 @@ pub(super) struct State {
     pub(super) next: Lsn,
     /// Number of the last checkpoint, 0 without one.
     pub(super) checkpoint: Lsn,
+    /// The same by the headers, when they were read.
+    pub(super) named: Lsn,
 }
 
 impl State {
@@ -62,7 +64,8 @@ impl State {
         }
         let current = open(*newest, mode)?;
         let (closed, finished, failed, done) = (false, false, None, Stats::default());
-        Ok(Self { files, current, finished, done, closed, failed, next, checkpoint })
+        let named = checkpoint;
+        Ok(Self { files, current, finished, done, closed, failed, next, checkpoint, named })
     }
 
     pub(super) fn check(&self) -> Result<()> {

@@ -16,6 +16,8 @@ use crate::world::{DIR, options};
 
 pub const PAGE: usize = 4096;
 pub const COPY_DIR: &str = "/rescued";
+/// Of a checkpoint in the write-ahead log.
+const CHECKPOINT_BYTES: usize = 29;
 
 pub fn on(disk: &Sim) -> Options {
     options(disk, Durability::Manual)
@@ -395,6 +397,73 @@ fn a_repair_keeps_the_last_checkpoint_of_the_log() {
         mends += u32::from(is_refused);
     }
     assert!(mends > 5, "{mends}");
+}
+
+/// The last entry of the log of a closed store was damaged: it is a checkpoint, and the log went on from
+/// the one before. Every event since was there twice, and what was deleted counted again.
+#[test]
+fn events_are_there_once_after_the_last_checkpoint_of_the_log_is_lost() {
+    let disk = Sim::new();
+    let store = open(&disk);
+    store.append_many(&notes(4..9)).unwrap();
+    store.set_flags(place(&store, &note(5)), Flags::DELETED).unwrap();
+    let all = events(&store);
+    store.close().unwrap();
+    let log = &logs(&disk)[0];
+    let end = read(&disk, log).len();
+    for at in end - CHECKPOINT_BYTES..end {
+        let flipped = disk.kill();
+        changed(&flipped, log, |bytes| bytes[at] ^= 0x10);
+        let cut = disk.kill();
+        changed(&cut, log, |bytes| bytes.truncate(at));
+        // There the header names an older one.
+        let older = flipped.kill();
+        changed(&older, log, |bytes| bytes[12..20].copy_from_slice(&1u64.to_be_bytes()));
+        for disk in [flipped, cut, older] {
+            let without = disk.kill();
+            assert!(on(&disk).open(DIR, Mode::Append).is_err(), "byte {at}");
+            assert_eq!(salvaged(&disk.kill()).1, all, "byte {at}");
+            assert!(mended(&disk, ACCEPT).unwrap().mended, "byte {at}");
+            assert_eq!(events(&open(&disk)), all, "byte {at}");
+            // Nothing tells the damage from a torn end there.
+            remove_sidecar(&without);
+            let store = open(&without);
+            assert_eq!(events(&store), all, "byte {at}, opened: {:?}", store.opening());
+            store.append(&note(9)).unwrap();
+            store.close().unwrap();
+            assert_eq!(events(&open(&without)).len(), all.len() + 1, "byte {at}");
+        }
+    }
+}
+
+/// The same after a compaction: what it moved came back beside its copies, and what it dropped came back.
+#[test]
+fn a_compaction_stays_done_after_the_last_checkpoint_of_the_log_is_lost() {
+    let disk = Sim::new();
+    let store = open(&disk);
+    store.append_many(&notes(4..9)).unwrap();
+    store.set_flags(place(&store, &note(5)), Flags::DELETED).unwrap();
+    store.compact(0.0, false).unwrap();
+    let (disk, all) = (disk.kill(), events(&store));
+    let log = &logs(&disk)[0];
+    let end = read(&disk, log).iter().rposition(|&byte| byte != 0).unwrap();
+    changed(&disk, log, |bytes| bytes[end] ^= 0x10);
+    let without = disk.kill();
+    assert!(on(&disk).open(DIR, Mode::Append).is_err());
+    assert_eq!(salvaged(&disk.kill()).1, all);
+    assert!(mended(&disk, ACCEPT).unwrap().mended);
+    assert_eq!(events(&open(&disk)), all);
+    remove_sidecar(&without);
+    let store = open(&without);
+    assert_eq!(events(&store), all, "{:?}", store.opening());
+}
+
+/// Have no file in the sidecar of the write-ahead log.
+fn remove_sidecar(disk: &Sim) {
+    let sidecar = Path::new("/events/wal/.deedbook");
+    for path in listed(disk, sidecar).into_keys() {
+        disk.remove(&path).unwrap();
+    }
 }
 
 /// What only the log has after its damage goes with the cut, unless it is salvaged before.
