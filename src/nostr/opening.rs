@@ -200,7 +200,10 @@ fn open_writer(dir: PathBuf, mode: Mode, options: Options) -> Result<EventStore>
     // What it covers says nothing of flags.
     state.index_changes(Batch::default(), &tail.flagged.iter().copied().collect())?;
     let store = EventStore::assemble(dir, mode, options, opening, state, Some((wal, lock)));
-    store.complete(&tail)?;
+    let completed = store.complete(&tail);
+    // A dropped handle that is not broken empties the log: no later opening would complete anything.
+    completed
+        .inspect_err(|error| store.shared.state().broken = Some(error.message().to_owned()))?;
     // What was appended again is durable then, and the manifest says what is there.
     store.checkpoint()?;
     store.begin_pages()?;

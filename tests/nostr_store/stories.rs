@@ -4,13 +4,15 @@ use std::io::ErrorKind as Io;
 use std::path::Path;
 
 use deedbook::nostr::{Check, Event, EventStore, Filter, Flags, Include, Options, Outcome};
-use deedbook::storage::sim::{Call, Fault, Sim, What};
+use deedbook::storage::sim::{Call, Choice, Fault, Sim, What};
 use deedbook::storage::{Access, Storage};
 use deedbook::{Durability, Durable, ErrorKind, Mode, OnCorrupt};
 
 use crate::crash::crashed;
-use crate::support::{changed, event, in_memory, note, open, read, write};
-use crate::world::{DIR, options};
+use crate::judge::recover;
+use crate::known::Known;
+use crate::support::{changed, event, in_memory, mix, note, open, read, write};
+use crate::world::{DIR, Run, options};
 
 fn all(store: &EventStore) -> Vec<Event> {
     let walk = store.iter(Include::Live, OnCorrupt::Raise).unwrap();
@@ -520,4 +522,50 @@ fn events_on_their_way_to_the_index_are_known() {
     assert_eq!(asked(&store), live);
     store.close().unwrap();
     assert_eq!(asked(&on.open(place.path().join("store"), Mode::Append).unwrap()), live);
+}
+
+/// A call failed while opening flagged the version whose successor had lost the flag for it. The dropped
+/// handle emptied the log, and no later opening looked again: both versions counted for ever.
+#[test]
+fn an_opening_that_fails_leaves_it_to_the_next_to_flag_what_is_replaced() {
+    let (mut states, mut failed) = (0, 0);
+    for history in ["vcv", "acd"] {
+        let mut run = Run::new(Durability::Manual, true);
+        run.open().unwrap();
+        let (first, last) = history.split_at(2);
+        first.chars().for_each(|step| run.apply(step).unwrap());
+        let before = run.known.clone();
+        last.chars().for_each(|step| run.apply(step).unwrap());
+        let known = Known::during(&before, &run.known);
+        let on = |disk: &Sim| run.options.clone().storage(std::sync::Arc::new(disk.clone()));
+        let crashes = run.disk.crashes();
+        let choices = (0..1_000).map(|index| crashes.sample(mix(index)));
+        let count =
+            |store: &EventStore| store.iter(Include::Live, OnCorrupt::Skip).unwrap().count();
+        // The new one is there, and nothing flags the old one.
+        let lacks_flag = |choice: &Choice| {
+            let disk = crashes.build(choice);
+            let has_both = on(&disk).open(DIR, Mode::Read).is_ok_and(|store| count(&store) == 2);
+            has_both && on(&disk).open(DIR, Mode::Append).unwrap().opening().flags_set_again == 0
+        };
+        for choice in choices.filter(lacks_flag).take(3) {
+            states += 1;
+            for k in 1.. {
+                let disk = crashes.build(&choice);
+                disk.inject(Fault::once(k, What::Error(Io::Other)));
+                let opened = on(&disk).open(DIR, Mode::Append);
+                let (is_over, is_refused) = (disk.fired() == 0, opened.is_err());
+                drop(opened);
+                if is_over {
+                    break;
+                }
+                failed += u32::from(is_refused);
+                disk.heal();
+                recover(&disk, &run.options, &known, true)
+                    .unwrap_or_else(|why| panic!("{history}, {choice:?}, call {k}: {why}"));
+            }
+        }
+    }
+    println!("{states} states, {failed} openings failed");
+    assert!(states > 1 && failed > 100, "{states} states, {failed} openings failed");
 }
