@@ -1821,7 +1821,7 @@ class EventStore:
         file of the write-ahead log is finished, 10 MiB to 10 GiB. ``checkpoint_bytes``: the
         write-ahead log is emptied when it is larger. ``compaction_ratio``: what `compact` takes by
         default, 0.1 to 0.5. ``checksums``: whether new records have one of their own.
-        ``event_bytes_max``: limit of a record.
+        ``event_bytes_max``: limit of a new record; what is stored is read, however large.
         ``history="keep"`` keeps every version of replaceable events, and finds them.
         ``mapped_reads``: whether segments are read through a shared map of what they have when they
         are opened: some per cent quicker, and pages read count as memory of the process (Linux).

@@ -54,7 +54,7 @@ pub struct Options {
     pub compaction_ratio: f64,
     /// Whether new records have a checksum of their own.
     pub checksums: bool,
-    /// Limit of a record, bytes.
+    /// Limit of a new record, bytes: what is stored is read, however large.
     pub event_bytes_max: u32,
     /// What becomes of events that others replace.
     pub history: History,
@@ -172,7 +172,6 @@ impl Options {
             batch_interval: self.batch_interval,
             batch_bytes: self.batch_bytes,
             segment_bytes: self.wal_segment_bytes,
-            data_bytes_max: self.event_bytes_max.into(),
             file_mode: self.file_mode,
             slow_sync: self.slow_sync,
             storage: self.storage.clone(),

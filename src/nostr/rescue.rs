@@ -145,10 +145,8 @@ impl Pages {
     /// Open a segment. One whose header is damaged is read with the size of pages that most records fit;
     /// `None` if none do.
     pub fn open(options: &Options, id: u32, path: &Path) -> Result<Option<Self>> {
-        let limit = options.event_bytes_max;
         let reason = match Segment::open(&*options.storage, path, Access::Read) {
             Ok(segment) if segment.header().segment == id => {
-                let segment = segment.with_record_bytes_max(limit);
                 return Ok(Some(Self { id, segment, header_damage: None, is_cut: false }));
             }
             Ok(segment) => format!("segment {}, its name says {id}", segment.header().segment),
@@ -197,7 +195,7 @@ fn guess(options: &Options, id: u32, path: &Path, is_cut: bool) -> Result<Option
         };
         let segment = match Segment::open_as(&*options.storage, path, Access::Read, header) {
             Err(e) if e.kind() == ErrorKind::NotALog => return Ok(None),
-            opened => opened?.with_record_bytes_max(options.event_bytes_max),
+            opened => opened?,
         };
         let mut scan = if is_cut { segment.scan_pages() } else { segment.scan(0) };
         let (mut records, mut score) = (0, 0);

@@ -16,7 +16,7 @@ use super::entry::{Entry, Lsn};
 use super::event::{Event, EventRef, Flags, Id, Location};
 use super::mend_wal::may_name;
 use super::options::Options;
-use super::record;
+use super::record::{self, RECORD_BYTES_MAX};
 use super::records::Records;
 use super::recovery::Tail;
 use super::rescue::{DamagedPart, Files, Pages};
@@ -79,6 +79,8 @@ pub fn salvage(
 ) -> Result<StoreSalvage> {
     let mut copy = || {
         options.check()?;
+        // Nothing of it is new.
+        let options = &options.clone().event_bytes_max(RECORD_BYTES_MAX);
         let source = located(&*options.storage, source)?;
         let files = Files::list(options, &source)?;
         if files.is_empty() {

@@ -119,7 +119,7 @@ impl Segment {
             false => options.storage.open(path, access),
         };
         let file = opened.map_err(|e| Error::io("open the segment", path, e).of(super::FORMAT))?;
-        Ok(Self::of(file.into(), path)?.with_record_bytes_max(options.event_bytes_max))
+        Self::of(file.into(), path)
     }
 
     /// Read through a map of what is there, from now on. Where it cannot be opened that way, reads go on

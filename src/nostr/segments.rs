@@ -105,8 +105,7 @@ impl Segments {
                 drop(self.storage.remove(&path));
             }
         });
-        let segment = segment?.with_record_bytes_max(options.event_bytes_max);
-        self.by_id.insert(id, Open { records: 0, dirty: false, segment });
+        self.by_id.insert(id, Open { records: 0, dirty: false, segment: segment? });
         Ok(())
     }
 

@@ -3,7 +3,9 @@
 use std::io::ErrorKind as Io;
 use std::path::Path;
 
-use deedbook::nostr::{Check, Event, EventStore, Filter, Flags, Include, Options, Outcome};
+use deedbook::nostr::{
+    Check, Event, EventStore, Filter, Flags, Include, Options, Outcome, salvage,
+};
 use deedbook::storage::sim::{Call, Choice, Fault, Sim, What};
 use deedbook::storage::{Access, Storage};
 use deedbook::{Durability, Durable, ErrorKind, Mode, OnCorrupt};
@@ -568,4 +570,60 @@ fn an_opening_that_fails_leaves_it_to_the_next_to_flag_what_is_replaced() {
     }
     println!("{states} states, {failed} openings failed");
     assert!(states > 1 && failed > 100, "{states} states, {failed} openings failed");
+}
+
+/// With a smaller limit, events above it were damage: the store was called damaged, an index made
+/// meanwhile did not have them, and they were stored twice.
+#[test]
+fn a_smaller_limit_is_for_new_events_alone() {
+    let place = tempfile::tempdir().unwrap();
+    let dir = place.path().join("events");
+    let on = Options::new().small(true).segment_bytes(10 * 4096);
+    let small = on.clone().event_bytes_max(4096);
+    let long = note(3);
+    let store = on.open(&dir, Mode::Append).unwrap();
+    store.append_many(&[note(1), note(2), long.clone()]).unwrap();
+    store.close().unwrap();
+    let stored = vec![note(1), note(2), long.clone()];
+    let store = small.open(&dir, Mode::Append).unwrap();
+    assert_eq!(store.reindex().unwrap(), 3);
+    assert_eq!(all(&store), stored);
+    assert!(store.verify(Check::Id).unwrap().is_ok());
+    assert!(store.find(&long.id).unwrap().is_some());
+    let error = store.append(&note(10)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
+    let first = store.find(&note(1).id).unwrap().unwrap().location;
+    store.set_flags(first, Flags::DELETED).unwrap();
+    assert_eq!(store.compact(0.0, false).unwrap().kept, 2);
+    store.close().unwrap();
+    let store = on.open(&dir, Mode::Append).unwrap();
+    assert!(store.find(&long.id).unwrap().is_some());
+    assert!(matches!(store.append(&long).unwrap(), Outcome::Duplicate(_)));
+    assert_eq!(all(&store), stored[1..]);
+}
+
+/// The same of an event that the write-ahead log still has, and of a rescue.
+#[test]
+fn a_smaller_limit_leaves_what_the_log_has() {
+    let disk = Sim::new();
+    let on = |disk: &Sim| options(disk, Durability::Manual);
+    let store = on(&disk).open(DIR, Mode::Append).unwrap();
+    let stored = [note(1), note(2), note(3)];
+    store.append_many(&stored).unwrap();
+    store.commit().unwrap();
+    let segment = &format!("{DIR}/data/segments/data.0.seg");
+    for is_torn in [false, true] {
+        let disk = disk.kill();
+        if is_torn {
+            changed(&disk, segment, |bytes| bytes.truncate(4 * 4096));
+        }
+        let small = on(&disk).event_bytes_max(4096);
+        let report =
+            salvage(Path::new(DIR), Path::new("/rescued"), &small, &mut |_, _| Ok(())).unwrap();
+        assert_eq!((report.events, report.damages.len()), (3, usize::from(is_torn)), "{report:?}");
+        assert_eq!(all(&small.open("/rescued", Mode::Append).unwrap()).len(), 3);
+        let store = small.open(DIR, Mode::Append).unwrap();
+        assert_eq!(store.opening().appended_again, u64::from(is_torn));
+        assert_eq!(all(&store), stored);
+    }
 }
