@@ -87,8 +87,8 @@ impl Shared {
     ) -> Result<()> {
         let active = state.segments.active()?;
         let needed: u64 = records.iter().map(|record| active.segment.bytes_for(record.len())).sum();
-        let (end, is_empty) = (u64::from(active.segment.end()), active.records == 0);
-        let is_full = !is_empty && end + needed > self.options.segment_bytes;
+        let end = u64::from(active.segment.end());
+        let is_full = active.has_pages() && end + needed > self.options.segment_bytes;
         if is_full || state.wal_bytes >= self.options.checkpoint_bytes {
             self.checkpoint(wal, state)?;
         }

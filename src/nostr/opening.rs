@@ -188,6 +188,7 @@ fn open_writer(dir: PathBuf, mode: Mode, options: Options) -> Result<EventStore>
     }
     manifest.page_bytes = segments.active()?.segment.header().page_bytes;
     let tail = replay(&wal, &manifest, &mut segments, &options, &mut opening)?;
+    segments.count_last()?;
     let mut state = State::new(manifest, segments);
     if options.small {
         state.pending = state.pending.with_keys_max(SMALL_INDEX_KEYS);

@@ -131,7 +131,7 @@ fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<StoreRepair> {
         let mut segment = Segment::open_as(storage, path, Access::Write, header)?;
         let (page, mode) = (0..u64::from(header.page_bytes), options.file_mode);
         report.saved.extend(segment.save(|file| save_part(storage, file, path, mode, page))?);
-        segment.write_header(0, 0)?;
+        segment.write_header(segment.count(0)?, 0)?;
         segment.sync()?;
     }
     if plan.cuts() {

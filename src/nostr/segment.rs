@@ -371,6 +371,15 @@ impl Segment {
         Forward::new(self.clone(), 0)
     }
 
+    /// How many intact records there are from an offset on.
+    pub fn count(&self, from: u32) -> Result<u32> {
+        let (mut scan, mut count) = (self.scan(from), 0);
+        while let Some(found) = scan.next()? {
+            count += u32::from(matches!(found, Found::Record(_)));
+        }
+        Ok(count)
+    }
+
     /// Walk the records, the last one first.
     pub fn reverse(&self) -> Reverse {
         Reverse::new(self.clone())

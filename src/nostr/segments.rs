@@ -29,7 +29,7 @@ pub struct Segments {
 #[derive(Debug)]
 pub struct Open {
     pub segment: Segment,
-    /// How many records it has; of one that was not written to, as its header says.
+    /// How many records it has; of one that is not the last one, and was not written to, as its header says.
     pub records: u32,
     /// Whether it was written to since it was synced.
     dirty: bool,
@@ -140,6 +140,17 @@ impl Segments {
             }
         }
         Ok(false)
+    }
+
+    /// Count the records of the last segment that its header does not know.
+    pub fn count_last(&mut self) -> Result<()> {
+        let Open { segment, records, .. } = self.active()?;
+        let header = segment.header();
+        *records = match header.next_free <= segment.end() {
+            true => header.records.saturating_add(segment.count(header.next_free)?),
+            false => segment.count(0)?,
+        };
+        Ok(())
     }
 
     /// Read these no more.

@@ -303,12 +303,16 @@ fn a_repair_takes_damaged_pages_out_if_their_loss_is_accepted() {
 fn a_repair_makes_a_lost_header_again_and_loses_nothing() {
     let (disk, all) = world();
     let last = *ids(&disk).last().unwrap();
+    let whole = disk.kill();
+    open(&whole).close().unwrap();
     for id in [ids(&disk)[0], last] {
         let disk = disk.kill();
         changed(&disk, &segment(id), |bytes| bytes[..PAGE].fill(0xEE));
         assert!(on(&disk).open(DIR, Mode::Append).is_err());
         let report = mended(&disk, PLAIN).unwrap();
         assert!(report.mended && !report.is_loss && report.saved.len() == 1, "{report:?}");
+        let counted = |disk: &Sim| read(disk, &segment(id))[20..24].to_vec();
+        assert_eq!(counted(&disk), counted(&whole), "segment {id}");
         assert_eq!(events(&open(&disk)), all);
     }
 }

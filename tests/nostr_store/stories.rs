@@ -627,3 +627,34 @@ fn a_smaller_limit_leaves_what_the_log_has() {
         assert_eq!(all(&store), stored);
     }
 }
+
+/// The header of a segment counted no event that came after the last checkpoint, and a process that was
+/// killed counted none either: the segment passed for empty, grew beyond its size, and the counters
+/// stayed wrong.
+#[test]
+fn events_that_no_checkpoint_counted_are_counted_by_the_next_opening() {
+    let disk = Sim::new();
+    let on = |disk: &Sim| options(disk, Durability::Manual);
+    let store = on(&disk).open(DIR, Mode::Append).unwrap();
+    (4..9).for_each(|number| assert!(store.append(&note(number)).unwrap().is_stored()));
+    let disk = disk.kill();
+    drop(store);
+    let store = on(&disk).open(DIR, Mode::Append).unwrap();
+    let Outcome::Stored(at) = store.append(&note(9)).unwrap() else { panic!() };
+    assert_eq!(at.segment, 1);
+    store.close().unwrap();
+    let manifest = String::from_utf8(read(&disk, &format!("{DIR}/manifest.json"))).unwrap();
+    let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
+    assert_eq!(manifest["total_records"], 6, "{manifest}");
+    let segment = &format!("{DIR}/data/segments/data.0.seg");
+    assert_eq!(read(&disk, segment)[20..24], 5u32.to_be_bytes());
+    // As a process before left it.
+    let disk = Sim::new();
+    let store = on(&disk).open(DIR, Mode::Append).unwrap();
+    (4..9).for_each(|number| assert!(store.append(&note(number)).unwrap().is_stored()));
+    store.close().unwrap();
+    changed(&disk, segment, |bytes| bytes[20..24].fill(0));
+    let store = on(&disk).open(DIR, Mode::Append).unwrap();
+    let Outcome::Stored(at) = store.append(&note(9)).unwrap() else { panic!() };
+    assert_eq!(at.segment, 1);
+}
