@@ -104,9 +104,9 @@ def parse_events(
     iterable of bytes-like objects; the ends of lines may be missing. The result has
     ``__arrow_c_array__``: ``pyarrow.record_batch(result)`` takes it. Its columns ``id``,
     ``pubkey``, ``created_at``, ``kind``, ``tags``, ``content`` and ``sig`` are typed as those of
-    `EventStore.batches`, and null where the line is no event, or a wrong or too large one. There, ``error``
-    says why, in the words of `BadLine.reason`; elsewhere it is null. In the row of an empty line
-    everything is null.
+    `EventStore.batches`, and null where the line is no event, or a wrong or too large one. There,
+    ``error`` says why, in the words of `BadLine.reason`; elsewhere it is null. In the row of an
+    empty line everything is null.
 
     ``check`` says what is checked of an event besides its form, as in `EventStore.import_json`.
     ``event_bytes_max`` is the limit of the store that is to take the events: what is larger is
