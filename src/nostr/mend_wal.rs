@@ -131,7 +131,7 @@ impl LogPlan {
 /// Whether the header of a file may be believed that names a checkpoint: its entry may be damaged, and the
 /// last one. Another number may be torn.
 pub fn may_name(named: Lsn, seen: Lsn) -> bool {
-    named.0 <= seen.0 + 1
+    named.0 <= seen.0.saturating_add(1)
 }
 
 /// The intact events from a place on, after a checkpoint, that are not stored.

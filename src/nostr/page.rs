@@ -18,7 +18,9 @@ use crate::scan::Bad;
 use crate::slice::{part, part_mut, u16_be_at, u32_be_at, u64_be_at};
 
 use super::event::Flags;
-use super::record::{FIXED_BYTES, FLAGS_AT, SHORT_HEAD_BYTES, needed_continuations};
+use super::record::{
+    FIXED_BYTES, FLAGS_AT, RECORD_BYTES_MAX, SHORT_HEAD_BYTES, needed_continuations,
+};
 
 /// `NSTR`.
 const MAGIC: u32 = 0x4E53_5452;
@@ -48,8 +50,8 @@ const _: () = assert!(HEADER_BYTES == 40 && CHUNK_HEAD_BYTES == 6);
 pub const PAGE_BYTES_READ: std::ops::RangeInclusive<u32> = 1024..=65_536;
 /// The sizes of pages that are written.
 pub const PAGE_BYTES_WRITTEN: [u32; 3] = [4096, 8192, 16_384];
-/// No record is as long, so that no record begins as a continuation page does.
-pub const RECORD_BYTES_LIMIT: u32 = CHUNK_MAGIC - 1;
+// No record begins as a continuation page does.
+const _: () = assert!(RECORD_BYTES_MAX < CHUNK_MAGIC);
 
 /// The header page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,23 +157,17 @@ pub struct Head {
 impl Head {
     /// Check the beginning of a page, of which `left` bytes are there to the end of the file.
     #[inline]
-    pub fn parse(
-        page: &[u8],
-        page_bytes: u32,
-        left: u64,
-        record_bytes_max: u32,
-    ) -> Result<Self, Bad> {
+    pub fn parse(page: &[u8], page_bytes: u32, left: u64) -> Result<Self, Bad> {
         let (Some(record_len), Some(&flags)) = (u32_be_at(page, 0), page.get(FLAGS_AT)) else {
             return Err(bad("bytes of a record", page.len() as u64, "minimum", FIXED_BYTES as u64));
         };
         if record_len == CHUNK_MAGIC {
             return Err(bad("continuation pages", 1, "records before them", 0));
         }
-        let limit = record_bytes_max.min(RECORD_BYTES_LIMIT);
         let continued = Flags(flags).contains(Flags::CONTINUED);
         let (least, most) = match continued {
             false => (FIXED_BYTES as u32, page_bytes - 1),
-            true => (page_bytes + 2, limit.max(page_bytes + 2)),
+            true => (page_bytes + 2, RECORD_BYTES_MAX),
         };
         if record_len < least {
             return Err(bad("record_len", record_len.into(), "minimum", least.into()));

@@ -14,7 +14,7 @@ use crate::storage::{Access, File, Storage, read_full, replace, write_full};
 use super::event::{EventRef, Flags, Id};
 use super::options::Options;
 use super::page::{self, HEADER_BYTES, Head, Header, PAGE_BYTES_WRITTEN};
-use super::record::{FLAGS_AT, LONG_HEAD_BYTES, PUBKEY_AT, RECORD_BYTES_MAX, SHORT_HEAD_BYTES};
+use super::record::{FLAGS_AT, LONG_HEAD_BYTES, PUBKEY_AT, SHORT_HEAD_BYTES};
 use super::walk::{Forward, READ_BYTES, Reverse, Step, Window};
 
 mod read;
@@ -62,7 +62,6 @@ pub struct Segment {
     header: Header,
     /// The first free byte, by the pages.
     end: u32,
-    record_bytes_max: u32,
     /// Whether a write failed that could not be taken back.
     poisoned: bool,
     /// Flags that wait to be written, by the offsets of their records. Walks see those of the moment
@@ -162,16 +161,9 @@ impl Segment {
         // Every page of a record begins with something, so the last byte that is no zero tells.
         let used = end_of_data(&*file, header.page_bytes.into(), len).map_err(failed)?;
         let end = page::whole_pages(used.max(header.page_bytes.into()), header.page_bytes) as u32;
-        let record_bytes_max = RECORD_BYTES_MAX;
         let (path, poisoned) = (path.to_owned(), false);
         let (waiting, lossy) = Default::default();
-        Ok(Self { file, path, header, end, record_bytes_max, poisoned, waiting, lossy })
-    }
-
-    /// The same, with another limit of a record.
-    #[must_use]
-    pub fn with_record_bytes_max(self, record_bytes_max: u32) -> Self {
-        Self { record_bytes_max, ..self }
+        Ok(Self { file, path, header, end, poisoned, waiting, lossy })
     }
 
     /// The header as it was read or written last.
@@ -231,7 +223,7 @@ impl Segment {
         let mut bytes = [0; LONG_HEAD_BYTES + PUBKEY_AT];
         let read = read_full(&*self.file, &mut bytes, damage.offset.into());
         let bytes = part(&bytes, ..read.map_err(|e| self.failed(e))?);
-        let head = Head::parse(bytes, self.header.page_bytes, u64::MAX, self.record_bytes_max);
+        let head = Head::parse(bytes, self.header.page_bytes, u64::MAX);
         let Ok(head) = head else { return Ok(None) };
         let id_at = if head.continuations > 0 { LONG_HEAD_BYTES } else { SHORT_HEAD_BYTES };
         let len = self.file.len().map_err(|e| self.failed(e))?;
@@ -251,7 +243,7 @@ impl Segment {
         let mut offsets = Vec::with_capacity(records.len());
         let mut need = u64::from(self.end);
         for record in records {
-            let head = page::Head::parse(record, page_bytes, u64::MAX, self.record_bytes_max)
+            let head = page::Head::parse(record, page_bytes, u64::MAX)
                 .ok()
                 .filter(|head| head.record_len as usize == record.len())
                 .ok_or_else(|| {
@@ -319,7 +311,7 @@ impl Segment {
         let mut window = Window::new(self.file.clone(), self.page_end()?, FLAGS_AT + 3);
         let page_bytes = self.header.page_bytes;
         let aligned = offset.is_multiple_of(page_bytes) && offset >= page_bytes;
-        let head = window.head(offset, page_bytes, self.record_bytes_max);
+        let head = window.head(offset, page_bytes);
         let head = head.map_err(|e| self.failed(e))?;
         let Some(head) = head.ok().filter(|_| aligned) else {
             let message = format!("no record at {offset}: flags {:02x} are not set", flags.0);
@@ -406,10 +398,6 @@ impl Segment {
 
     pub(super) fn file(&self) -> &Arc<dyn File> {
         &self.file
-    }
-
-    pub(super) fn record_bytes_max(&self) -> u32 {
-        self.record_bytes_max
     }
 
     /// The end of the pages, or of the file where the last one is not padded.

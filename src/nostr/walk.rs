@@ -67,15 +67,10 @@ impl Window {
     }
 
     /// What the beginning of the page at an offset says.
-    pub(super) fn head(
-        &mut self,
-        offset: u32,
-        page_bytes: u32,
-        record_bytes_max: u32,
-    ) -> io::Result<Result<Head, Bad>> {
+    pub(super) fn head(&mut self, offset: u32, page_bytes: u32) -> io::Result<Result<Head, Bad>> {
         let left = self.end.saturating_sub(offset.into());
         let page = self.at(offset.into(), LONG_HEAD_BYTES)?;
-        Ok(Head::parse(page, page_bytes, left, record_bytes_max))
+        Ok(Head::parse(page, page_bytes, left))
     }
 
     /// Put the bytes of a record together.
@@ -166,8 +161,7 @@ impl Looker {
 
     #[inline]
     fn try_look(&mut self, offset: u32) -> io::Result<Result<Seen, Bad>> {
-        let limit = self.segment.record_bytes_max();
-        let head = match self.window.head(offset, self.page_bytes, limit)? {
+        let head = match self.window.head(offset, self.page_bytes)? {
             Ok(head) => head,
             Err(bad) => {
                 let page = self.window.at(offset.into(), self.page_bytes as usize)?;

@@ -91,7 +91,7 @@ impl Segment {
             return Ok(layout);
         }
         let mut window = Window::new(self.file.clone(), self.page_end()?, page_bytes as usize);
-        let head = window.head(offset, page_bytes, self.record_bytes_max);
+        let head = window.head(offset, page_bytes);
         let event = match head.map_err(|e| self.failed(e))? {
             Ok(head) => {
                 let rest = head.pages_bytes(page_bytes).min(READ_BYTES as u64);
@@ -115,7 +115,7 @@ impl Segment {
         buf.resize(page_bytes as usize, 0);
         let read = read_full(&*self.file, buf, offset.into()).map_err(|e| self.failed(e))?;
         let left = u64::from(self.end - offset);
-        let head = match Head::parse(buf, page_bytes, left, self.record_bytes_max) {
+        let head = match Head::parse(buf, page_bytes, left) {
             Ok(head) if read == buf.len() && head.continuations == 0 => head,
             _ => return Ok(None),
         };
