@@ -97,23 +97,33 @@ impl Spool {
     }
 
     /// Fetch all that there is, compare it, and append to it; how many events there were.
-    pub fn check(&self, dir: &Path, power: bool) -> Result<u64, String> {
+    pub fn check(&mut self, dir: &Path, power: bool) -> Result<u64, String> {
         let ledger = options(Durability::Always).open(small(dir, FILE_BYTES)).map_err(text)?;
         let reports = verify(dir, BASE, ledger.options(), |_, _| Ok(())).map_err(text)?;
-        let fetched = ledger.fetch(None, None).map_err(text)?;
-        let files = fetched.as_ref().map(shown).unwrap_or_default();
-        let events: Vec<_> = files.iter().flat_map(|(_, events)| events).collect();
-        let got: Vec<u64> = events.iter().map(|event| number_of(event)).collect();
-        let changed =
-            |(event_, number): &(&&Vec<u8>, &u64)| ***event_ != event(**number, EVENT_BYTES);
-        if let Some((_, number)) = events.iter().zip(&got).find(changed) {
-            return Err(format!("event {number} differs"));
-        }
         let counted: u64 = reports.iter().map(|file| file.report.records).sum();
+        let (mut got, mut sent) = (Vec::new(), Vec::new());
+        while let Some(fetched) = ledger.fetch(None, None).map_err(text)? {
+            let events: Vec<_> = shown(&fetched).into_iter().flat_map(|(_, part)| part).collect();
+            let numbers: Vec<u64> = events.iter().map(|event| number_of(event)).collect();
+            let differs =
+                |(part, number): &(&Vec<u8>, &u64)| **part != event(**number, EVENT_BYTES);
+            if let Some((_, number)) = events.iter().zip(&numbers).find(differs) {
+                return Err(format!("event {number} differs"));
+            }
+            got.extend(&numbers);
+            if got.len() as u64 >= counted {
+                break;
+            }
+            // More files than one fetch gives: these go.
+            ledger.remove(&fetched.removable.unwrap_or_default()).map_err(text)?;
+            sent.extend(numbers);
+        }
         if counted != got.len() as u64 {
             return Err(format!("verify counts {counted} events, {} are sent", got.len()));
         }
         self.known.judge(&got, power)?;
+        self.known.leaving.extend(&sent);
+        self.known.removed.extend(sent);
         let last = event(LAST, 0);
         ledger.append(&last).map_err(text)?;
         let again = ledger.fetch(None, None).map_err(text)?.ok_or("nothing is there")?;
