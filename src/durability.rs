@@ -13,8 +13,8 @@ use crate::error::{Error, ErrorKind, Result};
 pub enum Durability {
     /// Each append is on stable storage when it returns. A power cut takes nothing acknowledged.
     Always,
-    /// Appends are synced this time, and that of up to two syncs, later. A power cut takes at most the
-    /// appends of that time.
+    /// Appends are synced after this time and up to two syncs. A power cut takes at most the appends of
+    /// that time.
     Interval(Duration),
     /// A sync after so many bytes. A power cut takes at most that many bytes, and one append.
     Bytes(u64),

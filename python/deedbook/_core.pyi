@@ -2750,7 +2750,7 @@ class Book(Log[Deed]):
         if it is missing; ``"x"`` creates and fails if it exists.
 
         ``durability``: ``"always"`` (each append is on stable storage when it returns),
-        ``"interval:MS"`` (synced within MS milliseconds), ``"bytes:N"`` (synced every N bytes),
+        ``"interval:MS"`` (synced after MS milliseconds), ``"bytes:N"`` (synced every N bytes),
         ``"manual"`` (the caller syncs; close syncs), ``"none"`` (never synced). Whatever is
         chosen, an append that returned survives the death of the process.
 

@@ -258,7 +258,7 @@ impl Shared {
             .gate()
             .and_then(|gate| self.directory.remove_unseen(&gate, &active.path, active.id));
         match removed {
-            // The index is free again, if no other store has gone on: the directory is looked at.
+            // The index is free unless another store went on: the next file lists the directory.
             Ok(()) => state.next_index = 0,
             // The next fetch removes it.
             Err(error) => lines::warn(format_args!("an empty file remains: {error}")),

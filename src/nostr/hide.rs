@@ -30,8 +30,8 @@ impl Shared {
         Ok(Flags::default())
     }
 
-    /// Have all versions but the one that counts lose their place, as it was when the last of them was
-    /// stored, at `last`: those that came later may count because this one was deleted before.
+    /// Flag what was replaced when the version at `last` was stored: all live versions up to there but the
+    /// newest. A version that came later may count: what is deleted replaces nothing.
     pub(super) fn replace_stored(
         &self,
         state: &mut State,

@@ -128,8 +128,8 @@ impl LogPlan {
     }
 }
 
-/// Whether the header of a file may be believed that names a checkpoint: its entry may be damaged, and the
-/// last one. Another number may be torn.
+/// Whether the checkpoint that a header names may be believed: it is in the log, or comes after the last
+/// intact entry, where damage may have it. A higher number may be torn.
 pub fn may_name(named: Lsn, seen: Lsn) -> bool {
     named.0 <= seen.0.saturating_add(1)
 }

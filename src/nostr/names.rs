@@ -34,8 +34,8 @@ const NUMBERS: &[&str] = &[
     "price", "published_at", "size", "start", "starts", "total_participants", "valid_until",
 ];
 
-/// Forms of an event that are tried before it counts as lossy, and bytes of which ids are made for that: a
-/// tenth of a second or so, as every walk along such events takes them once.
+/// Forms of an event that are tried, and bytes that are hashed, before it counts as lossy: about a tenth of a
+/// second, which every walk along such events takes once.
 const TRIES_MAX: u64 = 1 << 14;
 const HASHED_BYTES_MAX: usize = 64 << 20;
 

@@ -78,7 +78,7 @@ pub fn replay(
     // Read to its end before anything changes: a damaged log is refused, and the files stay as they are.
     let logged = ids_of(wal)?;
     let is_last = manifest.last_checkpoint_lsn == wal.last_checkpoint().0;
-    // Both were written after the same checkpoint. If the log lost that one, what they say is too much.
+    // The manifest and the header are written after a checkpoint: if the log lost its entry, they are ahead.
     let is_proved = is_last && noted == Some(header.next_free);
     let logged = if is_proved { HashSet::new() } else { logged };
     let at = noted.unwrap_or(header.page_bytes);

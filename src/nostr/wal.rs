@@ -220,8 +220,8 @@ impl EventWal {
         lock(&self.state).checkpoint
     }
 
-    /// Replay nothing where the entry of this checkpoint was lost with the end of the log, and a header names
-    /// it as well: both say so only once it is durable.
+    /// Replay nothing if the log lost the entry of this checkpoint, which the manifest and a header name: both
+    /// name it only once the entry is durable.
     pub(super) fn believe_lost(&self, checkpoint: Lsn) {
         let mut state = lock(&self.state);
         if checkpoint == state.named && checkpoint >= state.next {

@@ -31,7 +31,7 @@ pub(super) struct State {
     pub(super) next: Lsn,
     /// Number of the last checkpoint, 0 without one.
     pub(super) checkpoint: Lsn,
-    /// The same by the headers, when they were read.
+    /// Number of the checkpoint that the headers named at opening.
     pub(super) named: Lsn,
 }
 

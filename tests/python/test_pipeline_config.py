@@ -136,7 +136,7 @@ def test_a_torn_last_line_of_progress_is_left_out(tmp_path: Path) -> None:
 def test_progress_goes_on_behind_a_torn_line(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """The next line was written behind it, and from then on no status could be read."""
+    """The next line was appended to the torn one, and from then on no status could be read."""
     config = load(written(tmp_path, LEAST))
     layout, (source,) = Layout(config), config.sources
     for torn in (b'{"query": "ru', b""):
@@ -152,7 +152,7 @@ def test_progress_goes_on_behind_a_torn_line(
 
 
 def test_the_error_of_a_run_is_told_even_if_its_end_cannot_be_noted(tmp_path: Path) -> None:
-    """The disk was full: what was told was that no line could be written."""
+    """On a full disk the error said that no line could be written, not why the run failed."""
     layout = Layout(load(written(tmp_path, LEAST)))
     with pytest.raises(LookupError, match="why"), Journal(layout).running():
         layout.progress("run").unlink()

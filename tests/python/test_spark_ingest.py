@@ -29,6 +29,7 @@ from deedbook import Book, InvalidArgumentError, Ledger, Log, MissingError, Wal
 from deedbook import open as open_log
 from deedbook.spark.jobs import IngestReport, ingest
 from deedbook.spark.jobs import _lines as lines_module
+from deedbook.spark.jobs import _stream as stream_module
 
 pytestmark = pytest.mark.spark
 
@@ -229,6 +230,25 @@ def test_a_new_file_that_was_changed_long_ago_is_read(spark: Any, tmp_path: Path
     aged(source / "2.jsonl", 30)
     assert ingest(spark, source, log).rows == 4
     assert payloads(log) == expected
+
+
+def test_a_batch_is_synced_in_the_checkpoint_before_it_is_in_the_log(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A power cut took Spark's plan of a batch, and the next one was skipped as a repeat."""
+    source, log = tmp_path / "in", tmp_path / "events"
+    seen: list[tuple[int, bool, int]] = []
+
+    def sync(checkpoint: str, batch: int) -> None:
+        planned = (Path(checkpoint) / "offsets" / str(batch)).exists()
+        seen.append((batch, planned, len(payloads(log)) if log.exists() else 0))
+
+    monkeypatch.setattr(stream_module, "sync_checkpoint", sync)
+    put(source / "1.jsonl", records(1, 3))
+    ingest(spark, source, log, format="book")
+    put(source / "2.jsonl", records(2, 4))
+    ingest(spark, source, log)
+    assert seen == [(0, True, 0), (1, True, 3)]
 
 
 def test_an_old_file_that_was_read_and_is_touched_is_not_read_again(

@@ -58,7 +58,7 @@ class Journal:
         try:
             yield
         except BaseException:
-            with suppress(OSError):  # the error of the run is the one to be told
+            with suppress(OSError):  # the error of the run is the one to report
                 self._write("run", {"event": "failed"})
             raise
         self._write("run", {"event": "end"})

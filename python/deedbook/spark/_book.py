@@ -134,8 +134,8 @@ class BookFormat(Steps):
     def was_read(self, log: Path, place: Place, others: Sequence[Path]) -> bool:
         """Whether the events before the next epoch were read; False where that is not known.
 
-        A pier drops whole epochs. ``others`` are to have those that are gone, too: each tells what
-        the one before it ended with.
+        A pier drops whole epochs. ``others`` includes epochs that are gone: the number of each is
+        the last event of the one before it.
         """
         own, number = _epoch_of(log), place.get("number")
         epochs = [_epoch_of(other) for other in others if other.parent == log.parent]

@@ -109,7 +109,7 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             place = places[path] if known else log.begin(Path(path), "earliest", self._options)
             step = self._advance(path, place, limits)
             if log.in_sequence and taken and _exceeds(step, limits):
-                break  # of one record at least, which comes first in the next batch
+                break  # its first record begins the next batch
             if known or step.place != place:
                 places[path] = step.place
             rows = None if rows is None else rows - step.rows

@@ -199,7 +199,7 @@ impl Shared {
         let (storage, aside) = (&*self.options.storage, self.aside());
         let (bytes, deeds) = (first.book.end()?, after.number.saturating_sub(first.number));
         let dir = first.dir.clone();
-        // A repeat of one must not look like a new one later.
+        // Else a repeat would be appended a second time.
         Epochs::of(&self.options, &self.dir).desk().note_all(first.book.transactions()?)?;
         remove_tree(storage, &aside, REMOVING).map_err(|e| e.of(FORMAT))?;
         let renamed = storage.rename(&dir, &aside);
