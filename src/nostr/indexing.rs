@@ -2,13 +2,14 @@
 //!
 //! The index says up to where it covers the segments: of which compaction, and the byte of the last
 //! segment. What it lacks is read from there on; where that place is not in the store, the index is
-//! made again. It may know more than the segments after a power cut: then the place lies beyond their
-//! end.
+//! made again. After a power cut it may know more than the segments: then the place lies beyond their
+//! end, or the log ends before the flags that it knows.
 
 use std::path::Path;
 
 use super::FORMAT;
 use super::compaction::Moved;
+use super::entry::Lsn;
 use super::event::{Id, Location};
 use super::hide::Flagged;
 use super::index::{Change, Changes, Index};
@@ -27,6 +28,9 @@ const HEADS_KNOWN: usize = 65_536;
 /// The name of its directory in `.deedbook`.
 const INDEX_NAME: &str = "events";
 
+/// Bytes of what it says that it covers.
+pub(super) const COVERED_BYTES: usize = 24;
+
 /// What an index covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Covered {
@@ -36,27 +40,33 @@ struct Covered {
     segment: u32,
     /// Its end.
     end: u32,
+    /// The last entry of the write-ahead log that asks for flags.
+    flags: Lsn,
 }
 
 impl Covered {
-    fn encode(self) -> [u8; 16] {
-        let mut bytes = [0; 16];
+    fn encode(self) -> [u8; COVERED_BYTES] {
+        let mut bytes = [0; COVERED_BYTES];
         let (compactions, rest) = bytes.split_at_mut(8);
-        let (segment, end) = rest.split_at_mut(4);
+        let (segment, rest) = rest.split_at_mut(4);
+        let (end, flags) = rest.split_at_mut(4);
         compactions.copy_from_slice(&self.compactions.to_be_bytes());
         segment.copy_from_slice(&self.segment.to_be_bytes());
         end.copy_from_slice(&self.end.to_be_bytes());
+        flags.copy_from_slice(&self.flags.0.to_be_bytes());
         bytes
     }
 
     fn decode(bytes: &[u8]) -> Option<Self> {
         let (&compactions, rest) = bytes.split_first_chunk()?;
         let (&segment, rest) = rest.split_first_chunk()?;
-        let (&end, []) = rest.split_first_chunk()? else { return None };
+        let (&end, rest) = rest.split_first_chunk()?;
+        let (&flags, []) = rest.split_first_chunk()? else { return None };
         Some(Self {
             compactions: u64::from_be_bytes(compactions),
             segment: u32::from_be_bytes(segment),
             end: u32::from_be_bytes(end),
+            flags: Lsn(u64::from_be_bytes(flags)),
         })
     }
 }
@@ -117,6 +127,7 @@ impl State {
         let from = covered.as_deref().and_then(Covered::decode).filter(|covered| {
             let open = self.segments.by_id.get(&covered.segment);
             covered.compactions == self.manifest.compactions
+                && covered.flags <= self.flags_asked
                 && open.is_some_and(|open| covered.end <= open.segment.end())
         });
         let index = match covered.is_some() && from.is_none() {
@@ -167,7 +178,7 @@ impl State {
         let Some(open) = self.segments.by_id.get(&id) else { return Ok(0) };
         let mut scan = open.segment.scan(begin).with_names();
         let (mut changes, mut count, mut end) = (Changes::default(), 0, begin);
-        let compactions = self.manifest.compactions;
+        let (compactions, flags) = (self.manifest.compactions, self.flags_asked);
         while let Some(found) = scan.next()? {
             match found {
                 Found::Record(found) => {
@@ -185,11 +196,11 @@ impl State {
             if changes.len() >= self.pending.keys_max() {
                 // After a power cut that took these events, the place lies beyond the end of the segment,
                 // and the index is made again.
-                let covered = Covered { compactions, segment: id, end };
+                let covered = Covered { compactions, segment: id, end, flags };
                 index.apply_all(&mut changes, Some(&covered.encode()))?;
             }
         }
-        let covered = Covered { compactions, segment: id, end: open.segment.end() };
+        let covered = Covered { compactions, segment: id, end: open.segment.end(), flags };
         index.apply_all(&mut changes, Some(&covered.encode()))?;
         Ok(count)
     }
@@ -326,7 +337,7 @@ impl State {
     fn covered(&self) -> Option<Covered> {
         let (&segment, open) = self.segments.by_id.iter().next_back()?;
         let (compactions, end) = (self.manifest.compactions, open.segment.end());
-        Some(Covered { compactions, segment, end })
+        Some(Covered { compactions, segment, end, flags: self.flags_asked })
     }
 }
 

@@ -190,6 +190,8 @@ fn open_writer(dir: PathBuf, mode: Mode, options: Options) -> Result<EventStore>
     let tail = replay(&wal, &manifest, &mut segments, &options, &mut opening)?;
     segments.count_last()?;
     let mut state = State::new(manifest, segments);
+    // An index that knows later ones knows what a power cut took.
+    state.flags_asked = Lsn(wal.next_lsn().0 - 1).max(Lsn(state.manifest.last_checkpoint_lsn));
     if options.small {
         state.pending = state.pending.with_keys_max(SMALL_INDEX_KEYS);
     }

@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 use super::event::{EventRef, Id, Location};
 use super::import::gone;
 use super::index::{Change, Changes, Index};
+use super::indexing::COVERED_BYTES;
 use super::policy::Address;
 use super::record;
 use crate::error::{Error, ErrorKind, Result};
@@ -68,7 +69,7 @@ pub struct Known {
 #[derive(Debug)]
 struct Flush {
     batches: Arc<Vec<Batch>>,
-    covered: Option<[u8; 16]>,
+    covered: Option<[u8; COVERED_BYTES]>,
     known: Known,
     /// `None` after an error, and before the thread begins.
     thread: Option<JoinHandle<Result<()>>>,
@@ -129,7 +130,7 @@ impl Pending {
     pub fn begin(
         &mut self,
         index: &Arc<Index>,
-        covered: Option<[u8; 16]>,
+        covered: Option<[u8; COVERED_BYTES]>,
     ) -> Result<Option<Known>> {
         let done = self.take(index, covered)?;
         if let Some(flush) = &mut self.flush {
@@ -142,7 +143,11 @@ impl Pending {
     }
 
     /// Have the next [`Pending::wait`] write what waits.
-    pub fn take(&mut self, index: &Index, covered: Option<[u8; 16]>) -> Result<Option<Known>> {
+    pub fn take(
+        &mut self,
+        index: &Index,
+        covered: Option<[u8; COVERED_BYTES]>,
+    ) -> Result<Option<Known>> {
         let done = self.wait(index)?;
         if !self.now.batches.is_empty() {
             let Waiting { batches, known, .. } = std::mem::take(&mut self.now);
@@ -171,7 +176,7 @@ impl Pending {
     }
 }
 
-fn write(index: &Index, batches: &[Batch], covered: Option<[u8; 16]>) -> Result<()> {
+fn write(index: &Index, batches: &[Batch], covered: Option<[u8; COVERED_BYTES]>) -> Result<()> {
     let mut changes = Changes::default();
     for batch in batches {
         let mut from = 0;

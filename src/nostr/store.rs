@@ -78,7 +78,8 @@ pub(super) struct State {
     pub heads: HashMap<Address, Location>,
     /// What was deleted, once an append had to know.
     pub tombstones: Option<Tombstones>,
-    /// The last entry of the write-ahead log that asks for flags which wait to be written.
+    /// The last entry of the write-ahead log that asks for flags which wait to be written; after opening, no
+    /// later one does.
     pub flags_asked: Lsn,
     /// Bytes of the write-ahead log since the last checkpoint.
     pub wal_bytes: u64,

@@ -6,10 +6,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use deedbook::ErrorKind;
+use deedbook::nostr::{Filter, Flags, Options};
+use deedbook::{Durability, ErrorKind, Mode};
 
 use crate::processes::{judge, kill, open, start};
-use crate::support::mix;
+use crate::support::{all, mix, note, notes};
 
 fn index(store: &Path) -> PathBuf {
     store.join(".deedbook/events")
@@ -141,4 +142,33 @@ fn is_sound(store: &Path) -> bool {
             false
         }
     }
+}
+
+/// A power cut took a deletion from the log. The index syncs itself and still had it, so that queries gave
+/// other events than scans.
+#[test]
+fn an_index_with_flags_that_the_log_lost_is_made_again() {
+    let place = tempfile::tempdir().unwrap();
+    let [dir, trial, log] = ["events", "trial", "log"].map(|name| place.path().join(name));
+    let options = Options::default().durability(Durability::Manual);
+    let store = options.open(&dir, Mode::Append).unwrap();
+    store.append_many(&notes(0..5)).unwrap();
+    store.checkpoint().unwrap();
+    copy(&dir.join("wal"), &log);
+    let at = store.find(&note(2).id).unwrap().unwrap().location;
+    store.set_flags(at, Flags::DELETED).unwrap();
+    assert_eq!(store.query(&[Filter::default()]).unwrap().count(), 4);
+    copy(&dir, &trial);
+    let store = options.open(&trial, Mode::Append).unwrap();
+    assert_eq!((all(&store).len(), store.opening().indexed), (5, 0));
+    assert_eq!(store.query(&[Filter::default()]).unwrap().count(), 4);
+    drop(store);
+
+    fs::remove_dir_all(&trial).unwrap();
+    copy(&dir, &trial);
+    fs::remove_dir_all(trial.join("wal")).unwrap();
+    copy(&log, &trial.join("wal"));
+    let store = options.open(&trial, Mode::Append).unwrap();
+    assert_eq!((all(&store).len(), store.opening().indexed), (5, 5));
+    assert_eq!(store.query(&[Filter::default()]).unwrap().count(), 5);
 }
