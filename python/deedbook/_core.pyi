@@ -1531,7 +1531,10 @@ class EventStoreReport:
         """Damaged places and wrong events."""
     @property
     def first_faults(self) -> list[EventFault]:
-        """The first 1,000 of them."""
+        """The first 1,000 of those in the segments."""
+    @property
+    def log_damages(self) -> list[DamagedPart]:
+        """Those in the write-ahead log: opening for writing refuses it, and a repair cuts it."""
     @property
     def is_loss(self) -> bool:
         """Whether a repair noted that acknowledged events are missing; ``ok`` is about the rest."""
@@ -2031,8 +2034,14 @@ class EventStore:
     ) -> EventStoreReport:
         """Read every page, and check every record, id and, if asked for, signature.
 
-        On all cores; nothing is changed. ``progress`` is called with bytes done and bytes in all;
-        what it raises ends the check.
+        On all cores, and then the write-ahead log, as `verify_log` does; nothing is changed.
+        ``progress`` is called with bytes done and bytes in all; what it raises ends the check.
+        """
+    def verify_log(self) -> list[DamagedPart]:
+        """What is wrong with the write-ahead log: `repair` names the same parts.
+
+        Nothing is changed. Opening for writing refuses a damaged log; the events of the segments
+        can be read all the same.
         """
     @property
     def segments(self) -> list[tuple[int, int]]:
@@ -2046,9 +2055,10 @@ class EventStore:
     ) -> EventStorePartReport:
         """As `verify` of one of the `splits`, without an open store.
 
-        So several processes can share the work: the reports of all parts make that of the store.
-        Whether an event is stored twice is seen by the ids of all parts. Raises `NotALogError`
-        where another segment lies at the path than was cut, and `MissingError` for none.
+        So several processes can share the work: the reports of all parts and `verify_log` make that
+        of the store. Whether an event is stored twice is seen by the ids of all parts. Raises
+        `NotALogError` where another segment lies at the path than was cut, and `MissingError` for
+        none.
         """
     def compact(
         self,

@@ -20,9 +20,9 @@ use crate::nostr_event::{Place, PyEvent, event_of, flags_of, id_of, location_of}
 use crate::nostr_files::{Source, Target};
 use crate::nostr_iterator::{PyEventIterator, Walk};
 use crate::nostr_reports::{
-    PyCompactionReport, PyEventCensus, PyEventOutcome, PyEventStoreOpening, PyEventStorePartReport,
-    PyEventStoreRepair, PyEventStoreReport, PyEventStoreSalvage, PyExportReport, PyFragmentation,
-    PyImportReport,
+    PyCompactionReport, PyDamagedPart, PyEventCensus, PyEventOutcome, PyEventStoreOpening,
+    PyEventStorePartReport, PyEventStoreRepair, PyEventStoreReport, PyEventStoreSalvage,
+    PyExportReport, PyFragmentation, PyImportReport, damaged,
 };
 use crate::progress::Progress;
 use crate::reports::PyStats;
@@ -419,6 +419,11 @@ impl PyEventStore {
             self.store.verify_with(check, &mut |done, total| progress.call(done, total))
         })?;
         Ok((&report).into())
+    }
+
+    #[doc = doc!("EventStore".verify_log)]
+    fn verify_log(&self, py: Python<'_>) -> PyResult<Vec<PyDamagedPart>> {
+        Ok(damaged(&py.detach(|| self.store.verify_log()).or_raise(py)?))
     }
 
     #[doc = doc!("EventStore".segments)]

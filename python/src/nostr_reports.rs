@@ -116,6 +116,7 @@ report!(PyEventStoreReport, "EventStoreReport", StoreReport, {
     faults: u64 = |report| report.faults,
     first_faults: Vec<PyEventFault> =
         |report| report.first_faults.iter().map(PyEventFault::from).collect(),
+    log_damages: Vec<PyDamagedPart> = |report| damaged(&report.log_damages),
     is_loss: bool = |report| report.is_loss,
 });
 
@@ -164,7 +165,7 @@ report!(PyDamagedPart, "DamagedPart", DamagedPart, {
     reason: String = |damage| damage.reason.clone(),
 });
 
-fn damaged(damages: &[DamagedPart]) -> Vec<PyDamagedPart> {
+pub fn damaged(damages: &[DamagedPart]) -> Vec<PyDamagedPart> {
     damages.iter().map(PyDamagedPart::from).collect()
 }
 

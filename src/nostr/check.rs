@@ -8,6 +8,7 @@ use super::import::Check;
 use super::on_all_cores::on_all_cores;
 use super::options::Options;
 use super::progress::Progress;
+use super::rescue::DamagedPart;
 use super::segment::{Found, PageDamage, Record, Segment};
 use super::signature;
 use super::split::{open_part, ranges};
@@ -55,8 +56,10 @@ pub struct StoreReport {
     pub lossy: u64,
     /// Damaged places and wrong events.
     pub faults: u64,
-    /// The first 1,000 of them.
+    /// The first 1,000 of those in the segments.
     pub first_faults: Vec<Fault>,
+    /// Those in the write-ahead log: opening for writing refuses it, and a repair cuts it.
+    pub log_damages: Vec<DamagedPart>,
     /// Whether a repair noted that acknowledged events are missing. It is no fault of what is there.
     pub is_loss: bool,
 }
@@ -115,8 +118,8 @@ pub struct Census {
 }
 
 impl EventStore {
-    /// Read every page, and check every record, id and, if asked for, signature, on all cores. Nothing is
-    /// changed.
+    /// Read every page, and check every record, id and, if asked for, signature, on all cores, and the
+    /// [write-ahead log](Self::verify_log). Nothing is changed.
     pub fn verify(&self, check: Check) -> Result<StoreReport> {
         self.verify_with(check, &mut |_, _| Ok(()))
     }
@@ -166,12 +169,14 @@ impl EventStore {
             }
         }
         progress.end()?;
+        report.log_damages = self.verify_log()?;
+        report.faults += report.log_damages.len() as u64;
         Ok(report)
     }
 
     /// The same of one of the [splits](Self::splits), without an open store, so that several
-    /// processes share the work: the reports of all parts make that of the store. Whether an event is
-    /// stored twice is seen by their ids.
+    /// processes share the work: the reports of all parts and [`verify_log`](Self::verify_log) make that of
+    /// the store. Whether an event is stored twice is seen by their ids.
     pub fn verify_part(
         split: &Split,
         options: &Options,

@@ -5,6 +5,7 @@ mod append;
 mod arrow;
 mod belonging;
 mod check;
+mod check_log;
 mod checkpoint;
 mod codec;
 #[cfg(feature = "arrow")]

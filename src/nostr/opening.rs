@@ -26,7 +26,7 @@ pub(super) const WAL_NAME: &str = "wal";
 /// With small sizes, so many keys are written to the index at once.
 const SMALL_INDEX_KEYS: usize = 150;
 /// So often a reader looks at what a writer may be changing.
-const READER_TRIES: u32 = 8;
+pub(super) const READER_TRIES: u32 = 8;
 
 impl EventStore {
     /// Create a store in a directory that has none.

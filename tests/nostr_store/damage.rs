@@ -7,6 +7,7 @@ use deedbook::storage::Storage;
 use deedbook::storage::sim::Sim;
 use deedbook::{Durability, Error, ErrorKind, Mode, OnCorrupt, Result};
 
+use crate::rescue::{self, DRY, disk_remove, logs, mended, world};
 use crate::support::{all, changed, note, notes, read};
 use crate::world::{DIR, options};
 
@@ -254,4 +255,46 @@ fn a_torn_log_gives_what_it_has_and_a_flipped_one_is_refused() {
         // Who only reads needs no log.
         assert_eq!(all(&on(&disk).open(DIR, Mode::Read).unwrap()), notes(0..9), "flipped at {at}");
     }
+}
+
+/// `verify` said ok of a store whose write-ahead log was damaged, and opening for writing refused it.
+#[test]
+fn verify_names_the_damage_in_the_log_for_which_opening_refuses_a_store() {
+    let (whole, events) = world();
+    let verified = |disk: &Sim| {
+        let reader = rescue::on(disk).open(DIR, Mode::Read).unwrap();
+        assert_eq!(rescue::events(&reader).len(), events.len());
+        let report = reader.verify(Check::Id).unwrap();
+        assert_eq!(report.log_damages, reader.verify_log().unwrap());
+        assert_eq!(report.faults, report.log_damages.len() as u64, "{report:?}");
+        report.log_damages
+    };
+    assert_eq!(verified(&whole), []);
+    let is_refused = |disk: &Sim| rescue::on(&disk.kill()).open(DIR, Mode::Append).is_err();
+    let (mut refused, newest) = (0, logs(&whole).pop().unwrap());
+    for log in logs(&whole) {
+        let used = read(&whole, &log).iter().rposition(|&byte| byte != 0).unwrap();
+        for at in (0..used).step_by(7) {
+            let disk = whole.kill();
+            changed(&disk, &log, |bytes| bytes[at] ^= 4);
+            let damages = verified(&disk);
+            assert_eq!(damages, mended(&disk, DRY).unwrap().damages, "{log}, byte {at}");
+            if is_refused(&disk) {
+                refused += 1;
+                assert_eq!(damages.first().unwrap().path, Path::new(&log), "byte {at}");
+            }
+        }
+        // A cut end: of the newest file it may be a torn one.
+        for left in [used / 2, 10] {
+            let disk = whole.kill();
+            changed(&disk, &log, |bytes| bytes.truncate(left));
+            assert_eq!(verified(&disk).is_empty(), !is_refused(&disk), "{log}, {left} bytes left");
+        }
+        let disk = whole.kill();
+        disk_remove(&disk, &log);
+        let damages = verified(&disk);
+        assert_eq!(damages.is_empty(), !is_refused(&disk), "{log} removed");
+        assert!(log != newest || damages[0].reason.contains("missing"), "{damages:?}");
+    }
+    assert!(refused > 100, "{refused}");
 }

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from deedbook._core import (
         CompactionReport,
+        DamagedPart,
         Event,
         EventOutcome,
         EventStoreReport,
@@ -130,6 +131,10 @@ class AsyncEventStore(AsyncHandle[EventStore, Side]):
     ) -> EventStoreReport:
         """As :meth:`deedbook.EventStore.verify`; ``progress`` is called in its thread."""
         return await self._read(lambda: self._handle.verify(check=check, progress=progress))
+
+    async def verify_log(self) -> list[DamagedPart]:
+        """As :meth:`deedbook.EventStore.verify_log`."""
+        return await self._read(self._handle.verify_log)
 
     async def fragmentation(
         self, *, progress: Callable[[int, int], object] | None = None

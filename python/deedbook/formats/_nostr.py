@@ -163,8 +163,11 @@ class _NostrInfo(FormatInfo):
         for fault in report.first_faults[:FAULTS_SHOWN_MAX]:
             segment, offset = fault.location
             lines.append(f"  segment {segment}, bytes {offset:,}..{fault.end:,}: {fault.reason}")
-        if report.faults > FAULTS_SHOWN_MAX:
-            lines.append(f"  and {count(report.faults - FAULTS_SHOWN_MAX, 'more fault')}")
+        unshown = report.faults - len(report.log_damages) - FAULTS_SHOWN_MAX
+        if unshown > 0:
+            lines.append(f"  and {count(unshown, 'more fault')}")
+        for part in report.log_damages[:FAULTS_SHOWN_MAX]:
+            lines.append(f"  {part.path}, bytes {part.offset:,}..{part.end:,}: {part.reason}")
         if report.is_loss:
             lines.append(f"  {LOSS}")
         return Outcome(report.ok, report.to_dict(), lines)

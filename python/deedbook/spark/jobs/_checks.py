@@ -185,12 +185,16 @@ class _Store:
         reports: list[EventStoreReport] = [one.report.report for one in found]
         added = ("live", "deleted", "replaced", "recovered", "lossy", "faults")
         sums = {name: sum(getattr(report, name) for report in reports) for name in added}
+        with EventStore.open(target.path) as store:
+            log_damages = store.verify_log()
+        sums["faults"] += len(log_damages)
         return EventStoreReport(
             **sums,
             ok=sums["faults"] == 0,
             segments=len(target.segments),
             bytes=sum(size for _, size in target.segments),
             first_faults=[one for report in reports for one in report.first_faults][:_FAULTS_KEPT],
+            log_damages=log_damages,
             is_loss=target.is_loss,
         )
 

@@ -1,0 +1,57 @@
+//! Verifying the write-ahead log of a store without changing it. The events of the segments can be read
+//! whatever is wrong with it, but opening for writing refuses a damaged one.
+
+use std::collections::HashSet;
+
+use super::FORMAT;
+use super::mend_wal::LogPlan;
+use super::opening::{READER_TRIES, WAL_NAME};
+use super::rescue::{DamagedPart, Files};
+use super::store::{EventStore, Shared};
+use crate::error::{Error, ErrorKind, Result};
+use crate::mode::Mode;
+
+impl EventStore {
+    /// What is wrong with the write-ahead log: a [`repair`](super::repair) names the same parts.
+    pub fn verify_log(&self) -> Result<Vec<DamagedPart>> {
+        self.usable()?.look_at_log().map_err(|error: Error| error.of(FORMAT))
+    }
+}
+
+impl Shared {
+    /// A writer beside this handle creates and removes files meanwhile. Damage stays.
+    fn look_at_log(&self) -> Result<Vec<DamagedPart>> {
+        let mut before = None;
+        for _ in 1..READER_TRIES {
+            match self.log_damages() {
+                Ok(found) if found.is_empty() || before.as_ref() == Some(&found) => {
+                    return Ok(found);
+                }
+                found => before = found.ok(),
+            }
+        }
+        self.log_damages()
+    }
+
+    fn log_damages(&self) -> Result<Vec<DamagedPart>> {
+        let options = &self.options;
+        let logs = Files::list(options, &self.dir)?.logs;
+        // What a cut would take with it is no matter here.
+        let mut damages = LogPlan::make(options, &logs, &HashSet::new())?.damages;
+        // Whole files may be missing.
+        match options.wal().open(self.dir.join(WAL_NAME), Mode::Read) {
+            Err(e) if e.kind() == ErrorKind::Io => return Err(e),
+            Err(e) if e.kind() != ErrorKind::Missing && damages.is_empty() => {
+                let path = e.path().unwrap_or(&self.dir).to_owned();
+                damages.push(DamagedPart {
+                    path,
+                    offset: 0,
+                    end: 0,
+                    reason: e.message().to_owned(),
+                });
+            }
+            _ => {}
+        }
+        Ok(damages)
+    }
+}
