@@ -80,6 +80,7 @@ pub trait Sink: Send {
     fn is_full(&self) -> bool {
         false
     }
+    /// What is not appended then is dropped: the error says what is there, and whoever gets it decides.
     fn flush(&mut self) -> deedbook::Result<()> {
         Ok(())
     }
@@ -128,10 +129,11 @@ impl Sink for Appender<'_> {
         if self.batch.is_empty() && self.first.is_some() {
             return Ok(());
         }
-        let first = self.book.append_unsynced(&self.batch)?;
-        self.first.get_or_insert(first);
-        self.last = first + self.batch.len();
+        let (appended, len) = (self.book.append_unsynced(&self.batch), self.batch.len());
         self.batch.clear();
+        let first = appended?;
+        self.first.get_or_insert(first);
+        self.last = first + len;
         Ok(())
     }
 
@@ -166,10 +168,11 @@ impl Sink for Recorder<'_> {
         if self.batch.is_empty() && self.first.is_some() {
             return Ok(());
         }
-        let lsn = self.wal.append_unsynced(&self.batch)?;
-        self.first.get_or_insert(lsn);
-        self.end = lsn.0 + self.batch.bytes_len() as u64;
+        let (appended, bytes) = (self.wal.append_unsynced(&self.batch), self.batch.bytes_len());
         self.batch.clear();
+        let lsn = appended?;
+        self.first.get_or_insert(lsn);
+        self.end = lsn.0 + bytes as u64;
         Ok(())
     }
 
@@ -223,8 +226,9 @@ impl Sink for Spooler<'_> {
 
     fn flush(&mut self) -> deedbook::Result<()> {
         if !self.batch.is_empty() {
-            self.ledger.append_unsynced(&self.batch)?;
+            let appended = self.ledger.append_unsynced(&self.batch);
             self.batch.clear();
+            appended?;
         }
         Ok(())
     }

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -469,6 +470,35 @@ def test_events_refused_for_want_of_room_are_counted(tmp_path: Path) -> None:
         stats = ledger.stats()
         assert (stats.rejected_events, stats.rejected_bytes) == (4, 10 + 27)
         assert stats.dropped_events == 0 and stats.to_dict()["rejected_events"] == 4
+
+
+def test_events_refused_in_parts_are_counted_once(tmp_path: Path) -> None:
+    """The part that was refused was tried a second time."""
+    with Ledger.open(tmp_path / "s", batch_bytes=200, max_bytes=1000) as ledger:
+        ledger.append_many([b"x" * 92] * 10)
+        with pytest.raises(deedbook.IoError):
+            ledger.append_many([b"y" * 92] * 3)
+        assert ledger.stats().rejected_events == 2
+
+
+def test_a_part_that_failed_is_not_appended_again(tmp_path: Path, run_child: Any) -> None:
+    """A part that failed after its first events was tried again, and had those twice."""
+    child = run_child(
+        """
+import resource, sys
+import deedbook
+with deedbook.Ledger.open(sys.argv[1], batch_records=3, batch_bytes=50_000) as ledger:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, resource.RLIM_INFINITY))
+    try:
+        ledger.append_many([b"1", b"2", b"3", b"x" * 60_000])
+    except deedbook.IoError as error:
+        print(error)
+""",
+        tmp_path / "s",
+    )
+    assert "3 of 4 records" in child.stdout, child.stderr
+    with Ledger.open(tmp_path / "s") as ledger:
+        assert payloads(ledger) == [b"1", b"2", b"3"]
 
 
 def test_a_batch_is_appended_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
