@@ -16,10 +16,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::lock_within;
+use super::{lock_within, make_sidecar};
 use crate::checksum::crc32;
 use crate::error::{Durable, Error, ErrorKind, Result};
-use crate::mend::{above, make_dir};
 use crate::slice::part;
 use crate::storage::{Access, LockGuard, Storage, read_full, replace};
 
@@ -48,8 +47,7 @@ impl Consumers<'_> {
         let Self { storage, sidecar, .. } = *self;
         let locked = || {
             // Of a log that another program wrote.
-            make_dir(storage, above(sidecar))?;
-            make_dir(storage, sidecar)?;
+            make_sidecar(storage, sidecar)?;
             lock_within(storage, sidecar, wait)
         };
         locked().map_err(|e| e.of(self.format).with_durable(Durable::No))

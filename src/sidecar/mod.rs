@@ -32,6 +32,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::mend::{above, make_dir};
 use crate::storage::Storage;
 
 pub use consumers::{CONSUMERS_WAIT, Consumers, Positions};
@@ -51,6 +52,16 @@ pub const SIDECAR_NAME: &str = ".deedbook";
 /// The sidecar's directory of a log directory.
 pub fn sidecar_dir(log_dir: &Path) -> PathBuf {
     log_dir.join(SIDECAR_NAME)
+}
+
+/// Create the sidecar of a log that is there. The directory of a log that was removed does not come back.
+pub fn make_sidecar(storage: &dyn Storage, sidecar: &Path) -> Result<()> {
+    let parent = above(sidecar);
+    // That of one file among others is a directory in `.deedbook`.
+    if parent.file_name().is_some_and(|name| name == SIDECAR_NAME) {
+        make_dir(storage, parent)?;
+    }
+    make_dir(storage, sidecar)
 }
 
 /// Refuse to create a log where one of another format is: a directory has one sidecar.

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use crate::checksum::crc32_more;
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::mend::{above, make_dir};
-use crate::sidecar::{is_absence, lock_within};
+use crate::sidecar::{is_absence, lock_within, make_sidecar};
 use crate::storage::segmented::remove;
 use crate::storage::{Access, File, write_full};
 use crate::transaction::{Desk, Intent, StagingLock};
@@ -116,8 +116,7 @@ impl StagedFile {
     pub(crate) fn create(desk: &Desk<'_>, job: &str, part: &Part) -> Result<Self> {
         check_job(job)?;
         let dir = desk.staged_dir();
-        make_dir(desk.storage, above(desk.sidecar))?;
-        make_dir(desk.storage, desk.sidecar)?;
+        make_sidecar(desk.storage, desk.sidecar)?;
         make_dir(desk.storage, &dir)?;
         let path = dir.join(part.file_name(job));
         let created = desk.storage.create_new(&path, desk.file_mode);

@@ -2,6 +2,7 @@
 
 use deedbook::book::Layout;
 use deedbook::book::pier::Pier;
+use deedbook::storage::Storage;
 use deedbook::storage::sim::Sim;
 use deedbook::{Committed, ErrorKind, Mode, Part, Result, Retention, Transaction, TransactionId};
 
@@ -120,6 +121,26 @@ fn what_was_staged_before_a_roll_is_committed_after_it() {
     assert_eq!(pier.staged().unwrap(), []);
     drop((pier, task));
     assert_eq!(read(&disk)[9..], [(10, "late".into())]);
+}
+
+/// The directory of the dropped epoch came back without its log, and nobody could open the pier.
+#[test]
+fn a_task_that_stages_after_its_epoch_was_dropped_brings_it_not_back() {
+    let disk = three_epochs();
+    let (pier, task) = (appending(&disk), reading(&disk));
+    let book = options(&disk).open(epoch(5), Mode::Read).unwrap();
+    pier.roll().unwrap();
+    append(&pier, 10..=10);
+    assert_eq!(pier.retain(&Retention::new().bytes_max(0)).unwrap().epochs, [0, 3, 5]);
+    let part = staged(&task, "one", &["late"]);
+    let gone = book.stage("two", 0, 1, None).unwrap_err();
+    assert_eq!(gone.kind(), ErrorKind::Missing, "{gone}");
+    assert!(!disk.is_dir(&epoch(5)));
+    let done = pier.commit_staged(&of("one", 1, None), &[part]).unwrap();
+    assert_eq!((done.records, done.first), (1, Some(11)));
+    drop((pier, task, book));
+    assert_eq!(numbers(&reading(&disk)), [9]);
+    assert_eq!(read(&disk)[1..], [(11, "late".into())]);
 }
 
 /// Deeds of one layout are no deeds of the other.

@@ -64,15 +64,16 @@ impl Pier {
     /// Read what other processes appended, the epochs that they began, and those that they dropped;
     /// returns the last event.
     pub fn refresh(&self) -> Result<u64> {
-        if self.mode() == Mode::Read {
-            self.find_more()?;
-        }
+        self.find_more()?;
         self.on_last(|book| book.refresh())
     }
 
-    /// Open the epochs that began since, and let go of those that were dropped.
-    fn find_more(&self) -> Result<()> {
+    /// Open the epochs that began since, and let go of those that were dropped; a writer knows them.
+    pub(super) fn find_more(&self) -> Result<()> {
         self.shared.usable()?;
+        if self.mode() != Mode::Read {
+            return Ok(());
+        }
         let (_held, mut parts) = self.shared.changing();
         while_dropping(|| self.shared.now(&parts)).map(|now| *parts = now)
     }

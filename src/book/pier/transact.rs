@@ -24,6 +24,8 @@ impl Pier {
         attempt: u64,
         first: Option<u64>,
     ) -> Result<Stage> {
+        // The last epoch that a reader knows may be dropped by now.
+        self.find_more()?;
         self.on_last(|book| book.stage(job, partition, attempt, first))
     }
 
