@@ -2,6 +2,7 @@
 //! committed.
 
 use std::ffi::OsString;
+use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
@@ -203,15 +204,31 @@ impl Desk<'_> {
     pub(crate) fn adopt(&self, from: &Desk<'_>, job: &str, parts: &[Part]) -> Result<()> {
         let _lock = from.lock()?;
         let lies_there = |part: &&Part| from.open_part(job, part).is_ok();
+        let there = parts.iter().filter(lies_there);
+        self.take_along(there.map(|part| from.part_path(job, part)))
+    }
+
+    /// Take along all that is staged at another desk, on the same disk.
+    pub(crate) fn adopt_all(&self, from: &Desk<'_>) -> Result<()> {
+        let _lock = from.lock()?;
+        self.take_along(from.files()?.into_iter().map(|(_, path)| path))
+    }
+
+    /// Rename staged files of another desk to this one, durably.
+    fn take_along(&self, paths: impl Iterator<Item = PathBuf>) -> Result<()> {
         let (here, mut moved) = (self.staged_dir(), false);
-        for part in parts.iter().filter(lies_there) {
+        for path in paths {
             make_dir(self.storage, self.sidecar)?;
             make_dir(self.storage, &here)?;
-            let (path, place) = (from.part_path(job, part), self.part_path(job, part));
-            self.storage
-                .rename(&path, &place)
-                .map_err(|e| Error::io("take the staged file along", &place, e))?;
-            moved = true;
+            let place = here.join(path.file_name().unwrap_or_default());
+            match self.storage.rename(&path, &place) {
+                // Its task gave it up.
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                renamed => {
+                    renamed.map_err(|e| Error::io("take the staged file along", &place, e))?;
+                    moved = true;
+                }
+            }
         }
         if moved {
             let sync = self.storage.sync_dir(&here);

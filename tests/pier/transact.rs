@@ -143,6 +143,42 @@ fn a_task_that_stages_after_its_epoch_was_dropped_brings_it_not_back() {
     assert_eq!(read(&disk)[1..], [(11, "late".into())]);
 }
 
+/// What a job had staged went with its epoch, and the commit found nothing.
+#[test]
+fn what_was_staged_in_an_epoch_that_is_dropped_is_committed_once() {
+    let one = of("one", 1, None);
+    for layout in [Layout::Packed, Layout::Slots] {
+        let disk = Sim::new();
+        let pier = options(&disk).layout(layout).open_pier(PIER, Mode::Append).unwrap();
+        append(&pier, 1..=5);
+        let parts = [staged(&pier, "one", &["late"])];
+        pier.roll().unwrap();
+        append(&pier, 6..=6);
+        disk.record();
+        assert_eq!(pier.retain(&Retention::new().bytes_max(0)).unwrap().epochs, [0]);
+        let moments = disk.recorded();
+        let done = pier.commit_staged(&one, &parts).unwrap();
+        assert_eq!((done.records, done.first), (1, Some(7)));
+        assert_eq!(pier.staged().unwrap(), []);
+        drop(pier);
+        assert_eq!(read(&disk)[1..], [(7, "late".into())]);
+        let mut images = 0;
+        for moment in moments {
+            let crashes = moment.crashes();
+            let cut = (0..crashes.count().min(20)).map(|nth| crashes.build(&crashes.nth(nth)));
+            for image in cut.chain([moment.kill()]) {
+                images += 1;
+                let pier = appending(&image);
+                pier.commit_staged(&one, &parts).unwrap();
+                drop(pier);
+                let found = read(&image);
+                assert_eq!(found.iter().filter(|(_, jam)| jam == "late").count(), 1, "{found:?}");
+            }
+        }
+        assert!(images > 10, "{images} images");
+    }
+}
+
 /// Deeds of one layout are no deeds of the other.
 #[test]
 fn what_was_staged_for_another_layout_is_not_taken_along() {

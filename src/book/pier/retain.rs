@@ -3,8 +3,9 @@
 //! ```text
 //! for each, the oldest first:
 //! 1 what 0iN knows of transactions is noted in .urb/log/.deedbook/transactions
-//! 2 0iN is renamed to .urb/log/.deedbook/dropped     both directories synced
-//! 3 dropped is removed
+//! 2 what is staged in 0iN is renamed to the last epoch, if that has its layout; synced
+//! 3 0iN is renamed to .urb/log/.deedbook/dropped     both directories synced
+//! 4 dropped is removed
 //! ```
 //!
 //! A crash before a rename leaves the epoch, a crash after it a pier that begins with the next one. Each
@@ -201,6 +202,11 @@ impl Shared {
         let dir = first.dir.clone();
         // Else a repeat would be appended a second time.
         Epochs::of(&self.options, &self.dir).desk().note_all(first.book.transactions()?)?;
+        if let Some(last) = parts.last().filter(|last| last.book.layout() == first.book.layout()) {
+            // Its job may commit it yet.
+            let adopted = last.book.desk()?.adopt_all(&first.book.desk()?);
+            adopted.map_err(|e| e.of(FORMAT))?;
+        }
         remove_tree(storage, &aside, REMOVING).map_err(|e| e.of(FORMAT))?;
         let renamed = storage.rename(&dir, &aside);
         let synced = renamed.and_then(|()| {
