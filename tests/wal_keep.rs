@@ -326,6 +326,21 @@ fn a_consumer_above_what_a_crash_left_needs_what_is_appended_there() {
     assert_eq!(wal.truncate_before(new[10]).unwrap_err().kind(), ErrorKind::InvalidArgument);
 }
 
+/// The consumer came to stand above the end, and what was appended there went unread.
+#[test]
+fn a_reader_that_missed_a_cut_sets_no_consumer_above_it() {
+    let dir = TempDir::new().unwrap();
+    let (wal, lsns) = filled(&dir, &options());
+    let reader = Wal::open(dir.path()).unwrap();
+    wal.truncate_from(lsns[50]).unwrap();
+    let error = reader.set_consumer("c", lsns[90]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OutOfRange, "{error}");
+    assert!(wal.consumers().unwrap().is_empty());
+    let reader = Wal::open(dir.path()).unwrap();
+    reader.set_consumer("c", lsns[50]).unwrap();
+    assert_eq!(wal.consumers().unwrap()["c"], lsns[50]);
+}
+
 /// What an open writer keeps by itself.
 fn kept(dir: &TempDir, retention: Retention) -> (Wal, Arc<AtomicU64>) {
     let archived = Arc::new(AtomicU64::new(0));

@@ -31,6 +31,8 @@ impl Wal {
             // While it is locked, no process drops what is there now.
             shared.follow_head()?;
             let extent = shared.state().extent;
+            // A writer may have cut off the end that this reader knows.
+            shared.check_uncut()?;
             shared.locate_offset(extent, lsn.0)?;
             consumers.insert(name.to_string(), lsn.0);
             Ok(())
