@@ -2,6 +2,7 @@
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -305,10 +306,8 @@ fn a_consumer_above_a_cut_needs_what_is_appended_there() {
     assert_eq!(wal.truncate_before(new[20]).unwrap_err().kind(), ErrorKind::InvalidArgument);
 }
 
-/// The same after a power cut took unsynced records after which a consumer had been set.
-#[test]
-fn a_consumer_above_what_a_crash_left_needs_what_is_appended_there() {
-    let dir = TempDir::new().unwrap();
+/// A log that ends at byte 400, as after a power cut, with the consumer "c" behind that.
+fn cut_below_a_consumer(dir: &TempDir) -> PathBuf {
     let options = Options::new().layout(Layout::Segmented { segment_bytes: 1 << 20 });
     let (log, copy) = (dir.path().join("log"), dir.path().join("copy"));
     let wal = options.open(&log, Mode::Create).unwrap();
@@ -319,11 +318,36 @@ fn a_consumer_above_what_a_crash_left_needs_what_is_appended_there() {
     copy_dir(&log, &copy);
     let segment = copy.join(deedbook::wal::segment_name(0));
     std::fs::File::options().write(true).open(segment).unwrap().set_len(400).unwrap();
-    let wal = Wal::append_to(&copy).unwrap();
+    copy
+}
+
+/// The same after a power cut took unsynced records after which a consumer had been set.
+#[test]
+fn a_consumer_above_what_a_crash_left_needs_what_is_appended_there() {
+    let dir = TempDir::new().unwrap();
+    let wal = Wal::append_to(cut_below_a_consumer(&dir)).unwrap();
     assert_eq!(wal.consumers().unwrap()["c"], Lsn(400));
     let new: Vec<_> = (0..40).map(|_| wal.append(&[3; 52]).unwrap()).collect();
     wal.sync().unwrap();
     assert_eq!(wal.truncate_before(new[10]).unwrap_err().kind(), ErrorKind::InvalidArgument);
+}
+
+/// An opening lowered consumers without their lock: what a reader was setting vanished.
+#[test]
+fn an_opening_lowers_consumers_only_while_no_reader_sets_one() {
+    let dir = TempDir::new().unwrap();
+    let log = cut_below_a_consumer(&dir);
+    let file = log.join(".deedbook/consumers");
+    let before = std::fs::read(&file).unwrap();
+    // As while a reader sets its consumer.
+    let LockAttempt::Held(busy) = Disk.lock(&log.join(".deedbook"), false).unwrap() else {
+        panic!("locked by another");
+    };
+    let opening = std::thread::spawn(move || Wal::append_to(&log).unwrap());
+    std::thread::sleep(Duration::from_millis(200));
+    assert_eq!(std::fs::read(&file).unwrap(), before);
+    drop(busy);
+    assert_eq!(opening.join().unwrap().consumers().unwrap()["c"], Lsn(400));
 }
 
 /// The consumer came to stand above the end, and what was appended there went unread.

@@ -109,6 +109,15 @@ impl Shared<WalFormat> {
         self.consumers().change(|consumers| change(self, consumers))
     }
 
+    /// Lower the consumers above `end`, which readers may be setting meanwhile.
+    pub(super) fn lower_consumers(&self, end: u64) -> Result<()> {
+        if self.consumers().load()?.values().all(|lsn| *lsn <= end) {
+            return Ok(());
+        }
+        let _lowering = self.lock_consumers()?;
+        self.consumers().lower(end)
+    }
+
     /// Refuse to drop what a consumer needs.
     pub(super) fn check_consumers(&self, lsn: Lsn) -> Result<()> {
         let consumers = self.consumers().load()?;

@@ -291,9 +291,9 @@ WAL_BUGS = [
     Bug(
         "wal: a consumer stays above the end that a crash left",
         POWER,
-        FORMAT,
-        "        match wal.shared.consumers().lower(end) {\n",
-        "        match wal.shared.consumers().lower(end.max(u64::MAX)) {\n",
+        CONSUMERS,
+        "        self.consumers().lower(end)\n",
+        "        self.consumers().lower(end.max(u64::MAX))\n",
         [("wal_keep", "a_consumer_above_what_a_crash")],
     ),
     Bug(
