@@ -130,3 +130,36 @@ fn an_environment_that_is_written_meanwhile_is_noticed() {
     let says = "written while it was read";
     refused(migrate(&source, &dest, &Options::default(), write), ErrorKind::Locked, says);
 }
+
+/// Only the events that were counted came over, and the report said that these were all.
+#[test]
+fn a_later_epoch_that_grows_while_the_first_is_brought_is_noticed() {
+    for in_lmdb in [true, false] {
+        let (_dir, source, dest) = space();
+        let log = source.join(".urb/log");
+        let last = log.join("0i10");
+        make(&log, &[], &[("who", b"\x05"), ("version", b""), ("life", b""), ("fake", b"")]);
+        make_numbered(&log.join("0i0"), 1..=10);
+        fs::write(log.join("0i0/epoc.txt"), "2").unwrap();
+        let grow = |event: u64| match in_lmdb {
+            true => make_numbered(&last, event..=event),
+            false => {
+                let book = book::Options::new().epoch(10).open(&last, Mode::Append).unwrap();
+                assert_eq!(book.append(0, b"more").unwrap(), event);
+                book.close().unwrap();
+            }
+        };
+        grow(11);
+        fs::write(last.join("epoc.txt"), if in_lmdb { "2" } else { "3" }).unwrap();
+        let mut grown = false;
+        let write = |_, _| {
+            if !std::mem::replace(&mut grown, true) {
+                grow(12);
+            }
+            Ok(())
+        };
+        let brought = migrate(&source, &dest, &Options::default(), write);
+        refused(brought, ErrorKind::Locked, "written since its events were counted; end the");
+        assert_eq!(bring(&source, &dest).unwrap().events, 12);
+    }
+}

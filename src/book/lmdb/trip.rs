@@ -307,6 +307,11 @@ impl Trip<'_> {
         noted: &mut dyn FnMut(u64) -> Result<()>,
     ) -> Result<EpochReport> {
         let source = self.open(part)?;
+        if source.view().bounds()? != log.events {
+            let message = "the log was written since its events were counted";
+            let error = Error::new(ErrorKind::Locked, message).at(source.view().path());
+            return Err(error.with_advice("end the program that writes it first"));
+        }
         let copied = match self.options.dry_run {
             true => self.compare(part, &source, log, noted)?,
             false => self.write(part, &source, log, noted)?,
