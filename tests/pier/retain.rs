@@ -188,6 +188,26 @@ fn readers_beside_a_retention_read_on_or_are_refused() {
     assert_eq!([7, 8, 9, 10].map(|event| next(&mut second).unwrap() == event), [true; 4]);
 }
 
+/// The epochs that were dropped while the first one was checked were missing.
+#[test]
+fn a_check_beside_a_retention_passes_over_what_is_gone() {
+    let disk = four_epochs();
+    let pier = appending(&disk);
+    let (mut calls, mut seen) = (0, (0, 0));
+    let report = verify(PIER, &options(&disk), |done, total| {
+        calls += 1;
+        if calls == 1 {
+            assert_eq!(pier.retain(&most(0)).unwrap().epochs, [0, 3, 5]);
+        }
+        seen = (done, total);
+        Ok(())
+    });
+    let report = report.unwrap();
+    assert!(report.ok(), "{report:?}");
+    let checked: Vec<u64> = report.epochs.iter().map(|epoch| epoch.number).collect();
+    assert_eq!((checked, seen.0), (vec![0, 9], seen.1));
+}
+
 /// Open what a crash left, for reading and for writing; go on, roll, drop more, open once more.
 fn judge(image: &Sim, left: &[Vec<u64>]) -> Vec<u64> {
     let seen = all(&options(image).open_pier(PIER, Mode::Read).unwrap());

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::open::of_part;
+use super::open::{of_part, while_dropping};
 use super::places::{Named, check_joint, list, log_dir};
 use crate::book::{LOG_NAME, Options};
 use crate::error::{Error, ErrorKind, Result};
@@ -40,7 +40,7 @@ impl Report {
 }
 
 /// Check every deed of every epoch. `progress` is called with bytes done and bytes in all, and what
-/// it fails with ends the check.
+/// it fails with ends the check. Epochs that a retention drops meanwhile are passed over.
 pub fn verify(
     path: impl AsRef<Path>,
     options: &Options,
@@ -56,31 +56,47 @@ fn check(
 ) -> Result<Report> {
     let storage = &*options.storage;
     let dir = log_dir(storage, &located(storage, path)?);
-    let named = list(storage, &dir)?;
-    if named.is_empty() {
-        return Err(Error::new(ErrorKind::Missing, "no epoch 0iN of a pier there").at(&dir));
-    }
     let bytes = |named: &Named| {
         let log = named.dir.join(LOG_NAME);
         let file = storage.open(&log, Access::Read);
         file.and_then(|file| file.len()).map_err(|e| Error::io("look at the log", &log, e))
     };
-    let sizes = named.iter().map(bytes).collect::<Result<Vec<u64>>>()?;
+    let (named, sizes) = while_dropping(|| {
+        let named = list(storage, &dir)?;
+        let sizes = named.iter().map(bytes).collect::<Result<Vec<u64>>>()?;
+        Ok((named, sizes))
+    })?;
+    if named.is_empty() {
+        return Err(Error::new(ErrorKind::Missing, "no epoch 0iN of a pier there").at(&dir));
+    }
+    let is_dropped = |number: u64| -> Result<bool> {
+        let now = while_dropping(|| list(storage, &dir))?;
+        Ok(now.first().is_some_and(|first| number < first.number))
+    };
     let total = sizes.iter().sum();
     let (mut epochs, mut gaps, mut done): (Vec<EpochReport>, Vec<String>, u64) =
         (Vec::new(), Vec::new(), 0);
+    let mut after_dropped = false;
     for (named, size) in named.iter().zip(sizes) {
-        if let Some(Err(gap)) = epochs.last().and_then(|before| joint(before, named)) {
+        let before = epochs.last().filter(|_| !after_dropped);
+        if let Some(Err(gap)) = before.and_then(|before| joint(before, named)) {
             gaps.push(gap.message().into());
         }
         let each = of_part(options);
-        let report = crate::book::verify(&named.dir, &each, |at, _| {
+        let checked = crate::book::verify(&named.dir, &each, |at, _| {
             // An epoch that grows meanwhile has no more of the whole.
             progress(done + at.min(size), total)
-        })?;
+        });
         done += size;
+        after_dropped = match &checked {
+            Err(e) if e.kind() == ErrorKind::Missing => is_dropped(named.number)?,
+            _ => false,
+        };
+        if !after_dropped {
+            let (number, path) = (named.number, named.dir.clone());
+            epochs.push(EpochReport { number, path, report: checked? });
+        }
         progress(done, total)?;
-        epochs.push(EpochReport { number: named.number, path: named.dir.clone(), report });
     }
     Ok(Report { epochs, gaps })
 }

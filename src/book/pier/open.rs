@@ -120,7 +120,7 @@ impl Shared {
 }
 
 /// Look at a pier again whose first epochs a writer may be dropping: one may be gone between two looks.
-fn while_dropping<T>(look: impl Fn() -> Result<T>) -> Result<T> {
+pub(super) fn while_dropping<T>(look: impl Fn() -> Result<T>) -> Result<T> {
     let mut tries = 1;
     loop {
         match look() {
