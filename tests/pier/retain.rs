@@ -188,6 +188,21 @@ fn readers_beside_a_retention_read_on_or_are_refused() {
     assert_eq!([7, 8, 9, 10].map(|event| next(&mut second).unwrap() == event), [true; 4]);
 }
 
+/// A follower of a reader that had not looked again was told that a log was missing.
+#[test]
+fn a_follower_that_a_retention_overtook_is_refused() {
+    let disk = four_epochs();
+    let pier = appending(&disk);
+    let mut follow = reading(&disk).follow(None).unwrap();
+    let mut next = || follow.next(Duration::ZERO).map(|deed| deed.unwrap().event.unwrap());
+    assert_eq!(next().unwrap(), 1);
+    assert_eq!(pier.retain(&most(0)).unwrap().epochs, [0, 3, 5]);
+    assert_eq!([2, 3].map(|event| next().unwrap() == event), [true; 2]);
+    let error = next().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OutOfRange, "{error}");
+    assert_eq!(error.message(), "the events after 3, up to 9, were dropped");
+}
+
 /// The epochs that were dropped while the first one was checked were missing.
 #[test]
 fn a_check_beside_a_retention_passes_over_what_is_gone() {

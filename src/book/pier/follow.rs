@@ -63,8 +63,16 @@ impl Follow {
                     return Ok(Some(deed));
                 }
                 self.check_not_dropped(after.number)?;
-                self.follow = self.pier.follow_epoch(&after, self.start)?;
-                self.number = after.number;
+                match self.pier.follow_epoch(&after, self.start) {
+                    // It may have been dropped since this handle looked.
+                    Err(error) if error.kind() == ErrorKind::Missing => {
+                        self.pier.find_more()?;
+                        if self.pier.after(self.number)?.as_ref() == Some(&after) {
+                            return Err(error);
+                        }
+                    }
+                    follow => (self.follow, self.number) = (follow?, after.number),
+                }
             } else if left.is_zero() {
                 return Ok(None);
             }
