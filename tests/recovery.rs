@@ -12,7 +12,7 @@ use common::{
     Event, borders, check, contents, crc32, deed, event_of, events, log, make, memory, read_all,
     read_file, read_past_damage, refused, rescue, restore, snapshot, snapshot_unlocked, write_file,
 };
-use deedbook::book::{MarkUse, Mode, Options, Recovery, repair};
+use deedbook::book::{MarkUse, Meta, Mode, Options, Recovery, repair};
 use deedbook::storage::{Memory, Storage};
 use deedbook::{ErrorKind, Verdict};
 
@@ -298,4 +298,17 @@ fn a_mark_that_does_not_say_where_the_first_deed_begins_counts_like_any_other() 
     let (_, options) = with_log(&files, &log(1, &other));
     let book = options.open(BOOK, Mode::Append).unwrap();
     assert_eq!((book.recovery().mark, book.len().unwrap()), (MarkUse::Foreign, 2));
+}
+
+/// Metadata of another size ended the salvage, and the empty copy stood in the way of the next one.
+#[test]
+fn metadata_that_is_damaged_keeps_no_deed_from_being_salvaged() {
+    let events = events(5, 40);
+    let mut files = died(&events, 5);
+    files.insert("/book/meta.bin".into(), vec![1; 255]);
+    let (_, options) = restore(&files);
+    assert_eq!(rescue(Path::new(BOOK), Path::new("/rescued"), &options).records, 5);
+    let copy = options.open("/rescued", Mode::Read).unwrap();
+    assert_eq!(contents(&read_all(&copy).0), events);
+    assert_eq!(copy.meta().unwrap(), Meta::default());
 }

@@ -27,6 +27,7 @@ use std::path::Path;
 
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
+use crate::lines;
 use crate::locks::lock;
 use crate::log::Log;
 use crate::log::append::Wanted;
@@ -388,9 +389,9 @@ pub fn repair(path: impl AsRef<Path>, options: &Options, how: Repair) -> Result<
 }
 
 /// Copy every intact deed, and the metadata, to a new log; of an unacknowledged tail those before
-/// its first damage. Deeds after a gap get new numbers, because a log has no gaps; the report
-/// has both. `progress` is called with bytes done and bytes in all, and what it fails with ends
-/// the copying.
+/// its first damage. Metadata that is damaged is left out, and logged. Deeds after a gap get new
+/// numbers, because a log has no gaps; the report has both. `progress` is called with bytes done
+/// and bytes in all, and what it fails with ends the copying.
 pub fn salvage(
     source: impl AsRef<Path>,
     target: impl AsRef<Path>,
@@ -412,9 +413,16 @@ pub fn salvage(
             }),
             ..options.clone()
         };
+        let place = BookFormat::place(options, source.as_ref())?;
+        // Before the target is there, which would stand in the way of another try.
+        let meta = match Meta::read(&*options.storage, &place.dir) {
+            Err(e) if e.kind() == ErrorKind::NotALog => {
+                lines::warn(format_args!("the copy has no metadata: {e}"));
+                Meta::default()
+            }
+            meta => meta?,
+        };
         let copy = crate::log::salvage::create::<BookFormat>(target.as_ref(), copying)?;
-        let place = <BookFormat as crate::log::format::Format>::place(options, source.as_ref())?;
-        let meta = Meta::read(&*options.storage, &place.dir)?;
         if meta != Meta::default() {
             copy.save_meta(&meta)?;
         }
