@@ -5,8 +5,8 @@ use std::path::Path;
 use heed::{CommitOrAbort, EnvFlags, PutFlags};
 
 use super::read::{Environment, MUG_BYTES, fault, look, open_env};
-use super::{DATA_NAME, EVENTS, META};
-use crate::error::{ErrorKind, Result};
+use super::{DATA_NAME, EVENTS, LMDB, META};
+use crate::error::{Error, ErrorKind, Result};
 use crate::storage::{Access, Disk, Storage};
 
 /// What the map has beyond the file and its events, at least: LMDB takes it for what the file may grow to.
@@ -45,6 +45,8 @@ impl Writer {
             .map_err(fault)?
         };
         let (events, values) = made.commit().unwrap_or((None, None));
+        // LMDB syncs the files that it creates, and not their names.
+        Disk.sync_dir(dir).map_err(|e| Error::io("sync the directory", dir, e).of(LMDB))?;
         let opened = look(&path)?;
         let held = Environment { env, events, values, path, opened };
         Ok(Self { held, value: Vec::new() })
