@@ -47,6 +47,10 @@ pub const UNMET: &[(&str, &str)] = &[
     ("the metadata that was written is not there", "needs a disk that loses writes"),
     ("event {wanted} expected, {found} found", "the bounds are asked before"),
     ("the end of the log", "the bounds are asked before"),
+    (
+        "each epoch takes up to two open files: raise the limit (ulimit -n), or drop epochs with retain",
+        "needs a process that may open few files: tests/python/test_pier.py",
+    ),
     ("the log was written since its events were counted", "tests/lmdb/source.rs does"),
     ("part of {} bytes, or {count} parts, beyond 2^32", "takes 4 GiB"),
     (

@@ -387,6 +387,29 @@ def test_the_shell_drops_epochs_and_lists_consumers(zod: Path) -> None:
     assert deedbook_cli("verify", zod)[0].strip() == f"{zod}: ok, 1 epoch, 4 deeds, events 6..9"
 
 
+def test_many_epochs_need_no_higher_limit_of_files_in_the_shell(tmp_path: Path) -> None:
+    """With the usual limit of 1,024, a pier of 500 epochs could not even drop some of them."""
+    resource = pytest.importorskip("resource")
+    with Pier.create(tmp_path / "zod") as pier:
+        for _ in range(40):
+            pier.append(b"")
+            pier.roll()
+
+    def info(soft: int, hard: int) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "deedbook", "info", str(tmp_path / "zod"), "--json"],
+            capture_output=True,
+            text=True,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard)),
+        )
+
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    assert len(json.loads(info(32, hard).stdout)["epochs"]) == 41
+    refused = info(32, 32)
+    assert refused.returncode != 0
+    assert "each epoch takes up to two open files: raise the limit" in refused.stderr
+
+
 def test_the_shell_reports_damage_and_what_cannot_be(zod: Path, tmp_path: Path) -> None:
     none = tmp_path / "none"
     assert "No such file" in deedbook_cli("pier", "roll", none, code=2)[1] or not none.exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import sys
@@ -30,6 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     environment shows one. Raises nothing.
     """
     _keep_standard_descriptors()
+    _allow_many_files()
     out = Output()
     wants_json = False
     logger = logging.getLogger("deedbook")
@@ -91,3 +93,12 @@ def _keep_standard_descriptors() -> None:
         if fd > 2:
             os.close(fd)
             return
+
+
+def _allow_many_files() -> None:
+    """Raise the limit of open files as far as allowed: each epoch of a pier takes up to two."""
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,5 +1,6 @@
 //! Opening: which epochs, whether they fit, the lock, and what others rolled since.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,6 +20,10 @@ use crate::storage::located;
 
 /// A reader may look while a writer drops an epoch.
 const READER_TRIES: u32 = 5;
+/// On Linux and macOS.
+const EMFILE: i32 = 24;
+const MANY_FILES: &str = "each epoch takes up to two open files: raise the limit (ulimit -n), or \
+                          drop epochs with retain";
 
 impl Pier {
     pub(super) fn open_with(path: &Path, mode: Mode, options: &Options) -> Result<Self> {
@@ -179,16 +184,24 @@ pub(super) fn push(
         }
     }
     let Named { number, dir } = named.clone();
-    let book = of_part(options).open(&dir, mode)?;
+    let book = of_part(options).open(&dir, mode).map_err(with_advice)?;
     parts.push(Part { number, dir, book });
     Ok(())
+}
+
+/// What to do where the process has all files open that it may.
+fn with_advice(error: Error) -> Error {
+    match error.io_source().and_then(io::Error::raw_os_error) {
+        Some(EMFILE) => error.with_advice(MANY_FILES),
+        _ => error,
+    }
 }
 
 /// Refuse what is there if it must not be, or begins elsewhere than asked for.
 fn check_found(options: &Options, mode: Mode, named: &[Named]) -> Result<()> {
     let Some(first) = named.first() else { return Ok(()) };
     if mode == Mode::Create {
-        let exists = std::io::ErrorKind::AlreadyExists.into();
+        let exists = io::ErrorKind::AlreadyExists.into();
         return Err(Error::io("create the pier", &first.dir, exists));
     }
     match options.epoch {
