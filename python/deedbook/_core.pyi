@@ -2439,7 +2439,8 @@ class Stage:
 
         After an error the stage is to be left: a part of the records may be in it. Raises
         `TooLargeError` for a record beyond the log's limit, and `InvalidArgumentError` for an event
-        whose id is not its hash, and for a finished stage.
+        whose id is not its hash, and for a finished stage. Until it returns, all else that uses the
+        stage raises `InvalidArgumentError`, too.
         """
     def finish(self) -> list[StagedPart]:
         """Make the file durable. What this returns goes to `Transactions.commit`."""

@@ -1,6 +1,6 @@
 //! Transactions: staging by tasks, and their commit, for every format.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use deedbook::book::pier::Pier;
 use deedbook::book::{self, Book};
@@ -228,19 +228,36 @@ impl Staging for Events {
     }
 }
 
+/// What is staged; `None` once it is finished or was left.
+type Staged = Option<Box<dyn Staging>>;
+
 #[doc = doc!("Stage")]
 #[pyclass(frozen, name = "Stage", module = "deedbook")]
 pub struct PyStage {
-    staging: Mutex<Option<Box<dyn Staging>>>,
+    staging: Mutex<Staged>,
 }
 
 impl PyStage {
+    /// `None` while `extend` has it, which runs code of Python: who waited could wait for itself.
+    fn free(&self) -> Option<MutexGuard<'_, Staged>> {
+        match self.staging.try_lock() {
+            Ok(staging) => Some(staging),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    fn taken(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, Staged>> {
+        let busy = "the stage is being extended, by another thread or by its own records";
+        self.free().ok_or_else(|| invalid(py, busy.into()))
+    }
+
     fn with<T>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&mut Option<Box<dyn Staging>>) -> PyResult<T>,
+        work: impl FnOnce(&mut Staged) -> PyResult<T>,
     ) -> PyResult<T> {
-        let mut staging = self.staging.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut staging = self.taken(py)?;
         match staging.is_some() {
             true => work(&mut staging),
             false => Err(invalid(py, "the stage is finished or was left".into())),
@@ -281,15 +298,17 @@ impl PyStage {
         _exc_value: &Bound<'_, PyAny>,
         _traceback: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let staging = self.staging.lock().unwrap_or_else(PoisonError::into_inner).take();
-        py.detach(|| drop(staging));
-        left(exc_type, Ok(()))
+        let staging = self.taken(py).map(|mut staging| staging.take());
+        left(exc_type, staging.map(|staging| py.detach(|| drop(staging))))
     }
 
     fn __repr__(&self) -> String {
-        let staging = self.staging.lock().unwrap_or_else(PoisonError::into_inner);
-        let state = staging.as_ref().map(|staging| format!("{} records", staging.len()));
-        format!("<deedbook.Stage, {}>", state.unwrap_or_else(|| "finished".into()))
+        let state: String = match self.free().as_deref() {
+            None => "being extended".into(),
+            Some(None) => "finished".into(),
+            Some(Some(staging)) => format!("{} records", staging.len()),
+        };
+        format!("<deedbook.Stage, {state}>")
     }
 }
 

@@ -93,6 +93,41 @@ def test_a_stage_that_is_left_is_gone(log: Any) -> None:
     assert log.transactions.staged() == []
 
 
+@pytest.mark.parametrize("kind", ["Book", "Wal"])
+def test_a_stage_that_is_being_extended_is_refused(path: Path, kind: str, run_child: Any) -> None:
+    """`len(stage)` in the generator that the stage was given waited for itself, with the GIL."""
+    code = """
+import sys, threading, deedbook
+said = []
+def told(call):
+    try:
+        said.append(call())
+    except deedbook.InvalidArgumentError as error:
+        said.append(str(error))
+with (
+    getattr(deedbook, sys.argv[1]).create(sys.argv[2]) as log,
+    log.transactions.stage("job", 0, 1) as stage,
+):
+    def records():
+        yield b"one"
+        told(lambda: len(stage))
+        for call in (lambda: len(stage), stage.finish, lambda: stage.extend([b"x"]),
+                     lambda: stage.__exit__(None, None, None), lambda: repr(stage)):
+            other = threading.Thread(target=told, args=(call,))
+            other.start()
+            other.join()
+        yield b"two"
+    stage.extend(records())
+    told(lambda: repr(stage))
+    print(log.transactions.commit("job", stage.finish()).records)
+print(*said, sep="\\n")
+"""
+    busy = "the stage is being extended, by another thread or by its own records"
+    shown = ["<deedbook.Stage, being extended>", "<deedbook.Stage, 2 records>"]
+    done = run_child(code, kind, path)
+    assert done.stdout.splitlines() == ["2", *[busy] * 5, *shown], done.stderr
+
+
 def test_what_does_not_fit_is_refused(log: Any) -> None:
     parts = stage(log, "job", b"x")
     commit = log.transactions.commit
