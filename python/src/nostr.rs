@@ -30,7 +30,7 @@ use crate::split::{PySplit, of_one};
 use crate::transaction::PyTransactions;
 
 /// Events of an iterable are appended in parts of at most so many, or of about so many bytes.
-const PART_EVENTS: usize = 1000;
+pub const PART_EVENTS: usize = 1000;
 const PART_BYTES: usize = 4 << 20;
 
 // The signatures below show these numbers, because `help()` and the stub cannot show names.
@@ -43,7 +43,7 @@ pub struct PyEventStore {
     owner: Owner,
 }
 
-fn size_of(event: &Event) -> usize {
+pub fn size_of(event: &Event) -> usize {
     let tags = event.tags.iter().flatten().map(String::len);
     event.content.len() + tags.sum::<usize>()
 }

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 use deedbook::book::pier::Pier;
 use deedbook::book::{self, Book};
 use deedbook::ledger::{self, LedgerStore};
-use deedbook::nostr::{self, EventStore};
+use deedbook::nostr::{self, Event, EventStore};
 use deedbook::wal::{self, Wal};
 use deedbook::{Committed, Noted, Part, Result, StagedJob, Transaction, TransactionId};
 use pyo3::prelude::*;
@@ -15,6 +15,7 @@ use crate::arguments::numbers;
 use crate::errors::{OrRaise, invalid};
 use crate::handle::{Held, left};
 use crate::input::{self, Sink};
+use crate::nostr::{PART_EVENTS, size_of};
 use crate::nostr_event::event_of;
 use crate::payload::Limit;
 use crate::transaction_reports::{PyCommitted, PyCommittedTransaction, PyStagedJob, PyStagedPart};
@@ -107,6 +108,10 @@ transacts!(EventStore, |store, job, partition, attempt, _first| {
     Ok(Box::new(Events { stage: store.stage(job, partition, attempt)? }))
 });
 
+/// Staged at once, without the GIL.
+const PART_BYTES: usize = 1 << 20;
+const PART_RECORDS: usize = 1 << 14;
+
 /// Records of bytes.
 struct Records<S> {
     stage: S,
@@ -149,6 +154,51 @@ impl Sink for ledger::Stage {
     }
 }
 
+/// Records for a stage, whose files are written when these are flushed.
+struct Gathered<'a, S> {
+    stage: &'a mut S,
+    limit: Limit,
+    bytes: Vec<u8>,
+    /// Mug and length of each.
+    records: Vec<(u32, usize)>,
+}
+
+impl<S: Sink> Sink for Gathered<'_, S> {
+    const COLUMN: &'static str = S::COLUMN;
+
+    fn push(&mut self, mug: u32, payload: &[u8]) -> Result<()> {
+        if payload.len() as u64 > self.limit.bytes_max {
+            // It is refused without a copy.
+            self.flush()?;
+            return self.stage.push(mug, payload);
+        }
+        self.bytes.extend_from_slice(payload);
+        self.records.push((mug, payload.len()));
+        Ok(())
+    }
+
+    fn is_full(&self) -> bool {
+        self.bytes.len() >= PART_BYTES || self.records.len() >= PART_RECORDS
+    }
+
+    /// What comes after a record that is refused is not staged.
+    fn flush(&mut self) -> Result<()> {
+        let mut rest = self.bytes.as_slice();
+        let flushed = self.records.iter().try_for_each(|&(mug, len)| {
+            let (payload, after) = rest.split_at(len);
+            rest = after;
+            self.stage.push(mug, payload)
+        });
+        self.bytes.clear();
+        self.records.clear();
+        flushed
+    }
+
+    fn taken(&self) -> u64 {
+        self.stage.taken() + self.records.len() as u64
+    }
+}
+
 /// A stage of bytes, which ends with parts.
 trait Finish: Sink {
     fn parts(self) -> Result<Vec<Part>>;
@@ -178,7 +228,12 @@ impl<S: Finish> Staging for Records<S> {
         records: &Bound<'_, PyAny>,
         mugs: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        input::feed(&mut self.stage, self.limit, records, mugs)
+        let (py, limit, stage) = (records.py(), self.limit, &mut self.stage);
+        let mut gathered = Gathered { stage, limit, bytes: Vec::new(), records: Vec::new() };
+        let fed = input::feed(&mut gathered, limit, records, mugs);
+        // What came before an error is staged.
+        py.detach(|| gathered.flush()).or_raise(py)?;
+        fed
     }
 
     fn len(&self) -> u64 {
@@ -195,6 +250,33 @@ struct Events {
     stage: nostr::Stage,
 }
 
+impl Events {
+    fn extend_by_each(&mut self, events: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = events.py();
+        let (mut part, mut bytes) = (Vec::new(), 0);
+        let mut push = |part: &mut Vec<Event>| {
+            let pushed = py.detach(|| part.iter().try_for_each(|event| self.stage.push(event)));
+            part.clear();
+            pushed.or_raise(py)?;
+            py.check_signals()
+        };
+        for event in events.try_iter()? {
+            // What came before an event that cannot be is staged.
+            let event = match event.and_then(|event| event_of(&event)) {
+                Ok(event) => event,
+                Err(raised) => return push(&mut part).and(Err(raised)),
+            };
+            bytes += size_of(&event);
+            part.push(event);
+            if part.len() >= PART_EVENTS || bytes >= PART_BYTES {
+                bytes = 0;
+                push(&mut part)?;
+            }
+        }
+        push(&mut part)
+    }
+}
+
 impl Staging for Events {
     fn extend(
         &mut self,
@@ -206,10 +288,7 @@ impl Staging for Events {
             return Err(invalid(py, "mugs are for deeds".into()));
         }
         if !input::is_arrow(records)? {
-            for event in records.try_iter()? {
-                self.stage.push(&event_of(&event?)?).or_raise(py)?;
-            }
-            return Ok(());
+            return self.extend_by_each(records);
         }
         for batch in records.extract::<AnyRecordBatch>()?.into_reader()? {
             let batch = batch.map_err(|e| invalid(py, format!("arrow: {e}")))?;

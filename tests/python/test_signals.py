@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import json
 import operator
 import os
 import random
@@ -17,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from deedbook import Book, LockedError, Wal
+from test_nostr import made
 
 if os.name != "posix":
     pytest.skip("needs POSIX signals and fork", allow_module_level=True)
@@ -126,6 +128,29 @@ except KeyboardInterrupt:
     print(0 < book.last < 20_000_000)
 """
     assert run_child(code, path).stdout == "True\n"
+
+
+@pytest.mark.parametrize("kind", ["Book", "Wal", "Ledger", "EventStore"])
+def test_an_interrupt_ends_the_staging_of_a_long_list(path: Path, run_child, kind: str) -> None:
+    """`Stage.extend` heard Ctrl-C after the last record only, and kept the GIL while it wrote."""
+    code = """
+import signal, sys, deedbook
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+path, kind, record = sys.argv[1:]
+make = getattr(deedbook, kind)
+records = [record.encode()] * 20_000_000
+with (
+    make.open(path) if kind == "Ledger" else make.create(path) as log,
+    log.transactions.stage("job", 0, 1) as stage,
+):
+    signal.setitimer(signal.ITIMER_REAL, 0.02)
+    try:
+        stage.extend(records)
+    except KeyboardInterrupt:
+        print(0 < len(stage) < 20_000_000)
+"""
+    done = run_child(code, path, kind, json.dumps(made()))
+    assert done.stdout == "True\n", done.stderr
 
 
 OPENS = """
