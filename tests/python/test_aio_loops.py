@@ -9,6 +9,7 @@ import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -99,6 +100,31 @@ def test_two_loops_at_once_are_refused(tmp_path: Path, kind: Kind) -> None:
         may_end.set()
         thread.join(PATIENCE)
     assert len(kind.plain.open(tmp_path / "log")) == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
+def test_closing_in_a_forked_child_is_refused(tmp_path: Path, kind: Kind, run_child: Any) -> None:
+    """`close` in a forked child waited for a thread that only the parent had."""
+    code = f"""
+import asyncio, os, sys
+from deedbook import ForkedError
+from deedbook.aio import {kind.aio.__name__} as Log
+
+log = Log.create(sys.argv[1], durability="always")
+asyncio.run(log.append_many([b"x"]))
+child = os.fork()
+if child == 0:
+    try:
+        asyncio.run(asyncio.wait_for(log.close(), 20))
+    except ForkedError:
+        os._exit(7)
+    finally:
+        os._exit(1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+asyncio.run(log.close())
+"""
+    done = run_child(code, tmp_path / "log")
+    assert (done.stdout, done.returncode) == ("7\n", 0), done.stderr
 
 
 def test_a_loop_that_ends_without_closing_leaves_nothing(tmp_path: Path, kind: Kind) -> None:

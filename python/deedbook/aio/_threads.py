@@ -27,24 +27,29 @@ class Worker:
 
     def submit(self, job: Callable[..., T], *args: Any) -> concurrent.futures.Future[T]:
         """Begin a job, or queue it; one thread runs its jobs in the order of the calls."""
-        if self._executor is None or self._process != os.getpid():
-            # A fork does not copy threads: a job given to the parent's would wait for ever.
+        executor = self._own()
+        if executor is None:
             self._process = os.getpid()
-            self._executor = concurrent.futures.ThreadPoolExecutor(self._threads, self._name)
-        return self._executor.submit(job, *args)
+            executor = concurrent.futures.ThreadPoolExecutor(self._threads, self._name)
+            self._executor = executor
+        return executor.submit(job, *args)
 
     def release(self) -> None:
         """End the threads once they are idle; a later job begins new ones."""
-        executor, self._executor = self._executor, None
+        executor, self._executor = self._own(), None
         if executor is not None:
             executor.shutdown(wait=False)
 
     async def stop(self) -> None:
         """End the thread after all that it was given."""
-        executor, self._executor = self._executor, None
+        executor, self._executor = self._own(), None
         if executor is not None:
             await settled(executor.submit(_nothing))
             executor.shutdown()  # the thread is idle, so that this does not block the loop
+
+    def _own(self) -> concurrent.futures.ThreadPoolExecutor | None:
+        """The executor, unless it is a parent's: a fork copies no threads, its jobs never end."""
+        return self._executor if self._process == os.getpid() else None
 
 
 def _nothing() -> None:
