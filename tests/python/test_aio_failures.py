@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from aio_kinds import Kind, Witness, run, turns, until
 from deedbook import ClosedError, Error, PoisonedError
+from deedbook.aio import AsyncBook, AsyncEventStore, AsyncLedger
+from test_nostr import made
 
 pytestmark = pytest.mark.usefixtures("threads_end")
 
@@ -106,6 +112,35 @@ def test_closing_serves_the_tasks_that_wait(tmp_path: Path, kind: Kind) -> None:
         assert witness.plain.closed
         with kind.plain.open(tmp_path / "log") as copy:
             assert kind.payloads(copy) == [b"1", b"2"]
+
+    run(main)
+
+
+@pytest.mark.parametrize("seconds", [0, 0.2], ids=["waiting", "done"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda path: AsyncBook.create(path, layout="slots"),
+        lambda path: AsyncLedger.open(path, durability="always"),
+        lambda path: AsyncEventStore.open(path, durability="always"),
+    ],
+    ids=["slots", "ledger", "nostr"],
+)
+def test_closing_serves_appends_in_a_thread(
+    tmp_path: Path, make: Callable[[Path], Any], seconds: float
+) -> None:
+    """The thread had what 50 tasks appended, or was done with it and no task had heard of it: most
+    of them got ClosedError for what was durable."""
+    events = [json.dumps(made(str(number))).encode() for number in range(50)]
+
+    async def main() -> None:
+        handle = make(tmp_path / "log")
+        tasks = [asyncio.ensure_future(handle.append(event)) for event in events]
+        await asyncio.sleep(0)
+        time.sleep(seconds)  # the loop stands still
+        await handle.close()
+        done = await asyncio.gather(*tasks, return_exceptions=True)
+        assert [error for error in done if isinstance(error, Exception)] == []
 
     run(main)
 

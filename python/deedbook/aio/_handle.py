@@ -94,7 +94,11 @@ class AsyncHandle(ABC, Generic[HandleT, SideT]):
         return self._syncs, self._appends
 
     async def _settle(self, side: SideT) -> None:
-        """Wait for the syncs that tasks wait for; they get the errors."""
+        """Wait for the appends in a thread, and for the syncs that tasks wait for.
+
+        The tasks get the errors.
+        """
+        await self._appends.settle()
         if side.rounds.busy:
             with contextlib.suppress(Exception):
                 await side.rounds.join()

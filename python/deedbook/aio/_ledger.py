@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import contextlib
 from collections.abc import Callable, Iterable
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -106,13 +105,6 @@ class AsyncLedger(AsyncHandle[Ledger, Side]):
 
     def _workers(self) -> tuple[Worker, ...]:
         return *super()._workers(), self._calls
-
-    async def _settle(self, side: Side) -> None:
-        """Also wait for the appends that tasks wait for."""
-        while self._latest is not None and not self._latest.done():
-            with contextlib.suppress(Exception):
-                await settled(self._latest)
-        await super()._settle(side)
 
     def _is_behind(self) -> bool:
         return self._latest is not None and not self._latest.done()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
-import contextlib
 from collections.abc import Callable, Iterable
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -44,7 +42,6 @@ class AsyncEventStore(AsyncHandle[EventStore, Side]):
         super().__init__(store, "always" if always else None)
         # What reads must not hold up what appends, nor wait for it.
         self._reads = Worker("deedbook-read")
-        self._latest: concurrent.futures.Future[Any] | None = None
 
     @classmethod
     def open(
@@ -152,13 +149,6 @@ class AsyncEventStore(AsyncHandle[EventStore, Side]):
     def _workers(self) -> tuple[Worker, ...]:
         return *super()._workers(), self._reads
 
-    async def _settle(self, side: Side) -> None:
-        """Also wait for the changes that tasks wait for."""
-        while self._latest is not None and not self._latest.done():
-            with contextlib.suppress(Exception):
-                await settled(self._latest)
-        await super()._settle(side)
-
     async def _append(self, append: Callable[[Any], T], events: object) -> T:
         outcome = await self._change(lambda: append(events))
         if self._always:
@@ -168,9 +158,7 @@ class AsyncEventStore(AsyncHandle[EventStore, Side]):
     async def _change(self, change: Callable[[], T]) -> T:
         """Change the store in a thread, after what was given to it before."""
         self._here()
-        work = self._appends.submit(change)
-        self._latest = work
-        return await settled(work)
+        return await settled(self._appends.submit(change))
 
     async def _read(self, read: Callable[[], T]) -> T:
         self._here()

@@ -40,6 +40,12 @@ class Worker:
         if executor is not None:
             executor.shutdown(wait=False)
 
+    async def settle(self) -> None:
+        """Wait until one thread has done what it was given. Who waited for that goes on before."""
+        executor = self._own()
+        if executor is not None:
+            await settled(executor.submit(_nothing))
+
     async def stop(self) -> None:
         """End the thread after all that it was given."""
         executor, self._executor = self._own(), None
