@@ -111,7 +111,7 @@ mod _core {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        logging::install();
+        logging::install(module)?;
         // Not by an export, which would be in `__all__`.
         module.setattr("_not_json", wrap_pyfunction!(json_lines::_not_json, module)?)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))

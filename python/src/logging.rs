@@ -1,8 +1,14 @@
 //! What the crate tells the `log` facade, to Python's `logging`.
 
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use log::{Level, LevelFilter, Log, Metadata, Record};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
+
+/// Whether the interpreter ends: its modules go, and a thread that wants the GIL may never get it.
+static ENDED: AtomicBool = AtomicBool::new(false);
 
 struct Bridge;
 
@@ -16,26 +22,33 @@ impl Log for Bridge {
         if !self.enabled(record.metadata()) {
             return;
         }
-        Python::attach(|py| {
-            let logged = py.import("logging").and_then(|logging| {
-                let logger = logging.call_method1("getLogger", (record.target(),))?;
-                let name = match record.level() {
-                    Level::Error => "error",
-                    Level::Warn => "warning",
-                    _ => "info",
-                };
-                logger.call_method1(name, ("%s", record.args().to_string()))
-            });
-            match logged {
-                // Python's code takes signals. Ctrl-C is for the caller of the core, not for a line.
-                Err(raised) if raised.is_instance_of::<PyKeyboardInterrupt>(py) => interrupt(py),
-                Err(raised) => raised.write_unraisable(py, None),
-                Ok(_) => {}
-            }
-        });
+        let ended = ENDED.load(Ordering::Acquire);
+        let told = !ended && Python::try_attach(|py| tell(py, record)).is_some();
+        // As Python does with a warning for which there is no handler.
+        if !told && record.level() <= Level::Warn {
+            let _ = writeln!(io::stderr(), "deedbook: {}", record.args());
+        }
     }
 
     fn flush(&self) {}
+}
+
+fn tell(py: Python<'_>, record: &Record<'_>) {
+    let logged = py.import("logging").and_then(|logging| {
+        let logger = logging.call_method1("getLogger", (record.target(),))?;
+        let name = match record.level() {
+            Level::Error => "error",
+            Level::Warn => "warning",
+            _ => "info",
+        };
+        logger.call_method1(name, ("%s", record.args().to_string()))
+    });
+    match logged {
+        // Python's code takes signals. Ctrl-C is for the caller of the core, not for a line.
+        Err(raised) if raised.is_instance_of::<PyKeyboardInterrupt>(py) => interrupt(py),
+        Err(raised) => raised.write_unraisable(py, None),
+        Ok(_) => {}
+    }
 }
 
 /// Have the next check for signals raise `KeyboardInterrupt`.
@@ -46,9 +59,18 @@ fn interrupt(py: Python<'_>) {
     }
 }
 
+#[pyfunction]
+fn ended() {
+    ENDED.store(true, Ordering::Release);
+}
+
 /// Once per process; another logger that is there already stays.
-pub fn install() {
+pub fn install(module: &Bound<'_, PyModule>) -> PyResult<()> {
     if log::set_logger(&Bridge).is_ok() {
         log::set_max_level(LevelFilter::Info);
+        // Python calls this after what is registered later, and before what is before.
+        let atexit = module.py().import("atexit")?;
+        atexit.call_method1("register", (wrap_pyfunction!(ended, module)?,))?;
     }
+    Ok(())
 }

@@ -3,6 +3,7 @@
 import logging
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -97,3 +98,23 @@ def test_ctrl_c_that_comes_while_a_line_is_logged_ends_the_call(
     finally:
         signal.signal(signal.SIGINT, before)
     assert len(lines) == 1 and "4 bytes cut" in lines[0]
+
+
+@pytest.mark.parametrize("kept", ["", "del wal, cycle"], ids=["until the end", "for the collector"])
+def test_a_line_at_the_end_of_the_interpreter_is_no_panic(
+    tmp_path: Path, run_child: Any, kept: str
+) -> None:
+    """A log that nobody closed syncs when the interpreter ends. That it was slow was to be told to
+    Python's `logging`, which was gone: a panic, or an ImportError that was ignored."""
+    code = f"""
+import sys, deedbook
+wal = deedbook.Wal.create(sys.argv[1], durability="manual", slow_sync=0.0)
+wal.append(b"x")
+cycle = [wal]
+cycle.append(cycle)
+{kept}
+"""
+    done = run_child(code, tmp_path / "wal")
+    assert done.returncode == 0, done.stderr
+    assert "deedbook: slow sync: " in done.stderr
+    assert "panicked" not in done.stderr and "Exception ignored" not in done.stderr
