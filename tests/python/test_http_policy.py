@@ -145,6 +145,7 @@ def test_halves_make_the_whole() -> None:
         ({"read_seconds": float("nan")}, "read_seconds is nan"),
         ({"compression": "br"}, "compression is 'br'"),
         ({"headers": {"X": "a\r\nY: b"}}, "header X is not printable"),
+        ({"headers": {"X": "東京"}}, "header X is beyond Latin-1"),
         ({"headers": {"X Y": "a"}}, "'X Y' is not the name"),
         ({"headers": {"content-length": "1"}}, "is the sender's own"),
         ({"dead_letters": None}, "dead_letters is missing"),

@@ -149,6 +149,8 @@ def _check_headers(headers: Mapping[str, str]) -> None:
             raise InvalidArgumentError(f"{name!r} is not the name of a header")
         if not value.isprintable():  # not shown: it may be a key
             raise InvalidArgumentError(f"the value of the header {name} is not printable")
+        if any(char > "\xff" for char in value):
+            raise InvalidArgumentError(f"the value of the header {name} is beyond Latin-1")
         if name.lower() in ("content-length", "transfer-encoding", "content-encoding"):
             raise InvalidArgumentError(f"the header {name} is the sender's own")
 
