@@ -241,8 +241,8 @@ impl PyLedger {
 
     #[doc = doc!("Ledger".unsynced_bytes)]
     #[getter]
-    fn unsynced_bytes(&self) -> u64 {
-        self.ledger.unsynced_bytes()
+    fn unsynced_bytes(&self, py: Python<'_>) -> u64 {
+        py.detach(|| self.ledger.unsynced_bytes())
     }
 
     #[doc = doc!("Ledger".stats)]

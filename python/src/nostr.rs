@@ -566,12 +566,12 @@ impl PyEventStore {
     #[doc = doc!("EventStore".unsynced_bytes)]
     #[getter]
     fn unsynced_bytes(&self, py: Python<'_>) -> PyResult<u64> {
-        self.store.unsynced_bytes().or_raise(py)
+        py.detach(|| self.store.unsynced_bytes()).or_raise(py)
     }
 
     #[doc = doc!("EventStore".stats)]
     fn stats(&self, py: Python<'_>) -> PyResult<PyStats> {
-        Ok((&self.store.stats().or_raise(py)?).into())
+        Ok((&py.detach(|| self.store.stats()).or_raise(py)?).into())
     }
 
     fn __repr__(&self) -> String {
