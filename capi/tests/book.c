@@ -253,6 +253,20 @@ damage(void)
   u3_book_exit(log_u);
 }
 
+/* What could not be synced is there, and not acknowledged. */
+static void
+a_failed_sync(void)
+{
+  char*    dir_c = place("gone");
+  u3_book* log_u = u3_book_init(dir_c);
+  HOLDS(c3y == save(log_u, 1, 1, 0));
+  HOLDS(!unlink(log_in(dir_c)));
+  HOLDS(c3n == save(log_u, 2, 1, 0));
+  check_bounds(log_u, 1, 2);
+  HOLDS(c3n == save(log_u, 3, 1, 0));
+  u3_book_exit(log_u);
+}
+
 static void
 no_log(void)
 {
@@ -316,6 +330,7 @@ main(int argc, char** argv)
   walks();
   metadata();
   damage();
+  a_failed_sync();
   no_log();
   null_pointers();
   u3_book_stat(place("saved"));
