@@ -249,6 +249,17 @@ def test_a_closed_pipe_ends_cat_quietly(tmp_path: Path, options: list[str]) -> N
         assert process.stderr.read() == b""
 
 
+def test_a_closed_pipe_ends_an_export_quietly(tmp_path: Path) -> None:
+    """A reader that had enough was an error of the file: exit code 2, and a line."""
+    book = make_book(tmp_path / "book", packed([b"%01000d" % n for n in range(3000)]))
+    with running("export", book, "/dev/stdout", "--jsonl") as process:
+        assert len(next_line(process)) > 1000
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        assert process.wait(GIVE_UP_SECONDS) == 141
+        assert process.stderr.read() == b""
+
+
 @pytest.mark.parametrize("args", [["info"], ["verify"], ["repair"], ["info", "--json"]])
 def test_a_closed_pipe_ends_every_command_quietly(tmp_path: Path, args: list[str]) -> None:
     book = make_book(tmp_path / "book", GOOD)

@@ -20,7 +20,7 @@ def written_aside(path: str) -> Iterator[BinaryIO]:
     """A file that gets its name when all of it is written; if anything fails, nothing is left.
 
     What is there and no regular file (a pipe, a device) is written to as it is. Raises `CliError`
-    if writing fails.
+    if writing fails, and `BrokenPipeError` if the reader of a pipe went away.
     """
     aside: str | None = None
     try:
@@ -37,6 +37,8 @@ def written_aside(path: str) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())  # else a power cut could leave the name without the bytes
         os.replace(aside, path)
         aside = None
+    except BrokenPipeError:  # the reader went away
+        raise
     except OSError as error:
         if getattr(error, "kind", None) is not None:  # the log's, not the file's
             raise
