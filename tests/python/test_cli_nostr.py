@@ -225,6 +225,16 @@ def test_a_salvage_of_nothing_intact_fails(path: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "other").exists()
 
 
+@posix
+def test_a_directory_is_no_input(path: Path, tmp_path: Path) -> None:
+    """The files before it were imported; then a line told neither its name nor what was stored."""
+    _, err = nostr("import", path, SMALL, tmp_path, code=2)
+    assert err == f"deedbook: {tmp_path}: is a directory, not a file of lines\n"
+    assert not path.exists()
+    result = json.loads(nostr("import", path, SMALL, tmp_path, "--json", code=2)[0])
+    assert result["error"]["path"] == str(tmp_path)
+
+
 def test_compact_and_reindex(path: Path) -> None:
     lines = [json.dumps(made(str(n), kind=0, created_at=1_700_000_000 + n)) for n in range(50)]
     nostr("import", path, text="\n".join(lines).encode())

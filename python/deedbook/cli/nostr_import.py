@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import stat
 import sys
 import time
 from typing import Any, Final
@@ -42,9 +43,13 @@ class _Input:
         try:
             self._fd = os.open(file, os.O_RDONLY | getattr(os, "O_BINARY", 0))
             self._owned = True
-            self.size = os.fstat(self._fd).st_size
+            facts = os.fstat(self._fd)
+            self.size = facts.st_size
         except OSError as error:
             raise CliError(f"{file}: {error.strerror}", path=file) from error
+        if stat.S_ISDIR(facts.st_mode):
+            os.close(self._fd)
+            raise CliError(f"{file}: is a directory, not a file of lines", path=file)
 
     def read(self, size: int) -> bytes:
         """As of a file."""
