@@ -153,7 +153,12 @@ impl PyBook {
 
     #[doc = doc!("Book".append_unsynced)]
     #[pyo3(signature = (jam, mug=0))]
-    fn append_unsynced(&self, py: Python<'_>, jam: &Bound<'_, PyAny>, mug: u32) -> PyResult<u64> {
+    fn append_unsynced(
+        &self,
+        py: Python<'_>,
+        jam: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = numbers::mug)] mug: u32,
+    ) -> PyResult<u64> {
         let mut batch = self.book.batch();
         batch.push(mug, bytes_of(jam, self.limit())?.as_ref()).or_raise(py)?;
         py.detach(|| self.book.append_unsynced(&batch)).or_raise(py)

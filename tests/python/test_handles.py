@@ -302,6 +302,7 @@ def test_a_mug_out_of_range_is_named(path: Path) -> None:
     with Book.create(path) as book:
         for call in (
             lambda: book.append(b"x", -1),
+            lambda: book.append_unsynced(b"x", -1),
             lambda: book.append_batch([b"x"], [-1]),
             lambda: book.append_many([b"x"], [-1]),
         ):
