@@ -135,11 +135,16 @@ def shown_url(url: str) -> str:
 def _checked_url(url: str) -> str:
     try:
         parts = urlsplit(url)
-        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        host = parts.hostname or ""
+        good = parts.scheme in ("http", "https") and bool(host) and parts.port != 0
     except ValueError:
-        good = False
+        good, host = False, ""
     if not good:
         raise InvalidArgumentError("url is not a http or https URL with a host")
+    if not all(0 < len(label) < 64 for label in host.removesuffix(".").split(".")):
+        raise InvalidArgumentError(
+            "the host of url cannot be: between its dots are 1 to 63 characters"
+        )
     return url
 
 
