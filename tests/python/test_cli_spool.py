@@ -72,7 +72,10 @@ def test_what_cannot_be_sent_stays_and_the_reason_is_told(tmp_path: Path) -> Non
     spool("append", path, text="1\n")
     with Endpoint(script=[503] * 1000) as endpoint:
         _, err = spool("send", path, endpoint.url, "--timeout", 1, code=2)
-    assert "not all is sent after 1 s" in err and "503" in err
+        assert "not all is sent after 1 s" in err and "503" in err
+        # Only whole seconds were taken.
+        _, err = spool("send", path, endpoint.url, "--timeout", 0.5, code=2)
+    assert "not all is sent after 0.5 s" in err and "503" in err
     with Ledger.open(path) as ledger:
         assert ledger.has_data()
 

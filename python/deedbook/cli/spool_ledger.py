@@ -11,6 +11,7 @@ from deedbook._json import JsonLines
 from deedbook._text import count, size
 from deedbook.cli import check
 from deedbook.cli.append import positive
+from deedbook.cli.cat import seconds
 from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, CliError
 from deedbook.cli.lines import LineSource
 from deedbook.cli.output import Output
@@ -132,7 +133,7 @@ def _add_send(commands: Any) -> None:
         "--concurrency", metavar="N", type=positive, default=1, help="requests at a time"
     )
     parser.add_argument(
-        "--timeout", metavar="SECONDS", type=positive, help="give up after so long (default: never)"
+        "--timeout", metavar="SECONDS", type=seconds, help="give up after so long (default: never)"
     )
     parser.set_defaults(run=run_send)
 
@@ -266,7 +267,8 @@ def run_send(args: argparse.Namespace, out: Output) -> int:
         out.talk(text)
     if not empty:
         last = f": {stats.last_error}" if stats.last_error else ""
-        raise CliError(f"spool send: not all is sent after {args.timeout} s{last}", path=args.path)
+        after = "" if args.timeout is None else f" after {args.timeout:g} s"
+        raise CliError(f"spool send: not all is sent{after}{last}", path=args.path)
     return EXIT_DAMAGE if stats.events_dead else EXIT_OK
 
 
