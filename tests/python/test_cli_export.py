@@ -17,6 +17,7 @@ import pytest
 import deedbook
 from deedbook import Book, EventStore, Ledger, Pier, Wal
 from deedbook.cli import main
+from deedbook.formats._ledger import _LedgerInfo
 from test_nostr import made
 
 KINDS = ("parquet", "arrow", "csv", "jsonl")
@@ -124,6 +125,26 @@ def test_payloads_as_json_text_and_base64(logs: Path, tmp_path: Path, capfd: Cap
         where = "lsn 12" if payload == "text" else "lsn 0"
         assert said in told and where in told and told.count("\n") == 1
     assert os.listdir(tmp_path) == ["out"]
+
+
+def test_a_file_that_is_sent_meanwhile_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sender removed a file of a ledger that was just about to be asked for its size: exit 2."""
+    with Ledger.open(tmp_path / "log", batch_records=1) as ledger:
+        ledger.append(b"1")
+        ledger.append(b"2")
+    listed = _LedgerInfo.data_files
+
+    def sent(info: _LedgerInfo, path: str) -> list[str]:
+        files = listed(info, path)
+        os.unlink(files[0])
+        return files
+
+    monkeypatch.setattr(_LedgerInfo, "data_files", sent)
+    file = tmp_path / "out.jsonl"
+    assert main(["export", str(tmp_path / "log"), str(file)]) == 0
+    assert len(rows_of(file)) == 1
 
 
 def test_damage_leaves_no_file_unless_it_is_passed_over(tmp_path: Path, capfd: Capture) -> None:
