@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
+import socket
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -137,6 +141,47 @@ def test_what_otlp_drops_of_an_accepted_request_is_kept(kind: str, tmp_path: Pat
             stats = both.sender.stats()
     assert (stats.events_partly_refused, stats.events_dead, stats.events_sent) == (2, 3, 3)
     assert "dropped 2 of these 3 events: too old" in next(iter(DeadLetters(tmp_path))).reason
+
+
+def answer_in_pieces(listener: socket.socket, pieces: list[bytes]) -> None:
+    """Take one request and answer 200 in chunks, with a pause after each."""
+    connection, _ = listener.accept()
+    with connection, connection.makefile("rb") as request:
+        length = 0
+        while line := request.readline().strip():
+            name, _, value = line.partition(b":")
+            if name.lower() == b"content-length":
+                length = int(value)
+        request.read(length)
+        # A client that has read enough may go.
+        with contextlib.suppress(ConnectionError):
+            connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            for piece in [*pieces, b""]:
+                connection.sendall(b"%x\r\n%s\r\n" % (len(piece), piece))
+                time.sleep(0.1)
+
+
+@pytest.mark.parametrize("size", [10, 5000])
+def test_a_long_or_divided_answer_of_otlp_is_understood(
+    kind: str, tmp_path: Path, size: int
+) -> None:
+    """An answer that was cut, or came in pieces, was taken for plain success: events were gone."""
+    says = b'{"partialSuccess":{"rejectedLogRecords":"5","errorMessage":"%s"}}' % (b"x" * size)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        pieces = [says[:9], says[9:]]
+        server = threading.Thread(target=answer_in_pieces, args=(listener, pieces), daemon=True)
+        server.start()
+        preset = presets.otlp_logs(f"http://127.0.0.1:{listener.getsockname()[1]}")
+        store = store_of(events(6))
+        with Both(kind, store, preset=preset, dead_letters=tmp_path) as both:
+            assert both.drain(30)
+            stats = both.sender.stats()
+        server.join(30)
+    assert (stats.events_partly_refused, stats.events_dead) == (5, 6)
+    why = "x" * size if size < 2000 else "the answer is longer than what is kept of it"
+    letters = list(DeadLetters(tmp_path))
+    assert [letter.payload for letter in letters] == events(6)
+    assert letters[0].reason == f"the endpoint dropped 5 of these 6 events: {why}"
 
 
 # -- what is missing ------------------------------------------------------------------------------

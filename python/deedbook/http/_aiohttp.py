@@ -42,7 +42,7 @@ class AsyncTransport:
                 headers=headers,
                 allow_redirects=False,
             ) as response:
-                body = await response.content.read(ANSWER_BYTES)
+                body = await _beginning(response.content)
                 named = {name.lower(): value for name, value in response.headers.items()}
                 return Answer(response.status, named, body)
         except self._untrusted as error:
@@ -66,6 +66,7 @@ class AsyncTransport:
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=settings.concurrency, ssl=context),
             cookie_jar=aiohttp.DummyCookieJar(),
+            headers={"Accept-Encoding": "identity"},  # as urllib3 asks; nothing is decoded
             auto_decompress=False,
             timeout=aiohttp.ClientTimeout(
                 total=None,
@@ -73,6 +74,14 @@ class AsyncTransport:
                 sock_read=settings.read_seconds,
             ),
         )
+
+
+async def _beginning(content: aiohttp.StreamReader) -> bytes:
+    """What is kept of an answer. One read gives only what has arrived."""
+    body = b""
+    while len(body) < ANSWER_BYTES and (piece := await content.read(ANSWER_BYTES - len(body))):
+        body += piece
+    return body
 
 
 async def _pieces(prepared: Prepared, worker: Worker) -> AsyncIterator[bytes]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -145,6 +146,9 @@ def otlp_logs(
     )
 
 
+_REJECTED: Final = re.compile(rb'"rejectedLogRecords"\s*:\s*"?([1-9][0-9]*)')
+
+
 def _otlp_partly_refused(answer: Answer) -> tuple[int, str] | None:
     if b"partialSuccess" not in answer.body:
         return None
@@ -153,7 +157,8 @@ def _otlp_partly_refused(answer: Answer) -> tuple[int, str] | None:
         refused = int(partial.get("rejectedLogRecords", 0))  # int64 is a string in JSON
         message = str(partial.get("errorMessage", ""))
     except (ValueError, TypeError, KeyError, AttributeError):
-        return None
+        found = _REJECTED.search(answer.body)  # the number comes before the message
+        return (int(found[1]), "the answer is longer than what is kept of it") if found else None
     return (refused, message) if refused > 0 else None
 
 
