@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +130,41 @@ def test_a_drain_with_a_timeout_leaves_no_request_behind(
         assert not both.drain(0.1) and time.monotonic() - begun < 2.5
         assert not [t for t in threading.enumerate() if t.name.startswith("deedbook-http-")]
         assert both.drain(30) and endpoint.events == events(1)
+
+
+def test_a_drain_that_times_out_does_not_end_another(
+    kind: str, endpoint: Endpoint, tmp_path: Path
+) -> None:
+    """It took the threads with it, and the other drain waited for ever."""
+    endpoint.script.append("stall")
+    with (
+        ThreadPoolExecutor(1) as pool,
+        sender(kind, store_of(events(1)), endpoint, tmp_path) as both,
+    ):
+        first = pool.submit(both.drain, 0.5)
+        with endpoint.changed:
+            assert endpoint.changed.wait_for(lambda: endpoint.requests, 30)
+        assert not both.drain(0)
+        assert both.drain(30)
+        assert not first.result(30)
+    assert endpoint.events == events(1)
+
+
+def test_a_start_during_a_drain_holds(kind: str, endpoint: Endpoint, tmp_path: Path) -> None:
+    """The end of the drain undid it, and nothing was sent in the background."""
+    endpoint.script.append("stall")
+    with (
+        ThreadPoolExecutor(1) as pool,
+        sender(kind, store_of(events(1)), endpoint, tmp_path, interval_seconds=0.05) as both,
+    ):
+        drain = pool.submit(both.drain, 0.5)
+        with endpoint.changed:
+            assert endpoint.changed.wait_for(lambda: endpoint.requests, 30)
+        both.start()
+        assert not drain.result(30)
+        assert endpoint.wait(events=1, timeout_seconds=30)
+        assert both.close(30)
+    assert endpoint.events == events(1)
 
 
 def test_a_server_that_takes_no_bytes_ends_by_the_read_timeout(kind: str, tmp_path: Path) -> None:

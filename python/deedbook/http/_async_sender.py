@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +50,8 @@ class AsyncSender:
         self._transport = AsyncTransport(self._settings, self._blocking)
         self._waiters: set[asyncio.Future[None]] = set()
         self._tasks: list[asyncio.Task[None]] = []
+        self._wanted = False  # whether to send in the background
+        self._draining = False  # whether the tasks are those of a drain
         self._closed = False
         self._empty = False
 
@@ -60,7 +63,8 @@ class AsyncSender:
     def start(self) -> None:
         """Send in the background from now on, by tasks of the running loop."""
         self._check()
-        if not self._tasks:
+        self._wanted = True
+        if not self._tasks and not self._draining:  # else the drain's end starts them
             self._start(patient=True)
 
     def flush(self) -> None:
@@ -75,20 +79,27 @@ class AsyncSender:
         Errors as `Sender.drain`.
         """
         self._check()
-        here = not self._tasks
-        ticket = self._flow.ask_drain()
-        if here:
-            self._start(patient=False)
-        self._tell()
+        now = asyncio.get_running_loop().time()
+        end = None if timeout_seconds is None else now + timeout_seconds
+        # Another drain takes its tasks with it when it ends.
+        alone = await self._until(lambda: not self._draining or self._closed, end)
+        self._check()
+        if not alone:
+            return False
+        here = self._draining = not self._tasks
         try:
-            await self._until_over(ticket, timeout_seconds)
+            ticket = self._flow.ask_drain()
+            if here:
+                self._start(patient=False)
+            self._tell()
+            await self._until(lambda: self._is_over(ticket), end)
             drained = self._flow.is_drained(ticket)
             if self._flow.problem is not None and not drained:
                 raise self._flow.error()
             return drained
         finally:
             if here:
-                await self._end_tasks()
+                await self._end_drain()
 
     async def send_once(self) -> bool:
         """Try once to send the oldest batch; whether it was sent and removed.
@@ -111,6 +122,7 @@ class AsyncSender:
         """
         if self._closed:
             return self._empty
+        self._wanted = False
         ticket = self._flow.close(self._settings.clock.monotonic() + timeout_seconds)
         self._tell()
         tasks = list(self._tasks)
@@ -175,14 +187,28 @@ class AsyncSender:
         if not self._closed:
             await self._transport.close()  # it may belong to another loop next time
 
-    async def _until_over(self, ticket: int, timeout_seconds: float | None) -> None:
+    async def _end_drain(self) -> None:
+        """End the tasks of a drain, and begin those that were asked for meanwhile."""
+        try:
+            await self._end_tasks()
+        finally:
+            self._draining = False
+            self._tell()
+            if self._wanted and not self._closed:
+                self._start(patient=True)
+
+    def _is_over(self, ticket: int) -> bool:
+        return self._flow.is_drained(ticket) or self._flow.problem is not None or self._closed
+
+    async def _until(self, is_so: Callable[[], bool], end: float | None) -> bool:
+        """Wait until something is so, or that time of the loop is over; whether it is so."""
         loop = asyncio.get_running_loop()
-        end = None if timeout_seconds is None else loop.time() + timeout_seconds
-        while not (self._flow.is_drained(ticket) or self._flow.problem or self._closed):
+        while not is_so():
             left = None if end is None else end - loop.time()
             if left is not None and left <= 0:
-                return
+                return False
             await self._change(left)
+        return True
 
     async def _run(self) -> None:
         try:

@@ -72,6 +72,8 @@ class Sender:
         self._changed = threading.Condition()
         self._flow.tell = self._changed.notify_all
         self._threads: list[threading.Thread] = []
+        self._wanted = False  # whether to send in the background
+        self._draining = False  # whether the threads are those of a drain
         self._closed = False
         self._empty = False
         self._pid = os.getpid()
@@ -84,7 +86,8 @@ class Sender:
     def start(self) -> None:
         """Send in the background from now on. Nothing happens if it does already."""
         with self._locked():
-            if not self._threads:
+            self._wanted = True
+            if not self._threads and not self._draining:  # else the drain's end starts them
                 self._start(patient=True)
 
     def flush(self) -> None:
@@ -101,24 +104,34 @@ class Sender:
 
         `IoError` if that cannot come by waiting: the endpoint refuses the sender, or the store or
         the dead letters fail. The events are kept. If nothing was sent in the background before,
-        nothing is afterwards.
+        nothing is afterwards; such drains come one after the other.
         """
+        end = None if timeout_seconds is None else time.monotonic() + timeout_seconds
         with self._locked():
-            here = not self._threads
-            ticket = self._flow.ask_drain()
-            if here:
-                self._start(patient=False)
-            self._changed.notify_all()
+            # Another drain takes its threads with it when it ends.
+            alone = self._changed.wait_for(
+                lambda: not self._draining or self._closed, timeout_seconds
+            )
+            if self._closed:
+                raise ClosedError("the sender is closed")
+            if not alone:
+                return False
+            here = self._draining = not self._threads
         try:
             with self._changed:
-                self._changed.wait_for(lambda: self._is_over(ticket), timeout_seconds)
+                ticket = self._flow.ask_drain()
+                if here:
+                    self._start(patient=False)
+                self._changed.notify_all()
+                left = None if end is None else end - time.monotonic()
+                self._changed.wait_for(lambda: self._is_over(ticket), left)
                 drained = self._flow.is_drained(ticket)
                 if self._flow.problem is not None and not drained:
                     raise self._flow.error()
                 return drained
         finally:
             if here:
-                self._end_threads()
+                self._end_drain()
 
     def send_once(self) -> bool:
         """Try once to send the oldest batch; whether it was sent and removed.
@@ -147,6 +160,7 @@ class Sender:
         with self._changed:
             if self._closed:
                 return self._empty
+            self._wanted = False
             deadline = time.monotonic() + timeout_seconds
             ticket = self._flow.close(self._settings.clock.monotonic() + timeout_seconds)
             threads = list(self._threads)
@@ -217,6 +231,17 @@ class Sender:
         with self._changed:
             for batch in self._flow.release():
                 batch.close()
+
+    def _end_drain(self) -> None:
+        """End the threads of a drain, and begin those that were asked for meanwhile."""
+        try:
+            self._end_threads()
+        finally:
+            with self._changed:
+                self._draining = False
+                self._changed.notify_all()
+                if self._wanted and not self._closed:
+                    self._start(patient=True)
 
     def _run(self) -> None:
         try:
