@@ -18,12 +18,14 @@ impl LedgerStore {
     /// durability option. With [`Durability::None`] nothing is noted, and every file is synced.
     pub fn sync(&self) -> Result<()> {
         let shared = self.writable()?;
+        let end = shared.state().written;
+        shared.sync_to(end, true)?;
+        // Last: another thread may finish the file being written at any time.
         if shared.options.durability == Durability::None {
             // A sync that failed is reported once, and then taken for done.
             shared.sync_all_files().inspect_err(|e| shared.commits.poison(&e.to_string()))?;
         }
-        let end = shared.state().written;
-        shared.sync_to(end, true)
+        Ok(())
     }
 
     /// Finish the file being written, sync (unless the durability is none), and take no more calls.

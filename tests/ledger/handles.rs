@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use deedbook::ledger::{LedgerStore, Options};
@@ -196,6 +196,38 @@ fn a_file_that_was_sent_while_it_was_synced_is_no_loss() {
     ledger.append(&event(1, 0)).unwrap();
     assert_eq!(fetch_all(&ledger), [(1, events(1..2, 0))]);
     storage.unwatch();
+}
+
+/// Another thread finished the file being written before the sync came to it. With a durability of
+/// none no file is noted, and the sync acknowledged records that a power cut took.
+#[test]
+fn a_file_that_is_finished_during_a_sync_is_synced() {
+    let storage = Hooked::default();
+    let options = on(storage.clone()).durability(Durability::None);
+    let open = || options.open(small(DIR, 1000)).unwrap();
+    let (ledger, other) = (open(), open());
+    ledger.append(&event(0, 0)).unwrap();
+    other.append(&event(1, 0)).unwrap();
+    other.close().unwrap();
+    let (sender, syncs) = (ledger.clone(), Arc::new(AtomicU64::new(0)));
+    let (begun, fetching, counted) =
+        (AtomicBool::new(false), AtomicBool::new(false), syncs.clone());
+    storage.watch(move |call| {
+        // The fetch stores the next index, and syncs that.
+        if call != Event::Sync || fetching.load(Ordering::Acquire) {
+            return false;
+        }
+        counted.fetch_add(1, Ordering::AcqRel);
+        if !begun.swap(true, Ordering::AcqRel) {
+            fetching.store(true, Ordering::Release);
+            assert_eq!(fetch_all(&sender).len(), 2);
+            fetching.store(false, Ordering::Release);
+        }
+        false
+    });
+    ledger.sync().unwrap();
+    storage.unwatch();
+    assert!(syncs.load(Ordering::Acquire) >= 2, "the file of the other store, and ours");
 }
 
 /// An event loop makes this call.
