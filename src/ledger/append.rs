@@ -81,12 +81,13 @@ impl LedgerStore {
     }
 
     /// Append a batch, but with [`Durability::Always`] leave the sync to the caller: for a long
-    /// series of batches that is acknowledged at its end.
+    /// series of batches that is acknowledged at its end. Only finished files are synced when 64 wait.
     pub fn append_unsynced(&self, batch: &Batch) -> Result<()> {
         let shared = self.writable()?;
         let appended = shared.append_encoded(batch)?;
-        match shared.options.durability {
-            Durability::Always => Ok(()),
+        match (shared.options.durability, appended.finished) {
+            (Durability::Always, Some(finished)) => shared.sync_if_many(finished),
+            (Durability::Always, None) => Ok(()),
             _ => shared.after_append(appended),
         }
     }

@@ -13,6 +13,9 @@ use crate::lines;
 use crate::locks::atomic::Ordering;
 use crate::storage::File;
 
+/// A finished file that waits for its sync holds a descriptor, and its space once it was sent.
+const UNSYNCED_FILES_MAX: usize = 64;
+
 impl LedgerStore {
     /// Return when every record that this store appended is on stable storage, whatever the
     /// durability option. With [`Durability::None`] nothing is noted, and every file is synced.
@@ -51,7 +54,10 @@ impl Shared {
                 Some(finished) => self.sync_to(finished, false),
                 None => Ok(()),
             },
-            _ => Ok(()),
+            _ => match finished {
+                Some(finished) => self.sync_if_many(finished),
+                None => Ok(()),
+            },
         }
     }
 
@@ -67,10 +73,18 @@ impl Shared {
         };
         match self.options.durability {
             // What a poisoned store has in the cache can still be sent.
-            Durability::Rotate | Durability::Manual if self.commits.check().is_ok() => {
-                self.sync_to(end, false)
-            }
-            _ => Ok(()),
+            _ if self.commits.check().is_err() => Ok(()),
+            Durability::Rotate | Durability::Manual => self.sync_to(end, false),
+            _ => self.sync_if_many(end),
+        }
+    }
+
+    /// Sync the finished files, which end at `finished`, if many of them wait for it.
+    pub(super) fn sync_if_many(&self, finished: u64) -> Result<()> {
+        let unsynced = self.state().unsynced.len();
+        match unsynced < UNSYNCED_FILES_MAX {
+            true => Ok(()),
+            false => self.sync_to(finished, false),
         }
     }
 

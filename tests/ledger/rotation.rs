@@ -231,6 +231,29 @@ fn a_store_goes_on_after_the_files_that_others_created_since() {
     assert_eq!(sizes(&memory).len(), 1105);
 }
 
+/// Each finished file was held open until so many bytes had come, and at last no file could be opened.
+#[cfg(target_os = "linux")]
+#[test]
+fn files_that_wait_for_a_sync_are_bounded() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = dir.path().canonicalize().unwrap();
+    let open = || {
+        let entries = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+        let files = entries.filter_map(|entry| std::fs::read_link(entry.path()).ok());
+        files.filter(|file| file.starts_with(&place)).count()
+    };
+    let options = Options::new().durability(Durability::Bytes(1_000_000_000));
+    let ledger = options.open(small(dir.path(), 1000)).unwrap();
+    let mut most = 0;
+    for number in 0..300 {
+        ledger.append(&event(number, 0)).unwrap();
+        let fetched = ledger.fetch(None, None).unwrap().unwrap();
+        ledger.remove(&fetched.removable.unwrap()).unwrap();
+        most = most.max(open());
+    }
+    assert!((32..100).contains(&most), "{most}");
+}
+
 #[test]
 fn the_highest_index_is_the_last() {
     let (memory, options) = memory();
