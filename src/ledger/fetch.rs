@@ -117,7 +117,12 @@ impl Shared {
                 break;
             }
             match look(&looking, &found) {
-                Ok(seen) if seen.records == 0 => self.set_aside(&found, &seen)?,
+                Ok(seen) if seen.records == 0 => {
+                    // On a full disk it may have to stay.
+                    if let Err(e) = self.set_aside(&found, &seen) {
+                        unreadable.get_or_insert(e);
+                    }
+                }
                 Ok(seen) => {
                     bytes = more;
                     removable.push(self.removable(&found, &seen));

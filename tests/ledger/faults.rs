@@ -9,7 +9,9 @@ use deedbook::storage::sim::{Call, Fault, What};
 use deedbook::{Durability, Durable, Error, ErrorKind};
 
 use crate::oracle::{Run, expect_typed, options, recover};
-use crate::support::{DIR, drain, event, events, listing, mix, refused, shown, small};
+use crate::support::{
+    DIR, drain, event, events, file_of, listing, mix, put, refused, shown, small,
+};
 
 const SCRIPTS: [&str; 3] = ["abasmafaxmbsz", "mmfxabrfxaas", "bbbsbfxbrz"];
 const STATES: u64 = 6;
@@ -338,6 +340,22 @@ fn a_file_that_cannot_be_read_holds_up_no_other() {
     refused(ledger.fetch(None, None), ErrorKind::Io);
     run.disk.heal();
     assert_eq!(drain(&ledger), events(0..6, 0), "nothing was removed");
+}
+
+/// It could not go to the quarantine, and no fetch gave anything.
+#[test]
+fn a_torn_file_on_a_full_disk_holds_up_no_other() {
+    let run = Run::new(Durability::None);
+    put(&run.disk, 0, &file_of(&events(0..1, 0))[..20]);
+    let ledger = run.options.open(small(DIR, 100_000)).unwrap();
+    ledger.append(&event(1, 0)).unwrap();
+    run.disk.inject(Fault::ever(1, What::Error(Io::StorageFull)).of(Call::Create));
+    assert_eq!(drain(&ledger), events(1..2, 0));
+    let names = || listing(&run.disk, Path::new(DIR)).into_keys().collect::<Vec<_>>();
+    assert_eq!(names(), ["0-events", "1-events"]);
+    run.disk.heal();
+    assert_eq!(drain(&ledger), events(1..2, 0));
+    assert_eq!(names(), ["1-events"]);
 }
 
 /// A file was emptied, as on a full disk, where the next index could not be read.
