@@ -277,6 +277,17 @@ impl Directory {
         }
     }
 
+    /// Take back claims of which nothing came, under the hold under which they were made: readers take
+    /// a gap for loss. `next` is the lowest index that was free before.
+    pub fn unclaim(&self, _gate: &Gate, next: u64) -> Result<()> {
+        if self.counted()? <= next {
+            return Ok(());
+        }
+        counter::store(&*self.storage, &self.sidecar(), &self.base, next, self.file_mode)?;
+        self.counted.store(next, Ordering::Release);
+        Ok(())
+    }
+
     /// Remove a file whose index no store has seen.
     pub fn remove_unseen(&self, _gate: &Gate, path: &Path, id: FileId) -> Result<()> {
         let fail = |e| Error::io("remove the file", path, e);

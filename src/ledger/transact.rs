@@ -118,9 +118,15 @@ impl Shared {
         self.check_writable()?;
         self.make_room(&mut state, records, bytes)?;
         drop(state);
-        let first = self.directory.claim_next(&self.directory.gate()?, parts.len())?;
-        store(first.to_string())?;
-        Ok(first)
+        let gate = self.directory.gate()?;
+        let counted = self.directory.counted()?;
+        let begun = self.directory.claim_next(&gate, parts.len());
+        let begun = begun.and_then(|first| store(first.to_string()).map(|()| first));
+        // Nothing comes of the claim, unless the intent is there all the same.
+        if begun.is_err() && matches!(Intent::load(&self.desk()), Ok(None)) {
+            self.directory.unclaim(&gate, counted).unwrap_or_else(lines::warn);
+        }
+        begun
     }
 
     /// Give the parts that are staged still their names, from `first` on, durably.

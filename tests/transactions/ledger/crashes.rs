@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::io;
 
-use deedbook::storage::sim::{Fault, Sim, What};
+use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::storage::{Access, Storage};
 use deedbook::{Durable, ErrorKind, Part};
 
@@ -124,6 +124,27 @@ fn a_failing_call_leaves_nothing_or_what_can_be_finished() {
         }
     }
     assert!(left_nothing > 10 && had_begun > 10, "{left_nothing}, {had_begun} of {calls}");
+}
+
+/// It had claimed its indexes, and readers took them for files that were lost.
+#[test]
+fn a_commit_whose_intent_could_not_be_stored_leaves_no_gap() {
+    let mut refused = 0;
+    for at in 1..=8 {
+        let (sim, store, parts) = prepared();
+        sim.inject(Fault::once(at, What::Error(io::ErrorKind::StorageFull)).of(Call::Create));
+        let result = store.commit_staged(&of_query("q", 0), &parts);
+        sim.heal();
+        let is_none = result.is_err_and(|error| error.durable() == Some(Durable::No));
+        if !is_none {
+            continue;
+        }
+        refused += 1;
+        store.append(b"next").unwrap();
+        assert_eq!(read(&sim).last().unwrap(), &(2, "next".to_string()), "create {at}");
+        assert_eq!(store.commit_staged(&of_query("q", 0), &parts).unwrap().first, Some(3));
+    }
+    assert!(refused >= 2, "the counter, and the intent: {refused}");
 }
 
 /// Finishing fails while a store is opened: the store appends and sends, and its commit finishes.
