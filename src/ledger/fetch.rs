@@ -183,8 +183,10 @@ impl Shared {
             }
         }
         drop(gate);
-        // What is free now is counted again.
-        self.state().held = None;
+        // What is free now is counted when it is needed: with many files that takes long.
+        if let Some(held) = &mut self.state().held {
+            held.lowered = true;
+        }
         match failed {
             Some(error) => Err(error),
             None => self.sync_removal(),

@@ -22,6 +22,8 @@ pub struct Held {
     pub bytes: u64,
     /// When they were counted.
     at: Instant,
+    /// Whether files were removed since, so that there may be fewer bytes.
+    pub lowered: bool,
 }
 
 /// The last count, if it still holds.
@@ -42,8 +44,8 @@ impl Shared {
             return Err(error.of(FORMAT).at(&self.directory.path));
         }
         let mut held = match counted(state) {
-            Some(held) => held,
-            None => self.count()?,
+            Some(held) if fits(held.bytes) || !held.lowered => held,
+            _ => self.count()?,
         };
         if !fits(held.bytes) && self.options.when_full == WhenFull::DropOldest {
             let over = held.bytes.saturating_add(bytes) - limit;
@@ -77,7 +79,7 @@ impl Shared {
                 bytes += file.len().map_err(|e| Error::io("look at the file", &path, e))?;
             }
         }
-        Ok(Held { bytes, at: Instant::now() })
+        Ok(Held { bytes, at: Instant::now(), lowered: false })
     }
 
     /// Remove the oldest files that no store writes until so many bytes are free, at last the one
