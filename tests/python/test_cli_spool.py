@@ -14,7 +14,9 @@ from deedbook import Ledger
 
 pytest.importorskip("urllib3")
 
+from deedbook.http import Sender
 from deedbook.http.endpoint import Endpoint, Faults
+from deedbook.transient import TransientDB
 from http_kinds import events
 
 
@@ -65,6 +67,28 @@ def test_refused_events_are_dead_letters_and_can_be_sent_again(tmp_path: Path) -
         assert "put 2 events back" in spool("replay", path)[1]
         spool("send", path, endpoint.url)
         assert endpoint.events == [b'{"n":1}', b'{"n":2}']
+
+
+def test_letters_of_one_base_are_not_replayed_into_another(tmp_path: Path) -> None:
+    """Ledgers of one directory shared the folder: a replay put what one had sent into the other."""
+    path = tmp_path / "spool"
+    for base in ("events", "clicks"):
+        spool("append", path, "--base", base, text=f'{{"of":"{base}"}}\n')
+    with Endpoint(script=[400]) as endpoint:
+        spool("send", path, endpoint.url, "--base", "clicks", code=1)
+        assert (path / ".deedbook" / "dead-letters-clicks").is_dir()
+        assert "dead letter" not in spool("status", path)[0]
+        assert "1 dead letter" in spool("status", path, "--base", "clicks")[0]
+        assert "put 0 events back" in spool("replay", path)[1]
+        info = [sys.executable, "-m", "deedbook", "info", "--json", str(path)]
+        shown = subprocess.run(info, capture_output=True, text=True, timeout=120, check=True)
+        assert json.loads(shown.stdout)["dead_letters"] == 1
+        assert "put 1 event back" in spool("replay", path, "--base", "clicks")[1]
+        spool("send", path, endpoint.url, "--base", "clicks")
+        assert endpoint.events == [b'{"of":"clicks"}']
+        with TransientDB(Ledger.open(path, "clicks")) as db:
+            letters = Sender(db, endpoint.url).dead_letters
+    assert letters.path == path / ".deedbook" / "dead-letters-clicks"
 
 
 def test_what_cannot_be_sent_stays_and_the_reason_is_told(tmp_path: Path) -> None:

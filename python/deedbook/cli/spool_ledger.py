@@ -114,7 +114,8 @@ def _add_send(commands: Any) -> None:
         "  deedbook spool send spool http://127.0.0.1:8080 --lines --header 'X-Key: secret'\n\n"
         "Bodies are JSON arrays; with --lines one event a line. Requests that fail are repeated\n"
         "until --timeout. Exits with 1 if the server refused events: they are dead letters, in\n"
-        "SPOOL/.deedbook/dead-letters. What could not be sent stays in the ledger.",
+        "SPOOL/.deedbook/dead-letters, with another base than events in dead-letters-BASE.\n"
+        "What could not be sent stays in the ledger.",
     )
     parser.add_argument("url", metavar="URL", help="where to send")
     parser.add_argument("--lines", action="store_true", help="bodies of JSON lines")
@@ -299,7 +300,7 @@ def _existing(args: argparse.Namespace) -> str:
 
 
 def _dead_letters(args: argparse.Namespace) -> DeadLetters:
-    return dead_letters_of(_existing(args))
+    return dead_letters_of(_existing(args), args.base)
 
 
 def _header(text: str) -> tuple[str, str]:

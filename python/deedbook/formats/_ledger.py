@@ -141,7 +141,7 @@ class _LedgerInfo(FormatInfo):
         directory = path if os.path.isdir(path) else os.path.dirname(os.path.abspath(path))
         bases = _asked(path, **options)
         ledgers = [Summary.of(path, directory, base) for base in bases]
-        letters = len(dead_letters_of(directory))
+        letters = sum(len(dead_letters_of(directory, base)) for base in bases)
         together = ("records", "bytes", "finished_files", "active_files", "quarantined_files")
         facts = {
             "path": os.path.abspath(path),

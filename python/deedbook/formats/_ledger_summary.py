@@ -73,11 +73,12 @@ class Summary(NamedTuple):
         return cls(facts, rows, bool(corrupt))
 
 
-def dead_letters_of(directory: str) -> DeadLetters:
-    """The events of a ledger's directory that a server refused."""
+def dead_letters_of(directory: str, base: str) -> DeadLetters:
+    """The events of a ledger that a server refused."""
     from deedbook.http import DeadLetters
+    from deedbook.http._dead import folder_of
 
-    return DeadLetters(os.path.join(directory, SIDECAR, "dead-letters"))
+    return DeadLetters(folder_of(directory, base))
 
 
 def quarantined(directory: str, base: str) -> list[str]:

@@ -22,6 +22,12 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _ENDING = ".jsonl"
 
 
+def folder_of(directory: str | PathLike[str], base: str) -> Path:
+    """Where the dead letters of a ledger lie: several ledgers may share a directory."""
+    name = "dead-letters" if base == "events" else f"dead-letters-{base}"
+    return Path(directory) / ".deedbook" / name
+
+
 @dataclass(frozen=True)
 class DeadLetter:
     """One event that was refused, and why."""

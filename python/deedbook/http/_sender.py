@@ -39,8 +39,8 @@ class Sender:
     - ``preset``: what an endpoint wants (`deedbook.http.presets`); the options below come first.
     - ``envelope`` (the store's): header, footer, separator around the events.
     - ``headers``: headers of each request, beside Content-Type (JSON) and User-Agent.
-    - ``dead_letters`` (``.deedbook/dead-letters`` in the store's ``path``): a folder, or a
-      `DeadLetters`.
+    - ``dead_letters`` (``.deedbook/dead-letters`` in the store's ``path``; ``dead-letters-BASE``
+      for another ``base`` than "events"): a folder, or a `DeadLetters`.
     - ``key_header`` ("Idempotency-Key"): carries the batch's id, the same for each attempt, also
       after a restart; None: not sent.
     - ``limits`` (none): a `Limits`; larger batches are sent in parts.

@@ -8,13 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import inf
 from os import PathLike
-from pathlib import Path
 from typing import Any, Literal, TypedDict, cast
 from urllib.parse import urlsplit
 
 from deedbook._core import __version__
 from deedbook._errors import InvalidArgumentError
-from deedbook.http._dead import DeadLetters
+from deedbook.http._dead import DeadLetters, folder_of
 from deedbook.http._encode import Codings
 from deedbook.http._plan import Limits
 from deedbook.http._policy import Answer, Policy
@@ -169,5 +168,5 @@ def _dead_letters(given: Any, store: DataStore) -> DeadLetters:
             raise InvalidArgumentError(
                 "dead_letters is missing: a folder for the events that the server refuses"
             )
-        given = Path(path) / ".deedbook" / "dead-letters"
+        given = folder_of(path, getattr(store, "base", "events"))
     return DeadLetters(given)

@@ -78,7 +78,7 @@ class TransientDB(Generic[StoreT]):
 
     def __getattr__(self, name: str) -> Any:
         # What a store may have besides: they do not change it, or lock by themselves.
-        if name in ("path", "stats", "sync"):
+        if name in ("base", "path", "stats", "sync"):
             return getattr(self._store, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
