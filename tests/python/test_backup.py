@@ -18,6 +18,8 @@ import deedbook
 from deedbook import Book, EventStore, Ledger, LedgerSnapshot, LockedError, Pier, Wal, backup
 from deedbook._backup import _logs
 from deedbook.cli import main
+from deedbook.http import DeadLetters
+from deedbook.http._dead import folder_of
 
 EVENTS = Path(__file__).parents[1] / "data" / "nostr" / "events.jsonl"
 WRITER = """
@@ -364,6 +366,46 @@ def test_a_ledger_without_what_was_sent_and_a_store(tmp_path: Path) -> None:
     assert backup(tmp_path / "store", tmp_path / "copy-store").copied_bytes == 0
     with EventStore.open(tmp_path / "copy-store", "a") as store:
         assert store.verify().ok and [event.to_dict() for event in store] == events != []
+
+
+def test_the_dead_letters_of_a_ledger_are_in_its_backup(tmp_path: Path) -> None:
+    """They were left out: nothing else has what a server refused."""
+    why: dict[str, Any] = {
+        "reason": "no",
+        "status": 400,
+        "attempts": 1,
+        "now": 1.0,
+        "url": "http://h",
+    }
+    log, copy = tmp_path / "ledger", tmp_path / "copy"
+    for base in ("events", "clicks"):
+        with Ledger.open(log, base) as ledger:
+            ledger.append(b"waits")
+        DeadLetters(folder_of(log, base)).write("batch", enumerate([base.encode()]), **why)
+
+    def copied(base: str) -> list[bytes]:
+        return [letter.payload for letter in DeadLetters(folder_of(copy, base))]
+
+    backup(log, copy)
+    assert (copied("events"), copied("clicks")) == ([b"events"], [b"clicks"])
+    with Ledger.open(log) as ledger:
+        assert DeadLetters(folder_of(log, "events")).replay(ledger) == 1
+    backup(log, copy)
+    assert (copied("events"), copied("clicks")) == ([], [b"clicks"])
+    with LedgerSnapshot.open(copy, "events") as snapshot:
+        assert [record.payload for record in snapshot] == [b"waits", b"events"]
+
+
+def test_what_a_ledger_has_committed_is_in_its_backup(tmp_path: Path) -> None:
+    """The folder of the note was not made, and the backup failed."""
+    with Ledger.open(tmp_path / "ledger") as ledger:
+        with ledger.transactions.stage("job", 0, 1) as file:
+            file.extend([b"1", b"2"])
+            parts = file.finish()
+        ledger.transactions.commit("job", parts, app="app", version=0)
+        ledger.backup(tmp_path / "copy")
+    with Ledger.open(tmp_path / "copy") as copy:
+        assert [noted.app for noted in copy.transactions.committed()] == ["app"]
 
 
 def test_a_ledger_and_a_store_back_themselves_up(tmp_path: Path) -> None:

@@ -72,6 +72,7 @@ class Copier:
                 target.unlink()
                 self._folders.add(target.parent)
         elif read_small(target) != content:
+            self._make_folder(target.parent)
             new = target.with_name(target.name + NEW)
             with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
                 file.write(content)
@@ -88,7 +89,7 @@ class Copier:
             return None
         new = target.with_name(target.name + NEW)
         with source.open("rb") as read:
-            target.parent.mkdir(parents=True, exist_ok=True)
+            self._make_folder(target.parent)
             new.unlink(missing_ok=True)
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
             with os.fdopen(os.open(new, flags, _mode(read)), "wb") as written:
@@ -118,12 +119,18 @@ class Copier:
             sync_folder(folder)
         self._folders.clear()
 
+    def _make_folder(self, folder: Path) -> None:
+        if not folder.is_dir():
+            self._make_folder(folder.parent)
+            folder.mkdir(exist_ok=True)
+            self._folders.add(folder.parent)
+
     def _there(self, read: BinaryIO, source: Path, target: Path, start: int, end: int) -> int:
         """How many bytes the target has, which are the source's."""
         try:
             there = target.stat().st_size
         except FileNotFoundError:
-            target.parent.mkdir(parents=True, exist_ok=True)
+            self._make_folder(target.parent)
             os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _mode(read)))
             self._folders.add(target.parent)
             return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -27,6 +28,7 @@ _LEDGER_FILE: Final = re.compile(r"(0|[1-9][0-9]*)-(.+)", re.DOTALL)
 _RECORD: Final = struct.Struct("<II")
 _JOBS: Final = "jobs-"
 _QUARANTINE: Final = "quarantine"
+_LETTERS: Final = "dead-letters*/*.jsonl"
 
 
 def backup_pier(source: Path, target: Path, copier: Copier) -> Copied:
@@ -92,11 +94,13 @@ def _remove_epochs_before(log: Path, first: str) -> None:
 
 
 def backup_ledger(source: Path, target: Path, copier: Copier) -> Copied:
-    """The files that wait to be sent. What was sent, and is gone, goes from the backup, too."""
+    """The files that wait to be sent, and dead letters. What is gone goes from the backup, too."""
     bases = LedgerSnapshot.bases(source)
     ours, theirs = source / SIDECAR, target / SIDECAR
     theirs.mkdir(parents=True, exist_ok=True)
     wait_until_none(source, [ours / f"{_JOBS}{base}" / "transaction" for base in bases])
+    # Before the files, and after them: a replay makes a file of letters, a refusal letters of one.
+    letters = _copy_letters(ours, theirs, copier, set())
     total = 0
     names = _ledger_files(source, bases)
     for name in names:
@@ -106,17 +110,21 @@ def backup_ledger(source: Path, target: Path, copier: Copier) -> Copied:
             total += end
         except (Changed, FileNotFoundError):
             continue  # it was sent
+    # What is gone by now was sent, or is in one of the folders that come next.
+    there = set(_ledger_files(source, bases))
     # Before a file goes: its index must not come again.
     for file in _small_files(ours):
         copier.whole(theirs / file.relative_to(ours), read_small(file))
     quarantine = sorted(ours.joinpath(_QUARANTINE).glob("*"))
     for file in quarantine:
         copier.grow(file, theirs / _QUARANTINE / file.name, 0, file.stat().st_size)
+    letters |= _copy_letters(ours, theirs, copier, letters)
     copier.sync_names()
-    there = set(_ledger_files(source, bases))
     for name in _ledger_files(target, bases):
         if name not in there:
             copier.remove(target / name)
+    for letter in _letters(theirs) - letters:
+        copier.remove(theirs / letter)
     copier.sync_names()
     outcome = by_name("ledger").verify(str(target), lambda done, total: None)
     if not outcome.ok:
@@ -124,6 +132,22 @@ def backup_ledger(source: Path, target: Path, copier: Copier) -> Copied:
             f"{target}: the backup is damaged, as the ledger may be: " + "; ".join(outcome.lines)
         )
     return Copied(None, None, total)
+
+
+def _letters(sidecar: Path) -> set[Path]:
+    """The files of dead letters, in the folders of all ledgers."""
+    return {file.relative_to(sidecar) for file in sidecar.glob(_LETTERS)}
+
+
+def _copy_letters(ours: Path, theirs: Path, copier: Copier, done: set[Path]) -> set[Path]:
+    """Copy the files of dead letters but those that are done; returns all that there are."""
+    found = _letters(ours)
+    for letter in sorted(found - done):
+        with contextlib.suppress(FileNotFoundError):  # it was replayed
+            new = copier.staged(ours / letter, theirs / letter)
+            if new is not None:
+                new.replace(theirs / letter)
+    return found
 
 
 def _ledger_files(folder: Path, bases: list[str]) -> list[str]:
