@@ -20,7 +20,7 @@ pytest.importorskip("aiohttp")
 from deedbook import ClosedError, IoError
 from deedbook.http import DeadLetters, Limits
 from deedbook.http.endpoint import Endpoint, Faults
-from deedbook.transient import MemoryStore
+from deedbook.transient import BatchBody, DataResult, MemoryStore
 from http_kinds import Both, SkippingClock, events, store_of
 
 
@@ -95,6 +95,33 @@ def test_a_failed_attempt_is_repeated_whole(
         None if compression == "auto" else compression
     )
     assert requests[-1].headers.get("content-encoding") in (compression, "zstd", "gzip")
+
+
+class Unreadable(MemoryStore):
+    """Gives batches whose records cannot be read."""
+
+    def fetch(self, count: int | None = None, max_bytes: int | None = None) -> DataResult | None:
+        def broken(start: int, stop: int) -> Iterator[bytes]:
+            raise OSError(5, "the disk is broken")
+
+        found = super().fetch(count, max_bytes)
+        if found is None:
+            return None
+        bodies = [BatchBody(b.id, broken, b.count, 10, b.envelope) for b in found.data]
+        return DataResult(bodies, found.removable)
+
+
+def test_a_body_that_cannot_be_read_is_told(kind: str, endpoint: Endpoint, tmp_path: Path) -> None:
+    """It was taken for a server that does not answer, and sent again for ever."""
+    store = Unreadable()
+    store.append_many(events(1))
+    with sender(kind, store, endpoint, tmp_path) as both:
+        with pytest.raises(IoError, match=r"reading failed: .*the disk is broken"):
+            both.drain(30)
+        with pytest.raises(OSError, match="the disk is broken"):
+            both.send_once()
+        assert both.sender.stats().events_dead == 0
+    assert store.stats().events == 1 and endpoint.events == []
 
 
 def test_a_server_that_is_down_and_comes_back(kind: str, tmp_path: Path) -> None:

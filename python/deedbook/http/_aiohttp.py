@@ -32,13 +32,17 @@ class AsyncTransport:
         self._session: aiohttp.ClientSession | None = None
 
     async def send(self, prepared: Prepared, headers: dict[str, str]) -> Answer:
-        """POST a body. Whatever goes wrong is an `Answer` without a status."""
+        """POST a body. Whatever goes wrong is an `Answer` without a status.
+
+        But an error of reading the body is raised: no server has to do with it.
+        """
         if self._session is None:
             self._session = self._made()
+        failed: list[Exception] = []
         try:
             async with self._session.post(
                 self._settings.url,
-                data=_pieces(prepared, self._worker),
+                data=_pieces(prepared, self._worker, failed),
                 headers=headers,
                 allow_redirects=False,
             ) as response:
@@ -49,7 +53,9 @@ class AsyncTransport:
             return Answer(None, error=_text(error), hold=True)
         except asyncio.CancelledError:
             raise
-        except Exception as error:  # of aiohttp, or of the store that is read
+        except Exception as error:
+            if failed:
+                raise failed[0] from None
             return Answer(None, error=_text(error))
 
     async def close(self) -> None:
@@ -84,11 +90,17 @@ async def _beginning(content: aiohttp.StreamReader) -> bytes:
     return body
 
 
-async def _pieces(prepared: Prepared, worker: Worker) -> AsyncIterator[bytes]:
-    """The body, read in a thread: it may come from a disk."""
+async def _pieces(
+    prepared: Prepared, worker: Worker, failed: list[Exception]
+) -> AsyncIterator[bytes]:
+    """The body, read in a thread: it may come from a disk. Its error is kept in ``failed``."""
     pieces = prepared.pieces()
-    while (piece := await settled(worker.submit(next, pieces, None))) is not None:
-        yield piece
+    try:
+        while (piece := await settled(worker.submit(next, pieces, None))) is not None:
+            yield piece
+    except Exception as error:
+        failed.append(error)
+        raise
 
 
 def _text(error: BaseException) -> str:

@@ -202,7 +202,7 @@ class Flow(Pace):
                 assert prepared is not None
             yield from self._turn(prepared.length, part.count)
             headers = prepared.headers(self.settings.headers, self.settings.key_header)
-            answer: Answer = yield Send(prepared, headers)
+            answer: Answer = yield from self._must(Send(prepared, headers), "reading", once)
             attempts += 1
             self.tally.count(requests=1, retries=int(attempts > 1))
             if self._codings.change(answer.status, answer.headers, coding):

@@ -36,7 +36,7 @@ class Prepare:
 
 @dataclass(frozen=True)
 class Send:
-    """Send a body; the outcome is an `Answer`, also if there was none."""
+    """Send a body; the outcome is an `Answer`, also if there was none. Errors are the body's."""
 
     prepared: Prepared
     headers: dict[str, str] = field(repr=False)

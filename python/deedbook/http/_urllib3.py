@@ -8,7 +8,7 @@ import ssl
 import weakref
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from deedbook.http._encode import Prepared
+from deedbook.http._encode import Prepared, Readable
 from deedbook.http._policy import Answer
 from deedbook.http._settings import Settings
 
@@ -44,12 +44,16 @@ class Transport:
         )
 
     def send(self, prepared: Prepared, headers: dict[str, str]) -> Answer:
-        """POST a body. Whatever goes wrong is an `Answer` without a status."""
+        """POST a body. Whatever goes wrong is an `Answer` without a status.
+
+        But an error of reading the body is raised: no server has to do with it.
+        """
+        body = _Source(prepared.rewound())
         try:
             response = self._pool.request(
                 "POST",
                 self._url,
-                body=cast(IO[bytes], prepared.rewound()),
+                body=cast(IO[bytes], body),
                 headers=headers,
                 timeout=self._timeout,
                 retries=False,
@@ -60,7 +64,9 @@ class Transport:
                 return _answer(response)
             finally:
                 response.release_conn()
-        except Exception as error:  # of urllib3, or of the store that is read
+        except Exception as error:
+            if body.error is not None:
+                raise body.error from None
             return Answer(None, error=_text(error), hold=_untrusted(error))
 
     def abort(self) -> None:
@@ -75,6 +81,21 @@ class Transport:
     def close(self) -> None:
         """Close the connections that are not in use."""
         self._pool.clear()
+
+
+class _Source:
+    """A body that keeps its error: urllib3 takes it for one of the connection."""
+
+    def __init__(self, body: Readable) -> None:
+        self._body = body
+        self.error: Exception | None = None
+
+    def read(self, size: int = -1, /) -> bytes | None:
+        try:
+            return self._body.read(size)
+        except Exception as error:
+            self.error = error
+            raise
 
 
 def _answer(response: urllib3.BaseHTTPResponse) -> Answer:
