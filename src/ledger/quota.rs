@@ -9,6 +9,7 @@ use super::directory::{Away, Gate};
 use super::look::look;
 use super::options::WhenFull;
 use super::record::FORMAT;
+use crate::durability::Durability;
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::lines;
 use crate::storage::{Access, FileId};
@@ -99,7 +100,12 @@ impl Shared {
         let active = state.active.take_if(|active| freed < over && active.records > 0);
         if let Some(active) = active {
             let (index, id, records, len) = (active.index, active.id, active.records, active.len);
-            freed += self.drop_file(&gate, index, id, records, len)?;
+            let dropped = self.drop_file(&gate, index, id, records, len);
+            if dropped.is_err() && self.options.durability != Durability::None {
+                // It stays, and waits for its sync.
+                state.unsynced.push(active.file.clone());
+            }
+            freed += dropped?;
         }
         Ok(freed)
     }

@@ -4,13 +4,14 @@
 use std::io::ErrorKind as Io;
 use std::path::Path;
 
+use deedbook::ledger::WhenFull;
 use deedbook::storage::Storage;
-use deedbook::storage::sim::{Call, Fault, What};
+use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::{Durability, Durable, Error, ErrorKind};
 
 use crate::oracle::{Run, expect_typed, options, recover};
 use crate::support::{
-    DIR, drain, event, events, file_of, listing, mix, put, refused, shown, small,
+    DIR, drain, event, events, file_of, listing, mix, on, put, refused, shown, small,
 };
 
 const SCRIPTS: [&str; 3] = ["abasmafaxmbsz", "mmfxabrfxaas", "bbbsbfxbrz"];
@@ -369,6 +370,27 @@ fn a_removal_that_fails_leaves_the_file_as_it_was() {
     refused(ledger.remove(&fetched.removable.unwrap()), ErrorKind::Io);
     run.disk.heal();
     assert_eq!(drain(&ledger), events(0..3, 0));
+}
+
+/// A full ledger could not drop the file being written, and no sync came to it any more.
+#[test]
+fn a_file_that_could_not_be_dropped_is_synced_all_the_same() {
+    let disk = Sim::new();
+    let options = on(disk.clone()).durability(Durability::Bytes(1 << 30));
+    let options = options.bytes_total_max(1000).when_full(WhenFull::DropOldest);
+    let ledger = options.open(small(DIR, 1000)).unwrap();
+    events(0..31, 0).iter().for_each(|payload| ledger.append(payload).unwrap());
+    disk.inject(Fault::ever(1, What::Error(Io::Other)).of(Call::Remove));
+    refused(ledger.append(&event(31, 0)), ErrorKind::Io);
+    disk.heal();
+    ledger.sync().unwrap();
+    let crashes = disk.crashes();
+    assert!(crashes.count() < 1000);
+    for index in 0..crashes.count() {
+        let after = crashes.build(&crashes.nth(index));
+        let again = on(after).open(small(DIR, 1000)).unwrap();
+        assert_eq!(drain(&again), events(0..31, 0));
+    }
 }
 
 /// Between opening a file and locking it another store may remove it.
