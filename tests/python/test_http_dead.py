@@ -72,6 +72,27 @@ def test_what_a_crash_left_is_no_letter(tmp_path: Path) -> None:
     assert folder.files() == [] and not folder
 
 
+def test_what_a_replay_removes_meanwhile_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`spool status` failed beside a replay."""
+    folder = DeadLetters(tmp_path)
+    first, second, third = (written(folder, id) for id in "abc")
+    listed = Path.iterdir
+
+    def iterdir(self: Path) -> list[Path]:
+        found = list(listed(self))
+        third.unlink(missing_ok=True)
+        return found
+
+    monkeypatch.setattr(Path, "iterdir", iterdir)
+    assert folder.files() == [first, second]
+    letters = iter(folder)
+    assert next(letters).id == "a"
+    second.unlink()
+    assert [letter.id for letter in letters] == ["a", "a"]
+
+
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 def test_the_order_of_writing_is_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bytes before the name, and the name before the store forgets the events."""

@@ -116,8 +116,12 @@ class DeadLetters:
             found = [path for path in self.path.iterdir() if path.name.endswith(_ENDING)]
         except FileNotFoundError:
             return []
-        visible = [path for path in found if not path.name.startswith(".")]
-        return sorted(visible, key=lambda path: (path.stat().st_mtime_ns, path.name))
+        aged = []
+        for path in found:
+            if not path.name.startswith("."):
+                with contextlib.suppress(FileNotFoundError):  # a replay removed it
+                    aged.append((path.stat().st_mtime_ns, path.name, path))
+        return [path for _, _, path in sorted(aged)]
 
     def read(self, file: str | PathLike[str]) -> Iterator[DeadLetter]:
         """The letters of one file. `CorruptError` at a line that is none."""
@@ -138,7 +142,8 @@ class DeadLetters:
 
     def __iter__(self) -> Iterator[DeadLetter]:
         for file in self.files():
-            yield from self.read(file)
+            with contextlib.suppress(FileNotFoundError):  # a replay removed it
+                yield from self.read(file)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
