@@ -8,8 +8,7 @@ use super::mend_wal::LogPlan;
 use super::opening::{READER_TRIES, WAL_NAME};
 use super::rescue::{DamagedPart, Files};
 use super::store::{EventStore, Shared};
-use crate::error::{Error, ErrorKind, Result};
-use crate::mode::Mode;
+use crate::error::{Error, Result};
 
 impl EventStore {
     /// What is wrong with the write-ahead log: a [`repair`](super::repair) names the same parts.
@@ -34,24 +33,9 @@ impl Shared {
     }
 
     fn log_damages(&self) -> Result<Vec<DamagedPart>> {
-        let options = &self.options;
-        let logs = Files::list(options, &self.dir)?.logs;
+        let logs = Files::list(&self.options, &self.dir)?.logs;
+        let wal_dir = self.dir.join(WAL_NAME);
         // What a cut would take with it is no matter here.
-        let mut damages = LogPlan::make(options, &logs, &HashSet::new())?.damages;
-        // Whole files may be missing.
-        match options.wal().open(self.dir.join(WAL_NAME), Mode::Read) {
-            Err(e) if e.kind() == ErrorKind::Io => return Err(e),
-            Err(e) if e.kind() != ErrorKind::Missing && damages.is_empty() => {
-                let path = e.path().unwrap_or(&self.dir).to_owned();
-                damages.push(DamagedPart {
-                    path,
-                    offset: 0,
-                    end: 0,
-                    reason: e.message().to_owned(),
-                });
-            }
-            _ => {}
-        }
-        Ok(damages)
+        Ok(LogPlan::make(&self.options, &wal_dir, &logs, &HashSet::new())?.damages)
     }
 }

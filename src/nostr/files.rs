@@ -6,7 +6,7 @@
 //! `wal.rs`.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::codec::{Codec, Frame};
@@ -245,17 +245,31 @@ pub fn numbers(storage: &dyn Storage, dir: &Path) -> Result<Vec<u64>> {
     Ok(numbers)
 }
 
-/// Refuse a log of which a file above this number is gone that had entries: only whole files below a
-/// checkpoint are ever removed, the oldest first.
+/// Refuse a log of which a file above this number is gone that had entries.
 pub fn check_none_lost(storage: &dyn Storage, dir: &Path, newest: Option<u64>) -> Result<()> {
+    match lost_files(storage, dir, newest)?.into_iter().next() {
+        Some((_, error)) => Err(error),
+        None => Ok(()),
+    }
+}
+
+/// The files above this number that had entries and are gone: only whole files below a checkpoint are
+/// ever removed, the oldest first.
+pub fn lost_files(
+    storage: &dyn Storage,
+    dir: &Path,
+    newest: Option<u64>,
+) -> Result<Vec<(PathBuf, Error)>> {
+    let mut lost = Vec::new();
     for number in numbers(storage, &sidecar_dir(dir))? {
         let place = Place::file(&dir.join(file_name(number)));
         let (mark, _) = place.load_mark(storage)?;
         if let Some(mark) = mark.filter(|mark| Some(number) > newest && mark.records > 0) {
-            return Err(lost_file(&place.log, &mark));
+            let error = lost_file(&place.log, &mark);
+            lost.push((place.log, error));
         }
     }
-    Ok(())
+    Ok(lost)
 }
 
 /// Remove the files with these numbers, the oldest first, and what lies beside them. Each is gone

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::entry::{Entry, Lsn, encode_file_header, file_name, file_number};
 use super::event::Id;
-use super::files::{FileFormat, numbers};
+use super::files::{FileFormat, lost_files, numbers};
 use super::options::Options;
 use super::record;
 use super::rescue::{DamagedPart, LogFile, LogState};
@@ -41,24 +41,32 @@ pub struct LogPlan {
     trim: Option<(Lsn, u64)>,
     /// The first damage after the checkpoint: all from there on is cut.
     cut: Option<Place>,
+    /// Files that are gone.
+    lost: Vec<PathBuf>,
 }
 
 impl LogPlan {
-    /// Look at all files. `stored` are the events of the segments.
-    pub fn make(options: &Options, logs: &[LogFile], stored: &HashSet<Id>) -> Result<Self> {
+    /// Look at all files of the log in a directory. `stored` are the events of the segments.
+    pub fn make(
+        options: &Options,
+        dir: &Path,
+        logs: &[LogFile],
+        stored: &HashSet<Id>,
+    ) -> Result<Self> {
         let logs: Vec<&LogFile> = logs.iter().filter(|log| log.number.is_some()).collect();
         let paths = logs.iter().map(|log| log.path.clone()).collect();
         let mut plan = Self { logs: paths, ..Self::default() };
         let mut checkpoint: Option<(Place, Lsn)> = None;
         let (mut wrong, mut states): (Vec<(Place, bool)>, Vec<LogState>) = (Vec::new(), Vec::new());
         let mut before: Option<(u64, Option<Lsn>)> = None;
-        let mut seen = Lsn(0);
+        let (mut seen, mut begins) = (Lsn(0), None);
         for (at, log) in logs.iter().enumerate() {
             let (mut first, mut last) = (None, None);
             let state = log.each(options, &mut |entered| {
                 first.get_or_insert(entered.lsn);
                 last = Some(entered.lsn);
                 seen = seen.max(entered.lsn);
+                begins.get_or_insert(entered.lsn);
                 if entered.entry == Entry::Checkpoint && entered.is_proved {
                     checkpoint = Some(((at, entered.offset), entered.lsn));
                 }
@@ -93,6 +101,25 @@ impl LogPlan {
             }
             states.push(state);
         }
+        let named = states.iter().map(|state| state.named).filter(|named| may_name(*named, seen));
+        let named = named.max().unwrap_or_default();
+        let is_first_fine = states.first().is_some_and(|state| state.damages.is_empty());
+        if let (None, Some(begins), Some(log)) = (checkpoint, begins, logs.first())
+            && is_first_fine
+            && begins.0 > named.0 + 1
+        {
+            wrong.push(((0, 0), true));
+            let reason =
+                format!("entries before lsn {begins} are missing, and no checkpoint covers them");
+            plan.damages.push(DamagedPart { path: log.path.clone(), offset: 0, end: 0, reason });
+        }
+        let newest = logs.iter().filter_map(|log| log.number).max();
+        for (path, error) in lost_files(&*options.storage, dir, newest)? {
+            wrong.push(((logs.len(), 0), true));
+            let reason = error.message().to_owned();
+            plan.damages.push(DamagedPart { path: path.clone(), offset: 0, end: 0, reason });
+            plan.lost.push(path);
+        }
         let from = checkpoint.map_or((0, 0), |(place, _)| place);
         plan.cut = wrong.iter().map(|(place, _)| *place).filter(|place| *place >= from).min();
         plan.is_loss = wrong.iter().any(|(place, is_loss)| *is_loss && *place >= from);
@@ -107,8 +134,6 @@ impl LogPlan {
                 plan.trim = Some((lsn, offset));
             }
         }
-        let named = states.iter().map(|state| state.named).filter(|named| may_name(*named, seen));
-        let named = named.max().unwrap_or_default();
         if !wrong.is_empty() && named > checkpoint.map_or(Lsn(0), |(_, lsn)| lsn) {
             // The checkpoint itself is damaged: the log goes as a whole, since what is left of it would go
             // on from an earlier one.
@@ -163,6 +188,7 @@ fn cut_events(
 pub fn mend(options: &Options, dir: &Path, plan: &LogPlan) -> Result<Vec<PathBuf>> {
     let mut saved = Vec::new();
     forget_removed(options, dir, plan)?;
+    plan.lost.iter().try_for_each(|path| forget(options, path))?;
     if let Some((file, offset)) = plan.cut {
         // The newest go first: what is left has no gap. Of a file that is damaged from its beginning on,
         // nothing stays.

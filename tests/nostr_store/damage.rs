@@ -7,7 +7,7 @@ use deedbook::storage::Storage;
 use deedbook::storage::sim::Sim;
 use deedbook::{Durability, Error, ErrorKind, Mode, OnCorrupt, Result};
 
-use crate::rescue::{self, DRY, disk_remove, logs, mended, world};
+use crate::rescue::{self, ACCEPT, DRY, PLAIN, disk_remove, logs, mended, world};
 use crate::support::{all, changed, note, notes, read};
 use crate::world::{DIR, options};
 
@@ -271,7 +271,7 @@ fn verify_names_the_damage_in_the_log_for_which_opening_refuses_a_store() {
     };
     assert_eq!(verified(&whole), []);
     let is_refused = |disk: &Sim| rescue::on(&disk.kill()).open(DIR, Mode::Append).is_err();
-    let (mut refused, newest) = (0, logs(&whole).pop().unwrap());
+    let mut refused = 0;
     for log in logs(&whole) {
         let used = read(&whole, &log).iter().rposition(|&byte| byte != 0).unwrap();
         for at in (0..used).step_by(7) {
@@ -293,8 +293,14 @@ fn verify_names_the_damage_in_the_log_for_which_opening_refuses_a_store() {
         let disk = whole.kill();
         disk_remove(&disk, &log);
         let damages = verified(&disk);
-        assert_eq!(damages.is_empty(), !is_refused(&disk), "{log} removed");
-        assert!(log != newest || damages[0].reason.contains("missing"), "{damages:?}");
+        assert_eq!(damages, mended(&disk, DRY).unwrap().damages, "{log} removed");
+        assert!(is_refused(&disk) && damages[0].reason.contains("missing"), "{log}: {damages:?}");
+        assert!(!mended(&disk, PLAIN).unwrap().mended, "{log} removed");
+        // The segments have all.
+        let report = mended(&disk, ACCEPT).unwrap();
+        assert!(report.mended && report.is_loss && report.was_loss, "{log}: {report:?}");
+        assert_eq!(verified(&disk), []);
+        assert_eq!(rescue::events(&rescue::open(&disk)), events, "{log} removed");
     }
     assert!(refused > 100, "{refused}");
 }

@@ -164,6 +164,15 @@ fn worlds() -> Vec<Damaged> {
         worlds.push(Damaged::new("a log damaged at a file's end", disk, ACCEPT, &all, &[]));
     }
 
+    for (name, number) in [("a log without its first file", 0), ("a log without its last file", 1)]
+    {
+        let (disk, all) = settled();
+        let (first, last) = (logs(&disk)[0].clone(), logs(&disk).pop().unwrap());
+        disk_remove(&disk, [&first, &last][number]);
+        disk.sync_dir(Path::new("/events/wal")).unwrap();
+        worlds.push(Damaged::new(name, disk, ACCEPT, &all, &[]));
+    }
+
     let (disk, all) = settled();
     let (lost, first, last) = (event_in(&disk, 1), ids(&disk)[0], *ids(&disk).last().unwrap());
     damage(&disk, &segment(first), |bytes| bytes[PAGE + 80] ^= 1);
