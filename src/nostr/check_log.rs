@@ -11,7 +11,7 @@ use super::store::{EventStore, Shared};
 use crate::error::{Error, Result};
 
 impl EventStore {
-    /// What is wrong with the write-ahead log: a [`repair`](super::repair) names the same parts.
+    /// What is wrong with the write-ahead log: a [`repair`](super::repair()) names the same parts.
     pub fn verify_log(&self) -> Result<Vec<DamagedPart>> {
         self.usable()?.look_at_log().map_err(|error: Error| error.of(FORMAT))
     }

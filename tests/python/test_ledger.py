@@ -510,7 +510,7 @@ def test_a_batch_is_appended_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
         assert payloads(ledger) == [b"%d" % n for n in range(10)]
         assert ledger.stats().log.appends == 1
         syncs = ledger.stats().log.syncs
-        ledger.append_many(b"x" * 1000 for _ in range(2000))
+        ledger.append_many(b"x" * 5000 for _ in range(240))
         assert ledger.stats().log.syncs == syncs + 1, "one sync for all parts"
         ledger.append_unsynced(b"y")
         assert ledger.stats().log.syncs == syncs + 1
