@@ -8,6 +8,7 @@ from rows import ADVICE, AGAIN, FLIP, FSYNC, FULL, HEAD, KILL, POWER, TRUNCATION
 APPEND = "src/nostr/append.rs"
 BELONGING = "src/nostr/belonging.rs"
 CHECKPOINT = "src/nostr/checkpoint.rs"
+CHECK_LOG = "src/nostr/check_log.rs"
 COMPACTION = "src/nostr/compaction.rs"
 INDEXING = "src/nostr/indexing.rs"
 INDEX_TABLE = "src/nostr/index/table.rs"
@@ -475,6 +476,36 @@ EVENT_STORE_BUGS = [
             (
                 "            syncing.map_or(Ok(()), joined)?;\n",
                 "            let _ = syncing.map_or(Ok(()), joined);\n",
+            ),
+        ),
+    ),
+    Bug(
+        "event store: an index that knows lost flags is taken as it is",
+        POWER,
+        INDEXING,
+        "                && covered.flags <= self.flags_asked\n",
+        "",
+        [("nostr_store", "stale_index::an_index_with_flags")],
+    ),
+    Bug(
+        "event store: the first files of the log may be missing",
+        HEAD,
+        MEND_WAL,
+        "            && begins.0 > named.0 + 1\n",
+        "            && begins.0 > named.0 + u64::from(u32::MAX)\n",
+        [("nostr_store", "damage::verify_names_the_damage")],
+    ),
+    Bug(
+        "event store: verify looks at the segments only",
+        HEAD,
+        CHECK_LOG,
+        "        self.log_damages()\n    }\n",
+        "        self.log_damages().map(|_| Vec::new())\n    }\n",
+        [("nostr_store", "damage::verify_names_the_damage")],
+        also=(
+            (
+                "                    return Ok(found);\n",
+                "                    return Ok(Vec::new());\n",
             ),
         ),
     ),

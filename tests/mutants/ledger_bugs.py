@@ -519,4 +519,29 @@ LEDGER_BUGS = [
         "        } else if false && self.counted.load(Ordering::Acquire) < next {\n",
         [("ledger", "crash::an_index_is_not_given")],
     ),
+    Bug(
+        "ledger: a sync passes over a file that is finished meanwhile",
+        POWER,
+        DURABLE,
+        "        let end = shared.state().written;\n        shared.sync_to(end, true)?;\n",
+        "",
+        [("ledger", "handles::a_file_that_is_finished")],
+        also=(
+            (
+                "poison(&e.to_string()))?;\n        }\n        Ok(())\n",
+                "poison(&e.to_string()))?;\n        }\n"
+                "        let end = shared.state().written;\n        shared.sync_to(end, true)\n",
+            ),
+        ),
+    ),
+    Bug(
+        "ledger: a torn file that stays on a full disk holds up the others",
+        FULL,
+        FETCH,
+        "                    if let Err(e) = self.set_aside(&found, &seen) {\n"
+        "                        unreadable.get_or_insert(e);\n"
+        "                    }\n",
+        "                    self.set_aside(&found, &seen)?;\n",
+        [("ledger", "faults::a_torn_file_on_a_full_disk")],
+    ),
 ]

@@ -224,4 +224,12 @@ LEDGER_TRANSACTION_BUGS = [
         "io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied",
         by("crashes::what_cannot_be_read"),
     ),
+    Bug(
+        "ledger transaction: a claim of which nothing came is kept",
+        FULL,
+        TRANSACT,
+        "        if begun.is_err() && matches!",
+        "        if false && begun.is_err() && matches!",
+        by("crashes::a_commit_whose_intent"),
+    ),
 ]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from bug import Bug
-from rows import FSYNC, HEAD, KILL, POWER, SEGMENT, TRUNCATION, WRITER
+from rows import FSYNC, HEAD, KILL, POWER, READER, SEGMENT, TRUNCATION, WRITER
 
+CHECK = "src/book/pier/check.rs"
 OPEN = "src/book/pier/open.rs"
 PLACES = "src/book/pier/places.rs"
 PUBLISH = "src/book/pier/publish.rs"
 RETAIN = "src/book/pier/retain.rs"
 ROLL = "src/book/pier/roll.rs"
+TRANSACT = "src/book/pier/transact.rs"
 
 PIER_BUGS = [
     Bug(
@@ -166,5 +168,29 @@ PIER_BUGS = [
         "self.go_on(epochs, is_begun);",
         "self.go_on(epochs, false);",
         [("pier", "publish::a_call_that_fails")],
+    ),
+    Bug(
+        "pier: what is staged in an epoch goes with it",
+        TRUNCATION,
+        RETAIN,
+        "parts.last().filter(|last| last.book.layout() == first.book.layout())",
+        "parts.last().filter(|_| false)",
+        [("pier", "transact::what_was_staged_in_an_epoch")],
+    ),
+    Bug(
+        "pier: a task stages in the last epoch that it knows",
+        TRUNCATION,
+        TRANSACT,
+        "        self.find_more()?;\n",
+        "",
+        [("pier", "transact::a_task_that_stages_after")],
+    ),
+    Bug(
+        "pier: a check ends where a retention drops an epoch",
+        READER,
+        CHECK,
+        "            Err(e) if e.kind() == ErrorKind::Missing => is_dropped(named.number)?,\n",
+        "            Err(e) if e.kind() == ErrorKind::Missing => named.number == u64::MAX,\n",
+        [("pier", "retain::a_check_beside_a_retention")],
     ),
 ]

@@ -394,4 +394,20 @@ WAL_BUGS = [
         "            Ok(false) => {}\n",
         [("wal_keep", "a_writer_whose_retention_waits")],
     ),
+    Bug(
+        "wal: a reader that missed a cut sets its consumer above the end",
+        TRUNCATION,
+        CONSUMERS,
+        "            shared.check_uncut()?;\n",
+        "",
+        [("wal_keep", "a_reader_that_missed_a_cut")],
+    ),
+    Bug(
+        "wal: opening lowers consumers that a reader is setting",
+        TRUNCATION,
+        CONSUMERS,
+        "        let _lowering = self.lock_consumers()?;\n",
+        "",
+        [("wal_keep", "an_opening_lowers_consumers")],
+    ),
 ]
