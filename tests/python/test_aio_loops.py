@@ -111,17 +111,19 @@ from deedbook import ForkedError
 from deedbook.aio import {kind.aio.__name__} as Log
 
 log = Log.create(sys.argv[1], durability="always")
-asyncio.run(log.append_many([b"x"]))
+loop = asyncio.new_event_loop()
+loop.run_until_complete(log.append_many([b"x"]))
 child = os.fork()
 if child == 0:
     try:
-        asyncio.run(asyncio.wait_for(log.close(), 20))
+        loop.run_until_complete(asyncio.wait_for(log.close(), 20))
     except ForkedError:
         os._exit(7)
     finally:
         os._exit(1)
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-asyncio.run(log.close())
+loop.run_until_complete(log.close())
+loop.close()
 """
     done = run_child(code, tmp_path / "log")
     assert (done.stdout, done.returncode) == ("7\n", 0), done.stderr
