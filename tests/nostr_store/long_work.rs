@@ -94,7 +94,7 @@ fn an_index_made_in_part_says_what_it_covers() {
     drop(store);
     let index = Index::open(&path.join(".deedbook/events")).unwrap();
     let covered = index.covered().unwrap().expect("it says what it covers");
-    let end = u32::from_be_bytes(covered[12..].try_into().unwrap());
+    let end = u32::from_be_bytes(covered[12..16].try_into().unwrap());
     let mut known = 0;
     for (number, outcome) in outcomes.into_iter().enumerate() {
         let Outcome::Stored(at) = outcome else { panic!("{outcome:?}") };
