@@ -42,6 +42,7 @@ mod record;
 mod removable;
 mod reports;
 mod split;
+mod staging;
 mod transaction;
 mod transaction_reports;
 mod wal;
