@@ -15,6 +15,9 @@ mod hooked;
 #[path = "../harness/report.rs"]
 #[allow(dead_code)]
 mod report;
+#[path = "../harness/watch.rs"]
+#[allow(dead_code)]
+mod watch;
 
 mod contents;
 mod crash;
