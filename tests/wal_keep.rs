@@ -306,7 +306,7 @@ fn a_consumer_above_a_cut_needs_what_is_appended_there() {
     assert_eq!(wal.truncate_before(new[20]).unwrap_err().kind(), ErrorKind::InvalidArgument);
 }
 
-/// A log that ends at byte 400, as after a power cut, with the consumer "c" behind that.
+/// A log that ends at byte 400, as after a power cut, with the consumer "c" after that.
 fn cut_below_a_consumer(dir: &TempDir) -> PathBuf {
     let options = Options::new().layout(Layout::Segmented { segment_bytes: 1 << 20 });
     let (log, copy) = (dir.path().join("log"), dir.path().join("copy"));

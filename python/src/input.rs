@@ -80,7 +80,7 @@ pub trait Sink: Send {
     fn is_full(&self) -> bool {
         false
     }
-    /// What is not appended then is dropped: the error says what is there, and whoever gets it decides.
+    /// After an error the batch is dropped: the error says how many of its records are appended.
     fn flush(&mut self) -> deedbook::Result<()> {
         Ok(())
     }

@@ -23,9 +23,9 @@ impl Log for Bridge {
             return;
         }
         let ended = ENDED.load(Ordering::Acquire);
-        let told = !ended && Python::try_attach(|py| tell(py, record)).is_some();
+        let is_logged = !ended && Python::try_attach(|py| log_in_python(py, record)).is_some();
         // As Python does with a warning for which there is no handler.
-        if !told && record.level() <= Level::Warn {
+        if !is_logged && record.level() <= Level::Warn {
             let _ = writeln!(io::stderr(), "deedbook: {}", record.args());
         }
     }
@@ -33,7 +33,7 @@ impl Log for Bridge {
     fn flush(&self) {}
 }
 
-fn tell(py: Python<'_>, record: &Record<'_>) {
+fn log_in_python(py: Python<'_>, record: &Record<'_>) {
     let logged = py.import("logging").and_then(|logging| {
         let logger = logging.call_method1("getLogger", (record.target(),))?;
         let name = match record.level() {

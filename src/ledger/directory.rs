@@ -277,8 +277,8 @@ impl Directory {
         }
     }
 
-    /// Take back claims of which nothing came, under the hold under which they were made: readers take
-    /// a gap for loss. `next` is the lowest index that was free before.
+    /// Take back claims that no file uses, before the gate is released: a gap would look like loss to
+    /// readers. `next` is the lowest index that was free before.
     pub fn unclaim(&self, _gate: &Gate, next: u64) -> Result<()> {
         if self.counted()? <= next {
             return Ok(());

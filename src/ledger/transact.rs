@@ -122,7 +122,7 @@ impl Shared {
         let counted = self.directory.counted()?;
         let begun = self.directory.claim_next(&gate, parts.len());
         let begun = begun.and_then(|first| store(first.to_string()).map(|()| first));
-        // Nothing comes of the claim, unless the intent is there all the same.
+        // Without an intent on disk nothing uses the claimed indexes.
         if begun.is_err() && matches!(Intent::load(&self.desk()), Ok(None)) {
             self.directory.unclaim(&gate, counted).unwrap_or_else(lines::warn);
         }

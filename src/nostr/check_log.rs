@@ -1,5 +1,5 @@
-//! Verifying the write-ahead log of a store without changing it. The events of the segments can be read
-//! whatever is wrong with it, but opening for writing refuses a damaged one.
+//! Verifying the write-ahead log of a store without changing it. A damaged log does not keep a reader from
+//! the events of the segments, but opening for writing refuses it.
 
 use std::collections::HashSet;
 
@@ -18,7 +18,7 @@ impl EventStore {
 }
 
 impl Shared {
-    /// A writer beside this handle creates and removes files meanwhile. Damage stays.
+    /// Looks again until two looks agree: a writer may create and remove files during one.
     fn look_at_log(&self) -> Result<Vec<DamagedPart>> {
         let mut before = None;
         for _ in 1..READER_TRIES {
@@ -35,7 +35,7 @@ impl Shared {
     fn log_damages(&self) -> Result<Vec<DamagedPart>> {
         let logs = Files::list(&self.options, &self.dir)?.logs;
         let wal_dir = self.dir.join(WAL_NAME);
-        // What a cut would take with it is no matter here.
+        // The segments are not asked: what a cut would lose is not reported.
         Ok(LogPlan::make(&self.options, &wal_dir, &logs, &HashSet::new())?.damages)
     }
 }

@@ -54,7 +54,7 @@ pub fn sidecar_dir(log_dir: &Path) -> PathBuf {
     log_dir.join(SIDECAR_NAME)
 }
 
-/// Create the sidecar of a log that is there. The directory of a log that was removed does not come back.
+/// Create the sidecar of a log whose directory exists; the directory of a removed log is not made again.
 pub fn make_sidecar(storage: &dyn Storage, sidecar: &Path) -> Result<()> {
     let parent = above(sidecar);
     // That of one file among others is a directory in `.deedbook`.

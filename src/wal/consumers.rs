@@ -109,7 +109,7 @@ impl Shared<WalFormat> {
         self.consumers().change(|consumers| change(self, consumers))
     }
 
-    /// Lower the consumers above `end`, which readers may be setting meanwhile.
+    /// Lower the consumers above `end`, under their lock: a reader may be setting one.
     pub(super) fn lower_consumers(&self, end: u64) -> Result<()> {
         if self.consumers().load()?.values().all(|lsn| *lsn <= end) {
             return Ok(());

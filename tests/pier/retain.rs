@@ -188,7 +188,7 @@ fn readers_beside_a_retention_read_on_or_are_refused() {
     assert_eq!([7, 8, 9, 10].map(|event| next(&mut second).unwrap() == event), [true; 4]);
 }
 
-/// A follower of a reader that had not looked again was told that a log was missing.
+/// A follower of a reader with an old list of epochs got an error about a missing log.
 #[test]
 fn a_follower_that_a_retention_overtook_is_refused() {
     let disk = four_epochs();

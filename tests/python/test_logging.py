@@ -104,8 +104,8 @@ def test_ctrl_c_that_comes_while_a_line_is_logged_ends_the_call(
 def test_a_line_at_the_end_of_the_interpreter_is_no_panic(
     tmp_path: Path, run_child: Any, kept: str
 ) -> None:
-    """A log that nobody closed syncs when the interpreter ends. That it was slow was to be told to
-    Python's `logging`, which was gone: a panic, or an ImportError that was ignored."""
+    """A log that is not closed syncs when the interpreter ends, and logs that the sync was slow.
+    Python's `logging` was gone then: a panic, or an ImportError that was ignored."""
     code = f"""
 import sys, deedbook
 wal = deedbook.Wal.create(sys.argv[1], durability="manual", slow_sync=0.0)

@@ -99,7 +99,7 @@ def test_a_stage_that_is_being_extended_is_refused(path: Path, kind: str, run_ch
     code = """
 import sys, threading, deedbook
 said = []
-def told(call):
+def note(call):
     try:
         said.append(call())
     except deedbook.InvalidArgumentError as error:
@@ -110,15 +110,15 @@ with (
 ):
     def records():
         yield b"one"
-        told(lambda: len(stage))
+        note(lambda: len(stage))
         for call in (lambda: len(stage), stage.finish, lambda: stage.extend([b"x"]),
                      lambda: stage.__exit__(None, None, None), lambda: repr(stage)):
-            other = threading.Thread(target=told, args=(call,))
+            other = threading.Thread(target=note, args=(call,))
             other.start()
             other.join()
         yield b"two"
     stage.extend(records())
-    told(lambda: repr(stage))
+    note(lambda: repr(stage))
     print(log.transactions.commit("job", stage.finish()).records)
 print(*said, sep="\\n")
 """

@@ -41,7 +41,7 @@ class Worker:
             executor.shutdown(wait=False)
 
     async def settle(self) -> None:
-        """Wait until one thread has done what it was given. Who waited for that goes on before."""
+        """Wait for all jobs of the one thread. Tasks that wait for one of them resume first."""
         executor = self._own()
         if executor is not None:
             await settled(executor.submit(_nothing))
