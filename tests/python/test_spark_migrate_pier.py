@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -25,6 +26,7 @@ from deedbook import (
     Book,
     ContiguityError,
     InvalidArgumentError,
+    MissingError,
     Pier,
     Wal,
 )
@@ -125,12 +127,27 @@ def test_attempts_at_one_time_make_one_epoch(
     monkeypatch.setattr(_migrate_pier, "TaskContext", SimpleNamespace(get=lambda: context))
     task.bring(60)  # before the epoch that comes before it
     assert names(tmp_path) == [".making-0i60"]
+    making = log / ".making-0i60"
+    making.joinpath("ready").unlink()  # signed, and its directory still to be synced
+    _migrate_pier.publish(log, [60])
+    assert names(tmp_path) == [".making-0i60"]
     other = log / ".making-0i0" / ".urb" / "log"
     other.mkdir(parents=True)
     with Book.create(other / "0i0"):
         assert task.bring(0).events == 60
-    assert {"0i0", "0i60"} < set(names(tmp_path))
+    assert "0i60" not in names(tmp_path)
+    real = _migrate_pier._Task._stage
+
+    def overtaken(task: Any, making: Path, epoch: int) -> Any:
+        """Another attempt ends while this one signs its epoch."""
+        monkeypatch.setattr(_migrate_pier._Task, "_stage", real)
+        task.bring(epoch)
+        path = making / ".urb" / "log" / f"0i{epoch}" / "epoc.txt"
+        raise MissingError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+
+    monkeypatch.setattr(_migrate_pier._Task, "_stage", overtaken)
     assert task.bring(60).found == 40
+    assert {"0i0", "0i60"} < set(names(tmp_path))
     assert len(held(tmp_path)) == 100
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pyspark import TaskContext
 
-from deedbook import Book, InvalidArgumentError, LmdbMigration, LockedError
+from deedbook import Book, InvalidArgumentError, LmdbMigration, LockedError, MissingError
 from deedbook._durable import sync_folder, sync_folders
 from deedbook.spark._paths import local_path
 from deedbook.spark._worker import settle
@@ -28,6 +28,8 @@ _EPOCH: Final = re.compile(r"0i(0|[1-9][0-9]*)")
 _MAKING: Final = ".making-"
 _SIGNED: Final = "epoc.txt"
 """The last file of an epoch that was brought and compared."""
+_READY: Final = "ready"
+"""Says that nothing writes an epoch any more: signed, it may still be synced."""
 Layout = Literal["packed", "slots"]
 
 
@@ -185,21 +187,29 @@ class _Task:
             if self.dry_run or (report.found == report.events and _is_signed(log, epoch)):
                 return report
             return self._migrate(self.dest, epoch)
-        report = self._stage(log / f"{_MAKING}0i{epoch}", epoch)
+        try:
+            report = self._stage(log / f"{_MAKING}0i{epoch}", epoch)
+        except MissingError:
+            if not _is_signed(log, epoch):
+                raise
+            # Another attempt was quicker: the epoch has its name.
+            return self._migrate(self.dest, epoch, dry_run=True)
         publish(log, self.epochs)
         return report
 
     def _stage(self, making: Path, epoch: int) -> LmdbMigration:
-        if _is_signed(making / ".urb" / "log", epoch):
+        if (making / _READY).exists():
             # It may get its name at any moment: so nothing in it is written again.
             return self._migrate(making, epoch, dry_run=True)
         try:
-            return self._migrate(making, epoch)
+            report = self._migrate(making, epoch)
         except LockedError:  # by another attempt, perhaps of a run whose driver is dead
             context = TaskContext.get()
             assert context is not None, "called in tasks only"
-            own = making.with_name(f"{making.name}.{context.taskAttemptId()}")
-            return self._migrate(own, epoch)
+            making = making.with_name(f"{making.name}.{context.taskAttemptId()}")
+            report = self._migrate(making, epoch)
+        (making / _READY).touch()
+        return report
 
     def _migrate(self, dest: Path, epoch: int, dry_run: bool = False) -> LmdbMigration:
         return Book.migrate_lmdb(
@@ -216,8 +226,8 @@ def publish(log: Path, epochs: Sequence[int]) -> None:
         if _is_signed(log, epoch):
             continue
         first = log / f"{_MAKING}0i{epoch}"
-        made = [one / ".urb" / "log" for one in (first, *sorted(log.glob(f"{first.name}.*")))]
-        ready = next((one for one in made if _is_signed(one, epoch)), None)
+        made = (first, *sorted(log.glob(f"{first.name}.*")))
+        ready = next((one / ".urb" / "log" for one in made if (one / _READY).exists()), None)
         if ready is None:
             return
         try:
