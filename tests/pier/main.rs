@@ -5,6 +5,8 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../harness/watch.rs"]
+mod watch;
 
 mod crash;
 mod open;

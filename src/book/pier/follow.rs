@@ -87,10 +87,10 @@ impl Follow {
         Ok(deed)
     }
 
-    /// Refuse to pass over events that were dropped before they were given: the epoch `number` must
-    /// begin after the last one that was.
+    /// Refuse to pass over events that were dropped before they were given: what comes before the epoch
+    /// `number` was given, or lies before the start.
     fn check_not_dropped(&self, number: u64) -> Result<()> {
-        match self.given {
+        match self.given.or(self.start.checked_sub(1)) {
             Some(last) if last < number => {
                 let message = format!("the events after {last}, up to {number}, were dropped");
                 Err(self.pier.shared.error(ErrorKind::OutOfRange, message))
