@@ -140,9 +140,14 @@ impl StagedFile {
 
     /// Make it durable; returns its size and checksum.
     pub(crate) fn finish(&self, desk: &Desk<'_>) -> Result<(u64, u32)> {
+        let named = || match desk.storage.sync_dir(above(&self.path)) {
+            // A retention took the file along to another epoch, and synced its name there.
+            Err(e) if e.kind() == io::ErrorKind::NotFound && !self.file.is_unlinked()? => Ok(()),
+            named => named,
+        };
         self.file
             .sync_data()
-            .and_then(|()| desk.storage.sync_dir(above(&self.path)))
+            .and_then(|()| named())
             .map_err(|e| Error::io("sync the staged file", &self.path, e))?;
         Ok((self.bytes, self.sum))
     }

@@ -221,9 +221,8 @@ TRANSACTION_BUGS = [
         "transaction: a staged file is not synced",
         POWER,
         STAGING,
-        "            .sync_data()\n"
-        "            .and_then(|()| desk.storage.sync_dir(above(&self.path)))\n",
-        "            .len()\n            .and_then(|_| desk.storage.sync_dir(above(&self.path)))\n",
+        "            .sync_data()\n            .and_then(|()| named())\n",
+        "            .len()\n            .and_then(|_| named())\n",
         [("transactions", "crashes::")],
     ),
     Bug(

@@ -4,15 +4,18 @@
 use std::collections::BTreeSet;
 use std::io::ErrorKind as Io;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
-use deedbook::book::Mode;
 use deedbook::book::pier::{Pier, verify};
+use deedbook::book::{Mode, Options};
 use deedbook::storage::sim::{Fault, Sim, What};
 use deedbook::storage::{Disk, Storage};
 use deedbook::{ErrorKind, Retention};
 
 use crate::support::*;
+use crate::watch::{Seen, watched};
 
 const NONE: [u64; 0] = [];
 const CONSUMED: fn() -> Retention = || Retention::new().consumed(true);
@@ -201,6 +204,58 @@ fn a_follower_that_a_retention_overtook_is_refused() {
     let error = next().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::OutOfRange, "{error}");
     assert_eq!(error.message(), "the events after 3, up to 9, were dropped");
+}
+
+/// A consumer that went on at the end was led past what was dropped before it was given.
+#[test]
+fn a_follower_that_gave_nothing_yet_is_not_led_past_events() {
+    let disk = Sim::new();
+    let pier = appending(&disk);
+    append(&pier, 1..=3);
+    for knows_the_next in [false, true] {
+        let from = pier.last().unwrap();
+        let reader = reading(&disk);
+        let mut follow = reader.follow(Some(from + 1)).unwrap();
+        pier.roll().unwrap();
+        append(&pier, from + 1..=from + 6);
+        if knows_the_next {
+            reader.refresh().unwrap();
+        }
+        pier.roll().unwrap();
+        append(&pier, from + 7..=from + 7);
+        assert_eq!(pier.retain(&most(0)).unwrap().epochs.len(), 2);
+        let error = follow.next(Duration::ZERO).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::OutOfRange, "{error}");
+        let expected = format!("the events after {from}, up to {}, were dropped", from + 6);
+        assert_eq!(error.message(), expected);
+    }
+}
+
+/// A check of which every epoch was dropped meanwhile said ok, and had checked nothing.
+#[test]
+fn a_check_that_could_check_nothing_says_so() {
+    let mut refused = 0;
+    for at in 1..60 {
+        let disk = Sim::new();
+        let pier = appending(&disk);
+        append(&pier, 1..=3);
+        let calls = AtomicUsize::new(0);
+        let storage = watched(Arc::new(disk.clone()), move |seen| {
+            if seen == Seen::Calling && calls.fetch_add(1, Ordering::Relaxed) == at {
+                pier.roll().unwrap();
+                append(&pier, 4..=4);
+                pier.retain(&most(0)).unwrap();
+            }
+        });
+        match verify(PIER, &Options::new().storage(storage), |_, _| Ok(())) {
+            Ok(report) => assert!(!report.epochs.is_empty(), "dropped at call {at}"),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Missing, "{error}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > 0);
 }
 
 /// The epochs that were dropped while the first one was checked were missing.

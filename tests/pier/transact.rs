@@ -179,6 +179,42 @@ fn what_was_staged_in_an_epoch_that_is_dropped_is_committed_once() {
     }
 }
 
+/// A reader that did not know the epoch where it lay now said that it was gone.
+#[test]
+fn a_reader_discards_what_a_retention_took_to_another_epoch() {
+    let disk = Sim::new();
+    let pier = appending(&disk);
+    append(&pier, 1..=3);
+    let (one, other) = (reading(&disk), reading(&disk));
+    staged(&one, "one", &["late"]);
+    pier.roll().unwrap();
+    append(&pier, 4..=4);
+    assert_eq!(pier.retain(&Retention::new().bytes_max(0)).unwrap().epochs, [0]);
+    assert_eq!(one.staged().unwrap().len(), 1);
+    assert!(other.discard_staged("one").unwrap());
+    assert_eq!(pier.staged().unwrap(), []);
+}
+
+/// It could not be finished, and its file stayed where the retention had taken it.
+#[test]
+fn a_stage_whose_epoch_is_dropped_meanwhile_is_committed() {
+    let disk = Sim::new();
+    let pier = appending(&disk);
+    append(&pier, 1..=3);
+    let task = reading(&disk);
+    let mut stage = task.stage("one", 0, 1, None).unwrap();
+    stage.push(7, b"early").unwrap();
+    pier.roll().unwrap();
+    append(&pier, 4..=4);
+    assert_eq!(pier.retain(&Retention::new().bytes_max(0)).unwrap().epochs, [0]);
+    stage.push(7, b"late").unwrap();
+    let part = stage.finish().unwrap();
+    let done = pier.commit_staged(&of("one", 1, None), &[part]).unwrap();
+    assert_eq!((done.records, done.first), (2, Some(5)));
+    drop((pier, task));
+    assert_eq!(read(&disk)[1..], [(5, "early".into()), (6, "late".into())]);
+}
+
 /// Deeds of one layout are no deeds of the other.
 #[test]
 fn what_was_staged_for_another_layout_is_not_taken_along() {

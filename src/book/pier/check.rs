@@ -98,6 +98,10 @@ fn check(
         }
         progress(done, total)?;
     }
+    if epochs.is_empty() {
+        let message = "every epoch was dropped while it was checked: check again";
+        return Err(Error::new(ErrorKind::Missing, message).at(&dir));
+    }
     Ok(Report { epochs, gaps })
 }
 

@@ -78,6 +78,8 @@ impl Pier {
 
     /// What was staged and not committed, by job.
     pub fn staged(&self) -> Result<Vec<StagedJob>> {
+        // A retention may have taken it to an epoch that a reader does not know yet.
+        self.find_more()?;
         self.with(|epochs| {
             let mut jobs: BTreeMap<String, StagedJob> = BTreeMap::new();
             let own = Epochs::of(&self.shared.options, &self.shared.dir);
@@ -100,6 +102,7 @@ impl Pier {
 
     /// Remove what a job staged, unless its commit has begun. Returns whether it is gone.
     pub fn discard_staged(&self, job: &str) -> Result<bool> {
+        self.find_more()?;
         self.with(|epochs| {
             let mut gone =
                 Epochs::of(&self.shared.options, &self.shared.dir).desk().discard(job)?;
