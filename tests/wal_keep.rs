@@ -306,7 +306,7 @@ fn a_consumer_above_a_cut_needs_what_is_appended_there() {
     assert_eq!(wal.truncate_before(new[20]).unwrap_err().kind(), ErrorKind::InvalidArgument);
 }
 
-/// A log that ends at byte 400, as after a power cut, with the consumer "c" after that.
+/// A log whose last whole record ends at byte 400, as after a power cut, with the consumer "c" after that.
 fn cut_below_a_consumer(dir: &TempDir) -> PathBuf {
     let options = Options::new().layout(Layout::Segmented { segment_bytes: 1 << 20 });
     let (log, copy) = (dir.path().join("log"), dir.path().join("copy"));
@@ -317,7 +317,7 @@ fn cut_below_a_consumer(dir: &TempDir) -> PathBuf {
     wal.set_consumer("c", unsynced[40]).unwrap();
     copy_dir(&log, &copy);
     let segment = copy.join(deedbook::wal::segment_name(0));
-    std::fs::File::options().write(true).open(segment).unwrap().set_len(400).unwrap();
+    std::fs::File::options().write(true).open(segment).unwrap().set_len(410).unwrap();
     copy
 }
 
@@ -346,6 +346,25 @@ fn an_opening_lowers_consumers_only_while_no_reader_sets_one() {
     let opening = std::thread::spawn(move || Wal::append_to(&log).unwrap());
     std::thread::sleep(Duration::from_millis(200));
     assert_eq!(std::fs::read(&file).unwrap(), before);
+    drop(busy);
+    assert_eq!(opening.join().unwrap().consumers().unwrap()["c"], Lsn(400));
+}
+
+/// The reader had asked for the end before the cut, and stored its consumer after the opening had looked.
+#[test]
+fn an_opening_that_cuts_waits_for_a_reader_that_sets_a_consumer() {
+    let dir = TempDir::new().unwrap();
+    let log = cut_below_a_consumer(&dir);
+    let file = log.join(".deedbook/consumers");
+    let above = std::fs::read(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    // As while the reader stores it.
+    let LockAttempt::Held(busy) = Disk.lock(&log.join(".deedbook"), false).unwrap() else {
+        panic!("locked by another");
+    };
+    let opening = std::thread::spawn(move || Wal::append_to(&log).unwrap());
+    std::thread::sleep(Duration::from_millis(200));
+    std::fs::write(&file, above).unwrap();
     drop(busy);
     assert_eq!(opening.join().unwrap().consumers().unwrap()["c"], Lsn(400));
 }

@@ -67,6 +67,11 @@ impl RecoveryReport {
         }
     }
 
+    /// Whether opening cut the log at its end.
+    pub(crate) fn was_cut(&self) -> bool {
+        self.cut_bytes > 0 || self.finished_truncation
+    }
+
     /// Whether the end of the log came from the mark; else from a scan of the whole log.
     pub fn by_mark(&self) -> bool {
         self.mark == MarkUse::Used

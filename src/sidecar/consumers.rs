@@ -87,6 +87,12 @@ impl Consumers<'_> {
         self.store(&consumers)
     }
 
+    /// Whether opening must lower consumers to `end`. After a cut one may come to stand above it at any
+    /// moment: by a reader that has not seen the cut.
+    pub fn may_be_above(&self, end: u64, was_cut: bool) -> Result<bool> {
+        Ok(self.load()?.values().any(|position| *position > end) || was_cut)
+    }
+
     /// Lower every position above `end` to it, durably: the records that come to lie there next are
     /// others, which no consumer has read. The caller has locked them, and no thread appends.
     pub fn lower(&self, end: u64) -> Result<()> {

@@ -110,8 +110,8 @@ impl Shared<WalFormat> {
     }
 
     /// Lower the consumers above `end`, under their lock: a reader may be setting one.
-    pub(super) fn lower_consumers(&self, end: u64) -> Result<()> {
-        if self.consumers().load()?.values().all(|lsn| *lsn <= end) {
+    pub(super) fn lower_consumers(&self, end: u64, was_cut: bool) -> Result<()> {
+        if !self.consumers().may_be_above(end, was_cut)? {
             return Ok(());
         }
         let _lowering = self.lock_consumers()?;

@@ -329,7 +329,7 @@ impl Format for WalFormat {
 
     /// A crash or a repair may have taken records that a consumer had seen.
     fn opened(wal: &super::Wal) -> Result<()> {
-        match wal.shared.lower_consumers(wal.extent()?.end) {
+        match wal.shared.lower_consumers(wal.extent()?.end, wal.recovery().was_cut()) {
             // Truncations refuse it; appending and reading go on.
             Err(e) if e.kind() == ErrorKind::Corrupt => {}
             lowered => lowered?,

@@ -410,4 +410,12 @@ WAL_BUGS = [
         "",
         [("wal_keep", "an_opening_lowers_consumers")],
     ),
+    Bug(
+        "wal: an opening that cut asks for consumers without their lock",
+        POWER,
+        POSITIONS,
+        " > end) || was_cut)",
+        " > end) || (false && was_cut))",
+        [("wal_keep", "an_opening_that_cuts_waits")],
+    ),
 ]

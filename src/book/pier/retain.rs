@@ -126,8 +126,7 @@ impl Pier {
         remove_begun(&shared.options, &shared.dir)?;
         let next = self.last()?.saturating_add(1);
         let consumers = shared.consumers();
-        let is_above = |consumers: BTreeMap<String, u64>| consumers.values().any(|at| *at > next);
-        match consumers.load().map(is_above) {
+        match consumers.may_be_above(next, self.recovery()?.was_cut()) {
             Ok(false) => Ok(()),
             Ok(true) => {
                 let _locked = consumers.lock(CONSUMERS_WAIT)?;
