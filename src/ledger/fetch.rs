@@ -165,10 +165,12 @@ impl Shared {
     fn set_aside(&self, found: &Finished, seen: &Seen) -> Result<()> {
         let away = if seen.blank { Away::Removed } else { Away::Quarantined };
         let gate = self.directory.gate()?;
-        if self.directory.put_away(&gate, found.index, found.id, away)? && away == Away::Quarantined
-        {
+        let gone = self.directory.put_away(&gate, found.index, found.id, away)?;
+        drop(gate);
+        if gone && away == Away::Quarantined {
             self.tally.quarantined();
         }
+        self.state().lower_held();
         Ok(())
     }
 
@@ -183,10 +185,7 @@ impl Shared {
             }
         }
         drop(gate);
-        // What is free now is counted when it is needed: with many files that takes long.
-        if let Some(held) = &mut self.state().held {
-            held.lowered = true;
-        }
+        self.state().lower_held();
         match failed {
             Some(error) => Err(error),
             None => self.sync_removal(),

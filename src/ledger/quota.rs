@@ -23,8 +23,17 @@ pub struct Held {
     pub bytes: u64,
     /// When they were counted.
     at: Instant,
-    /// Whether files were removed since, so that there may be fewer bytes.
-    pub lowered: bool,
+    /// Whether files went since, so that there may be fewer bytes.
+    lowered: bool,
+}
+
+impl State {
+    /// Files went: what is free now is counted when it is needed, as that takes long with many files.
+    pub(super) fn lower_held(&mut self) {
+        if let Some(held) = &mut self.held {
+            held.lowered = true;
+        }
+    }
 }
 
 /// The last count, if it still holds.
@@ -50,6 +59,9 @@ impl Shared {
         };
         if !fits(held.bytes) && self.options.when_full == WhenFull::DropOldest {
             let over = held.bytes.saturating_add(bytes) - limit;
+            // If it fails, some may be gone.
+            state.held = Some(held);
+            state.lower_held();
             held.bytes = held.bytes.saturating_sub(self.drop_oldest(state, over)?);
         }
         state.held = Some(held);

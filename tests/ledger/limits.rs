@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use deedbook::ledger::{LedgerStore, Options, WhenFull};
+use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::storage::{Memory, Storage};
-use deedbook::{Durable, ErrorKind};
+use deedbook::{Durability, Durable, ErrorKind};
 
 use crate::support::{
     DIR, drain, event, events, fetch_all, file_of, listing, memory, number_of, on, put, refused,
@@ -142,6 +143,36 @@ fn as_many_files_are_dropped_as_it_takes() {
     ledger.append_many(events(28..42, 0)).unwrap();
     assert_eq!(drain(&ledger), events(12..42, 0), "three files of four records");
     assert_eq!(ledger.stats().dropped_records, 12);
+}
+
+/// What it had dropped was not counted, and as much was dropped again by the next append.
+#[test]
+fn a_drop_that_failed_in_part_counts_what_went() {
+    let disk = Sim::new();
+    let options = on(disk.clone()).durability(Durability::None);
+    let options = options.bytes_total_max(1000).when_full(WhenFull::DropOldest);
+    let ledger = options.open(small(DIR, 100)).unwrap();
+    events(0..31, 0).iter().for_each(|payload| ledger.append(payload).unwrap());
+    // 288 bytes take three files of 128.
+    disk.inject(Fault::once(3, What::Error(Io::Other)).of(Call::Remove));
+    refused(ledger.append_many(events(31..40, 0)), ErrorKind::Io);
+    disk.heal();
+    assert_eq!(ledger.stats().dropped_files, 2);
+    ledger.append_many(events(31..40, 0)).unwrap();
+    assert_eq!(ledger.stats().dropped_files, 3);
+    assert_eq!(drain(&ledger), events(12..40, 0));
+}
+
+/// Its bytes were counted for a second more, and what would have fitted was refused.
+#[test]
+fn what_goes_to_the_quarantine_makes_room() {
+    let (memory, ledger) = limited(WhenFull::Reject);
+    put(&memory, 0, &[1; 500]);
+    events(0..15, 0).iter().for_each(|payload| ledger.append(payload).unwrap());
+    refused(ledger.append(&event(15, 0)), ErrorKind::Io);
+    ledger.fetch(None, None).unwrap();
+    ledger.append(&event(15, 0)).unwrap();
+    assert_eq!(drain(&ledger), events(0..16, 0));
 }
 
 #[test]

@@ -544,4 +544,12 @@ LEDGER_BUGS = [
         "                    self.set_aside(&found, &seen)?;\n",
         [("ledger", "faults::a_torn_file_on_a_full_disk")],
     ),
+    Bug(
+        "ledger: what a failed drop removed is not counted",
+        HEAD,
+        QUOTA,
+        "            state.lower_held();\n",
+        "",
+        [("ledger", "limits::a_drop_that_failed_in_part")],
+    ),
 ]
