@@ -122,8 +122,12 @@ impl Shared {
         let counted = self.directory.counted()?;
         let begun = self.directory.claim_next(&gate, parts.len());
         let begun = begun.and_then(|first| store(first.to_string()).map(|()| first));
-        // Without an intent on disk nothing uses the claimed indexes.
-        if begun.is_err() && matches!(Intent::load(&self.desk()), Ok(None)) {
+        // Without an intent on disk nothing uses the claimed indexes. One whose name is not synced goes.
+        let is_unused = || {
+            let desk = self.desk();
+            matches!(Intent::load(&desk), Ok(None)) || Intent::clear(&desk).is_ok()
+        };
+        if begun.is_err() && is_unused() {
             self.directory.unclaim(&gate, counted).unwrap_or_else(lines::warn);
         }
         begun

@@ -228,8 +228,8 @@ LEDGER_TRANSACTION_BUGS = [
         "ledger transaction: a claim of which nothing came is kept",
         FULL,
         TRANSACT,
-        "        if begun.is_err() && matches!",
-        "        if false && begun.is_err() && matches!",
+        "        if begun.is_err() && is_unused() {\n",
+        "        if false && begun.is_err() && is_unused() {\n",
         by("crashes::a_commit_whose_intent"),
     ),
 ]

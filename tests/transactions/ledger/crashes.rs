@@ -1,6 +1,6 @@
 //! Commits of a ledger die, or fail, at every step.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use deedbook::storage::sim::{Call, Fault, Sim, What};
@@ -129,22 +129,24 @@ fn a_failing_call_leaves_nothing_or_what_can_be_finished() {
 /// It had claimed its indexes, and readers took them for files that were lost.
 #[test]
 fn a_commit_whose_intent_could_not_be_stored_leaves_no_gap() {
-    let mut refused = 0;
-    for at in 1..=8 {
+    let mut refused = BTreeMap::new();
+    let calls = [Call::Create, Call::SyncDir];
+    for (call, at) in calls.into_iter().flat_map(|call| (1..=8).map(move |at| (call, at))) {
         let (sim, store, parts) = prepared();
-        sim.inject(Fault::once(at, What::Error(io::ErrorKind::StorageFull)).of(Call::Create));
+        sim.inject(Fault::once(at, What::Error(io::ErrorKind::StorageFull)).of(call));
         let result = store.commit_staged(&of_query("q", 0), &parts);
         sim.heal();
         let is_none = result.is_err_and(|error| error.durable() == Some(Durable::No));
         if !is_none {
             continue;
         }
-        refused += 1;
+        *refused.entry(format!("{call:?}")).or_insert(0) += 1;
         store.append(b"next").unwrap();
-        assert_eq!(read(&sim).last().unwrap(), &(2, "next".to_string()), "create {at}");
+        assert_eq!(read(&sim).last().unwrap(), &(2, "next".to_string()), "{call:?} {at}");
         assert_eq!(store.commit_staged(&of_query("q", 0), &parts).unwrap().first, Some(3));
     }
-    assert!(refused >= 2, "the counter, and the intent: {refused}");
+    let enough = refused.len() == 2 && refused.values().all(|refused| *refused >= 2);
+    assert!(enough, "the counter, and the intent: {refused:?}");
 }
 
 /// Finishing fails while a store is opened: the store appends and sends, and its commit finishes.
