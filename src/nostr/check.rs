@@ -58,7 +58,8 @@ pub struct StoreReport {
     pub faults: u64,
     /// The first 1,000 of those in the segments.
     pub first_faults: Vec<Fault>,
-    /// Those in the write-ahead log: opening for writing refuses it, and a repair cuts it.
+    /// Those in the write-ahead log. They may keep the store from being opened for writing, until a repair
+    /// removes them.
     pub log_damages: Vec<DamagedPart>,
     /// Whether a repair noted that acknowledged events are missing. It is no fault of what is there.
     pub is_loss: bool,
@@ -168,9 +169,9 @@ impl EventStore {
                 })?;
             }
         }
-        progress.end()?;
         report.log_damages = self.verify_log()?;
         report.faults += report.log_damages.len() as u64;
+        progress.end()?;
         Ok(report)
     }
 

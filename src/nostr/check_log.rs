@@ -2,6 +2,7 @@
 //! the events of the segments, but opening for writing refuses it.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use super::FORMAT;
 use super::mend_wal::LogPlan;
@@ -9,33 +10,42 @@ use super::opening::{READER_TRIES, WAL_NAME};
 use super::rescue::{DamagedPart, Files};
 use super::store::{EventStore, Shared};
 use crate::error::{Error, Result};
+use crate::interrupt::asking;
 
 impl EventStore {
     /// What is wrong with the write-ahead log: a [`repair`](super::repair()) names the same parts.
     pub fn verify_log(&self) -> Result<Vec<DamagedPart>> {
-        self.usable()?.look_at_log().map_err(|error: Error| error.of(FORMAT))
+        let shared = self.usable()?;
+        let check = shared.options.lock_timeout.check();
+        asking(check, &shared.dir, || shared.look_at_log()).map_err(|error: Error| error.of(FORMAT))
     }
 }
 
 impl Shared {
-    /// Looks again until two looks agree: a writer may create and remove files during one.
+    /// Looks again until two looks agree: a writer may create and remove files during one. At last, what
+    /// the last two agree in counts.
     fn look_at_log(&self) -> Result<Vec<DamagedPart>> {
         let mut before = None;
-        for _ in 1..READER_TRIES {
+        for tried in 1..READER_TRIES {
             match self.log_damages() {
                 Ok(found) if found.is_empty() || before.as_ref() == Some(&found) => {
                     return Ok(found);
                 }
                 found => before = found.ok(),
             }
+            std::thread::sleep(Duration::from_millis(1 << tried));
         }
-        self.log_damages()
+        let mut found = self.log_damages()?;
+        if let Some(before) = before {
+            found.retain(|part| before.contains(part));
+        }
+        Ok(found)
     }
 
     fn log_damages(&self) -> Result<Vec<DamagedPart>> {
         let logs = Files::list(&self.options, &self.dir)?.logs;
         let wal_dir = self.dir.join(WAL_NAME);
-        // The segments are not asked: what a cut would lose is not reported.
+        // No stored events are named: only a repair asks which of them a cut would lose.
         Ok(LogPlan::make(&self.options, &wal_dir, &logs, &HashSet::new())?.damages)
     }
 }

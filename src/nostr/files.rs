@@ -261,15 +261,24 @@ pub fn lost_files(
     newest: Option<u64>,
 ) -> Result<Vec<(PathBuf, Error)>> {
     let mut lost = Vec::new();
-    for number in numbers(storage, &sidecar_dir(dir))? {
+    let beside = numbers(storage, &sidecar_dir(dir))?;
+    for number in beside.into_iter().filter(|number| Some(*number) > newest) {
         let place = Place::file(&dir.join(file_name(number)));
         let (mark, _) = place.load_mark(storage)?;
-        if let Some(mark) = mark.filter(|mark| Some(number) > newest && mark.records > 0) {
-            let error = lost_file(&place.log, &mark);
-            lost.push((place.log, error));
+        if let Some(mark) = mark.filter(|mark| mark.records > 0) {
+            lost.push((number, place.log, mark));
         }
     }
-    Ok(lost)
+    if !lost.is_empty() {
+        // A writer may have begun them since the files were listed.
+        let newest = numbers(storage, dir)?.last().copied();
+        lost.retain(|(number, ..)| Some(*number) > newest);
+    }
+    let told = |(_, log, mark): (u64, PathBuf, _)| {
+        let error = lost_file(&log, &mark);
+        (log, error)
+    };
+    Ok(lost.into_iter().map(told).collect())
 }
 
 /// Remove the files with these numbers, the oldest first, and what lies beside them. Each is gone
@@ -290,4 +299,31 @@ pub fn remove_files(storage: &dyn Storage, dir: &Path, numbers: &[u64]) -> Resul
 /// Have the header of an open file name this checkpoint, in the cache.
 pub fn store_checkpoint(file: &dyn File, checkpoint: Lsn) -> io::Result<()> {
     write_full(file, &checkpoint.0.to_be_bytes(), CHECKPOINT_AT as u64)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::mode::Mode;
+    use crate::nostr::entry::Entry;
+    use crate::nostr::wal_options::WalOptions;
+    use crate::storage::Memory;
+
+    /// `verify` beside a writer said of a file that was there that it was missing.
+    #[test]
+    fn a_file_that_was_begun_since_the_list_was_made_is_not_lost() {
+        let (memory, dir) = (Memory::new(), Path::new("/wal"));
+        let options = WalOptions::new().storage(Arc::new(memory.clone())).small(true);
+        let wal = options.segment_bytes(100).open(dir, Mode::Append).unwrap();
+        (0..9).for_each(|n| assert!(wal.commit(&Entry::Checkpoint, n).is_ok()));
+        let newest = numbers(&memory, dir).unwrap().last().copied();
+        assert!(newest > Some(1));
+        assert_eq!(lost_files(&memory, dir, Some(0)).unwrap().len(), 0);
+        memory.remove(&dir.join(file_name(newest.unwrap()))).unwrap();
+        let lost = lost_files(&memory, dir, Some(0)).unwrap();
+        assert_eq!(lost.len(), 1, "{lost:?}");
+    }
 }

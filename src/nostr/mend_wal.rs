@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::entry::{Entry, Lsn, encode_file_header, file_name, file_number};
+use super::entry::{Entry, HEADER_BYTES, Lsn, encode_file_header, file_name, file_number};
 use super::event::Id;
 use super::files::{FileFormat, lost_files, numbers};
 use super::options::Options;
@@ -59,6 +59,7 @@ impl LogPlan {
         let mut checkpoint: Option<(Place, Lsn)> = None;
         let (mut wrong, mut states): (Vec<(Place, bool)>, Vec<LogState>) = (Vec::new(), Vec::new());
         let mut before: Option<(u64, Option<Lsn>)> = None;
+        // The first entry, and whether nothing comes before it in its file.
         let (mut seen, mut begins) = (Lsn(0), None);
         for (at, log) in logs.iter().enumerate() {
             let (mut first, mut last) = (None, None);
@@ -66,7 +67,7 @@ impl LogPlan {
                 first.get_or_insert(entered.lsn);
                 last = Some(entered.lsn);
                 seen = seen.max(entered.lsn);
-                begins.get_or_insert(entered.lsn);
+                begins.get_or_insert((entered.lsn, entered.offset == HEADER_BYTES as u64));
                 if entered.entry == Entry::Checkpoint && entered.is_proved {
                     checkpoint = Some(((at, entered.offset), entered.lsn));
                 }
@@ -103,9 +104,7 @@ impl LogPlan {
         }
         let named = states.iter().map(|state| state.named).filter(|named| may_name(*named, seen));
         let named = named.max().unwrap_or_default();
-        let is_first_fine = states.first().is_some_and(|state| state.damages.is_empty());
-        if let (None, Some(begins), Some(log)) = (checkpoint, begins, logs.first())
-            && is_first_fine
+        if let (None, Some((begins, true)), Some(log)) = (checkpoint, begins, logs.first())
             && begins.0 > named.0 + 1
         {
             wrong.push(((0, 0), true));

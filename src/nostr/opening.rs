@@ -172,7 +172,7 @@ fn open_writer(dir: PathBuf, mode: Mode, options: Options) -> Result<EventStore>
     let mut manifest = belonging.manifest;
     manifest.next_segment_id = segments.next_free(manifest.next_segment_id);
     let wal = options.wal().open(dir.join(WAL_NAME), Mode::Append)?;
-    wal.believe_lost(Lsn(manifest.last_checkpoint_lsn));
+    wal.believe_lost(Lsn(manifest.last_checkpoint_lsn))?;
     let checkpoint = wal.last_checkpoint();
     if files.is_empty() && checkpoint != Lsn(0) {
         let message =
@@ -190,7 +190,7 @@ fn open_writer(dir: PathBuf, mode: Mode, options: Options) -> Result<EventStore>
     let tail = replay(&wal, &manifest, &mut segments, &options, &mut opening)?;
     segments.count_last()?;
     let mut state = State::new(manifest, segments);
-    // An index that knows later ones knows what a power cut took.
+    // An index that covers a later entry knows flags that the log lost: it is made again.
     state.flags_asked = Lsn(wal.next_lsn().0 - 1).max(Lsn(state.manifest.last_checkpoint_lsn));
     if options.small {
         state.pending = state.pending.with_keys_max(SMALL_INDEX_KEYS);

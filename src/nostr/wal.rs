@@ -221,12 +221,23 @@ impl EventWal {
     }
 
     /// Replay nothing if the log lost the entry of this checkpoint, which the manifest and a header name: both
-    /// name it only once the entry is durable.
-    pub(super) fn believe_lost(&self, checkpoint: Lsn) {
+    /// name it only once the entry is durable. A log that no other checkpoint covers needs it.
+    pub(super) fn believe_lost(&self, checkpoint: Lsn) -> Result<()> {
         let mut state = lock(&self.state);
+        let first = state.files.first().map_or(Lsn(1), |piece| piece.first);
+        let before = Lsn(first.0.saturating_sub(1));
         if checkpoint == state.named && checkpoint >= state.next {
             state.checkpoint = Lsn(state.next.0.saturating_sub(1));
+        } else if before > Lsn(0) && state.checkpoint == before && state.named > before {
+            return Err(self.uncovered(first));
         }
+        Ok(())
+    }
+
+    fn uncovered(&self, first: Lsn) -> Error {
+        let message =
+            format!("the log begins with lsn {first}, and no checkpoint covers what came before");
+        Error::new(ErrorKind::LostRecords, message).of(FORMAT).at(&self.dir)
     }
 
     /// What opening found and did at the end of the log.
@@ -252,9 +263,10 @@ impl EventWal {
     /// Find the last checkpoint. A header may name an older one, if a crash came before it was
     /// written, and may be torn itself; the entry says that the segments were synced before it.
     fn find_checkpoint(&self) -> Result<()> {
-        let (named, first) = {
+        let (named, first, next) = {
             let state = lock(&self.state);
-            (state.checkpoint, state.files.first().map_or(Lsn(1), |piece| piece.first))
+            let first = state.files.first().map_or(Lsn(1), |piece| piece.first);
+            (state.checkpoint, first, state.next)
         };
         let found = match self.last_checkpoint_from(named.max(first))? {
             None if named > first => self.last_checkpoint_from(first)?,
@@ -263,13 +275,9 @@ impl EventWal {
         let before = Lsn(first.0.saturating_sub(1));
         let checkpoint = match found {
             Some(found) => found,
-            None if named == before || before == Lsn(0) => before,
-            None => {
-                let message = format!(
-                    "the log begins with lsn {first}, and no checkpoint covers what came before"
-                );
-                return Err(Error::new(ErrorKind::LostRecords, message).of(FORMAT).at(&self.dir));
-            }
+            // The next entry may be one that was lost: whoever has the manifest asks whether it was.
+            None if [before, next].contains(&named) || before == Lsn(0) => before,
+            None => return Err(self.uncovered(first)),
         };
         let mut state = lock(&self.state);
         state.checkpoint = checkpoint;

@@ -110,8 +110,7 @@ NOSTR_WAL_BUGS = [
         "nostr wal: a file that is gone counts as the end of the log",
         SEGMENT,
         FILES,
-        "        if let Some(mark) = mark.filter(|mark| Some(number) > newest "
-        "&& mark.records > 0) {\n",
+        "        if let Some(mark) = mark.filter(|mark| mark.records > 0) {\n",
         "        if let Some(mark) = mark.filter(|_| false) {\n",
         [("nostr_wal", "a_missing_file_is_no_end_of_the_log")],
     ),

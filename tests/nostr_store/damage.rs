@@ -290,6 +290,19 @@ fn verify_names_the_damage_in_the_log_for_which_opening_refuses_a_store() {
             changed(&disk, &log, |bytes| bytes.truncate(left));
             assert_eq!(verified(&disk).is_empty(), !is_refused(&disk), "{log}, {left} bytes left");
         }
+        // And such an end hides no file that is missing.
+        if let Some(newest) = logs(&whole).last().filter(|newest| **newest != log) {
+            let disk = whole.kill();
+            disk_remove(&disk, &log);
+            changed(&disk, newest, |bytes| {
+                let end = bytes.iter().rposition(|&byte| byte != 0).unwrap() + 1;
+                bytes.truncate(end);
+                bytes.extend([0xff; 20]);
+            });
+            assert!(is_refused(&disk) && verified(&disk)[0].reason.contains("missing"), "{log}");
+            assert!(mended(&disk, ACCEPT).unwrap().mended && !is_refused(&disk), "{log}");
+            assert_eq!(rescue::events(&rescue::open(&disk)), events, "{log} removed");
+        }
         let disk = whole.kill();
         disk_remove(&disk, &log);
         let damages = verified(&disk);

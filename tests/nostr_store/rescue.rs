@@ -407,23 +407,38 @@ fn a_repair_keeps_the_last_checkpoint_of_the_log() {
 /// the one before. Every event since was there twice, and what was deleted counted again.
 #[test]
 fn events_are_there_once_after_the_last_checkpoint_of_the_log_is_lost() {
+    lost_checkpoint(4);
+}
+
+/// Where the log had been rotated, too, verify said ok, opening refused it, and repair found nothing.
+#[test]
+fn a_rotated_log_that_lost_its_last_checkpoint_is_opened() {
+    lost_checkpoint(40);
+}
+
+fn lost_checkpoint(first: u32) {
     let disk = Sim::new();
     let store = open(&disk);
+    store.append_many(&notes(9..first.max(9))).unwrap();
     store.append_many(&notes(4..9)).unwrap();
     store.set_flags(place(&store, &note(5)), Flags::DELETED).unwrap();
     let all = events(&store);
     store.close().unwrap();
-    let log = &logs(&disk)[0];
+    let [log] = &logs(&disk)[..] else { panic!("{:?}", logs(&disk)) };
+    let is_rotated = !log.ends_with("wal.log");
+    assert_eq!(is_rotated, first > 9, "{log}");
     let end = read(&disk, log).len();
     for at in end - CHECKPOINT_BYTES..end {
         let flipped = disk.kill();
         changed(&flipped, log, |bytes| bytes[at] ^= 0x10);
         let cut = disk.kill();
         changed(&cut, log, |bytes| bytes.truncate(at));
-        // There the header names an older one.
-        let older = flipped.kill();
-        changed(&older, log, |bytes| bytes[12..20].copy_from_slice(&1u64.to_be_bytes()));
-        for disk in [flipped, cut, older] {
+        // There the header names an older one. It must not where the first entries are gone.
+        let older = (!is_rotated).then(|| flipped.kill());
+        if let Some(older) = &older {
+            changed(older, log, |bytes| bytes[12..20].copy_from_slice(&1u64.to_be_bytes()));
+        }
+        for disk in [flipped, cut].into_iter().chain(older) {
             let without = disk.kill();
             assert!(on(&disk).open(DIR, Mode::Append).is_err(), "byte {at}");
             assert_eq!(salvaged(&disk.kill()).1, all, "byte {at}");
@@ -431,9 +446,11 @@ fn events_are_there_once_after_the_last_checkpoint_of_the_log_is_lost() {
             assert_eq!(events(&open(&disk)), all, "byte {at}");
             // Nothing tells the damage from a torn end there.
             remove_sidecar(&without);
+            let reader = on(&without).open(DIR, Mode::Read).unwrap();
+            assert_eq!(reader.verify_log().unwrap(), [], "byte {at}");
             let store = open(&without);
             assert_eq!(events(&store), all, "byte {at}, opened: {:?}", store.opening());
-            store.append(&note(9)).unwrap();
+            store.append(&note(70)).unwrap();
             store.close().unwrap();
             assert_eq!(events(&open(&without)).len(), all.len() + 1, "byte {at}");
         }
