@@ -98,3 +98,21 @@ fn an_export_of_many_chunks_has_every_event() {
     .unwrap();
     assert_eq!(events, 14);
 }
+
+/// The events that had been counted came over, and the report said that these were all.
+#[test]
+fn a_book_that_grows_while_it_is_exported_is_noticed() {
+    let (_dir, source, dest) = space();
+    let book = Book::create(&source).unwrap();
+    (1..=3).for_each(|n| assert_eq!(book.append(0, &[n]).unwrap(), u64::from(n)));
+    let mut grown = false;
+    let exported = export(&source, &dest, &Options::default(), |_, _| {
+        if !std::mem::replace(&mut grown, true) {
+            book.append(0, b"more").unwrap();
+        }
+        Ok(())
+    });
+    refused(exported, ErrorKind::Locked, "written since its events were counted; end the");
+    book.close().unwrap();
+    assert_eq!(back(&source, &dest).unwrap().events, 4);
+}

@@ -41,14 +41,6 @@ impl Source {
             Self::Book(book) => View::Book(book),
         }
     }
-
-    /// Refuse what was read of an environment that was written in the meantime.
-    pub fn check_unchanged(&self) -> Result<()> {
-        match self {
-            Self::Lmdb(environment) => environment.check_unchanged(),
-            Self::Book(_) => Ok(()),
-        }
-    }
 }
 
 impl View<'_> {

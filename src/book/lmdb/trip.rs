@@ -307,11 +307,7 @@ impl Trip<'_> {
         noted: &mut dyn FnMut(u64) -> Result<()>,
     ) -> Result<EpochReport> {
         let source = self.open(part)?;
-        if source.view().bounds()? != log.events {
-            let message = "the log was written since its events were counted";
-            let error = Error::new(ErrorKind::Locked, message).at(source.view().path());
-            return Err(error.with_advice("end the program that writes it first"));
-        }
+        check_counted(&source, log)?;
         let copied = match self.options.dry_run {
             true => self.compare(part, &source, log, noted)?,
             false => self.write(part, &source, log, noted)?,
@@ -320,6 +316,15 @@ impl Trip<'_> {
         let Looked { epoch, events, meta } = log.clone();
         let Copied { bytes, found, .. } = copied;
         Ok(EpochReport { source, dest, epoch, events, bytes, found, meta })
+    }
+
+    /// Refuse what was read of a log that was written in the meantime.
+    fn check_unchanged(&self, part: &Part, source: &Source, log: &Looked) -> Result<()> {
+        match source {
+            Source::Lmdb(environment) => environment.check_unchanged(),
+            // A reader has the end that it found.
+            Source::Book(_) => check_counted(&self.open(part)?, log),
+        }
     }
 
     /// What `write` would do.
@@ -346,7 +351,7 @@ impl Trip<'_> {
         if let Some(rest) = rest.filter(|rest| !rest.is_empty()) {
             copied.bytes += source.view().count(rest, noted)?;
         }
-        source.check_unchanged()?;
+        self.check_unchanged(part, source, log)?;
         Ok(copied)
     }
 
@@ -375,7 +380,7 @@ impl Trip<'_> {
             let message = format!("the metadata is {stored:?}, and {:?} in the source", log.meta);
             return Err(Error::new(ErrorKind::Corrupt, message).at(&part.dest));
         }
-        source.check_unchanged()?;
+        self.check_unchanged(part, source, log)?;
         if let Target::Book(book, _) = &target {
             book.close()?;
         }
@@ -441,6 +446,16 @@ impl Trip<'_> {
         }
         store("epoc.txt", self.to.version().as_bytes())
     }
+}
+
+/// Refuse a log that has other events than it had when they were counted.
+fn check_counted(source: &Source, log: &Looked) -> Result<()> {
+    if source.view().bounds()? == log.events {
+        return Ok(());
+    }
+    let message = "the log was written since its events were counted";
+    let error = Error::new(ErrorKind::Locked, message).at(source.view().path());
+    Err(error.with_advice("end the program that writes it first"))
 }
 
 /// The bytes of a small file; `None` if it is not there.
