@@ -151,6 +151,21 @@ def test_attempts_at_one_time_make_one_epoch(
     assert len(held(tmp_path)) == 100
 
 
+def test_an_epoch_that_was_ready_and_grew_gets_the_rest(spark: Any, tmp_path: Path) -> None:
+    """It got its name without what had come since, and the report said that all was there."""
+    before = pier_of(tmp_path / "a", 2, 5, 10)
+    dest, books = tmp_path / "dest", tmp_path / "a" / "books"
+    (dest / ".urb" / "log").mkdir(parents=True)
+    _migrate_pier._Task(before, dest, None, False, [0, 5]).bring(5)
+    assert names(dest) == [".making-0i5"]
+    with Book.open(books / ".urb" / "log" / "0i5", "a") as book:
+        book.append_many([b"later"] * 3, mugs=range(3))
+    Book.export_lmdb(books, tmp_path / "grown")
+    report = migrate_pier(spark, tmp_path / "grown", dest)
+    assert (report.events, report.brought) == (13, 8)
+    assert [event for event, _, _ in held(dest)] == list(range(1, 14))
+
+
 def test_a_pier_of_books_that_is_longer_than_a_batch_becomes_one_book(
     spark: Any, tmp_path: Path
 ) -> None:

@@ -29,7 +29,7 @@ _MAKING: Final = ".making-"
 _SIGNED: Final = "epoc.txt"
 """The last file of an epoch that was brought and compared."""
 _READY: Final = "ready"
-"""Says that nothing writes an epoch any more: signed, it may still be synced."""
+"""An empty file beside a staged epoch that is signed and synced: nothing writes it any more."""
 Layout = Literal["packed", "slots"]
 
 
@@ -128,6 +128,8 @@ def migrate_pier(
     if not dry_run:
         log.mkdir(parents=True, exist_ok=True)
         sync_folders(to, [log / "0i0"])
+        for note in log.glob(f"{_MAKING}0i*/{_READY}"):
+            note.unlink(missing_ok=True)  # of a run before: the epoch may have grown since
     events, done = spark.sparkContext.accumulator(0), spark.sparkContext.accumulator(0)
 
     def bring(numbers: Iterable[int]) -> Iterable[dict[str, Any]]:
