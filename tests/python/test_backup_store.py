@@ -160,6 +160,26 @@ def test_a_backup_that_fails_at_any_step_is_continued(
     assert failed >= 10 and refused >= 3
 
 
+def test_the_index_of_a_copy_that_was_written_goes_with_its_events(tmp_path: Path) -> None:
+    """The next backup left it: events were stored and not found."""
+    source, target = tmp_path / "store", tmp_path / "copy"
+    with EventStore.open(source, "a") as store:
+        store.append_many(event(number) for number in range(10))
+    backup(source, target)
+    with EventStore.open(target, "a") as copy:
+        copy.append(event(1001))
+    with EventStore.open(source, "a") as store:
+        for number in range(10, 30):
+            store.append(event(number))
+            store.checkpoint()
+        ids = {found.id for found in store}
+    backup(source, target)
+    with EventStore.open(target, "a") as copy:
+        assert {found.id for found in copy} == ids
+        assert all(copy.get(id) is not None for id in ids)
+        assert copy.get(event(1001)["id"]) is None
+
+
 def test_damage_replaces_no_backup_and_other_stores_are_refused(tmp_path: Path) -> None:
     source, target = tmp_path / "store", tmp_path / "copy"
     with EventStore.open(source, "a") as store:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -106,6 +107,11 @@ class _Staged:
             raise Changed(f"{file} is gone") from error
         return status.st_size
 
+    @property
+    def has_new(self) -> bool:
+        """Whether any file of the backup becomes another one."""
+        return bool(self._new)
+
     def put(self, targets: set[Path]) -> None:
         """Give the files their names."""
         for target, new in list(self._new.items()):
@@ -126,6 +132,10 @@ def _copy(source: Path, target: Path, copier: Copier, staged: _Staged) -> int:
     if _state_of(source) != state or source.joinpath(SIDECAR, UNDER_WAY).exists():
         raise Changed("a checkpoint, a compaction or a commit came")
     kept = {target / file.relative_to(source) for file in files}
+    if staged.has_new:
+        # One of a copy that was opened and written covers events that now go.
+        for derived in DERIVED:
+            shutil.rmtree(target / SIDECAR / derived, ignore_errors=True)
     staged.put(kept)
     for file, content in sorted(beside.items(), key=lambda item: (item[0].name == "mark", item)):
         place = target / file.relative_to(source)
