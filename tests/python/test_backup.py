@@ -16,7 +16,7 @@ import pytest
 
 import deedbook
 from deedbook import Book, EventStore, Ledger, LedgerSnapshot, LockedError, Pier, Wal, backup
-from deedbook._backup import _logs
+from deedbook._backup import _logs, _others
 from deedbook.cli import main
 from deedbook.http import DeadLetters
 from deedbook.http._dead import folder_of
@@ -41,6 +41,7 @@ KINDS: dict[str, tuple[type[Any], dict[str, Any]]] = {
     "single": (Wal, {"single_file": True}),
     "pier": (Pier, {}),
 }
+WHY: dict[str, Any] = {"reason": "no", "status": 400, "attempts": 1, "now": 1.0, "url": "http://h"}
 
 
 def payload(number: int) -> bytes:
@@ -370,18 +371,11 @@ def test_a_ledger_without_what_was_sent_and_a_store(tmp_path: Path) -> None:
 
 def test_the_dead_letters_of_a_ledger_are_in_its_backup(tmp_path: Path) -> None:
     """They were left out: nothing else has what a server refused."""
-    why: dict[str, Any] = {
-        "reason": "no",
-        "status": 400,
-        "attempts": 1,
-        "now": 1.0,
-        "url": "http://h",
-    }
     log, copy = tmp_path / "ledger", tmp_path / "copy"
     for base in ("events", "clicks"):
         with Ledger.open(log, base) as ledger:
             ledger.append(b"waits")
-        DeadLetters(folder_of(log, base)).write("batch", enumerate([base.encode()]), **why)
+        DeadLetters(folder_of(log, base)).write("batch", enumerate([base.encode()]), **WHY)
 
     def copied(base: str) -> list[bytes]:
         return [letter.payload for letter in DeadLetters(folder_of(copy, base))]
@@ -394,6 +388,34 @@ def test_the_dead_letters_of_a_ledger_are_in_its_backup(tmp_path: Path) -> None:
     assert (copied("events"), copied("clicks")) == ([], [b"clicks"])
     with LedgerSnapshot.open(copy, "events") as snapshot:
         assert [record.payload for record in snapshot] == [b"waits", b"events"]
+
+
+def test_what_is_refused_and_replayed_under_a_backup_is_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It had left its file before that was copied, and came to another one afterwards."""
+    log, copy = tmp_path / "ledger", tmp_path / "copy"
+    with Ledger.open(log) as ledger:
+        for payload in (b"one", b"two"):
+            ledger.append(payload)
+            ledger.fetch()
+    real, calls = _others._whole_records, 0
+
+    def whole_records(file: Path) -> int:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            letters = DeadLetters(folder_of(log, "events"))
+            letters.write("batch", enumerate([b"two"]), **WHY)
+            (log / "1-events").unlink()
+            with Ledger.open(log) as ledger:
+                assert letters.replay(ledger) == 1
+        return real(file)
+
+    monkeypatch.setattr(_others, "_whole_records", whole_records)
+    backup(log, copy)
+    with LedgerSnapshot.open(copy, "events") as snapshot:
+        assert [record.payload for record in snapshot] == [b"one", b"two"]
 
 
 def test_what_a_ledger_has_committed_is_in_its_backup(tmp_path: Path) -> None:

@@ -28,6 +28,8 @@ _LEDGER_FILE: Final = re.compile(r"(0|[1-9][0-9]*)-(.+)", re.DOTALL)
 _RECORD: Final = struct.Struct("<II")
 _JOBS: Final = "jobs-"
 _QUARANTINE: Final = "quarantine"
+_PASSES_MAX: Final = 10
+"""A sender takes files away at any time; then the rest is looked at once more."""
 _LETTERS: Final = "dead-letters*/*.jsonl"
 
 
@@ -99,27 +101,29 @@ def backup_ledger(source: Path, target: Path, copier: Copier) -> Copied:
     ours, theirs = source / SIDECAR, target / SIDECAR
     theirs.mkdir(parents=True, exist_ok=True)
     wait_until_none(source, [ours / f"{_JOBS}{base}" / "transaction" for base in bases])
-    # Before the files, and after them: a replay makes a file of letters, a refusal letters of one.
+    # Before the files, and after them: a refusal may make letters of a file meanwhile.
     letters = _copy_letters(ours, theirs, copier, set())
-    total = 0
-    names = _ledger_files(source, bases)
-    for name in names:
-        try:
-            end = _whole_records(source / name)
-            copier.grow(source / name, target / name, 0, end)
-            total += end
-        except (Changed, FileNotFoundError):
-            continue  # it was sent
-    # What is gone by now was sent, or is in one of the folders that come next.
-    there = set(_ledger_files(source, bases))
-    # Before a file goes: its index must not come again.
-    for file in _small_files(ours):
-        copier.whole(theirs / file.relative_to(ours), read_small(file))
-    quarantine = sorted(ours.joinpath(_QUARANTINE).glob("*"))
-    for file in quarantine:
-        copier.grow(file, theirs / _QUARANTINE / file.name, 0, file.stat().st_size)
-    letters |= _copy_letters(ours, theirs, copier, letters)
-    copier.sync_names()
+    for _ in range(_PASSES_MAX):
+        sizes: dict[str, int] = {}
+        names = _ledger_files(source, bases)
+        for name in names:
+            with contextlib.suppress(Changed, FileNotFoundError):  # it was sent
+                end = _whole_records(source / name)
+                copier.grow(source / name, target / name, 0, end)
+                sizes[name] = end
+        # What is gone by now was sent, or is in one of the folders that come next.
+        there = set(_ledger_files(source, bases))
+        # Before a file goes: its index must not come again.
+        for file in _small_files(ours):
+            copier.whole(theirs / file.relative_to(ours), read_small(file))
+        quarantine = sorted(ours.joinpath(_QUARANTINE).glob("*"))
+        for file in quarantine:
+            copier.grow(file, theirs / _QUARANTINE / file.name, 0, file.stat().st_size)
+        letters |= _copy_letters(ours, theirs, copier, letters)
+        copier.sync_names()
+        if there.issuperset(names):
+            break
+        # Or it was refused, and its letters were replayed into a file that is new, or longer now.
     for name in _ledger_files(target, bases):
         if name not in there:
             copier.remove(target / name)
@@ -131,7 +135,7 @@ def backup_ledger(source: Path, target: Path, copier: Copier) -> Copied:
         raise CorruptError(
             f"{target}: the backup is damaged, as the ledger may be: " + "; ".join(outcome.lines)
         )
-    return Copied(None, None, total)
+    return Copied(None, None, sum(sizes.values()))
 
 
 def _letters(sidecar: Path) -> set[Path]:
