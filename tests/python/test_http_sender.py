@@ -250,6 +250,38 @@ def test_a_redirect_is_not_followed(kind: str, endpoint: Endpoint, tmp_path: Pat
     assert endpoint.requests == []
 
 
+@pytest.mark.parametrize("stalls", [False, True])
+def test_an_answer_whose_body_does_not_end_counts_by_its_status(
+    kind: str, tmp_path: Path, stalls: bool
+) -> None:
+    """The events were sent for ever, though the server had said that it had them."""
+    requests, done = [], threading.Event()
+
+    class Short(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            requests.append(self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_response(200)
+            self.send_header("Content-Length", "100")
+            self.end_headers()
+            self.wfile.write(b"{}")
+            if stalls:
+                done.wait(30)
+            self.close_connection = True
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    store = store_of(events(1))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Short) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_address[1]}/"
+        with Both(kind, store, url, dead_letters=tmp_path, read_seconds=0.3) as both:
+            assert both.drain(30)
+        done.set()
+        server.shutdown()
+    assert len(requests) == 1 and not store.has_data()
+
+
 def test_a_store_that_fails_is_told(kind: str, endpoint: Endpoint, tmp_path: Path) -> None:
     class Failing(MemoryStore):
         failures = 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
@@ -85,8 +86,10 @@ class AsyncTransport:
 async def _beginning(content: aiohttp.StreamReader) -> bytes:
     """What is kept of an answer. One read gives only what has arrived."""
     body = b""
-    while len(body) < ANSWER_BYTES and (piece := await content.read(ANSWER_BYTES - len(body))):
-        body += piece
+    # Where the rest does not come, the status has, and decides.
+    with contextlib.suppress(Exception):
+        while len(body) < ANSWER_BYTES and (piece := await content.read(ANSWER_BYTES - len(body))):
+            body += piece
     return body
 
 

@@ -100,8 +100,12 @@ class _Source:
 
 def _answer(response: urllib3.BaseHTTPResponse) -> Answer:
     headers = {name.lower(): value for name, value in response.headers.items()}
-    body = response.read(_ANSWER_BYTES_READ, decode_content=False)
-    if len(body) == _ANSWER_BYTES_READ:
+    try:
+        body = response.read(_ANSWER_BYTES_READ, decode_content=False)
+        is_whole = len(body) < _ANSWER_BYTES_READ
+    except Exception:  # the status has come, and decides
+        body, is_whole = b"", False
+    if not is_whole:
         response.close()  # what follows would be taken for the next answer
     return Answer(response.status, headers, body[:ANSWER_BYTES])
 
