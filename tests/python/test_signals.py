@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -419,3 +420,26 @@ except KeyboardInterrupt:
     print("interrupted")
 """
     assert run_child(code, path).stdout == "interrupted\n"
+
+
+def test_waiting_takes_descriptors_of_any_number(run_child: Any) -> None:
+    """A pier of many epochs is opened with more than 1,024, which `select` does not take."""
+    code = """
+import os, resource
+from deedbook.cli.signals import Stop
+
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (hard if hard != resource.RLIM_INFINITY else 4096, hard))
+held = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+read, write = os.pipe()
+with Stop() as stop:
+    print(read > 1100, stop.wait(read, 0.01))
+    os.write(write, b"x")
+    print(stop.wait(read, 60), stop.wait(read, None))
+    os.close(write)
+    print(os.read(read, 9), stop.wait(read, 60), stop.wait(held[0], 60))
+"""
+    done = run_child(code)
+    assert (done.stdout, done.returncode) == ("True False\nTrue True\nb'x' True True\n", 0), (
+        done.stderr
+    )

@@ -101,7 +101,11 @@ class Stop:
         if os.name == "nt":  # select knows only sockets there: read, and block
             return True
         wakers = [] if self._pipe is None else [self._pipe[0]]
-        ready, _, _ = select.select([fd, *wakers], [], [], timeout_seconds)
+        poll = select.poll()  # select takes no descriptor above 1023
+        for one in (fd, *wakers):
+            poll.register(one, select.POLLIN)
+        limit = None if timeout_seconds is None else timeout_seconds * 1000
+        ready = [one for one, _ in poll.poll(limit)]
         for waker in wakers:
             if waker in ready:
                 os.read(waker, 4096)
