@@ -6,12 +6,11 @@ import json
 import os
 import shutil
 import time
+import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-
-from pyspark import TaskContext
 
 from deedbook import InvalidArgumentError
 from deedbook._durable import load_json, store_json, sync_folder
@@ -109,7 +108,7 @@ def compact(
     if missing and not dry_run:
         path.mkdir(parents=True, exist_ok=True)
         for stray in path.glob(f".*{_MAKING}*"):  # of a run that was killed
-            shutil.rmtree(stray)
+            shutil.rmtree(stray, ignore_errors=True)
         store_json(path / _PLAN, plan)
         totals, read, format = counted.totals[0], counted.bytes, plan["format"]
 
@@ -184,10 +183,9 @@ def _make(path: Path, bin: dict[str, Any], format: str) -> Iterator[tuple[int, i
 
     Under speculation two attempts make the same log; the first one gives it its name.
     """
-    context = TaskContext.get()
-    assert context is not None, "called in tasks only"
     final = path / bin["name"]
-    making = path / f".{bin['name']}{_MAKING}{context.taskAttemptId()}"
+    # Spark numbers the attempts of each application from 0, and tasks of an earlier one may live.
+    making = path / f".{bin['name']}{_MAKING}{uuid.uuid4().hex}"
     if final.exists():
         return
     try:
