@@ -103,8 +103,11 @@ def test_two_loops_at_once_are_refused(tmp_path: Path, kind: Kind) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
-def test_closing_in_a_forked_child_is_refused(tmp_path: Path, kind: Kind, run_child: Any) -> None:
-    """`close` in a forked child waited for a thread that only the parent had."""
+@pytest.mark.parametrize("syncs", [False, True])
+def test_closing_in_a_forked_child_is_refused(
+    tmp_path: Path, kind: Kind, syncs: bool, run_child: Any
+) -> None:
+    """`close` in a forked child waited for a thread, or a sync, that only the parent had."""
     code = f"""
 import asyncio, os, sys
 from deedbook import ForkedError
@@ -112,7 +115,10 @@ from deedbook.aio import {kind.aio.__name__} as Log
 
 log = Log.create(sys.argv[1], durability="always")
 loop = asyncio.new_event_loop()
-loop.run_until_complete(log.append_many([b"x"]))
+async def syncing():
+    log._here().rounds.join()
+    assert log._here().rounds.busy
+loop.run_until_complete(syncing() if {syncs} else log.append_many([b"x"]))
 child = os.fork()
 if child == 0:
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from types import TracebackType
@@ -28,6 +29,7 @@ class Side:
         self, loop: asyncio.AbstractEventLoop, sync: Callable[[], None], syncs: Worker
     ) -> None:
         self.loop = loop
+        self.process = os.getpid()
         self.rounds = Rounds(loop, syncs, sync)
 
     def wake(self) -> None:
@@ -106,8 +108,9 @@ class AsyncHandle(ABC, Generic[HandleT, SideT]):
     def _here(self) -> SideT:
         """What the handle has in the running loop."""
         loop, side = asyncio.get_running_loop(), self._side
-        if side is None or side.loop is not loop:
-            if side is not None and side.loop.is_running():
+        # In a forked child the loop is the same, and nothing ends what it waits for.
+        if side is None or side.loop is not loop or side.process != os.getpid():
+            if side is not None and side.loop is not loop and side.loop.is_running():
                 raise RuntimeError(f"{self!r} is used by an event loop in another thread")
             side = self._side = self._new_side(loop)
         return side
