@@ -78,7 +78,8 @@ def test_letters_of_one_base_are_not_replayed_into_another(tmp_path: Path) -> No
         spool("send", path, endpoint.url, "--base", "clicks", code=1)
         assert (path / ".deedbook" / "dead-letters-clicks").is_dir()
         assert "dead letter" not in spool("status", path)[0]
-        assert "1 dead letter" in spool("status", path, "--base", "clicks")[0]
+        told = f"1 dead letter: deedbook spool dead-letters {path} --base clicks\n"
+        assert told in spool("status", path, "--base", "clicks")[0]
         assert "put 0 events back" in spool("replay", path)[1]
         info = [sys.executable, "-m", "deedbook", "info", "--json", str(path)]
         shown = subprocess.run(info, capture_output=True, text=True, timeout=120, check=True)

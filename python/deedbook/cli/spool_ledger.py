@@ -23,6 +23,7 @@ from deedbook.formats._ledger_summary import dead_letters_of, quarantined
 if TYPE_CHECKING:
     from deedbook.http import DeadLetters
 
+DEFAULT_BASE = "events"
 BATCH_LINES = 1000
 """Lines that are appended with one write."""
 
@@ -41,7 +42,7 @@ def _add(commands: Any, name: str, text: str, examples: str) -> argparse.Argumen
         name, help=text, description=text[0].upper() + text[1:] + ".", epilog=examples
     )
     parser.add_argument("path", metavar="SPOOL", help="directory of the ledger")
-    parser.add_argument("--base", default="events", help="what its files' names end with")
+    parser.add_argument("--base", default=DEFAULT_BASE, help="what its files' names end with")
     parser.add_argument("--json", action="store_true", help="a JSON object as the result")
     parser.add_argument("-q", "--quiet", action="store_true", help="only results and errors")
     return parser
@@ -231,7 +232,8 @@ def run_status(args: argparse.Namespace, out: Output) -> int:
     written = f", {active} of them being written" if active else ""
     out.line(f"{args.path}: {count(waiting, 'file')}{written}, {size(held)}")
     if letters:
-        out.line(f"{count(letters, 'dead letter')}: deedbook spool dead-letters {args.path}")
+        base = "" if args.base == DEFAULT_BASE else f" --base {args.base}"
+        out.line(f"{count(letters, 'dead letter')}: deedbook spool dead-letters {args.path}{base}")
     if aside:
         where = Path(aside[0]).parent
         out.line(f"{count(len(aside), 'damaged file')} in {where}")
