@@ -31,6 +31,7 @@ fi
 if ! cmp -s "$lock" "$venv/.installed-$1"; then
     echo "== $lock"
     "$venv/bin/python" -m pip install --quiet --require-hashes -r "$lock"
+    "$venv/bin/python" scripts/pyspark_bytecode.py
     cp "$lock" "$venv/.installed-$1"
 fi
 

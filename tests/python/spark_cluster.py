@@ -83,6 +83,7 @@ def local_session() -> Any:
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.warehouse.dir", str(Path(tempfile.gettempdir()) / "deedbook-warehouse"))
         .config("spark.python.worker.faulthandler.enabled", "true")
+        .config("spark.python.unix.domain.socket.enabled", str(os.name == "posix").lower())
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("OFF")

@@ -22,7 +22,9 @@ TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 def example() -> Path:
     if shutil.which("cargo") is None:
         pytest.skip("cargo is not installed")
-    build = "cargo build --quiet --package deedbook --all-features --locked --example spool"
+    # As cargo test has built it.
+    build = "cargo build --profile test --quiet --package deedbook --all-features --locked"
+    build += " --example spool"
     subprocess.run(build.split(), cwd=ROOT, check=True)
     return TARGET / "debug" / "examples" / "spool"
 

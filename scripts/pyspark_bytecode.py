@@ -1,0 +1,49 @@
+"""Put bytecode into the zip from which Spark's Python workers import pyspark.
+
+Spark forks a worker before it imports pyspark, and the zip has sources only: so each new worker
+compiles them again, which takes it three quarters of a second. The tests start hundreds.
+
+    .venv/bin/python scripts/pyspark_bytecode.py
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import py_compile
+import shutil
+import tempfile
+import zipfile
+from pathlib import Path
+
+# Never imported by the workers of these tests.
+PASSED_OVER = ("pyspark/ml/", "pyspark/mllib/", "pyspark/pandas/", "pyspark/sql/connect/")
+
+
+def main() -> None:
+    """Do it, where pyspark is installed and its zip has none yet."""
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        return
+    archive = Path(spec.origin).parent / "python" / "lib" / "pyspark.zip"
+    with tempfile.TemporaryDirectory() as folder:
+        new = Path(folder, archive.name)
+        shutil.copy(archive, new)
+        with zipfile.ZipFile(new, "a", zipfile.ZIP_DEFLATED) as zipped:
+            names = set(zipped.namelist())
+            sources = [name for name in names if name.endswith(".py") and f"{name}c" not in names]
+            for name in sources:
+                if not name.startswith(PASSED_OVER) and "/tests/" not in name:
+                    compiled = py_compile.compile(
+                        zipped.extract(name, folder),
+                        f"{folder}/compiled",
+                        str(archive / name),
+                        doraise=True,
+                        invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
+                    )
+                    zipped.write(compiled, f"{name}c")
+        shutil.copy(new, beside := archive.with_suffix(".new"))
+        beside.replace(archive)
+
+
+if __name__ == "__main__":
+    main()
