@@ -84,8 +84,9 @@ c3_o
 u3_book_gulf(u3_book* txt_u, c3_d* low_d, c3_d* hig_d);
 
 /* u3_book_save(): append [len_d] events, the first of which gets the number [eve_d]; durable when it
-** returns c3y. c3n: none of them is acknowledged. After a failed write or sync they may be there all
-** the same, and later saves fail: close the log, open it again, and ask u3_book_gulf().
+** returns c3y. c3n: none of them is acknowledged. After a failed sync, or a failed write that could not
+** be cut off again, they may be there all the same, and later saves fail: close the log, open it again,
+** and ask u3_book_gulf().
 **
 ** [byt_p] and [siz_i] have a buffer (4 bytes of mug, then the jam) and its size for each event. The
 ** number must follow the last event; in a log without events it must be [epo_d] + 1, which may change

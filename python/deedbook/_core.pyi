@@ -1534,7 +1534,10 @@ class EventStoreReport:
         """The first 1,000 of those in the segments."""
     @property
     def log_damages(self) -> list[DamagedPart]:
-        """Those in the write-ahead log: opening for writing refuses it, and a repair cuts it."""
+        """Those in the write-ahead log.
+
+        They may keep the store from being opened for writing, until a repair removes them.
+        """
     @property
     def is_loss(self) -> bool:
         """Whether a repair noted that acknowledged events are missing; ``ok`` is about the rest."""
@@ -2439,8 +2442,8 @@ class Stage:
 
         After an error the stage is to be left: a part of the records may be in it. Raises
         `TooLargeError` for a record beyond the log's limit, and `InvalidArgumentError` for an event
-        whose id is not its hash, and for a finished stage. Until it returns, all else that uses the
-        stage raises `InvalidArgumentError`, too.
+        whose id is not its hash, and for a finished stage. While it runs, other calls on the stage
+        raise `InvalidArgumentError`, too: from another thread, or from the iterable itself.
         """
     def finish(self) -> list[StagedPart]:
         """Make the file durable. What this returns goes to `Transactions.commit`."""

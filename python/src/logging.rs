@@ -68,7 +68,7 @@ fn ended() {
 pub fn install(module: &Bound<'_, PyModule>) -> PyResult<()> {
     if log::set_logger(&Bridge).is_ok() {
         log::set_max_level(LevelFilter::Info);
-        // Python calls this after what is registered later, and before what is before.
+        // atexit goes backwards: what was registered before this is still to come, and may log.
         let atexit = module.py().import("atexit")?;
         atexit.call_method1("register", (wrap_pyfunction!(ended, module)?,))?;
     }

@@ -277,8 +277,8 @@ impl Directory {
         }
     }
 
-    /// Take back claims that no file uses, before the gate is released: a gap would look like loss to
-    /// readers. `next` is the lowest index that was free before.
+    /// Set the counter back to `next`, what it said before the claim, while the gate is held: a gap between
+    /// indexes would look like lost files to readers. Files may have higher indexes already.
     pub fn unclaim(&self, _gate: &Gate, next: u64) -> Result<()> {
         if self.counted()? <= next {
             return Ok(());

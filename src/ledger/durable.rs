@@ -13,7 +13,8 @@ use crate::lines;
 use crate::locks::atomic::Ordering;
 use crate::storage::File;
 
-/// A finished file that waits for its sync holds a descriptor, and its space once it was sent.
+/// Finished files that wait for a sync, at most: each is held open, and one that was sent and removed
+/// meanwhile still takes its space.
 const UNSYNCED_FILES_MAX: usize = 64;
 
 impl LedgerStore {
@@ -23,7 +24,7 @@ impl LedgerStore {
         let shared = self.writable()?;
         let end = shared.state().written;
         shared.sync_to(end, true)?;
-        // Last: another thread may finish the file being written at any time.
+        // After the file being written: one that another thread finishes before its sync is among these.
         if shared.options.durability == Durability::None {
             // A sync that failed is reported once, and then taken for done.
             shared.sync_all_files().inspect_err(|e| shared.commits.poison(&e.to_string()))?;

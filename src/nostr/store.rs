@@ -78,8 +78,8 @@ pub(super) struct State {
     pub heads: HashMap<Address, Location>,
     /// What was deleted, once an append had to know.
     pub tombstones: Option<Tombstones>,
-    /// The last entry of the write-ahead log that asks for flags which wait to be written; after opening, no
-    /// later one does.
+    /// No later entry of the write-ahead log asks for flags. After opening it is the log's last entry,
+    /// whether or not that asks for any.
     pub flags_asked: Lsn,
     /// Bytes of the write-ahead log since the last checkpoint.
     pub wal_bytes: u64,

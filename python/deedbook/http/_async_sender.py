@@ -81,7 +81,7 @@ class AsyncSender:
         self._check()
         now = asyncio.get_running_loop().time()
         end = None if timeout_seconds is None else now + timeout_seconds
-        # Another drain takes its tasks with it when it ends.
+        # A drain ends the tasks that it began: this one must not rely on another's.
         alone = await self._until(lambda: not self._draining or self._closed, end)
         self._check()
         if not alone:

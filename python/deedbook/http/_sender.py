@@ -108,7 +108,7 @@ class Sender:
         """
         end = None if timeout_seconds is None else time.monotonic() + timeout_seconds
         with self._locked():
-            # Another drain takes its threads with it when it ends.
+            # A drain ends the threads that it began: this one must not rely on another's.
             alone = self._changed.wait_for(
                 lambda: not self._draining or self._closed, timeout_seconds
             )

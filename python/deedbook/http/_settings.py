@@ -142,7 +142,7 @@ def _checked_url(url: str) -> str:
         raise InvalidArgumentError("url is not a http or https URL with a host")
     if not all(0 < len(label) < 64 for label in host.removesuffix(".").split(".")):
         raise InvalidArgumentError(
-            "the host of url cannot be: between its dots are 1 to 63 characters"
+            "the host of url is not valid: each part between dots must have 1 to 63 characters"
         )
     return url
 
