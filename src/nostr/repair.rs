@@ -135,7 +135,7 @@ fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<StoreRepair> {
         segment.sync()?;
     }
     if plan.cuts() {
-        make_durable(options, &there, &belonging.manifest)?;
+        make_durable(options, &there)?;
     }
     report.saved.extend(mend_wal::mend(options, &wal_dir, &plan)?);
     if !report.lost_segments.is_empty() {
@@ -151,20 +151,14 @@ fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<StoreRepair> {
 }
 
 /// Have on stable storage what the segments hold, before the log goes that has it as well. What came after
-/// the last checkpoint may be in the cache only, and after a failed sync no further one writes it.
-fn make_durable(
-    options: &Options,
-    there: &BTreeMap<u32, PathBuf>,
-    manifest: &Manifest,
-) -> Result<()> {
-    for (id, path) in there {
+/// the last checkpoint may be in the cache only: events in the last segment, flags in any. After a failed
+/// sync no further one writes it, so all is written again.
+fn make_durable(options: &Options, there: &BTreeMap<u32, PathBuf>) -> Result<()> {
+    for path in there.values() {
         let failed = |e| Error::io("sync the segment", path, e);
         let file = options.storage.open(path, Access::Write).map_err(failed)?;
-        if Some(id) == there.keys().next_back() {
-            let end = file.len().map_err(failed)?;
-            let from = manifest.size_of(*id).unwrap_or_default().min(end);
-            rewrite(&*file, from, end).map_err(failed)?;
-        }
+        let end = file.len().map_err(failed)?;
+        rewrite(&*file, 0, end).map_err(failed)?;
         file.sync_data().map_err(failed)?;
     }
     Ok(())

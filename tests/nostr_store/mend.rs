@@ -8,7 +8,7 @@ use std::time::Instant;
 use deedbook::nostr::{
     Check, EventStore, Filter, Flags, Id, Include, Location, StoreSalvage, salvage,
 };
-use deedbook::storage::sim::{Fault, Sim, What};
+use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::storage::{Access, Storage};
 use deedbook::{Error, ErrorKind, Mode, OnCorrupt, Repair};
 
@@ -413,6 +413,28 @@ fn a_repair_of_which_any_call_fails_is_an_error_and_is_taken_up() {
     }
     println!("{fired} faults, {failed} errors, {:.1} s", begun.elapsed().as_secs_f32());
     assert!(fired > 200 && failed > 100);
+}
+
+/// Flags of earlier segments were in the cache only and not written again, and a power cut took them once
+/// the log was cut that had them.
+#[test]
+fn a_repair_writes_again_what_a_failed_sync_left_in_the_cache() {
+    let mut failed = 0;
+    let worlds = worlds();
+    for damaged in worlds.iter().filter(|damaged| damaged.name.contains("from its beginning")) {
+        for (k, seed) in (1..9).flat_map(|k| (0..8).map(move |seed| (k, seed))) {
+            let disk = damaged.disk.kill();
+            disk.set_seed(seed);
+            disk.inject(Fault::once(k, What::Error(Io::Other)).of(Call::Sync));
+            if mended(&disk, damaged.may).is_err() {
+                disk.heal();
+                judge(damaged, &disk.kill())
+                    .unwrap_or_else(|why| panic!("sync {k}, seed {seed}: {why}"));
+                failed += 1;
+            }
+        }
+    }
+    assert!(failed > 30, "{failed}");
 }
 
 /// What a salvage that did not come to its end left: nothing, a store that cannot be opened, or a part of
