@@ -120,8 +120,10 @@ impl Known {
                 let allowed = &about.flags[first..];
                 return Err(format!("event {number} has {flags:?}, may have {allowed:?}"));
             }
+            // The same may be left of flags by hand that it had before.
+            let before = about.flags[first..].split_last().is_some_and(|(_, b)| b.contains(flags));
             match about.hidden_by {
-                Some(by) if !flags.is_live() && self.is_lost(by, &there) => {
+                Some(by) if !flags.is_live() && !before && self.is_lost(by, &there) => {
                     return Err(format!("event {number} is hidden by {by}, which is not there"));
                 }
                 Some(by) if flags.is_live() && there.contains_key(&by) => {
