@@ -1,7 +1,8 @@
 //! Making a damaged store usable again. Only on request.
 //!
-//! 1. The write-ahead log is cut where its first damage lies after the last checkpoint; what lies before
-//!    the checkpoint is in the segments, and goes if it is damaged.
+//! 1. The write-ahead log is cut where its first damage lies after the last checkpoint, once all segments
+//!    are written again and synced; what lies before the checkpoint is in the segments, and goes if it is
+//!    damaged.
 //! 2. Without segments that are missing, the manifest names those that are there.
 //! 3. The store is opened, which brings the segments to what is left of the log.
 //! 4. Segments with damaged pages are written again without them.

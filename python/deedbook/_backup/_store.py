@@ -32,7 +32,8 @@ UNDER_WAY: Final = "transaction"
 IMPORTS: Final = "imports.json"
 """What is done of imports: of the store, and not of a copy that may be older."""
 NOT_COPIED: Final = ("lock", "backup-lock", UNDER_WAY, IMPORTS)
-DERIVED: Final = ("events", "staged")
+INDEX: Final = "events"
+DERIVED: Final = (INDEX, "staged")
 """Of the sidecar: the index is made again, and what no commit took belongs to its job."""
 SEGMENT: Final = re.compile(r"data\.(0|[1-9][0-9]*)(\.seg)?")
 ATTEMPTS: Final = 50
@@ -134,8 +135,7 @@ def _copy(source: Path, target: Path, copier: Copier, staged: _Staged) -> int:
     kept = {target / file.relative_to(source) for file in files}
     if staged.has_new:
         # One of a copy that was opened and written covers events that now go.
-        for derived in DERIVED:
-            shutil.rmtree(target / SIDECAR / derived, ignore_errors=True)
+        shutil.rmtree(target / SIDECAR / INDEX, ignore_errors=True)
     staged.put(kept)
     for file, content in sorted(beside.items(), key=lambda item: (item[0].name == "mark", item)):
         place = target / file.relative_to(source)
