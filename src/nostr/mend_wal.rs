@@ -262,12 +262,13 @@ fn trim(options: &Options, path: &Path, lsn: Lsn, offset: u64) -> Result<Option<
 fn forget(options: &Options, path: &Path) -> Result<()> {
     let storage = &*options.storage;
     let sidecar = crate::log::space::Place::file(path).sidecar;
-    for name in storage.list(&sidecar).unwrap_or_default() {
+    let names = match storage.list(&sidecar) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        names => names.map_err(|e| Error::io("list the directory", &sidecar, e))?,
+    };
+    for name in names {
         let path = sidecar.join(name);
         remove(storage, &path).map_err(|e| Error::io("remove the file", &path, e))?;
     }
-    match storage.sync_dir(&sidecar) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-        synced => synced.map_err(|e| Error::io("sync the directory", &sidecar, e)),
-    }
+    storage.sync_dir(&sidecar).map_err(|e| Error::io("sync the directory", &sidecar, e))
 }
