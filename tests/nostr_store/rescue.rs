@@ -413,7 +413,7 @@ fn events_are_there_once_after_the_last_checkpoint_of_the_log_is_lost() {
 /// Where the log had been rotated, too, verify said ok, opening refused it, and repair found nothing.
 #[test]
 fn a_rotated_log_that_lost_its_last_checkpoint_is_opened() {
-    lost_checkpoint(40);
+    lost_checkpoint(20);
 }
 
 fn lost_checkpoint(first: u32) {
