@@ -81,8 +81,8 @@ impl LedgerStore {
     }
 
     /// Append a batch, but with [`Durability::Always`] leave the sync to the caller: for a long
-    /// series of batches that is acknowledged at its end. Once 64 finished
-    /// files wait, these are synced here, but not the file being written.
+    /// series of batches that is acknowledged at its end. Once 64 finished files wait for a sync, this
+    /// syncs them, but not the file being written.
     pub fn append_unsynced(&self, batch: &Batch) -> Result<()> {
         let shared = self.writable()?;
         let appended = shared.append_encoded(batch)?;

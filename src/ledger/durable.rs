@@ -13,8 +13,8 @@ use crate::lines;
 use crate::locks::atomic::Ordering;
 use crate::storage::File;
 
-/// Finished files that wait for a sync, at most: each is held open, and one that was sent and removed
-/// meanwhile still takes its space.
+/// Finished files that wait for a sync, at most: each is held open, and takes its space even after
+/// it was sent and removed.
 const UNSYNCED_FILES_MAX: usize = 64;
 
 impl LedgerStore {

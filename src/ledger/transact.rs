@@ -122,7 +122,8 @@ impl Shared {
         let counted = self.directory.counted()?;
         let begun = self.directory.claim_next(&gate, parts.len());
         let begun = begun.and_then(|first| store(first.to_string()).map(|()| first));
-        // Without an intent on disk nothing uses the claimed indexes. One whose name is not synced goes.
+        // Without an intent on disk nothing uses the claimed indexes. An intent whose name could not be
+        // synced is removed.
         let is_unused = || {
             let desk = self.desk();
             matches!(Intent::load(&desk), Ok(None)) || Intent::clear(&desk).is_ok()

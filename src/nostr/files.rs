@@ -274,11 +274,11 @@ pub fn lost_files(
         let newest = numbers(storage, dir)?.last().copied();
         lost.retain(|(number, ..)| Some(*number) > newest);
     }
-    let told = |(_, log, mark): (u64, PathBuf, _)| {
+    let reported = |(_, log, mark): (u64, PathBuf, _)| {
         let error = lost_file(&log, &mark);
         (log, error)
     };
-    Ok(lost.into_iter().map(told).collect())
+    Ok(lost.into_iter().map(reported).collect())
 }
 
 /// Remove the files with these numbers, the oldest first, and what lies beside them. Each is gone

@@ -275,7 +275,7 @@ impl EventWal {
         let before = Lsn(first.0.saturating_sub(1));
         let checkpoint = match found {
             Some(found) => found,
-            // The next entry may be one that was lost: whoever has the manifest asks whether it was.
+            // The header names the entry after the end: `believe_lost` asks the manifest, too.
             None if [before, next].contains(&named) || before == Lsn(0) => before,
             None => return Err(self.uncovered(first)),
         };

@@ -87,8 +87,8 @@ impl Consumers<'_> {
         self.store(&consumers)
     }
 
-    /// Whether opening must lower consumers to `end`. After a cut one may come to stand above it at any
-    /// moment: by a reader that has not seen the cut.
+    /// Whether opening must take the lock to lower consumers to `end`. After a cut it must even where none
+    /// is above: a reader that has not seen the cut may be storing one.
     pub fn may_be_above(&self, end: u64, was_cut: bool) -> Result<bool> {
         Ok(self.load()?.values().any(|position| *position > end) || was_cut)
     }

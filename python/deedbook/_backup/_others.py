@@ -29,7 +29,7 @@ _RECORD: Final = struct.Struct("<II")
 _JOBS: Final = "jobs-"
 _QUARANTINE: Final = "quarantine"
 _PASSES_MAX: Final = 10
-"""A sender takes files away at any time; then the rest is looked at once more."""
+"""Of the files of a ledger, whose sender removes some in each. Enough for refusals and replays."""
 _LETTERS: Final = "dead-letters*/*.jsonl"
 
 
@@ -101,7 +101,7 @@ def backup_ledger(source: Path, target: Path, copier: Copier) -> Copied:
     ours, theirs = source / SIDECAR, target / SIDECAR
     theirs.mkdir(parents=True, exist_ok=True)
     wait_until_none(source, [ours / f"{_JOBS}{base}" / "transaction" for base in bases])
-    # Before the files, and after them: a refusal may make letters of a file meanwhile.
+    # Before the files, and after them: a file that is refused under the copying becomes letters.
     letters = _copy_letters(ours, theirs, copier, set())
     for _ in range(_PASSES_MAX):
         sizes: dict[str, int] = {}
@@ -121,9 +121,9 @@ def backup_ledger(source: Path, target: Path, copier: Copier) -> Copied:
             copier.grow(file, theirs / _QUARANTINE / file.name, 0, file.stat().st_size)
         letters |= _copy_letters(ours, theirs, copier, letters)
         copier.sync_names()
+        # A file that is gone may have been refused, and its letters replayed into another file.
         if there.issuperset(names):
             break
-        # Or it was refused, and its letters were replayed into a file that is new, or longer now.
     for name in _ledger_files(target, bases):
         if name not in there:
             copier.remove(target / name)

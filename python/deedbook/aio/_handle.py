@@ -108,9 +108,10 @@ class AsyncHandle(ABC, Generic[HandleT, SideT]):
     def _here(self) -> SideT:
         """What the handle has in the running loop."""
         loop, side = asyncio.get_running_loop(), self._side
-        # In a forked child the loop is the same, and nothing ends what it waits for.
-        if side is None or side.loop is not loop or side.process != os.getpid():
-            if side is not None and side.loop is not loop and side.loop.is_running():
+        if side is not None and side.process != os.getpid():
+            side = None  # of the parent: nothing ends its syncs in a forked child
+        if side is None or side.loop is not loop:
+            if side is not None and side.loop.is_running():
                 raise RuntimeError(f"{self!r} is used by an event loop in another thread")
             side = self._side = self._new_side(loop)
         return side

@@ -18,12 +18,12 @@ from deedbook.cli.output import Output
 from deedbook.cli.progress import Progress
 from deedbook.cli.signals import Stop
 from deedbook.formats import missing
+from deedbook.formats._ledger import DEFAULT_BASE
 from deedbook.formats._ledger_summary import dead_letters_of, quarantined
 
 if TYPE_CHECKING:
     from deedbook.http import DeadLetters
 
-DEFAULT_BASE = "events"
 BATCH_LINES = 1000
 """Lines that are appended with one write."""
 

@@ -46,7 +46,7 @@ __all__ = ["LEDGER"]
 
 _FILE = re.compile(r"(?:0|[1-9][0-9]*)-(?P<base>.+)", re.DOTALL)
 _COUNTER = "next-"
-_BASE = "events"
+DEFAULT_BASE = "events"
 """What a new ledger's files end with."""
 
 
@@ -116,7 +116,7 @@ class _LedgerInfo(FormatInfo):
             bases = LedgerSnapshot.bases(path)
             if len(bases) > 1:
                 raise _several(path, bases)
-            base = bases[0] if bases else _BASE
+            base = bases[0] if bases else DEFAULT_BASE
         if mode == "x" and (Ledger.files(path, base) or base in LedgerSnapshot.bases(path)):
             error = AlreadyExistsError(f"{path}: there is a ledger of the base {base} already")
             error.format, error.path = self.name, path

@@ -87,8 +87,8 @@ impl Follow {
         Ok(deed)
     }
 
-    /// Refuse to pass over events that were dropped before they were given: what comes before the epoch
-    /// `number` was given, or lies before the start.
+    /// Refuse to pass over events that were dropped before they were given. All events up to `number`, the
+    /// last one before an epoch, must have been given, or lie before the start.
     fn check_not_dropped(&self, number: u64) -> Result<()> {
         match self.given.or(self.start.checked_sub(1)) {
             Some(last) if last < number => {
