@@ -211,6 +211,11 @@ def test_names_alone_make_no_ledger(tmp_path: Path, files: dict[str, bytes]) -> 
     assert formats.detect(tmp_path) is None
     said = complaint(deedbook("cat", tmp_path), 2)
     assert "no log there (looked for book.log, epochs 0iN of a pier, WAL segments, files N" in said
+    named = [name for name in files if name in ("0-events", "2024-report.txt")]
+    assert said.count("named as a ledger's file") == len(named)
+    for name in named:
+        meant = f"if it is one, name its base ({name.partition('-')[2]})"
+        assert f"{name} is named as a ledger's file, and has no intact record: {meant}" in said
     with pytest.raises(MissingError, match="no ledger"):
         LedgerSnapshot.open(tmp_path)
     # Nor do they keep another format from the directory, or its files.

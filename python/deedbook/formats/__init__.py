@@ -199,13 +199,14 @@ def require(path: str | os.PathLike[str], **options: Any) -> Found:
     """As `find`, but `MissingError` if there is nothing."""
     found = find(path, **options)
     if found is None:
-        there = os.path.lexists(path)
+        if not os.path.lexists(path):
+            raise missing(os.strerror(errno.ENOENT), path)
+        reason = f"no log there (looked for {LOOKED_FOR})"
         if os.path.isdir(path):
             place = Place(os.fspath(path), sorted(os.listdir(path)))
-            for info in FORMATS:
-                info.look_again(place)
-        reason = f"no log there (looked for {LOOKED_FOR})" if there else None
-        raise missing(reason or os.strerror(errno.ENOENT), path)
+            resembling = [info.look_again(place) for info in FORMATS]
+            reason = "; ".join([reason, *filter(None, resembling)])
+        raise missing(reason, path)
     return found
 
 

@@ -218,8 +218,12 @@ class FormatInfo(ABC):
         """As `evidence`, for what may be of another format as well."""
         return None
 
-    def look_again(self, place: Place) -> None:  # noqa: B027
-        """Where nothing was found: raise what kept this format from being looked for."""
+    def look_again(self, place: Place) -> str | None:
+        """Where nothing was found: what resembles this format, for the error; None if nothing does.
+
+        Raises what kept this format from being looked for.
+        """
+        return None
 
     def is_meant(self, place: Place, options: Mapping[str, Any]) -> bool:
         """Whether ``options`` say that what has no evidence is of this format."""

@@ -78,9 +78,15 @@ class _LedgerInfo(FormatInfo):
             return None  # `look_again` raises it, if nothing else is there
         return _named(place, bases[0]) if bases else None
 
-    def look_again(self, place: Place) -> None:
-        if place.names is not None:
-            _bases(place)
+    def look_again(self, place: Place) -> str | None:
+        if place.names is None:
+            return None
+        _bases(place)
+        name = next((name for name in place.names if _base_of(name) is not None), None)
+        if name is None:
+            return None
+        meant = f"if it is one, name its base ({_base_of(name)})"
+        return f"{name} is named as a ledger's file, and has no intact record: {meant}"
 
     def is_meant(self, place: Place, options: Mapping[str, Any]) -> bool:
         """Whether ``base`` names files that are there. Then damage may hide all their records."""
