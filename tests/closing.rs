@@ -85,6 +85,13 @@ impl Log {
         }
     }
 
+    fn append_from(&self, len: u64, source: &mut dyn io::Read) -> Result<()> {
+        match self {
+            Self::Book(book) => book.append_from(0, len, source).map(drop),
+            Self::Wal(wal) => wal.append_from(len, source).map(drop),
+        }
+    }
+
     fn sync(&self) -> Result<()> {
         match self {
             Self::Book(book) => book.sync(),
@@ -193,6 +200,93 @@ fn closing_that_failed_fails_again() {
         // The lock is free.
         disk.heal();
         kind.open(Arc::new(disk));
+    }
+}
+
+/// The mark's write or sync failed once, on a full disk for example, so that it stayed closed: closing took
+/// it for the sign that nothing was appended, and synced nothing.
+#[test]
+fn closing_syncs_what_was_appended_though_the_mark_could_not_be_opened() {
+    for kind in KINDS {
+        for call in [Call::Write, Call::Sync] {
+            let disk = Sim::new();
+            let log = kind.open(Arc::new(disk.clone()));
+            log.append(b"one").unwrap();
+            log.close().unwrap();
+            let log = kind.open(Arc::new(disk.clone()));
+            disk.inject(Fault::once(1, What::Error(io::ErrorKind::Other)).of(call));
+            log.append(b"two").unwrap();
+            log.close().unwrap();
+            let left = kind.left(&disk);
+            assert!(left.iter().all(|&records| records == 2), "{kind:?}, {call:?}: {left:?}");
+        }
+    }
+}
+
+/// Gives some bytes, then waits until it is told to go on or to fail.
+struct Slow {
+    given: usize,
+    arrived: Sender<()>,
+    goes_on: Receiver<bool>,
+}
+
+impl io::Read for Slow {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if self.given >= 2 << 20 {
+            self.arrived.send(()).unwrap();
+            self.given = 0;
+            if !self.goes_on.recv().unwrap() {
+                return Err(io::ErrorKind::Other.into());
+            }
+        }
+        self.given += out.len();
+        out.fill(7);
+        Ok(out.len())
+    }
+}
+
+/// A sync failed while another thread was writing a record, and closing let the next writer in: the record
+/// went on over what that one had committed, or was taken back with it.
+#[test]
+fn closing_a_poisoned_log_waits_for_what_is_being_written() {
+    for kind in KINDS {
+        for ends_well in [true, false] {
+            let HeldUp { disk, log, leader, go_on } = held_up(kind);
+            let (arrived, arrives) = channel();
+            let (tell, goes_on) = channel();
+            let appending = {
+                let log = log.clone();
+                let mut source = Slow { given: 0, arrived, goes_on };
+                std::thread::spawn(move || log.append_from(3 << 20, &mut source))
+            };
+            arrives.recv().unwrap();
+            disk.inject(Fault::once(1, What::Error(io::ErrorKind::Other)).of(Call::Sync));
+            drop(go_on);
+            assert!(leader.join().unwrap().is_err(), "{kind:?}");
+            let (closed, closes) = channel();
+            let closing = {
+                let log = log.clone();
+                std::thread::spawn(move || {
+                    let done = log.close().map_err(|error| error.kind());
+                    closed.send(done).unwrap();
+                })
+            };
+            let waited = closes.recv_timeout(Duration::from_millis(100));
+            assert!(waited.is_err(), "{kind:?}: closed while a record was being written");
+            tell.send(ends_well).unwrap();
+            assert_eq!(closes.recv().unwrap(), Err(ErrorKind::Poisoned), "{kind:?}");
+            closing.join().unwrap();
+            let _ = appending.join().unwrap();
+            assert_eq!(log.append(b"late").unwrap_err().kind(), ErrorKind::Closed, "{kind:?}");
+            // Another writer goes on.
+            let next = kind.open(Arc::new(disk.clone()));
+            next.append(b"next").unwrap();
+            next.sync().unwrap();
+            let records = next.len();
+            drop(log);
+            drop(next);
+            assert_eq!(kind.open(Arc::new(disk)).len(), records, "{kind:?}");
+        }
     }
 }
 

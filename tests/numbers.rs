@@ -170,6 +170,27 @@ fn a_reader_refuses_to_write_and_a_closed_handle_everything() {
     }
 }
 
+/// Both found the log empty, and the second batch went behind the other's epoch.
+#[test]
+fn of_two_first_batches_at_once_only_one_has_its_epoch() {
+    for round in 0..500 {
+        let (_, options) = memory();
+        let book = options.open("/book", Mode::Create).unwrap();
+        let start = std::sync::Barrier::new(2);
+        let append = |epoch| {
+            start.wait();
+            book.append_batch(&batch(&[b"x"]), None, Some(epoch))
+        };
+        let (one, other) = std::thread::scope(|scope| {
+            let one = scope.spawn(|| append(5));
+            let other = append(7);
+            (one.join().unwrap(), other)
+        });
+        assert!(one.is_ok() != other.is_ok(), "round {round}: {one:?}, {other:?}");
+        refused(one.and(other), ErrorKind::Contiguity);
+    }
+}
+
 #[test]
 fn a_range_is_clamped_and_a_single_deed_must_exist() {
     let (_, options) = memory();

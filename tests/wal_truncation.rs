@@ -8,13 +8,16 @@ mod harness;
 use std::io::ErrorKind::{Other, StorageFull};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::storage::{Access, Disk, Storage};
-use deedbook::wal::{Layout, Lsn, Mode, Options, Wal, segment_name};
+use deedbook::wal::{self, Layout, Lsn, Mode, Options, Wal, segment_name};
 use deedbook::{Durability, Durable, MarkUse, Repair};
 
 use harness::wal::{SEGMENTS, SINGLE, TINY, WalSubject, read_all};
+use harness::watch::{Seen, watched};
 use harness::{How, mix};
 
 const MANUAL: How = How { durability: Durability::Manual, acknowledged: false };
@@ -445,5 +448,43 @@ fn an_exact_mark_of_before_a_truncation_cuts_nothing() {
             read_all(&wal).unwrap().into_iter().map(|record| Lsn(record.ordinal)).collect();
         assert_eq!(found, lsns[2..], "{}", subject.name);
         assert_eq!(wal.recovery().cut_records, 0, "{}", subject.name);
+    }
+}
+
+/// The check of a large log takes minutes. What its writer cut or dropped meanwhile was "acknowledged and
+/// lost", or a file that was gone.
+#[test]
+fn a_check_beside_a_truncation_tells_of_no_loss() {
+    for subject in [SINGLE, SEGMENTS, TINY] {
+        // A single file has no prefix to drop.
+        let is_single = subject.layout == Layout::Single;
+        for cuts_the_end in [true, false].into_iter().filter(|cuts| *cuts || !is_single) {
+            for at_call in 0.. {
+                let disk = Sim::new();
+                let (wal, lsns) = five(&subject, &disk);
+                let calls = Arc::new(AtomicU64::new(0));
+                let change = {
+                    let calls = calls.clone();
+                    move |seen| {
+                        if seen == Seen::Calling && calls.fetch_add(1, Relaxed) == at_call {
+                            let cut = match cuts_the_end {
+                                true => wal.truncate_after(lsns[1]),
+                                false => wal.truncate_before(lsns[3]),
+                            };
+                            cut.unwrap();
+                        }
+                    }
+                };
+                let options = Options::new()
+                    .layout(subject.layout)
+                    .storage(watched(Arc::new(disk.clone()), change));
+                let report = wal::verify(subject.path, &options, |_, _| Ok(())).unwrap();
+                let what = format!("{}, {cuts_the_end}, call {at_call}: {report:?}", subject.name);
+                assert!(!report.lost_acknowledged && report.damages.is_empty(), "{what}");
+                if calls.load(Relaxed) <= at_call {
+                    break;
+                }
+            }
+        }
     }
 }

@@ -2613,7 +2613,9 @@ class Log(Generic[_R]):
         """Byte after the last record."""
     @property
     def durable_end(self) -> int | None:
-        """Byte up to which the log is on stable storage; None if a reader finds no mark."""
+        """Byte up to which the log is on stable storage; None if a reader finds no
+        mark, or another program appended since.
+        """
     @property
     def transactions(self) -> Transactions:
         """Records of many tasks, appended all or not at all and once."""
@@ -2826,7 +2828,9 @@ class Book(Log[Deed]):
         """Last event number; the epoch while empty."""
     @property
     def durable_last(self) -> int | None:
-        """Last event known to be on stable storage; None if a reader finds no mark."""
+        """Last event known to be on stable storage; None if a reader finds no
+        mark, or another program appended since.
+        """
     def append(self, jam: Buffer, mug: int = 0) -> int:
         """Append one deed and return its event number.
 
@@ -3241,7 +3245,8 @@ class Pier:
         """Last event; while there is none, `epoch`."""
     @property
     def durable_last(self) -> int | None:
-        """Last event known to be on stable storage; None if a reader finds no mark.
+        """Last event known to be on stable storage; None if a reader finds no mark,
+        or another program appended since.
 
         What lies before the last epoch was synced when that one began.
         """

@@ -175,7 +175,7 @@ impl Book {
     }
 
     /// Last event known to be on stable storage; the epoch if none is. `None` for a reader that
-    /// finds no mark.
+    /// finds no mark, or one since which another program appended.
     pub fn durable_last(&self) -> Result<Option<u64>> {
         let epoch = self.epoch()?;
         Ok(self.durable_records()?.map(|records| epoch + records))
@@ -241,17 +241,13 @@ impl Book {
         Ok(self.append_encoded(self.encoded(batch)?.as_ref(), wanted)?.ordinal)
     }
 
-    /// The number of the first deed after an epoch, if this log can have it.
+    /// The number of the first deed after an epoch, if a log at this place can have it.
     fn first_after(&self, epoch: u64) -> Result<u64> {
-        let extent = self.extent()?;
-        let refuse = |message| Err(self.shared.refused(ErrorKind::Contiguity, message));
-        let has = extent.first.saturating_sub(1);
-        if extent.records > 0 && has != epoch {
-            return refuse(format!("epoch {epoch} asked for, but the log has epoch {has}"));
-        }
         match epoch::demanded_by_name(&self.shared.place.dir, self.layout()) {
             Some(named) if named != epoch => {
-                refuse(format!("epoch {epoch} asked for, but the directory's name says {named}"))
+                let message =
+                    format!("epoch {epoch} asked for, but the directory's name says {named}");
+                Err(self.shared.refused(ErrorKind::Contiguity, message))
             }
             _ => epoch.checked_add(1).ok_or_else(|| {
                 let message = format!("events after epoch {epoch} would be numbered beyond 2^64");

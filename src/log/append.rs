@@ -41,7 +41,7 @@ pub struct Appended {
 pub struct Wanted {
     /// Number of the batch's first record.
     pub ordinal: Option<u64>,
-    /// Number of the log's first record, which an empty log takes over.
+    /// Number of the log's first record, which an empty log takes over and any other must have.
     pub first: Option<u64>,
 }
 
@@ -249,8 +249,14 @@ impl<F: Format> Shared<F> {
         let _guard = PoisonOnPanic(self);
         self.check_open()?;
         let first_before = state.extent.first;
-        if let Some(first) = wanted.first.filter(|_| state.extent.records == 0) {
-            state.extent.first = first;
+        match wanted.first {
+            Some(first) if state.extent.records == 0 => state.extent.first = first,
+            Some(first) if first != first_before => {
+                let (asked, has) = (first.saturating_sub(1), first_before.saturating_sub(1));
+                let message = format!("epoch {asked} asked for, but the log has epoch {has}");
+                return Err(self.refused(ErrorKind::Contiguity, message));
+            }
+            _ => {}
         }
         let appended = self.append_encoded(state, batch, wanted);
         if appended.is_err() {

@@ -37,14 +37,15 @@ impl<F: Format> Log<F> {
     }
 
     /// Byte up to which the log is known to be on stable storage; `None` for a reader that finds no
-    /// mark.
+    /// mark, or one since which another program appended.
     pub(crate) fn durable_offset(&self) -> Result<Option<u64>> {
         let shared = self.usable()?;
         if shared.mode != Mode::Read {
             return Ok(Some(shared.commits.durable()));
         }
         let state = shared.state();
-        Ok(state.durable.map(|durable| durable.offset.min(state.extent.end)))
+        let durable = state.durable.filter(|_| !state.is_outdated);
+        Ok(durable.map(|durable| durable.offset.min(state.extent.end)))
     }
 
     /// Number of records known to be on stable storage.
@@ -54,7 +55,8 @@ impl<F: Format> Log<F> {
             return Ok(Some(shared.durable_records.load(Ordering::Acquire)));
         }
         let state = shared.state();
-        Ok(state.durable.map(|_| state.durable_records.min(state.extent.records)))
+        let durable = state.durable.filter(|_| !state.is_outdated);
+        Ok(durable.map(|_| state.durable_records.min(state.extent.records)))
     }
 }
 
@@ -155,6 +157,11 @@ impl<F: Format> Shared<F> {
             // While no other thread syncs: a sync that began before would put its older mark after
             // that of closing.
             result = self.commits.exclusive(|| self.cut_and_sync());
+            // If the handle is poisoned, that did nothing: what another thread is writing ends, or is taken
+            // back, before another writer may come.
+            let state = self.state();
+            self.closed.store(true, Ordering::Release);
+            drop(state);
             lock(&self.mark_file).take();
             lock(&self.lock).take();
         }
@@ -180,7 +187,9 @@ impl<F: Format> Shared<F> {
                     .map_err(|e| self.fail("cut the reserved space", e))?;
                 state.file_end = state.extent.end;
             }
-            (state.extent, state.file_id, !state.mark_is_open)
+            // The mark stays closed also where it could not be opened before an append.
+            let is_synced = state.extent.end <= self.commits.durable();
+            (state.extent, state.file_id, !state.mark_is_open && is_synced)
         };
         if self.common.durability == Durability::None || untouched {
             return Ok(self.commits.durable());

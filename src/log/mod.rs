@@ -157,6 +157,8 @@ pub(crate) struct State {
     durable: Option<Border>,
     /// For a reader: records before it.
     durable_records: u64,
+    /// For a reader: whether another program appended since the mark.
+    is_outdated: bool,
     /// For a reader: byte from which on nothing was acknowledged.
     unacknowledged_from: Option<u64>,
     /// For a reader: damage after the extent, or before it.

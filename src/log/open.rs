@@ -21,11 +21,12 @@ use crate::log::stats::Counters;
 use crate::log::{Log, Owner, Shared, State, durable};
 use crate::mend::make_dir;
 use crate::mode::{Depth, Mode};
+use crate::scan::Verdict;
 use crate::sidecar::{Loss, MarkFile, SIDECAR_NAME, WriterLock, refuse_other_format};
 use crate::storage::{Access, fork_generation, located};
 
 /// A reader may look while a writer drops a prefix or cuts the end.
-const READER_TRIES: u32 = 5;
+pub const READER_TRIES: u32 = 5;
 
 impl<F: Format> Log<F>
 where
@@ -75,7 +76,7 @@ impl<F: Format> Log<F> {
 
     fn open_reader(place: Place, options: F::Options, common: Common) -> Result<Self> {
         patiently::<F, _>(|| {
-            let found = F::inspect(&options, &place, Access::Read, Depth::Quick)?;
+            let found = inspect_settled::<F>(&options, &place, Depth::Quick)?;
             F::check_found(&options, &place, &found)?;
             let loss = Loss::load(&*common.storage, &place.sidecar)?;
             let report = RecoveryReport::new(&found.findings, loss);
@@ -154,6 +155,12 @@ impl<F: Format> Log<F> {
         let damage = findings.corruption().filter(|_| writer.is_none());
         let durable =
             mark.as_ref().map(|mark| end_of(mark, findings.numbered && findings.numbered_by_mark));
+        let is_outdated = match (&mark, &writer) {
+            (Some(mark), None) => {
+                MarkFile::is_outdated(&*common.storage, &place.sidecar, mark, extent.end)
+            }
+            _ => false,
+        };
         let durable_records = match &writer {
             Some(_) => extent.records,
             None => mark.map_or(0, |mark| mark.records.min(extent.records)),
@@ -169,6 +176,7 @@ impl<F: Format> Log<F> {
             block_start: index.last_offset().max(extent.start),
             durable,
             durable_records,
+            is_outdated,
             unacknowledged_from: findings.unacknowledged_from,
             damage,
             beyond: space.beyond.clone().filter(|_| writer.is_none()),
@@ -220,9 +228,30 @@ pub fn inspect_patiently<F: Format>(
 ) -> Result<Inspected<F>> {
     let timeout = F::common(options)?.lock_timeout;
     asking(timeout.check(), &place.log, || {
-        patiently::<F, _>(|| F::inspect(options, place, Access::Read, depth))
+        patiently::<F, _>(|| inspect_settled::<F>(options, place, depth))
     })
     .map_err(|e| e.of(F::NAME))
+}
+
+/// Damage counts only by a mark that is still there: a writer that appends, or cuts, changes the mark
+/// before the log.
+fn inspect_settled<F: Format>(
+    options: &F::Options,
+    place: &Place,
+    depth: Depth,
+) -> Result<Inspected<F>> {
+    let storage = F::common(options)?.storage;
+    let load = || MarkFile::load(&*storage, &place.sidecar).ok();
+    let mut tries = 1;
+    loop {
+        let mark = load();
+        let found = F::inspect(options, place, Access::Read, depth)?;
+        let is_damaged = found.findings.verdict == Verdict::Corrupt;
+        if !is_damaged || tries >= READER_TRIES || load() == mark {
+            return Ok(found);
+        }
+        tries += 1;
+    }
 }
 
 /// Read a log that others may be changing: what is refused may have been half of a change.

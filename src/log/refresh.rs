@@ -142,6 +142,10 @@ impl<F: Format> Shared<F> {
         self.check_uncut().err().filter(|e| e.kind() == ErrorKind::OutOfRange).unwrap_or(error)
     }
 
+    fn is_outdated(&self, mark: &Mark, end: u64) -> bool {
+        MarkFile::is_outdated(&*self.common.storage, &self.place.sidecar, mark, end)
+    }
+
     fn load_mark(&self) -> Option<Mark> {
         match MarkFile::load(&*self.common.storage, &self.place.sidecar) {
             Ok(LoadedMark::Mark(mark)) => Some(mark),
@@ -180,7 +184,8 @@ impl<F: Format> Shared<F> {
         let there = self.format.end_now(&*self.file, &extent, there).map_err(fail)?;
         let mut scanner = Scanner::of_frames(self.framing, extent.end, there);
         let mut blocks = Vec::new();
-        let mut block_start = self.state().block_start;
+        // The index may reach on beyond a log that ended below its mark.
+        let mut block_start = self.state().block_start.min(extent.end);
         while let Scanned::Record { offset, frame } = scanner.next(&*self.file).map_err(fail)? {
             extent.push(offset, frame);
             if extent.end - block_start >= INDEX_BLOCK_BYTES {
@@ -193,6 +198,7 @@ impl<F: Format> Shared<F> {
             Some(mark) if self.vouches(&mark, &extent).map_err(fail)? => Some(mark),
             _ => None,
         };
+        let is_outdated = vouched.is_some_and(|mark| self.is_outdated(&mark, extent.end));
         let mut state = self.state();
         if state.extent == known {
             if extent.end > known.end {
@@ -213,6 +219,7 @@ impl<F: Format> Shared<F> {
         }
         if let Some(mark) = vouched {
             state.durable = Some(end_of(&mark, state.numbered));
+            state.is_outdated = is_outdated;
             state.durable_records = mark.records;
             state.unacknowledged_from = Some(mark.end).filter(|_| !mark.closed);
         }

@@ -20,14 +20,14 @@ use crate::log::find_end::end_of;
 use crate::log::format::{Format, Inspected};
 use crate::log::framing::{Frame, Framing};
 use crate::log::index::index_of;
-use crate::log::open::{inspect_patiently, place_of};
+use crate::log::open::{READER_TRIES, inspect_patiently, place_of};
 use crate::log::options::{Common, LogOptions};
 use crate::log::report::{PartReport, VerifyReport};
 use crate::log::space::Place;
 use crate::log::split::Split;
 use crate::mode::Depth;
 use crate::scan::{Damage, OnCorrupt, Verdict};
-use crate::sidecar::Loss;
+use crate::sidecar::{LoadedMark, Loss, MarkFile};
 
 /// Checked or copied between two calls of a progress function.
 pub const PROGRESS_BYTES: u64 = 4 << 20;
@@ -75,22 +75,53 @@ pub fn check_rest<F: Format>(
     mut progress: impl FnMut(u64, u64) -> Result<()>,
 ) -> Result<VerifyReport> {
     let (place, common) = place_of::<F>(path, options)?;
-    let found = inspect_patiently::<F>(options, &place, Depth::Quick)?;
+    let load = || MarkFile::load(&*common.storage, &place.sidecar).ok();
+    for _ in 0..READER_TRIES {
+        let (mark, mut stopped) = (load(), false);
+        let mut progress = |done, all| progress(done, all).inspect_err(|_| stopped = true);
+        let done = check_once::<F>((&place, &common), options, intact, &mut progress);
+        let is_sound = done.as_ref().is_ok_and(|report| report.verdict != Verdict::Corrupt);
+        // What a writer dropped or cut meanwhile is neither damaged nor lost.
+        if is_sound || stopped || !was_truncated(mark, load()) {
+            return done;
+        }
+    }
+    let message = "the log was truncated while it was checked, again and again: check it once more";
+    Err(Error::new(ErrorKind::OutOfRange, message).of(F::NAME).at(&place.log))
+}
+
+/// Whether a log was truncated between two looks at its mark, which says so first.
+fn was_truncated(before: Option<LoadedMark>, now: Option<LoadedMark>) -> bool {
+    match (before, now) {
+        (Some(LoadedMark::Mark(before)), Some(LoadedMark::Mark(now))) => {
+            now.start != before.start || now.end < before.end
+        }
+        _ => false,
+    }
+}
+
+fn check_once<F: Format>(
+    (place, common): (&Place, &Common),
+    options: &F::Options,
+    intact: &[Split],
+    progress: &mut impl FnMut(u64, u64) -> Result<()>,
+) -> Result<VerifyReport> {
+    let found = inspect_patiently::<F>(options, place, Depth::Quick)?;
     let loss = Loss::load(&*common.storage, &place.sidecar).map_err(|e: Error| e.of(F::NAME))?;
     let findings = &found.findings;
     let (_, file_end) = found.space.whole();
-    let known = beginning(&place, &found, intact)?;
+    let known = beginning(place, &found, intact)?;
     let readable = if findings.headless { known.end } else { file_end };
-    let mut records = cursor_from(&common, &place, &found, &known, readable).of_frames();
+    let mut records = cursor_from(common, place, &found, &known, readable).of_frames();
     let mut prefix = known;
     let (mut count, mut uncertain, mut bytes) = (known.records, 0, known.end - known.start);
     let mut steps = Steps::new(known.end, file_end);
-    steps.begin(&mut progress)?;
+    steps.begin(progress)?;
     while let Some((_, offset, frame)) = records.advance()? {
         count += 1;
         bytes += frame.len();
         uncertain += u64::from(!records.is_proved());
-        steps.at(offset + frame.len(), &mut progress)?;
+        steps.at(offset + frame.len(), progress)?;
         if records.damages().is_empty() {
             prefix.push(offset, frame);
         }
@@ -98,11 +129,11 @@ pub fn check_rest<F: Format>(
     if known.records > 0 && prefix.records == known.records {
         // What the last record before the damage is, only a walk tells that meets it.
         let fewer = intact.split_last().map_or(&[][..], |(_, fewer)| fewer);
-        return check_rest::<F>(path, options, fewer, progress);
+        return check_once::<F>((place, common), options, fewer, progress);
     }
-    steps.end(&mut progress)?;
+    steps.end(progress)?;
     let mut damages = all_damages(&found, records.damages());
-    damages.extend(rotten_blocks(&common, &place, &found)?);
+    damages.extend(rotten_blocks(common, place, &found)?);
     damages.sort_by_key(|damage| damage.offset);
     let durable_end = findings.durable_end;
     let misses = durable_end.is_some_and(|end| prefix.end < end);

@@ -175,6 +175,19 @@ impl MarkFile {
         }
     }
 
+    /// Whether another program appended to a log after this mark, so that it does not say what is durable:
+    /// it is closed, and the log was then found to go on up to `end`. A writer of ours opens the mark
+    /// before it appends, perhaps since it was loaded. An exact one says that all after it is not
+    /// acknowledged.
+    pub fn is_outdated(storage: &dyn Storage, sidecar: &Path, mark: &Mark, end: u64) -> bool {
+        let is_before = |mark: &Mark| mark.closed && !mark.exact && mark.end < end;
+        let still = || match Self::load(storage, sidecar) {
+            Ok(LoadedMark::Mark(now)) => is_before(&now),
+            _ => false,
+        };
+        is_before(mark) && still()
+    }
+
     /// Replace whatever mark was there, durably.
     pub fn reset(
         storage: &dyn Storage,

@@ -155,7 +155,8 @@ impl Wal {
         Ok(Lsn(self.extent()?.end))
     }
 
-    /// The end of what is on stable storage; `None` for a reader that finds no mark.
+    /// The end of what is on stable storage; `None` for a reader that finds no mark, or one since which
+    /// another program appended.
     pub fn durable_end(&self) -> Result<Option<Lsn>> {
         Ok(self.durable_offset()?.map(Lsn))
     }

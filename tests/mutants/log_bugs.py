@@ -104,6 +104,22 @@ DURABLE_BUGS = [
         "        match false {",
         [("log", "live::a_file_cut_removed")],
     ),
+    Bug(
+        "a poisoned log closes while a record is being written",
+        FSYNC,
+        "src/log/durable.rs",
+        "            let state = self.state();\n            self.closed.store(true, Ordering::Release);\n            drop(state);\n",
+        "",
+        [("closing", "closing_a_poisoned_log_waits")],
+    ),
+    Bug(
+        "closing takes a mark that could not be opened for a log without appends",
+        FULL,
+        "src/log/durable.rs",
+        "            (state.extent, state.file_id, !state.mark_is_open && is_synced)\n",
+        "            (state.extent, state.file_id, !state.mark_is_open)\n",
+        [("closing", "closing_syncs_what_was_appended")],
+    ),
 ]
 
 APPEND_BUGS = [

@@ -12,6 +12,7 @@ from rows import (
     LENGTH,
     NESTED,
     POWER,
+    READER,
     REPAIR,
     REPLACED,
 )
@@ -437,6 +438,30 @@ BOOKMARK_BUGS = [
         "        if is_damaged || (end.offset == sure && all > from.offset) {\n",
         "        if is_damaged {\n",
         [("answers", "matrix::a_log_cut")],
+    ),
+    Bug(
+        "a closed mark says what is durable of what others appended",
+        READER,
+        "src/sidecar/mark.rs",
+        "        is_before(mark) && still()\n",
+        "        false && is_before(mark) && still()\n",
+        [("log", "beside::a_closed_mark")],
+    ),
+    Bug(
+        "damage counts by a mark that a writer changed",
+        READER,
+        "src/log/open.rs",
+        "load() == mark {\n",
+        "load().is_some() {\n",
+        [("log", "beside::a_reader_beside")],
+    ),
+    Bug(
+        "what a writer cut during a check is lost",
+        READER,
+        VERIFY,
+        "        if is_sound || stopped || !was_truncated(mark, load()) {\n",
+        "        if is_sound || stopped || was_truncated(mark, load()) || true {\n",
+        [("wal_truncation", "a_check_beside_a_truncation")],
     ),
 ]
 
