@@ -5,10 +5,13 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use super::disk_file::{DiskFile, id_of};
+#[cfg(unix)]
+use super::fork::NotInherited;
 #[cfg(target_os = "linux")]
 use super::mapped_reads::{self, MappedFile};
 use super::{Access, File, FileId, HeldDir, LockAttempt, LockGuard, Storage, fork_generation};
@@ -68,10 +71,25 @@ struct NoLock;
 
 #[derive(Debug)]
 struct DiskLock {
-    file: fs::File,
+    /// A forked child has closed its copy, and forgets it.
+    file: ManuallyDrop<fs::File>,
+    #[cfg(unix)]
+    not_inherited: Option<NotInherited>,
     /// The entry in [`LOCKED_HERE`].
     key: (u64, FileId),
     signed: bool,
+}
+
+impl DiskLock {
+    fn new(file: fs::File, key: (u64, FileId), signed: bool) -> Self {
+        Self {
+            #[cfg(unix)]
+            not_inherited: Some(NotInherited::new(&file)),
+            file: ManuallyDrop::new(file),
+            key,
+            signed,
+        }
+    }
 }
 
 fn options(access: Access) -> fs::OpenOptions {
@@ -204,11 +222,8 @@ impl Storage for Disk {
         // A whole-file lock on Windows would keep readers out, so only the signed file is locked.
         if !sign && !cfg!(unix) {
             let file = open_regular(path, Access::Read)?;
-            return Ok(LockAttempt::Held(Box::new(DiskLock {
-                key: (fork_generation(), FileId::default()),
-                file,
-                signed: false,
-            })));
+            let key = (fork_generation(), FileId::default());
+            return Ok(LockAttempt::Held(Box::new(DiskLock::new(file, key, false))));
         }
         let file = match dir {
             // Through a link as well, as every file in it is: one directory has one lock, under any
@@ -234,10 +249,13 @@ impl Storage for Disk {
                 return Err(e);
             }
         }
-        let guard = DiskLock { file, key, signed: sign };
+        let guard = DiskLock::new(file, key, sign);
         if sign {
             guard.file.set_len(0)?;
-            io::Write::write_all(&mut &guard.file, format!("{}\n", std::process::id()).as_bytes())?;
+            io::Write::write_all(
+                &mut &*guard.file,
+                format!("{}\n", std::process::id()).as_bytes(),
+            )?;
         }
         Ok(LockAttempt::Held(Box::new(guard)))
     }
@@ -248,9 +266,11 @@ impl LockGuard for DiskLock {}
 impl LockGuard for NoLock {}
 
 impl Drop for DiskLock {
+    #[allow(unsafe_code)]
     fn drop(&mut self) {
         if self.key.0 != fork_generation() {
-            // A forked child's copy: unlocking it would unlock the parent's.
+            #[cfg(unix)]
+            std::mem::forget(self.not_inherited.take());
             return;
         }
         lock(&LOCKED_HERE).remove(&self.key);
@@ -259,5 +279,9 @@ impl Drop for DiskLock {
             let _ = self.file.set_len(0);
         }
         let _ = self.file.unlock();
+        #[cfg(unix)]
+        drop(self.not_inherited.take());
+        // SAFETY: nothing uses it after this.
+        unsafe { ManuallyDrop::drop(&mut self.file) };
     }
 }

@@ -286,6 +286,50 @@ pub fn fork(format: &dyn Format, at: &At) {
     log.close().unwrap();
 }
 
+/// A service was killed while workers that it had forked went on, and its log stayed locked.
+#[test]
+#[allow(unsafe_code)]
+fn a_forked_child_that_outlives_its_parent_holds_no_lock() {
+    for format in LARGE {
+        let dir = tempfile::tempdir().unwrap();
+        let at = At::disk(format.path_in(&dir.path().join("log")));
+        let done = in_role(&format!("orphan:{}", format.name()), &at.path).output().unwrap();
+        let child = std::fs::read_to_string(pid_file(&at)).unwrap().parse().unwrap();
+        // SAFETY: a signal to the child below.
+        let is_alive = || unsafe { libc::kill(child, 0) } == 0;
+        assert!(is_alive(), "{}", String::from_utf8_lossy(&done.stderr));
+        let log = format.open(&at, Mode::Append, MANUAL);
+        let held = is_alive();
+        // SAFETY: as above.
+        unsafe { libc::kill(child, libc::SIGKILL) };
+        assert_eq!((log.unwrap().len().unwrap(), held), (1, true), "{}", format.name());
+    }
+}
+
+fn pid_file(at: &At) -> std::path::PathBuf {
+    at.path.parent().unwrap().join("pid")
+}
+
+/// A process that ends at once, while its child goes on with the handle.
+#[allow(unsafe_code)]
+pub fn orphan(format: &dyn Format, at: &At) {
+    std::fs::create_dir_all(at.path.parent().unwrap()).unwrap();
+    let log = format.open(at, Mode::Create, MANUAL).unwrap();
+    log.append(1, b"before").unwrap();
+    log.sync().unwrap();
+    // SAFETY: the child only closes files, sleeps and ends; the parent ends without closing the log.
+    unsafe {
+        let pid = libc::fork();
+        if pid == 0 {
+            (0..3).for_each(|output| drop(libc::close(output)));
+            libc::sleep(60);
+            libc::_exit(0);
+        }
+        std::fs::write(pid_file(at), pid.to_string()).unwrap();
+        libc::_exit(0);
+    }
+}
+
 /// Another process that tries to write.
 pub fn attempt(format: &dyn Format, at: &At) {
     let error = refused(format.open(at, Mode::Append, MANUAL), ErrorKind::Locked);

@@ -5,7 +5,10 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../harness/watch.rs"]
+mod watch;
 
+mod beside;
 mod book;
 mod bookmarks;
 mod framing;
@@ -51,6 +54,7 @@ fn child() {
     let (format, at) = (format_named(name), subject::At::disk(path));
     match role {
         "fork" => live::fork(format, &at),
+        "orphan" => live::orphan(format, &at),
         "try" => live::attempt(format, &at),
         "hold" => places::hold(format, &at),
         _ => unreachable!("{role}"),

@@ -269,6 +269,14 @@ DISK_BUGS = [
         "            false => Ok(0),\n",
         [("lib", "mapped_reads")],
     ),
+    Bug(
+        "a forked child keeps the lock of its parent",
+        FORK,
+        "src/storage/fork.rs",
+        "            if descriptor != NONE {\n",
+        "            if false && descriptor != NONE {\n",
+        [("log", "live::a_forked_child_that_outlives")],
+    ),
 ]
 
 STORAGE_BUGS = [*DISK_BUGS, *COMMIT_BUGS, *SCAN_BUGS, *SIDECAR_BUGS]
