@@ -13,26 +13,30 @@ use std::time::Duration;
 use deedbook::storage::Storage;
 use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::wal::{self, Layout, Wal};
-use deedbook::{Durability, Durable, ErrorKind, Result, book};
+use deedbook::{Durability, Durable, ErrorKind, Result, book, ledger};
 
 use harness::watch::{Seen, watched};
 
 const SEGMENTED: Layout = Layout::Segmented { segment_bytes: 600 };
 
-/// A book, or a write-ahead log.
+/// A book, a write-ahead log or a ledger.
 #[derive(Clone)]
 enum Log {
     Book(book::Book),
     Wal(Wal),
+    Ledger(ledger::LedgerStore),
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Book,
     Wal(Layout),
+    Ledger,
 }
 
 const KINDS: [Kind; 3] = [Kind::Book, Kind::Wal(Layout::Single), Kind::Wal(SEGMENTED)];
+const ALL_KINDS: [Kind; 4] =
+    [Kind::Book, Kind::Wal(Layout::Single), Kind::Wal(SEGMENTED), Kind::Ledger];
 
 impl Kind {
     fn open(self, storage: Arc<dyn Storage>) -> Log {
@@ -46,6 +50,11 @@ impl Kind {
                 let layout = Some(layout);
                 let options = wal::Options::new().layout(layout).storage(storage);
                 Log::Wal(options.open("/log", wal::Mode::Append).unwrap())
+            }
+            Self::Ledger => {
+                let options = ledger::Options::new().durability(durability).storage(storage);
+                let config = ledger::LedgerConfig::lines("/log", "events");
+                Log::Ledger(options.open(config).unwrap())
             }
         }
     }
@@ -66,6 +75,7 @@ impl Kind {
                     wal::Options::new().layout(layout).storage(storage).recovery(recovery);
                 Log::Wal(options.open("/log", wal::Mode::Append).unwrap())
             }
+            Self::Ledger => unreachable!("a ledger has no mark"),
         }
     }
 
@@ -82,6 +92,7 @@ impl Log {
         match self {
             Self::Book(book) => book.append(0, bytes).map(drop),
             Self::Wal(wal) => wal.append(bytes).map(drop),
+            Self::Ledger(ledger) => ledger.append(bytes),
         }
     }
 
@@ -96,6 +107,7 @@ impl Log {
         match self {
             Self::Book(book) => book.sync(),
             Self::Wal(wal) => wal.sync(),
+            Self::Ledger(ledger) => ledger.sync(),
         }
     }
 
@@ -103,6 +115,7 @@ impl Log {
         match self {
             Self::Book(book) => book.close(),
             Self::Wal(wal) => wal.close(),
+            Self::Ledger(ledger) => ledger.close(),
         }
     }
 
@@ -110,11 +123,16 @@ impl Log {
         match self {
             Self::Book(book) => book.len().unwrap(),
             Self::Wal(wal) => wal.len().unwrap(),
+            Self::Ledger(ledger) => {
+                let fetched = ledger.fetch(None, None).unwrap();
+                let readers = fetched.and_then(|fetched| fetched.data).unwrap_or_default();
+                readers.iter().map(ledger::LedgerReader::records).sum()
+            }
         }
     }
 }
 
-/// A log with one record whose leader is held up before its first sync.
+/// A log with one record, of which a call by the thread `leader` is held up before its first sync.
 struct HeldUp {
     disk: Sim,
     log: Log,
@@ -122,7 +140,7 @@ struct HeldUp {
     go_on: Sender<()>,
 }
 
-fn held_up(kind: Kind) -> HeldUp {
+fn held_up(kind: Kind, call: fn(&Log) -> Result<()>) -> HeldUp {
     let disk = Sim::new();
     let (arrived, arrives) = channel();
     let (go_on, goes_on): (_, Receiver<()>) = channel();
@@ -140,7 +158,7 @@ fn held_up(kind: Kind) -> HeldUp {
     let log = kind.open(storage);
     log.append(&[1; 50]).unwrap();
     let leading = log.clone();
-    let leader = std::thread::Builder::new().name("leader".into()).spawn(move || leading.sync());
+    let leader = std::thread::Builder::new().name("leader".into()).spawn(move || call(&leading));
     arrives.recv().unwrap();
     HeldUp { disk, log, leader: leader.unwrap(), go_on }
 }
@@ -149,18 +167,27 @@ fn held_up(kind: Kind) -> HeldUp {
 /// found nothing to sync, and said that all was durable.
 #[test]
 fn closing_waits_for_the_sync_under_way() {
-    for kind in KINDS {
-        let HeldUp { disk, log, leader, go_on } = held_up(kind);
-        let closing = {
-            let (log, disk) = (log.clone(), disk.clone());
-            std::thread::spawn(move || log.close().map(|()| kind.left(&disk)))
-        };
-        std::thread::sleep(Duration::from_millis(50));
-        drop(go_on);
-        let left = closing.join().unwrap().unwrap();
-        assert!(left.iter().all(|&records| records == 1), "{kind:?}: {left:?}");
-        leader.join().unwrap().unwrap();
+    for kind in ALL_KINDS {
+        closes_after(kind, held_up(kind, Log::sync));
     }
+}
+
+/// A second call to close a ledger returned at once, while the first one still synced.
+#[test]
+fn closing_again_waits_for_the_first_call() {
+    for kind in ALL_KINDS {
+        closes_after(kind, held_up(kind, Log::close));
+    }
+}
+
+/// Closing beside the call that is held up returns once the record is durable.
+fn closes_after(kind: Kind, HeldUp { disk, log, leader, go_on }: HeldUp) {
+    let closing = std::thread::spawn(move || log.close().map(|()| kind.left(&disk)));
+    std::thread::sleep(Duration::from_millis(50));
+    drop(go_on);
+    let left = closing.join().unwrap().unwrap();
+    assert!(left.iter().all(|&records| records == 1), "{kind:?}: {left:?}");
+    leader.join().unwrap().unwrap();
 }
 
 /// Found by a review: the kernel reports a failed fsync once. It did so to the append that was rolled
@@ -168,7 +195,7 @@ fn closing_waits_for_the_sync_under_way() {
 #[test]
 fn a_leader_fails_when_the_failed_fsync_was_reported_to_another_thread() {
     for kind in KINDS {
-        let HeldUp { disk, log, leader, go_on } = held_up(kind);
+        let HeldUp { disk, log, leader, go_on } = held_up(kind, Log::sync);
         for call in [Call::Write, Call::Sync] {
             disk.inject(Fault::once(1, What::Error(io::ErrorKind::Other)).of(call));
         }
@@ -187,10 +214,10 @@ fn a_leader_fails_when_the_failed_fsync_was_reported_to_another_thread() {
     }
 }
 
-/// Found by a review: closing once more after a failure said that all was well.
+/// Closing once more after a failure said that all was well; later that of a ledger did so again.
 #[test]
 fn closing_that_failed_fails_again() {
-    for kind in KINDS {
+    for kind in ALL_KINDS {
         let disk = Sim::new();
         let log = kind.open(Arc::new(disk.clone()));
         log.append(b"unsynced").unwrap();

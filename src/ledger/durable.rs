@@ -33,7 +33,7 @@ impl LedgerStore {
     }
 
     /// Finish the file being written, sync (unless the durability is none), and take no more calls.
-    /// Closing twice is fine.
+    /// Closing twice is fine: the second call waits for the first, and fails if that failed.
     pub fn close(&self) -> Result<()> {
         if self.shared.is_forked() {
             return Err(self.shared.forked_error());
@@ -154,9 +154,9 @@ impl Shared {
         self.directory.sync()
     }
 
-    /// Once only; a second call waits for the first.
+    /// Once only; a second call waits for the first, and fails if that failed.
     pub(super) fn finish(&self) -> Result<()> {
-        if self.is_forked() || self.closed.load(Ordering::Acquire) {
+        if self.is_forked() {
             return Ok(());
         }
         let _held = lines::hold();

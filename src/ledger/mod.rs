@@ -338,7 +338,10 @@ impl std::fmt::Debug for LedgerStore {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        if let Err(error) = self.0.finish() {
+        // If closing failed, its caller was told.
+        if !self.0.closed.load(Ordering::Acquire)
+            && let Err(error) = self.0.finish()
+        {
             // What was acknowledged is as durable as it was.
             lines::warn(format_args!("closing a dropped handle failed: {error}"));
         }
