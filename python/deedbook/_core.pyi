@@ -982,7 +982,8 @@ class Ledger:
         ``batch_bytes``: a file with more bytes is finished, at least 100; ``batch_records``: so is
         one with so many records. ``record_bytes_max``: limit of a payload. ``max_bytes``: limit of
         all files; then an append is refused (`IoError` with errno EDQUOT), or with
-        ``on_full="drop_oldest"`` the oldest files go, and `stats` counts what they held.
+        ``on_full="drop_oldest"`` the oldest files go, and `stats` counts what they held. The files
+        are counted where the last count is a second old, and again before any of them goes.
 
         ``durability``: ``"none"`` (an append that returned survives the death of the process; a
         power cut may take what the system had not written), ``"rotate"`` and ``"manual"`` (each

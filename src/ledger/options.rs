@@ -158,8 +158,9 @@ pub struct Options {
     pub on_corrupt: OnCorrupt,
     /// A file with so many records is finished, and the next append begins another.
     pub file_records_max: Option<u64>,
-    /// Limit of all files together, bytes. They are counted once a second at most, and again where what
-    /// was removed may make room; what other stores add in between is not seen.
+    /// Limit of all files together, bytes. They are counted where the last count is older than a second,
+    /// or this store removed files since and needs their room; with [`WhenFull::DropOldest`] always before
+    /// a file is dropped. What other stores add in between is not seen.
     pub bytes_total_max: Option<u64>,
     /// What happens at that limit.
     pub when_full: WhenFull,

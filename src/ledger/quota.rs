@@ -53,18 +53,20 @@ impl Shared {
             let error = Error::new(ErrorKind::TooLarge, message).with_durable(Durable::No);
             return Err(error.of(FORMAT).at(&self.directory.path));
         }
+        let drops = self.options.when_full == WhenFull::DropOldest;
         let mut held = match counted(state) {
-            Some(held) if fits(held.bytes) || !held.lowered => held,
+            Some(held) if fits(held.bytes) => held,
+            // Others may have made room meanwhile: nothing is dropped by an earlier count.
+            Some(held) if !held.lowered && !drops => held,
             _ => self.count()?,
         };
-        if !fits(held.bytes) && self.options.when_full == WhenFull::DropOldest {
-            let over = held.bytes.saturating_add(bytes) - limit;
-            // If it fails, some may be gone.
-            state.held = Some(held);
-            state.lower_held();
-            held.bytes = held.bytes.saturating_sub(self.drop_oldest(state, over)?);
-        }
         state.held = Some(held);
+        if !fits(held.bytes) && drops {
+            let over = held.bytes.saturating_add(bytes) - limit;
+            // If it fails, some may be gone: the next append that needs room counts again.
+            held.bytes = held.bytes.saturating_sub(self.drop_oldest(state, over)?);
+            state.held = Some(held);
+        }
         match fits(held.bytes) {
             true => Ok(()),
             false => {

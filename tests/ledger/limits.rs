@@ -145,6 +145,22 @@ fn as_many_files_are_dropped_as_it_takes() {
     assert_eq!(ledger.stats().dropped_records, 12);
 }
 
+/// A count from before another store sent everything had the events dropped that came since.
+#[test]
+fn what_another_store_sent_makes_room_before_anything_is_dropped() {
+    let (memory, ledger) = limited(WhenFull::DropOldest);
+    let sender = on(memory).open(small(DIR, 100)).unwrap();
+    ledger.append_many(events(0..28, 0)).unwrap();
+    let fetched = sender.fetch(None, None).unwrap().unwrap();
+    assert_eq!(fetched.data.unwrap().len(), 7, "all of them");
+    sender.remove(&fetched.removable.unwrap()).unwrap();
+    // Within the second for which a count holds.
+    events(28..48, 0).iter().for_each(|payload| ledger.append(payload).unwrap());
+    let stats = ledger.stats();
+    assert_eq!((stats.dropped_records, stats.rejected_records), (0, 0));
+    assert_eq!(drain(&ledger), events(28..48, 0));
+}
+
 /// What it had dropped was not counted, and as much was dropped again by the next append.
 #[test]
 fn a_drop_that_failed_in_part_counts_what_went() {

@@ -545,11 +545,11 @@ LEDGER_BUGS = [
         [("ledger", "faults::a_torn_file_on_a_full_disk")],
     ),
     Bug(
-        "ledger: what a failed drop removed is not counted",
-        HEAD,
+        "ledger: events are dropped by a count from before others sent",
+        FULL,
         QUOTA,
-        "            state.lower_held();\n",
-        "",
-        [("ledger", "limits::a_drop_that_failed_in_part")],
+        "            Some(held) if !held.lowered && !drops => held,\n",
+        "            Some(held) if !held.lowered => held,\n",
+        [("ledger", "limits::what_another_store_sent")],
     ),
 ]
