@@ -9,6 +9,7 @@
 //! again. A crash after it leaves a complete book: its metadata was renamed before, and `.deedbook` is only
 //! advisory.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::codec::{LOG_NAME, META_NAME};
@@ -67,6 +68,8 @@ impl<'a> Aside<'a> {
         let Self { options, dir, .. } = self;
         let (storage, aside) = (&*options.storage, self.path());
         if storage.is_dir(&aside) {
+            // It was renamed before the log. Without `.converting`, nothing would tell whose it is.
+            self.remove_meta()?;
             return remove_tree(storage, &aside, "remove what was left");
         }
         let names = storage.list(dir).map_err(|e| Error::io("list the directory", dir, e))?;
@@ -79,6 +82,17 @@ impl<'a> Aside<'a> {
                 Err(Error::new(ErrorKind::AlreadyExists, message).at(&dir.join(name)))
             }
         }
+    }
+
+    /// Remove the metadata that was renamed already, durably: an earlier attempt to may have been killed.
+    fn remove_meta(&self) -> Result<()> {
+        let Self { options, dir, .. } = self;
+        let path = dir.join(META_NAME);
+        match options.storage.remove(&path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            done => done.map_err(|e| Error::io("remove what was left", &path, e))?,
+        }
+        options.storage.sync_dir(dir).map_err(|e| Error::io("sync the directory", dir, e))
     }
 
     /// Rename the closed book to its place, durably.
@@ -107,7 +121,9 @@ impl<'a> Aside<'a> {
         if storage.list(&self.dir).map_or(true, has_log) {
             return;
         }
-        let _ = storage.remove(&self.dir.join(META_NAME));
+        if self.remove_meta().is_err() {
+            return;
+        }
         let _ = remove_tree(storage, &self.path(), "remove what was left");
         if self.made {
             let _ = storage.remove_dir(&self.dir);

@@ -56,7 +56,7 @@ pub const UNMET: &[(&str, &str)] = &[
     ("part of {} bytes, or {count} parts, beyond 2^32", "takes 4 GiB"),
     (
         "event {event} of the copy is not that of the source",
-        "tests/convert.rs does, on a disk that stores another byte",
+        "tests/convert/main.rs does, on a disk that stores another byte",
     ),
     (
         "lsn {lsn}: not {records} records from {start} to {end}",

@@ -2,9 +2,11 @@
 //! called a copy is one.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
+#[path = "../common/mod.rs"]
 mod common;
-#[path = "common/flips.rs"]
+#[path = "../common/flips.rs"]
 mod flips;
+mod place;
 
 use std::io::ErrorKind as Io;
 use std::path::Path;
@@ -287,41 +289,6 @@ fn a_conversion_that_is_interrupted_leaves_nothing() {
     let done = convert(SOURCE, TARGET, Layout::Slots, &on(disk.clone()), stop);
     assert_eq!(done.unwrap_err().kind(), ErrorKind::Closed);
     assert!(!disk.is_dir(Path::new(TARGET)));
-}
-
-/// Metadata, or what we keep beside a log, may be another book's: nothing is written over it.
-#[test]
-fn a_directory_with_a_part_of_another_book_is_no_place_for_a_copy() {
-    for (name, is_dir) in [("meta.bin", false), (".deedbook", true), ("book.log", false)] {
-        let disk = begun(Layout::Packed);
-        disk.create_dir(Path::new(TARGET)).unwrap();
-        let path = Path::new(TARGET).join(name);
-        match is_dir {
-            true => disk.create_dir(&path).unwrap(),
-            false => write_file(&disk, &path, b"another one's"),
-        }
-        let error = converted(&disk, TARGET, Layout::Slots).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::AlreadyExists, "{error}");
-        assert_eq!(error.path(), Some(&*path));
-        assert_eq!(disk.list(Path::new(TARGET)).unwrap(), [name]);
-        assert!(is_dir || read_file(&disk, &path) == b"another one's");
-    }
-}
-
-/// Two at once would write one log.
-#[test]
-fn a_conversion_to_the_place_of_another_one_that_runs_is_refused() {
-    let disk = begun(Layout::Packed);
-    let mut tried = 0;
-    let report = convert(SOURCE, TARGET, Layout::Slots, &on(disk.clone()), |_, _| {
-        let error = converted(&disk, TARGET, Layout::Slots).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Locked, "{error}");
-        tried += 1;
-        Ok(())
-    });
-    assert_eq!(report.unwrap().deeds, 40);
-    assert!(tried > 0);
-    assert_eq!(log_of(&disk, TARGET), events());
 }
 
 /// The report says what a torn source has beside the copy.
