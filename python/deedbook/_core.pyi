@@ -3031,11 +3031,11 @@ class Book(Log[Deed]):
         Then both are read, and each event is compared. The source is never changed.
         ``progress(bytes_done, bytes_total)`` counts both passes; what it raises ends the
         conversion. The copy is made in ``.converting`` of its directory: until all of it is
-        compared, no log lies at ``target``.
+        compared, no log lies at ``target``. A log that another program makes there meanwhile stays.
 
         Raises: `CorruptError` for a source that is corrupt (`salvage` copies what is intact),
-        `AlreadyExistsError`, `InvalidArgumentError` for a layout that is none, `UnsupportedError`
-        for ``"padded"``.
+        `AlreadyExistsError`, `LockedError` where a writer or another conversion is at work,
+        `InvalidArgumentError` for a layout that is none, `UnsupportedError` for ``"padded"``.
         """
 
 @final

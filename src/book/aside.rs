@@ -1,35 +1,50 @@
-//! A book is made in a directory of its own, and renamed to its place once it is complete.
+//! A book is made in a directory of its own, and its files are renamed to their places once it is complete.
 //!
 //! ```text
-//! 1 DIR/.converting    the book, all of it synced
-//! 2 meta.bin, then book.log, then .deedbook renamed to DIR, which is synced after each
+//! 1 DIR/.converting      the book, all of it synced, and closed
+//! 2 DIR/.deedbook/lock   made if it is missing, and held as by any writer; a log in DIR by now stays
+//! 3 meta.bin, book.log   renamed to DIR, which is synced after each
+//! 4 mark, index, ...     renamed to DIR/.deedbook, which is synced; of a book without deeds before 3,
+//!                        as nothing but its mark says which event comes first
+//! 5 DIR/.converting      removed
 //! ```
 //!
 //! A crash before `book.log` is renamed leaves a directory without a log, and the next attempt begins
-//! again. A crash after it leaves a complete book: its metadata was renamed before, and `.deedbook` is only
-//! advisory.
+//! again: as long as a log lies in `.converting`, `meta.bin` beside it is ours, and a `.deedbook` that
+//! tells of no record is no book's. A crash after it leaves a complete book: its metadata was renamed
+//! before, and the rest is only advisory.
 
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::codec::{LOG_NAME, META_NAME};
+use super::codec::{FORMAT, LOG_NAME, META_NAME};
 use super::format::{BookFormat, refuse_padded};
 use super::options::Options;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::format::Format as _;
+use crate::log::space::Place;
 use crate::mend::{make_dir, remove_tree};
 use crate::mode::Mode;
-use crate::sidecar::sidecar_dir;
-use crate::storage::{LockAttempt, LockGuard, located};
+use crate::sidecar::{
+    LOCK_NAME, SIDECAR_NAME, WriterLock, refuse_other_format, sidecar_dir, tells_of_no_record,
+};
+use crate::storage::{LockAttempt, LockGuard, Storage, located};
 
 const ASIDE_NAME: &str = ".converting";
+/// What is not done where removing fails.
+const LEFT: &str = "remove what was left";
 
 /// The place of a book that is being made.
 pub struct Aside<'a> {
     options: &'a Options,
-    dir: PathBuf,
+    place: Place,
     /// Whether the directory is new.
     made: bool,
+    /// Whether its `.deedbook` is.
+    made_sidecar: bool,
+    /// The writer's, from when the files are renamed.
+    lock: Option<WriterLock>,
     /// Locks the directory: two conversions at once would write one book.
     _lock: Box<dyn LockGuard>,
 }
@@ -39,94 +54,157 @@ impl<'a> Aside<'a> {
     pub fn new(options: &'a Options, target: &Path) -> Result<Self> {
         let storage = &*options.storage;
         let place = BookFormat::place(options, &located(storage, target)?)?;
-        BookFormat::prepare(options, &place, Mode::Create)?;
+        place.refuse_tail()?;
+        refuse_log(options, &place)?;
         refuse_padded(options.layout.unwrap_or_default(), &place.log)?;
-        let dir = place.dir.to_path_buf();
-        let made = !storage.is_dir(&dir);
-        make_dir(storage, &dir)?;
-        let lock = match storage.lock(&dir, false).map_err(|e| Error::io("lock", &dir, e))? {
+        let dir = &place.dir;
+        let made = !storage.is_dir(dir);
+        make_dir(storage, dir)?;
+        let lock = match storage.lock(dir, false).map_err(|e| Error::io("lock", dir, e))? {
             LockAttempt::Held(lock) => lock,
             LockAttempt::Busy(holder) => {
                 let message = "another copy to this place is being made";
-                let error = Error::new(ErrorKind::Locked, message).at(&dir);
+                let error = Error::new(ErrorKind::Locked, message).at(dir);
                 return Err(error.with_holder(holder));
             }
         };
         // Another one may have ended meanwhile.
-        BookFormat::prepare(options, &place, Mode::Create)?;
-        let new = Self { options, dir, made, _lock: lock };
+        refuse_log(options, &place)?;
+        let mut new = Self { options, place, made, made_sidecar: false, lock: None, _lock: lock };
         new.clear()?;
         Ok(new)
     }
 
     /// Where the book is made.
     pub fn path(&self) -> PathBuf {
-        self.dir.join(ASIDE_NAME)
+        self.place.dir.join(ASIDE_NAME)
     }
 
-    fn clear(&self) -> Result<()> {
-        let Self { options, dir, .. } = self;
-        let (storage, aside) = (&*options.storage, self.path());
-        if storage.is_dir(&aside) {
-            // It was renamed before the log. Without `.converting`, nothing would tell whose it is.
-            self.remove_meta()?;
-            return remove_tree(storage, &aside, "remove what was left");
+    fn storage(&self) -> &'a dyn Storage {
+        &*self.options.storage
+    }
+
+    /// Remove what an earlier attempt left, or refuse a directory that holds a part of another book.
+    fn clear(&mut self) -> Result<()> {
+        let begun = self.holds_log()?;
+        let Place { dir, sidecar, .. } = self.place.clone();
+        let names = list(self.storage(), &dir)?;
+        let has = |name: &str| names.iter().any(|there| there == name);
+        let of_another = |path: &Path| {
+            let message = "the directory of the copy holds what belongs to another book";
+            Err(Error::new(ErrorKind::AlreadyExists, message).at(path))
+        };
+        if has(META_NAME) && !begun {
+            return of_another(&dir.join(META_NAME));
         }
-        let names = storage.list(dir).map_err(|e| Error::io("list the directory", dir, e))?;
-        let sidecar = sidecar_dir(dir);
-        let ours = [META_NAME.as_ref(), sidecar.file_name().unwrap_or_default()];
-        match names.iter().find(|name| ours.contains(&name.as_os_str())) {
-            None => Ok(()),
-            Some(name) => {
-                let message = "the directory of the copy holds what belongs to another book";
-                Err(Error::new(ErrorKind::AlreadyExists, message).at(&dir.join(name)))
+        if has(SIDECAR_NAME) && !tells_of_no_record(self.storage(), &sidecar)? {
+            return of_another(&sidecar);
+        }
+        if has(META_NAME) {
+            // Under the lock: no writer has come meanwhile, whose metadata this would be.
+            let _lock = self.lock_writers()?;
+            self.remove_meta()?;
+        } else if begun {
+            // The attempt may have been killed between its removal and the sync.
+            sync_dir(self.storage(), &dir)?;
+        }
+        remove_tree(self.storage(), &self.path(), LEFT)
+    }
+
+    /// Rename the files of the closed book to their places, durably. `is_empty`: it has no deeds.
+    pub fn put(&mut self, is_empty: bool) -> Result<()> {
+        self.lock = Some(self.lock_writers()?);
+        if is_empty {
+            self.put_sidecar()?;
+        }
+        let (aside, dir) = (self.path(), &self.place.dir);
+        let there = list(self.storage(), &aside)?;
+        for name in [META_NAME, LOG_NAME] {
+            if there.iter().any(|there| there == name) {
+                self.rename(&aside.join(name), &dir.join(name))?;
+                sync_dir(self.storage(), dir)?;
             }
         }
-    }
-
-    /// Remove the metadata that was renamed already, durably: an earlier attempt to may have been killed.
-    fn remove_meta(&self) -> Result<()> {
-        let Self { options, dir, .. } = self;
-        let path = dir.join(META_NAME);
-        match options.storage.remove(&path) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            done => done.map_err(|e| Error::io("remove what was left", &path, e))?,
+        if !is_empty {
+            self.put_sidecar()?;
         }
-        options.storage.sync_dir(dir).map_err(|e| Error::io("sync the directory", dir, e))
+        remove_tree(self.storage(), &aside, LEFT)
     }
 
-    /// Rename the closed book to its place, durably.
-    pub fn put(&self) -> Result<()> {
-        let Self { options, dir, .. } = self;
-        let (storage, aside) = (&*options.storage, self.path());
-        let sidecar = sidecar_dir(dir);
-        let names =
-            [META_NAME.as_ref(), LOG_NAME.as_ref(), sidecar.file_name().unwrap_or_default()];
-        let there = storage.list(&aside).map_err(|e| Error::io("list the directory", &aside, e))?;
-        for name in names.into_iter().filter(|name| there.iter().any(|there| there == name)) {
-            let place = dir.join(name);
-            storage
-                .rename(&aside.join(name), &place)
-                .map_err(|e| Error::io("give the copy its name", &place, e))?;
-            storage.sync_dir(dir).map_err(|e| Error::io("sync the directory", dir, e))?;
+    /// Rename what the book has in its `.deedbook`, but for the lock: the one at the place is held.
+    fn put_sidecar(&self) -> Result<()> {
+        let (from, to) = (sidecar_dir(&self.path()), &self.place.sidecar);
+        let mut names = list(self.storage(), &from)?;
+        names.sort();
+        for name in names.iter().filter(|name| *name != LOCK_NAME) {
+            self.rename(&from.join(name), &to.join(name))?;
         }
-        remove_tree(storage, &aside, "remove what was left")
+        sync_dir(self.storage(), to)
     }
 
-    /// Remove the files of the book, unless it has its place. An error of this is dropped: the caller reports
-    /// the one that ended the work.
+    /// Remove the files of the book, unless it has its place. What a writer made meanwhile stays. An error of
+    /// this is dropped: the caller reports the one that ended the work.
     pub fn give_up(&self) {
-        let storage = &*self.options.storage;
-        let has_log = |names: Vec<_>| names.iter().any(|name| name == LOG_NAME);
-        if storage.list(&self.dir).map_or(true, has_log) {
+        // Before the lock was taken, metadata in the directory can only be a writer's.
+        let stays = || !self.holds_log().unwrap_or(false) || self.remove_meta().is_err();
+        if self.lock.is_some() && stays() {
             return;
         }
-        if self.remove_meta().is_err() {
-            return;
+        let _ = remove_tree(self.storage(), &self.path(), LEFT);
+        // Where something lies in them, they stay.
+        if self.made_sidecar {
+            let _ = self.storage().remove_dir(&self.place.sidecar);
         }
-        let _ = remove_tree(storage, &self.path(), "remove what was left");
         if self.made {
-            let _ = storage.remove_dir(&self.dir);
+            let _ = self.storage().remove_dir(&self.place.dir);
         }
     }
+
+    /// Take the lock of the book's writer, who must have made no log.
+    fn lock_writers(&mut self) -> Result<WriterLock> {
+        let (storage, sidecar) = (self.storage(), &self.place.sidecar);
+        self.made_sidecar |= !storage.is_dir(sidecar);
+        make_dir(storage, sidecar)?;
+        let Options { file_mode, lock_timeout, .. } = self.options;
+        let lock = WriterLock::acquire(storage, sidecar, *file_mode, lock_timeout)?;
+        refuse_log(self.options, &self.place)?;
+        Ok(lock)
+    }
+
+    /// Whether the log lies aside. Until it is renamed, metadata in the directory is its own.
+    fn holds_log(&self) -> Result<bool> {
+        let aside = self.path();
+        let there = self.storage().is_dir(&aside);
+        Ok(there && list(self.storage(), &aside)?.iter().any(|name| name == LOG_NAME))
+    }
+
+    /// Remove the metadata that was renamed already, durably: without `.converting`, nothing would tell
+    /// whose it is.
+    fn remove_meta(&self) -> Result<()> {
+        let path = self.place.dir.join(META_NAME);
+        match self.storage().remove(&path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            done => done.map_err(|e| Error::io(LEFT, &path, e))?,
+        }
+        sync_dir(self.storage(), &self.place.dir)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        let renamed = self.storage().rename(from, to);
+        renamed.map_err(|e| Error::io("give the copy its name", to, e))
+    }
+}
+
+/// Refuse a place that has a log, of any format.
+fn refuse_log(options: &Options, place: &Place) -> Result<()> {
+    BookFormat::prepare(options, place, Mode::Create)?;
+    refuse_other_format(&*options.storage, &place.dir, FORMAT)
+}
+
+fn list(storage: &dyn Storage, dir: &Path) -> Result<Vec<OsString>> {
+    storage.list(dir).map_err(|e| Error::io("list the directory", dir, e))
+}
+
+fn sync_dir(storage: &dyn Storage, dir: &Path) -> Result<()> {
+    storage.sync_dir(dir).map_err(|e| Error::io("sync the directory", dir, e))
 }

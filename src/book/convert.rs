@@ -42,7 +42,8 @@ pub struct ConvertReport {
 /// every event. The source is never changed; a source that is corrupt, and a target that exists, are
 /// refused; of a torn one all that counts is copied, and the report says what was left out. `progress` is
 /// called with bytes done and bytes in all (both passes), and what it fails with ends the conversion. The
-/// copy is made aside, in `.converting` of its directory: the target is all of it, or no log.
+/// copy is made aside, in `.converting` of its directory: the target is all of it, or no log. A log that
+/// another program makes there meanwhile stays, and the conversion fails.
 pub fn convert(
     source: impl AsRef<Path>,
     target: impl AsRef<Path>,
@@ -60,9 +61,9 @@ pub fn convert(
         deed_bytes_max: book.shared.framing.deed_bytes_max,
         ..options.clone()
     };
-    let place = Aside::new(&writing, target.as_ref())?;
+    let mut place = Aside::new(&writing, target.as_ref())?;
     let copied = copy(&book, &writing, &place.path(), &mut progress);
-    let done = copied.and_then(|report| place.put().map(|()| report));
+    let done = copied.and_then(|report| place.put(report.deeds == 0).map(|()| report));
     if done.is_err() {
         place.give_up();
     }

@@ -93,10 +93,7 @@ impl<F: Format> Log<F> {
         depth: Depth,
     ) -> Result<Self> {
         let storage = &*common.storage;
-        if place.is_tail {
-            let message = "this is a saved tail, which can only be read and salvaged";
-            return Err(Error::new(ErrorKind::ReadOnly, message).at(&place.log));
-        }
+        place.refuse_tail()?;
         F::prepare(&options, &place, mode)?;
         match F::exists(&options, &place)? {
             true if mode == Mode::Create => return Err(already_exists(&place)),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::mend::above;
 use crate::sidecar::{LoadedMark, Mark, MarkFile, sidecar_dir};
 use crate::storage::{File, Storage};
@@ -57,6 +57,15 @@ impl Place {
             LoadedMark::Missing => (None, false),
             LoadedMark::Damaged => (None, true),
         })
+    }
+
+    /// Refuse to write to a saved tail.
+    pub fn refuse_tail(&self) -> Result<()> {
+        if !self.is_tail {
+            return Ok(());
+        }
+        let message = "this is a saved tail, which can only be read and salvaged";
+        Err(Error::new(ErrorKind::ReadOnly, message).at(&self.log))
     }
 
     /// A tail that an opening or a repair saved.

@@ -21,7 +21,7 @@ use crate::checksum::{crc32, crc32_more};
 use crate::lines;
 use crate::storage::{Access, File, Storage, read_full, write_full};
 
-const INDEX_NAME: &str = "index";
+pub(super) const INDEX_NAME: &str = "index";
 const MAGIC: &[u8; 4] = b"DBIX";
 const VERSION: u32 = 1;
 const HEADER_BYTES: u64 = 16;

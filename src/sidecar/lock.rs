@@ -9,7 +9,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::interrupt::Check;
 use crate::storage::{LockAttempt, LockGuard, Storage};
 
-const LOCK_NAME: &str = "lock";
+/// The file that is locked.
+pub const LOCK_NAME: &str = "lock";
 /// The longest pause between two looks at a lock that is waited for.
 const PAUSE_MAX: Duration = Duration::from_millis(5);
 

@@ -18,7 +18,7 @@ use crate::checksum::crc32;
 use crate::slice::part;
 use crate::storage::{Access, File, FileId, Storage, read_full, replace, write_full};
 
-const MARK_NAME: &str = "mark";
+pub(super) const MARK_NAME: &str = "mark";
 const MAGIC: &[u8; 4] = b"DBMK";
 const VERSION: u16 = 1;
 const FLAG_CLOSED: u16 = 1;

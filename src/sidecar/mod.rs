@@ -37,7 +37,7 @@ use crate::storage::Storage;
 
 pub use consumers::{CONSUMERS_WAIT, Consumers, Positions};
 pub use index::{Entry, INDEX_BLOCK_BYTES, Index};
-pub use lock::{LockTimeout, WriterLock, lock_within};
+pub use lock::{LOCK_NAME, LockTimeout, WriterLock, lock_within};
 pub use loss::Loss;
 pub use mark::{LoadedMark, Mark, MarkFile, MarkUse};
 pub use name::check_name;
@@ -62,6 +62,22 @@ pub fn make_sidecar(storage: &dyn Storage, sidecar: &Path) -> Result<()> {
         make_dir(storage, parent)?;
     }
     make_dir(storage, sidecar)
+}
+
+/// Whether there is nothing in a sidecar but what a log without records has: no log is missing beside it.
+pub fn tells_of_no_record(storage: &dyn Storage, sidecar: &Path) -> Result<bool> {
+    if storage.is_link(sidecar) || !storage.is_dir(sidecar) {
+        return Ok(false);
+    }
+    let names = storage.list(sidecar).map_err(|e| Error::io("list the directory", sidecar, e))?;
+    let derived = [LOCK_NAME, mark::MARK_NAME, index::INDEX_NAME, settings::SETTINGS_NAME];
+    let all_derived = names.iter().all(|name| derived.iter().any(|derived| name == derived));
+    let loaded = MarkFile::load(storage, sidecar);
+    Ok(match loaded.map_err(|e| Error::io("read the mark", sidecar, e))? {
+        LoadedMark::Mark(mark) => all_derived && mark.records == 0,
+        LoadedMark::Missing => all_derived,
+        LoadedMark::Damaged => false,
+    })
 }
 
 /// Refuse to create a log where one of another format is: a directory has one sidecar.

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::slice::part;
 use crate::storage::{Access, Storage, read_full, replace};
 
-const SETTINGS_NAME: &str = "settings";
+pub(super) const SETTINGS_NAME: &str = "settings";
 const BYTES_MAX: usize = 4096;
 
 /// What a log was created with.

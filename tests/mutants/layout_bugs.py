@@ -242,8 +242,8 @@ LAYOUT_BUGS = [
         "conversion: the log gets its name before the metadata does",
         KILL,
         ASIDE,
-        "[META_NAME.as_ref(), LOG_NAME.as_ref(), sidecar",
-        "[LOG_NAME.as_ref(), META_NAME.as_ref(), sidecar",
+        "in [META_NAME, LOG_NAME] {",
+        "in [LOG_NAME, META_NAME] {",
         [("convert", "a_crash_at_any_step_of_a_conversion")],
     ),
     Bug(

@@ -259,9 +259,9 @@ OPEN_BUGS = [
     Bug(
         "a saved tail is opened for writing",
         REPAIR,
-        OPEN,
-        "        if place.is_tail {\n",
-        "        if false {\n",
+        "src/log/space.rs",
+        "        if !self.is_tail {\n",
+        "        if true {\n",
         [("answers", "survivors::a_saved_tail")],
     ),
     Bug(
