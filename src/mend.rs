@@ -22,6 +22,15 @@ pub fn make_dir(storage: &dyn Storage, dir: &Path) -> Result<()> {
     storage.sync_dir(parent).map_err(|e| Error::io("sync the directory", parent, e))
 }
 
+/// Create a directory, or make the name of one durable that is there: a run that was killed may have made
+/// it, and not synced that.
+pub fn settle_dir(storage: &dyn Storage, dir: &Path) -> Result<()> {
+    match storage.is_dir(dir) {
+        true => sync_above(storage, dir),
+        false => make_dir(storage, dir),
+    }
+}
+
 /// Remove a directory and what it holds, if it is there; of a symbolic link only the link. `doing` says so
 /// in errors.
 pub fn remove_tree(storage: &dyn Storage, dir: &Path, doing: &str) -> Result<()> {

@@ -24,7 +24,7 @@ use super::options::Options;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::format::Format as _;
 use crate::log::space::Place;
-use crate::mend::{make_dir, remove_tree};
+use crate::mend::{remove_tree, settle_dir};
 use crate::mode::Mode;
 use crate::sidecar::{
     LOCK_NAME, SIDECAR_NAME, WriterLock, refuse_other_format, sidecar_dir, tells_of_no_record,
@@ -59,7 +59,7 @@ impl<'a> Aside<'a> {
         refuse_padded(options.layout.unwrap_or_default(), &place.log)?;
         let dir = &place.dir;
         let made = !storage.is_dir(dir);
-        make_dir(storage, dir)?;
+        settle_dir(storage, dir)?;
         let lock = match storage.lock(dir, false).map_err(|e| Error::io("lock", dir, e))? {
             LockAttempt::Held(lock) => lock,
             LockAttempt::Busy(holder) => {
@@ -164,7 +164,7 @@ impl<'a> Aside<'a> {
     fn lock_writers(&mut self) -> Result<WriterLock> {
         let (storage, sidecar) = (self.storage(), &self.place.sidecar);
         self.made_sidecar |= !storage.is_dir(sidecar);
-        make_dir(storage, sidecar)?;
+        settle_dir(storage, sidecar)?;
         let Options { file_mode, lock_timeout, .. } = self.options;
         let lock = WriterLock::acquire(storage, sidecar, *file_mode, lock_timeout)?;
         refuse_log(self.options, &self.place)?;

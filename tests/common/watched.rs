@@ -1,11 +1,12 @@
 //! A disk whose calls are counted, and may fail. It syncs nothing, as no power is cut here.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use deedbook::storage::{Access, Disk, File, FileId, LockAttempt, Storage};
 
@@ -17,6 +18,7 @@ type Before = dyn Fn(u64, &Path) -> io::Result<()> + Send + Sync;
 pub struct Watched {
     calls: Arc<AtomicU64>,
     before: Arc<Before>,
+    synced: Arc<Mutex<BTreeSet<PathBuf>>>,
 }
 
 impl fmt::Debug for Watched {
@@ -34,7 +36,7 @@ struct WatchedFile {
 
 impl Watched {
     pub fn new(before: impl Fn(u64, &Path) -> io::Result<()> + Send + Sync + 'static) -> Self {
-        Self { calls: Arc::default(), before: Arc::new(before) }
+        Self { calls: Arc::default(), before: Arc::new(before), synced: Arc::default() }
     }
 
     /// Fails the call with this number; with `dead` all after it, too, as if the process had ended.
@@ -53,6 +55,11 @@ impl Watched {
     /// Calls so far.
     pub fn calls(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)
+    }
+
+    /// Whether the names in a directory were synced.
+    pub fn has_synced(&self, dir: &Path) -> bool {
+        self.synced.lock().unwrap().contains(dir)
     }
 
     fn ask(&self, path: &Path) -> io::Result<()> {
@@ -93,7 +100,9 @@ impl Storage for Watched {
         Disk.is_dir(path)
     }
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.ask(dir)
+        self.ask(dir)?;
+        self.synced.lock().unwrap().insert(dir.to_path_buf());
+        Ok(())
     }
     fn lock(&self, path: &Path, sign: bool) -> io::Result<LockAttempt> {
         self.ask(path)?;

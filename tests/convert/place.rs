@@ -160,3 +160,15 @@ fn a_saved_tail_is_no_place_for_a_copy() {
     assert_eq!(disk.list(Path::new(TARGET)).unwrap(), ["book.log"]);
     assert_eq!(log_of(&disk, TARGET), events());
 }
+
+/// The power took the directory, which had been made before and not synced, and the copy in it.
+#[test]
+fn a_copy_in_a_directory_that_was_not_synced_survives_a_power_cut() {
+    let disk = begun(Layout::Packed);
+    disk.create_dir(Path::new(TARGET)).unwrap();
+    assert_eq!(converted(&disk, TARGET, Layout::Slots).unwrap(), 40);
+    let crashes = disk.crashes();
+    for index in 0..crashes.count().min(STATES) {
+        assert_eq!(log_of(&crashes.build(&crashes.nth(index)), TARGET), events());
+    }
+}

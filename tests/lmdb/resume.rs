@@ -113,6 +113,21 @@ fn a_migration_of_which_a_call_fails_goes_on_afterwards() {
     }
 }
 
+/// A run that was killed may have made them, and a power cut took what they led to.
+#[test]
+fn the_directories_of_a_pier_that_are_there_are_synced() {
+    let (dir, _, dest) = space();
+    let log = dest.join(".urb").join("log");
+    fs::create_dir_all(&log).unwrap();
+    let disk = Watched::idle();
+    let book = book::Options::new().storage(Arc::new(disk.clone()));
+    let options = Options::new().book(book);
+    migrate(data("pier-lmdb"), &dest, &options, |_, _| Ok(())).unwrap();
+    for above in [dir.path().to_path_buf(), dest.clone(), dest.join(".urb"), log] {
+        assert!(disk.has_synced(&above), "{}", above.display());
+    }
+}
+
 fn deeds_of(values: &[(u64, Vec<u8>)]) -> Vec<(u64, Event)> {
     let deed = |(event, value): &(u64, Vec<u8>)| {
         (*event, (u32::from_le_bytes(*value.first_chunk().unwrap()), value[4..].to_vec()))

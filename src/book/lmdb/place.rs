@@ -7,7 +7,11 @@ use super::trip::read_text;
 use crate::book::LOG_NAME;
 use crate::book::epoch::epoch_in_name;
 use crate::error::{Error, ErrorKind, Result};
+use crate::mend::settle_dir;
 use crate::storage::{Access, Storage, located};
+
+/// Directories of a destination that is a pier: `PIER/.urb/log/0iN`.
+const PIER_DIRS: usize = 4;
 
 /// How a log lies on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,18 +143,14 @@ impl Part {
         Ok(())
     }
 
-    /// Make the directories that lead to the destination, durably.
+    /// Make the directories that lead to the destination, durably, and the names of those durable that are
+    /// there. What leads to the destination that was asked for only has to be there.
     pub fn make_dirs(&self, storage: &dyn Storage) -> Result<()> {
-        let mut missing: Vec<&Path> =
-            self.dest.ancestors().take_while(|path| !storage.is_dir(path)).collect();
-        while let Some(path) = missing.pop() {
-            let parent = path.parent().unwrap_or(Path::new("/"));
-            storage
-                .create_dir(path)
-                .and_then(|()| storage.sync_dir(parent))
-                .map_err(|e| Error::io("make the destination", path, e))?;
-        }
-        Ok(())
+        let own = if self.epoch.is_some() { PIER_DIRS } else { 1 };
+        let paths = self.dest.ancestors().enumerate();
+        let made: Vec<_> =
+            paths.take_while(|(above, path)| *above < own || !storage.is_dir(path)).collect();
+        made.iter().rev().try_for_each(|(_, path)| settle_dir(storage, path))
     }
 }
 

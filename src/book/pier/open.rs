@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::locks::atomic::AtomicBool;
 use crate::locks::{Mutex, RwLock};
 use crate::log::stats::Stats;
-use crate::mend::{above, make_dir, sync_above};
+use crate::mend::{above, make_dir, settle_dir};
 use crate::mode::Mode;
 use crate::scan::Verdict;
 use crate::sidecar::{LockTimeout, SIDECAR_NAME, WriterLock, sidecar_dir};
@@ -223,9 +223,7 @@ fn acquire(options: &Options, path: &Path, dir: &Path) -> Result<WriterLock> {
         dirs.extend([above(dir).to_path_buf(), path.to_path_buf()]);
     }
     for dir in dirs.iter().rev() {
-        make_dir(storage, dir)?;
-        // A writer that died may have left the name unsynced.
-        sync_above(storage, dir)?;
+        settle_dir(storage, dir)?;
     }
     let sidecar = dir.join(SIDECAR_NAME);
     if storage.is_link(&sidecar) {
