@@ -341,7 +341,7 @@ class RecoveryReport:
         """Segments after a gap, by the new names under which none is read as a part of the log."""
     @property
     def loss(self) -> Loss | None:
-        """Acknowledged records that an earlier repair found missing, and its caller accepted."""
+        """Acknowledged records that earlier repairs went on without (``accept_loss``), together."""
     @property
     def removed_segments(self) -> list[int]:
         """Segments of a write-ahead log below its head that were removed again."""
@@ -391,7 +391,7 @@ class VerifyReport:
         """Whether the valid prefix ends below the mark."""
     @property
     def loss(self) -> Loss | None:
-        """Acknowledged records that an earlier repair found missing, and its caller accepted."""
+        """Acknowledged records that earlier repairs went on without (``accept_loss``), together."""
     @property
     def damages(self) -> list[Damage]:
         """Every damaged stretch, in log order."""
@@ -499,7 +499,10 @@ class RepairReport:
         """The damage at which the log was cut."""
     @property
     def loss(self) -> Loss | None:
-        """Acknowledged records that are missing. It stays noted beside the log."""
+        """Acknowledged records that are missing, else those that earlier repairs went on without.
+
+        What a repair goes on without (``accept_loss``) stays noted beside the log.
+        """
     @property
     def mended(self) -> bool:
         """Whether the log can be opened for appending now."""

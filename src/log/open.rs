@@ -63,7 +63,7 @@ impl<F: Format> Log<F> {
             let log = asking(timeout.check(), &path, || match mode {
                 Mode::Read => Self::open_reader(place, options, common),
                 Mode::Append | Mode::Create => {
-                    Self::open_writer(place, mode, options, common, Depth::Quick)
+                    Self::open_writer(place, mode, options, common, Depth::Quick, |_| Ok(()))
                 }
             })?;
             if mode != Mode::Read {
@@ -85,12 +85,14 @@ impl<F: Format> Log<F> {
         })
     }
 
+    /// `check` may refuse what is found under the lock, before anything is cut.
     pub(crate) fn open_writer(
         place: Place,
         mode: Mode,
         options: F::Options,
         common: Common,
         depth: Depth,
+        check: impl FnOnce(&Inspected<F>) -> Result<()>,
     ) -> Result<Self> {
         let storage = &*common.storage;
         place.refuse_tail()?;
@@ -128,6 +130,7 @@ impl<F: Format> Log<F> {
         let mut found = F::inspect(&options, &place, Access::Write, depth)?;
         // Before anything is cut.
         F::check_found(&options, &place, &found)?;
+        check(&found)?;
         let (report, mark_file) = settle(&mut found, &options, &common, &place)?;
         let settings = found.format.settings();
         if found.settings != Some(settings) {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::Log;
+use crate::log::cursor::corrupt;
 use crate::log::format::{Format, Inspected};
 use crate::log::framing::Frame;
 use crate::log::open::{inspect_patiently, place_of};
@@ -33,37 +34,74 @@ fn cut_and_reopen<F: Format>(
     options: &F::Options,
     repair: Repair,
 ) -> Result<RepairReport> {
-    // Of an existing log only; what there is to cut is decided again under the lock.
+    // Of an existing log only. What is refused, or only asked for, changes nothing.
     let found = inspect_patiently::<F>(options, place, Depth::Full)?;
-    let storage = &*common.storage;
-    let missing = loss(&found);
-    let noted = Loss::load(storage, &place.sidecar)?;
-    let findings = &found.findings;
-    let corrupt = findings.verdict == Verdict::Corrupt;
-    if let Some(damage) = findings.damage.as_ref().filter(|_| findings.beyond_limit) {
-        return Err(crate::log::cursor::corrupt::<F>(&place.log, damage, ErrorKind::Corrupt));
+    let mut report = plan::<F>(common, place, &found, repair)?;
+    if repair.dry_run {
+        return Ok(report);
     }
-    let mut report = RepairReport {
+    if loss(&found).is_some() && !repair.accept_loss {
+        report.cut_bytes = 0;
+        report.cut_records = 0;
+        report.set_aside.clear();
+        return Ok(report);
+    }
+    // A writer may have been at work: what is found under the lock decides.
+    let decide = |found: &Inspected<F>| {
+        report = plan::<F>(common, place, found, repair)?;
+        let Some(loss) = loss(found) else { return Ok(()) };
+        if !repair.accept_loss {
+            let damage = found.findings.damage.clone().unwrap_or_default();
+            return Err(corrupt::<F>(&place.log, &damage, ErrorKind::LostRecords));
+        }
+        // Noted before the mark is lowered: no later check calls the log complete.
+        loss.store(&*common.storage, &place.sidecar, common.file_mode)
+    };
+    let spec = Common { recovery: Recovery::Spec, ..common.clone() };
+    let (mode, depth) = (Mode::Append, Depth::Full);
+    let log: Log<F> = Log::open_writer(place.clone(), mode, options.clone(), spec, depth, decide)?;
+    let recovery = log.recovery().clone();
+    log.close()?;
+    report.valid_end = recovery.valid_end;
+    report.cut_bytes = recovery.cut_bytes;
+    report.saved_to = recovery.saved_to;
+    report.set_aside = recovery.set_aside;
+    report.damage = recovery.damage;
+    report.mended = true;
+    Ok(report)
+}
+
+/// What a repair does to a log of which this was found, or why it is refused.
+fn plan<F: Format>(
+    common: &Common,
+    place: &Place,
+    found: &Inspected<F>,
+    repair: Repair,
+) -> Result<RepairReport> {
+    let noted = Loss::load(&*common.storage, &place.sidecar)?;
+    let findings = &found.findings;
+    let is_corrupt = findings.verdict == Verdict::Corrupt;
+    if let Some(damage) = findings.damage.as_ref().filter(|_| findings.beyond_limit) {
+        return Err(corrupt::<F>(&place.log, damage, ErrorKind::Corrupt));
+    }
+    let report = RepairReport {
         path: place.log.clone(),
         valid_end: findings.extent.end,
         cut_bytes: found.space.files_end.saturating_sub(findings.extent.end),
-        cut_records: if corrupt { intact_after(common, place, &found)? } else { 0 },
+        cut_records: if is_corrupt { intact_after(common, place, found)? } else { 0 },
         saved_to: None,
-        set_aside: orphans(place, &found)?,
+        set_aside: orphans(place, found)?,
         damage: findings.damage.clone(),
-        loss: missing.or(noted),
+        loss: loss(found).or(noted),
         mended: false,
     };
     if let Some(damage) =
         findings.damage.as_ref().filter(|damage| damage.offset < findings.extent.start)
     {
-        let error = crate::log::cursor::corrupt::<F>(&place.log, damage, ErrorKind::Corrupt);
+        let error = corrupt::<F>(&place.log, damage, ErrorKind::Corrupt);
         return Err(error.with_advice("cutting does not mend it; salvage copies what is intact"));
     }
-    if repair.dry_run {
-        return Ok(report);
-    }
-    if report.cut_records > 0 && !repair.force {
+    if report.cut_records > 0 && !repair.force && !repair.dry_run {
         let (lie, them) = if report.cut_records > 1 { ("s lie", "them") } else { (" lies", "it") };
         let message = format!(
             "{} intact {}{lie} after the damage at byte {} and would go with the cut; salvage \
@@ -74,27 +112,6 @@ fn cut_and_reopen<F: Format>(
         );
         return Err(Error::new(ErrorKind::Corrupt, message).at(&place.log));
     }
-    if let Some(loss) = missing {
-        // Noted before the mark is lowered: no later check calls the log complete.
-        loss.store(storage, &place.sidecar, common.file_mode)?;
-        if !repair.accept_loss {
-            report.cut_bytes = 0;
-            report.cut_records = 0;
-            report.set_aside.clear();
-            return Ok(report);
-        }
-    }
-    let common = Common { recovery: Recovery::Spec, ..common.clone() };
-    let (place, options) = (place.clone(), options.clone());
-    let log: Log<F> = Log::open_writer(place, Mode::Append, options, common, Depth::Full)?;
-    let recovery = log.recovery().clone();
-    log.close()?;
-    report.valid_end = recovery.valid_end;
-    report.cut_bytes = recovery.cut_bytes;
-    report.saved_to = recovery.saved_to;
-    report.set_aside = recovery.set_aside;
-    report.damage = recovery.damage;
-    report.mended = true;
     Ok(report)
 }
 

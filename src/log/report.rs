@@ -37,7 +37,7 @@ pub struct RecoveryReport {
     /// Segments after a gap, by the names that they were given so that none is read as a part of the
     /// log.
     pub set_aside: Vec<PathBuf>,
-    /// Acknowledged records that an earlier repair found missing.
+    /// Acknowledged records that earlier repairs went on without, together.
     pub loss: Option<Loss>,
     /// Segments below the head that were removed again.
     pub removed_segments: Vec<u64>,
@@ -101,7 +101,7 @@ pub struct VerifyReport {
     pub durable_end: Option<u64>,
     /// Whether the valid prefix ends below the mark.
     pub lost_acknowledged: bool,
-    /// Acknowledged records that an earlier repair found missing.
+    /// Acknowledged records that earlier repairs went on without, together.
     pub loss: Option<Loss>,
     /// Every damaged stretch, in log order. Unwritten zeros at the end are not damage.
     pub damages: Vec<Damage>,
@@ -165,7 +165,8 @@ pub struct RepairReport {
     pub set_aside: Vec<PathBuf>,
     /// The damage at which the log was cut.
     pub damage: Option<Damage>,
-    /// Acknowledged records that are missing. It stays noted beside the log.
+    /// Acknowledged records that are missing, or else those that earlier repairs went on without. What a
+    /// repair goes on without stays noted beside the log.
     pub loss: Option<Loss>,
     /// Whether the log can be opened for writing now.
     pub mended: bool,

@@ -9,7 +9,7 @@
 //! settings  text                  format, limits, size of a segment
 //! lock      text                  process id of the writer
 //! consumers text                  which records are still needed: `consumers.rs`
-//! loss      text                  acknowledged records that a repair found missing
+//! loss      text                  acknowledged records that repairs went on without
 //! transactions, transaction, staged/
 //!           text, records         what was committed, and what is to be: `src/transaction`
 //! next-BASE, quarantine/, jobs-BASE/

@@ -22,6 +22,8 @@ mod subject;
 mod views;
 #[path = "../log/wal.rs"]
 mod wal;
+#[path = "../harness/watch.rs"]
+mod watch;
 
 mod blocks;
 mod drift;

@@ -1,14 +1,20 @@
 //! A repair never makes a loss invisible.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use deedbook::storage::Storage;
+use deedbook::storage::{Memory, Storage};
 use deedbook::{ErrorKind, Mode, Recovery, Repair};
 
 use crate::FORMATS;
-use crate::specimen::{Beside, Files};
-use crate::subject::{How, MANUAL, refused};
+use crate::specimen::{Beside, DIR, Files};
+use crate::subject::{At, Format, How, MANUAL, refused};
 use crate::views::{broken, plain};
+use crate::wal::{SINGLE, TINY};
+use crate::watch::{Seen, watched};
+
+const ACCEPTING: Repair = Repair { force: false, dry_run: false, accept_loss: true };
 
 /// A log that had lost its end at a record's edge was "clean" once it had been repaired: there was
 /// nothing to cut, the mark was lowered, and the evidence of 2,437 acknowledged records was gone.
@@ -27,6 +33,8 @@ fn a_loss_at_a_record_s_edge_stays_visible_after_a_repair() {
             let files = Files::of(&memory);
             let kept = specimen.space[..specimen.edges[7]].to_vec();
             assert!(files.space(format) == kept, "{what}: the log was changed");
+            // A backup may still bring them back, and then none is lost.
+            assert!(files.named("loss").is_none(), "{what}: noted");
             let report = format.verify(&at, MANUAL).unwrap();
             let found = (report.records, report.lost_acknowledged, report.ok);
             assert_eq!(found, (7, true, false), "{what}: {report:?}");
@@ -47,8 +55,7 @@ fn an_accepted_loss_is_told_by_every_later_check() {
                 space.truncate(specimen.edges[7]);
             });
             let what = format!("{}, {beside:?}", format.name());
-            let accepting = Repair { accept_loss: true, ..Repair::default() };
-            format.repair_as(&at, MANUAL, accepting).unwrap();
+            format.repair_as(&at, MANUAL, ACCEPTING).unwrap();
             let offset = specimen.edges[7] as u64;
             for appended in 0..3 {
                 let report = format.verify(&at, MANUAL).unwrap();
@@ -60,6 +67,76 @@ fn an_accepted_loss_is_told_by_every_later_check() {
                 log.append(1, &[7; 40]).unwrap();
                 log.close().unwrap();
             }
+        }
+    }
+}
+
+/// The note of a second loss took the place of the first: 2 records were lost, said every check, and 7 were.
+/// A repair that crashed after its note is done again, and what it noted counts once.
+#[test]
+fn the_losses_of_two_repairs_are_told_together() {
+    for format in FORMATS {
+        let (specimen, memory, at) =
+            broken(format, &plain(12, 30), Beside::Closed(12), |specimen, space| {
+                space.truncate(specimen.edges[7]);
+            });
+        let told = |memory: &Memory, records: u64| {
+            let at = At::memory(memory, at.path.clone());
+            let loss = format.verify(&at, MANUAL).unwrap().loss.unwrap();
+            let offset = specimen.edges[7] as u64;
+            assert_eq!((loss.records, loss.offset), (records, offset), "{}", format.name());
+        };
+        let memory = accepted_twice(format, &memory, &at);
+        told(&memory, 5);
+        let at = At::memory(&memory, at.path.clone());
+        let log = format.open(&at, Mode::Append, MANUAL).unwrap();
+        log.append(1, &[7; 40]).unwrap();
+        let end = log.end().unwrap() as usize;
+        (0..2).for_each(|_| assert!(log.append(1, &[7; 40]).is_ok()));
+        log.close().unwrap();
+        let files = Files::of(&memory);
+        let memory = files.with_space(format, &files.space(format)[..end]).restore();
+        let at = At::memory(&memory, at.path);
+        let memory = accepted_twice(format, &memory, &at);
+        told(&memory, 7);
+    }
+}
+
+/// Repair a log that lost records, as if a crash had come between the note and the cut.
+fn accepted_twice(format: &dyn Format, memory: &Memory, at: &At) -> Memory {
+    let before = Files::of(memory);
+    assert!(format.repair_as(at, MANUAL, ACCEPTING).unwrap().mended, "{}", format.name());
+    let crashed = before.with_beside(&Files::of(memory), "loss").restore();
+    let at = At::memory(&crashed, at.path.clone());
+    assert!(format.repair_as(&at, MANUAL, ACCEPTING).unwrap().mended, "{}", format.name());
+    crashed
+}
+
+/// A writer cut its end back between a repair's looks at the mark and at the log: what it had taken back was
+/// noted as lost.
+#[test]
+fn a_repair_beside_a_writer_that_cuts_its_end_notes_no_loss() {
+    for format in [&SINGLE, &TINY] {
+        let path = format.path_in(Path::new(DIR));
+        for (accept_loss, read) in (0..40).flat_map(|read| [(true, read), (false, read)]) {
+            let memory = Memory::new();
+            memory.create_dir(Path::new(DIR)).unwrap();
+            let options = format.options(&At::memory(&memory, path.clone()), MANUAL);
+            let wal = options.open(&path, Mode::Create).unwrap();
+            let lsns: Vec<_> = (0..12).map(|n| wal.append(&[n; 30]).unwrap()).collect();
+            wal.sync().unwrap();
+            let reads = AtomicUsize::new(0);
+            let storage = watched(Arc::new(memory.clone()), move |seen| {
+                let is_read = matches!(seen, Seen::Read(_));
+                if is_read && reads.fetch_add(1, Ordering::Relaxed) == read {
+                    wal.truncate_after(lsns[7]).unwrap();
+                }
+            });
+            let at = At { storage, path: path.clone() };
+            let repaired = format.repair_as(&at, MANUAL, Repair { accept_loss, ..ACCEPTING });
+            let what = format!("{}, read {read}, {repaired:?}", format.name());
+            assert!(Files::of(&memory).named("loss").is_none(), "{what}");
+            assert!(repaired.is_err() || !accept_loss, "{what}: beside a writer");
         }
     }
 }

@@ -1,12 +1,13 @@
 //! What only a Book refuses: headers, epochs, event numbers, metadata.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use deedbook::book::{Batch, Batches, Book, Column, META_NAME, Mode, OnCorrupt, Options};
 use deedbook::book::{repair, verify};
 use deedbook::storage::Storage;
-use deedbook::storage::sim::Sim;
+use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::{Durability, Reach, Result};
 
 use crate::common::{crc32, deed, event_of, header, log, read_file, write_file};
@@ -204,6 +205,13 @@ fn metadata(texts: &mut Texts) {
     loss.refused("open", options(&disk).open("/log", Mode::Read));
     loss.refused("verify", verify("/log", &options(&disk), |_, _| Ok(())));
     disk.remove(note).unwrap();
+    let lost = written();
+    let bytes = read_file(&lost, Path::new(FILE));
+    write_file(&lost, Path::new(FILE), &bytes[..bytes.len() - (40 + 24)]);
+    lost.inject(Fault::once(1, What::Error(io::ErrorKind::Other)).of(Call::Rename));
+    let may = deedbook::Repair { accept_loss: true, ..deedbook::Repair::default() };
+    let mut loss = texts.situation("book: the note of a loss cannot be stored");
+    loss.refused("repair that accepts it", repair("/log", &options(&lost), may));
     let mut meta = texts.situation("book: metadata of another size");
     write_file(&disk, &Path::new("/log").join(META_NAME), &[0; 255]);
     meta.refused("meta of 255 bytes", reader.meta());

@@ -144,8 +144,8 @@ SIDECAR_BUGS = [
         "a damaged note of a loss is believed",
         REPAIR,
         "src/sidecar/loss.rs",
-        "        (loss.encode() == text).then_some(loss)\n",
-        "        Some(loss)\n",
+        "    (encode(&noted) == text).then_some(noted)\n",
+        "    Some(noted)\n",
         [("lib", "sidecar::loss")],
     ),
 ]
