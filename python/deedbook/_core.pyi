@@ -3395,7 +3395,8 @@ class Pier:
         """The deeds from ``start`` (default: the first) on, waiting for more.
 
         Goes on into the epochs that begin meanwhile. Ends when nothing came for ``timeout`` seconds
-        (None: never).
+        (None: never). Raises `OutOfRangeError` where ``start``, or what comes after the last deed,
+        was dropped.
         """
     def batches(
         self,

@@ -231,6 +231,33 @@ fn a_follower_that_gave_nothing_yet_is_not_led_past_events() {
     }
 }
 
+/// A new follower was led to the first event that is left, where an older one is refused.
+#[test]
+fn a_new_follower_is_not_led_past_events_either() {
+    let disk = four_epochs();
+    let before = reading(&disk);
+    assert_eq!(appending(&disk).retain(&most(0)).unwrap().epochs, [0, 3, 5]);
+    for pier in [reading(&disk), before] {
+        let next = |start| pier.follow(start).unwrap().next(Duration::ZERO);
+        for start in [1, 4, 9] {
+            let error = next(Some(start)).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::OutOfRange, "{error}");
+            let expected = format!("the events after {}, up to 9, were dropped", start - 1);
+            assert_eq!(error.message(), expected);
+        }
+        for start in [None, Some(0), Some(10)] {
+            assert_eq!(next(start).unwrap().unwrap().event, Some(10), "{start:?}");
+        }
+        assert_eq!(next(Some(11)).unwrap(), None);
+    }
+    // Also before the last epoch has an event.
+    let pier = appending(&disk);
+    pier.roll().unwrap();
+    assert_eq!(pier.retain(&most(0)).unwrap().epochs, [9]);
+    let mut follow = reading(&disk).follow(Some(10)).unwrap();
+    assert_eq!(follow.next(Duration::ZERO).unwrap_err().kind(), ErrorKind::OutOfRange);
+}
+
 /// A check of which every epoch was dropped meanwhile said ok, and had checked nothing.
 #[test]
 fn a_check_that_could_check_nothing_says_so() {

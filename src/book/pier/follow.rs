@@ -28,16 +28,27 @@ pub struct Follow {
 }
 
 impl Pier {
-    /// Follow the pier from event `start` on (`None`: its first).
+    /// Follow the pier from event `start` on (`None` or 0: its first). Where that one was dropped,
+    /// [`Follow::next`] fails.
     pub fn follow(&self, start: Option<u64>) -> Result<Follow> {
         let start = start.unwrap_or(0);
-        let (number, dir) = self.with(|parts| {
-            let found = parts.iter().rev().find(|part| part.number < start).or(parts.first());
-            let named = found.map(|part| (part.number, part.dir.clone()));
-            Ok(named.unwrap_or((0, self.shared.dir.clone())))
-        })?;
-        let follow = self.follow_epoch(&Named { number, dir }, start)?;
-        Ok(Follow { pier: self.clone(), start, given: None, number, follow })
+        let begin = || -> Result<Follow> {
+            let (number, dir) = self.with(|parts| {
+                let found = parts.iter().rev().find(|part| part.number < start).or(parts.first());
+                let named = found.map(|part| (part.number, part.dir.clone()));
+                Ok(named.unwrap_or((0, self.shared.dir.clone())))
+            })?;
+            let follow = self.follow_epoch(&Named { number, dir }, start)?;
+            Ok(Follow { pier: self.clone(), start, given: None, number, follow })
+        };
+        match begin() {
+            // It may have been dropped since this handle looked.
+            Err(error) if error.kind() == ErrorKind::Missing => {
+                self.find_more()?;
+                begin()
+            }
+            begun => begun,
+        }
     }
 
     fn follow_epoch(&self, named: &Named, start: u64) -> Result<book::Follow> {
@@ -80,6 +91,8 @@ impl Follow {
     }
 
     fn within(&mut self, wait: Duration) -> Result<Option<Deed>> {
+        // A pier may begin after the start.
+        self.check_not_dropped(self.number)?;
         let deed = self.follow.next(wait)?.map(BookFormat::own);
         if let Some(deed) = &deed {
             self.given = deed.event.or(self.given);
