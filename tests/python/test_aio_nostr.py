@@ -97,6 +97,21 @@ def test_tasks_that_commit_at_once_share_a_sync(path: Path) -> None:
     run(main)
 
 
+def test_flags_and_imports_are_synced_as_appends_are(path: Path) -> None:
+    """With "always" both returned before anything was synced: a power cut took what was told."""
+
+    async def main() -> None:
+        async with AsyncEventStore.open(path, "x", durability="always") as store:
+            outcome = await store.append(note(0))
+            assert outcome.location is not None and store.store.unsynced_bytes == 0
+            await store.set_flags(outcome.location, deleted=True)
+            assert store.store.unsynced_bytes == 0
+            report = await store.import_json(io.BytesIO(json.dumps(note(1)).encode()))
+            assert report.stored == 1 and store.store.unsynced_bytes == 0
+
+    run(main)
+
+
 def test_what_is_refused_is_raised_where_it_was_asked_for(path: Path) -> None:
     async def main() -> None:
         store = AsyncEventStore.open(path, "x", durability="always")

@@ -38,7 +38,11 @@ class AsyncEventStore(AsyncHandle[EventStore, Side]):
     """
 
     def __init__(self, store: EventStore, *, always: bool = False) -> None:
-        """For a store that is open; ``always``: an append returns after a sync that tasks share."""
+        """For a store that is open.
+
+        ``always``: appends, flags and imports return after a sync that tasks share, so that the
+        store itself need not be opened with ``durability="always"``.
+        """
         super().__init__(store, "always" if always else None)
         # What reads must not hold up what appends, nor wait for it.
         self._reads = Worker("deedbook-read")
@@ -49,8 +53,9 @@ class AsyncEventStore(AsyncHandle[EventStore, Side]):
     ) -> Self:
         """Open a store with the options of :meth:`deedbook.EventStore.open`.
 
-        This happens at once, in the calling thread. With ``durability="always"`` an append returns
-        once the event is on stable storage, by a sync that it shares with other tasks.
+        This happens at once, in the calling thread. With ``durability="always"`` appends,
+        `set_flags` and `import_json` return once all is on stable storage, by a sync that tasks
+        share. The plain `store` is then ``"manual"``: what is changed through it is not synced.
         """
         always = options.get("durability") == "always"
         if always:
@@ -59,18 +64,21 @@ class AsyncEventStore(AsyncHandle[EventStore, Side]):
 
     @property
     def store(self) -> EventStore:
-        """The store itself, for everything that does not wait."""
+        """The store itself, for everything that does not wait.
+
+        Opened here with ``durability="always"`` it is ``"manual"``: see `open`.
+        """
         return self._handle
 
     async def append(self, event: Event | dict[str, Any] | str | Buffer) -> EventOutcome:
         """As :meth:`deedbook.EventStore.append`."""
-        return await self._append(self._handle.append, event)
+        return await self._keep(lambda: self._handle.append(event))
 
     async def append_many(
         self, events: Iterable[Event | dict[str, Any] | str | Buffer]
     ) -> list[EventOutcome]:
         """As :meth:`deedbook.EventStore.append_many`, in a thread, which iterates."""
-        return await self._append(self._handle.append_many, events)
+        return await self._keep(lambda: self._handle.append_many(events))
 
     async def commit(self) -> None:
         """Wait until everything appended so far is on stable storage."""
@@ -84,13 +92,13 @@ class AsyncEventStore(AsyncHandle[EventStore, Side]):
         self, location: tuple[int, int], *, deleted: bool = False, replaced: bool = False
     ) -> None:
         """As :meth:`deedbook.EventStore.set_flags`."""
-        await self._change(
+        await self._keep(
             lambda: self._handle.set_flags(location, deleted=deleted, replaced=replaced)
         )
 
     async def import_json(self, source: Any, **options: Any) -> ImportReport:
         """As :meth:`deedbook.EventStore.import_json`; ``progress`` is called in its thread."""
-        return await self._change(lambda: self._handle.import_json(source, **options))
+        return await self._keep(lambda: self._handle.import_json(source, **options))
 
     async def compact(
         self,
@@ -149,8 +157,12 @@ class AsyncEventStore(AsyncHandle[EventStore, Side]):
     def _workers(self) -> tuple[Worker, ...]:
         return *super()._workers(), self._reads
 
-    async def _append(self, append: Callable[[Any], T], events: object) -> T:
-        outcome = await self._change(lambda: append(events))
+    async def _keep(self, change: Callable[[], T]) -> T:
+        """Change the store, and wait for a sync that began afterwards, if each change is synced.
+
+        Checkpoints and compactions end with a sync of their own.
+        """
+        outcome = await self._change(change)
         if self._always:
             await self._here().rounds.join()
         return outcome
