@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
-from deedbook.aio._threads import Worker, settled
+from deedbook.aio._threads import Worker
 from deedbook.http._encode import Prepared
 from deedbook.http._policy import Answer
 from deedbook.http._settings import Settings
@@ -23,10 +22,13 @@ class AsyncTransport:
     def __init__(self, settings: Settings, worker: Worker) -> None:
         try:
             import aiohttp
+
+            from deedbook.http._upload import Upload
         except ImportError as error:
             raise ImportError(
                 "deedbook.http.AsyncSender needs aiohttp: pip install 'deedbook[http]'"
             ) from error
+        self._upload = Upload
         self._untrusted = aiohttp.ClientConnectorCertificateError
         self._settings = settings
         self._worker = worker
@@ -39,24 +41,28 @@ class AsyncTransport:
         """
         if self._session is None:
             self._session = self._made()
-        failed: list[Exception] = []
+        read_seconds = self._settings.read_seconds
+        body = self._upload(prepared, self._worker, read_seconds)
         try:
             async with self._session.post(
                 self._settings.url,
-                data=_pieces(prepared, self._worker, failed),
+                data=body,
                 headers=headers,
                 allow_redirects=False,
             ) as response:
-                body = await _beginning(response.content)
+                words = await _beginning(response.content)
                 named = {name.lower(): value for name, value in response.headers.items()}
-                return Answer(response.status, named, body)
+                return Answer(response.status, named, words)
         except self._untrusted as error:
             return Answer(None, error=_text(error), hold=True)
         except asyncio.CancelledError:
             raise
         except Exception as error:
-            if failed:
-                raise failed[0] from None
+            if body.failure is not None:
+                raise body.failure from None
+            if body.stalled:
+                stalled = TimeoutError(f"the server took no byte for {read_seconds:g} seconds")
+                return Answer(None, error=_text(stalled))
             return Answer(None, error=_text(error))
 
     async def close(self) -> None:
@@ -91,19 +97,6 @@ async def _beginning(content: aiohttp.StreamReader) -> bytes:
         while len(body) < ANSWER_BYTES and (piece := await content.read(ANSWER_BYTES - len(body))):
             body += piece
     return body
-
-
-async def _pieces(
-    prepared: Prepared, worker: Worker, failed: list[Exception]
-) -> AsyncIterator[bytes]:
-    """The body, read in a thread: it may come from a disk. Its error is kept in ``failed``."""
-    pieces = prepared.pieces()
-    try:
-        while (piece := await settled(worker.submit(next, pieces, None))) is not None:
-            yield piece
-    except Exception as error:
-        failed.append(error)
-        raise
 
 
 def _text(error: BaseException) -> str:

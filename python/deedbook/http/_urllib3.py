@@ -37,7 +37,7 @@ class Transport:
             connect=settings.connect_seconds, read=settings.read_seconds
         )
         self._live: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._pool = _tracking_pool(self._live)(
+        self._pool = _pool_class(self._live, settings.read_seconds)(
             maxsize=settings.concurrency,
             blocksize=_BLOCK_BYTES,
             ssl_context=settings.ssl_context,
@@ -110,12 +110,16 @@ def _answer(response: urllib3.BaseHTTPResponse) -> Answer:
     return Answer(response.status, headers, body[:ANSWER_BYTES])
 
 
-def _tracking_pool(live: weakref.WeakSet[Any]) -> type[urllib3.PoolManager]:
-    """A PoolManager that notes its connections in ``live``, so that they can be ended."""
+def _pool_class(live: weakref.WeakSet[Any], send_seconds: float) -> type[urllib3.PoolManager]:
+    """A PoolManager that notes its connections in ``live``, so that they can be ended.
+
+    A server has so many seconds to take the next byte.
+    """
     import urllib3.connection
 
     class Tracked:
         ended = False
+        sock: Any
 
         def connect(self) -> None:
             self.ended = False
@@ -123,6 +127,15 @@ def _tracking_pool(live: weakref.WeakSet[Any]) -> type[urllib3.PoolManager]:
             super().connect()  # type: ignore[misc]
             if self.ended:  # meanwhile
                 raise ConnectionAbortedError("the sender ended")
+
+        def send(self, data: Any) -> None:
+            """As of http.client, which gives all of ``data`` the time that connecting has."""
+            if self.sock is None:
+                self.connect()
+            self.sock.settimeout(send_seconds)  # urllib3 sets it before and after
+            rest = memoryview(data)
+            while rest:
+                rest = rest[self.sock.send(rest) :]
 
     class Http(Tracked, urllib3.connection.HTTPConnection):
         pass

@@ -1,0 +1,76 @@
+"""A request body for aiohttp: read in a thread, and given up where the server takes no more.
+
+Importing this needs aiohttp.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, cast
+
+from aiohttp.payload import Payload
+
+from deedbook.aio._threads import Worker, settled
+from deedbook.http._encode import Prepared
+
+if TYPE_CHECKING:
+    from aiohttp.abc import AbstractStreamWriter
+    from aiohttp.http import StreamWriter
+
+# What a server must take within the time for its next byte: little, so that a slow link passes.
+_WRITE_BYTES = 1 << 15
+
+
+class Upload(Payload):
+    """One attempt to send a body. aiohttp has no limit of time for it, so this has one."""
+
+    def __init__(self, prepared: Prepared, worker: Worker, seconds: float) -> None:
+        super().__init__(prepared)
+        self.failure: Exception | None = None
+        """Why the body could not be read, which aiohttp takes for an error of the connection."""
+        self.stalled = False
+        """Whether the server took no byte for so many seconds; the connection was ended."""
+        self._prepared = prepared
+        self._worker = worker
+        self._seconds = seconds
+
+    async def write(self, writer: AbstractStreamWriter) -> None:
+        """Write the whole body. Time counts while the server is waited for, not the disk."""
+        pieces = self._prepared.pieces()
+        while (piece := await self._next(pieces)) is not None:
+            for start in range(0, len(piece), _WRITE_BYTES):
+                with self._limited(writer):
+                    await writer.write(piece[start : start + _WRITE_BYTES])
+        # aiohttp would wait for this without a limit; the answer has one of its own.
+        with self._limited(writer):
+            await writer.drain()
+
+    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
+        """Not there: a body may be longer than the memory."""
+        raise TypeError("a body is sent in pieces")
+
+    async def _next(self, pieces: Iterator[bytes]) -> bytes | None:
+        """The next piece, read in a thread: it may come from a disk."""
+        try:
+            return await settled(self._worker.submit(next, pieces, None))
+        except Exception as error:
+            self.failure = error
+            raise
+
+    @contextlib.contextmanager
+    def _limited(self, writer: AbstractStreamWriter) -> Iterator[None]:
+        transport = cast("StreamWriter", writer).transport
+        if transport is None:  # the connection is lost, which the writer says
+            yield
+            return
+        handle = asyncio.get_running_loop().call_later(self._seconds, self._end, transport)
+        try:
+            yield
+        finally:
+            handle.cancel()
+
+    def _end(self, transport: asyncio.Transport) -> None:
+        self.stalled = True
+        transport.abort()  # closing would wait until the server takes what is written
