@@ -132,6 +132,42 @@ def test_a_drain_with_a_timeout_leaves_no_request_behind(
         assert both.drain(30) and endpoint.events == events(1)
 
 
+def test_a_request_that_a_drain_left_behind_is_not_overtaken(
+    endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It hung where nothing ends it, as in a name server; the next drain sent what came later."""
+    from deedbook.http import Answer
+
+    calls: list[tuple[str, bool]] = []
+    sending, go_on = threading.Event(), threading.Event()
+    store = store_of(events(2), batch_records=1)
+    monkeypatch.setattr("deedbook.http._sender._GRACE_SECONDS", 0.05)
+    with (
+        ThreadPoolExecutor(1) as pool,
+        sender("threads", store, endpoint, tmp_path) as both,
+    ):
+        really = both.sender._transport.send
+
+        def send(prepared: Any, headers: Any) -> Answer:
+            calls.append((prepared.part.id, go_on.is_set()))
+            if len(calls) == 1:
+                sending.set()
+                assert go_on.wait(30)
+                return Answer(None, error="no such host")
+            return really(prepared, headers)
+
+        both.sender._transport.send = send
+        assert not both.drain(1) and sending.is_set()
+        assert not both.send_once() and not both.drain(0.1)
+        later = pool.submit(both.drain, 30)
+        time.sleep(0.2)
+        go_on.set()
+        assert later.result(30)
+    assert endpoint.events == events(2)
+    first, second = calls[0][0], calls[-1][0]
+    assert calls == [(first, False), (first, True), (second, True)], "one at a time, in order"
+
+
 def test_a_drain_that_times_out_does_not_end_another(
     kind: str, endpoint: Endpoint, tmp_path: Path
 ) -> None:

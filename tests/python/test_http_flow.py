@@ -336,6 +336,22 @@ def test_two_workers_never_take_the_same_batch(tmp_path: Path) -> None:
     assert len({step.prepared.part.id for step in sends}) == 2
 
 
+def test_a_worker_that_is_left_over_ends_and_is_not_overtaken(tmp_path: Path) -> None:
+    """It was held up in a request until others were started, and went on beside them."""
+    run = Run(store_of(events(2), batch_records=1), tmp_path)
+    first = run.flow.worker()
+    run.drive(first, until=Send)
+    run.flow.stop()
+    assert [batch.count for batch in run.flow.release()] == [1]
+    run.flow.open(patient=True)
+    second = run.flow.worker()
+    assert second.send(None) == Wait(None) and not run.drive(run.flow.once())
+    with pytest.raises(StopIteration):
+        first.send(Answer(503, {"retry-after": "30"}))
+    run.flow.close(float("inf"))
+    assert run.drive(second) and [records for _, records in run.sent] == [[e] for e in events(2)]
+
+
 def test_a_deadline_ends_a_wait_that_is_longer(tmp_path: Path) -> None:
     store = store_of(events(1))
     run = Run(store, tmp_path, [503] * 9, policy=Policy(delay_seconds=4))

@@ -170,7 +170,7 @@ class AsyncSender:
         self._flow.open(patient)
         loop = asyncio.get_running_loop()
         self._tasks = [
-            loop.create_task(self._run(), name=f"deedbook-http-{number}")
+            loop.create_task(self._run(self._flow.worker()), name=f"deedbook-http-{number}")
             for number in range(self._settings.concurrency)
         ]
 
@@ -210,9 +210,9 @@ class AsyncSender:
             await self._change(left)
         return True
 
-    async def _run(self) -> None:
+    async def _run(self, worker: Worker) -> None:
         try:
-            await self._drive(self._flow.worker())
+            await self._drive(worker)
         except Exception as error:
             log.critical("a task of %r ended: %r", self, error, exc_info=error)
             self._flow.problem, self._flow.cause = f"a task ended: {error!r}", error

@@ -15,7 +15,7 @@ from math import inf
 from typing import Any
 
 from deedbook.http._encode import Codings, Prepared
-from deedbook.http._pace import Pace, Stopped, log
+from deedbook.http._pace import Job, Pace, Stopped, log
 from deedbook.http._plan import Part
 from deedbook.http._policy import Action, Answer
 from deedbook.http._settings import Settings, shown_url
@@ -33,6 +33,8 @@ class _Taken:
 
     batch: Batch
     removable: Any
+    job: Job | None = None
+    """Who sends it, from when it leaves the queue."""
 
 
 class Flow(Pace):
@@ -47,7 +49,6 @@ class Flow(Pace):
         self._removed: set[str] = set()  # since the fetch under way began
         self._fetch_at = -inf
         self._drained = 0
-        self._opened = 0
         self._closing = False
 
     # -- what the driver asks for ------------------------------------------------------------------
@@ -101,40 +102,45 @@ class Flow(Pace):
     # -- workers -----------------------------------------------------------------------------------
 
     def worker(self) -> Worker:
-        """Send batches until the sender stops."""
-        opened = self._opened
+        """Send batches until the sender stops, or others are started in its place."""
+        return self._work(Job(self._opened))  # known now, not when the worker gets to run
+
+    def _work(self, job: Job) -> Worker:
         try:
-            while (taken := (yield from self._take(opened))) is not None:
-                yield from self._deliver(taken, once=False)
+            while (taken := (yield from self._take(job))) is not None:
+                yield from self._deliver(job, taken)
         except Stopped:
             return False
         return True
 
     def once(self) -> Worker:
         """Fetch one batch and try it once; what is not done stays in the store."""
+        job = Job(self._opened, once=True)
+        if self._is_one_left_over():
+            return False
         try:
-            yield from self._fetch(1, once=True)
+            yield from self._fetch(job, 1)
             if not self._queue:
                 return False
-            yield from self._deliver(self._queue.popleft(), once=True)
+            yield from self._deliver(job, self._queue.popleft())
         except Stopped:
             return False
         return True
 
-    def _take(self, opened: int) -> Generator[Step, Any, _Taken | None]:
+    def _take(self, job: Job) -> Generator[Step, Any, _Taken | None]:
         """The next batch, fetched if need be; None when it is time to end."""
         while True:
-            self._check_stop()
-            if opened != self._opened:
-                raise Stopped  # a request held us up until others had been started
-            if self._queue:
-                return self._queue.popleft()
+            self._check_stop(job)
             wait = self._fetch_at - self.settings.clock.monotonic()
-            if self._fetching:
+            if self._is_one_left_over():
+                yield Wait(None)
+            elif self._queue:
+                return self._queue.popleft()
+            elif self._fetching:
                 yield Wait(None)
             elif wait <= 0:
                 asked, idle = self._asked, not self._in_flight
-                found = yield from self._fetch(FETCH_BATCHES)
+                found = yield from self._fetch(job, FETCH_BATCHES)
                 if not found and idle:
                     self._drained = asked
                     self.tell()
@@ -145,14 +151,19 @@ class Flow(Pace):
             else:
                 yield Wait(wait)
 
-    def _fetch(self, count: int, once: bool = False) -> Generator[Step, Any, bool]:
+    def _is_one_left_over(self) -> bool:
+        """Whether a worker that was to stop is still at a batch: no other may overtake it."""
+        jobs = (taken.job for taken in self._in_flight.values())
+        return any(job is not None and self._is_left_over(job) for job in jobs)
+
+    def _fetch(self, job: Job, count: int) -> Generator[Step, Any, bool]:
         """Fetch ``count`` batches more than are in flight; whether there was a new one."""
         wanted = count + len(self._in_flight)
         if not self._fetching:
             self._removed.clear()
         self._fetching += 1
         try:
-            result: DataResult | None = yield from self._must(Fetch(wanted), "fetching", once)
+            result: DataResult | None = yield from self._must(job, Fetch(wanted), "fetching")
         finally:
             self._fetching -= 1
             self.tell()
@@ -171,19 +182,19 @@ class Flow(Pace):
         self._fetch_at = self.settings.clock.monotonic() + pause
         return bool(new)
 
-    def _deliver(self, taken: _Taken, *, once: bool) -> Generator[Step, Any, None]:
+    def _deliver(self, job: Job, taken: _Taken) -> Generator[Step, Any, None]:
         """Send a batch part by part, then remove it; it stays in the store if we are stopped."""
-        batch = taken.batch
+        batch, taken.job = taken.batch, job
         try:
-            parts: deque[Part] = deque((yield from self._must(Plan(batch), "reading", once)))
+            parts: deque[Part] = deque((yield from self._must(job, Plan(batch), "reading")))
             while parts:
                 part = parts.popleft()
                 if part.reason is not None:
-                    yield from self._bury(part, part.reason, None, 0, once)
-                elif (yield from self._send(part, once)) == "split":
+                    yield from self._bury(job, part, part.reason, None, 0)
+                elif (yield from self._send(job, part)) == "split":
                     parts.extendleft(reversed(part.halves()))
             # Only now: each of its events is accepted, or durably a dead letter.
-            yield from self._must(Remove(batch, taken.removable), "removing", once)
+            yield from self._must(job, Remove(batch, taken.removable), "removing")
             self._removed.add(batch.id)
             self.tally.count(batches_sent=1)
         finally:
@@ -191,18 +202,18 @@ class Flow(Pace):
             self._in_flight.pop(batch.id, None)
             self.tell()
 
-    def _send(self, part: Part, once: bool) -> Generator[Step, Any, Action]:
+    def _send(self, job: Job, part: Part) -> Generator[Step, Any, Action]:
         """Send one part until it is accepted, buried, or has to be split."""
         attempts = 0
         prepared: Prepared | None = None
         while True:
             coding = self._codings.best
             if prepared is None or prepared.coding != coding:
-                prepared = yield from self._must(Prepare(part, coding), "reading", once)
+                prepared = yield from self._must(job, Prepare(part, coding), "reading")
                 assert prepared is not None
-            yield from self._turn(prepared.length, part.count)
+            yield from self._turn(job, prepared.length, part.count)
             headers = prepared.headers(self.settings.headers, self.settings.key_header)
-            answer: Answer = yield from self._must(Send(prepared, headers), "reading", once)
+            answer: Answer = yield from self._must(job, Send(prepared, headers), "reading")
             attempts += 1
             self.tally.count(requests=1, retries=int(attempts > 1))
             if self._codings.change(answer.status, answer.headers, coding):
@@ -211,23 +222,23 @@ class Flow(Pace):
             if action == "split" and part.count == 1:
                 action = "refuse"
             if action == "accept":
-                yield from self._accept(prepared, answer, attempts, once)
+                yield from self._accept(job, prepared, answer, attempts)
                 return action
             self.tally.refused(answer.status, str(answer))
             if action == "split":
                 self.tally.count(splits=1)
                 return action
             if action == "refuse":
-                yield from self._bury(part, str(answer), answer.status, attempts, once)
+                yield from self._bury(job, part, str(answer), answer.status, attempts)
                 return action
             if action == "retry" and attempts >= (self.settings.policy.attempts_max or inf):
                 reason = f"given up after {attempts} attempts: {answer}"
-                yield from self._bury(part, reason, answer.status, attempts, once)
+                yield from self._bury(job, part, reason, answer.status, attempts)
                 return "refuse"
-            yield from self._put_off(answer, action, attempts, once)
+            yield from self._put_off(job, answer, action, attempts)
 
     def _accept(
-        self, prepared: Prepared, answer: Answer, attempts: int, once: bool
+        self, job: Job, prepared: Prepared, answer: Answer, attempts: int
     ) -> Generator[Step, Any, None]:
         part = prepared.part
         dropped = self.settings.partly_refused(answer)
@@ -235,7 +246,7 @@ class Flow(Pace):
             # Which ones is not known, so all are kept; a replay repeats those that were taken.
             count, message = dropped
             reason = f"the endpoint dropped {count} of these {part.count} events: {message}"
-            yield from self._bury(part, reason, answer.status, attempts, once, count)
+            yield from self._bury(job, part, reason, answer.status, attempts, count)
         if self.tally.values.failures_in_a_row:
             log.info("%s accepts events again", shown_url(self.settings.url))
         self._no_problem()
@@ -244,13 +255,13 @@ class Flow(Pace):
 
     def _bury(
         self,
+        job: Job,
         part: Part,
         reason: str,
         status: int | None,
         attempts: int,
-        once: bool,
         partly: int | None = None,
     ) -> Generator[Step, Any, None]:
-        yield from self._must(Bury(part, reason, status, attempts), "writing dead letters", once)
+        yield from self._must(job, Bury(part, reason, status, attempts), "writing dead letters")
         log.warning("%d events are dead letters: %s", part.count, reason)
         self.tally.count(events_dead=part.count, events_partly_refused=partly or 0)

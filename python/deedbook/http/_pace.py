@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator
+from dataclasses import dataclass
 from math import inf
 from typing import Any
 
@@ -19,6 +20,17 @@ log = logging.getLogger("deedbook.http")
 
 class Stopped(Exception):
     """The sender stops; what is not done stays in the store."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What sends a batch: a worker, or one attempt."""
+
+    opened: int
+    """Which opening of the flow it is of. A worker of an earlier one is left over: it was held up
+    in a request for longer than its sender waited, and must not go on beside the present ones."""
+    once: bool = False
+    """Whether it is one attempt: its caller waits for it, and it ends by itself."""
 
 
 class Pace:
@@ -38,6 +50,7 @@ class Pace:
         """Called when something changed that others may wait for."""
         self._limiter = Limiter(settings.rates)
         self._asked = 0
+        self._opened = 0
         self._not_before = -inf
         self._stop_at = inf
 
@@ -51,14 +64,14 @@ class Pace:
         error.__cause__ = self.cause
         return error
 
-    def _turn(self, size_bytes: int, events: int) -> Generator[Step, Any, None]:
+    def _turn(self, job: Job, size_bytes: int, events: int) -> Generator[Step, Any, None]:
         """Wait until the rates and the server allow a request."""
         now = self.settings.clock.monotonic()
         delay = self._limiter.reserve(size_bytes, events, now)
-        yield from self._pause(max(delay, self._not_before - now))
+        yield from self._pause(job, max(delay, self._not_before - now))
 
-    def _pause(self, seconds: float, hasty: bool = False) -> Generator[Step, Any, None]:
-        """Wait so long, and until the server allows requests; `Stopped` if the sender stops.
+    def _pause(self, job: Job, seconds: float, hasty: bool = False) -> Generator[Step, Any, None]:
+        """Wait so long, and until the server allows requests; `Stopped` if the job is to stop.
 
         Also at once if that would be after the deadline. If ``hasty``, `ask_drain` ends it.
         """
@@ -68,18 +81,22 @@ class Pace:
             now = clock.monotonic()
             until = now if hasty and self._asked != asked else begun + seconds
             until = max(until, self._not_before)
-            if until > self._stop_at or now >= self._stop_at:
+            self._check_stop(job)
+            if until > self._stop_at:
                 raise Stopped
             if now >= until:
                 break
             yield Wait(until - now)
         self.tally.count(wait_seconds=max(now - begun, 0.0))
 
-    def _check_stop(self) -> None:
-        if self.settings.clock.monotonic() >= self._stop_at:
+    def _check_stop(self, job: Job) -> None:
+        if self._is_left_over(job) or self.settings.clock.monotonic() >= self._stop_at:
             raise Stopped
 
-    def _must(self, step: Step, doing: str, once: bool = False) -> Generator[Step, Any, Any]:
+    def _is_left_over(self, job: Job) -> bool:
+        return job.opened != self._opened and not job.once
+
+    def _must(self, job: Job, step: Step, doing: str) -> Generator[Step, Any, Any]:
         """Carry out a step of the store or the dead letters, again and again until it works.
 
         Once also after the deadline: what was accepted shall not be sent again.
@@ -92,11 +109,12 @@ class Pace:
                 failures += 1
                 self.tally.failed(f"{doing} failed: {error}")
                 log.error("%s failed: %s", doing, error, exc_info=error)
-                if once:
+                if job.once:
                     raise
                 self._is_problem(f"{doing} failed: {error}", error)
                 policy = self.settings.policy
-                yield from self._pause(policy.delay_after(failures, self.settings.chance), True)
+                delay = policy.delay_after(failures, self.settings.chance)
+                yield from self._pause(job, delay, hasty=True)
             else:
                 if failures:
                     self._no_problem()
@@ -115,7 +133,7 @@ class Pace:
             self.problem = self.cause = None
 
     def _put_off(
-        self, answer: Answer, action: Action, attempts: int, once: bool
+        self, job: Job, answer: Answer, action: Action, attempts: int
     ) -> Generator[Step, Any, None]:
         """Wait before the next attempt; all workers wait if the server says for how long."""
         settings = self.settings
@@ -127,10 +145,10 @@ class Pace:
             if self.problem is None:
                 log.error("%s refuses the sender: %s", shown_url(settings.url), answer)
             self._is_problem(str(answer), None)
-        if once:
+        if job.once:
             raise Stopped
         held = policy.delay_seconds_max if action == "hold" else 0.0
         delay = max(policy.delay_after(attempts, settings.chance), held, asked or 0.0)
         if self.tally.values.failures_in_a_row == 1:
             log.warning("%s: %s; trying again", shown_url(settings.url), answer)
-        yield from self._pause(delay, hasty=True)
+        yield from self._pause(job, delay, hasty=True)

@@ -136,8 +136,9 @@ class Sender:
     def send_once(self) -> bool:
         """Try once to send the oldest batch; whether it was sent and removed.
 
-        False also if the store is empty. `IoError` if the endpoint refuses the sender; an error of
-        the store or the dead letters is raised as it is.
+        False also if the store is empty, or a request of a drain that ran out of time has not ended
+        yet. `IoError` if the endpoint refuses the sender; an error of the store or the dead letters
+        is raised as it is.
         """
         with self._locked():
             self._flow.problem = None
@@ -214,7 +215,12 @@ class Sender:
     def _start(self, *, patient: bool) -> None:
         self._flow.open(patient)
         for number in range(self._settings.concurrency):
-            thread = threading.Thread(target=self._run, name=f"deedbook-http-{number}", daemon=True)
+            thread = threading.Thread(
+                target=self._run,
+                args=(self._flow.worker(),),
+                name=f"deedbook-http-{number}",
+                daemon=True,
+            )
             self._threads.append(thread)
             thread.start()
 
@@ -243,9 +249,9 @@ class Sender:
                 if self._wanted and not self._closed:
                     self._start(patient=True)
 
-    def _run(self) -> None:
+    def _run(self, worker: Worker) -> None:
         try:
-            self._drive(self._flow.worker())
+            self._drive(worker)
         except BaseException as error:
             log.critical("a thread of %r ended: %r", self, error)
             with self._changed:
