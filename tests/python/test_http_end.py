@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import threading
@@ -16,8 +17,8 @@ import pytest
 pytest.importorskip("urllib3")
 pytest.importorskip("aiohttp")
 
-from deedbook import ForkedError
-from deedbook.http import Policy
+from deedbook import ForkedError, IoError
+from deedbook.http import AsyncSender, Policy
 from deedbook.http.endpoint import Endpoint, Faults
 from deedbook.transient import MemoryStore
 from http_kinds import Both, DiskStore, events, store_of
@@ -184,6 +185,40 @@ def test_a_drain_that_times_out_does_not_end_another(
         assert both.drain(30)
         assert not first.result(30)
     assert endpoint.events == events(1)
+
+
+@pytest.mark.parametrize("call", ["flush", "send_once"])
+def test_a_drain_that_fails_is_told_whatever_is_called_meanwhile(
+    endpoint: Endpoint, tmp_path: Path, call: str
+) -> None:
+    """The call took the error away before the drain saw it, which then waited for ever."""
+    endpoint.script.extend([401, 503])
+
+    async def main() -> None:
+        sender = AsyncSender(store_of(events(1)), endpoint.url, dead_letters=tmp_path)
+        flow, others = sender._flow, []
+        tell = flow.tell
+
+        def tell_and_call() -> None:
+            tell()
+            if flow.problem is not None and not others:
+                others.append(asyncio.ensure_future(other()))
+
+        async def other() -> None:
+            if call == "flush":
+                sender.flush()
+            else:
+                with pytest.raises(IoError, match="status 401"):
+                    await sender.send_once()
+
+        flow.tell = tell_and_call
+        with pytest.raises(IoError, match="status 401"):
+            await asyncio.wait_for(sender.drain(), 10)
+        await asyncio.gather(*others)
+        assert len(others) == 1
+        await sender.close()
+
+    asyncio.run(main())
 
 
 def test_a_start_during_a_drain_holds(kind: str, endpoint: Endpoint, tmp_path: Path) -> None:

@@ -107,7 +107,6 @@ class AsyncSender:
         Errors as `Sender.send_once`.
         """
         self._check()
-        self._flow.problem = None
         if not self._tasks:
             self._flow.open(patient=True)
         sent = await self._drive(self._flow.once())

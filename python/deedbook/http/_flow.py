@@ -59,7 +59,7 @@ class Flow(Pace):
         Attempts that wait after a failure are made now, unless the server asked for the wait.
         """
         self._asked += 1
-        self.problem = self.cause = None
+        self._no_problem()
         self._fetch_at = -inf
         return self._asked
 
@@ -76,6 +76,7 @@ class Flow(Pace):
     def open(self, patient: bool) -> None:
         """Let workers begin, also again after `close` or `stop`, when none is left."""
         self.patient = patient
+        self.problem = self.cause = None
         self._opened += 1
         self._closing = False
         self._stop_at = inf

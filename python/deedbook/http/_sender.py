@@ -141,7 +141,6 @@ class Sender:
         is raised as it is.
         """
         with self._locked():
-            self._flow.problem = None
             if not self._threads:
                 self._flow.open(patient=True)
         sent = self._drive(self._flow.once())
