@@ -336,6 +336,20 @@ def test_two_workers_never_take_the_same_batch(tmp_path: Path) -> None:
     assert len({step.prepared.part.id for step in sends}) == 2
 
 
+def test_a_store_is_not_empty_while_another_sends_its_last_batch(tmp_path: Path) -> None:
+    """It fetched the batch while a worker looked; the worker found nothing new."""
+    run = Run(store_of(events(1)), tmp_path)
+    worker, once = run.flow.worker(), run.flow.once()
+    ticket = run.flow.ask_drain()
+    step = worker.send(None)
+    run.drive(once, until=Send)
+    assert isinstance(worker.send(run.answer(step)), Wait) and not run.flow.is_drained(ticket)
+    with pytest.raises(StopIteration):
+        once.send(Answer(503))
+    assert run.drive(worker, until=Wait) is False and run.flow.is_drained(ticket)
+    assert [records for _, records in run.sent] == [events(1)]
+
+
 def test_a_worker_that_is_left_over_ends_and_is_not_overtaken(tmp_path: Path) -> None:
     """It was held up in a request until others were started, and went on beside them."""
     run = Run(store_of(events(2), batch_records=1), tmp_path)

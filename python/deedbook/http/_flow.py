@@ -142,7 +142,7 @@ class Flow(Pace):
             elif wait <= 0:
                 asked, idle = self._asked, not self._in_flight
                 found = yield from self._fetch(job, FETCH_BATCHES)
-                if not found and idle:
+                if not found and idle and not self._in_flight:
                     self._drained = asked
                     self.tell()
             elif self._closing and self.is_drained(self._asked):
