@@ -125,6 +125,37 @@ def test_an_import_that_a_signal_ended_repeats_nothing(
     assert result["stored"] == COUNT and result["duplicates"] == len(lines) - COUNT - result["bad"]
 
 
+@posix
+def test_a_pipe_is_opened_once(path: Path, tmp_path: Path, lines: list[bytes]) -> None:
+    """A look at it beforehand ended what wrote to it, and the import waited for ever."""
+    from test_cli_live import ended, running
+
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    with running("nostr", "import", path, fifo, "--json") as process:
+        with open(fifo, "wb", buffering=0) as writer:
+            for line in lines[:3]:
+                writer.write(line + b"\n")
+                time.sleep(0.1)
+        done = ended(process)
+    assert done.returncode == 0 and json.loads(done.stdout)["stored"] == 3
+
+
+@posix
+def test_a_signal_ends_the_wait_for_what_writes_to_a_pipe(path: Path, tmp_path: Path) -> None:
+    from test_cli_live import ended, running
+
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    with running("nostr", "import", path, fifo, "--json") as process:
+        while not path.exists() and process.poll() is None:
+            time.sleep(0.01)
+        time.sleep(0.3)
+        process.send_signal(signal.SIGTERM)
+        done = ended(process)
+    assert done.returncode == 143 and b"Traceback" not in done.stderr
+
+
 def report(lines: int, size: int, **more: int) -> ImportReport:
     names = ("stored", "superseded", "duplicates", "deleted", "expired", "ephemeral", "bad")
     numbers = {**dict.fromkeys(names, 0), **more}

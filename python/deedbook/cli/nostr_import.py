@@ -41,7 +41,8 @@ class _Input:
             self._fd, self._owned, self.size = 0, False, None
             return
         try:
-            self._fd = os.open(file, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+            with stop.raising(_Stopped()):  # a pipe opens once something writes to it
+                self._fd = os.open(file, os.O_RDONLY | getattr(os, "O_BINARY", 0))
             self._owned = True
             facts = os.fstat(self._fd)
             self.size = facts.st_size
@@ -74,7 +75,8 @@ def run_import(args: argparse.Namespace, out: Output) -> int:
     run = _Run(args, out)
     # All of them, before anything is stored.
     for file in run.files:
-        _Input(file, run.stop).close()
+        if not _is_pipe(file):
+            _Input(file, run.stop).close()
     try:
         with (
             # Not yet under `stop`: a signal ends the wait for another writer.
@@ -99,6 +101,11 @@ def run_import(args: argparse.Namespace, out: Output) -> int:
         raise
     run.tell(interrupted=False)
     return EXIT_DAMAGE if run.total("bad") else EXIT_OK
+
+
+def _is_pipe(file: str) -> bool:
+    """Whether a file can be opened only once: a look at a pipe ends what writes to it."""
+    return os.path.exists(file) and not (os.path.isfile(file) or os.path.isdir(file))
 
 
 class _Run:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
 import threading
+from collections.abc import Iterator
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -62,6 +64,7 @@ class Stop:
         self._before: dict[int, Any] = {}
         self._pipe: tuple[int, int] | None = None
         self._wakeup_before = -1
+        self._error: BaseException | None = None
 
     def __enter__(self) -> Stop:
         if threading.current_thread() is not threading.main_thread():
@@ -111,9 +114,25 @@ class Stop:
                 os.read(waker, 4096)
         return fd in ready and not self.requested
 
+    @contextlib.contextmanager
+    def raising(self, error: BaseException) -> Iterator[None]:
+        """While entered, the signal raises this as well, also if it came before.
+
+        For a call that waits by itself.
+        """
+        self._error = error
+        try:
+            if self.requested:
+                raise error
+            yield
+        finally:
+            self._error = None
+
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.requested, self.number = True, number
         self._restore()
+        if self._error is not None:
+            raise self._error
 
     def _restore(self) -> None:
         before, self._before = self._before, {}
