@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,22 @@ def test_the_same_refusal_replaces_its_file_and_no_other(tmp_path: Path) -> None
     written(folder, items=events(3, start=100))
     written(folder, "batch.0-2")
     assert len(folder.files()) == 3
+
+
+def test_two_writers_of_one_refusal_leave_each_other_alone(tmp_path: Path) -> None:
+    """Senders in two containers have one process id, and wrote into one file."""
+
+    def beside_another() -> Iterator[tuple[int, bytes]]:
+        for record, payload in enumerate(events(3)):
+            if record == 1:
+                files.append(written(DeadLetters(tmp_path)))
+            yield record, payload
+
+    files: list[Path] = []
+    folder = DeadLetters(tmp_path)
+    files.append(folder.write("batch", beside_another(), **WHY))
+    assert files[0] == files[1] and list(tmp_path.iterdir()) == files[:1]
+    assert [letter.payload for letter in folder] == events(3)
 
 
 @pytest.mark.parametrize("id", ["../../x", "a/b", ".hidden", "x" * 300, "ü"])

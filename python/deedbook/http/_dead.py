@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import re
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
@@ -91,10 +92,11 @@ class DeadLetters:
         time = datetime.fromtimestamp(now, timezone.utc).isoformat(timespec="milliseconds")
         self._make_folder()
         name = _file_name(id)
-        scratch = self.path / f".{name}.{os.getpid()}.tmp"
+        # No other writer's, in whatever process: two senders may give up the same batch.
+        fd, scratch = tempfile.mkstemp(".tmp", f".{name}.", self.path)
         sums = hashlib.sha256()
         try:
-            with open(scratch, "wb", opener=_for_owner) as file:
+            with open(fd, "wb") as file:
                 for record, payload in events:
                     letter = DeadLetter(id, record, reason, status, attempts, time, url, payload)
                     file.write(_line(letter.to_dict()))
@@ -105,7 +107,7 @@ class DeadLetters:
             os.replace(scratch, target)
         except BaseException:
             with contextlib.suppress(OSError):
-                scratch.unlink()
+                os.unlink(scratch)
             raise
         _sync_folder(self.path)
         return target
@@ -189,10 +191,6 @@ def _file_name(id: str) -> str:
 
 def _line(values: Mapping[str, Any]) -> bytes:
     return json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
-
-
-def _for_owner(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 def _sync_folder(path: Path) -> None:
