@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
+import struct
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
@@ -17,6 +20,7 @@ import pytest
 
 import deedbook
 from deedbook import Book, EventStore, Ledger, LedgerSnapshot, Pier, Wal, metrics
+from deedbook.metrics._server import serve
 from test_nostr import made
 
 EVENTS = Path(__file__).parents[1] / "data" / "nostr" / "events.jsonl"
@@ -255,3 +259,41 @@ def test_the_command_listens_beside_a_writer_until_it_is_stopped(tmp_path: Path)
         assert server.wait(30) == 143
         assert "Traceback" not in server.stderr.read()
         server.stderr.close()
+
+
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_a_request_that_fails_leaves_no_traceback(
+    is_gone: bool, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """A scraper that gave up left twenty lines on standard error each time."""
+    asked, go_on = threading.Event(), threading.Event()
+
+    def make() -> str:
+        asked.set()
+        assert go_on.wait(30)
+        if not is_gone:
+            raise ValueError("no such value")
+        return "x" * 1_000_000
+
+    server = serve(make, "127.0.0.1", 0)
+    server.daemon_threads = False  # so that closing waits for them
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        with socket.create_connection(server.server_address[:2]) as client:
+            client.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+            assert asked.wait(30)
+            if is_gone:  # a reset, not an end
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                client.close()
+            go_on.set()
+            if not is_gone:
+                assert client.recv(1) == b""
+    finally:
+        go_on.set()
+        server.shutdown()
+        thread.join()
+        server.server_close()
+    assert capfd.readouterr().err == ""
+    said = "a request for metrics failed: ValueError('no such value')"
+    assert [one.getMessage() for one in caplog.records] == ([] if is_gone else [said])

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import socket
+import sys
 from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 from deedbook._core import __version__
 from deedbook.metrics._families import CONTENT_TYPE
@@ -29,6 +32,12 @@ def serve(make: Callable[[], str], host: str, port: int) -> ThreadingHTTPServer:
     class Server(ThreadingHTTPServer):
         daemon_threads = True
         address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+
+        def handle_error(self, request: Any, client_address: Any) -> None:
+            """A client that goes away is no error; another one is a line, not a traceback."""
+            error = sys.exc_info()[1]
+            if not isinstance(error, ConnectionError | TimeoutError):
+                logging.getLogger("deedbook").error("a request for metrics failed: %r", error)
 
     return Server((host, port), Handler)
 
