@@ -373,10 +373,13 @@ def test_epoch_numbers_the_first_event(tmp_path: Path) -> None:
     assert ok("cat", book, "102:") == b"102\t2\n103\t3\n"
 
 
-def test_a_line_over_the_limit_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("line", [b"x" * 400_000, b"x" * 5_000 + b"\n", b"x" * 1_001 + b"\n1\n"])
+def test_a_line_over_the_limit_is_refused(tmp_path: Path, line: bytes) -> None:
+    """One that ended within a read was taken."""
     args = ("append", tmp_path / "book", "--line-bytes-max", "1000", "--no-validate")
-    text = complaint(deedbook(*args, stdin=b"1\n" + b"x" * 400_000), 2)
-    assert "1,000 bytes" in text
+    text = complaint(deedbook(*args, stdin=b"1\n" + line), 2)
+    assert "1,000 bytes" in text and payloads(tmp_path / "book") == []
+    ok(*args, stdin=b"x" * 1_000 + b"\n")
 
 
 def test_append_into_a_torn_log_cuts_the_tail_and_says_so(tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ class LineSource:
         if rest:
             self._partial.append(rest)
             self._partial_bytes += len(rest)
-        if self._partial_bytes > self._line_bytes_max:
+        if max([self._partial_bytes, *map(len, lines)]) > self._line_bytes_max:
             raise CliError(
                 f"{self.name}: a line is longer than {self._line_bytes_max:,} bytes "
                 "(--line-bytes-max)"
