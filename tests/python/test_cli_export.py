@@ -222,6 +222,19 @@ def test_tail_prints_the_last_records(logs: Path, capfd: Capture, name: str) -> 
     assert capfd.readouterr().out.count("\n") == 2
 
 
+@pytest.mark.parametrize("command", ["cat", "tail"])
+def test_an_error_is_not_printed_among_the_records(
+    tmp_path: Path, capfd: Capture, command: str
+) -> None:
+    """What read the records of tail took it for one of them."""
+    with Wal.create(tmp_path / "wal") as wal:
+        wal.append_many([b"1", b"2", b"no JSON", b"4"])
+    assert main([command, str(tmp_path / "wal"), "--json", "--payload", "json"]) == 2
+    told = capfd.readouterr()
+    assert [set(json.loads(line)) for line in told.out.splitlines()] == [{"lsn", "payload"}] * 2
+    assert "not JSON" in told.err
+
+
 def test_tail_goes_with_follow_and_refuses_the_rest(logs: Path, capfd: Capture) -> None:
     wal = str(logs / "wal")
     assert main(["cat", wal, "-n", "2", "--follow", "--timeout", "0.05"]) == 0

@@ -45,7 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 out.finish()
                 return int(end.code or 0)
             out.quiet = getattr(args, "quiet", False)
-            wants_json = getattr(args, "json", False) and args.command not in ("cat", "demo")
+            printing = args.command in ("cat", "tail", "demo")  # no error among what they print
+            wants_json = getattr(args, "json", False) and not printing
             code: int = args.run(args, out)
             out.finish()
             return code
