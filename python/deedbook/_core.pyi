@@ -2500,13 +2500,15 @@ class Transactions:
 
         By ``app`` and ``version`` a repeat is recognised: a version that is not above the last one
         appends nothing. With ``query``, versions are the batches of a stream: from 0 on, without a
-        gap. Without ``app``, a commit that is repeated appends again.
+        gap, and the last one alone may be repeated. Without ``app``, a commit that is repeated
+        appends again.
 
         Where ``durable`` of an error is ``"no"``, nothing was appended; else the next opening for
-        writing ends the commit. Raises `ContiguityError` for a batch that is not the next and for a
-        record that would get another number than its part says, `InvalidArgumentError` for another
-        query of the same application and for two parts of one partition, and `CorruptError` or
-        `MissingError` for a staged file that is not what its task wrote.
+        writing ends the commit. Raises `ContiguityError` for a batch that is neither the next nor
+        the last and for a record that would get another number than its part says,
+        `InvalidArgumentError` for another query of the same application and for two parts of one
+        partition, and `CorruptError` or `MissingError` for a staged file that is not what its task
+        wrote.
         """
     def committed(self) -> list[CommittedTransaction]:
         """The last transaction of each application."""

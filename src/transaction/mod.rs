@@ -45,7 +45,8 @@ pub struct Transaction {
 pub struct TransactionId {
     /// The application: a name without white space.
     pub app: String,
-    /// For a stream: the query, whose batches are numbered from 0 on without a gap.
+    /// For a stream: the query, whose batches are numbered from 0 on without a gap. The last one alone
+    /// is repeated.
     pub query: Option<String>,
     /// Number of the transaction: of one application, each is above the one before.
     pub version: u64,

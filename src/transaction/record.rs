@@ -50,8 +50,8 @@ impl Desk<'_> {
         })
     }
 
-    /// Whether the log has a transaction already. Fails for one that cannot be its application's
-    /// next.
+    /// Whether the log has a transaction already. Fails for one that is neither its application's
+    /// next nor, of a query, its last.
     pub(super) fn is_repeated(&self, id: &TransactionId) -> Result<bool> {
         let TransactionId { app, query, version } = id;
         let noted = self.noted()?;
@@ -89,6 +89,18 @@ impl Desk<'_> {
             let message = format!(
                 "batch {version} of application {app} is not the next: the log has its batches up \
                  to {}",
+                last.version
+            );
+            return refuse(ErrorKind::Contiguity, message);
+        }
+        // Spark repeats the last batch alone: an older number is of a checkpoint that was restored,
+        // and may have other rows.
+        if query.is_some() && *version < last.version {
+            let message = format!(
+                "batch {version} of application {app} is older than the log, which has its batches \
+                 up to {}: the checkpoint of its query is of an earlier time, and the rows may be \
+                 new; restore the log of that time, too, or begin with a new checkpoint and another \
+                 txnAppId",
                 last.version
             );
             return refuse(ErrorKind::Contiguity, message);

@@ -92,6 +92,8 @@ fn order(texts: &mut Texts) {
     refused("commit of batch 5 after batch 0", Some("q"), 5);
     refused("commit of another query", Some("r"), 1);
     refused("commit of no stream", None, 1);
+    book.commit_staged(&transaction("etl", Some("q"), 1), &[]).unwrap();
+    refused("commit of batch 0 after batch 1", Some("q"), 0);
 }
 
 fn parts(texts: &mut Texts) {

@@ -88,7 +88,8 @@ fn a_repeat_is_recognised_after_a_roll_and_a_gap_too() {
     for _ in 0..2 {
         pier.roll().unwrap();
         assert!(write(&pier, &of("two", 1, query), &["again"]).unwrap().repeated);
-        assert!(write(&pier, &of("two", 0, query), &["again"]).unwrap().repeated);
+        let older = write(&pier, &of("two", 0, query), &["again"]).unwrap_err();
+        assert_eq!(older.kind(), ErrorKind::Contiguity, "{older}");
         append(&pier, pier.last().unwrap() + 1..=pier.last().unwrap() + 1);
     }
     pier.roll().unwrap();

@@ -1,4 +1,4 @@
-"""What Spark noted of a batch is on stable storage before the batch is: Spark syncs nothing."""
+"""What Spark noted of a batch: it is on stable storage before the batch is, and fits the target."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from deedbook import Book
+from deedbook import Book, ContiguityError, InvalidArgumentError
 from deedbook.spark import _checkpoint, _writer
+from deedbook.spark.jobs import ingest
+from deedbook.spark.jobs._stream import Checkpoint
 
 
 @pytest.fixture
@@ -89,3 +91,50 @@ def test_a_batch_is_synced_in_the_checkpoint_before_it_is_in_the_log(
     assert seen == [(str(checkpoint), 0, 0)]
     with Book.open(log) as book:
         assert [deed.jam for deed in book] == [b"one"]
+
+
+@pytest.mark.parametrize(
+    ("committed", "wrong"),
+    [
+        (None, "has batches 0 to 0 as done, .* has none .*: batches 0 to 0 are missing"),
+        (0, None),
+        (1, None),  # a run was killed before Spark noted the batch as done: it comes again
+        (2, r"has batches 0 to 2 .* and the checkpoint .* knows only batches 0 to 1: it is of an"),
+    ],
+)
+def test_a_checkpoint_and_a_target_belong_together(
+    checkpoint: Path, committed: int | None, wrong: str | None
+) -> None:
+    """A copy of an earlier time was restored: new records were taken for a repeat, and skipped."""
+    job = Checkpoint(str(checkpoint.parent / "log"), "ingest-x", checkpoint)
+    if wrong is None:
+        job.check(committed)
+        return
+    with pytest.raises(ContiguityError, match=wrong):
+        job.check(committed)
+
+
+def test_a_checkpoint_without_a_batch_is_of_an_earlier_time(checkpoint: Path) -> None:
+    for file in (checkpoint / "offsets").iterdir():
+        file.unlink()
+    job = Checkpoint(str(checkpoint.parent / "log"), "ingest-x", checkpoint)
+    with pytest.raises(ContiguityError, match="knows no batch: it is of an earlier time"):
+        job.check(0)
+    (checkpoint / "metadata").unlink()
+    with pytest.raises(InvalidArgumentError, match=r"no checkpoint is at .* restore the last"):
+        job.check(0)
+
+
+def test_a_job_refuses_an_older_checkpoint_before_it_asks_spark(
+    tmp_path: Path, checkpoint: Path
+) -> None:
+    source, log = tmp_path / "in", tmp_path / "log"
+    source.mkdir()
+    (source / "a.jsonl").write_text("{}\n")
+    app = Checkpoint.of("ingest", str(source), log, None).app
+    with Book.create(log) as book:
+        for batch in range(4):
+            book.transactions.commit("job", [], app=app, version=batch, query="query")
+    none: Any = None
+    with pytest.raises(ContiguityError, match=r"has batches 0 to 3 .* knows only batches 0 to"):
+        ingest(none, source, log, checkpoint=checkpoint)

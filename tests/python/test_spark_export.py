@@ -23,9 +23,10 @@ pytest.importorskip("deltalake", reason="deltalake is not installed")
 
 import deltalake
 import pyarrow.parquet as pq
+from pyspark.sql.types import LongType, StructField, StructType
 
 from deedbook import Book, ContiguityError, EventStore, InvalidArgumentError, MissingError, Wal
-from deedbook.spark.jobs import _tables, export
+from deedbook.spark.jobs import _stream, _tables, export
 
 pytestmark = pytest.mark.spark
 KINDS = ("parquet", "delta")
@@ -216,6 +217,36 @@ def test_a_batch_after_a_gap_is_refused(spark: Any, tmp_path: Path, kind: Any) -
     made.add(rows, "one", 1)
     assert made.committed() == 1
     assert len(rows_of(kind, tmp_path / "table")) == 6
+
+
+class NoRows:
+    """All that a table asks of rows where none are staged."""
+
+    schema = StructType([StructField("event", LongType())])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_older_batch_or_checkpoint_is_refused(
+    tmp_path: Path, kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A checkpoint of an earlier time was restored: rows were skipped as a repeat, in silence."""
+    log, path, checkpoint = tmp_path / "log", tmp_path / "table", tmp_path / "checkpoint"
+    append(log, 1, 5)
+    app = _stream.Checkpoint.of("export", str(log), path, None).app
+    made = _tables.table(kind, path, app, tmp_path / "table.jobs" / f"{app}.work")
+    monkeypatch.setattr(_tables.Table, "_stage", lambda *_: [])
+    rows: Any = NoRows()
+    for batch in (0, 1, 2, 2):  # the last one is what Spark repeats
+        made.add(rows, "one", batch)
+    with pytest.raises(ContiguityError, match=r"batch 1 of query one is older .* up to 2: the"):
+        made.add(rows, "one", 1)
+    assert made.committed() == 2
+    for name in ("metadata", "offsets/0", "commits/0", "offsets/1"):
+        (checkpoint / name).parent.mkdir(parents=True, exist_ok=True)
+        (checkpoint / name).write_text('{"id": "one"}')
+    none: Any = None
+    with pytest.raises(ContiguityError, match=r"has batches 0 to 2 .* knows only batches 0 to"):
+        export(none, log, path, kind=kind, checkpoint=checkpoint)
 
 
 def test_typed_columns_of_events_are_partitioned_by_day(spark: Any, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,7 +26,15 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 from pyspark.errors import StreamingQueryException
 
-from deedbook import Book, InvalidArgumentError, Ledger, Log, MissingError, Wal
+from deedbook import (
+    Book,
+    ContiguityError,
+    InvalidArgumentError,
+    Ledger,
+    Log,
+    MissingError,
+    Wal,
+)
 from deedbook import open as open_log
 from deedbook.spark.jobs import IngestReport, ingest
 from deedbook.spark.jobs import _lines as lines_module
@@ -136,6 +145,30 @@ def test_without_the_checkpoint_nothing_is_appended_a_second_time(
     assert payloads(log) == records(1, 3)
 
 
+def test_a_checkpoint_of_an_earlier_time_is_refused(spark: Any, tmp_path: Path) -> None:
+    """Its next batch, of files never read, had a number of the log's: it was skipped as a repeat.
+
+    The job counted its lines as appended, and Spark noted the batch as done.
+    """
+    source, log, copy = tmp_path / "in", tmp_path / "events", tmp_path / "copy"
+    expected = put(source / "1.jsonl", records(1, 3))
+    first = ingest(spark, source, log, format="book")
+    checkpoint = Path(first.checkpoint)
+    shutil.copytree(checkpoint, copy)
+    expected += put(source / "2.jsonl", records(2, 4))
+    ingest(spark, source, log)
+    put(source / "3.jsonl", records(3, 5))
+    checkpoint.rename(tmp_path / "last")
+    copy.rename(checkpoint)
+    with pytest.raises(ContiguityError, match=r"0 to 1 .* knows only batches 0 to 0: it is of"):
+        ingest(spark, source, log)
+    assert payloads(log) == expected
+    shutil.rmtree(checkpoint)
+    (tmp_path / "last").rename(checkpoint)
+    assert ingest(spark, source, log).appended == 5
+    assert payloads(log) == [*expected, *records(3, 5)]
+
+
 def test_another_query_of_the_same_application_is_refused_in_foreach_batch(
     spark: Any, tmp_path: Path
 ) -> None:
@@ -147,14 +180,17 @@ def test_another_query_of_the_same_application_is_refused_in_foreach_batch(
 
     append(txnAppId="a", txnVersion=0, txnQuery="q")
     append(txnAppId="a", txnVersion=0, txnQuery="q")
-    assert len(payloads(tmp_path / "log")) == 3
+    append(txnAppId="a", txnVersion=1, txnQuery="q")
+    assert len(payloads(tmp_path / "log")) == 6
+    with pytest.raises(Exception, match="batch 0 of application a is older than the log"):
+        append(txnAppId="a", txnVersion=0, txnQuery="q")
     with pytest.raises(Exception, match="give another txnAppId"):
-        append(txnAppId="a", txnVersion=1, txnQuery="other")
+        append(txnAppId="a", txnVersion=2, txnQuery="other")
     with pytest.raises(Exception, match="batch"):
-        append(txnAppId="a", txnVersion=2, txnQuery="q")
+        append(txnAppId="a", txnVersion=3, txnQuery="q")
     with pytest.raises(Exception, match="txnQuery goes together with txnAppId"):
         append(txnQuery="q")
-    assert len(payloads(tmp_path / "log")) == 3
+    assert len(payloads(tmp_path / "log")) == 6
 
 
 def test_parquet_columns_become_records(spark: Any, tmp_path: Path) -> None:

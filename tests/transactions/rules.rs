@@ -78,6 +78,25 @@ fn a_batch_that_is_not_the_next_is_refused() {
     assert_eq!(store.read(), all());
 }
 
+/// A checkpoint of an earlier time was restored. Spark planned a batch anew, of records that were never
+/// read, under a number that the log had: all of it was skipped as a repeat, and counted as written.
+#[test]
+fn a_batch_before_the_last_one_is_refused() {
+    for kind in KINDS {
+        let (_, store, parts) = prepared(kind);
+        store.commit(&of_query("q", 0), &parts).unwrap();
+        store.commit(&of_query("q", 1), &[]).unwrap();
+        let error = store.commit(&of_query("q", 0), &stage_all(&store)).unwrap_err();
+        assert_eq!((error.kind(), error.durable()), (ErrorKind::Contiguity, Some(Durable::No)));
+        let wanted =
+            "batch 0 of application etl is older than the log, which has its batches up to 1";
+        assert!(error.to_string().contains(wanted), "{error}");
+        assert_eq!(store.read(), all());
+        // The last one is what Spark repeats.
+        assert!(store.commit(&of_query("q", 1), &[]).unwrap().repeated);
+    }
+}
+
 #[test]
 fn a_commit_without_records_counts_as_a_batch() {
     let (_, store, _) = prepared(Kind::Book);

@@ -334,7 +334,7 @@ OPTIONS: tuple[Option, ...] = (
         "a name without white space",
         "For `foreachBatch`: the id of the query whose batch is written, beside `txnAppId` and"
         " `txnVersion`, the batch's number. As for a stream, another query of the same application"
-        " is refused, and so is a batch that is not the next.",
+        " is refused, and so is a batch that is neither the next nor the last.",
         _name,
         ("write",),
     ),

@@ -163,6 +163,9 @@ fn a_repeat_puts_nothing_there_and_what_is_not_the_next_is_refused() {
     }
     assert_eq!(payloads(&sim), all());
     store.commit_staged(&of_query("q", 1), &[]).unwrap();
+    let older = store.commit_staged(&of_query("q", 0), &stage_all(&sim)).unwrap_err();
+    assert!(older.to_string().contains("is older than the log"), "{older}");
+    assert_eq!(payloads(&sim), all());
     assert_eq!(store.transactions().unwrap()["etl"].version, 1);
 }
 

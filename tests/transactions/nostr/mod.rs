@@ -178,6 +178,8 @@ fn a_repeat_a_gap_and_another_query_are_recognised() {
     let store = open(&sim, 40, Mode::Append).unwrap();
     assert!(store.commit_staged(&of_query("q", 0), &parts).unwrap().repeated);
     store.commit_staged(&of_query("q", 1), &[]).unwrap();
+    let older = store.commit_staged(&of_query("q", 0), &parts).unwrap_err();
+    assert!(older.to_string().contains("is older than the log"), "{older}");
     assert_eq!(store.transactions().unwrap()["etl"].version, 1);
     assert_eq!(read(&store), all());
 }

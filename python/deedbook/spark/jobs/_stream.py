@@ -60,8 +60,16 @@ class Checkpoint:
     @property
     def ended(self) -> int | None:
         """The last batch that Spark noted as done, after the target had it; None for none."""
+        return self._newest("commits")
+
+    @property
+    def begun(self) -> int | None:
+        """The last batch that Spark planned, before the target got any of it; None for none."""
+        return self._newest("offsets")
+
+    def _newest(self, folder: str) -> int | None:
         try:
-            names = os.listdir(self.path / "commits")
+            names = os.listdir(self.path / folder)
         except OSError:
             return None
         return max((int(name) for name in names if name.isdecimal()), default=None)
@@ -83,14 +91,24 @@ class Checkpoint:
     def check(self, committed: int | None) -> None:
         """Refuse to go on with a checkpoint and a target that do not belong together.
 
-        Without the checkpoint all would be written a second time; without the target, or with an
-        older copy of it, what is missing would stay so.
+        Without the checkpoint all would be written a second time; with an older copy of it new
+        records would be taken for a repeat; without the target, or with an older copy of it, what
+        is missing would stay so.
         """
         if committed is not None and self.query is None:
             raise InvalidArgumentError(
                 f"{self.target} has batches 0 to {committed} of this source, and no checkpoint is"
-                f" at {self.path}: everything would be written a second time; restore the"
-                " checkpoint or say where it is"
+                f" at {self.path}: everything would be written a second time; restore the last"
+                " state of the checkpoint or say where it is"
+            )
+        begun = -1 if self.begun is None else self.begun
+        if committed is not None and begun < committed:
+            has = "no batch" if begun < 0 else f"only batches 0 to {begun}"
+            raise ContiguityError(
+                f"{self.target} has batches 0 to {committed} of this source, and the checkpoint"
+                f" {self.path} knows {has}: it is of an earlier time, and what it reads next would"
+                " be taken for a repeat; restore the last state of the checkpoint, or the target of"
+                " that time, too"
             )
         ended = self.ended
         first = 0 if committed is None else committed + 1

@@ -48,7 +48,8 @@ class Table(ABC):
     def add(self, rows: DataFrame, query: str, batch: int) -> None:
         """Add a batch, unless it is there.
 
-        Raises `InvalidArgumentError` for another query's, and `ContiguityError` after a gap.
+        Raises `InvalidArgumentError` for another query's, and `ContiguityError` for one that is
+        neither the next nor the last.
         """
 
     def files(self, query: str, batch: int) -> list[Path]:
@@ -89,7 +90,8 @@ class Table(ABC):
     def _is_there(self, query: str, batch: int, done: tuple[str, int] | None) -> bool:
         """Whether a batch was added, by the query and number of the last one.
 
-        Raises `ContiguityError` for one after a gap, as logs do.
+        Raises `ContiguityError` for one after a gap or before the last one, as logs do: Spark
+        repeats the last batch alone.
         """
         if done is not None and done[0] != query:
             raise InvalidArgumentError(
@@ -102,6 +104,12 @@ class Table(ABC):
             raise ContiguityError(
                 f"{self.path}: batch {batch} of query {query} is not the next: the table has {has},"
                 f" so batches {following} to {batch - 1} are missing"
+            )
+        if batch < following - 1:
+            raise ContiguityError(
+                f"{self.path}: batch {batch} of query {query} is older than the table, which has"
+                f" its batches up to {following - 1}: the checkpoint is of an earlier time, and the"
+                " rows may be new; restore the table of that time, too"
             )
         return batch < following
 
