@@ -1192,6 +1192,12 @@ class LedgerSnapshot:
 
         One that cannot be opened has 0 bytes, and reading it says why.
         """
+    def next_index(self) -> int | None:
+        """The lowest index that the next file can get; None where neither files nor a counter say.
+
+        No ledger has a lower one than before: it is another one, or its numbers began again. Raises
+        `IoError`.
+        """
     @property
     def closed(self) -> bool:
         """Whether `close` was called."""

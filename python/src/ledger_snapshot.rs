@@ -115,6 +115,11 @@ impl PyLedgerSnapshot {
         self.contents.files.iter().map(PyLedgerFileInfo::from).collect()
     }
 
+    #[doc = doc!("LedgerSnapshot".next_index)]
+    fn next_index(&self, py: Python<'_>) -> PyResult<Option<u64>> {
+        py.detach(|| self.check_open().and_then(|()| self.contents.next_index())).or_raise(py)
+    }
+
     #[doc = doc!("LedgerSnapshot".closed)]
     #[getter]
     fn closed(&self) -> bool {

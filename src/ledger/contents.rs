@@ -110,6 +110,26 @@ impl Iterator for Records {
     }
 }
 
+impl Contents {
+    /// The lowest index that the next file of the directory can get, by the files there were and by the
+    /// counter of those that were sent before; `None` where neither says. No ledger has a lower one
+    /// than before: it is another one, or its numbers began again.
+    pub fn next_index(&self) -> Result<Option<u64>> {
+        let storage = &*self.options.storage;
+        let sidecar = match storage.is_dir(&self.path) {
+            true => sidecar_dir(&self.path),
+            false => sidecar_dir(&Place::file(&self.path).dir),
+        };
+        // A damaged one says nothing here: who writes to the ledger is told.
+        let counted = match counter::is_there(storage, &sidecar, &self.base) {
+            true => counter::load(storage, &sidecar, &self.base).map_err(|e| e.of(FORMAT))?,
+            false => 0,
+        };
+        let after_last = self.files.last().map_or(0, |file| u64::from(file.index) + 1);
+        Ok(Some(counted.max(after_last)).filter(|&next| next > 0))
+    }
+}
+
 /// The ledger at a path: a directory, or one of its files. Of a directory, `base` says which ledger;
 /// without it there must be just one.
 pub fn contents(path: impl AsRef<Path>, base: Option<&str>, options: &Options) -> Result<Contents> {

@@ -74,11 +74,32 @@ fn a_counter_proves_a_ledger_whose_files_were_all_sent() {
     ledger.remove(&fetched.removable.unwrap()).unwrap();
     let found = contents(DIR, None, &options).unwrap();
     assert_eq!((&*found.base, found.files.len()), ("events", 0));
+    assert_eq!(found.next_index().unwrap(), Some(1));
     let counter = Path::new(DIR).join(".deedbook/next-events");
     memory.remove(&counter).unwrap();
     put(&memory, ".deedbook/next-events", b"next 1\ncrc 00000000\n");
     assert!(bases(DIR, &options).unwrap().is_empty());
     assert_eq!(contents(DIR, None, &options).unwrap_err().kind(), ErrorKind::Missing);
+}
+
+/// A reader that knows files by their indexes passed over all files of a ledger that was begun anew.
+#[test]
+fn the_next_index_is_known_by_files_and_counter() {
+    let (memory, options) = memory();
+    memory.create_dir(Path::new(DIR)).unwrap();
+    let next = |path: &str| contents(path, Some("events"), &options).unwrap().next_index().unwrap();
+    assert_eq!(next(DIR), None);
+    put(&memory, "3-events", &file_of(&events(0..3, 40)));
+    assert_eq!((next(DIR), next("/spool/3-events")), (Some(4), Some(4)));
+    let ledger = options.clone().open(small(DIR, 1000)).unwrap();
+    ledger.append(b"1").unwrap();
+    assert_eq!(next(DIR), Some(5), "also of a file that is being written");
+    while let Some(fetched) = ledger.fetch(None, None).unwrap() {
+        ledger.remove(&fetched.removable.unwrap()).unwrap();
+    }
+    assert_eq!(next(DIR), Some(5));
+    put(&memory, "0-events", &file_of(&events(0..3, 40)));
+    assert_eq!(next("/spool/0-events"), Some(5), "of the directory, not of the file");
 }
 
 #[test]

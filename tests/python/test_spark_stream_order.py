@@ -175,8 +175,8 @@ def test_a_gap_among_unread_files_is_told_and_passed(
     assert payloads(rows) == [p for index in (1, 2, 4) for p in events(index)]
     assert place["logs"][str(log)]["after"] == 4
     assert "file 3 is not there any more" in caplog.text
-    before, after = ({**start["logs"][str(log)], "after": file} for file in (2, 3))
-    assert f"had read up to {before} and goes on at {after}" in caplog.text
+    assert "had read up to {'after': 2, 'origin': -1, 'last': '0:" in caplog.text
+    assert "goes on at {'after': 3, 'origin': -1}" in caplog.text
     strict = reader(log)
     stop = strict.latestOffset(start, ALL)
     assert payloads(read(strict, start, stop)) == [p for index in (1, 2) for p in events(index)]
@@ -237,3 +237,73 @@ def test_a_stream_that_began_at_a_drained_ledger_notices_sent_files(
         # As an older query stored it: what it does not say is not known.
         old = {**stop, "logs": {str(log): {"after": 2}}}
         assert payloads(read(stream, start, old)) == (events(2) if sent == 1 else [])
+
+
+def drain(log: Path, sent: int) -> None:
+    """Send so many files, and end the ledger."""
+    with Ledger.open(log) as ledger:
+        for _ in range(sent):
+            fetched = ledger.fetch(1)
+            assert fetched is not None
+            ledger.remove(fetched.removable)
+
+
+@pytest.mark.parametrize(
+    ("made", "sent", "why"),
+    [
+        (1, 0, "its next file is 1"),
+        (3, 3, "its next file is 3"),
+        (5, 0, "other records are in its file 3"),
+    ],
+)
+def test_a_ledger_that_was_begun_anew_is_another_one(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, made: int, sent: int, why: str
+) -> None:
+    """Its files had numbers that were read: they were passed over, for ever and in silence."""
+    log = tmp_path / "spool"
+    files(log, 0, 1, 2, 3)
+    stream = reader(log)
+    start = stream.initialOffset()
+    stop = stream.latestOffset(start, ALL)
+    assert len(read(stream, start, stop)) == 12
+    drain(log, 4)
+    assert stream.latestOffset(stop, ALL) == stop, "all was sent, and the next file is 4"
+    shutil.rmtree(log)
+    for index in range(made):
+        file_of(log, index, [b"anew %d" % index])
+    drain(log, sent)
+    told = f"another ledger than the one that was read up to file 3, .*: {why}"
+    with pytest.raises(LostRecordsError, match=told):
+        stream.latestOffset(stop, ALL)
+    with pytest.raises(LostRecordsError, match=told):  # as Spark asks for a batch again
+        stream.partitions(start, stop)
+    goes_on = reader(log, failOnDataLoss="false")
+    assert read(goes_on, start, stop) == [], "they come with the next batch"
+    after = goes_on.latestOffset(stop, ALL)
+    left = [b"anew %d" % index for index in range(sent, made)]
+    for _ in range(2):  # the second time as after a crash
+        assert payloads(read(goes_on, stop, after)) == left
+    assert "another ledger than the one that was read up to file 3" in caplog.text
+    assert goes_on.latestOffset(after, ALL) == after
+
+
+def test_an_offset_of_an_older_query_tells_another_ledger_by_its_numbers(tmp_path: Path) -> None:
+    log = tmp_path / "spool"
+    files(log, 0, 1, 2)
+    stream = reader(log)
+    old = {**stream.initialOffset(), "logs": {str(log): {"after": 1, "origin": -1}}}
+    assert payloads(read(stream, old, stream.latestOffset(old, ALL))) == events(2)
+    for index in (1, 2):
+        (log / f"{index}-events").unlink()
+    with pytest.raises(LostRecordsError, match="its next file is 1"):
+        stream.latestOffset(old, ALL)
+
+
+def test_a_number_to_begin_with_may_be_yet_to_come(tmp_path: Path) -> None:
+    log = tmp_path / "spool"
+    files(log, 0, 1)
+    stream = reader(log, startingPosition="4")
+    start = stream.initialOffset()
+    assert stream.latestOffset(start, ALL) == start
+    files(log, 2, 3, 4)
+    assert payloads(read(stream, start, stream.latestOffset(start, ALL))) == events(4)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import logging
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,21 +13,18 @@ from deedbook import (
     Damage,
     Error,
     InvalidArgumentError,
-    LedgerFileInfo,
     LedgerSnapshot,
     MissingError,
-    OutOfRangeError,
 )
 from deedbook.spark._format import (
     Damaged,
-    Limits,
     Place,
     Planned,
-    Step,
     keeps_all,
     not_opened,
     refuse_of_stores,
 )
+from deedbook.spark._ledger_steps import FileSteps
 from deedbook.spark._options import ReadOptions
 from deedbook.spark._parts import Piece
 from deedbook.spark._paths import Look
@@ -37,10 +32,8 @@ from deedbook.spark._schema import Column, on_request
 
 __all__ = ["LEDGER", "LedgerFormat"]
 
-_log = logging.getLogger("deedbook")
 
-
-class LedgerFormat:
+class LedgerFormat(FileSteps):
     """A ledger: a directory of files that are finished, sent and removed; or one such file."""
 
     name = "ledger"
@@ -134,90 +127,6 @@ class LedgerFormat:
                     pieces += not_opened(file.path, error, options)
         return Planned(str(log), pieces)
 
-    def begin(
-        self, log: Path, position: str | int, options: ReadOptions, alone: bool = False
-    ) -> Place:
-        """Before the first file, after the last finished one, or before one by its index."""
-        with LedgerSnapshot.open(log, options.base) as snapshot:
-            finished = _finished(snapshot)
-            indexes = [file.index for file in snapshot.files]
-        if isinstance(position, int):
-            return {"after": position - 1}
-        if position == "latest":
-            return {"after": finished[-1].index} if finished else _before(indexes)
-        return _before(indexes)
-
-    def origin(self, place: Place) -> Place:
-        """The file before the first one that was there."""
-        return {"after": place["origin"]} if "origin" in place else {}
-
-    def advance(self, log: Path, place: Place, limits: Limits, options: ReadOptions) -> Step:
-        """Whole files, up to the first that is being written: a later one may be finished first.
-
-        It stops before a gap, so that what is gone comes first in the next step, which raises
-        `OutOfRangeError`.
-        """
-        rows = size = 0
-        start = after = place.get("after")
-        with LedgerSnapshot.open(log, options.base) as snapshot:
-            for file in _finished(snapshot):
-                if after is not None and file.index <= int(after):
-                    continue
-                if limits.to is not None and file.index > int(limits.to.get("after", -1)):
-                    break
-                records = 0
-                if limits.rows is not None:
-                    records = sum(split.records or 0 for split in snapshot.splits(file.index))
-                is_over = limits.rows is not None and rows + records > limits.rows
-                is_over = is_over or (limits.bytes is not None and size + file.bytes > limits.bytes)
-                if is_over and size > 0:
-                    break
-                gap = None if after is None else _gap(log, int(after), file.index)
-                if gap is not None and after != start:
-                    break
-                if gap is not None:
-                    raise gap
-                if after is None:
-                    place = _before([file.index])
-                after, rows, size = file.index, rows + records, size + file.bytes
-        if after == start:
-            return Step(place, 0, 0)
-        assert after is not None
-        return Step({**place, "after": after}, rows, size)
-
-    def between(
-        self, log: Path, start: Place, stop: Place, options: ReadOptions, split_size: int
-    ) -> list[Piece]:
-        """The parts of the files between two places.
-
-        Raises `OutOfRangeError` where one is gone, or with ``failOnDataLoss`` false warns: the
-        query will not come back for the others.
-        """
-        pieces: list[Piece] = []
-        # A stream that began where no file was took the first one that came.
-        before, last = start.get("after", stop.get("origin")), int(stop["after"])
-        with LedgerSnapshot.open(log, options.base) as snapshot:
-            for file in _finished(snapshot):
-                if file.index > last or (before is not None and file.index <= int(before)):
-                    continue
-                if before is not None:
-                    _pass_gap(log, {**start, "after": before}, file.index, options)
-                before = file.index
-                try:
-                    pieces += snapshot.splits(file.index, split_size)
-                except Error as error:
-                    pieces += not_opened(file.path, error, options)
-        if before is not None:
-            _pass_gap(log, {**start, "after": before}, last + 1, options)
-        return pieces
-
-    def resume(self, log: Path, place: Place, options: ReadOptions) -> Place:
-        """Before the first file that is there and was not read."""
-        with LedgerSnapshot.open(log, options.base) as snapshot:
-            after = int(place.get("after", -1))
-            indexes = [file.index for file in snapshot.files if file.index > after]
-        return {**place, "after": indexes[0] - 1} if indexes else place
-
     def was_read(self, log: Path, place: Place, others: Sequence[Path]) -> bool:
         """False: no ledger goes on where another ends."""
         return False
@@ -260,42 +169,6 @@ class LedgerFormat:
         )
         gone.format, gone.path = self.name, piece.path
         return gone
-
-
-def _finished(snapshot: LedgerSnapshot) -> list[LedgerFileInfo]:
-    """The files before the first one that is being written."""
-    return list(itertools.takewhile(lambda file: not file.active, snapshot.files))
-
-
-def _before(indexes: Sequence[int]) -> Place:
-    """Before the first of these files; of none, wherever a ledger begins."""
-    return {"after": indexes[0] - 1, "origin": indexes[0] - 1} if indexes else {}
-
-
-def _gap(log: Path, after: int, index: int) -> OutOfRangeError | None:
-    """The error of files that are missing between two."""
-    if index <= after + 1:
-        return None
-    which = (
-        f"file {after + 1} is" if index == after + 2 else f"files {after + 1} to {index - 1} are"
-    )
-    error = OutOfRangeError(
-        f"{which} not there any more: sent, or dropped for want of space, before the stream read"
-        " them"
-    )
-    error.format, error.path = "ledger", str(log)
-    return error
-
-
-def _pass_gap(log: Path, place: Place, index: int, options: ReadOptions) -> None:
-    """Go on from a place to a file; past a gap only if the query is to go on after a loss."""
-    gap = _gap(log, int(place["after"]), index)
-    if gap is None:
-        return
-    if options.fail_on_data_loss:
-        raise gap
-    resumed = {**place, "after": index - 1}
-    _log.warning("%s: the query had read up to %s and goes on at %s: %s", log, place, resumed, gap)
 
 
 def _is_within(index: int, options: ReadOptions) -> bool:
