@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 __all__ = ["EventImportReport", "import_events"]
 
 _CHECKS = ("id", "signature")
+_AGAIN = "remove the checkpoint: all lines are read again, and no event is stored twice"
+"""What is possible, too, where checkpoint and store do not belong together."""
 _SCHEMA = StructType([StructField(one.name, one.types[0]) for one in SINKS["nostr"].columns])
 """What is staged of an event."""
 
@@ -98,14 +100,16 @@ def import_events(
     of `EventStore.append`: what is ephemeral, deleted by its author or over is not stored.
 
     An event is stored once, whatever is repeated. A run that was killed goes on where it was, once
-    it is begun again: ``checkpoint``, by default in ``STORE.jobs``, knows which files were read.
-    Without it all lines are checked again, and nothing is stored twice.
+    it is begun again: ``checkpoint``, by default in ``STORE.jobs``, knows which files were read,
+    and the store which batches of it it has. Without the checkpoint all lines are checked again,
+    and nothing is stored twice.
 
     With ``dry_run`` all lines of the source are checked, also those of a run before, and nothing is
     written.
 
     Raises `InvalidArgumentError` for a source that holds no lines, `MissingError` for one that is
-    not there, `JobFailedError`, and as `EventStore.open`.
+    not there, `ContiguityError` for a store that lacks batches of the checkpoint and a checkpoint
+    of an earlier time than the store, `JobFailedError`, and as `EventStore.open`.
     """
     if check not in _CHECKS:
         raise InvalidArgumentError(
@@ -118,6 +122,9 @@ def import_events(
         what = "Parquet files" if kind == "parquet" else "a log"
         raise InvalidArgumentError(f"{given} holds {what}, not files of lines: see ingest")
     to = Destination.of("import", given, store, "nostr", checkpoint)
+    if not dry_run:
+        known = _of_query(to, to.checkpoint.query)
+        known.checkpoint.check(known.committed, _AGAIN)
     aside_at = f"{to.checkpoint.path}.bad" if aside is None else os.path.abspath(aside)
     counted = Counted(spark)
     found: list[_Done] = []
@@ -130,7 +137,9 @@ def import_events(
         # Other sources may have the same directory.
         bad = Aside(os.path.join(aside_at, f"query={query}"), batch, "no event")
         bad.begin()
-        writer = make_own_writer({"path": str(to.log), "log": to.format}, _SCHEMA)
+        options = {"path": str(to.log), "log": to.format, "txnVersion": str(batch)}
+        app = _of_query(to, query).checkpoint.app
+        writer = make_own_writer({**options, "txnAppId": app, "txnQuery": query}, _SCHEMA)
         try:
             done = _run(frame, _Task(check, bad, writer), counted)
             writer.commit([one.message for one in done])
@@ -160,6 +169,16 @@ def import_events(
         sum(one.bad for one in found),
         round(ended.seconds, 3),
     )
+
+
+def _of_query(to: Destination, query: str | None) -> Destination:
+    """The store as a query knows it: each checkpoint is an application of its own.
+
+    So a store that lacks batches is noticed, and one whose checkpoint is lost takes another.
+    """
+    if query is None:
+        return to
+    return replace(to, checkpoint=replace(to.checkpoint, app=f"{to.checkpoint.app}-{query}"))
 
 
 @dataclass(frozen=True)

@@ -88,12 +88,12 @@ class Checkpoint:
                 if name.startswith("."):
                     (offsets / name).unlink()
 
-    def check(self, committed: int | None) -> None:
+    def check(self, committed: int | None, again: str | None = None) -> None:
         """Refuse to go on with a checkpoint and a target that do not belong together.
 
         Without the checkpoint all would be written a second time; with an older copy of it new
         records would be taken for a repeat; without the target, or with an older copy of it, what
-        is missing would stay so.
+        is missing would stay so. ``again`` says what else is possible with this target.
         """
         if committed is not None and self.query is None:
             raise InvalidArgumentError(
@@ -108,16 +108,19 @@ class Checkpoint:
                 f"{self.target} has batches 0 to {committed} of this source, and the checkpoint"
                 f" {self.path} knows {has}: it is of an earlier time, and what it reads next would"
                 " be taken for a repeat; restore the last state of the checkpoint, or the target of"
-                " that time, too"
+                f" that time, too{'' if again is None else f', or {again}'}"
             )
         ended = self.ended
         first = 0 if committed is None else committed + 1
         if ended is not None and first <= ended:
+            anew = again or (
+                "remove the checkpoint and what is left of the target, to begin with the first"
+                " record"
+            )
             has = "none of this source" if committed is None else f"them up to {committed}"
             raise ContiguityError(
                 f"the checkpoint {self.path} has batches 0 to {ended} as done, {self.target} has"
-                f" {has}: batches {first} to {ended} are missing there; restore it, or remove the"
-                " checkpoint and what is left of the target, to begin with the first record"
+                f" {has}: batches {first} to {ended} are missing there; restore it, or {anew}"
             )
 
 
