@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import json
 import os
+import random
 import subprocess
 import sys
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from deedbook.pipeline.config import Config, load
+from deedbook import Book, Error, EventStore
+from deedbook.pipeline.config import Config, Source, load
 from deedbook.pipeline.layout import Layout
 from deedbook.pipeline.moments import MOMENTS, Watch
 from deedbook.pipeline.processes import await_end, kill_all, session
 from deedbook.pipeline.runs import Once
-from deedbook.pipeline.trouble import NotNowError, full_disk
+from deedbook.pipeline.trouble import LogCut, NotNowError, Place, full_disk
 from deedbook.pipeline.troubles import judge
 
 pytestmark = pytest.mark.skipif(
@@ -133,3 +138,59 @@ def test_a_run_must_refuse_say_why_and_change_nothing() -> None:
     assert judge(Once(0, "{}", {"orders": 3}), ["no checkpoint"], True) == (
         "it went on: {'orders': 3}"
     )
+
+
+class Refusing:
+    """Runs of a pipeline as far as the first look at one source, which needs no Spark."""
+
+    def __init__(self, config: Config, source: Source) -> None:
+        self._config, self._source = config, source
+
+    def once(self) -> Once:
+        run = pytest.importorskip("deedbook.pipeline.run", reason="pyspark is not installed")
+        none: Any = None
+        try:
+            run._take(none, self._config, self._source, Layout(self._config), none)
+        except Error as error:
+            return Once(1, f"deedbook: {error}\n", {})
+        return Once(0, "{}", {})
+
+
+def take_batch(config: Config, source: Source, number: int) -> None:
+    """What a job leaves of a batch: in the log, and in its checkpoint."""
+    stream = pytest.importorskip("deedbook.spark.jobs._stream", reason="pyspark is not installed")
+    layout = Layout(config)
+    log, checkpoint = layout.bronze(source.name), layout.checkpoint(source.name)
+    is_store = source.bronze == "nostr"
+    job = "import" if is_store else "ingest"
+    app = stream.Checkpoint.of(job, str(source.path), log, checkpoint).app
+    log.parent.mkdir(parents=True, exist_ok=True)
+    opened: Any = EventStore if is_store else Book
+    with opened.open(log, "a") as target:
+        target.transactions.commit(
+            "job", [], app=f"{app}-q" if is_store else app, version=number, query="q"
+        )
+    for name in ("metadata", f"offsets/{number}", f"commits/{number}"):
+        (checkpoint / name).parent.mkdir(parents=True, exist_ok=True)
+        (checkpoint / name).write_text(json.dumps({"id": "q"}))
+
+
+@pytest.mark.parametrize("name", ["files", "orders"])
+def test_a_log_that_was_cut_is_refused_with_what_is_missing(
+    config: Config, tmp_path: Path, name: str
+) -> None:
+    """A run that refused an older copy was judged wrong, because it said so in other words."""
+    source = next(one for one in config.sources if one.name == name)
+    source.path.mkdir(parents=True)
+    (source.path / "a.jsonl").write_text("{}\n")
+    runs: Any = Refusing(config, source)
+    place = Place(config, runs, tmp_path, contextlib.nullcontext, random.Random(1))
+    trouble = LogCut(place)
+    for number in range(3):
+        take_batch(config, source, number)
+        trouble.look()
+    run, must_say, is_unchanged = trouble.make()
+    assert judge(run, must_say, is_unchanged) is None
+    assert "has them up to 0: batches 1 to 2 are missing there" in run.said
+    with pytest.raises(NotNowError):
+        LogCut(place).make()

@@ -174,7 +174,7 @@ class LogCut(Trouble):
     def look(self) -> None:
         """Copy a log as soon as there is one that knows batches."""
         place = self.place
-        logs = [one for one in place.config.sources if one.bronze != "nostr"]
+        logs = place.config.sources
         found = [one for one in logs if place.batches(one.name) and not place.is_committing(one)]
         if self._source is None and found:
             source = place.order.choice(found)
@@ -192,9 +192,7 @@ class LogCut(Trouble):
             before = place.log(source), place.tables()
             run = place.runs.once()
             unchanged = (place.log(source), place.tables()) == before
-        # By the batch that is not the next one, or where nothing is new, by silver's place in it.
-        positions = "is not the next" if "is not the next" in run.said else "had read up to"
-        return run, [positions, str(log)], unchanged
+        return run, ["are missing there", str(log)], unchanged
 
 
 KINDS: Final[tuple[type[Trouble], ...]] = (CheckpointLost, DiskFull, LogCut)
