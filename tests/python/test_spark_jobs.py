@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -27,10 +28,12 @@ from deedbook import (
     InvalidArgumentError,
     Ledger,
     LedgerSnapshot,
+    OutOfRangeError,
     Wal,
 )
 from deedbook.formats import find
 from deedbook.spark.jobs import JobFailedError, _compact, compact, migrate, stats
+from deedbook.spark.jobs._copies import COPIES
 
 pytestmark = pytest.mark.spark
 
@@ -142,13 +145,58 @@ def test_wals_are_compacted_and_a_source_that_grew_is_refused(
     _compact.store_json(tmp_path / "few" / "compaction.json", plan)
     with Wal.open(tmp_path / "w1", "a") as wal:
         wal.append(b"late")
-    with pytest.raises(Exception, match="w1 has 51 records, the plan says 50: it was changed"):
+    with pytest.raises(OutOfRangeError, match=r"w1 has \d+ bytes, the plan says \d+: it was ch"):
         compact(spark, sources, tmp_path / "few")
     assert [path.name for path in (tmp_path / "few").iterdir()] == ["compaction.json"]
+    task = COPIES["wal"].fill(tmp_path / "making", plan["logs"][0]["sources"])
+    with pytest.raises(
+        OutOfRangeError, match="w1 has 51 records, the plan says 50: it was changed"
+    ):
+        list(task)
     (tmp_path / "few" / "compaction.json").unlink()
     report = compact(spark, sources, tmp_path / "few")
     with Wal.open(report.logs[0].path) as wal:
         assert list(wal.payloads()) == [b"0"] * 50 + [b"1"] * 50 + [b"late"] + [b"2"] * 50
+
+
+@pytest.mark.parametrize("kind", ["book", "wal", "ledger", "nostr"])
+def test_a_compaction_that_is_done_is_not_right_for_other_logs(tmp_path: Path, kind: str) -> None:
+    """Sources grew, or came, after the first run: the second one said that all was well."""
+    small, few = tmp_path / "small", tmp_path / "few"
+
+    def append(name: str, start: int) -> None:
+        if kind == "nostr":
+            with EventStore.open(small / name, "a") as store:
+                store.append_many(events(start, start + 5))
+        elif kind == "ledger":
+            with Ledger.open(small / name) as ledger:
+                ledger.append_many([b"x", b"y"])
+        else:
+            with (Book if kind == "book" else Wal).open(small / name, "a") as log:
+                log.append_many([b"x", b"y"])
+
+    small.mkdir()
+    append("a", 0)
+    append("b", 5)
+    plan = _compact._planned([str(small)], few, 1 << 20)
+    few.mkdir()
+    _compact.store_json(few / "compaction.json", plan)
+    for bin in plan["logs"]:
+        assert sum(records for records, _ in _compact._make(few, bin, kind)) > 0
+    assert _compact._planned([str(small)], few, 1 << 20) == plan
+    none: Any = None  # no session is needed to refuse
+    append("b", 100)
+    with pytest.raises(OutOfRangeError, match=r"b has \d+ bytes, the plan says \d+: it was chang"):
+        compact(none, [small], few)
+    append("c", 10)
+    with pytest.raises(InvalidArgumentError, match=r"was made without .*/c, which came later; com"):
+        compact(none, [small], few)
+    for gone in ("b", "c"):
+        shutil.rmtree(small / gone)
+    with pytest.raises(
+        InvalidArgumentError, match=r"was made of .*/b, too, which is not there any"
+    ):
+        compact(none, [small], few)
 
 
 def test_many_small_ledgers_become_few(spark: Any, tmp_path: Path) -> None:

@@ -19,7 +19,8 @@ __all__ = ["TEXTS", "add_arguments", "run"]
 TEXTS: Final = {
     "help": "many small logs into few",
     "description": "Copy many logs of one format into few new ones, each made by one task. The "
-    "sources stay. Begun again after a kill, it makes what is missing.",
+    "sources stay. Begun again after a kill, it makes what is missing; sources that changed since "
+    "are refused.",
     "epilog": "examples:\n"
     "  deedbook spark compact small/ few/\n"
     "  deedbook spark compact 'logs/*.wal' few/ --size 4g --dry-run\n\n"

@@ -88,8 +88,8 @@ def compact(
     its name when it is complete, synced and counted. The sources stay.
 
     ``target/compaction.json`` has the plan. A run that was killed goes on where it was, once it is
-    begun again, and one that is repeated makes nothing. The sources must not grow
-    meanwhile: a log that is not as long as the plan says is refused.
+    begun again, and one that is repeated makes nothing. Sources that are not those of the plan are
+    refused by name, also when all is made: a log that grew, that came later, or that is gone.
 
     Of ledgers, all files must be finished. Of event stores the events that count are copied, by
     the rules of `EventStore.append`: a new store has each of them once, and of a replaceable one
@@ -97,7 +97,7 @@ def compact(
 
     Raises `deedbook.CorruptError` for damage, `InvalidArgumentError` for a ledger that is being
     written, ledgers of several bases, and a target that is not empty and was not made from these
-    sources, and as a log's opening.
+    sources, `deedbook.OutOfRangeError` for a source that changed, and as a log's opening.
     """
     begun = time.monotonic()
     given = [os.path.abspath(path) for path in sources]
@@ -152,11 +152,12 @@ def _planned(given: list[str], path: Path, size_bytes: int) -> dict[str, Any]:
             raise InvalidArgumentError(
                 f"{path} was made from {', '.join(there['given'])}, not from {', '.join(given)}"
             )
+        _refuse_changes(path, there)
         return there
     if path.exists() and any(path.iterdir()):
         raise InvalidArgumentError(f"{path} is not empty; new logs go into a new directory")
-    log, series = detect_logs({"paths": json.dumps(given)}, parse({}, None))
-    logs = [COPIES[log.name].look(of) for one in series for of in one.logs]
+    format, found = _logs_at(given)
+    logs = [COPIES[format].look(of) for of in found]
     bases = sorted({one["base"] for one in logs if "base" in one})
     if len(bases) > 1:
         raise InvalidArgumentError(
@@ -173,9 +174,34 @@ def _planned(given: list[str], path: Path, size_bytes: int) -> dict[str, Any]:
         filled += one["bytes"]
     return {
         "given": given,
-        "format": log.name,
+        "format": format,
         "logs": [{"name": f"{number:05}", "sources": bin} for number, bin in enumerate(bins)],
     }
+
+
+def _logs_at(given: list[str]) -> tuple[str, list[str]]:
+    """The format of the logs at the paths, and where they are."""
+    log, series = detect_logs({"paths": json.dumps(given)}, parse({}, None))
+    return log.name, [of for one in series for of in one.logs]
+
+
+def _refuse_changes(path: Path, plan: dict[str, Any]) -> None:
+    """Refuse logs that are not those of the plan: what is new in them is in none that was made."""
+    planned = {one["path"]: one for bin in plan["logs"] for one in bin["sources"]}
+    _, found = _logs_at(plan["given"])
+    for of in found:
+        if of not in planned:
+            raise InvalidArgumentError(
+                f"{path} was made without {of}, which came later; compact into a new directory"
+            )
+    there = set(found)
+    for of, source in planned.items():
+        if of not in there:
+            raise InvalidArgumentError(
+                f"{path} was made of {of}, too, which is not there any more; compact what is left"
+                " into a new directory"
+            )
+        COPIES[plan["format"]].check(source)
 
 
 def _make(path: Path, bin: dict[str, Any], format: str) -> Iterator[tuple[int, int]]:

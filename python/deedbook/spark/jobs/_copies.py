@@ -36,6 +36,14 @@ class Copies(ABC):
         """A source as the plan has it. Raises `CorruptError` for a damaged one."""
 
     @abstractmethod
+    def size(self, path: str) -> int:
+        """The bytes of a source, as `look` counts them; without reading records."""
+
+    def check(self, source: Source) -> None:
+        """Raise `OutOfRangeError` for a source that is not as long as the plan says."""
+        _same(source, "bytes", self.size(source["path"]))
+
+    @abstractmethod
     def fill(self, making: Path, sources: Sequence[Source]) -> Iterator[tuple[int, int]]:
         """Make a log of its sources, synced and counted. Yields records and bytes done."""
 
@@ -58,6 +66,10 @@ class _Log(Copies):
             first = log.bounds[0] if self._format == "book" and log.bounds else None
             return {"path": path, "records": len(log), "bytes": log.end, "first": first}
 
+    def size(self, path: str) -> int:
+        with by_name(self._format).open(path, "r") as log:
+            return int(log.end)
+
     def fill(self, making: Path, sources: Sequence[Source]) -> Iterator[tuple[int, int]]:
         options: dict[str, Any] = {"durability": "manual"}
         if self._format == "book":
@@ -71,7 +83,7 @@ class _Log(Copies):
                     else:
                         made.append_many(payloads)
                     yield len(payloads), sum(map(len, payloads))
-                _check(source, len(made) - before)
+                _same(source, "records", len(made) - before)
             made.sync()
         with by_name(self._format).open(str(making), "r") as made:
             _check_made(making, len(made), sum(one["records"] for one in sources))
@@ -100,12 +112,16 @@ class _Ledgers(Copies):
                     f"{active} is being written: close the ledger that does, and compact then"
                 )
             records = _count_ledger(snapshot)
-            size = sum(file.bytes for file in snapshot.files)
+            size = _bytes_of(snapshot)
             longest = max((file.bytes for file in snapshot.files), default=0)
             base = snapshot.base
         if records is None:
             raise _damaged(path)
         return {"path": path, "records": records, "bytes": size, "base": base, "longest": longest}
+
+    def size(self, path: str) -> int:
+        with LedgerSnapshot.open(path) as snapshot:
+            return _bytes_of(snapshot)
 
     def fill(self, making: Path, sources: Sequence[Source]) -> Iterator[tuple[int, int]]:
         import pyarrow as pa
@@ -121,7 +137,7 @@ class _Ledgers(Copies):
                         made.append_many(payloads)
                         copied += len(payloads)
                         yield len(payloads), sum(map(len, payloads))
-                _check(source, copied)
+                _same(source, "records", copied)
             made.sync()
         with LedgerSnapshot.open(making, base) as there:
             _check_made(making, _count_ledger(there), sum(one["records"] for one in sources))
@@ -132,8 +148,12 @@ class _Stores(Copies):
 
     def look(self, path: str) -> Source:
         with EventStore.open(path) as store:
-            size = sum(size for _, size in store.segments)
-            return {"path": path, "records": _count_events(store, "live"), "bytes": size}
+            records, size = _count_events(store, "live"), sum(size for _, size in store.segments)
+            return {"path": path, "records": records, "bytes": size}
+
+    def size(self, path: str) -> int:
+        with EventStore.open(path) as store:
+            return sum(size for _, size in store.segments)
 
     def fill(self, making: Path, sources: Sequence[Source]) -> Iterator[tuple[int, int]]:
         stored = 0
@@ -146,7 +166,7 @@ class _Stores(Copies):
                         stored += sum(one.stored for one in made.append_many(batch))
                         copied += len(batch)
                         yield len(batch), sum(len(event.content) for event in batch)
-                _check(source, copied)
+                _same(source, "records", copied)
             made.checkpoint()
         with EventStore.open(making) as there:
             _check_made(making, _count_events(there, "all"), stored)
@@ -195,11 +215,14 @@ def _count_events(store: EventStore, include: Any) -> int:
     return sum(pa.record_batch(batch).num_rows for batch in batches)
 
 
-def _check(source: Source, copied: int) -> None:
-    if copied != source["records"]:
+def _bytes_of(snapshot: LedgerSnapshot) -> int:
+    return sum(file.bytes for file in snapshot.files)
+
+
+def _same(source: Source, unit: str, found: int) -> None:
+    if found != source[unit]:
         raise OutOfRangeError(
-            f"{source['path']} has {copied} records, the plan says {source['records']}: it was"
-            " changed"
+            f"{source['path']} has {found} {unit}, the plan says {source[unit]}: it was changed"
         )
 
 
