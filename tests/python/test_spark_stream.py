@@ -387,6 +387,28 @@ def test_logs_share_a_batch(tmp_path: Path) -> None:
     assert all(stop["logs"][path] != start["logs"][path] for path in stop["logs"])
 
 
+@pytest.mark.parametrize("limit", [{"maxRowsPerTrigger": "2"}, {"maxBytesPerTrigger": "20"}])
+def test_no_log_of_many_waits_for_ever(tmp_path: Path, limit: dict[str, str]) -> None:
+    """A budget of two records came to the first two of three logs, in each batch."""
+    names = ("a", "b", "c")
+    for name in names:
+        Wal.create(tmp_path / name).close()
+    stream = reader(tmp_path, **limit)
+    start = begin = stream.initialOffset()
+    rows: list[Any] = []
+    for round_ in range(3):
+        for name in names:
+            with Wal.open(tmp_path / name, "a") as wal:
+                wal.append(b"%s %d" % (name.encode(), round_))
+        stop = stream.latestOffset(start, stream.getDefaultReadLimit())
+        assert list(stop["logs"]) == [str(tmp_path / name) for name in names], "in their order"
+        rows += read(stream, start, stop)
+        start = stop
+    assert len(rows) == 6
+    assert all(start["logs"][path] != begin["logs"][path] for path in start["logs"])
+    assert {row[-1] for row in rows} >= {b"c 0", b"c 1"}
+
+
 def test_epochs_follow_one_another_and_a_gap_is_refused(tmp_path: Path) -> None:
     log = tmp_path / ".urb" / "log"
     log.mkdir(parents=True)

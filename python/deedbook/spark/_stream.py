@@ -51,6 +51,7 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._given = dict(options)
         self._goal: Offset | None = None
         self._seen: Offset | None = None
+        self._served: str | None = None
         self._failed: Exception | None = None
         try:
             self._options = parse(options, scope="stream")
@@ -97,7 +98,9 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._check_sequence(log, found)
         rows, size = self._limits(limit)
         taken = False
-        for position, path in enumerate(found):
+        # Else a budget of fewer records than logs would never come to the last ones.
+        order = found if log.in_sequence else _after(self._served, found)
+        for position, path in enumerate(order):
             goal = self._goal.places.get(path) if self._goal is not None else None
             is_done = (rows is not None and rows <= 0) or (size is not None and size <= 0)
             if is_done or (self._goal is not None and goal is None):
@@ -115,9 +118,11 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             rows = None if rows is None else rows - step.rows
             size = None if size is None else size - step.bytes
             taken = taken or step.bytes > 0
+            if step.bytes > 0:
+                self._served = path
             if log.in_sequence and step.more:
                 break  # else the next one would overtake the rest
-        latest = Offset(log.name, places)
+        latest = Offset(log.name, {path: places[path] for path in found if path in places})
         self._seen = latest
         return start if latest.places == begin.places else latest.to_json()
 
@@ -260,6 +265,12 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __getstate__(self) -> dict[str, Any]:
         """What a task needs, too."""
         return {**self.__dict__, "_goal": None, "_seen": None}
+
+
+def _after(path: str | None, paths: list[str]) -> list[str]:
+    """Paths from the one after ``path`` on, and then the others; where it is gone, as they are."""
+    at = paths.index(path) + 1 if path in paths else 0
+    return paths[at:] + paths[:at]
 
 
 def _exceeds(step: Step, limits: Limits) -> bool:
