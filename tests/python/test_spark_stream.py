@@ -375,6 +375,45 @@ def test_a_log_that_appears_later_is_read_from_its_first_record(tmp_path: Path) 
     assert len(read(told, start, stop)) == 15
 
 
+@pytest.mark.parametrize("mode", ["FAILFAST", "DROPMALFORMED", "PERMISSIVE"])
+def test_a_log_that_appears_later_hides_no_damage_of_its_first_record(
+    tmp_path: Path, grow: Any, mode: str
+) -> None:
+    """Its place did not know where the log begins: all that was there was passed over."""
+    log, append = grow
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    append(0, 5)
+    log.rename(logs / "a")
+    stream = reader(logs, mode=mode)
+    start = stream.latestOffset(stream.initialOffset(), ReadAllAvailable())
+    append(5, 25)
+    log.rename(logs / "b")
+    book = logs / "b" / "book.log"
+    file = book if book.exists() else min((logs / "b").glob("*.wal"))
+    content = bytearray(file.read_bytes())
+    content[16 + 12 if file is book else 12] ^= 1  # in the first payload
+    file.write_bytes(content)
+    shutil.rmtree(logs / "b" / ".deedbook")
+    rows: list[Any] = []
+
+    def run() -> None:
+        place = start
+        while (stop := stream.latestOffset(place, ReadAllAvailable())) != place:
+            rows.extend(read(stream, place, stop))
+            place = stop
+
+    if mode == "FAILFAST":
+        with pytest.raises(CorruptError, match="mode DROPMALFORMED or PERMISSIVE reads on"):
+            run()
+        return
+    run()
+    damaged = [row for row in rows if mode == "PERMISSIVE" and row[-1] is not None]
+    assert len(damaged) == (1 if mode == "PERMISSIVE" else 0)
+    column = -2 if mode == "PERMISSIVE" else -1
+    assert [row[column] for row in rows if row not in damaged] == payloads(6, 25)
+
+
 def test_logs_share_a_batch(tmp_path: Path) -> None:
     """A log that grows quicker than it is read keeps no other one from being read."""
     for name in ("a", "b", "c"):

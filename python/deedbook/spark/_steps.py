@@ -42,7 +42,7 @@ class Steps(ABC):
         with self.open_log(log) as opened:
             begin = opened.bookmark()
             if position == "earliest":
-                return _place(begin)
+                return {**_place(begin), "origin": begin.offset}
             if position == "latest":
                 return _place(_end(opened, begin, options))
             assert isinstance(position, int)
@@ -54,10 +54,14 @@ class Steps(ABC):
             return _place(opened.bookmark(position))
 
     def origin(self, place: Place) -> Place:
-        """The log's first record as the place knows it."""
+        """The log's begin as the place knows it.
+
+        A place of an older query knows the first intact record alone, which may lie after damage.
+        """
         first = place.get("first")
         begin = str(first).partition(":")[0] if first is not None else place["byte"]
-        return {"byte": int(begin)} | ({"first": first} if first is not None else {})
+        known = {"first": first} if first is not None else {}
+        return {"byte": int(place.get("origin", begin)), **known}
 
     def advance(self, log: Path, place: Place, limits: Limits, options: ReadOptions) -> Step:
         """As far as the log is durable, or with ``readUntil`` written, within the limits."""
@@ -78,7 +82,8 @@ class Steps(ABC):
             more = self.in_sequence and (
                 opened.advance(stop, to=to, durable=durable).offset > stop.offset
             )
-        return Step(_place(stop), rows, stop.offset - start.offset, more)
+        begun = {"origin": place["origin"]} if "origin" in place else {}
+        return Step(_place(stop) | begun, rows, stop.offset - start.offset, more)
 
     def between(
         self, log: Path, start: Place, stop: Place, options: ReadOptions, split_size: int
