@@ -288,16 +288,47 @@ print(len(rows), *[(row["file"], row["_corrupt_record"]) for row in rows if row[
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="root may read everything")
-def test_a_file_that_cannot_be_read_hides_no_other(spool: Path) -> None:
+STREAM = """
+import sys
+from test_spark_stream import read, reader
+path = sys.argv[1]
+for mode in ("FAILFAST", "DROPMALFORMED", "PERMISSIVE"):
+    stream = reader(path, mode=mode, failOnDataLoss="false", maxRowsPerTrigger="4")
+    place, counts = stream.initialOffset(), []
+    try:
+        while (stop := stream.latestOffset(place, stream.getDefaultReadLimit())) != place:
+            counts.append(len(read(stream, place, stop)))
+            place = stop
+    except OSError as error:
+        counts.append(error.filename)
+    print(*counts)
+"""
+
+
+def run_without_rights(script: str, spool: Path) -> Any:
+    """Run a script by somebody who may not read the file 9."""
     (spool / "9-events").chmod(0)
     done = subprocess.run(
-        [sys.executable, "-c", UNREADABLE, PLAN, str(spool)],
+        [sys.executable, "-c", UNREADABLE, script, str(spool)],
         capture_output=True,
         text=True,
         cwd=Path(__file__).parent,
     )
     assert done.returncode == 0, done.stderr
+    return done
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="root may read everything")
+def test_a_file_that_cannot_be_read_stops_a_stream_by_its_mode_alone(spool: Path) -> None:
+    """With a limit of rows the stream counted its records in advance, and failed in every mode."""
+    failed, dropped, permissive = run_without_rights(STREAM, spool).stdout.splitlines()
+    assert failed.endswith(str(spool / "9-events"))
+    assert (dropped, permissive) == ("3 3", "3 4")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="root may read everything")
+def test_a_file_that_cannot_be_read_hides_no_other(spool: Path) -> None:
+    done = run_without_rights(PLAN, spool)
     failed, dropped, permissive = done.stdout.splitlines()
     assert (failed, dropped) == (str(spool / "9-events"), "6")
     assert permissive.startswith("7 (9, ") and "does not open" in permissive

@@ -64,9 +64,7 @@ class FileSteps:
                     continue
                 if limits.to is not None and file.index > int(limits.to.get("after", -1)):
                     break
-                records = 0
-                if limits.rows is not None:
-                    records = sum(split.records or 0 for split in snapshot.splits(file.index))
+                records = 0 if limits.rows is None else _records(snapshot, file)
                 is_over = limits.rows is not None and rows + records > limits.rows
                 is_over = is_over or (limits.bytes is not None and size + file.bytes > limits.bytes)
                 if is_over and size > 0:
@@ -144,6 +142,14 @@ def _after(place: Place, index: int, identity: str | None = None) -> Place:
     """A place of the same stream after a file; which file it was, where that is known."""
     kept = {name: value for name, value in place.items() if name != "last"}
     return {**kept, "after": index} | ({} if identity is None else {"last": identity})
+
+
+def _records(snapshot: LedgerSnapshot, file: LedgerFileInfo) -> int:
+    """The records of a file; 0 of one that does not open, for which `between` has the mode."""
+    try:
+        return sum(split.records or 0 for split in snapshot.splits(file.index))
+    except Error:
+        return 0
 
 
 def _identity(snapshot: LedgerSnapshot, file: LedgerFileInfo) -> str | None:
