@@ -10,13 +10,14 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
 
 from deedbook import Event
 from deedbook.pipeline.config import Config, Source
+from deedbook.pipeline.events import judge
 from deedbook.pipeline.gathered import (
     Bronze,
     Silver,
@@ -60,24 +61,30 @@ class Check:
 def check(config: Config) -> list[Check]:
     """Check a pipeline that has read all of its inputs, and does not run. Changes nothing."""
     layout = Layout(config)
-    bronzes = {one.name: bronze_of(layout.bronze(one.name), one.bronze) for one in config.sources}
+    bronzes = {
+        one.name: bronze_of(layout.bronze(one.name), one.bronze, one.check)
+        for one in config.sources
+    }
     checks: list[Check] = []
     for source in config.sources:
         bronze = bronzes[source.name]
         file = expected_file(source.path.parent, source.name)
         checks.append(_intact(source, bronze))
         if file.exists():
-            notes = list(notes_of(file))
+            notes = _judged(source, notes_of(file))
             checks.append(_input(source, notes, bronze))
             checks.extend(_readable(_bad_lines(source, notes, layout)))
         else:
             checks.append(Check(f"{source.name}: bronze has the input", None, str(file), "missing"))
         checks.extend(_followed(source, bronze, layout))
+    by_source = {one.name: one.check for one in config.sources}
     tables = {
-        kind: silver_of(layout.silver(kind), kind, config.window_seconds) for kind in config.tables
+        kind: silver_of(layout.silver(kind), kind, config.window_seconds, by_source)
+        for kind in config.tables
     }
     checks.extend(_readable(_no_events(config, bronzes, layout)))
-    checks.extend(_silver(bronzes, tables))
+    what = "ids and signatures" if "signature" in by_source.values() else "ids"
+    checks.extend(_silver(bronzes, tables, what))
     checks.extend(_readable(_gold(tables[config.tables[0]], layout)))
     return checks
 
@@ -102,6 +109,22 @@ def _readable(checks: Iterable[Check]) -> Iterator[Check]:
 def _intact(source: Source, bronze: Bronze) -> Check:
     found = bronze.problems[0] if bronze.problems else "intact"
     return Check(f"{source.name}: bronze is intact", not bronze.problems, "intact", found)
+
+
+def _judged(source: Source, notes: Iterable[Note]) -> list[Note]:
+    """The notes of an input. Producers check no signatures; of lines, an event store does."""
+    found = list(notes)
+    if source.check != "signature" or source.bronze != "nostr":
+        return found
+    forged = {
+        where
+        for where, line in lines_of_files(source.path)
+        if judge(line, source.check)[1] == "signature"
+    }
+    return [
+        replace(one, id=None, good=False, fault="signature") if one.where in forged else one
+        for one in found
+    ]
 
 
 def _input(source: Source, notes: Sequence[Note], bronze: Bronze) -> Check:
@@ -147,7 +170,7 @@ def _bad_lines(source: Source, notes: Sequence[Note], layout: Layout) -> Iterato
     if source.kind == "log":
         faults: tuple[str, ...] = ()
     elif source.bronze == "nostr":  # which passes over empty lines
-        faults = ("json", "event", "id")
+        faults = ("json", "event", "id", "signature")
     else:
         faults = ("json", "empty")
     expected = [(note.where, note.sha256) for note in notes if note.fault in faults]
@@ -171,7 +194,7 @@ def _no_events(config: Config, bronzes: dict[str, Bronze], layout: Layout) -> It
     yield _same("silver: records that are no events are in quarantine", expected, found, "records")
 
 
-def _silver(bronzes: dict[str, Bronze], tables: dict[Any, Silver]) -> Iterator[Check]:
+def _silver(bronzes: dict[str, Bronze], tables: dict[Any, Silver], what: str) -> Iterator[Check]:
     expected = {record.id for bronze in bronzes.values() for record in bronze.records if record.id}
     first, *others = tables
     for kind, table in tables.items():
@@ -180,7 +203,7 @@ def _silver(bronzes: dict[str, Bronze], tables: dict[Any, Silver]) -> Iterator[C
         found = list(table.ids.elements())
         yield _same(f"silver: {kind} has each event of bronze once", expected, found, "events")
         yield Check(
-            f"silver: {kind} has the content that the ids say",
+            f"silver: {kind} has the content that the {what} say",
             not table.forged,
             "0 wrong rows",
             f"{table.forged} wrong rows",

@@ -16,14 +16,15 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final, Literal, Protocol
 
-from deedbook import Event, InvalidArgumentError
+from deedbook import Event, InvalidArgumentError, parse_events
 from deedbook._compressed import read_all
 from deedbook._json import why_not_json
 
-__all__ = ["Events", "Fault", "Line", "OfFile", "Synthetic", "broken", "judge"]
+__all__ = ["Events", "Fault", "Line", "OfFile", "Synthetic", "broken", "is_signed", "judge"]
 
-Fault = Literal["json", "event", "id", "empty"]
-"""What is wrong with a line: no JSON, no event, an event with another's id, or nothing in it."""
+Fault = Literal["json", "event", "id", "signature", "empty"]
+"""What is wrong with a line: no JSON, no event, an event with another's id or not signed by its
+author, or nothing in it."""
 
 _KINDS: Final = {
     1: 44, 7: 22, 0: 7, 6: 6, 9735: 6, 3: 4, 20001: 3, 5: 3, 10002: 2, 30023: 2, 1063: 1
@@ -147,8 +148,8 @@ class OfFile:
         return Line(data, found, fault)
 
 
-def judge(data: bytes) -> tuple[str | None, Fault | None]:
-    """The id of an event, or what is wrong with a line."""
+def judge(data: bytes, check: str = "id") -> tuple[str | None, Fault | None]:
+    """The id of an event, or what is wrong with a line; signatures count with ``signature``."""
     if not data:
         return None, "empty"
     if why_not_json(data) is not None:
@@ -161,7 +162,17 @@ def judge(data: bytes) -> tuple[str | None, Fault | None]:
         event.check_id()
     except InvalidArgumentError:
         return None, "id"
+    if check == "signature" and not is_signed(data):
+        return None, "signature"
     return event.id, None
+
+
+def is_signed(data: bytes) -> bool:
+    """Whether the author of an event signed its id."""
+    import pyarrow as pa
+
+    parsed = pa.record_batch(parse_events([data], check="signature"))
+    return parsed["error"][0].as_py() is None
 
 
 def broken(good: Line, random: Random, empty: bool) -> Line:

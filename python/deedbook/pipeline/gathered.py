@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from deedbook import Book, Error, Event, EventStore, InvalidArgumentError, Wal
-from deedbook.pipeline.events import judge
+from deedbook.pipeline.events import is_signed, judge
 from deedbook.pipeline.notes import digest
 
 __all__ = ["Bronze", "Record", "Silver", "UnreadableError", "bronze_of", "rows_of", "silver_of"]
@@ -50,7 +50,7 @@ class Silver:
     rows: Counter[bytes] = field(default_factory=Counter)
     """By a hash of all columns."""
     forged: int = 0
-    """Rows whose content is not what the id says."""
+    """Rows whose content is not what the id says, or the signature, where it is checked."""
     windows: Counter[tuple[int, int]] = field(default_factory=Counter)
     """Events by the second at which their window begins, and kind."""
     sizes: Counter[tuple[int, int]] = field(default_factory=Counter)
@@ -58,22 +58,22 @@ class Silver:
     authors: Counter[str] = field(default_factory=Counter)
 
 
-def bronze_of(path: Path, format: str) -> Bronze:
-    """Read a log as far as it can be read."""
+def bronze_of(path: Path, format: str, check: str = "id") -> Bronze:
+    """Read a log as far as it can be read; ``check`` says what makes a payload a good event."""
     found = Bronze()
     try:
         if format == "nostr":
-            _read_store(path, found)
+            _read_store(path, check, found)
         elif format == "book":
-            _read_book(path, found)
+            _read_book(path, check, found)
         else:
-            _read_wal(path, found)
+            _read_wal(path, check, found)
     except (Error, OSError) as error:
         found.problems.append(str(error))
     return found
 
 
-def _read_book(path: Path, found: Bronze) -> None:
+def _read_book(path: Path, check: str, found: Bronze) -> None:
     report = Book.verify(path)
     if not report.ok:
         found.problems.append(f"verify says {report.verdict}")
@@ -81,10 +81,10 @@ def _read_book(path: Path, found: Bronze) -> None:
         for number, deed in enumerate(book.iter(on_corrupt="skip"), book.epoch + 1):
             if deed.event != number:
                 found.problems.append(f"event {deed.event} where {number} is due")
-            found.records.append(_record(deed.event or 0, deed.jam))
+            found.records.append(_record(deed.event or 0, deed.jam, check))
 
 
-def _read_wal(path: Path, found: Bronze) -> None:
+def _read_wal(path: Path, check: str, found: Bronze) -> None:
     report = Wal.verify(path)
     if not report.ok:
         found.problems.append(f"verify says {report.verdict}")
@@ -94,12 +94,12 @@ def _read_wal(path: Path, found: Bronze) -> None:
             if record.lsn != due:
                 found.problems.append(f"a record at LSN {record.lsn} where {due} is due")
             due = record.next_lsn
-            found.records.append(_record(record.lsn, record.payload))
+            found.records.append(_record(record.lsn, record.payload, check))
 
 
-def _read_store(path: Path, found: Bronze) -> None:
+def _read_store(path: Path, check: Any, found: Bronze) -> None:
     with EventStore.open(path) as store:
-        report = store.verify(check="id")
+        report = store.verify(check=check)
         if not report.ok:
             found.problems.append(f"verify finds {report.faults} faults")
         if store.opening.is_loss:
@@ -110,8 +110,8 @@ def _read_store(path: Path, found: Bronze) -> None:
             found.records.append(Record(number, digest(data), event.id))
 
 
-def _record(position: int, payload: bytes) -> Record:
-    return Record(position, digest(payload), judge(payload)[0])
+def _record(position: int, payload: bytes, check: str) -> Record:
+    return Record(position, digest(payload), judge(payload, check)[0])
 
 
 class UnreadableError(Exception):
@@ -159,23 +159,28 @@ def _rows(path: Path, kind: str) -> Iterator[dict[str, Any]]:
         yield from batch.to_pylist()
 
 
-def silver_of(path: Path, kind: str, window: int) -> Silver:
-    """Read a table of events, which are counted by windows of so many seconds."""
+def silver_of(path: Path, kind: str, window: int, checks: Mapping[str, str]) -> Silver:
+    """Read a table of events, which are counted by windows of so many seconds.
+
+    ``checks`` says of each source what is checked of its events.
+    """
     found = Silver()
     try:
-        _read_silver(path, kind, window, found)
+        _read_silver(path, kind, window, checks, found)
     except UnreadableError as error:
         found.problem = str(error)
     return found
 
 
-def _read_silver(path: Path, kind: str, window: int, found: Silver) -> None:
+def _read_silver(
+    path: Path, kind: str, window: int, checks: Mapping[str, str], found: Silver
+) -> None:
     for row in rows_of(path, kind):
         event = row["id"].hex()
         found.ids[event] += 1
         values = repr([row[name] for name in ("source", *_EVENT)] + [str(row["day"])])
         found.rows[hashlib.sha256(values.encode()).digest()] += 1
-        found.forged += not _is_true(row)
+        found.forged += not _is_true(row, checks.get(row["source"], "id"))
         content = row["content"].encode()
         place = row["created_at"] // window * window, row["kind"]
         found.windows[place] += 1
@@ -183,12 +188,13 @@ def _read_silver(path: Path, kind: str, window: int, found: Silver) -> None:
         found.authors[row["pubkey"].hex()] += 1
 
 
-def _is_true(row: dict[str, Any]) -> bool:
-    """Whether the id is the hash of the content."""
+def _is_true(row: dict[str, Any], check: str) -> bool:
+    """Whether the id is the hash of the content, and signed by the author if that is checked."""
     values = {name: row[name] for name in _EVENT}
     values.update({name: row[name].hex() for name in ("id", "pubkey", "sig")})
     try:
-        Event(**values).check_id()
+        event = Event(**values)
+        event.check_id()
     except InvalidArgumentError:
         return False
-    return True
+    return check != "signature" or is_signed(event.to_json().encode())

@@ -1,0 +1,148 @@
+"""The check of a pipeline whose sources check signatures, held against one made by hand."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from deedbook import Book, Event, EventStore
+from deedbook.pipeline.check import check
+from deedbook.pipeline.config import load
+from deedbook.pipeline.events import Line, judge
+from deedbook.pipeline.notes import JsonLines, Note, expected_file
+from test_nostr import EVENTS, LINES
+
+WINDOW = 600
+TRUE = "silver: parquet has the content that the ids and signatures say"
+ONCE = "silver: parquet has each event of bronze once"
+CONFIG = """
+[pipeline]
+directory = "out"
+window = "10m"
+
+[[source]]
+name = "orders"
+{kind}
+check = "signature"
+"""
+
+FORGED = json.dumps({**EVENTS[0], "sig": EVENTS[1]["sig"]}).encode()
+GOOD = list(dict.fromkeys(LINES[1:20]))
+
+
+def put(file: Path, rows: list[dict[str, Any]], types: dict[str, Any]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(rows, pa.schema(types)), file)
+
+
+def make(home: Path, kind: str, lines: list[bytes], silver: list[bytes]) -> Path:
+    """A pipeline that read these lines, and has these in silver; the forged one is put aside."""
+    home.mkdir()
+    config = home / "pipeline.toml"
+    config.write_text(CONFIG.format(kind=kind))
+    is_log = kind.startswith("log")
+    noted = [Line(line, *judge(line)) for line in lines]
+    wheres = [None if is_log else f"a.jsonl:{n}" for n in range(1, len(lines) + 1)]
+    with JsonLines(expected_file(home / "in", "orders")) as notes:
+        notes.add_notes(
+            [Note.of(n, *of, None) for n, of in enumerate(zip(noted, wheres, strict=True), 1)]
+        )
+    bronze = home / "out" / "bronze" / "orders"
+    bronze.parent.mkdir(parents=True)
+    binary, text = pa.binary(), pa.string()
+    at = lines.index(FORGED) + 1
+    if is_log:
+        with Book.create(bronze) as book:
+            book.append_many(lines)
+        row = {"source": "orders", "position": at, "reason": "forged", "value": FORGED}
+        put(
+            home / "out" / "quarantine" / "silver" / "a.parquet",
+            [row],
+            {"source": text, "position": pa.int64(), "reason": text, "value": binary},
+        )
+    else:
+        (home / "in" / "lines").mkdir()
+        (home / "in" / "lines" / "a.jsonl").write_bytes(b"\n".join([*lines, b""]))
+        with EventStore.create(bronze) as store:
+            store.append_many([Event.from_json(line) for line in lines if line != FORGED])
+        row = {"file": "/in/a.jsonl", "line": at, "value": FORGED}
+        put(
+            home / "out" / "quarantine" / "orders" / "a.parquet",
+            [row],
+            {"file": text, "line": pa.int64(), "value": binary},
+        )
+    put_tables(home / "out", [Event.from_json(line) for line in silver])
+    return config
+
+
+def put_tables(out: Path, events: list[Event]) -> None:
+    """Silver, and gold that follows from it."""
+    times = pa.timestamp("us", "UTC")
+    for number, event in enumerate(events):
+        created = datetime.fromtimestamp(event.created_at, timezone.utc)
+        row = {
+            **event.to_dict(),
+            **{name: bytes.fromhex(getattr(event, name)) for name in ("id", "pubkey", "sig")},
+            "source": "orders",
+            "created_at": created,
+        }
+        put(
+            out / "silver" / "parquet" / f"day={created:%Y-%m-%d}" / f"{number}.parquet",
+            [row],
+            {
+                **dict.fromkeys(("source", "content"), pa.string()),
+                **dict.fromkeys(("id", "pubkey", "sig"), pa.binary()),
+                **{"created_at": times, "kind": pa.int32()},
+                "tags": pa.list_(pa.list_(pa.string())),
+            },
+        )
+    windows: Counter[tuple[int, int]] = Counter()
+    sizes: Counter[tuple[int, int]] = Counter()
+    for event in events:
+        key = event.created_at // WINDOW * WINDOW, event.kind
+        windows[key] += 1
+        sizes[key] += len(event.content.encode())
+    numbers = dict.fromkeys(("kind", "events", "bytes", "late"), pa.int64())
+    put(
+        out / "gold" / "windows" / "a.parquet",
+        [
+            {
+                "window": datetime.fromtimestamp(at, timezone.utc),
+                **{"kind": kind, "events": count, "bytes": sizes[at, kind], "late": 0},
+            }
+            for (at, kind), count in windows.items()
+        ],
+        {"window": times, **numbers},
+    )
+    authors = Counter(event.pubkey for event in events)
+    put(
+        out / "gold" / "authors" / "a.parquet",
+        [{"pubkey": bytes.fromhex(one), "events": count} for one, count in authors.items()],
+        {"pubkey": pa.binary(), "events": pa.int64()},
+    )
+    kinds = Counter(str(event.kind) for event in events)
+    totals = {"events": len(events), "bytes": sizes.total(), "late": 0}
+    top = {"kinds": dict(kinds.most_common(20)), "authors": dict(authors.most_common(20))}
+    (out / "gold" / "top.json").write_text(json.dumps({**totals, **top}))
+
+
+def wrong(config: Path) -> set[str]:
+    return {one.name for one in check(load(config)) if one.ok is not True}
+
+
+@pytest.mark.parametrize("kind", ['log = "in/app.wal"', 'lines = "in/lines"'])
+def test_signatures_are_judged_where_a_source_checks_them(tmp_path: Path, kind: str) -> None:
+    """A pipeline that put forged events aside, as it was told, was called wrong."""
+    lines = [*GOOD[:5], FORGED, *GOOD[5:]]
+    assert wrong(make(tmp_path / "right", kind, lines, GOOD)) == set()
+    assert wrong(make(tmp_path / "wrong", kind, lines, [*GOOD, FORGED])) == {TRUE, ONCE}
