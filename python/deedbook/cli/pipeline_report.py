@@ -94,7 +94,7 @@ def add_chaos(actions: Commands) -> None:
 def _report(config: Config, args: argparse.Namespace, out: Output) -> int:
     try:
         from deedbook.pipeline.check import check
-        from deedbook.pipeline.report import write_report
+        from deedbook.pipeline.report import verdict_of, write_report
 
         checks = [] if args.no_check else check(config)
         page = write_report(config, checks)
@@ -109,7 +109,7 @@ def _report(config: Config, args: argparse.Namespace, out: Output) -> int:
     else:
         for name in failed:
             out.talk(f"FAILED: {name}")
-        out.talk(f"wrote {page}")
+        out.talk(f"wrote {page}: {verdict_of(checks)}")
     return EXIT_DAMAGE if failed else EXIT_OK
 
 
@@ -152,9 +152,11 @@ def _chaos(args: argparse.Namespace, out: Output) -> int:
     killed = Counter(one.target for one in ended.kills if one.is_kill)
     troubles = len(ended.kills) - killed.total()
     parts = ", ".join(f"{name} {count}" for name, count in killed.most_common())
+    left = sum(one.ok is None for one in ended.checks)
     out.line(
         f"{killed.total()} kills ({parts}) and {troubles} troubles in {ended.seconds:.0f} s;"
         f" {len(failed)} of {len(ended.checks)} checks failed"
+        + (f", {left} not checked" if left else "")
     )
     out.line(f"report: {ended.page}")
     out.flush()

@@ -18,6 +18,7 @@ from typing import Any, Final
 from deedbook import Event
 from deedbook.pipeline.config import Config, Source
 from deedbook.pipeline.events import judge
+from deedbook.pipeline.follow import Followed
 from deedbook.pipeline.gathered import (
     Bronze,
     Silver,
@@ -58,8 +59,11 @@ class Check:
         return asdict(self)
 
 
-def check(config: Config) -> list[Check]:
-    """Check a pipeline that has read all of its inputs, and does not run. Changes nothing."""
+def check(config: Config, followed: Sequence[Followed] = ()) -> list[Check]:
+    """Check a pipeline that has read all of its inputs, and does not run. Changes nothing.
+
+    ``followed`` is what followers of bronze say that followed to its end.
+    """
     layout = Layout(config)
     bronzes = {
         one.name: bronze_of(layout.bronze(one.name), one.bronze, one.check)
@@ -77,6 +81,7 @@ def check(config: Config) -> list[Check]:
         else:
             checks.append(Check(f"{source.name}: bronze has the input", None, str(file), "missing"))
         checks.extend(_followed(source, bronze, layout))
+        checks.extend(_all_seen(bronze, one) for one in followed if one.source == source.name)
     by_source = {one.name: one.check for one in config.sources}
     tables = {
         kind: silver_of(layout.silver(kind), kind, config.window_seconds, by_source)
@@ -264,6 +269,18 @@ def _followed(source: Source, bronze: Bronze, layout: Layout) -> Iterator[Check]
         not wrong,
         f"{len(seen)} records from the first on",
         f"{len(seen) - wrong} of them",
+    )
+
+
+def _all_seen(bronze: Bronze, followed: Followed) -> Check:
+    """Whether a follower saw each record of a log, and nothing ended it before."""
+    due = len(bronze.records)
+    ended = "" if followed.error is None else f"; ended by: {followed.error}"
+    return Check(
+        f"{followed.source}: a follower saw all of bronze",
+        followed.error is None and followed.records == due,
+        f"{due} records",
+        f"{followed.records} records{ended}",
     )
 
 

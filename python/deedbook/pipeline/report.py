@@ -18,7 +18,7 @@ from deedbook.pipeline.pictures import draw_events, draw_latency, draw_quarantin
 from deedbook.pipeline.progress import batches_of, kills_of
 from deedbook.pipeline.status import Status, lag_text, status
 
-__all__ = ["write_report"]
+__all__ = ["verdict_of", "write_report"]
 
 _REASON_MAX = 60
 
@@ -49,6 +49,18 @@ def write_report(config: Config, checks: Sequence[Check]) -> Path:
     return page
 
 
+def verdict_of(checks: Sequence[Check]) -> str:
+    """How many checks failed and passed; one that had nothing to hold against did neither."""
+    failed = sum(check.ok is False for check in checks)
+    left = sum(check.ok is None for check in checks)
+    if not checks:
+        return "not checked"
+    if not failed and not left:
+        return f"all {len(checks)} checks passed"
+    found = f"{failed} of {len(checks)} checks FAILED" if failed else f"{len(checks) - left} passed"
+    return f"{found}, {left} not checked" if left else found
+
+
 def _page(
     found: Status,
     kills: int,
@@ -57,13 +69,7 @@ def _page(
     latency: Latency,
 ) -> Iterator[str]:
     failed = sum(check.ok is False for check in checks)
-    verdict = (
-        "not checked"
-        if not checks
-        else f"{failed} of {len(checks)} checks FAILED"
-        if failed
-        else f"all {len(checks)} checks passed"
-    )
+    verdict = verdict_of(checks)
     events = found.totals.get("events", 0)
     broken = "1 run" if kills == 1 else f"{kills:,} runs"
     title = f"{found.name}: {events:,} events, {broken} broken off, {verdict}"

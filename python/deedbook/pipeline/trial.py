@@ -169,7 +169,7 @@ class Trial:
                 raise TrialError(f"producers failed: {generated.failures}")
             chaos.settle()
             self._let_follow(config)
-        checks = [*check(config), *(troubles.checks() if troubles else ())]
+        checks = [*check(config, follower.found), *(troubles.checks() if troubles else ())]
         page = write_report(config, checks)
         return Ended(
             str(self.directory),

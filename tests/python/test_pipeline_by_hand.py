@@ -1,8 +1,9 @@
-"""The check of a pipeline whose sources check signatures, held against one made by hand."""
+"""The check of a pipeline that was made by hand, and what is said of checks."""
 
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from datetime import datetime, timezone
 from pathlib import Path
@@ -16,9 +17,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deedbook import Book, Event, EventStore
-from deedbook.pipeline.check import check
+from deedbook.cli import main
+from deedbook.pipeline.check import Check, check
 from deedbook.pipeline.config import load
 from deedbook.pipeline.events import Line, judge
+from deedbook.pipeline.follow import Followed
 from deedbook.pipeline.notes import JsonLines, Note, expected_file
 from test_nostr import EVENTS, LINES
 
@@ -146,3 +149,42 @@ def test_signatures_are_judged_where_a_source_checks_them(tmp_path: Path, kind: 
     lines = [*GOOD[:5], FORGED, *GOOD[5:]]
     assert wrong(make(tmp_path / "right", kind, lines, GOOD)) == set()
     assert wrong(make(tmp_path / "wrong", kind, lines, [*GOOD, FORGED])) == {TRUE, ONCE}
+
+
+@pytest.mark.parametrize(
+    ("records", "error", "ok"),
+    [(len(GOOD) + 1, None, True), (len(GOOD), None, False), (len(GOOD) + 1, "damage", False)],
+)
+def test_a_follower_must_have_seen_all(
+    tmp_path: Path, records: int, error: str | None, ok: bool
+) -> None:
+    """One that had ended early, or with an error, was held against what it had seen alone."""
+    config = load(make(tmp_path / "home", 'log = "in/app.wal"', [*GOOD, FORGED], GOOD))
+    found = {one.name: one for one in check(config, [Followed("orders", records, error)])}
+    one = found["orders: a follower saw all of bronze"]
+    assert one.ok is ok
+    assert error is None or error in str(one.found)
+
+
+PASSED, FAILED, LEFT = (Check(str(ok), ok, "", "") for ok in (True, False, None))
+
+
+def test_a_check_that_was_not_made_did_not_pass() -> None:
+    report = pytest.importorskip("deedbook.pipeline.report", reason="matplotlib is not installed")
+    passed, failed, left = PASSED, FAILED, LEFT
+    assert report.verdict_of([passed] * 3) == "all 3 checks passed"
+    assert report.verdict_of([passed, left, passed, left]) == "2 passed, 2 not checked"
+    assert report.verdict_of([passed, left, failed]) == "1 of 3 checks FAILED, 1 not checked"
+    assert report.verdict_of([]) == "not checked"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds processes in /proc")
+def test_a_trial_says_how_many_checks_it_did_not_make(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trial = pytest.importorskip("deedbook.pipeline.trial", reason="matplotlib is not installed")
+    ended = trial.Ended("dir", (), (), 0, {}, (), (PASSED, LEFT), "page", 1.0)
+    monkeypatch.setattr(trial.Trial, "run", lambda *_: ended)
+    assert main(["pipeline", "chaos", str(tmp_path / "trial")]) == 0
+    said = capsys.readouterr().out
+    assert "in 1 s; 0 of 2 checks failed, 1 not checked" in said
