@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from importlib import resources
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -63,6 +65,27 @@ def test_what_is_left_out_has_a_default(tmp_path: Path) -> None:
     assert (config.window_seconds, config.checkpoints) == (3600, tmp_path / "out" / "checkpoints")
 
 
+def test_a_log_may_be_held_and_a_loss_passed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pipeline could neither have a WAL keep what it had not read, nor go on after a loss."""
+    run = pytest.importorskip("deedbook.pipeline.run", reason="pyspark is not installed")
+    held = LEAST + 'consumer = "notes"\non_loss = "go on"\n'
+    asked: list[Any] = []
+
+    def ingest(*_: Any, consumer: str | None, fail_on_data_loss: bool, **__: Any) -> Any:
+        asked.append((consumer, fail_on_data_loss))
+        return SimpleNamespace(rows=0, batches=0, seconds=0.0)
+
+    monkeypatch.setattr(run, "ingest", ingest)
+    (tmp_path / "a.wal").touch()
+    for text in (LEAST, held):
+        config = load(written(tmp_path, text))
+        none: Any = None
+        assert run._take(none, config, config.sources[0], Layout(config), none) == 0
+    assert asked == [(None, True), ("notes", False)]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
@@ -90,6 +113,14 @@ def test_what_is_left_out_has_a_default(tmp_path: Path) -> None:
             'log = "a"\nbronze = "nostr"',
             "'nostr' is not allowed; allowed: book, w",
         ),
+        (
+            'log = "a.wal"',
+            'log = "a"\nconsumer = "a b"',
+            "'a b' is not allowed; allowed: a name wi",
+        ),
+        ('log = "a.wal"', 'log = "a"\non_loss = "no"', "'no' is not allowed; allowed: fail, go on"),
+        ('log = "a.wal"', 'lines = "a"\nconsumer = "b"', "consumer: 'b' .*of sources with log = "),
+        ('log = "a.wal"', 'lines = "a"\non_loss = "fail"', "on_loss: 'fail' .*sources with log ="),
         ('log = "a.wal"', 'log = "a"\ncheck = "no"', "'no' is not allowed; allowed: id, signature"),
         ('log = "a.wal"', 'log = "a"\n[[source]]\nname = "a"\nlog = "b"', "a name of its own"),
         ('log = "a.wal"', 'log = "a"\n[tables]\nsilver = ["csv"]', 'a list of "parquet" and "del'),

@@ -32,6 +32,7 @@ from deedbook import (
     InvalidArgumentError,
     Ledger,
     Log,
+    LostRecordsError,
     MissingError,
     Wal,
 )
@@ -217,6 +218,38 @@ def test_records_of_other_logs_become_records(spark: Any, tmp_path: Path) -> Non
     assert payloads(tmp_path / "copy") == [*lines, b"more"]
     with Book.open(tmp_path / "copy") as copy:
         assert copy[41].mug == 7
+
+
+def test_a_wal_keeps_what_was_not_ingested_yet_and_a_loss_may_be_passed(
+    spark: Any, tmp_path: Path
+) -> None:
+    source, log = tmp_path / "app.wal", tmp_path / "log"
+    lines = records(1, 150)
+    with Wal.create(source, segment_bytes=1000) as wal:
+        wal.append_many(lines[:100])
+    ingest(spark, source, log, format="book", consumer="notes")
+    with Wal.open(source, "a") as wal:
+        wal.append_many(lines[100:])
+        wal.sync()
+        lsns = [record.lsn for record in wal]
+        with pytest.raises(InvalidArgumentError, match='consumer "notes" needs lsn'):
+            wal.truncate_before(lsns[120])
+        wal.remove_consumer("notes")
+        wal.truncate_before(lsns[120])
+    with pytest.raises(LostRecordsError, match="was dropped"):
+        ingest(spark, source, log, consumer="notes")
+    assert payloads(log) == lines[:100]
+    report = ingest(spark, source, log, consumer="notes", fail_on_data_loss=False)
+    assert report.appended == 30
+    assert payloads(log) == lines[:100] + lines[120:]
+
+
+def test_what_is_for_logs_is_refused_for_lines(tmp_path: Path) -> None:
+    put(tmp_path / "in" / "a.jsonl", records(1, 3))
+    none: Any = None
+    for option in ({"consumer": "notes"}, {"fail_on_data_loss": False}):
+        with pytest.raises(InvalidArgumentError, match=r"are for logs, .*/in holds lines"):
+            ingest(none, tmp_path / "in", tmp_path / "log", format="book", **option)
 
 
 def test_what_cannot_be_ingested_is_refused(spark: Any, tmp_path: Path) -> None:

@@ -71,6 +71,20 @@ def add_batches(parser: argparse.ArgumentParser, target: str) -> None:
     )
 
 
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """How a job of Spark reads logs that others append to, and drop from."""
+    parser.add_argument(
+        "--consumer",
+        metavar="NAME",
+        help="of WALs: a consumer of this name, for which they keep what was not read yet",
+    )
+    parser.add_argument(
+        "--go-on-after-loss",
+        action="store_true",
+        help="of logs: where what was not read yet is gone, go on with what is there, and warn",
+    )
+
+
 def _amount(text: str, units: dict[str, int], what: str) -> int:
     """A number from 1 up, which may end in a unit."""
     number, unit = (text[:-1], units.get(text[-1:].lower())) if text[-1:].isalpha() else (text, 1)

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any, Final
 
 from deedbook._text import count
-from deedbook.cli.arguments import add_batches
+from deedbook.cli.arguments import add_batches, add_reading
 from deedbook.cli.failure import EXIT_OK
 from deedbook.cli.output import Output
 from deedbook.cli.progress import Progress
@@ -47,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a column, or NAME=EXPRESSION of Spark; may be repeated",
     )
     add_batches(parser, "TABLE")
+    add_reading(parser)
 
 
 def run(args: argparse.Namespace, out: Output, spark: SparkSession, jobs: Any) -> int:
@@ -61,6 +62,8 @@ def run(args: argparse.Namespace, out: Output, spark: SparkSession, jobs: Any) -
             partition_by=args.partition_by,
             checkpoint=args.checkpoint,
             batch_bytes=args.batch_size,
+            consumer=args.consumer,
+            fail_on_data_loss=not args.go_on_after_loss,
             dry_run=args.dry_run,
             progress=progress.update,
         )

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any, Final
 
 from deedbook._text import count
-from deedbook.cli.arguments import add_batches
+from deedbook.cli.arguments import add_batches, add_reading
 from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK
 from deedbook.cli.output import Output
 from deedbook.cli.progress import Progress
@@ -49,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-validate", action="store_true", help="take any lines, not just JSON")
     parser.add_argument("--aside", metavar="DIR", help="put bad lines there, and go on")
     add_batches(parser, "LOG")
+    add_reading(parser)
 
 
 def run(args: argparse.Namespace, out: Output, spark: SparkSession, jobs: Any) -> int:
@@ -65,6 +66,8 @@ def run(args: argparse.Namespace, out: Output, spark: SparkSession, jobs: Any) -
             aside=args.aside,
             checkpoint=args.checkpoint,
             batch_bytes=args.batch_size,
+            consumer=args.consumer,
+            fail_on_data_loss=not args.go_on_after_loss,
             dry_run=args.dry_run,
             progress=progress.update,
         )

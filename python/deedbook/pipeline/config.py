@@ -22,6 +22,8 @@ _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,40}")
 _TABLES: Final = ("parquet", "delta")
 _BRONZE: Final = {"lines": ("nostr", "book", "wal"), "log": ("book", "wal")}
 _CHECKS: Final = ("id", "signature")
+_ON_LOSS: Final = ("fail", "go on")
+_OF_LOGS: Final = ("consumer", "on_loss")
 _RESERVED: Final = ("silver", "gold")
 
 
@@ -36,6 +38,10 @@ class Source:
     """Format of its bronze log."""
     check: str
     """What is checked of an event."""
+    consumer: str | None = None
+    """Of a WAL: the consumer for which it keeps what was not read yet."""
+    goes_on: bool = False
+    """Of a log: whether it goes on where what was not read yet is gone, or fails."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +147,7 @@ class _Parser:
         at = f"source {number}"
         if not isinstance(found, dict):
             raise self._wrong(at, found, "a table [[source]]")
-        self._known(at, found, ("name", "lines", "log", "bronze", "check"))
+        self._known(at, found, ("name", "lines", "log", "bronze", "check", *_OF_LOGS))
         name = self._name(f"{at}.name", found.get("name"))
         kinds = [kind for kind in _BRONZE if kind in found]
         if len(kinds) != 1:
@@ -154,7 +160,16 @@ class _Parser:
         check = found.get("check", "id")
         if check not in _CHECKS:
             raise self._wrong(f"{at}.check", check, ", ".join(_CHECKS))
-        return Source(name, kind, self._path(f"{at}.{kind}", found[kind]), bronze, check)
+        for key in _OF_LOGS:
+            if kind != "log" and key in found:
+                raise self._wrong(f"{at}.{key}", found[key], "a key of sources with log = PATH")
+        consumer, on_loss = found.get("consumer"), found.get("on_loss", _ON_LOSS[0])
+        if "consumer" in found and not _is_word(consumer):
+            raise self._wrong(f"{at}.consumer", consumer, "a name without white space")
+        if on_loss not in _ON_LOSS:
+            raise self._wrong(f"{at}.on_loss", on_loss, ", ".join(_ON_LOSS))
+        path = self._path(f"{at}.{kind}", found[kind])
+        return Source(name, kind, path, bronze, check, consumer, on_loss != _ON_LOSS[0])
 
     def _table(self, found: Mapping[str, Any], name: str, default: Any = None) -> dict[str, Any]:
         value = found.get(name, default)
@@ -195,3 +210,7 @@ class _Parser:
         return InvalidArgumentError(
             f"{self._file}: {at}: {value!r} is not allowed; allowed: {allowed}"
         )
+
+
+def _is_word(value: Any) -> bool:
+    return isinstance(value, str) and len(value.split()) == 1 and value == value.strip()

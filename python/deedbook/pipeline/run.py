@@ -151,8 +151,11 @@ def _take(
         stored = import_events(spark, source.path, bronze, check=check, aside=aside, **options)
         rows, batches, seconds = stored.lines, stored.batches, stored.seconds
     else:
-        aside_at = aside if source.kind == "lines" else None
-        taken = ingest(spark, source.path, bronze, kind=source.kind, aside=aside_at, **options)
+        if source.kind == "lines":
+            options["aside"] = aside
+        else:
+            options.update(consumer=source.consumer, fail_on_data_loss=not source.goes_on)
+        taken = ingest(spark, source.path, bronze, kind=source.kind, **options)
         rows, batches, seconds = taken.rows, taken.batches, taken.seconds
     if batches:
         journal.batch(source.name, None, rows, seconds, lag_of_source(source, layout))

@@ -12,7 +12,7 @@ from deedbook import InvalidArgumentError
 from deedbook.spark._paths import local_path
 from deedbook.spark.jobs._ingest import BATCH_BYTES, Counted
 from deedbook.spark.jobs._run import Tell
-from deedbook.spark.jobs._stream import Checkpoint, run_stream
+from deedbook.spark.jobs._stream import Checkpoint, options_of_logs, run_stream
 from deedbook.spark.jobs._tables import TableKind, table
 
 if TYPE_CHECKING:
@@ -60,6 +60,8 @@ def export(
     partition_by: Sequence[str] = (),
     checkpoint: str | os.PathLike[str] | None = None,
     batch_bytes: int = BATCH_BYTES,
+    consumer: str | None = None,
+    fail_on_data_loss: bool = True,
     dry_run: bool = False,
     progress: Tell | None = None,
 ) -> ExportReport:
@@ -83,7 +85,8 @@ def export(
     made = [_partition(text) for text in partition_by]
     target = table(kind, path, known.app, _work(path, known.app), [name for name, _ in made])
     known.check(target.committed())
-    reader = spark.readStream.format("deedbook").option("maxBytesPerTrigger", batch_bytes)
+    of_logs = options_of_logs(batch_bytes, consumer, fail_on_data_loss)
+    reader = spark.readStream.format("deedbook").options(**of_logs)
     if columns:
         reader = reader.option("columns", ",".join(columns))
     rows = reader.load(given)

@@ -16,7 +16,7 @@ from deedbook.spark._sinks import SINKS
 from deedbook.spark.jobs._aside import Aside, Check
 from deedbook.spark.jobs._lines import lines, stream_of
 from deedbook.spark.jobs._run import Tell
-from deedbook.spark.jobs._stream import Destination, run_stream
+from deedbook.spark.jobs._stream import Destination, options_of_logs, run_stream
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -77,6 +77,8 @@ def ingest(
     aside: str | os.PathLike[str] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     batch_bytes: int = BATCH_BYTES,
+    consumer: str | None = None,
+    fail_on_data_loss: bool = True,
     dry_run: bool = False,
     progress: Tell | None = None,
 ) -> IngestReport:
@@ -98,6 +100,10 @@ def ingest(
     default in ``LOG.jobs``, knows what was read, and the log which batches it has. A batch reads
     about ``batch_bytes``.
 
+    Of logs, ``consumer`` and ``fail_on_data_loss`` are the options of their stream: by the name of
+    a consumer, WALs keep what was not read yet; and with ``fail_on_data_loss=False`` the job goes
+    on where that is gone, with a warning.
+
     Raises `InvalidArgumentError` for a bad line, columns that do not fit and a checkpoint that is
     gone, `MissingError` for a source that is not there, `JobFailedError`, and as a log's opening.
     """
@@ -113,6 +119,8 @@ def ingest(
         aside=aside,
         checkpoint=checkpoint,
         batch_bytes=batch_bytes,
+        consumer=consumer,
+        fail_on_data_loss=fail_on_data_loss,
         dry_run=dry_run,
         progress=progress,
     )
@@ -131,6 +139,8 @@ def append_all(
     aside: str | os.PathLike[str] | None = None,
     checkpoint: str | os.PathLike[str] | None,
     batch_bytes: int,
+    consumer: str | None = None,
+    fail_on_data_loss: bool = True,
     keeps_numbers: bool = False,
     dry_run: bool,
     progress: Tell | None,
@@ -143,8 +153,13 @@ def append_all(
         raise InvalidArgumentError(
             f"{source} holds lines; import parses them and puts the events into an event store"
         )
+    if found != "log" and (consumer is not None or not fail_on_data_loss):
+        raise InvalidArgumentError(
+            f"consumer and fail_on_data_loss are for logs, {source} holds {found}"
+        )
+    of_logs = options_of_logs(batch_bytes, consumer, fail_on_data_loss)
     counted = Counted(spark)
-    rows = _rows_of(spark, found, source, to, column, batch_bytes, counted, keeps_numbers)
+    rows = _rows_of(spark, found, source, to, column, batch_bytes, of_logs, counted, keeps_numbers)
     if dry_run:
         return _report(source, found, to, 0, counted, 0.0)
     aside_at = None if aside is None else os.path.abspath(aside)
@@ -232,6 +247,7 @@ def _rows_of(
     to: Destination,
     column: str | None,
     batch_bytes: int,
+    of_logs: dict[str, Any],
     counted: Counted,
     keeps_numbers: bool,
 ) -> DataFrame:
@@ -243,8 +259,7 @@ def _rows_of(
         reader = spark.readStream.format("parquet").schema(files.schema)
         rows = reader.options(maxBytesPerTrigger=batch_bytes, **stream_of(source)).load()
     else:
-        reader = spark.readStream.format("deedbook").option("maxBytesPerTrigger", batch_bytes)
-        rows = reader.load(source)
+        rows = spark.readStream.format("deedbook").options(**of_logs).load(source)
     chosen = rows.select(*_columns(rows.columns, to, column, kind == "log" and not keeps_numbers))
     totals, read = counted.totals, counted.bytes
 

@@ -22,7 +22,7 @@ from deedbook.spark.jobs._run import Tell, watch
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Checkpoint", "Destination", "Ended", "run_stream"]
+__all__ = ["Checkpoint", "Destination", "Ended", "options_of_logs", "run_stream"]
 
 
 @dataclass(frozen=True)
@@ -179,6 +179,17 @@ class Ended:
 
     batches: int
     seconds: float
+
+
+def options_of_logs(
+    batch_bytes: int, consumer: str | None, fail_on_data_loss: bool
+) -> dict[str, Any]:
+    """Those of a stream of logs that a job reads."""
+    options: dict[str, Any] = {
+        "maxBytesPerTrigger": batch_bytes,
+        "failOnDataLoss": str(fail_on_data_loss).lower(),
+    }
+    return options | ({} if consumer is None else {"consumer": consumer})
 
 
 def run_stream(
