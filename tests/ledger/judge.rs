@@ -94,7 +94,9 @@ pub fn judge_with(bytes: &[u8], record_bytes_max: u64, what: &str) -> Skipped {
         let quarantined = listing(&memory, Path::new("/spool/.deedbook/quarantine"));
         let kept = match expected.verdict {
             Verdict::Corrupt if on_corrupt == OnCorrupt::Quarantine => true,
-            Verdict::Corrupt if on_corrupt == OnCorrupt::Skip => rescued > sent.len() as u64,
+            Verdict::Corrupt if on_corrupt == OnCorrupt::Skip => {
+                sent.is_empty() || rescued > sent.len() as u64
+            }
             Verdict::Corrupt | Verdict::Torn => sent.is_empty(),
             _ => false,
         };
