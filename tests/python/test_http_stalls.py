@@ -1,4 +1,4 @@
-"""Servers that take no more of a body: both senders give them up after ``read_seconds``."""
+"""Servers that take no more of a body: how both senders give them up."""
 
 from __future__ import annotations
 
@@ -94,3 +94,17 @@ def test_a_server_that_takes_its_time_is_waited_for(
         assert both.send_once()
     thread.join(30)
     assert not thread.is_alive() and not store.has_data()
+
+
+def test_a_drain_that_ends_meanwhile_closes_the_connection(
+    kind: str, silent: socket.socket, store: MemoryStore, tmp_path: Path
+) -> None:
+    """With asyncio it stayed open, for what was written and not taken, each time."""
+    with Both(kind, store, url_of(silent), dead_letters=tmp_path) as both:
+        before = sockets()
+        for _ in range(3):
+            assert not both.drain(0.3)
+        end = time.monotonic() + 10
+        while sockets() > before and time.monotonic() < end:
+            time.sleep(0.01)
+        assert sockets() == before

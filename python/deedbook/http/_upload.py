@@ -38,14 +38,21 @@ class Upload(Payload):
 
     async def write(self, writer: AbstractStreamWriter) -> None:
         """Write the whole body. Time counts while the server is waited for, not the disk."""
+        transport = cast("StreamWriter", writer).transport
+        if transport is None:
+            raise ConnectionResetError("the connection is lost")
         pieces = self._prepared.pieces()
-        while (piece := await self._next(pieces)) is not None:
-            for start in range(0, len(piece), _WRITE_BYTES):
-                with self._limited(writer):
-                    await writer.write(piece[start : start + _WRITE_BYTES])
-        # aiohttp would wait for this without a limit; the answer has one of its own.
-        with self._limited(writer):
-            await writer.drain()
+        try:
+            while (piece := await self._next(pieces)) is not None:
+                for start in range(0, len(piece), _WRITE_BYTES):
+                    with self._limited(transport):
+                        await writer.write(piece[start : start + _WRITE_BYTES])
+            # aiohttp would wait for this without a limit; the answer has one of its own.
+            with self._limited(transport):
+                await writer.drain()
+        except asyncio.CancelledError:
+            transport.abort()  # as below
+            raise
 
     def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
         """Not there: a body may be longer than the memory."""
@@ -60,17 +67,14 @@ class Upload(Payload):
             raise
 
     @contextlib.contextmanager
-    def _limited(self, writer: AbstractStreamWriter) -> Iterator[None]:
-        transport = cast("StreamWriter", writer).transport
-        if transport is None:  # the connection is lost, which the writer says
-            yield
-            return
-        handle = asyncio.get_running_loop().call_later(self._seconds, self._end, transport)
+    def _limited(self, transport: asyncio.Transport) -> Iterator[None]:
+        """While entered, the server has so many seconds to take something."""
+        handle = asyncio.get_running_loop().call_later(self._seconds, self._give_up, transport)
         try:
             yield
         finally:
             handle.cancel()
 
-    def _end(self, transport: asyncio.Transport) -> None:
+    def _give_up(self, transport: asyncio.Transport) -> None:
         self.stalled = True
         transport.abort()  # closing would wait until the server takes what is written
