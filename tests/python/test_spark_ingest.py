@@ -24,6 +24,8 @@ from spark_cluster import local_session
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.errors import StreamingQueryException
 
 from deedbook import (
@@ -202,6 +204,21 @@ def test_parquet_columns_become_records(spark: Any, tmp_path: Path) -> None:
     report = ingest(spark, tmp_path / "table", tmp_path / "log", format="book", column="body")
     assert (report.kind, report.appended) == ("parquet", 100)
     assert payloads(tmp_path / "log") == [b"r%d" % n for n in range(100)]
+
+
+def test_rows_of_parquet_files_come_in_the_order_of_names_and_rows(
+    spark: Any, tmp_path: Path
+) -> None:
+    """Spark takes the files of a batch by their size: the rows of the longest came first."""
+    (tmp_path / "table").mkdir()
+    expected = []
+    for name, count in (("a 1%2B+.parquet", 10), ("a!2.parquet", 4000), ("b.parquet", 300)):
+        rows = [b"%s %d" % (name.encode(), n) for n in range(count)]
+        pq.write_table(pa.table({"payload": rows}), tmp_path / "table" / name)
+        expected += rows
+    report = ingest(spark, tmp_path / "table", tmp_path / "log", format="book")
+    assert (report.batches, report.appended) == (1, len(expected))
+    assert payloads(tmp_path / "log") == expected
 
 
 def test_records_of_other_logs_become_records(spark: Any, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ TEXTS: Final = {
     "  deedbook spark ingest table/ events.book --format book --column body\n"
     "  deedbook spark ingest spool/ events.book --format book --master spark://host:7077\n\n"
     "A file must be complete when it appears under its name. Files of a batch are taken in\n"
-    "the order of their names, and their lines in order.\n"
+    "the order of their names, and their lines or rows in order.\n"
     "The first line that is not JSON ends the job; with --aside it goes on, exits with 1, and\n"
     "the directory gets the bad lines as Parquet, with file, line and reason.",
 }

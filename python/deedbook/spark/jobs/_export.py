@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,6 @@ from deedbook.spark.jobs._stream import Checkpoint, options_of_logs, run_stream
 from deedbook.spark.jobs._tables import TableKind, table
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["ExportReport", "export"]
@@ -95,16 +94,9 @@ def export(
     counted = Counted(spark)
     batches, seconds = 0, 0.0
     if not dry_run:
-        totals, read = counted.totals, counted.bytes
-
-        def count(parts: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for part in parts:
-                totals[0].add(part.num_rows)
-                read.add(part.nbytes)
-                yield part
 
         def write(frame: DataFrame, query: str, batch: int) -> None:
-            target.add(frame.mapInArrow(count, frame.schema), query, batch)
+            target.add(frame.mapInArrow(counted.pass_on, frame.schema), query, batch)
 
         ended = run_stream(spark, "export", rows, known, write, counted.look, progress)
         batches, seconds = ended.batches, ended.seconds

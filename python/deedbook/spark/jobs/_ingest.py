@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -28,6 +28,8 @@ BATCH_BYTES = 1 << 30
 """Of a batch: what a kill in the middle makes a run do again."""
 
 Kind = Literal["lines", "parquet", "log"]
+_FILE, _ROW = "_deedbook_file", "_deedbook_row"
+"""Of a row of a Parquet file, until the rows of a batch are in order."""
 
 
 @dataclass(frozen=True)
@@ -93,8 +95,8 @@ def ingest(
     Parquet files, the columns that the log takes are taken by their names, or ``column`` as the
     payload.
 
-    Files of a batch are taken in the order of their names, and their lines in order. A file must be
-    complete when it appears under its name; one that is changed later is not read again.
+    Files of a batch are taken in the order of their names, and their lines or rows in order. A file
+    must be complete when it appears under its name; one that is changed later is not read again.
 
     A run that was killed goes on where it was, once it is begun again: the ``checkpoint``, by
     default in ``LOG.jobs``, knows what was read, and the log which batches it has. A batch reads
@@ -175,6 +177,10 @@ def append_all(
             frame = frame.mapInArrow(
                 lambda batches: taken.good(batches, check, totals), "payload binary"
             )
+        else:
+            if found == "parquet":
+                frame = _in_order(frame)
+            frame = frame.mapInArrow(counted.pass_on, frame.schema)
         to.append(frame, query, batch)
 
     ended = run_stream(spark, job, rows, to.checkpoint, write, counted.look, progress)
@@ -197,6 +203,19 @@ class Counted:
     def bad(self) -> int:
         """Bad lines among them."""
         return int(self.totals[1].value)
+
+    @property
+    def pass_on(self) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+        """What counts rows in a task, and gives them on."""
+        totals, read = self.totals, self.bytes
+
+        def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                totals[0].add(batch.num_rows)
+                read.add(batch.nbytes)
+                yield batch
+
+        return count
 
     def look(self) -> tuple[int, int | None, str]:
         """For `watch`."""
@@ -254,22 +273,31 @@ def _rows_of(
     """The stream of what is to be appended; of lines, the lines."""
     if kind == "lines":
         return lines(spark, source, batch_bytes, counted.bytes)
-    if kind == "parquet":
-        files = spark.read.format("parquet").options(**stream_of(source)).load()
-        reader = spark.readStream.format("parquet").schema(files.schema)
-        rows = reader.options(maxBytesPerTrigger=batch_bytes, **stream_of(source)).load()
-    else:
-        rows = spark.readStream.format("deedbook").options(**of_logs).load(source)
-    chosen = rows.select(*_columns(rows.columns, to, column, kind == "log" and not keeps_numbers))
-    totals, read = counted.totals, counted.bytes
+    renumbers = kind == "log" and not keeps_numbers
+    if kind == "log":
+        logs = spark.readStream.format("deedbook").options(**of_logs).load(source)
+        return logs.select(*_columns(logs.columns, to, column, renumbers))
+    files = spark.read.format("parquet").options(**stream_of(source)).load()
+    reader = spark.readStream.format("parquet").schema(files.schema)
+    rows = reader.options(maxBytesPerTrigger=batch_bytes, **stream_of(source)).load()
+    return rows.select(*_columns(rows.columns, to, column, renumbers), *_place(rows))
 
-    def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            totals[0].add(batch.num_rows)
-            read.add(batch.nbytes)
-            yield batch
 
-    return chosen.mapInArrow(count, chosen.schema)
+def _place(rows: DataFrame) -> list[Any]:
+    """Where each row of Parquet files lies: Spark takes the files of a batch by their size."""
+    from pyspark.sql import functions as F
+
+    place = rows.metadataColumn("_metadata")
+    # Spark writes a file's path as a URL does, but for the plus sign.
+    path = F.url_decode(F.replace(place["file_path"], F.lit("+"), F.lit("%2B")))
+    return [path.alias(_FILE), place["row_index"].alias(_ROW)]
+
+
+def _in_order(frame: DataFrame) -> DataFrame:
+    """The rows of a batch in the order of their files' names, and as they lie there."""
+    tasks = 2 * frame.sparkSession.sparkContext.defaultParallelism
+    placed = frame.repartitionByRange(tasks, _FILE, _ROW).sortWithinPartitions(_FILE, _ROW)
+    return placed.drop(_FILE, _ROW)
 
 
 def _columns(
