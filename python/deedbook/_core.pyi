@@ -1819,7 +1819,7 @@ class EventStore:
         compaction_ratio: float = 0.2,
         checksums: bool = True,
         event_bytes_max: int = 100_000_000,
-        history: Literal["drop", "keep"] = "drop",
+        history: Literal["drop", "keep"] | None = None,
         mapped_reads: bool = False,
         slow_sync: float = 1.0,
         lock_timeout: float = 0.0,
@@ -1838,7 +1838,10 @@ class EventStore:
         write-ahead log is emptied when it is larger. ``compaction_ratio``: what `compact` takes by
         default, 0.1 to 0.5. ``checksums``: whether new records have one of their own.
         ``event_bytes_max``: limit of a new record; what is stored is read, however large.
-        ``history="keep"`` keeps every version of replaceable events, and finds them.
+        ``history="keep"`` keeps every version of replaceable events, and finds them; ``"drop"``
+        hides what a newer version replaces, and the next compaction drops it. It is stored with the
+        store: None, the default, goes on as before, and is ``"drop"`` for a new store. A reader
+        ignores it.
         ``mapped_reads``: whether segments are read through a shared map of what they have when they
         are opened: some per cent quicker, and pages read count as memory of the process (Linux).
         ``slow_sync``: a sync that takes more seconds is logged. ``lock_timeout``: how long opening
@@ -2146,6 +2149,9 @@ class EventStore:
     @property
     def mode(self) -> _Mode:
         """How it was opened."""
+    @property
+    def history(self) -> Literal["drop", "keep"]:
+        """What becomes of replaced versions: as given to `open`, or else as it is stored."""
     @property
     def closed(self) -> bool:
         """Whether the handle is closed."""

@@ -84,7 +84,7 @@ impl PyEventStore {
                         batch_bytes=10_485_760, page_bytes=4096, segment_bytes=1_073_741_824,
                         wal_segment_bytes=1_073_741_824, checkpoint_bytes=268_435_456,
                         compaction_ratio=0.2, checksums=true, event_bytes_max=100_000_000,
-                        history="drop", mapped_reads=false, slow_sync=1.0, lock_timeout=0.0,
+                        history=None, mapped_reads=false, slow_sync=1.0, lock_timeout=0.0,
                         file_mode=0o600))]
     #[allow(clippy::too_many_arguments)]
     fn open(
@@ -101,7 +101,7 @@ impl PyEventStore {
         compaction_ratio: f64,
         checksums: bool,
         #[pyo3(from_py_with = numbers::event_bytes_max)] event_bytes_max: u32,
-        history: &str,
+        history: Option<&str>,
         mapped_reads: bool,
         slow_sync: f64,
         lock_timeout: f64,
@@ -110,6 +110,7 @@ impl PyEventStore {
         let mode = crate::log::mode(py, mode)?;
         let mut options = Options::new();
         options.durability = durability.map(str::parse).transpose().or_raise(py)?;
+        options.history = history.map(|word| words::history(py, word)).transpose()?;
         let options = options
             .batch_interval(seconds(py, "batch_interval", batch_interval)?)
             .batch_bytes(batch_bytes)
@@ -120,7 +121,6 @@ impl PyEventStore {
             .compaction_ratio(compaction_ratio)
             .checksums(checksums)
             .event_bytes_max(event_bytes_max)
-            .history(words::history(py, history)?)
             .mapped_reads(mapped_reads)
             .slow_sync(seconds(py, "slow_sync", slow_sync)?)
             .lock_timeout(arguments::lock_timeout(py, lock_timeout)?)
@@ -549,6 +549,12 @@ impl PyEventStore {
     #[getter]
     fn mode(&self) -> &'static str {
         crate::log::letter(self.store.mode())
+    }
+
+    #[doc = doc!("EventStore".history)]
+    #[getter]
+    fn history(&self) -> &'static str {
+        words::word_of(self.store.history())
     }
 
     #[doc = doc!("EventStore".closed)]

@@ -32,6 +32,14 @@ pub fn history(py: Python<'_>, word: &str) -> PyResult<History> {
     }
 }
 
+/// The word of a history.
+pub fn word_of(history: History) -> &'static str {
+    match history {
+        History::Drop => "drop",
+        _ => "keep",
+    }
+}
+
 fn unknown(py: Python<'_>, what: &str, word: &str, known: &str) -> PyErr {
     invalid(py, format!("{what} {word:?}, must be one of {known}"))
 }

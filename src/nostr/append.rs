@@ -182,7 +182,8 @@ impl EventStore {
     }
 
     /// Have the last events of the write-ahead log hide what they replace or delete: a power cut may
-    /// have taken the end of the log, in which the flags stood.
+    /// have taken the end of the log, in which the flags stood. They were appended under the history that is
+    /// stored.
     pub(super) fn complete(&self, tail: &Tail) -> Result<()> {
         let (shared, wal) = self.writable()?;
         let mut state = shared.state();
@@ -194,7 +195,7 @@ impl EventStore {
                 continue;
             }
             if let Some(address) = Address::of(&event)
-                && shared.options.history == History::Drop
+                && state.manifest.history == History::Drop
             {
                 shared.replace_stored(&mut state, &address, at, &mut run.flagged)?;
             }
@@ -308,7 +309,7 @@ impl Shared {
         }
         let mut flags = Flags::default();
         if let Some(address) = &address {
-            if self.options.history == History::Drop {
+            if self.history == History::Drop {
                 flags = self.replace(state, &event, address, &mut run.flagged)?;
             }
             run.addresses.insert(address.clone());

@@ -74,6 +74,11 @@ impl Belonging {
             {
                 (copy, Source::Copy)
             }
+            // What another program wrote does not say what becomes of replaced events.
+            (Some(mut manifest), Some(copy)) if manifest.is_foreign => {
+                manifest.history = copy.history;
+                (manifest, Source::Manifest)
+            }
             (Some(manifest), _) => (manifest, Source::Manifest),
             (None, Some(copy)) => (copy, Source::Copy),
             (None, None) => (Manifest::default(), Source::Files),

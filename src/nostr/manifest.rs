@@ -1,14 +1,14 @@
 //! `manifest.json`: which segments are the store's. It is replaced as a whole, durably.
 //!
 //! `.deedbook/manifest` is a copy of it with a checksum, written before it whenever other segments are
-//! the store's: where the manifest is missing, wrong, or of an earlier time, the copy tells which
-//! segments there must be. Of the two the newer counts.
+//! the store's, or something else becomes of replaced events: where the manifest is missing, wrong, or of
+//! an earlier time, the copy tells which segments there must be. Of the two the newer counts.
 
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::options::Options;
+use super::options::{History, Options};
 use crate::checksum::crc32;
 use crate::error::{Error, Result};
 use crate::sidecar::{is_absence, sidecar_dir};
@@ -19,6 +19,9 @@ const NAME: &str = "manifest.json";
 const COPY_NAME: &str = "manifest";
 const VERSION: u64 = 1;
 const BYTES_MAX: u64 = 16 << 20;
+/// Where no event is dropped because of others; else it says nothing of that.
+const HISTORY: &str = "history";
+const KEPT: &str = "keep";
 
 /// A segment as the manifest names it. What it says of sizes and counts are hints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,14 +47,19 @@ pub struct Manifest {
     pub total_deleted: u64,
     pub total_replaced: u64,
     pub page_bytes: u32,
+    /// What becomes of events that others replace: also by openings that do not say so.
+    pub history: History,
     /// Whether another program wrote it: what we noted before says nothing of it.
     pub is_foreign: bool,
     /// What the copy says, if that is known.
-    copied: Option<Generation>,
+    copied: Option<Copied>,
 }
 
 /// Which segments there are, and since when: the numbers of compactions and segments only grow.
 pub type Generation = (u64, u32, Vec<u32>);
+
+/// Of what the copy is made again where it changes.
+type Copied = (Generation, History);
 
 impl Manifest {
     /// `None` if there is none, or one that cannot be understood.
@@ -69,21 +77,21 @@ impl Manifest {
             (sum == sum_of(text)).then_some(text)
         });
         let copy = whole.and_then(|text| Self::parse(text.as_bytes()));
-        Ok(copy.map(|copy| Self { copied: Some(copy.generation()), ..copy }))
+        Ok(copy.map(|copy| Self { copied: Some(copy.to_copy()), ..copy }))
     }
 
-    /// Replace it, and before it the copy if that names other segments.
+    /// Replace it, and before it the copy if that says something else.
     pub fn store(&mut self, options: &Options, dir: &Path) -> Result<()> {
         let text = format!("{:#}", self.encode(options));
-        let generation = self.generation();
+        let to_copy = self.to_copy();
         let put = |path: &Path, text: String| {
             replace(&*options.storage, path, text.as_bytes(), options.file_mode)
                 .map_err(|e| Error::io("store the manifest", path, e))
         };
-        if self.copied.as_ref() != Some(&generation) {
+        if self.copied.as_ref() != Some(&to_copy) {
             let sum = sum_of(&text);
             put(&sidecar_dir(dir).join(COPY_NAME), format!("{text}\n{sum}\n"))?;
-            self.copied = Some(generation);
+            self.copied = Some(to_copy);
         }
         self.is_foreign = false;
         put(&dir.join(NAME), text + "\n")
@@ -93,6 +101,10 @@ impl Manifest {
     pub fn generation(&self) -> Generation {
         let ids = self.segments.iter().map(|segment| segment.id).collect();
         (self.compactions, self.next_segment_id, ids)
+    }
+
+    fn to_copy(&self) -> Copied {
+        (self.generation(), self.history)
     }
 
     /// Name these segments, and no others: from now on, and not as before.
@@ -122,7 +134,7 @@ impl Manifest {
     fn encode(&self, options: &Options) -> Value {
         let segments: Vec<Value> = self.segments.iter().map(Listed::encode).collect();
         let records: u64 = self.segments.iter().map(|segment| segment.record_count).sum();
-        json!({
+        let mut value = json!({
             "version": VERSION,
             "created_at": self.created_at,
             "last_checkpoint_lsn": self.last_checkpoint_lsn,
@@ -139,7 +151,13 @@ impl Manifest {
                 "batch_size_bytes": options.batch_bytes,
                 "checkpoint_size_bytes": options.checkpoint_bytes,
             },
-        })
+        });
+        if self.history == History::Keep
+            && let Some(object) = value.as_object_mut()
+        {
+            object.insert(HISTORY.into(), KEPT.into());
+        }
+        value
     }
 
     fn parse(bytes: &[u8]) -> Option<Self> {
@@ -172,6 +190,11 @@ impl Manifest {
             total_deleted: number("total_deleted").unwrap_or(0),
             total_replaced: number("total_replaced").unwrap_or(0),
             page_bytes: number("page_size")?.try_into().ok()?,
+            // A word that is not known drops nothing.
+            history: match object.get(HISTORY) {
+                None => History::Drop,
+                Some(_) => History::Keep,
+            },
             copied: None,
         })
     }
@@ -263,8 +286,21 @@ mod tests {
         let loaded = Manifest::load(&*options.storage, Path::new("/s")).unwrap();
         assert_eq!(loaded, Some(manifest()));
         let copy = Manifest::load_copy(&*options.storage, Path::new("/s")).unwrap();
-        let copied = Some(manifest().generation());
+        let copied = Some(manifest().to_copy());
         assert_eq!(copy, Some(Manifest { copied, ..manifest() }));
+    }
+
+    #[test]
+    fn the_copy_is_made_again_where_what_becomes_of_replaced_events_changes() {
+        let (options, dir) = (options(), Path::new("/s"));
+        let mut stored = manifest();
+        for history in [History::Drop, History::Keep, History::Drop] {
+            stored.history = history;
+            stored.store(&options, dir).unwrap();
+            let loaded = Manifest::load(&*options.storage, dir).unwrap().unwrap();
+            let copy = Manifest::load_copy(&*options.storage, dir).unwrap().unwrap();
+            assert_eq!((loaded.history, copy.history), (history, history));
+        }
     }
 
     #[test]

@@ -207,6 +207,8 @@ fn open_writer(dir: PathBuf, mode: Mode, options: Options) -> Result<EventStore>
     // A dropped handle that is not broken empties the log: no later opening would complete anything.
     completed
         .inspect_err(|error| store.shared.state().broken = Some(error.message().to_owned()))?;
+    // From here on appends go by it: the checkpoint stores it before the first of them.
+    store.shared.state().manifest.history = store.history();
     // What was appended again is durable then, and the manifest says what is there.
     store.checkpoint()?;
     store.begin_pages()?;

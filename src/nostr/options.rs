@@ -20,7 +20,7 @@ const GIB: u64 = 1 << 30;
 /// Offsets within a segment have 32 bits, and the last page must begin below.
 pub(super) const SEGMENT_BYTES_LIMIT: u64 = 1 << 32;
 
-/// What becomes of events that others replace.
+/// What becomes of events that others replace. It is kept with the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum History {
@@ -56,8 +56,10 @@ pub struct Options {
     pub checksums: bool,
     /// Limit of a new record, bytes: what is stored is read, however large.
     pub event_bytes_max: u32,
-    /// What becomes of events that others replace.
-    pub history: History,
+    /// What becomes of events that others replace: from now on, and by every later opening that does not
+    /// say so. By default what is stored with the store; [`History::Drop`] for a new one. A reader does not
+    /// ask for it. [`EventStore::history`] has what counts.
+    pub history: Option<History>,
     /// Unix permissions of new files, less the umask.
     pub file_mode: u32,
     /// A sync that takes longer is logged and counted.
@@ -90,7 +92,7 @@ impl Default for Options {
             compaction_ratio: 0.2,
             checksums: true,
             event_bytes_max: 100_000_000,
-            history: History::Drop,
+            history: None,
             file_mode: 0o600,
             slow_sync: Duration::from_secs(1),
             lock_timeout: LockTimeout::default(),
@@ -113,7 +115,6 @@ setters! {
         compaction_ratio: f64,
         checksums: bool,
         event_bytes_max: u32,
-        history: History,
         file_mode: u32,
         slow_sync: Duration,
         lock_timeout: LockTimeout,
@@ -124,6 +125,7 @@ setters! {
     optional {}
     filled {
         durability: Durability,
+        history: History,
     }
 }
 

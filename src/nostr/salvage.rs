@@ -64,8 +64,9 @@ impl StoreSalvage {
     }
 }
 
-/// Copy every intact event of the store in `source` to a new one in `target`. `progress` is called with
-/// bytes done and bytes in all, and what it fails with ends the copying.
+/// Copy every intact event of the store in `source` to a new one in `target`, which keeps versions as the
+/// source does unless the options say otherwise. `progress` is called with bytes done and bytes in all, and
+/// what it fails with ends the copying.
 ///
 /// # Errors
 ///
@@ -79,16 +80,17 @@ pub fn salvage(
 ) -> Result<StoreSalvage> {
     let mut copy = || {
         options.check()?;
-        // Nothing of it is new.
-        let options = &options.clone().event_bytes_max(RECORD_BYTES_MAX);
         let source = located(&*options.storage, source)?;
         let files = Files::list(options, &source)?;
         if files.is_empty() {
             return Err(Error::new(ErrorKind::Missing, "no event store there").at(&source));
         }
-        let store = options.open(target, Mode::Create)?;
         let there: BTreeMap<u32, PathBuf> = files.segments.iter().cloned().collect();
         let belonging = Belonging::of(options, &source, &there)?;
+        let history = options.history.unwrap_or(belonging.manifest.history);
+        // Nothing of it is new.
+        let options = &options.clone().event_bytes_max(RECORD_BYTES_MAX).history(history);
+        let store = options.open(target, Mode::Create)?;
         let (report, part) = (StoreSalvage::default(), Part::default());
         let total = total_bytes(options, &files)?;
         let mut copying =

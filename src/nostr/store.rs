@@ -12,7 +12,7 @@ use super::event::Location;
 use super::filter::Filter;
 use super::index::Index;
 use super::manifest::Manifest;
-use super::options::Options;
+use super::options::{History, Options};
 use super::pending::Pending;
 use super::policy::{Address, DELETION};
 use super::recovery::Opening;
@@ -43,6 +43,8 @@ pub(super) struct Shared {
     pub sidecar: PathBuf,
     pub options: Options,
     pub mode: Mode,
+    /// What becomes of events that appends replace. What is stored may differ until opening is done.
+    pub history: History,
     /// None for a reader.
     pub wal: Option<EventWal>,
     pub opening: Opening,
@@ -97,11 +99,14 @@ impl EventStore {
         writer: Option<(EventWal, WriterLock)>,
     ) -> Self {
         let (wal, lock) = writer.unzip();
+        let stored = state.manifest.history;
+        let history = if wal.is_some() { options.history.unwrap_or(stored) } else { stored };
         let shared = Arc::new(Shared {
             sidecar: sidecar_dir(&dir),
             dir,
             options,
             mode,
+            history,
             wal,
             opening,
             fork_generation: fork_generation(),
@@ -121,6 +126,11 @@ impl EventStore {
     /// The options it was opened with.
     pub fn options(&self) -> &Options {
         &self.shared.options
+    }
+
+    /// What becomes of events that others replace: as asked for, or else as it is stored with the store.
+    pub fn history(&self) -> History {
+        self.shared.history
     }
 
     /// How it was opened.

@@ -21,6 +21,7 @@ mod columns;
 mod crash;
 mod damage;
 mod faults;
+mod history;
 mod judge;
 mod known;
 mod large_compaction;

@@ -140,6 +140,44 @@ def test_history_keeps_every_version(path: Path) -> None:
         versions = [made(str(at), kind=0, created_at=1_700_000_000 + at) for at in range(3)]
         store.append_many(versions)
         assert [event.content for event in store.query({"kinds": [0]})] == ["2", "1", "0"]
+    with EventStore.open(path) as reader:
+        assert reader.history == "keep"
+    with EventStore.open(path, "a", history="drop") as store:
+        assert store.history == "drop"
+        assert [event.content for event in store.query({"kinds": [0]})] == ["2", "1", "0"]
+        store.append(made("3", kind=0, created_at=1_700_000_003))
+        assert "2" not in [event.content for event in store]
+    with EventStore.open(path, "a") as store:
+        assert store.history == "drop"
+
+
+KEEPING = """
+import os, signal, sys
+from deedbook import EventStore
+sys.path.insert(0, sys.argv[2])
+from test_nostr import made
+store = EventStore.create(sys.argv[1], history="keep")
+store.append_many(made(str(at), kind=0, created_at=at) for at in range(3))
+store.commit()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
+def test_versions_that_were_kept_stay_after_a_kill_whoever_opens_the_store(
+    path: Path, run_child: Any
+) -> None:
+    """The next opening that did not say "keep" hid all but the newest."""
+    assert run_child(KEEPING, path, Path(__file__).parent).returncode == -signal.SIGKILL
+    with EventStore.open(path, "a") as store:
+        assert store.opening.replayed == 3 and store.history == "keep"
+        assert [event.content for event in store] == ["0", "1", "2"]
+        assert store.compact(0).segments == []
+    assert EventStore.repair(path).mended
+    copied = EventStore.salvage(path, path.with_name("copied"))
+    assert (copied.events, copied.hidden) == (3, 0)
+    with EventStore.open(path.with_name("copied"), "a") as store:
+        assert store.history == "keep" and len(list(store)) == 3
 
 
 def test_events_are_found_by_id(store: EventStore) -> None:

@@ -103,8 +103,8 @@ def _add_import(commands: Commands) -> None:
     parser.add_argument(
         "--history",
         choices=("drop", "keep"),
-        default="drop",
-        help="what becomes of events that newer ones replace (default: drop)",
+        help="what becomes of events that newer ones replace, from now on (default: as stored with "
+        "the store, drop for a new one)",
     )
     add_lock_timeout(parser)
     add_json(parser)

@@ -127,7 +127,7 @@ class _Run:
         aside = None if args.aside is None else os.path.abspath(args.aside)
         # A compressed file of bad lines is whole only at its end.
         if aside is None or not aside.endswith((".gz", ".zst")):
-            settings = {"check": args.check, "history": args.history, "aside": aside}
+            settings = {"check": args.check, "history": store.history, "aside": aside}
             self._notes = Notes(store.path, settings)
         for file in self.files:
             self._import(store, file)

@@ -169,7 +169,7 @@ def _add_info(commands: Commands) -> None:
         "Of a ledger every file is read: it has path, format, records, bytes, finished_files,\n"
         "active_files, quarantined_files, dead_letters, and for each base in ledgers the same,\n"
         "verdicts and files. Of an event store only the manifest is read, and no event: path,\n"
-        "format, segments, records, page_bytes, segment_bytes, wal_bytes, index_bytes,\n"
+        "format, segments, records, page_bytes, history, segment_bytes, wal_bytes, index_bytes,\n"
         "compactions, created, last_compaction.\n\n"
         "Exits with 1 if a log is corrupt. A torn tail is what a crash leaves: not damage.",
     )

@@ -82,7 +82,7 @@ class _NostrInfo(FormatInfo):
     def describe(self, path: str, found: Found, **options: Any) -> Description:
         """What the manifest and the sizes of files tell; no event is read."""
         with EventStore.open(path) as store:
-            path, is_loss = store.path, store.opening.is_loss
+            path, is_loss, history = store.path, store.opening.is_loss, store.history
         manifest = _manifest(path)
         facts: dict[str, Any] = {
             "path": path,
@@ -90,6 +90,7 @@ class _NostrInfo(FormatInfo):
             "segments": len(manifest.get("active_segments", [])),
             "records": manifest.get("total_records"),
             "page_bytes": manifest.get("page_size"),
+            "history": history,
             "segment_bytes": _bytes_below(os.path.join(path, "data")),
             "wal_bytes": _bytes_below(os.path.join(path, "wal")),
             "index_bytes": _allocated_below(os.path.join(path, SIDECAR)),
