@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::event::{EventRef, Flags, Location};
-use super::filter::Filter;
 use super::policy::{Address, DELETION, is_newer, targets_of};
 use super::store::{Shared, State};
 use crate::error::Result;
@@ -42,11 +41,13 @@ impl Shared {
         state.catch_up_index()?;
         let (mut is_newest, mut buf) = (true, Vec::new());
         // The newest first.
-        for at in state.index()?.query(&versions_of(address))? {
+        for at in state.index()?.versions(&address.pubkey, address.kind, &address.d)? {
             let at = at?;
+            if at > last || flagged.contains_key(&at) {
+                continue;
+            }
             let event = state.segments.read(at, &mut buf)?.event;
-            let is_live = event.flags.is_live() && !flagged.contains_key(&at);
-            if at > last || !is_live || Address::of(&event).as_ref() != Some(address) {
+            if !event.flags.is_live() || Address::of(&event).as_ref() != Some(address) {
                 continue;
             }
             if !is_newest {
@@ -80,10 +81,14 @@ impl Shared {
             }
         }
         for address in targets.addresses {
-            let versions =
-                Filter { until: Some(request.created_at.into()), ..versions_of(&address) };
+            let stored = state.index()?.versions_until(
+                &address.pubkey,
+                address.kind,
+                &address.d,
+                request.created_at,
+            )?;
             let waiting = state.versions_waiting(&address).map(Ok);
-            for at in state.index()?.query(&versions)?.chain(waiting) {
+            for at in stored.chain(waiting) {
                 let at = at?;
                 let event = state.segments.read(at, &mut buf)?.event;
                 if event.flags.is_live()
@@ -103,13 +108,4 @@ impl Shared {
 fn flag(flagged: &mut Flagged, at: Location, flags: Flags) {
     let all = flagged.entry(at).or_default();
     *all = *all | flags;
-}
-
-/// All events of an author and a kind.
-fn versions_of(address: &Address) -> Filter {
-    Filter {
-        authors: Some([address.pubkey].into()),
-        kinds: Some([address.kind].into()),
-        ..Filter::default()
-    }
 }

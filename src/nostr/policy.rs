@@ -10,6 +10,7 @@
 use std::borrow::Cow;
 
 use super::event::{EventRef, Id};
+use super::tags::{Tag, TagsRef};
 
 /// Deletion requests of NIP-09.
 pub const DELETION: u16 = 5;
@@ -47,7 +48,7 @@ impl Address {
     pub fn of(event: &EventRef<'_>) -> Option<Self> {
         let d = match class_of(event.kind) {
             Class::Replaceable => String::new(),
-            Class::Addressable => first_value(event, "d").unwrap_or_default().into_owned(),
+            Class::Addressable => d_of(event.tags).into_owned(),
             Class::Regular | Class::Ephemeral => return None,
         };
         Some(Self { kind: event.kind, pubkey: event.pubkey, d })
@@ -107,11 +108,24 @@ pub fn expires_at(event: &EventRef<'_>) -> Option<u64> {
     if event.kind == DELETION {
         return None;
     }
-    first_value(event, "expiration")?.parse().ok()
+    first_value(event.tags, "expiration")?.parse().ok()
 }
 
-fn first_value<'a>(event: &EventRef<'a>, name: &str) -> Option<Cow<'a, str>> {
-    event.tags.iter().find(|tag| tag.name() == name)?.value()
+/// What tells the addressable events of an author and a kind apart.
+pub fn d_of(tags: TagsRef<'_>) -> Cow<'_, str> {
+    first_value(tags, "d").unwrap_or_default()
+}
+
+fn first_value<'a>(tags: TagsRef<'a>, name: &str) -> Option<Cow<'a, str>> {
+    tags.iter().find(|tag| is_named(*tag, name))?.value()
+}
+
+/// Most names are one byte, which costs nothing to compare.
+fn is_named(tag: Tag<'_>, name: &str) -> bool {
+    match tag.letter() {
+        Some(letter) => name.as_bytes() == [letter],
+        None => tag.name() == name,
+    }
 }
 
 #[cfg(test)]
@@ -178,9 +192,20 @@ mod tests {
         assert_eq!(address_of(30_023, &[]).unwrap().d, "");
         assert_eq!(address_of(0, &[&["d", "ignored"]]).unwrap().d, "");
         assert_eq!(address_of(1, &[&["d", "x"]]), None);
+        for nothing in [&["d"][..], &["d", ""]] {
+            assert_eq!(address_of(30_023, &[nothing, &["d", "x"]]).unwrap().d, "");
+        }
         for wrong in ["30023", "30023:01:x", "x:01:y", "1:01:x", ""] {
             assert_eq!(Address::parse(wrong), None, "{wrong}");
         }
+    }
+
+    /// The index had such an event at another address, so that nothing replaced or deleted it.
+    #[test]
+    fn a_name_that_another_program_wrote_as_a_value_is_that_name() {
+        let tags = TagsRef::parse(b"\0\x01\0\0\x07\x02\0\x01d\0\x01x").unwrap();
+        assert_eq!(tags.to_vec(), [["d", "x"]]);
+        assert_eq!(d_of(tags), "x");
     }
 
     #[test]

@@ -15,7 +15,10 @@
 #[path = "../harness/report.rs"]
 #[allow(dead_code)]
 mod report;
+#[path = "../harness/watch.rs"]
+mod watch;
 
+mod addresses;
 #[cfg(feature = "arrow")]
 mod columns;
 mod crash;

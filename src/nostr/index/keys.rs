@@ -27,6 +27,7 @@
 
 use sha2::{Digest, Sha256};
 
+use crate::nostr::policy::d_of;
 use crate::nostr::{EventRef, Id, Location};
 use crate::slice::{part, u32_be_at};
 
@@ -88,8 +89,7 @@ pub fn each(event: &EventRef<'_>, location: Location, mut put: impl FnMut(&[u8],
         }
     }
     if ADDRESSABLE.contains(&event.kind) {
-        let d = event.tags.iter().find(|one| one.letter() == Some(b'd'));
-        let d = d.and_then(|one| one.value()).unwrap_or_default();
+        let d = d_of(event.tags);
         put(&|key| address(&event.pubkey, event.kind, &d, key), alone);
     }
 }

@@ -175,7 +175,18 @@ impl Index {
     /// that with the lower id: the first that still counts is the one. `d` matters only to addressable
     /// kinds.
     pub fn versions(&self, pubkey: &[u8; 32], kind: u16, d: &str) -> Result<Query> {
-        Query::versions(self.seen(), pubkey, kind, d)
+        self.versions_until(pubkey, kind, d, u32::MAX)
+    }
+
+    /// The same of those up to a second, which is included.
+    pub(super) fn versions_until(
+        &self,
+        pubkey: &[u8; 32],
+        kind: u16,
+        d: &str,
+        until: u32,
+    ) -> Result<Query> {
+        Query::versions(self.seen(), pubkey, kind, d, until)
     }
 
     /// Where the events lie that a filter may match, newest first, and of one second by their ids:

@@ -51,11 +51,12 @@ impl Query {
         pubkey: &[u8; 32],
         kind: u16,
         d: &str,
+        until: u32,
     ) -> Result<Self> {
         let mut query = Self::new(seen, &[])?;
         let mut prefix = Vec::new();
         keys::versions(pubkey, kind, d, &mut prefix);
-        query.run(&prefix, (0, u32::MAX), &Accept::default())?;
+        query.run(&prefix, (0, until), &Accept::default())?;
         Ok(query)
     }
 
