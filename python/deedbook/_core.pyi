@@ -1904,7 +1904,8 @@ class EventStore:
 
         Raises `InvalidArgumentError` for a wrong field or id, `TooLargeError`, `ReadOnlyError`,
         `IoError` (``durable`` says ``"no"`` or ``"unknown"``), `PoisonedError`, `ClosedError`,
-        `ForkedError`.
+        `ForkedError`; `CorruptError` where a deletion request is damaged, until `repair` takes it
+        out.
         """
     def append_many(
         self, events: Iterable[Event | dict[str, Any] | str | Buffer]

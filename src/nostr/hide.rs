@@ -21,7 +21,8 @@ impl Shared {
     ) -> Result<Flags> {
         let Some(at) = state.latest(address)? else { return Ok(Flags::default()) };
         let mut buf = Vec::new();
-        let other = state.segments.read(at, &mut buf)?.event;
+        let found = state.segments.read_intact(at, &mut buf)?;
+        let Some(other) = found.map(|found| found.event) else { return Ok(Flags::default()) };
         if !is_newer(event.created_at, event.id, other.created_at, other.id) {
             return Ok(Flags::REPLACED);
         }
@@ -46,7 +47,8 @@ impl Shared {
             if at > last || flagged.contains_key(&at) {
                 continue;
             }
-            let event = state.segments.read(at, &mut buf)?.event;
+            let Some(found) = state.segments.read_intact(at, &mut buf)? else { continue };
+            let event = found.event;
             if !event.flags.is_live() || Address::of(&event).as_ref() != Some(address) {
                 continue;
             }
@@ -71,7 +73,8 @@ impl Shared {
         let mut buf = Vec::new();
         for id in &targets.ids {
             let Some(at) = state.location(id)? else { continue };
-            let event = state.segments.read(at, &mut buf)?.event;
+            let Some(found) = state.segments.read_intact(at, &mut buf)? else { continue };
+            let event = found.event;
             if event.pubkey == request.pubkey
                 && event.kind != DELETION
                 && !event.flags.contains(Flags::DELETED)
@@ -90,7 +93,8 @@ impl Shared {
             let waiting = state.versions_waiting(&address).map(Ok);
             for at in stored.chain(waiting) {
                 let at = at?;
-                let event = state.segments.read(at, &mut buf)?.event;
+                let Some(found) = state.segments.read_intact(at, &mut buf)? else { continue };
+                let event = found.event;
                 if event.flags.is_live()
                     && event.created_at <= request.created_at
                     && Address::of(&event).as_ref() == Some(&address)

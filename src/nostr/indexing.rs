@@ -268,7 +268,7 @@ impl State {
         }
     }
 
-    /// Where the version lies that counts.
+    /// Where the version lies that counts, of those that can be read.
     pub(super) fn latest(&mut self, address: &Address) -> Result<Option<Location>> {
         let waiting = self.pending.all_known().find_map(|known| known.heads.get(address));
         if let Some(&at) = waiting.or_else(|| self.heads.get(address)) {
@@ -278,7 +278,8 @@ impl State {
         for at in self.index()?.versions(&address.pubkey, address.kind, &address.d)? {
             let at = at?;
             // The index may not know yet that it lost its place.
-            if self.segments.read(at, &mut buf)?.event.flags.is_live() {
+            let found = self.segments.read_intact(at, &mut buf)?;
+            if found.is_some_and(|found| found.event.flags.is_live()) {
                 self.know_head(address.clone(), at);
                 return Ok(Some(at));
             }

@@ -1,4 +1,5 @@
 //! Opening: lock, manifest, segments, write-ahead log, index, a commit that had begun, in this order.
+//! Damaged pages do not end it: a repair opens the store, too.
 
 use std::path::{Path, PathBuf};
 
@@ -40,12 +41,30 @@ impl EventStore {
     }
 
     pub(super) fn open_with(path: &Path, mode: Mode, options: Options) -> Result<Self> {
+        Self::open_and(path, mode, options, &Self::finish_transaction)
+    }
+
+    /// Open a damaged store for writing. A commit that has begun may not end before the damage is out: the
+    /// caller finishes it.
+    pub(super) fn open_to_mend(path: &Path, options: Options) -> Result<Self> {
+        Self::open_and(path, Mode::Append, options, &|_| Ok(()))
+    }
+
+    fn open_and(
+        path: &Path,
+        mode: Mode,
+        options: Options,
+        finish: &dyn Fn(&Self) -> Result<()>,
+    ) -> Result<Self> {
         let open = || {
             options.check()?;
             let dir = located(&*options.storage, path)?;
             asking(options.lock_timeout.check(), &dir, || match mode {
                 Mode::Read => open_reader(dir.clone(), options.clone()),
-                Mode::Append | Mode::Create => open_writer(dir.clone(), mode, options.clone()),
+                Mode::Append | Mode::Create => {
+                    let store = open_writer(dir.clone(), mode, options.clone())?;
+                    finish(&store).map(|()| store)
+                }
             })
         };
         open().map_err(|error: Error| error.of(FORMAT))
@@ -212,6 +231,5 @@ fn open_writer(dir: PathBuf, mode: Mode, options: Options) -> Result<EventStore>
     // What was appended again is durable then, and the manifest says what is there.
     store.checkpoint()?;
     store.begin_pages()?;
-    store.finish_transaction()?;
     Ok(store)
 }

@@ -55,7 +55,7 @@ pub struct Opening {
 pub struct Tail {
     /// The events after which the log may have lost the flags of those that they replace or delete.
     pub last: Vec<Location>,
-    /// The flags that the log had.
+    /// The flags that the log had, of events that can be read.
     pub flagged: Vec<(Location, Flags)>,
 }
 
@@ -117,12 +117,14 @@ pub fn replay(
     // Only a repair goes on without a segment that the log speaks of.
     tail.flagged.retain(|(at, _)| segments.by_id.contains_key(&at.segment));
     let mut buf = Vec::new();
-    for &(at, flags) in &tail.flagged {
-        if segments.read(at, &mut buf)?.event.flags.of_event() != flags {
+    for (at, flags) in std::mem::take(&mut tail.flagged) {
+        let Some(found) = segments.read_intact(at, &mut buf)? else { continue };
+        if found.event.flags.of_event() != flags {
             opening.flags_set_again += 1;
         }
         // Also where they are there: perhaps in the cache only.
         segments.set_flags(at, flags)?;
+        tail.flagged.push((at, flags));
     }
     Ok(tail)
 }

@@ -5,7 +5,7 @@
 //!    damaged.
 //! 2. Without segments that are missing, the manifest names those that are there.
 //! 3. The store is opened, which brings the segments to what is left of the log.
-//! 4. Segments with damaged pages are written again without them.
+//! 4. Segments with damaged pages are written again without them, and a commit that has begun is finished.
 //!
 //! What goes is saved beside its file before. A crash at any step leaves a store that a further repair
 //! takes up.
@@ -28,7 +28,6 @@ use super::store::{EventStore, Shared, State, now};
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::report::Repair;
 use crate::mend::{make_dir, rewrite, save_part};
-use crate::mode::Mode;
 use crate::sidecar::{LockTimeout, Loss, WriterLock, sidecar_dir};
 use crate::storage::{Access, located};
 
@@ -143,9 +142,10 @@ fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<StoreRepair> {
         belonging.go_on_without(options, &dir, &there, &copies)?;
     }
     drop(lock);
-    let store = options.open(&dir, Mode::Append)?;
+    let store = EventStore::open_to_mend(&dir, options.clone())?;
     report.saved.extend(store.opening().saved.iter().cloned());
     report.saved.extend(store.drop_damage()?);
+    store.finish_transaction()?;
     store.close()?;
     report.mended = true;
     Ok(report)

@@ -10,6 +10,7 @@ use super::event::{Flags, Location};
 use super::options::Options;
 use super::segment::{Found, Record, Segment};
 use crate::error::{Error, ErrorKind, Result};
+use crate::lines;
 use crate::mend::{above, make_dir, save_tail, sync_names};
 use crate::storage::{Access, Storage};
 
@@ -238,6 +239,22 @@ impl Segments {
     /// The record at a place, with lost names of tags.
     pub fn read<'b>(&self, at: Location, buf: &'b mut Vec<u8>) -> Result<Record<'b>> {
         self.get(at)?.segment.read_named(at.offset, buf)
+    }
+
+    /// The same; none, and a line in the log, if it is damaged. What cannot be read does not count, and
+    /// must not end what concerns it in passing: a repair takes it out, for which the store has to open.
+    pub fn read_intact<'b>(
+        &self,
+        at: Location,
+        buf: &'b mut Vec<u8>,
+    ) -> Result<Option<Record<'b>>> {
+        match self.read(at, buf) {
+            Err(error) if error.kind() == ErrorKind::Corrupt => {
+                lines::warn(format_args!("a damaged event is passed over until a repair: {error}"));
+                Ok(None)
+            }
+            found => found.map(Some),
+        }
     }
 
     fn get(&self, at: Location) -> Result<&Open> {

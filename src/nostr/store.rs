@@ -28,6 +28,9 @@ use crate::mode::Mode;
 use crate::sidecar::{WriterLock, sidecar_dir};
 use crate::storage::fork_generation;
 
+const DAMAGED_REQUEST: &str =
+    "this is a deletion request, without which nothing is appended: repair takes it out";
+
 /// A store of Nostr events. Handles may be shared by threads; clones are the same handle.
 #[derive(Clone)]
 pub struct EventStore {
@@ -271,7 +274,14 @@ impl State {
             let requests = Filter { kinds: Some([DELETION].into()), ..Filter::default() };
             let mut buf = Vec::new();
             for at in self.index()?.query(&requests)? {
-                tombstones.add(&self.segments.read(at?, &mut buf)?.event);
+                let request = self.segments.read(at?, &mut buf).map_err(|error| {
+                    // What it deleted is not known: any event might be one of these.
+                    match error.kind() {
+                        ErrorKind::Corrupt => error.with_advice(DAMAGED_REQUEST),
+                        _ => error,
+                    }
+                })?;
+                tombstones.add(&request.event);
             }
             self.tombstones = Some(tombstones);
         }

@@ -23,6 +23,7 @@ mod addresses;
 mod columns;
 mod crash;
 mod damage;
+mod damaged_pages;
 mod faults;
 mod history;
 mod judge;

@@ -10,21 +10,10 @@ use deedbook::nostr::{Filter, Flags, Options};
 use deedbook::{Durability, ErrorKind, Mode};
 
 use crate::processes::{judge, kill, open, start};
-use crate::support::{all, mix, note, notes};
+use crate::support::{all, copy, mix, note, notes};
 
 fn index(store: &Path) -> PathBuf {
     store.join(".deedbook/events")
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
-        let target = to.join(entry.file_name());
-        match entry.file_type().unwrap().is_dir() {
-            true => copy(&entry.path(), &target),
-            false => drop(fs::copy(entry.path(), target).unwrap()),
-        }
-    }
 }
 
 fn files(dir: &Path) -> Vec<PathBuf> {

@@ -13,7 +13,7 @@ use deedbook::{Durability, Durable, ErrorKind, Mode, OnCorrupt};
 use crate::crash::crashed;
 use crate::judge::recover;
 use crate::known::Known;
-use crate::support::{changed, event, in_memory, mix, note, open, read, write};
+use crate::support::{changed, copy, event, in_memory, mix, note, open, read, write};
 use crate::world::{DIR, Run, options};
 
 fn all(store: &EventStore) -> Vec<Event> {
@@ -374,18 +374,6 @@ fn the_index_learns_flags_that_it_lacks_from_the_log() {
     let found: Vec<Event> = found.map(|found| found.unwrap().event).collect();
     assert_eq!(found, [note(2), note(1), note(0)]);
     assert_eq!(store.opening().indexed, 1);
-}
-
-fn copy(from: &std::path::Path, to: &std::path::Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        match entry.file_type().unwrap().is_dir() {
-            true => copy(&entry.path(), &target),
-            false => drop(std::fs::copy(entry.path(), target).unwrap()),
-        }
-    }
 }
 
 /// A compaction that failed, or was killed, began again from its start: one that does not fit into the

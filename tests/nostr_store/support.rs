@@ -70,6 +70,18 @@ pub fn all(store: &EventStore) -> Vec<Event> {
     walk.map(|found| found.unwrap().event).collect()
 }
 
+/// Copy a directory of the real disk: of a store that is open, what the death of its process would leave.
+pub fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let target = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&entry.path(), &target),
+            false => drop(std::fs::copy(entry.path(), target).unwrap()),
+        }
+    }
+}
+
 pub fn read(disk: &Sim, path: &str) -> Vec<u8> {
     let file = disk.open(Path::new(path), Access::Read).unwrap();
     let mut bytes = vec![0; file.len().unwrap() as usize];
