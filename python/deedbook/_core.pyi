@@ -1523,7 +1523,7 @@ class EventStoreReport:
         """Their bytes."""
     @property
     def live(self) -> int:
-        """Events that count."""
+        """Events that are neither deleted nor replaced, those included whose time is over."""
     @property
     def deleted(self) -> int:
         """Deleted events that are still stored."""
@@ -1920,7 +1920,7 @@ class EventStore:
     def checkpoint(self) -> None:
         """Have the segments hold durably what was appended, and empty the write-ahead log."""
     def get(self, id: str | bytes) -> Event | None:
-        """The event with this id, if it is stored and counts.
+        """The event with this id, if it is stored and counts: not deleted, replaced or over.
 
         Raises `InvalidArgumentError` for what cannot be an id.
         """
@@ -1943,7 +1943,8 @@ class EventStore:
     ) -> EventIterator:
         """All events in the order in which they were stored, or the last one first.
 
-        ``include="all"`` also gives those that are deleted or replaced and still stored.
+        ``include="all"`` also gives those that are deleted, replaced or over and still stored.
+        Which are over (NIP-40) is decided when the walk begins.
         ``on_corrupt="skip"`` passes over damage, and ``damages`` of the iterator names it.
         """
     def __iter__(self) -> EventIterator:
@@ -1972,7 +1973,7 @@ class EventStore:
 
         A batch has at most ``batch_rows`` events, and ends once their records have ``batch_bytes``
         bytes; some are shorter, as all cores read. ``include="all"`` also gives events that are
-        deleted or replaced and still stored.
+        deleted, replaced or over and still stored.
         ``filter``, as of `query` but without ``limit``: only events that it matches.
         ``on_corrupt="skip"`` passes over damage, and ``damages`` of the stream names it by bytes of
         the segment, which the reason begins with. ``verify="none"`` checks lengths and text but no

@@ -301,7 +301,7 @@ impl Shared {
         if let Some(at) = state.location(&event.id)? {
             return Ok(Outcome::Duplicate(at));
         }
-        if expires_at(&event).is_some_and(|at| at <= now()) {
+        if expires_at(event.kind, event.tags).is_some_and(|at| at <= self.options.now()) {
             return Ok(Outcome::Expired);
         }
         if state.tombstones()?.cover(&event, address.as_ref()) {

@@ -226,7 +226,7 @@ impl Role {
     /// Whether an event must not be lost with a segment.
     fn must_stay(self, event: &EventRef<'_>) -> bool {
         // Its time may have been over when the segment was compacted.
-        event.flags.is_live() && (self == Self::New || expires_at(event).is_none())
+        event.flags.is_live() && (self == Self::New || expires_at(event.kind, event.tags).is_none())
     }
 }
 

@@ -44,7 +44,7 @@ pub struct StoreReport {
     pub segments: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Events that count.
+    /// Events that are neither deleted nor replaced, those included whose time is over.
     pub live: u64,
     /// Deleted events that are still stored.
     pub deleted: u64,

@@ -132,7 +132,7 @@ impl Shared {
         let (mut report, mut shares) = (CompactionReport::default(), BTreeMap::new());
         let segments: Vec<Segment> =
             state.segments.by_id.values().map(|open| open.segment.clone()).collect();
-        let found = fragmentation_of(&segments, progress)?;
+        let found = fragmentation_of(&segments, self.options.now(), progress)?;
         for share in found.into_iter().filter(|share| share.is_due(ratio)) {
             report.add(&share);
             shares.insert(share.segment, share);
@@ -269,14 +269,14 @@ impl Shared {
         old: &[Segment],
         give: &mut dyn FnMut(Part) -> Result<()>,
     ) -> Result<Vec<Location>> {
-        let (mut part, mut gone) = (Part::default(), Vec::new());
+        let (mut part, mut gone, now) = (Part::default(), Vec::new(), self.options.now());
         for segment in old {
             let same_pages = segment.header().page_bytes == self.options.page_bytes;
             let mut scan = segment.scan(0).with_names();
             while let Some(found) = scan.next()? {
                 let Found::Record(found) = found else { continue };
                 part.page_bytes += u64::from(found.end - found.offset);
-                if fate_of(&found.event) == Fate::Keep {
+                if fate_of(&found.event, now) == Fate::Keep {
                     part.events.push((found.event.id, found.event.created_at));
                     if same_pages {
                         part.bytes.extend_from_slice(found.bytes);

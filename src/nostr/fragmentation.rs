@@ -3,11 +3,11 @@
 use super::FORMAT;
 use super::event::{EventRef, Flags};
 use super::on_all_cores::on_all_cores;
-use super::policy::expires_at;
+use super::policy::is_over;
 use super::progress::Progress;
 use super::segment::{Found, Segment};
 use super::split::ranges;
-use super::store::{EventStore, now};
+use super::store::EventStore;
 use crate::error::{Error, ErrorKind, Result};
 
 /// A core looks at so many bytes at a time.
@@ -46,8 +46,8 @@ impl Fragmentation {
         self.dead_bytes > 0 && self.share() >= ratio
     }
 
-    pub(super) fn add(&mut self, event: &EventRef<'_>, bytes: u64) {
-        match fate_of(event) {
+    fn add(&mut self, event: &EventRef<'_>, now: u64, bytes: u64) {
+        match fate_of(event, now) {
             Fate::Keep => {
                 self.kept += 1;
                 self.live_bytes += bytes;
@@ -84,7 +84,8 @@ impl EventStore {
     ) -> Result<Vec<Fragmentation>> {
         let segments = self.snapshot()?;
         let mut progress = Progress::new(progress);
-        let found = fragmentation_of(&segments, &mut progress).map_err(|e| e.of(FORMAT))?;
+        let now = self.options().now();
+        let found = fragmentation_of(&segments, now, &mut progress).map_err(|e| e.of(FORMAT))?;
         progress.end()?;
         Ok(found)
     }
@@ -102,6 +103,7 @@ impl EventStore {
 /// Look at every record of some segments.
 pub(super) fn fragmentation_of(
     segments: &[Segment],
+    now: u64,
     progress: &mut Progress<'_>,
 ) -> Result<Vec<Fragmentation>> {
     progress.expect(segments.iter().map(|segment| u64::from(segment.end())).sum());
@@ -120,7 +122,7 @@ pub(super) fn fragmentation_of(
                     Found::Record(found) if found.offset >= to => break,
                     Found::Record(found) => {
                         let bytes = u64::from(found.end - found.offset);
-                        share.add(&found.event, bytes);
+                        share.add(&found.event, now, bytes);
                         step(bytes)?;
                     }
                     Found::Damage(damage) => {
@@ -152,12 +154,12 @@ pub(super) enum Fate {
     Expired,
 }
 
-pub(super) fn fate_of(event: &EventRef<'_>) -> Fate {
+pub(super) fn fate_of(event: &EventRef<'_>, now: u64) -> Fate {
     if event.flags.contains(Flags::DELETED) {
         Fate::Deleted
     } else if event.flags.contains(Flags::REPLACED) {
         Fate::Replaced
-    } else if expires_at(event).is_some_and(|at| at <= now()) {
+    } else if is_over(event.kind, event.tags, now) {
         Fate::Expired
     } else {
         Fate::Keep

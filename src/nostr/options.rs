@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::EventStore;
 use super::FORMAT;
+use super::store::now;
 use super::wal::WalOptions;
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
@@ -77,6 +78,9 @@ pub struct Options {
     /// Whether sizes below the ranges are taken: for tests.
     #[doc(hidden)]
     pub small: bool,
+    /// What says which events are over, in seconds from 1970: for tests.
+    #[doc(hidden)]
+    pub clock: fn() -> u64,
 }
 
 impl Default for Options {
@@ -100,6 +104,7 @@ impl Default for Options {
             mapped_reads: false,
             index_on_disk: true,
             small: false,
+            clock: now,
         }
     }
 }
@@ -141,6 +146,19 @@ impl Options {
     pub fn small(mut self, small: bool) -> Self {
         self.small = small;
         self
+    }
+
+    /// Ask another clock which events are over: for tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn clock(mut self, clock: fn() -> u64) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// The second that decides which events are over.
+    pub(super) fn now(&self) -> u64 {
+        (self.clock)()
     }
 
     /// Open the store in a directory.

@@ -14,6 +14,8 @@ use super::tags::{Tag, TagsRef};
 
 /// Deletion requests of NIP-09.
 pub const DELETION: u16 = 5;
+/// The name of the tag of NIP-40.
+const EXPIRATION: &str = "expiration";
 
 /// How long an event counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,13 +104,26 @@ pub fn targets_of(event: &EventRef<'_>) -> Targets {
     targets
 }
 
+/// Whether an event is given to those who ask for events that count.
+pub fn counts(event: &EventRef<'_>, now: u64) -> bool {
+    event.flags.is_live() && !is_over(event.kind, event.tags, now)
+}
+
+/// Whether the time of an event is over.
+#[inline]
+pub fn is_over(kind: u16, tags: TagsRef<'_>, now: u64) -> bool {
+    expires_at(kind, tags).is_some_and(|at| at <= now)
+}
+
 /// The second from which on an event counts no more. A deletion request counts for good: without it, what
 /// it deleted would come back.
-pub fn expires_at(event: &EventRef<'_>) -> Option<u64> {
-    if event.kind == DELETION {
+#[inline]
+pub fn expires_at(kind: u16, tags: TagsRef<'_>) -> Option<u64> {
+    // Asked of each event that is read: nearly none has such a tag.
+    if !tags.may_name(EXPIRATION) || kind == DELETION {
         return None;
     }
-    first_value(event.tags, "expiration")?.parse().ok()
+    first_value(tags, EXPIRATION)?.parse().ok()
 }
 
 /// What tells the addressable events of an author and a kind apart.
@@ -223,12 +238,34 @@ mod tests {
 
     #[test]
     fn an_expiration_is_a_number_of_seconds() {
+        let at = |kind, tags: &[&[&str]]| {
+            with_event(kind, tags, |event| expires_at(event.kind, event.tags))
+        };
+        let over: &[&str] = &["expiration", "1655000000"];
+        assert_eq!(at(1, &[over]), Some(1_655_000_000));
         assert_eq!(
-            with_event(1, &[&["expiration", "1655000000"]], expires_at),
+            at(1, &[&["e", "x"], &["exp"], &[], over, &["expiration", "5"]]),
             Some(1_655_000_000)
         );
-        assert_eq!(with_event(1, &[&["expiration", "soon"]], expires_at), None);
-        assert_eq!(with_event(1, &[], expires_at), None);
-        assert_eq!(with_event(DELETION, &[&["expiration", "1655000000"]], expires_at), None);
+        for other in ["soon", "", "-1", "1.5"] {
+            assert_eq!(at(1, &[&["expiration", other], over]), None, "{other:?}");
+        }
+        assert_eq!(at(1, &[&["expiration"], over]), None);
+        assert_eq!(
+            at(1, &[&["Expiration", "5"], &["t", "expiration"], &["title", "expiration"]]),
+            None
+        );
+        assert_eq!(at(1, &[]), None);
+        assert_eq!(at(DELETION, &[over]), None);
+    }
+
+    /// Pieces of a name are one name, as other readers have it.
+    #[test]
+    fn an_expiration_in_pieces_is_one() {
+        let pieces = b"\0\x02\0\0\x07\x01\0\x04expi\x01\0\x10\x03\0\x01+\0\x06ration\0\x0212";
+        let tags = TagsRef::parse(pieces).unwrap();
+        assert_eq!(tags.to_vec(), [["expiration", "12"]]);
+        assert_eq!(expires_at(1, tags), Some(12));
+        assert!(is_over(1, tags, 12) && !is_over(1, tags, 11));
     }
 }

@@ -7,8 +7,9 @@ use std::fmt::{self, Debug, Formatter};
 use super::FORMAT;
 use super::event::{Event, EventRef, Flags, Id, Location};
 use super::filter::{Filter, Wanted};
+use super::policy::{counts, is_over};
+use super::record::Parts;
 use super::segment::{PageDamage, Segment};
-use super::segments::Segments;
 use super::store::EventStore;
 use super::walk::{Forward, Looker, Reverse as Backward, Seen, Step};
 use crate::error::{Error, ErrorKind, Result};
@@ -35,10 +36,10 @@ pub struct StoredEvent {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Include {
-    /// Those that count.
+    /// Those that count: not deleted, not replaced, and not over by the time at which the walk began.
     #[default]
     Live,
-    /// Also those that are deleted or replaced, and still stored.
+    /// All that are still stored.
     All,
 }
 
@@ -53,25 +54,29 @@ impl EventStore {
             return self.query(&[filter])?.next().transpose();
         }
         let Some(at) = state.location(id)? else { return Ok(None) };
-        let found = read_at(&state.segments, at)?;
-        Ok(found.flags.is_live().then_some(found))
+        let mut buf = Vec::new();
+        let found = state.segments.read(at, &mut buf).map_err(|e| e.of(FORMAT))?.event;
+        Ok(counts(&found, shared.options.now()).then(|| stored(at, &found)))
     }
 
     /// The event at a place, whatever its flags.
     pub fn read(&self, location: Location) -> Result<StoredEvent> {
-        let shared = self.usable()?;
-        read_at(&shared.state().segments, location)
+        let state = self.usable()?.state();
+        let mut buf = Vec::new();
+        let found = state.segments.read(location, &mut buf).map_err(|e| e.of(FORMAT))?;
+        Ok(stored(location, &found.event))
     }
 
     /// All events in the order in which they were stored, as they are now.
     pub fn iter(&self, include: Include, on_corrupt: OnCorrupt) -> Result<Events> {
-        Ok(Events::new(self.snapshot()?.into(), include, on_corrupt, false))
+        let segments = self.snapshot()?.into();
+        Ok(Events::new(segments, include, on_corrupt, false, self.options().now()))
     }
 
     /// The same from the last to the first.
     pub fn iter_reverse(&self, include: Include, on_corrupt: OnCorrupt) -> Result<Events> {
         let segments = self.snapshot()?.into_iter().rev().collect();
-        Ok(Events::new(segments, include, on_corrupt, true))
+        Ok(Events::new(segments, include, on_corrupt, true, self.options().now()))
     }
 
     /// The events that any of these filters wants, the newest first; those of one second by their ids.
@@ -94,16 +99,15 @@ impl EventStore {
             return self.query_by_scan(filters, progress);
         }
         state.catch_up_index()?;
-        let mut wanted = Wanted::of(filters);
+        let (mut wanted, now) = (Wanted::of(filters), shared.options.now());
         let mut events = VecDeque::new();
         let mut places = state.index()?.query_any(filters)?;
         let mut buf = Vec::new();
         while !wanted.is_satisfied() {
             let Some(location) = places.next().transpose()? else { break };
             let found = state.segments.read(location, &mut buf).map_err(|e| e.of(FORMAT))?.event;
-            if found.flags.is_live() && wanted.takes(&found) {
-                let event = found.to_event();
-                events.push_back(StoredEvent { event, location, flags: found.flags });
+            if counts(&found, now) && wanted.takes(&found) {
+                events.push_back(stored(location, &found));
             }
         }
         Ok(Query { events })
@@ -135,8 +139,7 @@ impl EventStore {
         for (_, _, location) in places {
             let found = state.segments.read(location, &mut buf).map_err(|e| e.of(FORMAT))?.event;
             if wanted.takes(&found) {
-                let event = found.to_event();
-                events.push_back(StoredEvent { event, location, flags: found.flags });
+                events.push_back(stored(location, &found));
             }
         }
         Ok(Query { events })
@@ -150,10 +153,8 @@ impl EventStore {
     }
 }
 
-fn read_at(segments: &Segments, location: Location) -> Result<StoredEvent> {
-    let mut buf = Vec::new();
-    let found = segments.read(location, &mut buf).map_err(|e| e.of(FORMAT))?;
-    Ok(StoredEvent { event: found.event.to_event(), location, flags: found.event.flags })
+fn stored(location: Location, event: &EventRef<'_>) -> StoredEvent {
+    StoredEvent { event: event.to_event(), location, flags: event.flags }
 }
 
 /// The events of a [query](EventStore::query).
@@ -182,6 +183,8 @@ pub struct Events {
     include: Include,
     on_corrupt: OnCorrupt,
     reverse: bool,
+    /// Which events are over does not change during the walk.
+    now: u64,
     /// Where the walk begins in a segment.
     from: u32,
     /// Whether it is the walk of a store, and not of a part of it.
@@ -232,10 +235,21 @@ impl Events {
         include: Include,
         on_corrupt: OnCorrupt,
         reverse: bool,
+        now: u64,
     ) -> Self {
-        let (scan, from, is_whole, sums) = (None, 0, true, true);
-        let (missing, damage) = (None, Vec::new());
-        Self { segments, scan, include, on_corrupt, reverse, from, is_whole, sums, missing, damage }
+        Self {
+            segments,
+            scan: None,
+            include,
+            on_corrupt,
+            reverse,
+            now,
+            from: 0,
+            is_whole: true,
+            sums: true,
+            missing: None,
+            damage: Vec::new(),
+        }
     }
 
     /// Those of one segment from an offset on, after which some pages are gone.
@@ -244,9 +258,10 @@ impl Events {
         from: u32,
         missing: Option<PageDamage>,
         (include, on_corrupt): (Include, OnCorrupt),
+        now: u64,
     ) -> Self {
-        let is_whole = false;
-        Self { from, missing, is_whole, ..Self::new([segment].into(), include, on_corrupt, false) }
+        let part = Self::new([segment].into(), include, on_corrupt, false, now);
+        Self { from, missing, is_whole: false, ..part }
     }
 
     /// The same walk, without comparing checksums.
@@ -277,7 +292,11 @@ impl Events {
             };
             match scan.step()? {
                 Some(Step::Record(seen)) => {
-                    if self.include == Include::All || seen.flags().is_live() {
+                    if self.include == Include::All {
+                        return Ok(Some(seen));
+                    }
+                    let Parts { kind, tags, .. } = scan.looker().parts(seen);
+                    if seen.flags().is_live() && !is_over(kind, tags, self.now) {
                         return Ok(Some(seen));
                     }
                 }
@@ -334,11 +353,6 @@ impl Iterator for Events {
     type Item = Result<StoredEvent>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let stored = |location, event: &EventRef<'_>| StoredEvent {
-            event: event.to_event(),
-            location,
-            flags: event.flags,
-        };
         let found = self.next_with(stored);
         if found.is_err() {
             self.segments.clear();

@@ -43,7 +43,8 @@ impl EventStore {
                 end: to,
                 reason: format!("the segment ends at {there}, there were events up to {to}"),
             });
-            Ok(Events::of_part(segment, from, missing, (include, on_corrupt)))
+            let how = (include, on_corrupt);
+            Ok(Events::of_part(segment, from, missing, how, options.now()))
         };
         read().map_err(|error: Error| error.of(FORMAT))
     }

@@ -196,6 +196,21 @@ impl<'a> TagsRef<'a> {
         Tags { rest: if self.bytes.is_empty() { &[] } else { part(self.bytes, COUNT_BYTES..) } }
     }
 
+    /// Whether a tag may have this name, which is longer than a byte: asked quickly, of the entries alone.
+    #[inline]
+    pub(super) fn may_name(self, name: &str) -> bool {
+        let mut rest = self.iter().rest;
+        while let Some(entry) = Entry::first(rest) {
+            // In pieces, it begins like this.
+            let begins = |values| name.as_bytes().starts_with(split_value(values).0);
+            if entry.kind() == NAMED && entry.count() > 0 && begins(entry.values()) {
+                return true;
+            }
+            rest = part(rest, entry.bytes.len()..);
+        }
+        false
+    }
+
     /// Whether there are none.
     pub fn is_empty(self) -> bool {
         self.iter().next().is_none()

@@ -217,7 +217,6 @@ impl Looker {
     }
 
     /// Its parts.
-    #[cfg(feature = "arrow")]
     #[inline]
     pub(super) fn parts(&self, seen: Seen) -> record::Parts<'_> {
         seen.layout.parts(self.bytes(seen))

@@ -24,6 +24,7 @@ mod columns;
 mod crash;
 mod damage;
 mod damaged_pages;
+mod expiration;
 mod faults;
 mod history;
 mod judge;

@@ -180,6 +180,39 @@ def test_versions_that_were_kept_stay_after_a_kill_whoever_opens_the_store(
         assert store.history == "keep" and len(list(store)) == 3
 
 
+def test_an_event_whose_time_is_over_is_given_in_no_way(store: EventStore) -> None:
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    over_at = int(time.time()) + 4
+    brief = made("brief", created_at=2_000_000_000, tags=[["expiration", str(over_at)]])
+    store.append_many([made("stays"), brief])
+    store.commit()
+
+    def given(handle: EventStore) -> set[bool]:
+        """Asked in all ways."""
+        table = pyarrow.table(handle)
+        parts = [pyarrow.table(part.batches())["content"] for part in handle.splits()]
+        contents = [
+            [event.content for event in handle],
+            [event.content for event in reversed(handle)],
+            [event.content for event in handle.query({})],
+            [event.content for event in handle.query({"limit": 1})],
+            [json.loads(line)["content"] for line in exported(handle)],
+            table["content"].to_pylist(),
+            [content for part in parts for content in part.to_pylist()],
+        ]
+        counted = handle.census().events == 2
+        ways = {"brief" in each for each in contents}
+        return ways | {counted, brief["id"] in handle, handle.get(brief["id"]) is not None}
+
+    with EventStore.open(store.path) as reader:
+        assert given(store) == given(reader) == {True}
+        while time.time() < over_at:
+            time.sleep(0.05)
+        assert given(store) == given(reader) == {False}
+        assert [event.content for event in reader.iter(include="all")] == ["stays", "brief"]
+    assert store.compact(0).expired == 1
+
+
 def test_events_are_found_by_id(store: EventStore) -> None:
     event = made()
     assert event["id"] not in store and store.get(event["id"]) is None

@@ -127,7 +127,9 @@ def _add_export(commands: Commands) -> None:
         "file", metavar="FILE", nargs="?", default="-", help="output; - (default): standard output"
     )
     parser.add_argument(
-        "--all", action="store_true", help="also deleted and replaced events that are still stored"
+        "--all",
+        action="store_true",
+        help="also deleted, replaced and expired events that are still stored",
     )
     parser.add_argument("--skip-corrupt", action="store_true", help="go on after damage")
     add_json(parser, "one JSON object as the result; needs FILE")

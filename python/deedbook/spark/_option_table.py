@@ -230,8 +230,8 @@ OPTIONS: tuple[Option, ...] = (
         "include",
         "`live`",
         "`live`, `all`",
-        "Of event stores: the events that count, or also those that are deleted or replaced and"
-        " still stored, as the column `flags` says.",
+        "Of event stores: the events that count, or also those that are still stored and deleted or"
+        " replaced, as the column `flags` says, or over.",
         _choice("live", "all"),
     ),
     Option(

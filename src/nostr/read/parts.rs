@@ -27,7 +27,7 @@ impl Events {
                 true => Some((segment.clone(), Scan::Forward(scan.split_off_until(from + bytes)))),
                 false => self.scan.take(),
             };
-            let new = Self::new(VecDeque::new(), self.include, self.on_corrupt, false);
+            let new = Self::new(VecDeque::new(), self.include, self.on_corrupt, false, self.now);
             parts.push(Self { scan: part, is_whole: false, sums: self.sums, ..new });
         }
         parts
