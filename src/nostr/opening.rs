@@ -119,13 +119,22 @@ fn look(dir: &Path, options: &Options) -> Result<(Opening, State)> {
 /// Have a reader end before a record that the last segment has in part, if the write-ahead log has it: a
 /// writer is appending it, or the next one makes it good. That is no damage.
 fn leave_unfinished(options: &Options, dir: &Path, segments: &mut Segments) -> Result<()> {
-    // The second time the record may be whole, and the log empty.
-    for _ in 0..2 {
+    let mut before = None;
+    for _ in 0..READER_TRIES {
         let Some(open) = segments.by_id.values_mut().next_back() else { return Ok(()) };
-        let Some((offset, id)) = open.segment.unfinished()? else { return Ok(()) };
-        if is_logged(options, dir, id)? {
-            open.segment = open.segment.clone().until(offset);
-            return Ok(());
+        let Some(record) = open.segment.unfinished()? else { return Ok(()) };
+        let place = (record.offset, open.segment.end());
+        let earlier = before.replace(place);
+        // What has come by now the next look has; a writer may be quicker than all of them.
+        if !record.has_come || earlier.is_some() {
+            if is_logged(options, dir, record.id)? {
+                open.segment = open.segment.clone().until(record.offset);
+                return Ok(());
+            }
+            // It may be whole by now, and the log empty. What is the same once more is damage.
+            if earlier == Some(place) {
+                return Ok(());
+            }
         }
         let (last, path) = (open.segment.header().segment, open.segment.path().to_owned());
         segments.open(last, &path, Access::Read, options)?;

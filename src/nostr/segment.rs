@@ -13,9 +13,9 @@ use crate::storage::{Access, File, Storage, read_full, replace, write_full};
 
 use super::event::{EventRef, Flags, Id};
 use super::options::Options;
-use super::page::{self, HEADER_BYTES, Head, Header, PAGE_BYTES_WRITTEN};
-use super::record::{FLAGS_AT, LONG_HEAD_BYTES, PUBKEY_AT, SHORT_HEAD_BYTES};
-use super::walk::{Forward, READ_BYTES, Reverse, Step, Window};
+use super::page::{self, HEADER_BYTES, Header, PAGE_BYTES_WRITTEN};
+use super::record::FLAGS_AT;
+use super::walk::{Forward, READ_BYTES, Reverse, Window};
 
 mod read;
 
@@ -214,22 +214,6 @@ impl Segment {
         save: impl FnOnce(&dyn File) -> Result<Option<PathBuf>>,
     ) -> Result<Option<PathBuf>> {
         save(&*self.file)
-    }
-
-    /// Where the last record begins, and its event, if the file ends before it does: a writer is about to
-    /// append the rest, or a crash took it.
-    pub(super) fn unfinished(&self) -> Result<Option<(u32, Id)>> {
-        let Some(Step::Damage(damage)) = self.clone().reverse().step()? else { return Ok(None) };
-        let mut bytes = [0; LONG_HEAD_BYTES + PUBKEY_AT];
-        let read = read_full(&*self.file, &mut bytes, damage.offset.into());
-        let bytes = part(&bytes, ..read.map_err(|e| self.failed(e))?);
-        let head = Head::parse(bytes, self.header.page_bytes, u64::MAX);
-        let Ok(head) = head else { return Ok(None) };
-        let id_at = if head.continuations > 0 { LONG_HEAD_BYTES } else { SHORT_HEAD_BYTES };
-        let len = self.file.len().map_err(|e| self.failed(e))?;
-        let is_unfinished = u64::from(damage.offset) + head.file_bytes() > len;
-        let id = part(bytes, id_at.min(bytes.len())..).first_chunk().copied();
-        Ok(id.filter(|_| is_unfinished).map(|id| (damage.offset, Id(id))))
     }
 
     /// Append records; gives where each begins. They survive the death of the process

@@ -1,15 +1,22 @@
 //! A writer, and others that open its store meanwhile.
 
+use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use deedbook::nostr::Options;
+use deedbook::nostr::{Event, Include, Options};
 use deedbook::storage::sim::Sim;
-use deedbook::{Durability, ErrorKind, Mode};
+use deedbook::storage::{Access, Storage};
+use deedbook::{Durability, ErrorKind, Mode, OnCorrupt};
 
 use crate::judge::look;
 use crate::known::Known;
-use crate::support::mix;
-use crate::world::{DIR, Run};
+use crate::rescue::listed;
+use crate::support::{changed, event, mix, note, read, write};
+use crate::watch::{Seen, watched};
+use crate::world::{DIR, Run, options};
+
+const SEGMENT: &str = "/events/data/segments/data.0.seg";
 
 fn on(run: &Run, disk: &Sim) -> Options {
     run.options.clone().storage(Arc::new(disk.clone()))
@@ -69,4 +76,62 @@ fn a_reader_beside_a_writer_sees_all_that_was_written_and_a_second_writer_is_ref
     }
     println!("{steps} steps, {readers} readers");
     assert!(readers > 10 * steps);
+}
+
+/// Have a disk hold what another one does. The segment stays the file that it is: a reader may have it open.
+fn finish(disk: &Sim, as_on: &Sim) {
+    let before = listed(disk, Path::new(DIR));
+    for (path, bytes) in listed(as_on, Path::new(DIR)) {
+        if path == Path::new(SEGMENT) {
+            let file = disk.open(&path, Access::Write).unwrap();
+            assert_eq!(file.write_at(&bytes, 0).unwrap(), bytes.len());
+        } else if before.get(&path) != Some(&bytes) {
+            write(disk, path.to_str().unwrap(), &bytes);
+        }
+    }
+}
+
+/// A reader asked where the segment ends while a long event was being written, and found damage there; when
+/// it asked again, the event was whole, so that the damage passed for what it was: every walk ended at it.
+#[test]
+fn an_event_that_becomes_whole_while_a_reader_opens_is_no_damage() {
+    let disk = Sim::new();
+    let on = options(&disk, Durability::Manual).segment_bytes(40 * 4096);
+    let store = on.open(DIR, Mode::Append).unwrap();
+    store.append_many(&[note(0), note(1)]).unwrap();
+    let expected = [note(0), note(1), event(9, 4, 0, &[], &"long ".repeat(2000))];
+    store.append(&expected[2]).unwrap();
+    store.commit().unwrap();
+    let logged = disk.kill();
+    store.checkpoint().unwrap();
+    let emptied = disk.kill();
+    let whole = read(&logged, SEGMENT).len();
+    for (after, missing) in
+        [&logged, &emptied].into_iter().flat_map(|after| [3000, 4096, 8192].map(|by| (after, by)))
+    {
+        let mut seen = [0; 2];
+        for call in 0.. {
+            let begun = logged.kill();
+            changed(&begun, SEGMENT, |bytes| bytes.truncate(whole - missing));
+            let (calls, from, to) = (AtomicU64::new(0), begun.clone(), after.kill());
+            let storage = watched(Arc::new(begun.clone()), move |seen| {
+                if seen == Seen::Calling && calls.fetch_add(1, Ordering::Relaxed) == call {
+                    finish(&from, &to);
+                }
+            });
+            let what = format!("{missing} bytes come before call {call}");
+            let reader = on.clone().storage(storage).open(DIR, Mode::Read);
+            let reader = reader.unwrap_or_else(|e| panic!("{what}: {e:?}"));
+            let walk = reader.iter(Include::All, OnCorrupt::Raise).unwrap();
+            let found: Result<Vec<Event>, _> = walk.map(|one| one.map(|one| one.event)).collect();
+            let found = found.unwrap_or_else(|e| panic!("{what}: {e:?}"));
+            // Whether it was there when the reader came or not, it sees all that was before.
+            assert!(found == expected[..2] || found == expected, "{what}: {} events", found.len());
+            seen[found.len() - 2] += 1;
+            if read(&begun, SEGMENT).len() < whole {
+                break;
+            }
+        }
+        assert!(seen[0] > 0 && seen[1] > 0, "{missing}: {seen:?}");
+    }
 }

@@ -1,15 +1,27 @@
-//! Reading single records of a segment.
+//! Reading single records of a segment, and what a writer has begun.
 
 use crate::error::{ErrorKind, Result};
 use crate::locks::lock;
-use crate::nostr::event::Flags;
+use crate::nostr::event::{Flags, Id};
 use crate::nostr::names::{Names, may_be_lost, recover};
 use crate::nostr::page::Head;
-use crate::nostr::record::{self, Layout};
-use crate::nostr::walk::{READ_BYTES, Window};
+use crate::nostr::record::{self, LONG_HEAD_BYTES, Layout, PUBKEY_AT, SHORT_HEAD_BYTES};
+use crate::nostr::walk::{READ_BYTES, Step, Window};
+use crate::slice::part;
 use crate::storage::read_full;
 
 use super::{Record, Segment};
+
+/// A record of which a part was there when its segment was opened.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::nostr) struct Unfinished {
+    /// Where it begins.
+    pub offset: u32,
+    /// Its event.
+    pub id: Id,
+    /// Whether the file has grown to its end since.
+    pub has_come: bool,
+}
 
 impl Segment {
     /// The record at an offset as it is stored, checked but for id and signature.
@@ -77,6 +89,24 @@ impl Segment {
                 Some(named)
             }
         }
+    }
+
+    /// The last record, if it goes on where the file ended when it was opened: a writer is appending the
+    /// rest, or a crash took it.
+    pub(in crate::nostr) fn unfinished(&self) -> Result<Option<Unfinished>> {
+        let Some(Step::Damage(damage)) = self.clone().reverse().step()? else { return Ok(None) };
+        let mut bytes = [0; LONG_HEAD_BYTES + PUBKEY_AT];
+        let read = read_full(&*self.file, &mut bytes, damage.offset.into());
+        let bytes = part(&bytes, ..read.map_err(|e| self.failed(e))?);
+        let head = Head::parse(bytes, self.header.page_bytes, u64::MAX);
+        let Ok(head) = head else { return Ok(None) };
+        let id_at = if head.continuations > 0 { LONG_HEAD_BYTES } else { SHORT_HEAD_BYTES };
+        let (offset, end) = (damage.offset, u64::from(damage.offset) + head.file_bytes());
+        let len = self.file.len().map_err(|e| self.failed(e))?;
+        let is_cut = end > len.min(self.end.into());
+        let id = part(bytes, id_at.min(bytes.len())..).first_chunk().copied();
+        let unfinished = |id| Unfinished { offset, id: Id(id), has_come: end <= len };
+        Ok(id.filter(|_| is_cut).map(unfinished))
     }
 
     /// The bytes of the record at an offset, checked.
