@@ -2025,7 +2025,8 @@ class EventStore:
         path, or a binary file) gets them as they were, and ``stop_at_bad`` ends with the first one.
         ``progress`` is called with the report so far, and may commit the store; what it raises ends
         the import. ``after`` is such a report of the same lines: so many bytes of them are passed
-        over without a look, and its counts go on.
+        over without a look, and its counts go on. Of a source that cannot be read to its end, as a
+        torn ``.gz``, the whole lines before are stored, and then the error is raised.
 
         Raises `InvalidArgumentError` with ``stop_at_bad``, `ReadOnlyError`, `IoError`,
         `PoisonedError`, `ClosedError`, `ForkedError`; ImportError for zstd without a module for it.

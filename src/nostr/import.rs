@@ -132,7 +132,8 @@ impl EventStore {
     /// Store the events of JSON lines. What is stored already is passed over, so that an import that
     /// was interrupted is done again, or goes on after what is known of it ([`ImportOptions::after`]).
     /// `aside` gets the bad lines as they were, each in one call; `progress` is called with what was done
-    /// so far, and may commit the store.
+    /// so far, and may commit the store. Where the lines cannot be read to their end, those before are stored,
+    /// and then that is the error.
     pub fn import(
         &self,
         lines: &mut dyn BufRead,
@@ -161,13 +162,17 @@ impl EventStore {
                 });
                 workers.push((give, results));
             }
-            let mut reader =
-                Parts { lines, next_line: report.lines + 1, limit: options.line_bytes_max };
+            let mut reader = Parts {
+                lines,
+                next_line: report.lines + 1,
+                limit: options.line_bytes_max,
+                failed: None,
+            };
             reader.skip(report.bytes)?;
             let (mut given, mut taken) = (0usize, 0usize);
             loop {
                 let part = match given - taken < threads {
-                    true => reader.next()?,
+                    true => reader.next(),
                     false => None,
                 };
                 let at = |count: usize| workers.get(count % threads);
@@ -182,7 +187,7 @@ impl EventStore {
                         self.take(parsed, options, &mut aside, &mut report)?;
                         progress(&report)?;
                     }
-                    _ => return Ok(report),
+                    _ => return reader.failed.map_or(Ok(report), Err),
                 }
             }
         })
@@ -236,31 +241,45 @@ struct Parts<'a> {
     lines: &'a mut dyn BufRead,
     next_line: u64,
     limit: usize,
+    /// Why there are no more lines, if that is not their end.
+    failed: Option<Error>,
 }
 
 impl Parts<'_> {
-    fn next(&mut self) -> Result<Option<Part>> {
+    fn next(&mut self) -> Option<Part> {
         let mut text = Vec::with_capacity(PART_BYTES + 4096);
         let (first_line, mut bytes, mut ends) = (self.next_line, 0, Vec::new());
-        while text.len() < PART_BYTES {
+        while text.len() < PART_BYTES && self.failed.is_none() {
             let before = text.len();
-            let limit = self.limit as u64 + 1;
-            let read = std::io::Read::take(&mut *self.lines, limit).read_until(b'\n', &mut text);
-            let read = read.map_err(failed)?;
-            if read == 0 {
-                break;
+            match self.line(&mut text) {
+                Ok(0) => break,
+                Ok(read) => {
+                    self.next_line += 1;
+                    bytes += read;
+                    ends.push(text.len());
+                }
+                Err(error) => {
+                    // Of the line that was being read, only a part may be there.
+                    text.truncate(before);
+                    self.failed = Some(error);
+                }
             }
-            self.next_line += 1;
-            bytes += read as u64;
-            if read > self.limit && text.last() != Some(&b'\n') {
-                // The beginning is kept, so that the line is reported; the rest is passed over.
-                text.truncate(before + self.limit);
-                text.push(b'\n');
-                bytes += self.skip_line()?;
-            }
-            ends.push(text.len());
         }
-        Ok((!text.is_empty()).then_some(Part { first_line, text, ends, bytes }))
+        (!text.is_empty()).then_some(Part { first_line, text, ends, bytes })
+    }
+
+    /// Add the next line; gives how many bytes it had.
+    fn line(&mut self, text: &mut Vec<u8>) -> Result<u64> {
+        let (before, limit) = (text.len(), self.limit as u64 + 1);
+        let read = std::io::Read::take(&mut *self.lines, limit).read_until(b'\n', text);
+        let read = read.map_err(failed)?;
+        if read <= self.limit || text.last() == Some(&b'\n') {
+            return Ok(read as u64);
+        }
+        // The beginning is kept, so that the line is reported; the rest is passed over.
+        text.truncate(before + self.limit);
+        text.push(b'\n');
+        Ok(read as u64 + self.skip_line()?)
     }
 
     /// Pass over the rest of a line; gives how many bytes it had.

@@ -45,5 +45,6 @@ mod rescue;
 mod stale_index;
 mod stories;
 mod support;
+mod torn_imports;
 mod ways;
 mod world;

@@ -10,15 +10,17 @@ import signal
 import subprocess
 import sys
 import time
+import zlib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from deedbook import EventStore, ImportReport
+import deedbook
+from deedbook import EventStore, ImportReport, _compressed
 from deedbook.cli import main
 from deedbook.cli._import_notes import Aside, Notes
-from test_nostr import made
+from test_nostr import has_zstd, made
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 COUNT = 8000
@@ -222,13 +224,13 @@ def test_many_files_are_one_import(
         events = [json.dumps(made(str(number))) for number in range(at, at + 5)]
         source.write_text("\n".join([*events, "oops"]))
     command = ["nostr", "import", str(path), *map(str, sources)]
-    # The last one cannot be read; the first ones are in then.
+    # The last one cannot be read to its end; the first ones are in then, and its whole lines.
     sources[2].write_bytes(gzip.compress(sources[2].read_bytes())[:-5])
     assert main([*command, "--json"]) == 2
     result = json.loads(capsys.readouterr().out)
-    assert (result["stored"], result["interrupted"], result["ok"]) == (6, True, False)
+    assert (result["stored"], result["interrupted"], result["ok"]) == (7, True, False)
     assert main([*command, "--json"]) == 2
-    assert json.loads(capsys.readouterr().out)["resumed_lines"] == 12
+    assert json.loads(capsys.readouterr().out)["resumed_lines"] == 12 + 5
     sources[2].write_text("\n".join([json.dumps(made("last")), "", "oops"]))
     assert main(command) == 1
     said = capsys.readouterr().err.splitlines()
@@ -241,6 +243,39 @@ def test_many_files_are_one_import(
         " 12 of the lines by an earlier import"
     ]
     assert not (path / ".deedbook" / "imports.json").exists()
+
+
+@pytest.mark.parametrize("kind", ["gzip", "zstd"] if has_zstd() else ["gzip"])
+def test_the_whole_lines_of_a_torn_file_are_stored(path: Path, tmp_path: Path, kind: str) -> None:
+    """What was read before the tear was dropped, at every try."""
+    chance = random.Random(3)
+    events = [made(f"{number} {chance.randbytes(1500).hex()}") for number in range(400)]
+    text = b"".join(json.dumps(event).encode() + b"\n" for event in events)
+    if kind == "gzip":
+        packed = gzip.compress(text)
+        torn = packed[: len(packed) * 2 // 3]
+        read = zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(torn)
+    else:
+        library = _compressed.zstd("this test")
+        packed = library.compress(text)
+        torn = packed[: len(packed) * 2 // 3]
+        read = library.ZstdDecompressor().decompress(torn)
+    whole = read.count(b"\n")
+    assert 0 < whole < len(events)
+    source = tmp_path / "events.jsonl"
+    source.write_bytes(torn)
+    reports: list[ImportReport] = []
+    with EventStore.create(path) as store:
+        for _ in range(2):
+            with pytest.raises(deedbook.IoError, match="ended before the end-of-stream") as raised:
+                store.import_json(source, progress=reports.append)
+            assert isinstance(raised.value.__cause__, EOFError)
+            assert [event.content for event in store] == [e["content"] for e in events[:whole]]
+        first, again = reports[0], reports[-1]
+        assert (first.stored, again.stored, again.duplicates) == (whole, 0, whole)
+        source.write_bytes(packed)
+        found = store.import_json(source, after=first)
+        assert (found.lines, found.stored, found.bytes) == (400, 400, len(text))
 
 
 def test_bad_lines_are_not_written_aside_twice(tmp_path: Path) -> None:

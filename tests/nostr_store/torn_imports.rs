@@ -1,0 +1,90 @@
+//! Imports of lines that cannot be read to their end: a torn file, a disk that fails.
+
+use std::io::{self, BufReader, Read};
+
+use deedbook::nostr::{Event, EventStore, ImportOptions, ImportReport, Include};
+use deedbook::{Error, ErrorKind, OnCorrupt};
+
+use crate::support::{in_memory, note, open};
+
+/// Text of which only the first bytes can be read.
+struct Torn<'a>(&'a [u8]);
+
+impl Read for Torn<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        match self.0.is_empty() {
+            true => Err(io::Error::other("torn")),
+            false => self.0.read(buf),
+        }
+    }
+}
+
+/// The error of an import, and what it said last of what it did.
+fn torn(store: &EventStore, text: &[u8], options: &ImportOptions) -> (Error, ImportReport) {
+    let mut last = options.after.clone();
+    let mut tell = |report: &ImportReport| {
+        last = report.clone();
+        Ok(())
+    };
+    let mut lines = BufReader::with_capacity(8192, Torn(text));
+    let error = store.import(&mut lines, options, None, &mut tell).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+    assert!(error.message().contains("torn"), "{error}");
+    (error, last)
+}
+
+fn stored(store: &EventStore) -> Vec<Event> {
+    let walk = store.iter(Include::All, OnCorrupt::Raise).unwrap();
+    walk.map(|found| found.unwrap().event).collect()
+}
+
+/// What was read before the tear, and not stored yet, was dropped, at every try: up to some megabytes.
+#[test]
+fn the_whole_lines_before_a_tear_are_stored_and_the_error_is_given() {
+    let notes: Vec<Event> = (0..2_000).map(note).collect();
+    let text: String = notes.iter().map(|note| note.to_json() + "\n").collect();
+    let text = text.as_bytes();
+    assert!(text.len() > 3 << 20);
+    let first_line = text.iter().position(|&byte| byte == b'\n').unwrap() + 1;
+    // Within the first line, at its end, in the first part and in a later one, before and after the last byte.
+    let cuts = [0, 9, first_line, 300_000, text.len() / 2, text.len() - 1, text.len()];
+    for threads in [1, 3] {
+        for cut in cuts {
+            let (_, options) = in_memory();
+            let store = open(&options.segment_bytes(64 << 20).checkpoint_bytes(64 << 20));
+            let importing = ImportOptions::new().threads(threads);
+            let whole = text[..cut].iter().filter(|&&byte| byte == b'\n').count();
+            let bytes = text[..cut].iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+            let (_, done) = torn(&store, &text[..cut], &importing);
+            let what = format!("{threads} threads, cut at {cut}");
+            assert_eq!((done.lines, done.stored), (whole as u64, whole as u64), "{what}");
+            assert_eq!((done.bytes, done.bad), (bytes as u64, 0), "{what}");
+            assert!(stored(&store) == notes[..whole], "{what}");
+            // Once more there is nothing new; and once it is whole, the rest comes.
+            let (_, again) = torn(&store, &text[..cut], &importing);
+            assert_eq!((again.stored, again.duplicates), (0, whole as u64), "{what}");
+            let importing = importing.after(done);
+            let (_, none) = torn(&store, &text[..cut], &importing);
+            assert_eq!(none, importing.after, "{what}");
+            let mut lines = text;
+            let all = store.import(&mut lines, &importing, None, &mut |_| Ok(())).unwrap();
+            assert_eq!((all.lines, all.stored), (2_000, 2_000), "{what}");
+            assert!(stored(&store) == notes, "{what}");
+        }
+    }
+}
+
+/// A line beyond the limit is bad once all of it was read, and not before.
+#[test]
+fn a_line_that_is_too_long_and_torn_is_none() {
+    let (_, options) = in_memory();
+    let store = open(&options);
+    let text = [note(1).to_json(), "x".repeat(5_000), note(2).to_json(), String::new()].join("\n");
+    let importing = ImportOptions::new().line_bytes_max(1_000);
+    let first = note(1).to_json().len() + 1;
+    for (cut, lines, bad) in [(first + 500, 1, 0), (first + 3_000, 1, 0), (first + 5_001, 2, 1)] {
+        let (_, done) = torn(&store, &text.as_bytes()[..cut], &importing);
+        assert_eq!((done.lines, done.bad), (lines, bad), "cut at {cut}");
+    }
+    assert_eq!(stored(&store), [note(1)]);
+}
