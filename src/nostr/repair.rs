@@ -7,8 +7,8 @@
 //! 3. The store is opened, which brings the segments to what is left of the log.
 //! 4. Segments with damaged pages are written again without them, and a commit that has begun is finished.
 //!
-//! What goes is saved beside its file before. A crash at any step leaves a store that a further repair
-//! takes up.
+//! What goes is saved beside its file before, and the note of imports goes first: events of theirs may go.
+//! A crash at any step leaves a store that a further repair takes up.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -29,7 +29,11 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::log::report::Repair;
 use crate::mend::{make_dir, rewrite, save_part};
 use crate::sidecar::{LockTimeout, Loss, WriterLock, sidecar_dir};
-use crate::storage::{Access, located};
+use crate::storage::segmented::remove;
+use crate::storage::{Access, Storage, located};
+
+/// How far the inputs of an import are stored that is under way: the command line notes it in `.deedbook`.
+const IMPORTS_NAME: &str = "imports.json";
 
 /// What a repair found and did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -123,6 +127,9 @@ fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<StoreRepair> {
             return Ok(report);
         }
     }
+    if report.is_loss || !report.damages.is_empty() {
+        forget_imports(storage, &sidecar)?;
+    }
     for (path, header) in seen
         .headers
         .iter()
@@ -149,6 +156,13 @@ fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<StoreRepair> {
     store.close()?;
     report.mended = true;
     Ok(report)
+}
+
+/// Have the next import of the same files begin again: what it noted as stored may go.
+fn forget_imports(storage: &dyn Storage, sidecar: &Path) -> Result<()> {
+    let path = sidecar.join(IMPORTS_NAME);
+    remove(storage, &path).map_err(|e| Error::io("remove the note of imports", &path, e))?;
+    storage.sync_dir(sidecar).map_err(|e| Error::io("sync the directory", sidecar, e))
 }
 
 /// Have on stable storage what the segments hold, before the log goes that has it as well. What came after

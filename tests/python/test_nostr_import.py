@@ -20,7 +20,7 @@ import deedbook
 from deedbook import EventStore, ImportReport, _compressed
 from deedbook.cli import main
 from deedbook.cli._import_notes import Aside, Notes
-from test_nostr import has_zstd, made
+from test_nostr import flip, has_zstd, made
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 COUNT = 8000
@@ -193,7 +193,7 @@ def test_what_is_noted_is_passed_over_unless_the_file_or_the_way_changed(
     assert (result["stored"], result["duplicates"], "resumed_lines" in result) == (4, 6, False)
     for way in (["--check", "none"], ["--aside", str(tmp_path / "bad")], ["--history", "keep"]):
         assert "resumed_lines" not in imported(*way), way
-    for change in ("time", "head", "size", "loss"):
+    for change in ("time", "head", "size"):
         os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns))
         with EventStore.open(path, "a") as store:
             notes = Notes(store.path, settings)
@@ -201,19 +201,38 @@ def test_what_is_noted_is_passed_over_unless_the_file_or_the_way_changed(
         assert Notes(str(path), settings).find(str(source)) is not None
         if change == "time":
             os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
-        elif change == "loss":
-            (path / ".deedbook" / "loss").write_text("records 1\n")
         else:
             data = bytearray(source.read_bytes())
             data[0:1] = b" " if change == "head" else data[0:1] + b" "
             source.write_bytes(data)
             os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns))
         assert Notes(str(path), settings).find(str(source)) is None, change
-        if change != "loss":
-            source.write_bytes(b"".join(events))
-    (path / ".deedbook" / "loss").unlink()
+        source.write_bytes(b"".join(events))
     (path / ".deedbook" / "imports.json").write_text("{damaged")
     assert Notes(str(path), settings).find(str(source)) is None
+
+
+def test_an_import_begins_again_after_each_repair_that_lost_events(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Only the first one ended what was noted: what a later one lost was passed over."""
+    source = tmp_path / "events.jsonl"
+    text = "".join(json.dumps(made(str(number))) + "\n" for number in range(20))
+    source.write_text(text)
+    command = ["nostr", "import", str(path), str(source), "--json"]
+    assert main(command) == 0
+    capsys.readouterr()
+    for page in (3, 5):
+        with EventStore.open(path, "a") as store:
+            notes = Notes(store.path, {"check": "id", "history": "drop", "aside": None})
+            notes.keep(str(source), report(20, len(text), stored=20), 0)
+        (segment,) = (path / "data" / "segments").glob("data.*.seg")
+        flip(segment, page * 4096 + 80)
+        assert EventStore.repair(path, accept_loss=True).mended
+        assert main(command) == 0
+        result = json.loads(capsys.readouterr().out)
+        assert (result["stored"], result["duplicates"]) == (1, 19), page
+        assert "resumed_lines" not in result
 
 
 def test_many_files_are_one_import(

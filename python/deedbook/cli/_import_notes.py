@@ -2,7 +2,7 @@
 
 The note lies in the store's ``.deedbook/imports.json``. It is written only after a commit that
 covers it. An input that is not the same any more, or is imported otherwise, begins again: what is
-stored already is passed over then, which costs time only.
+stored already is passed over then, which costs time only. A repair that may lose events removes it.
 """
 
 from __future__ import annotations
@@ -28,14 +28,8 @@ class Notes:
     """
 
     def __init__(self, store: str, settings: dict[str, Any]) -> None:
-        sidecar = Path(store, ".deedbook")
-        self._file = sidecar / "imports.json"
-        try:
-            # A repair may have gone on without events that were stored.
-            loss = (sidecar / "loss").read_text("utf-8", "replace")
-        except FileNotFoundError:
-            loss = None
-        self._settings = {"version": _VERSION, "loss": loss, **settings}
+        self._file = Path(store, ".deedbook", "imports.json")
+        self._settings = {"version": _VERSION, **settings}
         self._inputs = self._load()
 
     def _load(self) -> dict[str, Any]:

@@ -1,11 +1,16 @@
-//! Imports of lines that cannot be read to their end: a torn file, a disk that fails.
+//! Imports of lines that cannot be read to their end, and of a store that is repaired meanwhile.
 
 use std::io::{self, BufReader, Read};
+use std::path::Path;
 
 use deedbook::nostr::{Event, EventStore, ImportOptions, ImportReport, Include};
+use deedbook::storage::sim::Sim;
+use deedbook::storage::{Access, Storage};
 use deedbook::{Error, ErrorKind, OnCorrupt};
 
-use crate::support::{in_memory, note, open};
+use crate::rescue::{ACCEPT, DRY, PAGE, PLAIN, ids, listed, mended, segment, world};
+use crate::support::{changed, in_memory, note, open, read, write};
+use crate::world::DIR;
 
 /// Text of which only the first bytes can be read.
 struct Torn<'a>(&'a [u8]);
@@ -87,4 +92,41 @@ fn a_line_that_is_too_long_and_torn_is_none() {
         assert_eq!((done.lines, done.bad), (lines, bad), "cut at {cut}");
     }
     assert_eq!(stored(&store), [note(1)]);
+}
+
+/// Only the first repair that lost events ended what an import had noted as stored: it goes with each since,
+/// before anything else does.
+#[test]
+fn a_repair_forgets_what_an_import_noted_before_anything_goes() {
+    const NOTE: &str = "/events/.deedbook/imports.json";
+    let (disk, _) = world();
+    let is_noted = |disk: &Sim| {
+        let files = listed(disk, Path::new(DIR));
+        let is_cut = files.keys().any(|path| path.to_string_lossy().contains(".cut-"));
+        (files.contains_key(Path::new(NOTE)), is_cut)
+    };
+    for round in 0..2 {
+        write(&disk, NOTE, b"{}");
+        disk.open(Path::new(NOTE), Access::Write).unwrap().sync_data().unwrap();
+        disk.sync_dir(Path::new(NOTE).parent().unwrap()).unwrap();
+        let has_event = |id: &u32| read(&disk, &segment(*id)).len() > PAGE + 80;
+        let damaged = ids(&disk).into_iter().find(has_event).unwrap();
+        changed(&disk, &segment(damaged), |bytes| bytes[PAGE + 80] ^= 1);
+        for may in [DRY, PLAIN] {
+            assert!(!mended(&disk, may).unwrap().mended && is_noted(&disk).0, "round {round}");
+        }
+        disk.record();
+        let report = mended(&disk, ACCEPT).unwrap();
+        assert!(report.mended && report.is_loss && report.was_loss, "{report:?}");
+        assert!(!is_noted(&disk).0, "round {round}");
+        for (call, moment) in disk.recorded().iter().enumerate() {
+            let crashes = moment.crashes();
+            for state in [moment.kill(), crashes.build(&crashes.nth(0))] {
+                // What an earlier repair cut is there from the beginning.
+                assert!(round > 0 || is_noted(&state) != (true, true), "call {call}");
+            }
+        }
+    }
+    write(&disk, NOTE, b"{}");
+    assert!(mended(&disk, PLAIN).unwrap().mended && is_noted(&disk).0, "nothing goes");
 }
