@@ -58,7 +58,7 @@ impl Shared {
 
     /// Write the manifest with the segments as they are, without some.
     pub(super) fn store_manifest(&self, state: &mut State, without: &[u32]) -> Result<()> {
-        let State { manifest, segments, .. } = state;
+        let State { manifest, segments, is_unnamed, .. } = state;
         manifest.segments = segments
             .by_id
             .iter()
@@ -74,17 +74,24 @@ impl Shared {
                 }
             })
             .collect();
-        manifest.store(&self.options, &self.dir)
+        manifest.store(&self.options, &self.dir)?;
+        *is_unnamed = false;
+        Ok(())
     }
 
-    /// Begin another segment if the last one has no room for these records, and empty the write-ahead
-    /// log if it is long.
+    /// Begin another segment if the last one has no room for these records, and make a checkpoint if the
+    /// write-ahead log is long.
     pub(super) fn make_room(
         &self,
         wal: &EventWal,
         state: &mut State,
         records: &[&[u8]],
     ) -> Result<()> {
+        if state.is_unnamed {
+            // A power cut may leave nothing in it, and opening removes it then; what the log says of its
+            // events would speak of none.
+            self.store_manifest(state, &[])?;
+        }
         let active = state.segments.active()?;
         let needed: u64 = records.iter().map(|record| active.segment.bytes_for(record.len())).sum();
         let end = u64::from(active.segment.end());
@@ -111,6 +118,7 @@ impl Shared {
         };
         created?;
         state.manifest.page_bytes = self.options.page_bytes;
+        state.is_unnamed = true;
         self.store_manifest(state, &[])
     }
 }

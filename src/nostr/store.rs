@@ -88,6 +88,8 @@ pub(super) struct State {
     pub flags_asked: Lsn,
     /// Bytes of the write-ahead log since the last checkpoint.
     pub wal_bytes: u64,
+    /// Whether the last segment was begun and no manifest that was stored names it.
+    pub is_unnamed: bool,
     /// Why the segments may not hold what the write-ahead log has: opening again repairs it.
     pub broken: Option<String>,
 }
@@ -239,6 +241,7 @@ impl State {
             tombstones: None,
             flags_asked: Lsn(0),
             wal_bytes: 0,
+            is_unnamed: false,
             broken: None,
         }
     }

@@ -43,6 +43,7 @@ mod parts;
 mod processes;
 mod reference;
 mod rescue;
+mod rotation;
 mod stale_index;
 mod stories;
 mod support;
