@@ -1827,15 +1827,17 @@ class EventStore:
     ) -> EventStore:
         """Open the store of a directory: ``"r"`` read, ``"a"`` append or create, ``"x"`` create.
 
-        A reader has no index: it sees what was stored when it was opened, and looks at all events
-        for each query.
+        A reader has no index: it looks at all events for each query. It sees those that were stored
+        when it was opened, but without those that were deleted or replaced since: of a profile that
+        is replaced meanwhile it sees neither version. Open it again to see what came.
 
         ``durability``: ``"always"``, ``"interval:MS"``, ``"bytes:N"``, ``"manual"`` or ``"none"``;
         by default within ``batch_interval`` seconds (0.01 to 1), or after ``batch_bytes`` (1 to 100
         MiB) if that is earlier. ``page_bytes``, of new segments: 4096, 8192 or 16384.
         ``segment_bytes``: a larger segment gets no more events. ``wal_segment_bytes``: a larger
-        file of the write-ahead log is finished, 10 MiB to 10 GiB. ``checkpoint_bytes``: the
-        write-ahead log is emptied when it is larger. ``compaction_ratio``: what `compact` takes by
+        file of the write-ahead log is finished, 10 MiB to 10 GiB; see `checkpoint` for what stays.
+        ``checkpoint_bytes``: a checkpoint is made when the log got more since the last one, so that
+        opening replays about so much at most. ``compaction_ratio``: what `compact` takes by
         default, 0.1 to 0.5. ``checksums``: whether new records have one of their own.
         ``event_bytes_max``: limit of a new record; what is stored is read, however large.
         ``history="keep"`` keeps every version of replaceable events, and finds them; ``"drop"``
@@ -1918,7 +1920,12 @@ class EventStore:
     def commit(self) -> None:
         """Return when everything that was appended is on stable storage."""
     def checkpoint(self) -> None:
-        """Have the segments hold durably what was appended, and empty the write-ahead log."""
+        """Have the segments hold durably what was appended: opening replays nothing of before.
+
+        Files of the write-ahead log wholly before the checkpoint are deleted. The one with the
+        checkpoint stays, up to ``wal_segment_bytes`` of it, and what was deleted from the store
+        stays readable there until a checkpoint comes in a later file.
+        """
     def get(self, id: str | bytes) -> Event | None:
         """The event with this id, if it is stored and counts: not deleted, replaced or over.
 
@@ -2088,8 +2095,9 @@ class EventStore:
     ) -> CompactionReport:
         """Drop deleted, replaced and expired events from segments of which they take this part.
 
-        Without ``ratio`` the ``compaction_ratio`` of `open`; 0 compacts all. Appends wait. Raises
-        `CorruptError` for a damaged segment, and changes nothing.
+        Without ``ratio`` the ``compaction_ratio`` of `open`; with 0 all segments that have any.
+        Those with nothing to drop stay as they are. Appends wait. Raises `CorruptError` for a
+        damaged segment, and changes nothing.
 
         ``progress`` is called with bytes done and bytes in all, which are more once it is known
         what is copied; it must not call the store. What it raises, or Ctrl-C, ends the work: what
@@ -2133,7 +2141,7 @@ class EventStore:
         A handle that appends is synced first, so the copy has all that it appended.
         """
     def close(self) -> None:
-        """Make everything durable, empty the write-ahead log, and close. Twice is fine."""
+        """Make a `checkpoint`, and close. Twice is fine."""
     def __enter__(self) -> Self: ...
     def __exit__(
         self,

@@ -13,7 +13,8 @@ use super::wal::EventWal;
 use crate::error::Result;
 
 impl EventStore {
-    /// Have the segments hold durably all that was appended, so that opening replays nothing.
+    /// Have the segments hold durably all that was appended, so that opening replays nothing. Files of the
+    /// write-ahead log wholly before it are deleted; the one with the checkpoint stays.
     pub fn checkpoint(&self) -> Result<()> {
         let (shared, wal) = self.writable()?;
         let mut state = shared.state();

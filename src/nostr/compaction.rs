@@ -1,6 +1,6 @@
 //! Compaction: what counts is copied to new segments, and the old ones go.
 //!
-//! 1. A checkpoint empties the write-ahead log: nothing of it speaks of the old segments.
+//! 1. A checkpoint: nothing that opening replays speaks of the old segments.
 //! 2. New segments get the events that count. No manifest names them: a crash leaves copies, which
 //!    opening removes.
 //! 3. They are synced, and the manifest names them in place of the old ones, in one step.
@@ -84,7 +84,8 @@ impl CompactionReport {
 
 impl EventStore {
     /// Drop deleted, replaced and expired events from the segments in which they take at least this
-    /// part of the bytes; 0 compacts all, and `None` is the [`Options::compaction_ratio`]. Appends wait.
+    /// part of the bytes; 0 is each that has any of them, and `None` is the [`Options::compaction_ratio`].
+    /// Segments with nothing to drop stay as they are. Appends wait.
     ///
     /// [`Options::compaction_ratio`]: super::Options::compaction_ratio
     ///

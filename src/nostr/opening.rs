@@ -232,7 +232,7 @@ fn open_writer(dir: PathBuf, mode: Mode, options: Options) -> Result<EventStore>
     state.index_changes(Batch::default(), &tail.flagged.iter().copied().collect())?;
     let store = EventStore::assemble(dir, mode, options, opening, state, Some((wal, lock)));
     let completed = store.complete(&tail);
-    // A dropped handle that is not broken empties the log: no later opening would complete anything.
+    // A dropped handle that is not broken makes a checkpoint: no later opening would complete anything.
     completed
         .inspect_err(|error| store.shared.state().broken = Some(error.message().to_owned()))?;
     // From here on appends go by it: the checkpoint stores it before the first of them.

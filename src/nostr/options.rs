@@ -46,9 +46,12 @@ pub struct Options {
     pub batch_interval: Duration,
     /// With the default durability: the most bytes until a sync, 1 to 100 MiB.
     pub batch_bytes: u64,
-    /// A file of the write-ahead log with more bytes is finished: 10 MiB to 10 GiB.
+    /// A file of the write-ahead log with more bytes is finished: 10 MiB to 10 GiB. The file with the last
+    /// checkpoint stays until a checkpoint comes in a later one: the log takes up to about so many bytes of
+    /// the disk, and what was deleted stays readable in it for so long.
     pub wal_segment_bytes: u64,
-    /// The write-ahead log is emptied by a checkpoint when it has more bytes.
+    /// A checkpoint is made when the write-ahead log got more bytes since the last one: opening replays about
+    /// so many at most. Its files are deleted that lie wholly before the checkpoint.
     pub checkpoint_bytes: u64,
     /// Compaction is due when so much of the stored bytes is of deleted or replaced events: 0.1 to
     /// 0.5.

@@ -166,7 +166,7 @@ impl EventStore {
         self.shared.closed.load(Ordering::Acquire)
     }
 
-    /// Make everything durable, empty the write-ahead log, and close. Further calls do nothing.
+    /// Make a [checkpoint](Self::checkpoint), and close. Further calls do nothing.
     pub fn close(&self) -> Result<()> {
         self.shared.close()
     }
