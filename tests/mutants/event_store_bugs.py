@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bug import Bug
-from rows import ADVICE, AGAIN, FLIP, FSYNC, FULL, HEAD, KILL, POWER, TRUNCATION
+from rows import ADVICE, AGAIN, FLIP, FSYNC, FULL, HEAD, KILL, POWER, READER, TRUNCATION
 
 APPEND = "src/nostr/append.rs"
 BELONGING = "src/nostr/belonging.rs"
@@ -20,6 +20,7 @@ RECOVERY = "src/nostr/recovery.rs"
 REPAIR = "src/nostr/repair.rs"
 SALVAGE = "src/nostr/salvage.rs"
 SEGMENT = "src/nostr/segment.rs"
+SEGMENT_READ = "src/nostr/segment/read.rs"
 SEGMENTS = "src/nostr/segments.rs"
 WALK = "src/nostr/walk.rs"
 
@@ -316,16 +317,16 @@ EVENT_STORE_BUGS = [
         "event store: the manifest gets no copy",
         HEAD,
         MANIFEST,
-        "        if self.copied.as_ref() != Some(&generation) {\n",
-        "        if self.copied.as_ref() == Some(&generation) {\n",
+        "        if self.copied.as_ref() != Some(&to_copy) {\n",
+        "        if self.copied.as_ref() == Some(&to_copy) {\n",
         [("nostr_store", "manifest::an_older_manifest")],
     ),
     Bug(
         "event store: an expired event keeps the old segments of a compaction",
         TRUNCATION,
         BELONGING,
-        "(self == Self::New || expires_at(event).is_none())",
-        "(self == Self::New || expires_at(event).is_none() || true)",
+        "(self == Self::New || expires_at(event.kind, event.tags).is_none())",
+        "(self == Self::New || expires_at(event.kind, event.tags).is_none() || true)",
         [("nostr_store", "manifest::an_expired_event")],
     ),
     Bug(
@@ -437,8 +438,8 @@ EVENT_STORE_BUGS = [
         "event store: a deleted version that the index still has replaces older ones",
         ADVICE,
         INDEXING,
-        "if self.segments.read(at, &mut buf)?.event.flags.is_live() {",
-        "if self.segments.read(at, &mut buf).is_ok() {",
+        "if found.is_some_and(|found| found.event.flags.is_live()) {",
+        "if found.is_some() {",
         [("nostr_store", "lifecycle::what_was_deleted")],
     ),
     Bug(
@@ -516,5 +517,69 @@ EVENT_STORE_BUGS = [
         "entered.offset == HEADER_BYTES as u64",
         'log.path.ends_with("wal.log")',
         [("nostr_store", "damage::verify_names_the_damage")],
+    ),
+    Bug(
+        "event store: opening does not know that versions are kept",
+        KILL,
+        APPEND,
+        "                && state.manifest.history == History::Drop\n",
+        "",
+        [("nostr_store", "history::versions_that_were_kept")],
+    ),
+    Bug(
+        "event store: another history counts before the log is completed",
+        KILL,
+        APPEND,
+        "                && state.manifest.history == History::Drop\n",
+        "                && shared.history == History::Drop\n",
+        [("nostr_store", "history::a_change_of_history")],
+    ),
+    Bug(
+        "event store: the manifest of another program forgets that versions are kept",
+        HEAD,
+        BELONGING,
+        "                manifest.history = copy.history;\n",
+        "                let _ = copy;\n",
+        [("nostr_store", "history::a_manifest_of_another_program")],
+    ),
+    Bug(
+        "event store: a damaged page keeps a store from being opened",
+        FLIP,
+        SEGMENTS,
+        "Err(error) if error.kind() == ErrorKind::Corrupt => {",
+        "Err(error) if error.kind() == ErrorKind::Closed => {",
+        [("nostr_store", "damaged_pages::a_damaged_version")],
+    ),
+    Bug(
+        "event store: a commit that has begun keeps a damaged store from being repaired",
+        FLIP,
+        OPENING,
+        "Self::open_and(path, Mode::Append, options, &|_| Ok(()))",
+        "Self::open_and(path, Mode::Append, options, &Self::finish_transaction)",
+        [("nostr_store", "damaged_pages::a_commit_that_had_begun")],
+    ),
+    Bug(
+        "event store: a reader takes what comes meanwhile for damage",
+        READER,
+        SEGMENT_READ,
+        "let is_cut = end > len.min(self.end.into());",
+        "let is_cut = end > len;",
+        [("nostr_store", "openers::an_event_that_becomes_whole")],
+    ),
+    Bug(
+        "event store: an event is appended to a segment that no manifest names",
+        FULL,
+        CHECKPOINT,
+        "        state.is_unnamed = true;\n",
+        "",
+        [("nostr_store", "rotation::what_is_replaced_stays_so")],
+    ),
+    Bug(
+        "event store: a repair leaves what an import noted as stored",
+        HEAD,
+        REPAIR,
+        "        forget_imports(storage, &sidecar)?;\n",
+        "        let _ = forget_imports;\n",
+        [("nostr_store", "imports::a_repair_forgets")],
     ),
 ]

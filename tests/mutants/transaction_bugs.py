@@ -229,8 +229,8 @@ TRANSACTION_BUGS = [
         "transaction of events: the next opening does not finish it",
         KILL,
         "src/nostr/opening.rs",
-        "    store.finish_transaction()?;\n",
-        "",
+        "Self::open_and(path, mode, options, &Self::finish_transaction)",
+        "Self::open_and(path, mode, options, &|_| Ok(()))",
         [("transactions", "nostr::crashes::")],
     ),
     Bug(
