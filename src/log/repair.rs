@@ -48,7 +48,10 @@ fn cut_and_reopen<F: Format>(
     }
     // A writer may have been at work: what is found under the lock decides.
     let decide = |found: &Inspected<F>| {
+        let cut_records = report.cut_records;
         report = plan::<F>(common, place, found, repair)?;
+        // A look that may write goes no further than a gap.
+        report.cut_records = report.cut_records.max(cut_records);
         let Some(loss) = loss(found) else { return Ok(()) };
         if !repair.accept_loss {
             let damage = found.findings.damage.clone().unwrap_or_default();
