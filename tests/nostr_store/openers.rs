@@ -86,6 +86,8 @@ fn finish(disk: &Sim, as_on: &Sim) {
             let file = disk.open(&path, Access::Write).unwrap();
             assert_eq!(file.write_at(&bytes, 0).unwrap(), bytes.len());
         } else if before.get(&path) != Some(&bytes) {
+            // That of a further file of the log, which is not there yet.
+            let _ = disk.create_dir(path.parent().unwrap());
             write(disk, path.to_str().unwrap(), &bytes);
         }
     }
