@@ -2642,8 +2642,9 @@ class Log(Generic[_R]):
         """Byte after the last record."""
     @property
     def durable_end(self) -> int | None:
-        """Byte up to which the log is on stable storage; None if a reader finds no
-        mark, or another program appended since.
+        """Byte up to which the log is on stable storage.
+
+        None if a reader finds no mark, or if another program appended since.
         """
     @property
     def transactions(self) -> Transactions:
@@ -2857,8 +2858,9 @@ class Book(Log[Deed]):
         """Last event number; the epoch while empty."""
     @property
     def durable_last(self) -> int | None:
-        """Last event known to be on stable storage; None if a reader finds no
-        mark, or another program appended since.
+        """Last event known to be on stable storage.
+
+        None if a reader finds no mark, or if another program appended since.
         """
     def append(self, jam: Buffer, mug: int = 0) -> int:
         """Append one deed and return its event number.
@@ -3274,10 +3276,10 @@ class Pier:
         """Last event; while there is none, `epoch`."""
     @property
     def durable_last(self) -> int | None:
-        """Last event known to be on stable storage; None if a reader finds no mark,
-        or another program appended since.
+        """Last event known to be on stable storage.
 
-        What lies before the last epoch was synced when that one began.
+        None if a reader finds no mark, or if another program appended since. What lies
+        before the last epoch was synced when that one began.
         """
     def retain(
         self,

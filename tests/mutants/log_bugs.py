@@ -108,7 +108,9 @@ DURABLE_BUGS = [
         "a poisoned log closes while a record is being written",
         FSYNC,
         "src/log/durable.rs",
-        "            let state = self.state();\n            self.closed.store(true, Ordering::Release);\n            drop(state);\n",
+        "            let state = self.state();\n"
+        "            self.closed.store(true, Ordering::Release);\n"
+        "            drop(state);\n",
         "",
         [("closing", "closing_a_poisoned_log_waits")],
     ),
