@@ -242,7 +242,7 @@ def test_an_import_that_is_killed_ends_with_every_event_once(tmp_path: Path) -> 
         until = time.monotonic() + 120
         while count() < 2500:  # the second batch: the first one is not done again
             assert killed.poll() is None and time.monotonic() < until
-            time.sleep(0.02)
+            time.sleep(0.2)  # a look reads the whole store
         os.killpg(killed.pid, signal.SIGKILL)
     there = count()
     assert 2500 <= there < 6500
