@@ -37,6 +37,7 @@ TRANSACTION_ROWS = [
             "transactions::a_repeat_appends_nothing",
             "transactions::another_query_of_the_same_application_is_refused",
             "transactions::a_batch_that_is_not_the_next_is_refused",
+            "transactions::a_batch_before_the_last_one_is_refused",
         ),
     ),
     Row(

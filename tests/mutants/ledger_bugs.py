@@ -444,6 +444,14 @@ LEDGER_BUGS = [
         [("ledger", "contents::a_counter_proves_a_ledger_whose_files_were_all_sent")],
     ),
     Bug(
+        "ledger: the next index goes by the files alone",
+        REPLACED,
+        CONTENTS,
+        "        Ok(Some(counted.max(after_last)).filter(|&next| next > 0))\n",
+        "        let _ = counted;\n        Ok(Some(after_last).filter(|&next| next > 0))\n",
+        [("ledger", "contents::the_next_index_is_known_by_files_and_counter")],
+    ),
+    Bug(
         "ledger: a part beyond the damage is not cut",
         FLIP,
         MOD,

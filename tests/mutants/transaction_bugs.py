@@ -167,6 +167,14 @@ TRANSACTION_BUGS = [
         [("transactions", "a_batch_that_is_not_the_next")],
     ),
     Bug(
+        "transaction: a batch before the last one is taken for a repeat",
+        KILL,
+        RECORD,
+        "        if query.is_some() && *version < last.version {\n",
+        "        if false && query.is_some() && *version < last.version {\n",
+        [("transactions", "a_batch_before_the_last_one_is_refused")],
+    ),
+    Bug(
         "transaction: a batch above 0 of an unknown application is taken",
         KILL,
         RECORD,

@@ -378,6 +378,15 @@ def test_parts_of_a_file_have_each_line_once(
     numbered.close()
 
 
+def test_lines_are_numbered_by_what_the_name_of_their_file_says(tmp_path: Path) -> None:
+    """A file of lines that began as one of zstd does was read as one, to number its lines."""
+    file = tmp_path / "file"
+    file.write_bytes(b"(\xb5/\xfd\n\0\n")
+    numbered = lines_module.Numbered()
+    assert [numbered.line(str(file), byte) for byte in (0, 5)] == [1, 2]
+    numbered.close()
+
+
 def test_a_part_within_a_long_line_is_read_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

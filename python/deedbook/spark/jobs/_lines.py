@@ -6,6 +6,7 @@ their names, and each file's lines in order. A file must be complete when it app
 
 from __future__ import annotations
 
+import io
 import os
 import re
 from collections.abc import Iterator
@@ -101,7 +102,7 @@ class Numbered:
 
     def __init__(self) -> None:
         self._file: str | None = None
-        self._reader: Reader | None = None
+        self._reader: Reader | io.FileIO | None = None
         self._byte = 0
         self._newlines = 0
 
@@ -109,7 +110,7 @@ class Numbered:
         """The number of the line of a file that begins at a byte. Raises OSError."""
         if file != self._file or byte < self._byte:
             self.close()
-            self._file, self._reader = file, Reader(file)
+            self._file, self._reader = file, _opened(file)
             self._byte = self._newlines = 0
         assert self._reader is not None
         while self._byte < byte and (
@@ -124,6 +125,11 @@ class Numbered:
         if self._reader is not None:
             self._reader.close()
         self._file = self._reader = None
+
+
+def _opened(file: str) -> Reader | io.FileIO:
+    """A file whose name says whether it is compressed; the first bytes of lines say nothing."""
+    return Reader(file) if file.endswith(_SUFFIXES) else Path(file).open("rb", buffering=0)
 
 
 def _read_part(file: str, start: int) -> Iterator[pa.RecordBatch]:
