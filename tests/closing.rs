@@ -251,7 +251,7 @@ fn closing_syncs_what_was_appended_though_the_mark_could_not_be_opened() {
     }
 }
 
-/// Gives some bytes, then waits until it is told to go on or to fail.
+/// Gives some bytes, then waits for the word to go on or to fail.
 struct Slow {
     given: usize,
     arrived: Sender<()>,

@@ -170,7 +170,7 @@ fn a_reader_refuses_to_write_and_a_closed_handle_everything() {
     }
 }
 
-/// Both found the log empty, and the second batch went behind the other's epoch.
+/// Both found the log empty, and the second batch was appended after the other's epoch.
 #[test]
 fn of_two_first_batches_at_once_only_one_has_its_epoch() {
     for round in 0..500 {

@@ -160,7 +160,7 @@ impl<'a> Aside<'a> {
         }
     }
 
-    /// Take the lock of the book's writer, who must have made no log.
+    /// Take the lock of the book's writer. No log may be there by then.
     fn lock_writers(&mut self) -> Result<WriterLock> {
         let (storage, sidecar) = (self.storage(), &self.place.sidecar);
         self.made_sidecar |= !storage.is_dir(sidecar);

@@ -120,7 +120,7 @@ impl Contents {
             true => sidecar_dir(&self.path),
             false => sidecar_dir(&Place::file(&self.path).dir),
         };
-        // A damaged one says nothing here: who writes to the ledger is told.
+        // A damaged one says nothing here: a store that is opened for writing reports it.
         let counted = match counter::is_there(storage, &sidecar, &self.base) {
             true => counter::load(storage, &sidecar, &self.base).map_err(|e| e.of(FORMAT))?,
             false => 0,

@@ -338,7 +338,7 @@ impl std::fmt::Debug for LedgerStore {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        // If closing failed, its caller was told.
+        // If closing failed, that call returned the error.
         if !self.0.closed.load(Ordering::Acquire)
             && let Err(error) = self.0.finish()
         {

@@ -104,7 +104,7 @@ pub fn targets_of(event: &EventRef<'_>) -> Targets {
     targets
 }
 
-/// Whether an event is given to those who ask for events that count.
+/// Whether an event counts for queries and walks.
 pub fn counts(event: &EventRef<'_>, now: u64) -> bool {
     event.flags.is_live() && !is_over(event.kind, event.tags, now)
 }

@@ -14,7 +14,7 @@
 
 use std::path::Path;
 
-use super::sealed::seal;
+use super::sealed::{seal, unseal};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sidecar::is_absence;
 use crate::slice::part;
@@ -90,8 +90,7 @@ fn encode(noted: &[Loss]) -> String {
 }
 
 fn decode(text: &str) -> Option<Vec<Loss>> {
-    let lines: Vec<&str> = text.lines().collect();
-    let (_crc, lines) = lines.split_last()?;
+    let lines: Vec<&str> = unseal(text)?.lines().collect();
     let noted: Vec<Loss> = lines.chunks(LINES).map(Loss::of_lines).collect::<Option<_>>()?;
     (encode(&noted) == text).then_some(noted)
 }
@@ -156,7 +155,7 @@ mod tests {
         for _ in 0..2 {
             assert_eq!(noted(three), (2441, 4, 116), "the lowest of all");
         }
-        // As many more at the same place are not told from those, but no fewer.
+        // Further ones at the same place look like those: the larger number stays.
         assert_eq!(noted(Loss { records: 2, ..three }), (2442, 4, 116));
         assert_eq!(noted(three), (2442, 4, 116));
         for _ in 0..2 {

@@ -80,14 +80,14 @@ fn the_losses_of_two_repairs_are_told_together() {
             broken(format, &plain(12, 30), Beside::Closed(12), |specimen, space| {
                 space.truncate(specimen.edges[7]);
             });
-        let told = |memory: &Memory, records: u64| {
+        let check = |memory: &Memory, records: u64| {
             let at = At::memory(memory, at.path.clone());
             let loss = format.verify(&at, MANUAL).unwrap().loss.unwrap();
             let offset = specimen.edges[7] as u64;
             assert_eq!((loss.records, loss.offset), (records, offset), "{}", format.name());
         };
         let memory = accepted_twice(format, &memory, &at);
-        told(&memory, 5);
+        check(&memory, 5);
         let at = At::memory(&memory, at.path.clone());
         let log = format.open(&at, Mode::Append, MANUAL).unwrap();
         log.append(1, &[7; 40]).unwrap();
@@ -98,7 +98,7 @@ fn the_losses_of_two_repairs_are_told_together() {
         let memory = files.with_space(format, &files.space(format)[..end]).restore();
         let at = At::memory(&memory, at.path);
         let memory = accepted_twice(format, &memory, &at);
-        told(&memory, 7);
+        check(&memory, 7);
     }
 }
 

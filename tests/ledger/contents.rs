@@ -82,7 +82,7 @@ fn a_counter_proves_a_ledger_whose_files_were_all_sent() {
     assert_eq!(contents(DIR, None, &options).unwrap_err().kind(), ErrorKind::Missing);
 }
 
-/// A reader that knows files by their indexes passed over all files of a ledger that was begun anew.
+/// A reader that knows files by their indexes passed over all files of a ledger whose numbers began again.
 #[test]
 fn the_next_index_is_known_by_files_and_counter() {
     let (memory, options) = memory();

@@ -46,7 +46,7 @@ fn is_given(store: &EventStore, event: &Event) -> bool {
     assert_eq!(parts.iter().flat_map(of_part).collect::<Vec<_>>(), live);
     #[cfg(feature = "arrow")]
     assert_eq!(in_columns(store), live);
-    // What is stored is shown to those who ask for it.
+    // A walk over all that is stored has it.
     let all: Vec<_> = walk(Include::All).filter(|found| found.event.id == id).collect();
     assert_eq!(store.read(all[0].location).unwrap(), all[0]);
     let given = ways[0];
@@ -69,7 +69,7 @@ fn in_columns(store: &EventStore) -> Vec<Id> {
     found
 }
 
-/// It was obeyed when an event came, and by compactions, but not by those who read.
+/// It was obeyed when an event came, and by compactions, but not by reading.
 #[test]
 fn an_event_is_given_until_its_time_is_over() {
     for len in [10, 9_000] {

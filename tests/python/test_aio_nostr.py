@@ -98,7 +98,7 @@ def test_tasks_that_commit_at_once_share_a_sync(path: Path) -> None:
 
 
 def test_flags_and_imports_are_synced_as_appends_are(path: Path) -> None:
-    """With "always" both returned before anything was synced: a power cut took what was told."""
+    """With "always" both returned before anything was synced: a power cut took it."""
 
     async def main() -> None:
         async with AsyncEventStore.open(path, "x", durability="always") as store:

@@ -230,9 +230,9 @@ def test_an_error_is_not_printed_among_the_records(
     with Wal.create(tmp_path / "wal") as wal:
         wal.append_many([b"1", b"2", b"no JSON", b"4"])
     assert main([command, str(tmp_path / "wal"), "--json", "--payload", "json"]) == 2
-    told = capfd.readouterr()
-    assert [set(json.loads(line)) for line in told.out.splitlines()] == [{"lsn", "payload"}] * 2
-    assert "not JSON" in told.err
+    printed = capfd.readouterr()
+    assert [set(json.loads(line)) for line in printed.out.splitlines()] == [{"lsn", "payload"}] * 2
+    assert "not JSON" in printed.err
 
 
 def test_tail_goes_with_follow_and_refuses_the_rest(logs: Path, capfd: Capture) -> None:

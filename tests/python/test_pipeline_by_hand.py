@@ -145,7 +145,7 @@ def wrong(config: Path) -> set[str]:
 
 @pytest.mark.parametrize("kind", ['log = "in/app.wal"', 'lines = "in/lines"'])
 def test_signatures_are_judged_where_a_source_checks_them(tmp_path: Path, kind: str) -> None:
-    """A pipeline that put forged events aside, as it was told, was called wrong."""
+    """A pipeline that put forged events aside, as configured, was called wrong."""
     lines = [*GOOD[:5], FORGED, *GOOD[5:]]
     assert wrong(make(tmp_path / "right", kind, lines, GOOD)) == set()
     assert wrong(make(tmp_path / "wrong", kind, lines, [*GOOD, FORGED])) == {TRUE, ONCE}

@@ -306,7 +306,7 @@ for mode in ("FAILFAST", "DROPMALFORMED", "PERMISSIVE"):
 
 
 def run_without_rights(script: str, spool: Path) -> Any:
-    """Run a script by somebody who may not read the file 9."""
+    """Run a script by a user that may not read the file 9."""
     (spool / "9-events").chmod(0)
     done = subprocess.run(
         [sys.executable, "-c", UNREADABLE, script, str(spool)],

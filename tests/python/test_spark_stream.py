@@ -266,6 +266,29 @@ def everything(stream: DeedbookStreamReader) -> tuple[list[tuple[Any, ...]], dic
     return read(stream, start, stop), stop
 
 
+def intact_by_mode(
+    stream: DeedbookStreamReader, start: Any, limit: Any, mode: str
+) -> list[bytes] | None:
+    """The payloads that a stream gives past one damaged record; None where the mode ends it."""
+    rows: list[tuple[Any, ...]] = []
+
+    def run() -> None:
+        place = start
+        while (stop := stream.latestOffset(place, limit)) != place:
+            rows.extend(read(stream, place, stop))
+            place = stop
+
+    if mode == "FAILFAST":
+        with pytest.raises(CorruptError, match="mode DROPMALFORMED or PERMISSIVE reads on"):
+            run()
+        return None
+    run()
+    shows = mode == "PERMISSIVE"
+    damaged = [row for row in rows if shows and row[-1] is not None]
+    assert len(damaged) == int(shows)
+    return [row[-2 if shows else -1] for row in rows if row not in damaged]
+
+
 def test_a_wrong_option_is_raised_by_the_first_call(tmp_path: Path) -> None:
     """Spark 4.3.0 shows another error for one that is raised while the reader is made."""
     Wal.create(tmp_path / "log").close()
@@ -395,23 +418,8 @@ def test_a_log_that_appears_later_hides_no_damage_of_its_first_record(
     content[16 + 12 if file is book else 12] ^= 1  # in the first payload
     file.write_bytes(content)
     shutil.rmtree(logs / "b" / ".deedbook")
-    rows: list[Any] = []
-
-    def run() -> None:
-        place = start
-        while (stop := stream.latestOffset(place, ReadAllAvailable())) != place:
-            rows.extend(read(stream, place, stop))
-            place = stop
-
-    if mode == "FAILFAST":
-        with pytest.raises(CorruptError, match="mode DROPMALFORMED or PERMISSIVE reads on"):
-            run()
-        return
-    run()
-    damaged = [row for row in rows if mode == "PERMISSIVE" and row[-1] is not None]
-    assert len(damaged) == (1 if mode == "PERMISSIVE" else 0)
-    column = -2 if mode == "PERMISSIVE" else -1
-    assert [row[column] for row in rows if row not in damaged] == payloads(6, 25)
+    intact = intact_by_mode(stream, start, ReadAllAvailable(), mode)
+    assert intact is None or intact == payloads(6, 25)
 
 
 def test_logs_share_a_batch(tmp_path: Path) -> None:
@@ -510,23 +518,8 @@ def test_damage_does_what_the_mode_says_and_the_stream_goes_on(grow: Any, mode: 
     content = bytearray(file.read_bytes())
     content[at.offset + 30] ^= 1
     file.write_bytes(content)
-    start, rows = stream.initialOffset(), []
-
-    def run() -> None:
-        nonlocal start
-        while (stop := stream.latestOffset(start, stream.getDefaultReadLimit())) != start:
-            rows.extend(read(stream, start, stop))
-            start = stop
-
-    if mode == "FAILFAST":
-        with pytest.raises(CorruptError, match="mode DROPMALFORMED or PERMISSIVE reads on"):
-            run()
-        return
-    run()
-    damaged = [row for row in rows if mode == "PERMISSIVE" and row[-1] is not None]
-    intact = [row[-2 if mode == "PERMISSIVE" else -1] for row in rows if row not in damaged]
-    assert intact == payloads(0, 20) + payloads(21, 60)
-    assert len(damaged) == (1 if mode == "PERMISSIVE" else 0)
+    intact = intact_by_mode(stream, stream.initialOffset(), stream.getDefaultReadLimit(), mode)
+    assert intact is None or intact == payloads(0, 20) + payloads(21, 60)
 
 
 def test_a_ledger_is_streamed_by_finished_files(tmp_path: Path) -> None:

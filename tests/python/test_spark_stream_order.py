@@ -270,17 +270,17 @@ def test_a_ledger_that_was_begun_anew_is_another_one(
     assert stream.latestOffset(stop, ALL) == stop, "all was sent, and the next file is 4"
     shutil.rmtree(log)
     for index in range(made):
-        file_of(log, index, [b"anew %d" % index])
+        file_of(log, index, [b"again %d" % index])
     drain(log, sent)
-    told = f"another ledger than the one that was read up to file 3, .*: {why}"
-    with pytest.raises(LostRecordsError, match=told):
+    text = f"another ledger than the one that was read up to file 3, .*: {why}"
+    with pytest.raises(LostRecordsError, match=text):
         stream.latestOffset(stop, ALL)
-    with pytest.raises(LostRecordsError, match=told):  # as Spark asks for a batch again
+    with pytest.raises(LostRecordsError, match=text):  # as Spark asks for a batch again
         stream.partitions(start, stop)
     goes_on = reader(log, failOnDataLoss="false")
     assert read(goes_on, start, stop) == [], "they come with the next batch"
     after = goes_on.latestOffset(stop, ALL)
-    left = [b"anew %d" % index for index in range(sent, made)]
+    left = [b"again %d" % index for index in range(sent, made)]
     for _ in range(2):  # the second time as after a crash
         assert payloads(read(goes_on, stop, after)) == left
     assert "another ledger than the one that was read up to file 3" in caplog.text

@@ -78,7 +78,7 @@ fn a_batch_that_is_not_the_next_is_refused() {
     assert_eq!(store.read(), all());
 }
 
-/// A checkpoint of an earlier time was restored. Spark planned a batch anew, of records that were never
+/// A checkpoint of an earlier time was restored. Spark planned a batch again, of records that were never
 /// read, under a number that the log had: all of it was skipped as a repeat, and counted as written.
 #[test]
 fn a_batch_before_the_last_one_is_refused() {

@@ -129,7 +129,7 @@ class Pace:
             raise Stopped
 
     def _no_problem(self) -> None:
-        """Forget the problem, unless workers ended at it: who waits for them has yet to see it."""
+        """Forget the problem, unless workers ended at it: a call that waits for them reports it."""
         if self.patient:
             self.problem = self.cause = None
 

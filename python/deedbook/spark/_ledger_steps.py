@@ -161,7 +161,7 @@ def _identity(snapshot: LedgerSnapshot, file: LedgerFileInfo) -> str | None:
 
 
 def _another(log: Path, snapshot: LedgerSnapshot, place: Place) -> NotALogError | None:
-    """The error of a ledger that is another one than that of a place, or was begun anew.
+    """The error of a ledger that is another one than that of a place, or whose numbers began again.
 
     No number comes twice in a ledger. Where the next file gets one that was read, or where other
     records lie under the last one, a stream would pass over files that it never saw.

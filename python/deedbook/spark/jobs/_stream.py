@@ -113,14 +113,14 @@ class Checkpoint:
         ended = self.ended
         first = 0 if committed is None else committed + 1
         if ended is not None and first <= ended:
-            anew = again or (
+            instead = again or (
                 "remove the checkpoint and what is left of the target, to begin with the first"
                 " record"
             )
             has = "none of this source" if committed is None else f"them up to {committed}"
             raise ContiguityError(
                 f"the checkpoint {self.path} has batches 0 to {ended} as done, {self.target} has"
-                f" {has}: batches {first} to {ended} are missing there; restore it, or {anew}"
+                f" {has}: batches {first} to {ended} are missing there; restore it, or {instead}"
             )
 
 
