@@ -143,6 +143,16 @@ fn segments_of_any_pages_miss_no_intact_record() {
 }
 
 #[test]
+fn tags_of_any_entries_are_read_as_the_layout_says() {
+    replay("nostr_tags");
+}
+
+#[test]
+fn any_lines_imported_do_what_they_do_one_at_a_time() {
+    replay("nostr_import");
+}
+
+#[test]
 fn events_of_any_json_are_refused_or_stay_the_same() {
     replay("nostr_json");
 }

@@ -12,10 +12,12 @@ pub mod kit;
 pub mod ledger_open;
 pub mod ledger_operations;
 pub mod mark;
+pub mod nostr_import;
 pub mod nostr_json;
 pub mod nostr_operations;
 pub mod nostr_pages;
 mod nostr_store;
+pub mod nostr_tags;
 pub mod nostr_wal;
 pub mod open_on_bytes;
 pub mod operations;
@@ -23,6 +25,11 @@ pub mod parse;
 pub mod views;
 pub mod wal_open;
 pub mod wal_operations;
+
+// The layout of an event store, written down once more.
+#[path = "../../tests/nostr/support.rs"]
+#[allow(dead_code, clippy::duplicate_mod)]
+mod nostr_layout;
 
 // What the tests of ledgers go by: the layout written down once more, and what is known of events.
 #[path = "../../tests/ledger/judge.rs"]
@@ -42,7 +49,7 @@ mod support;
 pub type Body = fn(&[u8]);
 
 /// Every target by name.
-pub const TARGETS: [(&str, Body); 12] = [
+pub const TARGETS: [(&str, Body); 14] = [
     ("parse", parse::run),
     ("open_on_bytes", open_on_bytes::run),
     ("operations", operations::run),
@@ -52,7 +59,9 @@ pub const TARGETS: [(&str, Body); 12] = [
     ("ledger_open", ledger_open::run),
     ("ledger_operations", ledger_operations::run),
     ("nostr_pages", nostr_pages::run),
+    ("nostr_tags", nostr_tags::run),
     ("nostr_json", nostr_json::run),
+    ("nostr_import", nostr_import::run),
     ("nostr_wal", nostr_wal::run),
     ("nostr_operations", nostr_operations::run),
 ];

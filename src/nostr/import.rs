@@ -270,16 +270,16 @@ impl Parts<'_> {
 
     /// Add the next line; gives how many bytes it had.
     fn line(&mut self, text: &mut Vec<u8>) -> Result<u64> {
-        let (before, limit) = (text.len(), self.limit as u64 + 1);
-        let read = std::io::Read::take(&mut *self.lines, limit).read_until(b'\n', text);
-        let read = read.map_err(failed)?;
-        if read <= self.limit || text.last() == Some(&b'\n') {
-            return Ok(read as u64);
+        // The longest line, and its end: what is kept of a longer one is too long without its end, too.
+        let kept = (self.limit as u64).saturating_add(2);
+        let read = std::io::Read::take(&mut *self.lines, kept).read_until(b'\n', text);
+        let read = read.map_err(failed)? as u64;
+        if read < kept || text.last() == Some(&b'\n') {
+            return Ok(read);
         }
         // The beginning is kept, so that the line is reported; the rest is passed over.
-        text.truncate(before + self.limit);
         text.push(b'\n');
-        Ok(read as u64 + self.skip_line()?)
+        Ok(read + self.skip_line()?)
     }
 
     /// Pass over the rest of a line; gives how many bytes it had.
@@ -361,11 +361,12 @@ fn event_in(
     options: &ImportOptions,
     scratch: &mut Vec<u8>,
 ) -> Result<Option<Event>, String> {
+    // First: of a longer line, only the beginning may be there.
+    if line.len() > options.line_bytes_max {
+        return Err(format!("longer than {} bytes", options.line_bytes_max));
+    }
     if line.trim_ascii().is_empty() {
         return Ok(None);
-    }
-    if line.len() >= options.line_bytes_max {
-        return Err(format!("longer than {} bytes", options.line_bytes_max));
     }
     check(line, options.check, scratch).map(Some).map_err(|e| e.message().to_owned())
 }

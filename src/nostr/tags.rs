@@ -456,8 +456,15 @@ impl<'a> Raw<'a> {
         Some(marker)
     }
 
-    fn is_glued(&self) -> bool {
-        Entry::first(self.rest).is_some_and(|entry| entry.marker(true) == Some(GLUED))
+    /// Whether the next value goes on with the last one.
+    fn is_glued(&mut self) -> bool {
+        while self.values.is_empty() {
+            match Entry::first(self.rest).and_then(|entry| entry.marker(true)) {
+                Some(MORE) => self.advance(),
+                marker => return marker == Some(GLUED),
+            };
+        }
+        false
     }
 }
 
@@ -472,7 +479,7 @@ impl<'a> Iterator for Raw<'a> {
         let (value, after) = split_value(self.values);
         self.values = after;
         let mut value = Cow::Borrowed(value);
-        while self.values.is_empty() && self.is_glued() {
+        while self.is_glued() {
             self.advance();
             let (piece, after) = split_value(self.values);
             value.to_mut().extend_from_slice(piece);

@@ -175,6 +175,9 @@ fn a_letter_of_the_reference_that_goes_on_with_nothing_is_a_tag() {
     assert_eq!(with(&[entry(b'e', &[]), entry(1, &[b"", b"a"])]), [["e", "a"]]);
     let glued = [entry(0, &[b"n"]), entry(1, &[b"+", b"am"]), entry(1, &[b"+", b"e", b"v"])];
     assert_eq!(with(&glued), [["name", "v"]]);
+    // An entry without values between them is none.
+    let apart = [entry(b'e', &[b"a"]), entry(1, &[b""]), entry(1, &[b"+", b"b"])];
+    assert_eq!(with(&apart), [["e", "ab"]]);
     // No entries, written as nothing at all.
     let event = Event { tags: vec![], ..event_of(1, 0) };
     assert_eq!(parse(&record(&event, &[], 0, false, 4096)).unwrap().to_event(), event);

@@ -45,6 +45,16 @@ def test_a_workflow_may_do_little_and_ends(workflow: Path) -> None:
         assert "timeout-minutes" in job or name == "publish", name
 
 
+def test_the_fuzzers_end_before_their_job_does() -> None:
+    """With each target that came, the last ones had less of the night, and then none."""
+    yaml = pytest.importorskip("yaml")
+    text = (ROOT / ".github" / "workflows" / "fuzz.yml").read_text()
+    seconds = int(re.findall(r"FUZZ_SECONDS=(\d+)", text)[0])
+    targets = len(list((ROOT / "fuzz" / "fuzz_targets").glob("*.rs")))
+    (job,) = yaml.safe_load(text)["jobs"].values()
+    assert targets * seconds < (job["timeout-minutes"] - 30) * 60
+
+
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
 def test_what_a_workflow_calls_is_there(workflow: Path) -> None:
     text = workflow.read_text()
