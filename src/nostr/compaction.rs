@@ -85,7 +85,8 @@ impl CompactionReport {
 impl EventStore {
     /// Drop deleted, replaced and expired events from the segments in which they take at least this
     /// part of the bytes; 0 is each that has any of them, and `None` is the [`Options::compaction_ratio`].
-    /// Segments with nothing to drop stay as they are. Appends wait.
+    /// Segments with nothing to drop stay as they are. Appends wait. A dry run only says what would go, and a
+    /// store that is open for reading will do.
     ///
     /// [`Options::compaction_ratio`]: super::Options::compaction_ratio
     ///
@@ -114,10 +115,16 @@ impl EventStore {
             let message = format!("compaction ratio {ratio}, may be 0 to 1");
             return Err(self.shared.refused(ErrorKind::InvalidArgument, &message));
         }
+        if dry_run {
+            let mut report = CompactionReport::default();
+            let found = self.fragmentation(progress)?;
+            found.iter().filter(|share| share.is_due(ratio)).for_each(|share| report.add(share));
+            return Ok(report);
+        }
         let (shared, wal) = self.writable()?;
         let mut state = shared.state();
         state.check(shared)?;
-        shared.compact(wal, &mut state, ratio, dry_run, &mut Progress::new(progress))
+        shared.compact(wal, &mut state, ratio, &mut Progress::new(progress))
     }
 }
 
@@ -127,7 +134,6 @@ impl Shared {
         wal: &EventWal,
         state: &mut State,
         ratio: f64,
-        dry_run: bool,
         progress: &mut Progress<'_>,
     ) -> Result<CompactionReport> {
         let (mut report, mut shares) = (CompactionReport::default(), BTreeMap::new());
@@ -139,7 +145,7 @@ impl Shared {
             shares.insert(share.segment, share);
         }
         drop(segments);
-        if dry_run || report.segments.is_empty() {
+        if report.segments.is_empty() {
             progress.end()?;
             return Ok(report);
         }
@@ -162,6 +168,10 @@ impl Shared {
             report.written.extend(targets.by_id.keys());
             let ends = targets.by_id.values().map(|open| u64::from(open.segment.end()));
             report.bytes_after += ends.sum::<u64>();
+            for share in old.iter().filter_map(|id| shares.get(id)) {
+                state.manifest.total_deleted += share.deleted;
+                state.manifest.total_replaced += share.replaced;
+            }
             // From here on the manifest decides.
             let done = self.swap(state, &old, targets, &moved);
             done.inspect_err(|error| state.broken = Some(error.message().to_owned()))?;

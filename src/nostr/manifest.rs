@@ -44,7 +44,9 @@ pub struct Manifest {
     pub last_compaction_time: u64,
     /// How many compactions there were: the index is of one of them.
     pub compactions: u64,
+    /// How many deleted events they dropped.
     pub total_deleted: u64,
+    /// How many replaced ones.
     pub total_replaced: u64,
     pub page_bytes: u32,
     /// What becomes of events that others replace: also by openings that do not say so.

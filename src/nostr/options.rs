@@ -36,7 +36,7 @@ pub enum History {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {
-    /// When appends are synced: by default within 100 ms, or after 10 MB if that is earlier.
+    /// When appends are synced: by default within 100 ms, or after 10 MiB if that is earlier.
     pub durability: Option<Durability>,
     /// Size of a page of a new segment, bytes: 4096, 8192 or 16384. Segments of other sizes are read.
     pub page_bytes: u32,
@@ -53,7 +53,7 @@ pub struct Options {
     /// A checkpoint is made when the write-ahead log got more bytes since the last one: opening replays about
     /// so many at most. Its files are deleted that lie wholly before the checkpoint.
     pub checkpoint_bytes: u64,
-    /// Compaction is due when so much of the stored bytes is of deleted or replaced events: 0.1 to
+    /// Compaction is due when so much of the stored bytes is of deleted, replaced or expired events: 0.1 to
     /// 0.5.
     pub compaction_ratio: f64,
     /// Whether new records have a checksum of their own.

@@ -120,12 +120,12 @@ fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<StoreRepair> {
         return Err(Error::new(ErrorKind::Corrupt, message).at(&wal_dir));
     }
     if report.is_loss {
-        // Noted before anything goes: every later check reports it.
-        Loss { records: 0, first: 0, offset: 0 }.store(storage, &sidecar, options.file_mode)?;
         if !may.accept_loss {
             (report.cut_bytes, report.cut_events) = (0, 0);
             return Ok(report);
         }
+        // Noted before anything goes: every later check reports it.
+        Loss { records: 0, first: 0, offset: 0 }.store(storage, &sidecar, options.file_mode)?;
     }
     if report.is_loss || !report.damages.is_empty() {
         forget_imports(storage, &sidecar)?;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::{self, Debug, Formatter};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::FORMAT;
@@ -54,6 +54,8 @@ pub(super) struct Shared {
     /// At opening.
     fork_generation: u64,
     closed: AtomicBool,
+    /// Why closing failed.
+    close_failed: OnceLock<String>,
     /// Held by one commit of staged events at a time, before the state.
     pub committing: Mutex<()>,
     state: Mutex<State>,
@@ -116,6 +118,7 @@ impl EventStore {
             opening,
             fork_generation: fork_generation(),
             closed: AtomicBool::new(false),
+            close_failed: OnceLock::new(),
             committing: Mutex::new(()),
             state: Mutex::new(state),
             lock: Mutex::new(lock),
@@ -166,7 +169,8 @@ impl EventStore {
         self.shared.closed.load(Ordering::Acquire)
     }
 
-    /// Make a [checkpoint](Self::checkpoint), and close. Further calls do nothing.
+    /// Make a [checkpoint](Self::checkpoint), and close. A second call waits for the first, and fails if
+    /// that failed.
     pub fn close(&self) -> Result<()> {
         self.shared.close()
     }
@@ -208,14 +212,20 @@ impl Shared {
         // Another process may begin to commit as soon as this one is closed.
         let _committing = locked(&self.committing);
         if self.closed.swap(true, Ordering::AcqRel) {
-            return Ok(());
+            return match self.close_failed.get() {
+                Some(why) => Err(self.refused(ErrorKind::Poisoned, why)),
+                None => Ok(()),
+            };
         }
         let done = match &self.wal {
             Some(wal) => self.finish(wal),
             None => Ok(()),
         };
         *crate::locks::lock(&self.lock) = None;
-        done.map_err(|error| error.of(FORMAT))
+        done.map_err(|error| {
+            let _ = self.close_failed.set(format!("closing failed: {}", error.message()));
+            error.of(FORMAT)
+        })
     }
 
     fn finish(&self, wal: &EventWal) -> Result<()> {
@@ -294,7 +304,10 @@ impl State {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        if let Err(error) = self.0.close() {
+        // If closing failed, its caller was told.
+        if !self.0.closed.load(Ordering::Acquire)
+            && let Err(error) = self.0.close()
+        {
             // What was acknowledged is as durable as it was.
             lines::warn(format_args!("closing a dropped handle failed: {error}"));
         }

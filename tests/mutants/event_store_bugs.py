@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 from bug import Bug
-from rows import ADVICE, AGAIN, FLIP, FSYNC, FULL, HEAD, KILL, POWER, READER, TRUNCATION
+from rows import (
+    ADVICE,
+    AGAIN,
+    FLIP,
+    FSYNC,
+    FULL,
+    HEAD,
+    KILL,
+    LENGTH,
+    POWER,
+    READER,
+    TRUNCATION,
+)
+from rows import REPAIR as OF_REPAIR
+
 
 APPEND = "src/nostr/append.rs"
 BELONGING = "src/nostr/belonging.rs"
 CHECKPOINT = "src/nostr/checkpoint.rs"
 CHECK_LOG = "src/nostr/check_log.rs"
 COMPACTION = "src/nostr/compaction.rs"
+IMPORT = "src/nostr/import.rs"
 INDEXING = "src/nostr/indexing.rs"
 INDEX_TABLE = "src/nostr/index/table.rs"
 MANIFEST = "src/nostr/manifest.rs"
@@ -22,6 +37,8 @@ SALVAGE = "src/nostr/salvage.rs"
 SEGMENT = "src/nostr/segment.rs"
 SEGMENT_READ = "src/nostr/segment/read.rs"
 SEGMENTS = "src/nostr/segments.rs"
+STORE = "src/nostr/store.rs"
+TAGS = "src/nostr/tags.rs"
 WALK = "src/nostr/walk.rs"
 
 EVENT_STORE_BUGS = [
@@ -232,6 +249,14 @@ EVENT_STORE_BUGS = [
         "        for &(id, created_at, at) in &moved.kept {\n",
         "        for &(id, created_at, at) in moved.kept.iter().take(0) {\n",
         [("nostr_store", "lifecycle::the_newest_version")],
+    ),
+    Bug(
+        "event store: the manifest does not count what a compaction dropped",
+        TRUNCATION,
+        COMPACTION,
+        "                state.manifest.total_deleted += share.deleted;\n",
+        "                state.manifest.total_deleted += share.deleted * 0;\n",
+        [("nostr_store", "manifest::the_manifest_counts")],
     ),
     Bug(
         "event store: after a compaction the index has events that went",
@@ -581,5 +606,46 @@ EVENT_STORE_BUGS = [
         "        forget_imports(storage, &sidecar)?;\n",
         "        let _ = forget_imports;\n",
         [("nostr_store", "imports::a_repair_forgets")],
+    ),
+    Bug(
+        "event store: a refused repair notes a loss",
+        OF_REPAIR,
+        REPAIR,
+        "        if !may.accept_loss {\n",
+        "        Loss { records: 0, first: 0, offset: 0 }.store(storage, &sidecar, options.file_mode)?;\n"
+        "        if !may.accept_loss {\n",
+        [("nostr_store", "rescue::a_repair_takes_damaged_pages_out")],
+    ),
+    Bug(
+        "event store: closing once more after a failure says that all is well",
+        FSYNC,
+        STORE,
+        "                Some(why) => Err(self.refused(ErrorKind::Poisoned, why)),\n",
+        "                Some(_) => Ok(()),\n",
+        [("nostr_store", "stories::closing_that_failed")],
+    ),
+    Bug(
+        "event store: a line as long as the limit is too long",
+        LENGTH,
+        IMPORT,
+        "    if line.len() > options.line_bytes_max {\n",
+        "    if line.len() >= options.line_bytes_max {\n",
+        [("nostr_store", "imports::only_a_line")],
+    ),
+    Bug(
+        "event store: the beginning of a line that is too long may be an event",
+        LENGTH,
+        IMPORT,
+        "        let kept = (self.limit as u64).saturating_add(2);\n",
+        "        let kept = (self.limit as u64).saturating_add(1);\n",
+        [("nostr_store", "imports::only_a_line")],
+    ),
+    Bug(
+        "event store: a text is not glued to one before an empty entry",
+        FLIP,
+        TAGS,
+        "                Some(MORE) => self.advance(),\n",
+        "                Some(MORE) => return false,\n",
+        [("nostr", "properties::a_letter"), ("fuzz_corpus", "tags_of_any")],
     ),
 ]

@@ -311,7 +311,7 @@ fn verify_names_the_damage_in_the_log_for_which_opening_refuses_a_store() {
         assert!(!mended(&disk, PLAIN).unwrap().mended, "{log} removed");
         // The segments have all.
         let report = mended(&disk, ACCEPT).unwrap();
-        assert!(report.mended && report.is_loss && report.was_loss, "{log}: {report:?}");
+        assert!(report.mended && report.is_loss && !report.was_loss, "{log}: {report:?}");
         assert_eq!(verified(&disk), []);
         assert_eq!(rescue::events(&rescue::open(&disk)), events, "{log} removed");
     }

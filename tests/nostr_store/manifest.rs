@@ -335,3 +335,27 @@ fn a_segment_that_joins_is_found_by_queries() {
     }
     assert_eq!(store.query(&[Filter::default()]).unwrap().count(), 120);
 }
+
+/// They stood in the manifest as zeros, whatever was dropped.
+#[test]
+fn the_manifest_counts_what_compactions_dropped() {
+    let disk = Sim::new();
+    let on = options(&disk, Durability::Manual);
+    let mut dropped = [0, 0];
+    for round in 0..3u32 {
+        let store = on.open(DIR, Mode::Append).unwrap();
+        let at = 100 * round;
+        let note = event(1, at, 1, &[], "a note");
+        let deletion = event(1, at + 1, 5, &[&["e", &note.id.to_string()]], "");
+        let profiles = (2..5).map(|later| event(2, at + later, 0, &[], "a profile"));
+        let events: Vec<Event> = [note, deletion].into_iter().chain(profiles).collect();
+        store.append_many(&events).unwrap();
+        let report = store.compact(0.0, false).unwrap();
+        assert_eq!(report.deleted, 1);
+        assert_eq!(report.replaced, if round == 0 { 2 } else { 3 });
+        dropped = [dropped[0] + report.deleted, dropped[1] + report.replaced];
+        drop(store);
+        let text: serde_json::Value = serde_json::from_slice(&read(&disk, MANIFEST)).unwrap();
+        assert_eq!([&text["total_deleted"], &text["total_replaced"]], [dropped[0], dropped[1]]);
+    }
+}

@@ -646,3 +646,23 @@ fn events_that_no_checkpoint_counted_are_counted_by_the_next_opening() {
     let Outcome::Stored(at) = store.append(&note(9)).unwrap() else { panic!() };
     assert_eq!(at.segment, 1);
 }
+
+/// Closing once more after a failure said that all was well.
+#[test]
+fn closing_that_failed_fails_again() {
+    let disk = Sim::new();
+    let on = options(&disk, Durability::Manual);
+    let store = on.open(DIR, Mode::Append).unwrap();
+    store.append(&note(1)).unwrap();
+    disk.inject(Fault::once(1, What::Error(Io::Other)).of(Call::Sync));
+    assert_eq!(store.close().unwrap_err().kind(), ErrorKind::Io);
+    let again = store.close().unwrap_err();
+    assert_eq!(again.kind(), ErrorKind::Poisoned);
+    assert!(again.message().contains("closing failed: "), "{again}");
+    // The lock is free.
+    disk.heal();
+    let store = on.open(DIR, Mode::Append).unwrap();
+    assert_eq!(all(&store), [note(1)]);
+    store.close().unwrap();
+    store.close().unwrap();
+}

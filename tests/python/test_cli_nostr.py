@@ -238,7 +238,8 @@ def test_a_directory_is_no_input(path: Path, tmp_path: Path) -> None:
 def test_compact_and_reindex(path: Path) -> None:
     lines = [json.dumps(made(str(n), kind=0, created_at=1_700_000_000 + n)) for n in range(50)]
     nostr("import", path, text="\n".join(lines).encode())
-    out, _ = nostr("compact", path, "--dry-run")
+    with EventStore.open(path, "a"):
+        out, _ = nostr("compact", path, "--dry-run")
     assert "would drop 0 deleted, 49 replaced and 0 expired of 1 segment" in out
     result = json.loads(nostr("compact", path, "--json")[0])
     assert (result["kept"], result["replaced"], result["ok"]) == (1, 49, True)

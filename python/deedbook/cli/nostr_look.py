@@ -112,7 +112,8 @@ def run_verify(args: argparse.Namespace, out: Output) -> int:
 
 def run_compact(args: argparse.Namespace, out: Output) -> int:
     """Compact a store. Raises `deedbook.Error`."""
-    with _writer(args) as store, Progress("compact", enabled=not args.quiet) as progress:
+    opened = EventStore.open(args.store) if args.dry_run else _writer(args)
+    with opened as store, Progress("compact", enabled=not args.quiet) as progress:
         # Given even if nothing is drawn: Ctrl-C is raised from it.
         report = store.compact(args.ratio, dry_run=args.dry_run, progress=progress.update)
         path, default = store.path, store.compaction_ratio
