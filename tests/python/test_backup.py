@@ -305,6 +305,22 @@ def test_what_lies_beside_a_log_comes_along(tmp_path: Path) -> None:
         assert (report.bounds, report.new_records) == ((1, 3), 1)
 
 
+def test_the_metadata_of_a_pier_is_in_its_backup(tmp_path: Path) -> None:
+    """What Vere keeps in LMDB was left out: Urbit takes no pier without it."""
+    vector = Path(__file__).parents[1] / "data" / "lmdb" / "pier-lmdb" / ".urb" / "log"
+    with Pier.create(tmp_path / "zod") as pier:
+        pier.append(b"1")
+        metadata = Path(pier.log_path) / "data.mdb"
+        shutil.copy(vector / "data.mdb", metadata)
+        copied = tmp_path / "copy" / metadata.relative_to(tmp_path / "zod")
+        for _ in range(2):
+            pier.backup(tmp_path / "copy")
+            assert copied.read_bytes() == metadata.read_bytes()
+        metadata.unlink()
+        pier.backup(tmp_path / "copy")
+        assert not copied.exists()
+
+
 def test_a_backup_of_a_pier_knows_which_transactions_made_its_epochs(tmp_path: Path) -> None:
     """Without the note beside the epochs, a repeat after a restore appended again."""
 

@@ -182,6 +182,16 @@ def test_attempts_can_be_bounded(tmp_path: Path) -> None:
     assert letters[0].reason == "given up after 3 attempts: status 500"
 
 
+def test_attempts_at_which_the_sender_was_refused_are_not_bounded(tmp_path: Path) -> None:
+    """After a wrong key, the first hiccup of the server made dead letters of the batch."""
+    policy = Policy(delay_seconds=1, attempts_max=3)
+    answers = [401, 401, 401, 503, 401, 503, 200]
+    run = Run(store_of(events(2)), tmp_path, answers, policy=policy).drain()
+    assert not DeadLetters(tmp_path) and run.flow.snapshot().events_sent == 2
+    run = Run(store_of(events(2)), tmp_path, [*answers[:-1], 503], policy=policy).drain()
+    assert [letter.attempts for letter in DeadLetters(tmp_path)] == [7, 7]
+
+
 def test_an_endpoint_that_refuses_the_sender_keeps_the_events(tmp_path: Path) -> None:
     store = store_of(events(2))
     run = Run(store, tmp_path, [401, 401, 200])

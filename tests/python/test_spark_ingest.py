@@ -39,9 +39,10 @@ from deedbook import (
     Wal,
 )
 from deedbook import open as open_log
-from deedbook.spark.jobs import IngestReport, ingest
+from deedbook.spark.jobs import IngestReport, ingest, migrate
 from deedbook.spark.jobs import _lines as lines_module
 from deedbook.spark.jobs import _stream as stream_module
+from deedbook.spark.jobs._ingest import kind_of
 
 pytestmark = pytest.mark.spark
 
@@ -235,6 +236,22 @@ def test_records_of_other_logs_become_records(spark: Any, tmp_path: Path) -> Non
     assert payloads(tmp_path / "copy") == [*lines, b"more"]
     with Book.open(tmp_path / "copy") as copy:
         assert copy[41].mug == 7
+
+
+def test_a_log_that_is_one_file_is_no_file_of_lines(spark: Any, tmp_path: Path) -> None:
+    """Its bytes were taken for lines, and without a check they were appended."""
+    lines = records(1, 40)
+    for name, part in (("a.wal", lines[:20]), ("b.wal", lines[20:])):
+        with Wal.create(tmp_path / name, single_file=True) as wal:
+            wal.append_many(part)
+    with Ledger.open(tmp_path / "spool") as ledger:
+        ledger.append(lines[0])
+    assert kind_of(str(tmp_path / "a.wal")) == kind_of(str(tmp_path / "?.wal")) == "log"
+    assert kind_of(str(tmp_path / "spool" / "0-events")) == "log"
+    report = ingest(spark, tmp_path / "?.wal", tmp_path / "log", format="book")
+    assert (report.kind, report.appended) == ("log", 40) and payloads(tmp_path / "log") == lines
+    migrated = migrate(spark, tmp_path / "a.wal", tmp_path / "copy", format="book", layout="slots")
+    assert migrated.records == 20 and payloads(tmp_path / "copy") == lines[:20]
 
 
 def test_a_wal_keeps_what_was_not_ingested_yet_and_a_loss_may_be_passed(

@@ -19,7 +19,16 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 import deedbook
-from deedbook import Book, Event, EventStore, InvalidArgumentError, Ledger, MissingError, Wal
+from deedbook import (
+    Book,
+    ContiguityError,
+    Event,
+    EventStore,
+    InvalidArgumentError,
+    Ledger,
+    MissingError,
+    Wal,
+)
 from deedbook.formats import Outcome, find
 from deedbook.spark.jobs import _checks, verify
 from deedbook.spark.jobs import _verify as job
@@ -332,7 +341,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     epochs = logs / "pier" / ".urb" / "log"
     epochs.mkdir(parents=True)
     for number in range(30):
-        with Book.open(epochs / f"0i{number}", "x") as book:
+        with Book.open(epochs / f"0i{number}", "x", epoch=number) as book:
             book.append(b"one")
     return logs
 
@@ -361,6 +370,19 @@ def test_logs_of_all_formats_are_checked_by_tasks(spark: Any, logs: Path) -> Non
     assert isinstance(found[-1].error, MissingError) and not found[-1].ok
     totals = {total for _, total in seen}
     assert len(totals) == 1 and all(0 <= done <= (total or 0) for done, total in seen)
+
+
+def test_a_pier_without_an_epoch_is_not_well(spark: Any, tmp_path: Path) -> None:
+    """Each epoch that is left is intact, and the answer was that all is well."""
+    epochs = tmp_path / "pier" / ".urb" / "log"
+    epochs.mkdir(parents=True)
+    for number in (0, 1, 3):
+        with Book.open(epochs / f"0i{number}", "x", epoch=number) as book:
+            book.append(b"one")
+    *each, pier = verify(spark, tmp_path / "pier")
+    assert [one.ok for one in each] == [True] * 3
+    assert not pier.ok and Path(pier.path) == tmp_path / "pier"
+    assert isinstance(pier.error, ContiguityError) and "event 3 is missing" in str(pier.error)
 
 
 def test_a_dry_run_says_what_would_be_read(spark: Any, logs: Path) -> None:

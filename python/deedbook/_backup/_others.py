@@ -23,6 +23,8 @@ from deedbook.formats._writer import writer_of
 __all__ = ["backup_ledger", "backup_pier"]
 
 _CONSUMERS: Final = "consumers"
+_METADATA: Final = "data.mdb"
+"""Where Vere keeps a pier's metadata, in LMDB."""
 _EPOCH: Final = re.compile(r"0i(0|[1-9][0-9]*)")
 _LEDGER_FILE: Final = re.compile(r"(0|[1-9][0-9]*)-(.+)", re.DOTALL)
 _RECORD: Final = struct.Struct("<II")
@@ -63,10 +65,30 @@ def backup_pier(source: Path, target: Path, copier: Copier) -> Copied:
         (theirs / SIDECAR).mkdir(exist_ok=True)
     copier.whole(theirs / SIDECAR / _CONSUMERS, consumers)
     copier.whole(theirs / SIDECAR / TRANSACTIONS, transactions)
+    _copy_metadata(log / _METADATA, theirs / _METADATA, copier)
     copier.sync_names()
     _remove_epochs_before(theirs, epochs[0].name)
     with Pier.open(target) as copy:
         return Copied(copy.bounds, records, total)
+
+
+def _copy_metadata(source: Path, target: Path, copier: Copier) -> None:
+    """Copy a file of LMDB's as it is between two commits, each of which changes its time."""
+    for _ in range(_PASSES_MAX):
+        try:
+            before = source.stat()
+            new = copier.staged(source, target)
+            after = source.stat()
+        except FileNotFoundError:
+            copier.whole(target, None)
+            return
+        if (before.st_mtime_ns, before.st_size) == (after.st_mtime_ns, after.st_size):
+            if new is not None:
+                new.replace(target)
+            return
+        if new is not None:
+            new.unlink()
+    raise LockedError(f"{source} is written again and again: back the pier up once more")
 
 
 def _epochs_without_a_commit(source: Path, log: Path) -> tuple[list[Path], bytes | None]:

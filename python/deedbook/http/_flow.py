@@ -205,7 +205,7 @@ class Flow(Pace):
 
     def _send(self, job: Job, part: Part) -> Generator[Step, Any, Action]:
         """Send one part until it is accepted, buried, or has to be split."""
-        attempts = 0
+        attempts = failures = 0
         prepared: Prepared | None = None
         while True:
             coding = self._codings.best
@@ -232,7 +232,9 @@ class Flow(Pace):
             if action == "refuse":
                 yield from self._bury(job, part, str(answer), answer.status, attempts)
                 return action
-            if action == "retry" and attempts >= (self.settings.policy.attempts_max or inf):
+            # Where the sender is refused, that says nothing of the events.
+            failures += action == "retry"
+            if failures >= (self.settings.policy.attempts_max or inf):
                 reason = f"given up after {attempts} attempts: {answer}"
                 yield from self._bury(job, part, reason, answer.status, attempts)
                 return "refuse"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import glob
 import os
 import re
 import sys
@@ -24,7 +25,7 @@ _BRONZE: Final = {"lines": ("nostr", "book", "wal"), "log": ("book", "wal")}
 _CHECKS: Final = ("id", "signature")
 _ON_LOSS: Final = ("fail", "go on")
 _OF_LOGS: Final = ("consumer", "on_loss")
-_RESERVED: Final = ("silver", "gold")
+_RESERVED: Final = ("silver", "gold", "run")
 
 
 @dataclass(frozen=True)
@@ -169,6 +170,8 @@ class _Parser:
         if on_loss not in _ON_LOSS:
             raise self._wrong(f"{at}.on_loss", on_loss, ", ".join(_ON_LOSS))
         path = self._path(f"{at}.{kind}", found[kind])
+        if glob.has_magic(found[kind]) and not path.exists():
+            raise self._wrong(f"{at}.{kind}", found[kind], "a file or a directory, and no glob")
         return Source(name, kind, path, bronze, check, consumer, on_loss != _ON_LOSS[0])
 
     def _table(self, found: Mapping[str, Any], name: str, default: Any = None) -> dict[str, Any]:
@@ -189,7 +192,8 @@ class _Parser:
 
     def _name(self, at: str, value: Any) -> str:
         if not isinstance(value, str) or not _NAME.fullmatch(value) or value in _RESERVED:
-            reserved = " and ".join(_RESERVED)
+            *some, last = _RESERVED
+            reserved = f"{', '.join(some)} or {last}"
             raise self._wrong(
                 at, value, f"letters, digits and '-', a letter first, and not {reserved}"
             )

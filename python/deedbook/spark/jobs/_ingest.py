@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from deedbook import InvalidArgumentError
 from deedbook._json import why_not_json
-from deedbook.formats import find, missing
+from deedbook.formats import FORMATS, find, missing
 from deedbook.spark._paths import local_path
 from deedbook.spark._sinks import SINKS
 from deedbook.spark.jobs._aside import Aside, Check
@@ -243,10 +243,10 @@ def kind_of(source: str) -> Kind:
     """What lies at a source, by formats and names."""
     if os.path.exists(source):
         names = [source]
+        if _is_log(source):
+            return "log"
         if os.path.isdir(source):
             children = sorted(os.scandir(source), key=lambda child: child.name)
-            if find(source) is not None:
-                return "log"
             if any(child.is_dir() and find(child.path) is not None for child in children):
                 return "log"
             names = [child.name for child in children]
@@ -254,9 +254,16 @@ def kind_of(source: str) -> Kind:
         names = glob.glob(source)
         if not names:
             raise missing("no such file or directory, and no glob that matches", source)
-        if any(os.path.isdir(name) and find(name) is not None for name in names):
+        if any(map(_is_log, names)):
             return "log"
     return "parquet" if any(name.endswith(".parquet") for name in names) else "lines"
+
+
+def _is_log(path: str) -> bool:
+    """Whether a log of any format lies there. Any file may be a WAL: one that certainly is."""
+    if os.path.isdir(path):
+        return find(path) is not None
+    return any(info.is_there(path) for info in FORMATS)
 
 
 def _rows_of(

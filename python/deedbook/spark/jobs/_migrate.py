@@ -108,6 +108,7 @@ def migrate(
         given,
         log,
         format=format,
+        kind="log",
         checkpoint=checkpoint,
         batch_bytes=batch_bytes,
         keeps_numbers=keeps_numbers,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from deedbook import (
     Book,
+    ContiguityError,
     Error,
     EventStore,
     InvalidArgumentError,
@@ -20,6 +21,7 @@ from deedbook import (
     LedgerFileReport,
     LedgerSnapshot,
     MissingError,
+    Pier,
     Split,
     Wal,
 )
@@ -82,7 +84,9 @@ def verify(
 ) -> list[Verified]:
     """Check every record of the logs at ``paths``, each with the report of its class's ``verify``.
 
-    A path is a log of any format, a pier, a directory of logs, or a glob of these. Logs are cut
+    A path is a log of any format, a pier, a directory of logs, or a glob of these. Of a pier the
+    epochs have a result each, and a gap or an overlap between them is an error of one more, that of
+    the pier. Logs are cut
     into parts of at most ``part_bytes``, which tasks check; small ones share a task. ``check`` is
     what is checked of the events of event stores, as `EventStore.verify` has it. Nothing is
     changed, so a run that was killed is simply begun again. With ``dry_run`` the logs are only
@@ -302,6 +306,19 @@ def _logs_at(given: str) -> list[_Log]:
         return [_Log(given, None, error)]
 
 
+def _between_epochs(path: Path) -> list[_Log]:
+    """The error of a pier whose epochs leave out events or overlap, which no epoch shows."""
+    if not PIER.is_there(str(path)):
+        return []
+    try:
+        Pier.open(path).close()
+    except ContiguityError as error:
+        return [_Log(str(path), PIER.name, error)]
+    except (Error, OSError):
+        pass  # the check of the epoch says why
+    return []
+
+
 def _expand(path: Path, is_glob: bool) -> list[_Log]:
     """What `deedbook.formats.find` finds there; else the logs of a pier or a directory."""
     options = ReadOptions()
@@ -314,6 +331,7 @@ def _expand(path: Path, is_glob: bool) -> list[_Log]:
         return [_Log(str(log), one.name) for one in formats() for log in one.expand(path, options)]
     look = Look(path)
     books = [_Log(str(book), BOOK.name) for book in BOOK.expand(look, options)]
+    books += _between_epochs(path)
     others = [
         _Log(str(child.path), child.format)
         for child in look.children
