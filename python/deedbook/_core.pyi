@@ -297,8 +297,8 @@ class RecoveryReport:
     def verdict(self) -> _Verdict:
         """How the log ends.
 
-        ``clean``; ``open`` (only zeros follow, space that a writer took beforehand); ``torn`` (an
-        incomplete or unwritten tail); ``corrupt``.
+        ``clean``; ``open`` (only unwritten space follows, which a writer took beforehand);
+        ``torn`` (an incomplete or unwritten tail); ``corrupt``.
         """
     @property
     def source(self) -> Literal["mark", "scan"]:
@@ -364,7 +364,10 @@ class VerifyReport:
         """How the log ends; as in `RecoveryReport`."""
     @property
     def ok(self) -> bool:
-        """Whether nothing is damaged, torn or lost (unwritten zeros at the end are fine)."""
+        """Whether nothing is damaged, torn or lost (unwritten zeros at the end are fine).
+
+        A loss that a repair was told to accept is in ``loss``, and does not count.
+        """
     @property
     def records(self) -> int:
         """Intact records; of an unacknowledged tail those before its first damage."""
@@ -1032,7 +1035,10 @@ class Ledger:
         the footer raises is raised.
         """
     def remove(self, items: Iterable[Removable]) -> None:
-        """Remove files that were sent; one that is gone already is no error."""
+        """Remove files that were sent; one that is gone already is no error.
+
+        With ``durability="none"`` a power cut may bring them back.
+        """
     def has_data(self) -> bool:
         """Whether anything is to be sent, also in a file that another process writes."""
     def reset(self) -> None:
@@ -1052,7 +1058,10 @@ class Ledger:
     def stats(self) -> LedgerStats:
         """What this handle did since it was opened."""
     def close(self) -> None:
-        """Finish the file being written, and sync unless the durability is none. Twice is fine."""
+        """Finish the file being written, and sync unless the durability is none.
+
+        A second call waits for the first, and fails if that failed.
+        """
     @property
     def transactions(self) -> Transactions:
         """Records of many tasks, appended all or not at all and once."""
@@ -1834,12 +1843,14 @@ class EventStore:
         ``durability``: ``"always"``, ``"interval:MS"``, ``"bytes:N"``, ``"manual"`` or ``"none"``;
         by default within ``batch_interval`` seconds (0.01 to 1), or after ``batch_bytes`` (1 to 100
         MiB) if that is earlier. ``page_bytes``, of new segments: 4096, 8192 or 16384.
-        ``segment_bytes``: a larger segment gets no more events. ``wal_segment_bytes``: a larger
+        ``segment_bytes``: a larger segment gets no more events, 10 MiB to 4 GiB less a page.
+        ``wal_segment_bytes``: a larger
         file of the write-ahead log is finished, 10 MiB to 10 GiB; see `checkpoint` for what stays.
         ``checkpoint_bytes``: a checkpoint is made when the log got more since the last one, so that
         opening replays about so much at most. ``compaction_ratio``: what `compact` takes by
         default, 0.1 to 0.5. ``checksums``: whether new records have one of their own.
-        ``event_bytes_max``: limit of a new record; what is stored is read, however large.
+        ``event_bytes_max``: limit of a new record, 4,096 to 100,000,000; what is stored is read,
+        however large.
         ``history="keep"`` keeps every version of replaceable events, and finds them; ``"drop"``
         hides what a newer version replaces, and the next compaction drops it. It is stored with the
         store: None, the default, goes on as before, and is ``"drop"`` for a new store. A reader
@@ -1974,7 +1985,8 @@ class EventStore:
         A snapshot: what is appended later is not in it. Columns, none of which is ever null: ``id``
         and ``pubkey`` fixed_size_binary[32], ``created_at`` timestamp[us, UTC], ``kind`` int32,
         ``tags`` list<list<string>>, ``content`` string, ``sig`` fixed_size_binary[64], ``flags``
-        int32 (1 deleted, 2 replaced); on request ``segment``, ``offset`` and ``length`` int64, the
+        int32 (1 deleted, 2 replaced, 64 names of tags lost; added up); on request ``segment``,
+        ``offset`` and ``length`` int64, the
         location and the bytes of the pages. Tags are lossless: each value is text, and a record in
         which one is not UTF-8 is damaged.
 
@@ -2097,7 +2109,8 @@ class EventStore:
 
         Without ``ratio`` the ``compaction_ratio`` of `open`; with 0 all segments that have any.
         Those with nothing to drop stay as they are. Appends wait. Raises `CorruptError` for a
-        damaged segment, and changes nothing.
+        damaged segment, and changes nothing. With ``dry_run`` it only says what would go, and a
+        store that is open for reading will do.
 
         ``progress`` is called with bytes done and bytes in all, which are more once it is known
         what is copied; it must not call the store. What it raises, or Ctrl-C, ends the work: what
@@ -2141,7 +2154,9 @@ class EventStore:
         A handle that appends is synced first, so the copy has all that it appended.
         """
     def close(self) -> None:
-        """Make a `checkpoint`, and close. Twice is fine."""
+        """Make a `checkpoint`, and close. A second call waits for the first, and fails if that
+        failed.
+        """
     def __enter__(self) -> Self: ...
     def __exit__(
         self,
@@ -2162,7 +2177,7 @@ class EventStore:
         """How it was opened."""
     @property
     def history(self) -> Literal["drop", "keep"]:
-        """What becomes of replaced versions: as given to `open`, or else as it is stored."""
+        """What becomes of replaced versions: as given to `open` for writing, or else as stored."""
     @property
     def closed(self) -> bool:
         """Whether the handle is closed."""
@@ -2593,7 +2608,7 @@ class DeedRange:
 
 @disjoint_base
 class Log(Generic[_R]):
-    """What the logs of every format have: `Book` and `Wal` are subclasses.
+    """What books and write-ahead logs have in common: `Book` and `Wal` are subclasses.
 
     Positions are what records are found by: the event numbers of a book, the LSNs of a write-ahead
     log. A handle may be shared by threads; no call holds the GIL while it works or waits. After a
@@ -2605,7 +2620,8 @@ class Log(Generic[_R]):
     def close(self) -> None:
         """Sync (unless ``durability="none"``), cut the space reserved ahead, release the lock.
 
-        Closing twice is fine.
+        A second call waits for the first, and fails if that failed.
+
         """
     def __enter__(self) -> Self:
         """The log, to be closed at the end of ``with``; `ClosedError` if it is closed already."""
@@ -2982,9 +2998,10 @@ class Book(Log[Deed]):
     ) -> RepairReport:
         """Cut the log after its valid prefix, after saving what is cut beside it.
 
-        Refuses to cut intact records, which `salvage` copies, unless ``force`` says so.
-        Acknowledged records that are missing stay a reason to refuse appending, unless
-        ``accept_loss`` says to go on without them; the loss stays noted. ``dry_run`` changes
+        Refuses to cut intact records, which `salvage` copies, unless ``force`` says so: raises
+        `CorruptError` then, `LockedError` if it is being written, `MissingError` if it is not
+        there. Acknowledged records that are missing leave the log as it is and ``mended`` False,
+        unless ``accept_loss`` says to go on without them; the loss stays noted. ``dry_run`` changes
         nothing and reports what would be done. The saved file is named
         ``book.log.cut-OFFSET`` (a number is added if it exists).
         """
@@ -3222,7 +3239,7 @@ class Pier:
     def close(self) -> None:
         """Sync (unless ``durability="none"``), close every epoch, release the lock.
 
-        Closing twice is fine.
+        A second call waits for the first, and fails if that failed.
         """
     def __enter__(self) -> Self:
         """The pier, to be closed at the end of ``with``; `ClosedError` if it is closed already."""
@@ -3724,9 +3741,10 @@ class Wal(Log[Record]):
     ) -> RepairReport:
         """Cut the log after its valid prefix, after saving what is cut beside it.
 
-        Refuses to cut intact records, which `salvage` copies, unless ``force`` says so.
-        Acknowledged records that are missing stay a reason to refuse appending, unless
-        ``accept_loss`` says to go on without them; the loss stays noted. ``dry_run`` changes
+        Refuses to cut intact records, which `salvage` copies, unless ``force`` says so: raises
+        `CorruptError` then, `LockedError` if it is being written, `MissingError` if it is not
+        there. Acknowledged records that are missing leave the log as it is and ``mended`` False,
+        unless ``accept_loss`` says to go on without them; the loss stays noted. ``dry_run`` changes
         nothing and reports what would be done. The saved file is named
         ``log.cut-BYTE``, for a single file ``NAME.cut-BYTE``.
         """

@@ -213,7 +213,7 @@ def _add_compact(commands: Commands) -> None:
         "--ratio",
         metavar="SHARE",
         type=nostr_look.share,
-        help="of the bytes of a segment, 0 to 1 (default: that of the store, 0.2)",
+        help="of the bytes of a segment, 0 to 1 (default: 0.2)",
     )
     parser.add_argument(
         "--dry-run", action="store_true", help="say what would be dropped, and change nothing"

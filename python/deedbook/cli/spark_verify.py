@@ -26,7 +26,7 @@ TEXTS: Final = {
     "  deedbook spark verify pier/ --master spark://host:7077\n"
     "  deedbook spark verify 'logs/*' events.book --json\n"
     "  deedbook spark verify store/ --check signature\n\n"
-    "exit codes: 0 all is well, 1 something is damaged or lost, 2 something cannot be opened",
+    "exit codes: 0 all is well, 1 something is damaged, lost or torn, 2 something cannot be opened",
 }
 
 

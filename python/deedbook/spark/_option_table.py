@@ -288,8 +288,9 @@ OPTIONS: tuple[Option, ...] = (
         "none",
         "a name without white space, of this query alone",
         "Of streams of WALs: what the query has not read yet is kept. Truncation and retention heed"
-        " it as a named consumer of the log, which the query sets at its begin and after each"
-        " batch. It stays until `deedbook consumers LOG --remove NAME`. Without it, what is dropped"
+        " it as a named consumer of the log, which the query sets at its begin, and to the"
+        " end of each batch as the next one begins, so the last batch is kept, too. It stays until"
+        " `deedbook consumers LOG --remove NAME`. Without it, what is dropped"
         " before it was read is lost to the query, which says so.",
         _name,
         ("stream",),
