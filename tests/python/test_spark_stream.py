@@ -172,6 +172,10 @@ def test_progress_shows_how_far_the_log_goes(spark: Any, grow: Any, tmp_path: Pa
     with (Book if log.joinpath("book.log").exists() else Wal).open(log) as opened:
         assert ends[1]["byte"] == opened.end
     assert ends[0]["byte"] < ends[1]["byte"]
+    lags = [json.loads(one["sources"][0]["latestOffset"])["lag"] for one in query.progress]
+    assert lags[0] == {"bytes": ends[1]["byte"] - ends[0]["byte"]}
+    assert sorted(lags, key=lambda lag: lag["bytes"], reverse=True) == lags
+    assert lags[-1] == {"bytes": 0}
 
 
 def test_a_cut_log_ends_the_query_or_is_told(spark: Any, tmp_path: Path) -> None:

@@ -127,12 +127,13 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return start if latest.places == begin.places else latest.to_json()
 
     def reportLatestOffset(self) -> dict[str, Any]:
-        """The ends of all logs, for the query's progress."""
-        return self._ends().to_json()
+        """For the query's progress: the ends of all logs, and how far the batch is from them."""
+        ends, behind = self._ends()
+        return {**ends.to_json(), "lag": {"bytes": behind}}
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Take the ends of all logs for the goal of the query."""
-        self._goal = self._ends()
+        self._goal, _ = self._ends()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[LogPartition]:
         """Parts of the logs between two offsets, in order."""
@@ -202,9 +203,12 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return None, limit.max_bytes
         return None, None
 
-    def _ends(self) -> Offset:
-        """The ends of all logs; from the last batch on, so that none is walked again."""
-        log, options = self._format(), self._options_now()
+    def _ends(self) -> tuple[Offset, int]:
+        """The ends of all logs; from the last batch on, so that none is walked again.
+
+        And the bytes between that batch and them, of the logs that it knew.
+        """
+        log, options, behind = self._format(), self._options_now(), 0
         seen = {} if self._seen is None else self._seen.places
         ends: dict[str, Place] = {}
         for path in self._paths():
@@ -214,11 +218,11 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     step = log.advance(Path(path), place, Limits(), options)
                     if step.place == place:
                         break
-                    place = step.place
+                    place, behind = step.place, behind + step.bytes
             except (OutOfRangeError, NotALogError):
                 place = None  # the next batch says what that means
             ends[path] = place or log.begin(Path(path), "latest", options)
-        return Offset(log.name, ends)
+        return Offset(log.name, ends), behind
 
     def _advance(self, path: str, place: Place, limits: Limits) -> Step:
         log = self._format()
