@@ -17,7 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from facts import filesystem, load, processor
+from facts import filesystem, load, processor, provisional
 
 OUT = Path(__file__).resolve().parents[1] / "results" / "append.md"
 DURABILITIES = ("always", "none")
@@ -28,7 +28,7 @@ with the check that each line is JSON and without it (`--no-validate`) in turn, 
 runs each. Processor time is that of all threads, with starting Python. {processor}, {filesystem}, \
 CPython {python}; load {before} before and {after} after.
 
-| durability | checked, lines/s | not checked | ratio \
+{busy}| durability | checked, lines/s | not checked | ratio \
 | checked, by processor time | not checked | ratio |
 |---|---|---|---|---|---|---|
 {rows}
@@ -61,6 +61,7 @@ def main() -> None:
         python=platform.python_version(),
         before=before,
         after=load(),
+        busy="".join(line + "\n" for line in provisional(before)),
         rows="\n".join(rows),
     )
     print(text, end="")

@@ -55,6 +55,13 @@ def load() -> float | None:
         return None
 
 
+def provisional(load_before: float | None) -> list[str]:
+    """A paragraph for the page of figures that were measured beside other work; else nothing."""
+    if (load_before or 0) <= 1:
+        return []
+    return ["**The machine was busy with other work: provisional figures.**", ""]
+
+
 def facts(place: Path) -> dict[str, Any]:
     """The machine and the place of the data."""
     return {

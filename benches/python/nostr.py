@@ -125,7 +125,9 @@ def draw_queries(axes: Axes, results: dict[str, Any]) -> None:
     for number, store in enumerate(stores):
         places = [i - 0.4 + height * (number + 0.5) for i in range(len(questions))]
         half = [medians[f"{question}, p50", store] for question in questions]
-        most = [medians[f"{question}, p99", store] for question in questions]
+        # A store that was asked too few questions has no percentile 99.
+        found = [medians.get((f"{question}, p99", store)) for question in questions]
+        most = [time or median for time, median in zip(found, half, strict=True)]
         widths = [time - begin for time in half]
         colour = COLOURS[number]
         axes.barh(places, widths, height * 0.85, left=begin, color=colour, label=store)

@@ -8,6 +8,7 @@ from typing import Any
 import peers
 import scale
 from clock import Figure, Figures, human
+from facts import provisional
 from stores import LOOP, OURS, STORES, WAL, Lmdb, Plyvel
 
 MIB_MAX = 64
@@ -197,8 +198,7 @@ def markdown(figures: Figures, about: dict[str, Any]) -> str:
     ]
     if run["quick"]:
         lines += ["**A quick run: too small to judge by.**", ""]
-    if (machine["load_before"] or 0) > 1:
-        lines += ["**The machine was busy with other work: provisional figures.**", ""]
+    lines += provisional(machine["load_before"])
     lines += ["| what | ours | best peer | ratio | required | met |", "|---|---|---|---|---|---|"]
     lines += [row.line() for row in rows]
     lines += [row.line() for row in wal_promises(figures, threads, run["tasks"])]

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
-from facts import filesystem, load, processor
+from facts import filesystem, load, processor, provisional
 
 ROOT = Path(__file__).resolve().parents[2]
 OUT = ROOT / "benches" / "results" / "since.md"
@@ -35,7 +35,7 @@ in turn, medians of {runs} runs each, things per second. A ratio above 1 is fast
 time is that of all threads; a wait for the disk costs none. {processor}, Linux {kernel}, \
 {filesystem}; load {before} before and {after} after.
 
-| what | by processor time, then | now | ratio | by the clock, then | now | ratio |
+{busy}| what | by processor time, then | now | ratio | by the clock, then | now | ratio |
 |---|---|---|---|---|---|---|
 {rows}
 """
@@ -64,6 +64,7 @@ def main() -> None:
         filesystem=filesystem(Path(tempfile.gettempdir())),
         before=before,
         after=load(),
+        busy="".join(line + "\n" for line in provisional(before)),
         rows="\n".join(row(name, runs) for name in cases),
     )
     print(text, end="")

@@ -2154,8 +2154,9 @@ class EventStore:
         A handle that appends is synced first, so the copy has all that it appended.
         """
     def close(self) -> None:
-        """Make a `checkpoint`, and close. A second call waits for the first, and fails if that
-        failed.
+        """Make a `checkpoint`, and close.
+
+        A second call waits for the first, and fails if that failed.
         """
     def __enter__(self) -> Self: ...
     def __exit__(

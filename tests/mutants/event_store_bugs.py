@@ -18,7 +18,6 @@ from rows import (
 )
 from rows import REPAIR as OF_REPAIR
 
-
 APPEND = "src/nostr/append.rs"
 BELONGING = "src/nostr/belonging.rs"
 CHECKPOINT = "src/nostr/checkpoint.rs"
@@ -612,7 +611,8 @@ EVENT_STORE_BUGS = [
         OF_REPAIR,
         REPAIR,
         "        if !may.accept_loss {\n",
-        "        Loss { records: 0, first: 0, offset: 0 }.store(storage, &sidecar, options.file_mode)?;\n"
+        "        Loss { records: 0, first: 0, offset: 0 }\n"
+        "            .store(storage, &sidecar, options.file_mode)?;\n"
         "        if !may.accept_loss {\n",
         [("nostr_store", "rescue::a_repair_takes_damaged_pages_out")],
     ),

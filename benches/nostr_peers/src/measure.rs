@@ -41,6 +41,8 @@ const QUESTIONS: usize = 300;
 /// A store that takes longer for all of one question is asked fewer of them, but not fewer than these.
 const QUESTION_TIME: Duration = Duration::from_secs(5);
 const QUESTIONS_MIN: usize = 5;
+/// Of fewer answers there is no percentile 99.
+const ANSWERS_FOR_P99: usize = 100;
 
 /// What came of it.
 #[derive(Default)]
@@ -257,7 +259,8 @@ fn asking(dirs: &[PathBuf], questions: Vec<Question>, measured: &mut Measured) {
                 let mut took: Vec<Duration> =
                     filters.iter().map(|filter| stores[turn].ask(filter).0).collect();
                 took.sort_unstable();
-                for percentile in [50, 99] {
+                let all: &[u32] = if took.len() < ANSWERS_FOR_P99 { &[50] } else { &[50, 99] };
+                for &percentile in all {
                     let at = (took.len() - 1) * percentile as usize / 100;
                     let row = row(name, percentile);
                     measured.figures.microseconds(&row, KINDS[turn].name, took[at]);

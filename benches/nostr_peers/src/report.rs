@@ -76,7 +76,8 @@ pub fn markdown(measured: &Measured, about: &About) -> String {
     }
     text.push_str(
         "\nA ratio above 1 says that ours is quicker, or smaller. A percentile is the median of those \
-         of the rounds.\n\n",
+         of the rounds; a store that was asked fewer than 100 questions in the time has no \
+         percentile 99.\n\n",
     );
     let _ = writeln!(
         text,

@@ -86,8 +86,8 @@ class Policy:
     retry_after_seconds_max: float = 3600.0
     """The longest wait that a server can ask for by Retry-After."""
     attempts_max: int | None = None
-    """After so many attempts that failed the events go to the dead letters; by default never. Those
-    count after which the answer is to try again, and not those that refuse the sender (``hold``)."""
+    """After so many attempts the events go to the dead letters; by default never. What counts is an
+    answer that means ``retry``; one that means ``hold`` refuses the sender, not the events."""
 
     def __post_init__(self) -> None:
         for status, action in self.statuses.items():
