@@ -8,7 +8,7 @@ for tool in "${CC:-cc}" pkg-config; do
     command -v "$tool" >/dev/null || { echo "$tool is missing: install a C compiler and pkg-config" >&2; exit 1; }
 done
 # The newest one that the oldest Rust allowed can build.
-cargo capi --version >/dev/null 2>&1 || cargo install cargo-c --locked --version 0.10.24+cargo-0.98.0
+cargo capi --version >/dev/null 2>&1 || cargo install cargo-c --locked --version 0.10.19+cargo-0.93.0
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
