@@ -27,6 +27,16 @@ else:
 ROOT = Path(__file__).resolve().parents[2]
 OUT = ROOT / "target" / "release-check"
 PYTHON = sys.executable
+AUDITED = ("test", "bench", "docs", "release")
+"""The lock files that are audited, the same as in advisories.yml."""
+HOLES = re.compile(r"^Found \d+ known vulnerabilit.*", re.MULTILINE)
+NOT_ASKED = re.compile(
+    r"^requests\.exceptions\.(?:Connection|Proxy|SSL)Error"
+    r"|^requests\.exceptions\.(?:Connect|Read)Timeout"
+    r"|Could not connect to PyPI",
+    re.MULTILINE,
+)
+"""How pip-audit says that it reached nobody."""
 SMOKE = """
 import deedbook
 with deedbook.Book.open("log", "a") as book:
@@ -41,7 +51,11 @@ class LeftOut(Exception):
 
 
 class Failed(Exception):
-    """What is wrong."""
+    """What is wrong, and what a command said of it."""
+
+    def __init__(self, what: str, said: str = "") -> None:
+        super().__init__(what)
+        self.said = said
 
 
 def run(*command: str | Path, cwd: Path = ROOT, **env: str) -> str:
@@ -53,7 +67,8 @@ def run(*command: str | Path, cwd: Path = ROOT, **env: str) -> str:
     )
     if done.returncode != 0:
         sys.stdout.write(done.stdout[-4000:] + done.stderr[-4000:])
-        raise Failed(f"{words[0]} exits with {done.returncode}")
+        said = done.stdout + done.stderr
+        raise Failed(f"{words[0]} exits with {done.returncode}", said)
     return done.stdout
 
 
@@ -197,12 +212,16 @@ def crates_advisories(tag: str | None) -> str:
 
 def wheels_advisories(tag: str | None) -> str:
     """No locked package of Python has one."""
-    try:
-        for lock in ("test", "docs", "release"):
+    for lock in AUDITED:
+        try:
             run(tool("pip-audit"), "-r", f"requirements/{lock}.txt", "--disable-pip", "--strict")
-    except Failed as error:
-        raise LeftOut(f"{error}: a hole, or no network to ask: see above") from error
-    return "test, docs, release"
+        except Failed as error:
+            if holes := HOLES.search(error.said):
+                raise Failed(f"{holes[0]}, of {lock}.txt: see above", error.said) from error
+            if NOT_ASKED.search(error.said):
+                raise LeftOut("there is no network to ask: see above") from error
+            raise
+    return ", ".join(AUDITED)
 
 
 STEPS: dict[str, Callable[[str | None], str]] = {

@@ -122,6 +122,33 @@ def test_what_a_release_check_leaves_out_is_named(
         assert f"make {command}" in left_out[name] and command in targets
 
 
+def test_a_hole_fails_a_release_check_and_no_network_leaves_the_audit_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("tomllib")
+    sys.path.insert(0, str(ROOT / "scripts" / "release"))
+    import check
+
+    text = (ROOT / ".github" / "workflows" / "advisories.yml").read_text()
+    assert re.findall(r"for lock in (.+); do", text) == [" ".join(check.AUDITED)]
+    program = tmp_path / "pip-audit"
+    monkeypatch.setattr(check, "tool", lambda name: tmp_path / name)
+
+    def says(line: str) -> None:
+        program.write_text(f'#!/bin/sh\necho "{line}" >&2\nexit 1\n')
+        program.chmod(0o755)
+
+    says("Found 2 known vulnerabilities in 1 package")
+    with pytest.raises(check.Failed, match="Found 2 known vulnerabilities in 1 package, of test"):
+        check.wheels_advisories(None)
+    says("requests.exceptions.ConnectionError: no name was resolved")
+    with pytest.raises(check.LeftOut, match="no network"):
+        check.wheels_advisories(None)
+    says("ERROR:pip_audit._cli:idna: could not be audited")
+    with pytest.raises(check.Failed, match="exits with 1"):
+        check.wheels_advisories(None)
+
+
 def test_a_release_is_what_its_tag_says() -> None:
     tomllib = pytest.importorskip("tomllib")
     sys.path.insert(0, str(ROOT / "scripts" / "release"))
