@@ -19,7 +19,10 @@ command -v cargo-fuzz >/dev/null || cargo install cargo-fuzz --locked
 
 targets=("$@")
 if [ ${#targets[@]} -eq 0 ]; then
-    while read -r target; do targets+=("$target"); done < <(cargo fuzz list)
+    # An assignment: in a process substitution its failure would be lost.
+    list=$(cargo fuzz list)
+    [ -n "$list" ] || { echo "fuzz: there are no targets" >&2; exit 1; }
+    while read -r target; do targets+=("$target"); done <<<"$list"
 fi
 trust=${DEEDBOOK_TRUST_DIR:-target/trust}
 mkdir -p "$trust"
