@@ -137,5 +137,6 @@ lock: ## write requirements/*.txt from requirements/*.in
 	@scripts/lock.sh
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) demo-out .mypy_cache .pytest_cache .ruff_cache .hypothesis spark-warehouse
+	[ ! -f $(VENV)/.interpreter ] || rm -rf $(VENV)
+	rm -rf demo-out .mypy_cache .pytest_cache .ruff_cache .hypothesis spark-warehouse
 	cargo clean

@@ -18,13 +18,21 @@ if command -v flock >/dev/null; then
     flock 9
 fi
 
-# The environment belongs to one interpreter: another one (PYTHON=...) replaces it.
+# The environment belongs to one interpreter: another one (PYTHON=...) replaces it. Nothing is removed but what this
+# script began: its mark comes first and stays, so that an environment that is half-made or half-removed has it.
 interpreter=$("$python" -c 'import os, sys; print(os.path.realpath(sys.executable), sys.version)')
-if [ ! -f "$venv/.interpreter" ] || [ "$(cat "$venv/.interpreter")" != "$interpreter" ]; then
+mark=$venv/.interpreter
+if [ ! -f "$mark" ] && [ -n "$(ls -A "$venv" 2>/dev/null)" ]; then
+    echo "$venv was not made by make: remove it, or name another place: VENV=.venv-make make ..." >&2
+    exit 1
+fi
+if [ ! -f "$mark" ] || [ "$(cat "$mark")" != "$interpreter" ]; then
     echo "== $venv with $("$python" --version)"
-    rm -rf "$venv"
+    mkdir -p "$venv"
+    echo "not finished" >"$mark"
+    find "$venv/" -mindepth 1 -maxdepth 1 ! -name .interpreter -exec rm -rf {} +
     "$python" -m venv "$venv"
-    echo "$interpreter" >"$venv/.interpreter"
+    echo "$interpreter" >"$mark"
 fi
 
 # The lock files agree with each other (scripts/lock.sh), so one environment holds them all.
