@@ -12,8 +12,12 @@ cd "$(dirname "$0")/.."
 
 cargo build --quiet --release --locked --features nostr --example power
 program=${CARGO_TARGET_DIR:-target}/release/examples/power
-# Mounts of its own, which end with it even if it is killed.
-if [ "$(id -u)" -eq 0 ] && unshare --mount true 2>/dev/null; then
-    exec unshare --mount "$program"
+# Mounts and processes of its own, which end with it however it ends, as this script does: writers that are stopped,
+# too. In the background, because unshare and the first process of its own pass over Ctrl-C, and this script does not.
+apart=(setpriv --pdeathsig KILL unshare --mount --pid --kill-child --mount-proc)
+if [ "$(id -u)" -eq 0 ] && "${apart[@]}" true 2>/dev/null; then
+    "${apart[@]}" "$program" &
+    wait $!
+    exit
 fi
 exec "$program"

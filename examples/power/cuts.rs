@@ -7,7 +7,7 @@
 
 use std::io::Read;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -93,8 +93,35 @@ fn prove(
     report.fail(format!("{part}: 20 cuts with a fdatasync that lies, and nothing was missed"));
 }
 
+/// A writer or opener. It ends with this, also if it is stopped: else it would stay, and the file
+/// system with it.
+pub struct Process(Child);
+
+impl Process {
+    /// What it says; asked for once.
+    pub fn stdout(&mut self) -> ChildStdout {
+        self.0.stdout.take().unwrap()
+    }
+
+    pub fn signal(&self, name: &str) -> Result<(), String> {
+        command("kill", &[name, &self.0.id().to_string()])
+    }
+
+    /// Kill it, and wait until it is gone.
+    pub fn kill(&mut self) -> Result<(), String> {
+        self.0.kill().map_err(|e| e.to_string())?;
+        self.0.wait().map(drop).map_err(|e| e.to_string())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.kill();
+    }
+}
+
 /// Start this program anew as a writer or opener.
-pub fn start(args: &[&str], lie: Option<&Path>) -> Result<Child, String> {
+pub fn start(args: &[&str], lie: Option<&Path>) -> Result<Process, String> {
     let program = std::env::current_exe().map_err(|e| e.to_string())?;
     let mut child = Command::new(program);
     child.args(args).stdin(Stdio::null()).stdout(Stdio::piped());
@@ -102,11 +129,7 @@ pub fn start(args: &[&str], lie: Option<&Path>) -> Result<Child, String> {
         child.env("LD_PRELOAD", library).env("SHIM_CALL", "fdatasync").env("SHIM_AT", "1");
         child.env("SHIM_TIMES", "1000000").env("SHIM_ERROR", "lie").stderr(Stdio::null());
     }
-    child.spawn().map_err(|e| e.to_string())
-}
-
-pub fn signal(child: &Child, name: &str) -> Result<(), String> {
-    command("kill", &[name, &child.id().to_string()])
+    child.spawn().map(Process).map_err(|e| e.to_string())
 }
 
 fn strike(
@@ -127,7 +150,7 @@ fn strike(
     let name = kind.name();
     let args = ["write", name, path, durability, &writer_seed, "1000000", &bytes];
     let mut child = start(&args, lie)?;
-    let mut pipe = child.stdout.take().unwrap();
+    let mut pipe = child.stdout();
     let heard = Arc::new(Mutex::new(Vec::new()));
     let said_by_now =
         |heard: &Mutex<Vec<u8>>| String::from_utf8_lossy(&heard.lock().unwrap()).into_owned();
@@ -147,7 +170,7 @@ fn strike(
     std::thread::sleep(until.saturating_duration_since(Instant::now()));
     let stopped = random.below(3) > 0;
     if stopped {
-        signal(&child, "-STOP")?;
+        child.signal("-STOP")?;
     }
     let log = random.below(2) == 0;
     let before = said_by_now(&heard);
@@ -156,8 +179,7 @@ fn strike(
         // It goes on with a disk that fails: nothing may be acknowledged any more.
         std::thread::sleep(Duration::from_micros(random.below(5000)));
     }
-    child.kill().map_err(|e| e.to_string())?;
-    child.wait().map_err(|e| e.to_string())?;
+    child.kill()?;
     ear.join().unwrap();
     let said = said_by_now(&heard);
     let sure = if stopped { said.len() } else { before.rfind('\n').map_or(0, |end| end + 1) };
@@ -171,15 +193,14 @@ fn strike(
     let again = random.below(3) == 0 && kind.exists(dir);
     if again {
         let mut opener = start(&["open", name, path], lie)?;
-        let mut pipe = opener.stdout.take().unwrap();
+        let mut pipe = opener.stdout();
         let _ = pipe.read(&mut [0; 16]);
         std::thread::sleep(Duration::from_micros(random.below(3000)));
         if stopped {
-            signal(&opener, "-STOP")?;
+            opener.signal("-STOP")?;
         }
         fs.cut(log)?;
-        opener.kill().map_err(|e| e.to_string())?;
-        opener.wait().map_err(|e| e.to_string())?;
+        opener.kill()?;
         fs.unmount()?;
         fs.mount()?;
         report.count(part, "cuts in recovery", 1);

@@ -19,7 +19,7 @@ use std::time::Duration;
 use deedbook::ledger::{LedgerStore, Options, WhenFull, verify};
 use deedbook::{Durability, Durable, Error, ErrorKind};
 
-use crate::cuts::{each_system, signal, start};
+use crate::cuts::{each_system, start};
 use crate::full::ballast;
 use crate::known::Known;
 use crate::mounts::{FileSystem, scratch};
@@ -295,16 +295,15 @@ fn cut_once(fs: &mut FileSystem, random: &mut Random) -> Result<(), String> {
     let writer_seed = random.draw().to_string();
     let mut child =
         start(&["spool", dir.to_str().unwrap(), "always", &writer_seed, "1000000"], None)?;
-    let mut pipe = child.stdout.take().unwrap();
+    let mut pipe = child.stdout();
     let ear = std::thread::spawn(move || {
         let mut said = String::new();
         pipe.read_to_string(&mut said).map(|_| said)
     });
     std::thread::sleep(Duration::from_micros(random.below(60_000)));
-    signal(&child, "-STOP")?;
+    child.signal("-STOP")?;
     fs.cut(random.below(2) == 0)?;
-    child.kill().map_err(|e| e.to_string())?;
-    child.wait().map_err(|e| e.to_string())?;
+    child.kill()?;
     let said = ear.join().unwrap().map_err(|e| e.to_string())?;
     fs.unmount()?;
     fs.mount()?;

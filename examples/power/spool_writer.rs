@@ -1,18 +1,12 @@
 //! The process that is struck while it writes a ledger.
 
-use std::io::Write;
-
 use deedbook::ledger::LedgerStore;
 use deedbook::{Durable, Error, ErrorKind};
 
 use crate::Random;
 use crate::spool::{EVENT_BYTES, FILE_BYTES, numbers, options};
 use crate::support::{event, number_of, shown, small};
-
-/// A line is one write, so that its reader gets it at once.
-fn say(line: &str) {
-    let _ = std::io::stdout().write_all(format!("{line}\n").as_bytes());
-}
+use crate::writer::say;
 
 /// `spool DIR DURABILITY SEED STEPS`: append, fetch and remove until struck, or for so many steps.
 pub fn write(args: &[String]) {

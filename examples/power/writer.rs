@@ -9,9 +9,11 @@ use crate::Random;
 use crate::account::record_of;
 use crate::kind::{Kind, Log, Mode};
 
-/// A line is one write, so that its reader gets it at once.
-fn say(line: &str) {
-    let _ = std::io::stdout().write_all(format!("{line}\n").as_bytes());
+/// A line is one write, so that its reader gets it at once. A writer whose reader is gone ends.
+pub fn say(line: &str) {
+    if std::io::stdout().write_all(format!("{line}\n").as_bytes()).is_err() {
+        std::process::exit(1);
+    }
 }
 
 fn say_error(error: &Error) {
