@@ -25,7 +25,10 @@ read -ra shared <<<"$(pkg-config --libs deedbook)"
 read -ra static <<<"$(pkg-config --static --libs deedbook | sed "s|-L[^ ]* -ldeedbook|$libs/libdeedbook.a|")"
 for program in book slots; do
     for kind in shared static; do
-        declare -n link=$kind
+        case $kind in # a name for another variable needs bash 4, and macOS has 3.2
+        shared) link=("${shared[@]}") ;;
+        static) link=("${static[@]}") ;;
+        esac
         "${CC:-cc}" -std=gnu99 -Wall -Wextra -Werror -O1 "${flags[@]}" "capi/tests/$program.c" \
             -o "$work/$program-$kind" "${link[@]}"
         mkdir "$work/home-$program-$kind"

@@ -3,10 +3,18 @@
 # of Debian, as root. Elsewhere it says what to install. Without them those tests are skipped, so this never fails.
 set -uo pipefail
 
-declare -A package=([strace]=strace [mkfs.ext4]=e2fsprogs [mkfs.xfs]=xfsprogs [xfs_io]=xfsprogs [rsync]=rsync)
+# The package of a program. macOS has bash 3.2, which has no tables.
+package() {
+    case $1 in
+    mkfs.ext4) echo e2fsprogs ;;
+    mkfs.xfs | xfs_io) echo xfsprogs ;;
+    *) echo "$1" ;;
+    esac
+}
+
 missing=()
-for program in "${!package[@]}"; do
-    command -v "$program" >/dev/null 2>&1 || missing+=("${package[$program]}")
+for program in strace mkfs.ext4 mkfs.xfs xfs_io rsync; do
+    command -v "$program" >/dev/null 2>&1 || missing+=("$(package "$program")")
 done
 
 install() {
