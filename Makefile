@@ -125,7 +125,7 @@ docs: ## the site, and the documentation of the Rust crate in it: target/site
 	@scripts/env.sh docs
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --exclude deedbook-python --no-deps --all-features --locked
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
-	rm -rf target/site/rustdoc && cp -r target/doc target/site/rustdoc
+	rm -rf target/site/rustdoc && cp -r "$${CARGO_TARGET_DIR:-target}/doc" target/site/rustdoc
 
 release-check: ## all of a release that needs no forge; ARGS="--tag v0.1.0" or "--only versions,crate"
 	@scripts/need.sh rust python

@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 python=${PYTHON:-python3}
-wheels=(target/wheels/make/deedbook-*.whl)
+wheels=("${CARGO_TARGET_DIR:-target}"/wheels/make/deedbook-*.whl)
 wheel=${1:-${wheels[0]}}
 [ -f "$wheel" ] || { echo "stranger: there is no wheel $wheel (scripts/env.sh test builds it)" >&2; exit 2; }
 
