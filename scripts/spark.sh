@@ -6,6 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 python=${PYTHON:-python3}
+interpreter=$("$python" -c 'import os, sys; print(os.path.realpath(sys.executable), sys.version)')
 export PIP_DISABLE_PIP_VERSION_CHECK=1
 unset PYSPARK_PYTHON PYSPARK_DRIVER_PYTHON # the tests take the Python that runs them
 
@@ -27,7 +28,12 @@ requirements() {
 run() {
     local venv=target/spark/$1 which=$1
     shift
-    [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
+    # Of another interpreter than the wheel it would be of no use: it is replaced, as scripts/env.sh does.
+    if [ ! -f "$venv/.interpreter" ] || [ "$(cat "$venv/.interpreter")" != "$interpreter" ]; then
+        rm -rf "$venv"
+        "$python" -m venv "$venv"
+        echo "$interpreter" >"$venv/.interpreter"
+    fi
     # shellcheck disable=SC2046  # three requirements
     "$venv/bin/python" -m pip install --quiet --upgrade --upgrade-strategy eager pytest hypothesis \
         'deltalake>=1.2,<2' 'tomli>=2; python_version < "3.11"' \
