@@ -69,6 +69,7 @@ bench: bench-nostr ## measure against the peers: benches/results
 	cargo run --release --locked --manifest-path benches/peers/Cargo.toml --target-dir target/peers -- \
 		$(filter --quick,$(ARGS))
 	$(PY) benches/python/run.py $(ARGS)
+	$(if $(filter --quick,$(ARGS)),,$(PY) benches/python/first_minute.py)
 	$(PY) benches/python/ledger.py $(filter --quick,$(ARGS))
 	$(PY) benches/python/append_check.py $(filter --quick,$(ARGS))
 
