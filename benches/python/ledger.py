@@ -48,7 +48,7 @@ def arguments() -> argparse.Namespace:
     add("--stores", nargs="+", help="only these spools, by the beginnings of their names")
     add("--only", choices=PARTS, nargs="+", default=PARTS, help="only these parts")
     add("--dir", type=Path, help="where the data goes; on a disk, not in memory")
-    add("--results", type=Path, help="where the results go; a quick run only prints without it")
+    add("--results", type=Path, help="where the results go; else quick or partial runs only print")
     given = parser.parse_args()
     quick = {
         "events": (20_000, 200_000),
@@ -62,7 +62,8 @@ def arguments() -> argparse.Namespace:
     for name, (small, full) in quick.items():
         if getattr(given, name) is None:
             setattr(given, name, small if given.quick else full)
-    if given.results is None and not given.quick and given.only == PARTS:
+    is_partial = given.quick or given.only != PARTS or given.stores
+    if given.results is None and not is_partial:
         given.results = Path(__file__).resolve().parent.parent / "results"
     return given
 

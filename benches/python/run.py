@@ -45,7 +45,7 @@ def arguments() -> argparse.Namespace:
     add("--seed", type=int, default=20260219)
     add("--stores", nargs="+", help="only these stores, by the beginnings of their names")
     add("--dir", type=Path, help="where the data goes; on a disk, not in memory")
-    add("--results", type=Path, help="where the results go; a quick run only prints without it")
+    add("--results", type=Path, help="where the results go; else quick or partial runs only print")
     given = parser.parse_args()
     quick = {
         "records": (20_000, 200_000),
@@ -57,7 +57,8 @@ def arguments() -> argparse.Namespace:
     for name, (small, full) in quick.items():
         if getattr(given, name) is None:
             setattr(given, name, small if given.quick else full)
-    if given.results is None and not given.quick:
+    is_partial = given.quick or given.stores
+    if given.results is None and not is_partial:
         given.results = Path(__file__).resolve().parent.parent / "results"
     return given
 

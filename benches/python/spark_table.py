@@ -1,9 +1,9 @@
 """The speed table of Spark: what Deedbook costs there, beside what else there is, in one run.
 
 ``make bench-spark``, or ``python benches/python/spark_table.py [--quick] [--only read,stream]``:
-about fifteen minutes. Writes spark.json and spark.md. Each part has a session of its own, on two
-cores; `workers` is on a standalone cluster, and draws spark-workers.svg; `sizes` draws
-spark-sizes.svg.
+about fifteen minutes. Writes spark.json and spark.md, but not with some parts of the table only.
+Each part has a session of its own, on two cores; `workers` is on a standalone cluster, and draws
+spark-workers.svg; `sizes` draws spark-sizes.svg.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ from facts import facts
 from run import command, data_dir
 from spark_measure import Sizes
 
-PARTS = ("read", "tasks", "stream", "write", "jobs", "workers", "sizes")
+TABLE = ("read", "tasks", "stream", "write", "jobs")
+SCALING = ("workers", "sizes")
+"""Takes as long as the table, and has results of its own."""
+PARTS = (*TABLE, *SCALING)
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 
 
@@ -37,13 +40,16 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, help="of which the medians are taken (5)")
     parser.add_argument("--dir", type=Path, help="where the data goes; on a disk, not in memory")
     parser.add_argument(
-        "--results", type=Path, help="where the results go; else --quick only prints"
+        "--results", type=Path, help="where the results go; else quick or partial runs only print"
     )
     parser.add_argument("--part", choices=PARTS, help=argparse.SUPPRESS)
     given = parser.parse_args()
     given.events = given.events or (100_000 if given.quick else 1_000_000)
     given.rounds = given.rounds or (2 if given.quick else 5)
-    if given.results is None and not given.quick:
+    # Some parts replace no results of the whole table; one in a process of its own is told them.
+    given.parts = given.only.split(",") if given.only else list(PARTS)
+    is_whole = not set(TABLE) & set(given.parts) or set(TABLE) <= set(given.parts)
+    if given.results is None and not given.quick and given.part is None and is_whole:
         given.results = RESULTS
     return given
 
@@ -122,7 +128,6 @@ def main() -> None:
         return
     import pyspark
 
-    parts = given.only.split(",") if given.only else list(PARTS)
     rows: list[dict[str, Any]] = []
     place = data_dir(given.dir)
     about = {
@@ -136,15 +141,14 @@ def main() -> None:
         },
     }
     place.rmdir()
-    for part in parts:
+    for part in given.parts:
         with tempfile.TemporaryDirectory(prefix="deedbook-bench-", dir=place.parent) as directory:
             rows += [{"part": part, **row} for row in child(given, part, Path(directory))]
     text = markdown(about, rows)
     print(text)
     if given.results is not None:
         found = json.dumps({**about, "rows": rows}, indent=1, ensure_ascii=False)
-        # Scaling takes as long as the table, and has results of its own.
-        scaling = "" if set(parts) - {"workers", "sizes"} else "-" + "-".join(parts)
+        scaling = "" if set(given.parts) - set(SCALING) else "-" + "-".join(given.parts)
         (given.results / f"spark{scaling}.json").write_text(found + "\n", encoding="utf-8")
         (given.results / f"spark{scaling}.md").write_text(text, encoding="utf-8")
 
