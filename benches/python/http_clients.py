@@ -1,7 +1,8 @@
 """Measure HTTP clients and our senders on loopback, with batches of 475 KB.
 
 Each client sends the same body, a file-like object that is read in Python, to a server in another
-process that reads it and answers 200. Clients take turns, each in a process of its own:
+process that reads it and answers 200. Clients take turns, each in a process of its own. One that
+fails is tried no more, and its row says so; if it is ours, the program fails:
 
     python benches/python/http_clients.py --results benches/results
     python benches/python/http_clients.py --with niquests=/other/python --with httpx2=/other/python
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import importlib
+import importlib.util
 import json
 import os
 import platform
@@ -31,6 +32,8 @@ EVENT = b'{"event":"page_view","userId":"u-000001","properties":{"path":"/a/b/c"
     b"x" * 170
 )
 EVENTS = 475_000 // (len(EVENT) + 1)
+NOT_INSTALLED = 3
+"""What a child exits with that has no such client."""
 OURS = ("Sender", "Sender, 2 requests", "Sender, Segment", "Sender, gzip", "AsyncSender")
 CLIENTS = (
     "http.client",
@@ -188,6 +191,8 @@ def main() -> None:
         return serve()
     if given.child:
         name, url = given.child
+        if name not in OURS and not _is_installed(name.split()[0]):
+            sys.exit(NOT_INSTALLED)
         spent, cpu = measure(name, url, given.batches)
         version = "" if name in OURS or name == "http.client" else _version(name.split()[0])
         print(json.dumps({"seconds": spent, "cpu": cpu, "version": version}))
@@ -195,6 +200,7 @@ def main() -> None:
     pythons = dict(pair.split("=", 1) for pair in given.other)
     load = os.getloadavg()[0]
     runs: dict[str, list[dict[str, Any]]] = {}
+    failed: set[str] = set()
     with subprocess.Popen(
         [sys.executable, __file__, "--serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as server:
@@ -202,6 +208,8 @@ def main() -> None:
         url = f"http://127.0.0.1:{int(server.stdout.readline())}/"
         for _ in range(given.repetitions):
             for name in CLIENTS:
+                if name in failed:
+                    continue
                 python = pythons.get(name.split()[0], sys.executable)
                 found = subprocess.run(
                     [python, __file__, "--child", name, url, "--batches", str(given.batches)],
@@ -210,18 +218,29 @@ def main() -> None:
                 )
                 if found.returncode == 0:
                     runs.setdefault(name, []).append(json.loads(found.stdout))
+                elif found.returncode != NOT_INSTALLED:
+                    print(f"{name}: failed\n{found.stderr}", file=sys.stderr, flush=True)
+                    failed.add(name)
         server.stdin.close()
-    text = table(runs, given, load)
+    text = table(runs, failed, given, load)
     print(text)
     if given.results is not None:
         (given.results / "http.md").write_text(text)
+    if ours_failed := [name for name in OURS if name in failed]:
+        sys.exit(f"http_clients: failed: {'; '.join(ours_failed)}")
+
+
+def _is_installed(name: str) -> bool:
+    return importlib.util.find_spec(name.partition(".")[0]) is not None
 
 
 def _version(name: str) -> str:
     return str(importlib.import_module(name).__version__)
 
 
-def table(runs: dict[str, list[dict[str, Any]]], given: argparse.Namespace, load: float) -> str:
+def table(
+    runs: dict[str, list[dict[str, Any]]], failed: set[str], given: argparse.Namespace, load: float
+) -> str:
     """The medians, as a page."""
     lines = [
         "# Speed of HTTP clients and of the senders",
@@ -236,12 +255,18 @@ def table(runs: dict[str, list[dict[str, Any]]], given: argparse.Namespace, load
         "| client | version | events/s | MB/s | CPU ms a batch |",
         "|---|---|---|---|---|",
     ]
-    for name, found in runs.items():
+    for name in CLIENTS:
+        found = runs.get(name, [])
+        version = found[0]["version"] if found else ""
+        if name in failed:
+            lines.append(f"| {name} | {version} | failed | | |")
+        if name in failed or not found:
+            continue
         seconds = statistics.median(run["seconds"] for run in found)
         cpu = statistics.median(run["cpu"] for run in found)
         rate = EVENTS * given.batches / seconds
         lines.append(
-            f"| {name} | {found[0]['version']} | {rate:,.0f} | {rate * len(EVENT) / 1e6:,.0f} "
+            f"| {name} | {version} | {rate:,.0f} | {rate * len(EVENT) / 1e6:,.0f} "
             f"| {cpu / given.batches * 1000:.2f} |"
         )
     return "\n".join(lines) + "\n"
