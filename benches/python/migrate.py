@@ -274,7 +274,7 @@ def promises(figures: Figures, given: argparse.Namespace) -> list[Row]:
     )
     for layout in LAYOUTS:
         middle = figures.median(MEDIAN, layout) or 0.0
-        worst = figures.median(WORST, layout) or 0.0
+        worst = max(figures.by[WORST][layout].wall)
         what = f"find any event of {human(given.replay[-1])}, warm, {layout}"
         found = f"{middle * 1e3:.1f} us, at worst {worst * 1e3:.0f} us"
         rows.append(Row(what, found, "", "", "under 1 ms", worst < 1))
@@ -332,10 +332,11 @@ def markdown(figures: Figures, given: argparse.Namespace, about: dict[str, Any])
         "migration reads each event twice, writes it, syncs every 8 MiB, reads the copy back and "
         "compares. A conversion's MB are those of the source; it syncs once, and reads both logs "
         "again. Each batch of a replay is looked for by its number. Found are random events with "
-        "`book[n]`, in a log that was just read. Appended are single events, always durable, the "
-        "layouts alternating. The plain files show what the disk leaves possible: slots may not "
-        "reserve space, because the reference implementation takes zeros behind the last event for "
-        "damage, so each sync must store the new size of the file, too.",
+        "`book[n]`, in a log that was just read; at worst, of all repetitions. Appended are single "
+        "events, always durable, the layouts alternating. The plain files show what the disk "
+        "leaves possible: slots may not reserve space, because the reference implementation takes "
+        "zeros behind the last event for damage, so each sync must store the new size of the file, "
+        "too.",
         "",
         "## Everything",
         "",
