@@ -16,7 +16,7 @@ from typing import Any
 
 import spooling
 from clock import Figures, human, say
-from facts import facts, load
+from facts import facts, load, provisional
 from outage import draw, story
 from peers import DURABLE, EACH, LOST
 from report import Row, against, best, cell
@@ -155,8 +155,7 @@ def markdown(figures: Figures, about: dict[str, Any]) -> str:
     ]
     if run["quick"]:
         lines += ["**A quick run: too small to judge by.**", ""]
-    if (machine["load_before"] or 0) > 1:
-        lines += ["**The machine was busy with other work: provisional figures.**", ""]
+    lines += provisional(machine["load_before"])
     lines += ["| what | ours | best peer | ratio | required | met |", "|---" * 6 + "|"]
     lines += [row.line() for row in promises(figures, run["backlogs"])]
     lines += ["", "## Every spool", "", "Per second, by wall time and by processor time.", ""]

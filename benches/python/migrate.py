@@ -19,7 +19,7 @@ from random import Random
 from typing import Any
 
 from clock import Figures, Watch, human, say
-from facts import facts, load
+from facts import facts, load, provisional
 from report import Row, cell
 from run import data_dir
 
@@ -322,8 +322,7 @@ def markdown(figures: Figures, given: argparse.Namespace, about: dict[str, Any])
     ]
     if given.quick:
         lines += ["**A quick run: too small to judge by.**", ""]
-    if (machine["load_before"] or 0) > 1:
-        lines += ["**The machine was busy with other work: provisional figures.**", ""]
+    lines += provisional(machine["load_before"])
     lines += ["| what | ours | beside | ratio | required | met |", "|---|---|---|---|---|---|"]
     lines += [row.line().replace("not measured |", " |") for row in promises(figures, given)]
     lines += [
