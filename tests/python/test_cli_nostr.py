@@ -15,7 +15,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import pyarrow
 import pytest
 
 from deedbook import EventStore
@@ -78,6 +77,7 @@ def test_names_that_another_program_lost_are_read_and_exported(path: Path, tmp_p
         found = list(store)
         assert [event.lossy for event in found] == [True, False]
         assert pickle.loads(pickle.dumps(found[0])).lossy and found[0].tags[1][0] == "t"
+        pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
         flags = pyarrow.table(store.batches(columns=["flags"]))["flags"]
         assert flags.to_pylist() == [64, 0]
 

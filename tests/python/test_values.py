@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow
 import pytest
 
 import deedbook
@@ -32,6 +31,11 @@ def place(kind: Any, tmp_path: Path) -> Path:
     with kind.create(path, durability="manual") as log:
         log.append_many(PAYLOADS)
     return path
+
+
+@pytest.fixture
+def arrow() -> Any:
+    return pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 
 def damaged(place: Path) -> Path:
@@ -121,7 +125,12 @@ def test_payload_is_another_name_of_jam(tmp_path: Path) -> None:
         assert [deed.payload for deed in book] == [b"a", b"b", b"c"]
         assert list(book.payloads(2)) == list(book.jams(2)) == [b"b", b"c"]
         assert list(book[:3].payloads()) == [b"a", b"b"]
-        table = pyarrow.table(book.batches(columns=["payload", "event"]))
+
+
+def test_payload_is_another_name_of_the_column_jam(tmp_path: Path, arrow: Any) -> None:
+    with Book.create(tmp_path / "book") as book:
+        book.append_many([b"a", b"b", b"c"])
+        table = arrow.table(book.batches(columns=["payload", "event"]))
         assert table["payload"].to_pylist() == [b"a", b"b", b"c"]
 
 
@@ -155,10 +164,13 @@ def test_waiting_until_a_record_is_durable(kind: Any, place: Path) -> None:
 
 
 def count_and_process(split: Split) -> tuple[int, int, list[bytes]]:
+    import pyarrow  # in a process of the pool, too
+
     table = pyarrow.table(split.batches(columns=["payload"], on_corrupt="skip"))
     return table.num_rows, os.getpid(), table["payload"].to_pylist()
 
 
+@pytest.mark.usefixtures("arrow")
 def test_a_pool_of_processes_reads_the_splits(kind: Any, place: Path) -> None:
     """A split was pickled as nothing, and had to be made again from its numbers by hand."""
     with kind.open(place) as log:
@@ -171,6 +183,7 @@ def test_a_pool_of_processes_reads_the_splits(kind: Any, place: Path) -> None:
     assert os.getpid() not in {process for _, process, _ in parts}
 
 
+@pytest.mark.usefixtures("arrow")
 def test_a_split_says_what_an_executor_needs_of_the_mark(kind: Any, place: Path) -> None:
     """Executors that saw no mark took the bytes of a torn record for records."""
     damaged(place)
@@ -183,14 +196,19 @@ def test_a_split_says_what_an_executor_needs_of_the_mark(kind: Any, place: Path)
     assert [count_and_process(split)[2] for split in splits] == expected
 
 
-def test_a_split_reads_from_start_to_stop(kind: Any, place: Path) -> None:
+def test_a_split_reads_from_start_to_stop(kind: Any, place: Path, arrow: Any) -> None:
     with kind.open(place) as log:
         positions = [next(iter(record)) for record in log]
         (split,) = log.splits()
     part = split.batches(start=positions[10], stop=positions[20], columns=["payload"])
-    assert pyarrow.table(part)["payload"].to_pylist() == PAYLOADS[10:20]
+    assert arrow.table(part)["payload"].to_pylist() == PAYLOADS[10:20]
     nothing = split.batches(start=positions[-1] + 10**6, columns=["payload"])
-    assert pyarrow.table(nothing).num_rows == 0
+    assert arrow.table(nothing).num_rows == 0
+
+
+def test_a_split_names_its_format(kind: Any, place: Path) -> None:
+    with kind.open(place) as log:
+        (split,) = log.splits()
     assert split.format == {Book: "book", Wal: "wal"}[kind]
     with pytest.raises(deedbook.InvalidArgumentError, match="must be one of"):
         Split("tar", place, None, None, 0, 1)
