@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
 import threading
 from pathlib import Path
@@ -105,6 +104,7 @@ def test_the_loop_goes_on_while_syncs_fetches_and_other_processes_take_their_tim
     tmp_path: Path, durability: str
 ) -> None:
     """Each of them is held up for as long as the loop needs for a thousand turns."""
+    fcntl = pytest.importorskip("fcntl", reason="needs POSIX")
     may_fetch = threading.Event()
 
     def header() -> bytes:

@@ -17,6 +17,8 @@ from typing import Any
 
 import pytest
 
+posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
+
 # uip-packed-3 of the golden files: events 1..3, and the same with one byte of deed 2 inverted.
 HEADER = bytes.fromhex("4b4f4f42 01000000 0100000000000000")
 DEED_1 = bytes.fromhex("0500000000000000 04030201 02 bc78ff01 0500000000000000")
@@ -689,11 +691,11 @@ HOSTILE = [
     _garbage,
     _short,
     _other_version,
-    _fifo,
-    _log_is_fifo,
+    pytest.param(_fifo, marks=posix),
+    pytest.param(_log_is_fifo, marks=posix),
     _log_is_directory,
-    _log_is_link,
-    _link_loop,
+    pytest.param(_log_is_link, marks=posix),
+    pytest.param(_link_loop, marks=posix),
     _long_name,
     _ugly_name,
 ]
@@ -730,6 +732,7 @@ def test_an_impossible_length_is_no_reason_for_a_traceback(tmp_path: Path) -> No
     assert snapshot(book) == {"book.log": HEADER + DEED_1 + b"\xff" * 64 + DEED_2 + DEED_3}
 
 
+@posix
 def test_errors_are_json_objects_on_request(tmp_path: Path) -> None:
     for args in (["info"], ["verify"], ["repair"], ["append", "--no-validate"]):
         done = deedbook(*args, _fifo(tmp_path), "--json", stdin=b"1\n")
@@ -753,8 +756,10 @@ def obey_permissions() -> None:
             ctypes.CDLL(None).prctl(pr_capbset_drop, capability, 0, 0, 0)
 
 
+@posix
 @pytest.mark.skipif(
-    os.geteuid() == 0 and sys.platform != "linux", reason="root may write everywhere"
+    os.name == "posix" and os.geteuid() == 0 and sys.platform != "linux",
+    reason="root may write everywhere",
 )
 def test_a_read_only_book_can_be_read_but_not_appended_to(tmp_path: Path) -> None:
     book = make_book(tmp_path / "book", GOOD)
@@ -788,17 +793,29 @@ def shell(text: str, *args: object) -> subprocess.CompletedProcess[bytes]:
     )
 
 
-def test_a_full_or_closed_standard_output_is_one_line(book: Path) -> None:
-    for args in (["cat", book], ["cat", book, "--raw"], ["info", book], ["verify", book]):
+def printing(book: Path) -> list[list[object]]:
+    return [["cat", book], ["cat", book, "--raw"], ["info", book], ["verify", book]]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /dev/full")
+def test_a_full_standard_output_is_one_line(book: Path) -> None:
+    for args in printing(book):
         assert "No space" in complaint(shell(">/dev/full", *args), 2)
+
+
+@posix
+def test_a_closed_standard_output_is_one_line(book: Path) -> None:
+    for args in printing(book):
         assert "closed" in complaint(shell(">&-", *args), 2)
 
 
+@posix
 def test_a_closed_standard_input_is_one_line(tmp_path: Path) -> None:
     assert "closed" in complaint(shell("<&-", "append", tmp_path / "book"), 2)
     assert not (tmp_path / "book").exists()
 
 
+@posix
 def test_closed_descriptors_never_become_the_log(tmp_path: Path) -> None:
     """Else a message of the native core, which writes to descriptor 2, could end up in the log."""
     book = tmp_path / "book"

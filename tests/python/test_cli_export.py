@@ -6,7 +6,6 @@ import base64
 import csv
 import json
 import os
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -201,6 +200,7 @@ def test_without_pyarrow_a_line_says_so(logs: Path, tmp_path: Path) -> None:
 
 def test_an_export_needs_no_more_memory_for_a_longer_log(tmp_path: Path) -> None:
     """200 MB of payloads under a limit of the address space that has no room for them."""
+    resource = pytest.importorskip("resource", reason="needs POSIX")
     with Book.create(tmp_path / "log", durability="none") as book:
         for _ in range(200):
             book.append_many([b"x" * 10_000] * 100)

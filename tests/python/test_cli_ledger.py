@@ -35,6 +35,8 @@ from deedbook import (
 )
 from test_cli import command, complaint, deedbook, json_lines, obey_permissions, ok
 
+posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
+
 
 def record(payload: bytes) -> bytes:
     """A record by the specification."""
@@ -352,6 +354,7 @@ def test_cat_refuses_what_makes_no_sense_for_a_ledger(spool: Path) -> None:
     )
 
 
+@posix
 def test_tail_follows_a_ledger_through_its_files(tmp_path: Path) -> None:
     """Those that are being written, and new ones, also where the older ones are sent meanwhile."""
     with Ledger.open(tmp_path / "spool", batch_records=5) as ledger:
@@ -456,8 +459,10 @@ def test_verify_goes_on_with_the_other_paths(spool: Path, tmp_path: Path) -> Non
     assert [line["ok"] for line in json_lines(done.stdout)] == [False, True]
 
 
+@posix
 @pytest.mark.skipif(
-    os.geteuid() == 0 and sys.platform != "linux", reason="root may read everything"
+    os.name == "posix" and os.geteuid() == 0 and sys.platform != "linux",
+    reason="root may read everything",
 )
 def test_a_file_that_cannot_be_read_is_named(spool: Path) -> None:
     def refused(*args: object) -> str:

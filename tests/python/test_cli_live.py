@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
 import signal
 import subprocess
@@ -31,6 +30,8 @@ from test_cli import (
     packed,
     payloads,
 )
+
+pty = pytest.importorskip("pty", reason="signals, pipes and terminals here are POSIX")
 
 GIVE_UP_SECONDS = 20
 

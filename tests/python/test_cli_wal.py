@@ -15,6 +15,7 @@ import pytest
 
 from deedbook import Wal
 
+posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 LINES = b"".join(b'{"n":%d}\n' % n for n in range(300))
 
 
@@ -130,6 +131,7 @@ def test_repair_names_the_segment_that_it_sets_aside(tmp_path: Path) -> None:
     assert "nothing to repair" in deedbook(*forced)[0]
 
 
+@posix
 def test_a_killed_append_keeps_what_it_acknowledged(tmp_path: Path) -> None:
     path = tmp_path / "log"
     command = [sys.executable, "-m", "deedbook", "append", "--format", "wal", str(path)]
@@ -152,6 +154,7 @@ def test_a_killed_append_keeps_what_it_acknowledged(tmp_path: Path) -> None:
     assert Wal.verify(path).ok
 
 
+@posix
 def test_an_interrupt_ends_between_commits(tmp_path: Path) -> None:
     path = tmp_path / "log"
     process = subprocess.Popen(
@@ -171,6 +174,7 @@ def test_an_interrupt_ends_between_commits(tmp_path: Path) -> None:
     assert len(Wal.open(path)) == 2
 
 
+@posix
 def test_a_closed_pipe_is_quiet(path: Path) -> None:
     read, write = os.pipe()
     os.close(read)
@@ -197,6 +201,7 @@ def test_what_is_for_the_other_format_is_refused(path: Path, tmp_path: Path) -> 
     assert len(deedbook("cat", book)[0].splitlines()) == 1
 
 
+@posix
 def test_an_unclear_path_is_one_line(path: Path, tmp_path: Path) -> None:
     deedbook("append", tmp_path / "book", input=b"1\n")
     (tmp_path / "empty").mkdir()
@@ -272,6 +277,7 @@ def test_ranges_may_reach_beyond_the_end(path: Path) -> None:
     assert len(deedbook("cat", path, f":{end}", "--follow")[0].splitlines()) == 300
 
 
+@posix
 def test_what_another_process_appends_is_followed(path: Path) -> None:
     with Wal.open(path) as wal:
         end = wal.end

@@ -81,6 +81,7 @@ for n in range(1_000_000):
 """
 
 
+@pytest.mark.skipif(os.name != "posix", reason="kills with SIGKILL")
 def test_what_was_appended_survives_the_kill_of_its_process(tmp_path: Path) -> None:
     spool = tmp_path / "spool"
     writer = subprocess.Popen(
@@ -483,6 +484,7 @@ def test_events_refused_in_parts_are_counted_once(tmp_path: Path) -> None:
 
 def test_a_part_that_failed_is_not_appended_again(tmp_path: Path, run_child: Any) -> None:
     """A part that failed after its first events was tried again, and had those twice."""
+    pytest.importorskip("resource", reason="needs POSIX")
     child = run_child(
         """
 import resource, sys

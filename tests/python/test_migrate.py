@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import shutil
 import signal
@@ -115,6 +116,7 @@ Ledger.migrate_directory_store(source, spool, batch_bytes=5000, keep=mode == "ke
 """
 
 
+@pytest.mark.skipif(os.name != "posix", reason="kills with SIGKILL")
 @pytest.mark.parametrize("mode", ["remove", "keep"])
 def test_a_migration_killed_at_any_moment_goes_on(tmp_path: Path, mode: str) -> None:
     """Each event comes over; those that come twice are of the one file that each kill hit."""

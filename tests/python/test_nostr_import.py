@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,9 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+End = Callable[["subprocess.Popen[bytes]"], None]
+
+
 class Kill:
     """Imports that are killed some time after they noted what is done."""
 
@@ -60,7 +64,7 @@ class Kill:
         words = ["nostr", "import", "--json", path, *arguments]
         self._command = [sys.executable, "-c", NOTING, *map(str, words)]
 
-    def run(self, seconds: float | None, number: signal.Signals = signal.SIGKILL) -> dict[str, Any]:
+    def run(self, seconds: float | None, end: End = subprocess.Popen.kill) -> dict[str, Any]:
         """One import; what it printed, nothing if it was killed before its end."""
         before = self._noted()
         child = subprocess.Popen(self._command, stdout=subprocess.PIPE)
@@ -68,7 +72,7 @@ class Kill:
             while child.poll() is None and self._noted() in (before, None):
                 time.sleep(0.001)
             time.sleep(seconds)
-            child.send_signal(number)
+            end(child)
         out, _ = child.communicate(timeout=120)
         return json.loads(out) if out else {}
 
@@ -120,7 +124,7 @@ def test_an_import_that_a_signal_ended_repeats_nothing(
     source = tmp_path / "events.jsonl"
     source.write_bytes(b"\n".join(lines))
     kill = Kill(path, source)
-    stopped = kill.run(0, signal.SIGTERM)
+    stopped = kill.run(0, subprocess.Popen.terminate)
     assert stopped["interrupted"], stopped
     result = kill.run(None)
     assert result["resumed_lines"] == stopped["lines"] < result["lines"] == len(lines)

@@ -248,6 +248,7 @@ def test_errors_are_told_by_class(tmp_path: Path) -> None:
         Wal.create(tmp_path / "other", single_file=True, segment_bytes=64)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="needs fork")
 def test_a_forked_child_is_refused(tmp_path: Path) -> None:
     with Wal.create(tmp_path / "wal") as wal:
         wal.append(b"parent")
