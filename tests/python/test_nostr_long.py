@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -142,6 +143,7 @@ def test_a_compaction_is_due_from_the_ratio_on(
     assert [one["dead_bytes"] for one in facts["segments"]] == [0] * len(facts["segments"])
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 def test_segments_are_mapped_when_they_are_full_or_compacted(tmp_path: Path) -> None:
     path = tmp_path / "store"
     with EventStore.create(path, segment_bytes=10 << 20, mapped_reads=True) as store:

@@ -197,6 +197,7 @@ def test_notes_without_times_are_read(tmp_path: Path) -> None:
     assert list(notes_of(file)) == [Note(1, "ab", None, False, None, "json", None)]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 def test_producers_end_with_their_parent(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from deedbook.pipeline.generate import start\n"
