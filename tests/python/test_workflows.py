@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -89,6 +92,75 @@ def test_every_python_of_the_classifiers_is_tested() -> None:
     steps = [step.get("run", "") for step in jobs["test"]["steps"]]
     browser = next(number for number, run in enumerate(steps) if "scripts/browser.sh" in run)
     assert browser < steps.index("make test PYTHON=python")
+
+
+# Of the standard library, and not on Windows.
+POSIX_ONLY = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"}
+HERE = Path(__file__).parent
+PLACES = [HERE, ROOT / "python", *(ROOT / "scripts").glob("*/")]
+
+
+def at_import(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements that run when a module is imported, in their order."""
+    for node in body:
+        if isinstance(node, ast.If):
+            if ast.unparse(node.test) != "TYPE_CHECKING":
+                yield from at_import([*node.body, *node.orelse])
+        elif not isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Try):
+            yield node
+
+
+@cache
+def steps(file: Path) -> list[tuple[int, list[str], str]]:
+    """What a module imports and asks for with `importorskip` when it is imported, by lines."""
+    found = []
+    for node in at_import(ast.parse(file.read_text(encoding="utf-8")).body):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.module is not None and node.level == 0, "imports are absolute here"
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        asked = re.search(r"importorskip\('(\w+)", ast.unparse(node))
+        if names or asked:
+            found.append((node.lineno, names, asked[1] if asked else ""))
+    return found
+
+
+@cache
+def files_of(module: str) -> list[Path]:
+    """The files of ours that run when this is imported, packages first; none of another module."""
+    parts = module.split(".")
+    stems = ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]
+    ends = (".py", "/__init__.py")
+    paths = [place / f"{stem}{end}" for stem in stems for place in PLACES for end in ends]
+    return [path for path in paths if path.exists()]
+
+
+def unmet(file: Path, given: set[str], asked: set[str], seen: set[Path]) -> Iterator[str]:
+    """What a module, or one of ours that it imports, needs and neither is given nor asked for."""
+    seen.add(file)
+    for line, names, skips in steps(file):
+        asked |= {skips}
+        for name in names:
+            ours = files_of(name)
+            for path in ours:
+                if path not in seen:
+                    yield from unmet(path, given, asked, seen)
+            if not ours and name.partition(".")[0] not in given | asked:
+                yield f"{file.name}:{line} imports {name}"
+
+
+def test_the_least_that_runs_the_tests_suffices_to_collect_them() -> None:
+    """One `import pyarrow` at the top of a module, and runs without it end before the first test.
+
+    It may stand there after a `pytest.importorskip("pyarrow")`, or in a test.
+    """
+    locked = (ROOT / "requirements" / "core.txt").read_text()
+    packages = re.findall(r"^([\w.-]+)==", locked, re.MULTILINE)
+    given = (set(sys.stdlib_module_names) - POSIX_ONLY) | set(packages)
+    modules = [HERE / "conftest.py", *sorted(HERE.glob("test_*.py"))]
+    assert [one for module in modules for one in unmet(module, given, set(), set())] == []
 
 
 def test_every_lock_file_of_crates_is_kept_up_to_date() -> None:
