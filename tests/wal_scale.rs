@@ -189,6 +189,7 @@ fn records_lie_across_and_behind_four_gibibytes() {
 }
 
 /// One file in which records of zeros fill more than 4 GiB, and all of them are holes.
+#[cfg(unix)]
 #[test]
 fn a_single_file_of_more_than_four_gibibytes_is_read_and_appended_to() {
     let dir = TempDir::new().unwrap();

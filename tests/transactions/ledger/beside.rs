@@ -5,13 +5,13 @@ use std::io::Read;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use deedbook::ledger::{LedgerConfig, LedgerStore, Options, files};
+use deedbook::ledger::{LedgerConfig, LedgerStore, files};
 use deedbook::storage::sim::Sim;
 use deedbook::storage::{Access, Storage};
-use deedbook::{Part, Transaction, TransactionId};
+use deedbook::{Transaction, TransactionId};
 
 use super::{BASE, DIR, begun, cuts, intent, on, open, read, stage};
-use crate::{JOB, STAGED, of_query};
+use crate::{STAGED, of_query};
 
 /// Other implementations claim no index, and take the one after the highest there is.
 #[test]
@@ -140,6 +140,12 @@ fn commits_beside_stores_that_append_send_and_remove() {
 #[test]
 fn a_file_with_both_names_keeps_one_and_has_the_mode_of_the_others() {
     use std::os::unix::fs::PermissionsExt;
+
+    use deedbook::Part;
+    use deedbook::ledger::Options;
+
+    use crate::JOB;
+
     let dir = tempfile::tempdir().unwrap();
     let options = Options::new().file_mode(0o640);
     let config = || LedgerConfig::lines(dir.path(), BASE);
