@@ -68,6 +68,15 @@ def test_what_a_workflow_calls_is_there(workflow: Path) -> None:
         assert (ROOT / path).exists(), path
 
 
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
+def test_the_files_for_which_a_workflow_runs_are_there(workflow: Path) -> None:
+    yaml = pytest.importorskip("yaml")
+    asked = yaml.safe_load(workflow.read_text())[True]  # what YAML makes of `on`
+    for event in filter(None, asked.values() if isinstance(asked, dict) else ()):
+        for pattern in event.get("paths", ()) if isinstance(event, dict) else ():
+            assert any(ROOT.glob(pattern)), pattern
+
+
 def test_a_wheel_is_tested_with_all_that_is_tracked() -> None:
     """Tests read pages, scripts, workflows and results: a list of what they need grows stale."""
     yaml = pytest.importorskip("yaml")
