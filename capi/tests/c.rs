@@ -2,7 +2,10 @@
 //! library.
 
 #![cfg(unix)]
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
+
+#[path = "../../tests/common/skip.rs"]
+mod skip;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -16,13 +19,21 @@ const SYSTEM: [&str; 1] = ["-lm"];
 
 const STRICT: [&str; 5] = ["-std=gnu99", "-Wall", "-Wextra", "-Werror", "-O1"];
 
-fn compiler() -> Option<OsString> {
-    let cc = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
-    let found = Command::new(&cc).arg("--version").output().is_ok();
+/// The C compiler: the words of `CC`, as in `ccache cc`, or `cc`.
+fn cc() -> Command {
+    let named = std::env::var("CC").unwrap_or_default();
+    let mut words = named.split_whitespace();
+    let mut command = Command::new(words.next().unwrap_or("cc"));
+    command.args(words);
+    command
+}
+
+fn compiler() -> Option<Command> {
+    let found = cc().arg("--version").output().is_ok_and(|done| done.status.success());
     if !found {
-        eprintln!("no C compiler ({}): nothing was tested", cc.display());
+        skip::skipped(&format!("no C compiler ({:?})", cc()));
     }
-    found.then_some(cc)
+    found.then(cc)
 }
 
 /// The library that cargo built with this test.
@@ -62,14 +73,13 @@ fn run(name: &str, linked: Linked) -> Option<(tempfile::TempDir, String)> {
 
 /// The same of a program's text, in a directory with such a one below.
 fn run_text(text: &str, below: &str, linked: Linked) -> Option<(tempfile::TempDir, String)> {
-    let cc = compiler()?;
+    let mut compile = compiler()?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let dir = tempfile::tempdir().unwrap();
     let (program, home) = (dir.path().join("program"), dir.path().join("home"));
     std::fs::create_dir_all(home.join(below)).unwrap();
     let source = dir.path().join("program.c");
     std::fs::write(&source, text).unwrap();
-    let mut compile = Command::new(cc);
     compile.args(STRICT).arg("-I").arg(root.join("include")).arg("-I").arg(root.join("tests"));
     compile.arg(source).arg("-o").arg(&program).args(linked.with);
     let compiled = compile.output().unwrap();
@@ -143,7 +153,7 @@ fn the_example_of_the_page_saves_its_event() {
 /// Vere links it in place of its own `book.c`, and has the walk on its stack.
 #[test]
 fn the_walk_is_as_large_as_that_of_the_reference() {
-    let Some(cc) = compiler() else { return };
+    let Some(mut compile) = compiler() else { return };
     let dir = tempfile::tempdir().unwrap();
     let source = dir.path().join("size.c");
     let reference = "struct { int fid_i; uint64_t nex_d, las_d, off_d; uint8_t liv_o; }";
@@ -152,11 +162,7 @@ fn the_walk_is_as_large_as_that_of_the_reference() {
     );
     std::fs::write(&source, text).unwrap();
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("include");
-    let compiled = Command::new(cc)
-        .args(["-std=gnu11", "-fsyntax-only", "-I"])
-        .arg(include)
-        .arg(&source)
-        .output()
-        .unwrap();
+    compile.args(["-std=gnu11", "-fsyntax-only", "-I"]).arg(include).arg(&source);
+    let compiled = compile.output().unwrap();
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
 }
