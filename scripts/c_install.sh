@@ -4,7 +4,8 @@
 # is missing (some minutes). Needs a C compiler and pkg-config.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-for tool in "${CC:-cc}" pkg-config; do
+read -ra compiler <<<"${CC:-cc}"
+for tool in "${compiler[0]}" pkg-config; do
     command -v "$tool" >/dev/null || { echo "$tool is missing: install a C compiler and pkg-config" >&2; exit 1; }
 done
 # The newest one that the oldest Rust allowed can build.
@@ -29,7 +30,7 @@ for program in book slots; do
         shared) link=("${shared[@]}") ;;
         static) link=("${static[@]}") ;;
         esac
-        "${CC:-cc}" -std=gnu99 -Wall -Wextra -Werror -O1 "${flags[@]}" "capi/tests/$program.c" \
+        "${compiler[@]}" -std=gnu99 -Wall -Wextra -Werror -O1 "${flags[@]}" "capi/tests/$program.c" \
             -o "$work/$program-$kind" "${link[@]}"
         mkdir "$work/home-$program-$kind"
         said=$(LD_LIBRARY_PATH=$libs DYLD_LIBRARY_PATH=$libs \

@@ -20,4 +20,7 @@ if [ "$(id -u)" -eq 0 ] && "${apart[@]}" true 2>/dev/null; then
     wait $!
     exit
 fi
+if [ "$(id -u)" -eq 0 ] && unshare --mount true 2>/dev/null; then
+    exec unshare --mount "$program"
+fi
 exec "$program"

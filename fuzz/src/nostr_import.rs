@@ -15,7 +15,9 @@ const KNOWN: u8 = 0x10;
 /// Stands for a line that fills most of what is given to a core at a time.
 const LONG: u8 = 0x1F;
 const LONG_BYTES: usize = 600_000;
-const LONG_MAX: usize = 4;
+/// More bytes and lines take time and find nothing.
+const TEXT_BYTES_MAX: usize = 4 * LONG_BYTES;
+const LINES_MAX: usize = 300;
 
 static LINES: LazyLock<Vec<String>> = LazyLock::new(|| {
     let note = |number, len| event(1, number, 1, &[&["t", "note"]], &"x".repeat(len));
@@ -89,13 +91,14 @@ pub fn run(data: &[u8]) {
 }
 
 fn text(program: &[u8]) -> Vec<u8> {
-    let (mut text, mut long) = (Vec::new(), 0);
+    let (mut text, mut lines) = (Vec::new(), 0);
     for &byte in program {
+        lines += usize::from(byte == b'\n');
+        if text.len() > TEXT_BYTES_MAX || lines > LINES_MAX {
+            break;
+        }
         match byte {
-            LONG if long < LONG_MAX => {
-                long += 1;
-                text.resize(text.len() + LONG_BYTES, b'x');
-            }
+            LONG => text.resize(text.len() + LONG_BYTES, b'x'),
             KNOWN..LONG => {
                 let known = &LINES[usize::from(byte - KNOWN)];
                 text.extend_from_slice(known.as_bytes());

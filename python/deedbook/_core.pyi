@@ -1706,7 +1706,8 @@ class EventStoreRepair:
     def is_loss(self) -> bool:
         """Whether acknowledged events are missing.
 
-        With segments, damaged pages, or the end of the write-ahead log. It stays noted.
+        With segments, damaged pages, or the end of the write-ahead log. It stays noted once a
+        repair went on without them.
         """
     @property
     def was_loss(self) -> bool:
@@ -1844,8 +1845,8 @@ class EventStore:
         by default within ``batch_interval`` seconds (0.01 to 1), or after ``batch_bytes`` (1 to 100
         MiB) if that is earlier. ``page_bytes``, of new segments: 4096, 8192 or 16384.
         ``segment_bytes``: a larger segment gets no more events, 10 MiB to 4 GiB less a page.
-        ``wal_segment_bytes``: a larger
-        file of the write-ahead log is finished, 10 MiB to 10 GiB; see `checkpoint` for what stays.
+        ``wal_segment_bytes``: a larger file of the write-ahead log is finished, 10 MiB to 10 GiB;
+        see `checkpoint` for what stays.
         ``checkpoint_bytes``: a checkpoint is made when the log got more since the last one, so that
         opening replays about so much at most. ``compaction_ratio``: what `compact` takes by
         default, 0.1 to 0.5. ``checksums``: whether new records have one of their own.
@@ -2622,7 +2623,6 @@ class Log(Generic[_R]):
         """Sync (unless ``durability="none"``), cut the space reserved ahead, release the lock.
 
         A second call waits for the first, and fails if that failed.
-
         """
     def __enter__(self) -> Self:
         """The log, to be closed at the end of ``with``; `ClosedError` if it is closed already."""
@@ -2999,8 +2999,8 @@ class Book(Log[Deed]):
     ) -> RepairReport:
         """Cut the log after its valid prefix, after saving what is cut beside it.
 
-        Refuses to cut intact records, which `salvage` copies, unless ``force`` says so: raises
-        `CorruptError` then, `LockedError` if it is being written, `MissingError` if it is not
+        Raises `CorruptError` where intact records, which `salvage` copies, would be cut, unless
+        ``force`` says so; `LockedError` if the log is being written; `MissingError` if it is not
         there. Acknowledged records that are missing leave the log as it is and ``mended`` False,
         unless ``accept_loss`` says to go on without them; the loss stays noted. ``dry_run`` changes
         nothing and reports what would be done. The saved file is named
@@ -3742,8 +3742,8 @@ class Wal(Log[Record]):
     ) -> RepairReport:
         """Cut the log after its valid prefix, after saving what is cut beside it.
 
-        Refuses to cut intact records, which `salvage` copies, unless ``force`` says so: raises
-        `CorruptError` then, `LockedError` if it is being written, `MissingError` if it is not
+        Raises `CorruptError` where intact records, which `salvage` copies, would be cut, unless
+        ``force`` says so; `LockedError` if the log is being written; `MissingError` if it is not
         there. Acknowledged records that are missing leave the log as it is and ``mended`` False,
         unless ``accept_loss`` says to go on without them; the loss stays noted. ``dry_run`` changes
         nothing and reports what would be done. The saved file is named

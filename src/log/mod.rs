@@ -219,7 +219,7 @@ impl<F: Format> Drop for Owner<F> {
 /// What every log has.
 impl<F: Format> Log<F> {
     /// Sync (unless the durability is none), cut the space reserved ahead, and release the lock.
-    /// Closing twice is fine.
+    /// A second call waits for the first, and fails if that failed.
     pub fn close(&self) -> Result<()> {
         if self.shared.is_forked() {
             return Err(self.forked_error());

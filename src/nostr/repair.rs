@@ -50,7 +50,7 @@ pub struct StoreRepair {
     /// Segments that are missing.
     pub lost_segments: Vec<u32>,
     /// Whether acknowledged events are missing: with segments, damaged pages, or the end of the log. It
-    /// stays noted beside the store.
+    /// stays noted beside the store once a repair went on without them.
     pub is_loss: bool,
     /// Whether an earlier repair noted that.
     pub was_loss: bool,

@@ -189,7 +189,9 @@ def test_attempts_at_which_the_sender_was_refused_are_not_bounded(tmp_path: Path
     run = Run(store_of(events(2)), tmp_path, answers, policy=policy).drain()
     assert not DeadLetters(tmp_path) and run.flow.snapshot().events_sent == 2
     run = Run(store_of(events(2)), tmp_path, [*answers[:-1], 503], policy=policy).drain()
-    assert [letter.attempts for letter in DeadLetters(tmp_path)] == [7, 7]
+    letters = list(DeadLetters(tmp_path))
+    assert [letter.attempts for letter in letters] == [7, 7]
+    assert letters[0].reason == "given up after 7 attempts, 3 of which failed: status 503"
 
 
 def test_an_endpoint_that_refuses_the_sender_keeps_the_events(tmp_path: Path) -> None:

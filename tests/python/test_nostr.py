@@ -655,7 +655,13 @@ def test_a_damaged_store_is_mended_or_copied(path: Path, tmp_path: Path) -> None
     assert not EventStore.repair(path, force=True).mended
     assert file.read_bytes() == before
     done = EventStore.repair(path, accept_loss=True)
-    assert done.mended and done.was_loss and not done.cut_events and done.path == str(path)
+    assert (
+        done.mended
+        and done.is_loss
+        and not done.was_loss
+        and not done.cut_events
+        and done.path == str(path)
+    )
     assert [Path(saved).read_bytes() for saved in done.saved] == [before[place[1] : damage.end]]
     assert pickle.loads(pickle.dumps(done)) == done
     assert json.loads(json.dumps(copied.to_dict()))["damages"][0]["offset"] == place[1]

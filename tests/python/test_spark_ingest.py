@@ -241,16 +241,18 @@ def test_records_of_other_logs_become_records(spark: Any, tmp_path: Path) -> Non
 def test_a_log_that_is_one_file_is_no_file_of_lines(spark: Any, tmp_path: Path) -> None:
     """Its bytes were taken for lines, and without a check they were appended."""
     lines = records(1, 40)
+    logs = tmp_path / "logs"
+    logs.mkdir()
     for name, part in (("a.wal", lines[:20]), ("b.wal", lines[20:])):
-        with Wal.create(tmp_path / name, single_file=True) as wal:
+        with Wal.create(logs / name, single_file=True) as wal:
             wal.append_many(part)
     with Ledger.open(tmp_path / "spool") as ledger:
         ledger.append(lines[0])
-    assert kind_of(str(tmp_path / "a.wal")) == kind_of(str(tmp_path / "?.wal")) == "log"
+    assert {kind_of(str(path)) for path in (logs, logs / "a.wal", logs / "?.wal")} == {"log"}
     assert kind_of(str(tmp_path / "spool" / "0-events")) == "log"
-    report = ingest(spark, tmp_path / "?.wal", tmp_path / "log", format="book")
+    report = ingest(spark, logs / "?.wal", tmp_path / "log", format="book")
     assert (report.kind, report.appended) == ("log", 40) and payloads(tmp_path / "log") == lines
-    migrated = migrate(spark, tmp_path / "a.wal", tmp_path / "copy", format="book", layout="slots")
+    migrated = migrate(spark, logs / "a.wal", tmp_path / "copy", format="book", layout="slots")
     assert migrated.records == 20 and payloads(tmp_path / "copy") == lines[:20]
 
 

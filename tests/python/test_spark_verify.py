@@ -379,10 +379,12 @@ def test_a_pier_without_an_epoch_is_not_well(spark: Any, tmp_path: Path) -> None
     for number in (0, 1, 3):
         with Book.open(epochs / f"0i{number}", "x", epoch=number) as book:
             book.append(b"one")
-    *each, pier = verify(spark, tmp_path / "pier")
-    assert [one.ok for one in each] == [True] * 3
-    assert not pier.ok and Path(pier.path) == tmp_path / "pier"
-    assert isinstance(pier.error, ContiguityError) and "event 3 is missing" in str(pier.error)
+    write_book(tmp_path / "other")
+    for dry_run in (True, False):
+        *each, pier, other = verify(spark, tmp_path / "pier", tmp_path / "other", dry_run=dry_run)
+        assert [one.ok for one in each] == [True] * 3 and other.ok
+        assert not pier.ok and Path(pier.path) == tmp_path / "pier"
+        assert isinstance(pier.error, ContiguityError) and "event 3 is missing" in str(pier.error)
 
 
 def test_a_dry_run_says_what_would_be_read(spark: Any, logs: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -204,6 +205,7 @@ def test_what_a_release_check_leaves_out_is_named(
         assert f"make {command}" in left_out[name] and command in targets
 
 
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 def test_a_hole_fails_a_release_check_and_no_network_leaves_the_audit_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -235,7 +235,8 @@ class Flow(Pace):
             # Where the sender is refused, that says nothing of the events.
             failures += action == "retry"
             if failures >= (self.settings.policy.attempts_max or inf):
-                reason = f"given up after {attempts} attempts: {answer}"
+                held = "" if failures == attempts else f", {failures} of which failed"
+                reason = f"given up after {attempts} attempts{held}: {answer}"
                 yield from self._bury(job, part, reason, answer.status, attempts)
                 return "refuse"
             yield from self._put_off(job, answer, action, attempts)

@@ -86,8 +86,8 @@ class Policy:
     retry_after_seconds_max: float = 3600.0
     """The longest wait that a server can ask for by Retry-After."""
     attempts_max: int | None = None
-    """After so many attempts the events go to the dead letters; by default never. What counts is an
-    answer that means ``retry``; one that means ``hold`` refuses the sender, not the events."""
+    """After so many attempts that mean ``retry``, by an answer or none, the events go to the dead
+    letters; by default never. Those that mean ``hold`` do not count."""
 
     def __post_init__(self) -> None:
         for status, action in self.statuses.items():

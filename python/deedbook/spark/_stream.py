@@ -206,21 +206,24 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _ends(self) -> tuple[Offset, int]:
         """The ends of all logs; from the last batch on, so that none is walked again.
 
-        And the bytes between that batch and them, of the logs that it knew.
+        And the bytes between that batch and them.
         """
         log, options, behind = self._format(), self._options_now(), 0
         seen = {} if self._seen is None else self._seen.places
         ends: dict[str, Place] = {}
         for path in self._paths():
-            place = seen.get(path)
+            place, size = seen.get(path), 0
+            if place is None and self._seen is not None:
+                place = log.begin(Path(path), "earliest", options)  # it came since
             try:
                 while place is not None:
                     step = log.advance(Path(path), place, Limits(), options)
                     if step.place == place:
                         break
-                    place, behind = step.place, behind + step.bytes
+                    place, size = step.place, size + step.bytes
             except (OutOfRangeError, NotALogError):
-                place = None  # the next batch says what that means
+                place, size = None, 0  # the next batch says what that means
+            behind += size
             ends[path] = place or log.begin(Path(path), "latest", options)
         return Offset(log.name, ends), behind
 

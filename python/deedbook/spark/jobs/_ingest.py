@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from deedbook import InvalidArgumentError
 from deedbook._json import why_not_json
 from deedbook.formats import FORMATS, find, missing
+from deedbook.formats._info import SIDECAR
 from deedbook.spark._paths import local_path
 from deedbook.spark._sinks import SINKS
 from deedbook.spark.jobs._aside import Aside, Check
@@ -247,7 +248,9 @@ def kind_of(source: str) -> Kind:
             return "log"
         if os.path.isdir(source):
             children = sorted(os.scandir(source), key=lambda child: child.name)
-            if any(child.is_dir() and find(child.path) is not None for child in children):
+            # A file that is a log has a sidecar: else each of a million files would be asked.
+            maybe = any(child.name == SIDECAR for child in children)
+            if any(_is_log(child.path) for child in children if maybe or child.is_dir()):
                 return "log"
             names = [child.name for child in children]
     else:

@@ -86,11 +86,10 @@ def verify(
 
     A path is a log of any format, a pier, a directory of logs, or a glob of these. Of a pier the
     epochs have a result each, and a gap or an overlap between them is an error of one more, that of
-    the pier. Logs are cut
-    into parts of at most ``part_bytes``, which tasks check; small ones share a task. ``check`` is
-    what is checked of the events of event stores, as `EventStore.verify` has it. Nothing is
-    changed, so a run that was killed is simply begun again. With ``dry_run`` the logs are only
-    opened and cut.
+    the pier. Logs are cut into parts of at most ``part_bytes``, which tasks check; small ones share
+    a task. ``check`` is what is checked of the events of event stores, as `EventStore.verify` has
+    it. Nothing is changed, so a run that was killed is simply begun again. With ``dry_run`` the
+    logs are only opened and cut.
 
     What cannot be opened has an ``error``, and the others are still checked. Results are in the
     order of the paths. Raises `InvalidArgumentError` for wrong arguments, and `JobFailedError`
@@ -193,7 +192,7 @@ class _Log:
 
     def cut(self, part_bytes: int) -> None:
         """Cut it into parts of about ``part_bytes`` bytes; what cannot be cut is one."""
-        if self.format is None:
+        if self.format is None or self.error is not None:
             return
         if self.format != "ledger":
             try:
