@@ -111,4 +111,13 @@ STORE_ROWS = [
             "the_write_ahead_log_of_an_event_store_of_any_bytes_gives_what_was_written",
         ),
     ),
+    Row(
+        "any bytes as tags, any lines imported",
+        "tags are read as the layout says, or refused; lines do what they do one at a time, and "
+        "each bad one is named",
+        (
+            "fuzz_corpus::tags_of_any_entries_are_read_as_the_layout_says",
+            "fuzz_corpus::any_lines_imported_do_what_they_do_one_at_a_time",
+        ),
+    ),
 ]
