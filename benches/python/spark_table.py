@@ -46,7 +46,7 @@ def arguments() -> argparse.Namespace:
     given = parser.parse_args()
     given.events = given.events or (100_000 if given.quick else 1_000_000)
     given.rounds = given.rounds or (2 if given.quick else 5)
-    # Some parts replace no results of the whole table; one in a process of its own is told them.
+    # Some parts replace no results of the whole table. A part run apart has --results.
     given.parts = given.only.split(",") if given.only else list(PARTS)
     is_whole = not set(TABLE) & set(given.parts) or set(TABLE) <= set(given.parts)
     if given.results is None and not given.quick and given.part is None and is_whole:

@@ -1,14 +1,14 @@
 //! Any lines imported do what the same lines do one at a time, also where they cannot be read to their end
 //! at first; and what is no event is reported with its line.
 
-use std::io::{self, BufReader, Read};
+use std::io::BufReader;
 use std::sync::LazyLock;
 
 use deedbook::nostr::{BadLine, Check, Event, EventStore, ImportOptions, ImportReport, Include};
 use deedbook::{Error, ErrorKind, OnCorrupt};
 
 use super::kit::Input;
-use super::nostr_store::support::{event, in_memory, open};
+use super::nostr_store::support::{Torn, event, in_memory, open};
 
 /// From this byte on, a byte stands for one of the known lines, which no mutation would find.
 const KNOWN: u8 = 0x10;
@@ -78,7 +78,7 @@ pub fn run(data: &[u8]) {
     assert_eq!(store.import(&mut &text[..], &rest, None, &mut |_| Ok(())).unwrap(), expected);
     assert_eq!(listed(&store), one_by_one);
 
-    // The first bad line ends an import that is told so, and those before it are stored.
+    // With `stop_at_bad` the first bad line ends the import, and the lines before it are stored.
     let Some(first) = expected.bad_lines.first() else { return };
     let store = new_store();
     let options = options.stop_at_bad(true);
@@ -176,18 +176,6 @@ fn check(line: &[u8], options: &ImportOptions, bad: Option<&BadLine>, aside: &[u
         (Ok(event), _) => !SIGNED.contains(&event),
     };
     assert_eq!(bad.is_some(), is_bad, "{bad:?}");
-}
-
-/// Text of which only the first bytes can be read.
-struct Torn<'a>(&'a [u8]);
-
-impl Read for Torn<'_> {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        match self.0.is_empty() {
-            true => Err(io::Error::other("torn")),
-            false => self.0.read(buf),
-        }
-    }
 }
 
 /// What an import did of text that cannot be read to its end.

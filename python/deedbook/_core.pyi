@@ -366,7 +366,7 @@ class VerifyReport:
     def ok(self) -> bool:
         """Whether nothing is damaged, torn or lost (unwritten zeros at the end are fine).
 
-        A loss that a repair was told to accept is in ``loss``, and does not count.
+        A loss that a repair accepted (``accept_loss``) is in ``loss``, and does not count.
         """
     @property
     def records(self) -> int:

@@ -304,7 +304,7 @@ impl State {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        // If closing failed, its caller was told.
+        // If closing failed, its caller got the error.
         if !self.0.closed.load(Ordering::Acquire)
             && let Err(error) = self.0.close()
         {

@@ -1,6 +1,6 @@
 //! Imports of lines that cannot be read to their end, and of a store that is repaired meanwhile.
 
-use std::io::{self, BufReader, Read};
+use std::io::BufReader;
 use std::path::Path;
 
 use deedbook::nostr::{Event, EventStore, ImportOptions, ImportReport, Include};
@@ -9,20 +9,8 @@ use deedbook::storage::{Access, Storage};
 use deedbook::{Error, ErrorKind, OnCorrupt};
 
 use crate::rescue::{ACCEPT, DRY, PAGE, PLAIN, ids, listed, mended, segment, world};
-use crate::support::{changed, in_memory, note, open, read, write};
+use crate::support::{Torn, changed, in_memory, note, open, read, write};
 use crate::world::DIR;
-
-/// Text of which only the first bytes can be read.
-struct Torn<'a>(&'a [u8]);
-
-impl Read for Torn<'_> {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        match self.0.is_empty() {
-            true => Err(io::Error::other("torn")),
-            false => self.0.read(buf),
-        }
-    }
-}
 
 /// The error of an import, and what it said last of what it did.
 fn torn(store: &EventStore, text: &[u8], options: &ImportOptions) -> (Error, ImportReport) {

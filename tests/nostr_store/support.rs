@@ -1,5 +1,6 @@
 //! Events, and stores on a file system in memory.
 
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -50,6 +51,18 @@ pub fn note(number: u32) -> Event {
     let len = if number % 7 == 3 { 9_000 } else { 20 };
     let content = format!("{number} {}", "x".repeat(len));
     event((number % 5) as u8, 1_700_000_000 + number, 1, &[&["t", "note"]], &content)
+}
+
+/// Text of which only the first bytes can be read.
+pub struct Torn<'a>(pub &'a [u8]);
+
+impl Read for Torn<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        match self.0.is_empty() {
+            true => Err(io::Error::other("torn")),
+            false => self.0.read(buf),
+        }
+    }
 }
 
 /// Numbers that look random and are the same every time.

@@ -331,6 +331,34 @@ def test_the_metadata_of_a_pier_is_in_its_backup(tmp_path: Path) -> None:
         assert copied.read_bytes() == (vector / "data.mdb").read_bytes()
 
 
+def test_metadata_that_changes_while_it_is_copied_is_copied_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LMDB writes pages in place: a copy of some before a commit and some after it is neither."""
+    staged, changes = _others.Copier.staged, [b"one", b"two"]
+
+    def changing(copier: _others.Copier, source: Path, target: Path) -> Path | None:
+        new = staged(copier, source, target)
+        if changes:
+            source.write_bytes(changes.pop())
+        return new
+
+    monkeypatch.setattr(_others.Copier, "staged", changing)
+    with Pier.create(tmp_path / "zod") as pier:
+        pier.append(b"1")
+        metadata = Path(pier.log_path) / "data.mdb"
+        metadata.write_bytes(b"old")
+        copier = _others.Copier(lambda read: None)
+        _others._copy_metadata(metadata, tmp_path / "data.mdb", copier)
+        assert (tmp_path / "data.mdb").read_bytes() == metadata.read_bytes() == b"one"
+        metadata.write_bytes(b"another")
+        changes += [b"%d" % number for number in range(20)]
+        with pytest.raises(LockedError, match=r"data\.mdb is written again and again"):
+            _others._copy_metadata(metadata, tmp_path / "data.mdb", copier)
+        assert (tmp_path / "data.mdb").read_bytes() == b"one"
+        assert not list(tmp_path.glob("*.new"))
+
+
 def test_a_backup_of_a_pier_knows_which_transactions_made_its_epochs(tmp_path: Path) -> None:
     """Without the note beside the epochs, a repeat after a restore appended again."""
 

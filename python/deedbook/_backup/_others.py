@@ -74,19 +74,18 @@ def backup_pier(source: Path, target: Path, copier: Copier) -> Copied:
 
 
 def _copy_metadata(source: Path, target: Path, copier: Copier) -> None:
-    """Copy a file of LMDB's as it is between two commits: read twice, it is the same.
+    """Copy a file that LMDB may write: a copy is whole if a second reading finds the same bytes.
 
-    Where the pier has none, the backup keeps what it has: nobody can make it again.
+    Where the pier has no such file, the backup keeps its own: nothing else can make it again.
     """
+    if not source.exists():
+        return
     for _ in range(_PASSES_MAX):
-        try:
-            new = copier.staged(source, target)
-            if new is None:
-                return
-            if filecmp.cmp(source, new, shallow=False):
-                new.replace(target)
-                return
-        except FileNotFoundError:
+        new = copier.staged(source, target)
+        if new is None:
+            return
+        if filecmp.cmp(source, new, shallow=False):
+            new.replace(target)
             return
         new.unlink()
     raise LockedError(f"{source} is written again and again: back the pier up once more")

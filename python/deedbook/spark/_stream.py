@@ -127,9 +127,9 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return start if latest.places == begin.places else latest.to_json()
 
     def reportLatestOffset(self) -> dict[str, Any]:
-        """For the query's progress: the ends of all logs, and how far the batch is from them."""
-        ends, behind = self._ends()
-        return {**ends.to_json(), "lag": {"bytes": behind}}
+        """For the query's progress: the ends of all logs, and the bytes from the batch to them."""
+        ends, lag = self._ends()
+        return {**ends.to_json(), "lag": {"bytes": lag}}
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Take the ends of all logs for the goal of the query."""
@@ -204,11 +204,11 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return None, None
 
     def _ends(self) -> tuple[Offset, int]:
-        """The ends of all logs; from the last batch on, so that none is walked again.
+        """The ends of all logs, and the bytes from the last batch to them.
 
-        And the bytes between that batch and them.
+        It looks from the last batch on, so that nothing is walked again.
         """
-        log, options, behind = self._format(), self._options_now(), 0
+        log, options, lag = self._format(), self._options_now(), 0
         seen = {} if self._seen is None else self._seen.places
         ends: dict[str, Place] = {}
         for path in self._paths():
@@ -223,9 +223,9 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     place, size = step.place, size + step.bytes
             except (OutOfRangeError, NotALogError):
                 place, size = None, 0  # the next batch says what that means
-            behind += size
+            lag += size
             ends[path] = place or log.begin(Path(path), "latest", options)
-        return Offset(log.name, ends), behind
+        return Offset(log.name, ends), lag
 
     def _advance(self, path: str, place: Place, limits: Limits) -> Step:
         log = self._format()
