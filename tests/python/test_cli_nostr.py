@@ -109,6 +109,9 @@ def test_bad_lines_are_reported_and_the_rest_goes_on(path: Path, tmp_path: Path)
     assert re.match(r"deedbook: line 3: id: .*, that of the canonical form is ", lines[1])
     assert lines[2].startswith("deedbook: stored 2 events of 4 lines") and "2 bad" in lines[2]
     assert (tmp_path / "bad").read_bytes() == b"oops\n" + forged + b"\n"
+    (tmp_path / "lines").write_bytes(text)
+    _, err = nostr("import", path, tmp_path / "lines", code=1)
+    assert err.startswith(f"deedbook: {tmp_path / 'lines'}: line 2: expected value at column 1\n")
     result = json.loads(nostr("import", path, "--json", text=text, code=1)[0])
     assert not result["ok"] and [bad["line"] for bad in result["bad_lines"]] == [2, 3]
     _, err = nostr("import", path, "--stop-at-bad", text=text, code=2)

@@ -215,7 +215,7 @@ class _Run:
             self._out.emit({"ok": ok, **self.facts(interrupted=interrupted)})
             return
         named = [
-            (f"{file}: " if len(self.files) > 1 else "", bad)
+            ("" if file == "-" else f"{file}: ", bad)
             for file, report in self.done.items()
             for bad in report.bad_lines
         ]
