@@ -23,14 +23,16 @@ step env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --exclude deedbook-pyt
 step env RUSTFLAGS="--cfg shuttle" cargo test --quiet --no-run --package deedbook --features sim --locked \
     --test models --target-dir target/models
 step cargo test --quiet --no-run --manifest-path tests/interop/Cargo.toml --target-dir target/interop --locked
-step cargo build --quiet --locked --manifest-path fuzz/Cargo.toml
+step cargo check --quiet --locked --manifest-path fuzz/Cargo.toml
 
 step "$venv/bin/ruff" format --check .
 step "$venv/bin/ruff" check .
 step "$venv/bin/python" -m mypy
 allowlist=()
 [ ! -f scripts/stubtest-allowlist.txt ] || allowlist=(--allowlist scripts/stubtest-allowlist.txt)
-step "$venv/bin/python" -m mypy.stubtest deedbook._core --mypy-config-file pyproject.toml ${allowlist[@]+"${allowlist[@]}"}
+# Where the tests follow, as in .ci/run, test_docs.py does this, and fails where it cannot.
+[ -n "${DEEDBOOK_TESTS_FOLLOW:-}" ] ||
+    step "$venv/bin/python" -m mypy.stubtest deedbook._core --mypy-config-file pyproject.toml ${allowlist[@]+"${allowlist[@]}"}
 
 # What pages say of other files: quotes, figures, names, links.
 step "$venv/bin/python" -m pytest -q tests/python/test_site.py -k "not blocks_of_a_page and not commands_of"

@@ -19,7 +19,8 @@ class Bug:
     """One deliberate bug: ``old``, once in ``file``, becomes ``new``.
 
     ``tests`` are pairs of a test target of cargo (``lib`` for unit tests) and its arguments, such
-    as a filter (``""`` for all of it), tried in turn until one fails. Where one names
+    as a filter (``""`` for all of it), tried in turn until one fails. Of the target ``python`` they
+    are those of pytest, below tests/python. Where one names
     ``{subject}``, it is run for the format whose file it is, or for each format apart if the file
     is shared: then the tests of every one of them have to catch the bug.
     """

@@ -10,6 +10,7 @@ import signal
 import struct
 import subprocess
 import sys
+import tempfile
 import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Any
 import pytest
 
 from aio_kinds import KINDS, Kind, no_threads_are_left
+from jvm import archive_classes, set_options
 from pipeline_runs import run_once
 
 Packed = Callable[..., bytes]
@@ -33,6 +35,8 @@ def _packed(jams: Iterable[bytes], first: int = 1) -> bytes:
     return b"".join(parts)
 
 
+# Fewer tests of Spark are done sooner without an archive of its classes.
+_ARCHIVE_FROM = 20
 _ALLOWED_SKIPS = Path(__file__).parents[1] / "allowed_skips.txt"
 
 
@@ -59,9 +63,16 @@ def pytest_configure() -> None:
     ):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, handler)
-    # Most JVMs of the tests live for seconds: they need no optimising compiler.
-    for name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS", "SPARK_DAEMON_JAVA_OPTS"):
-        os.environ.setdefault(name, "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    set_options()
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Where many tests start a JVM, one more is started for the others' sake."""
+    many = sum(item.get_closest_marker("spark") is not None for item in session.items)
+    if many >= _ARCHIVE_FROM and not session.config.option.collectonly:
+        directory = tempfile.TemporaryDirectory(prefix="deedbook-jvm-")
+        session.config.add_cleanup(directory.cleanup)
+        archive_classes(Path(directory.name))
 
 
 @pytest.hookimpl(wrapper=True)

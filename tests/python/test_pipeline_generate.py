@@ -23,7 +23,7 @@ from deedbook.pipeline.notes import Note, digest, expected_file, lines_of_files,
 from deedbook.pipeline.plan import INPUTS, SETTINGS_FILE, Settings, plan
 from test_nostr import EVENTS, SMALL
 
-KILLS = 12
+KILLS = int(os.environ.get("DEEDBOOK_PRODUCER_KILLS", "12"))
 
 
 def made(directory: Path, **options: Any) -> Generated:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -240,7 +241,7 @@ class BookMachine(RuleBasedStateMachine):
 
 TestBook = BookMachine.TestCase
 TestBook.settings = settings(
-    max_examples=80,
+    max_examples=int(os.environ.get("DEEDBOOK_EXAMPLES", "80")),
     stateful_step_count=25,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -327,7 +328,7 @@ def plain(event: Event) -> dict[str, Any]:
 
 TestStore = StoreMachine.TestCase
 TestStore.settings = settings(
-    max_examples=20,
+    max_examples=max(1, int(os.environ.get("DEEDBOOK_EXAMPLES", "80")) // 4),
     stateful_step_count=25,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

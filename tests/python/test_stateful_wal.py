@@ -446,7 +446,7 @@ class WalMachine(RuleBasedStateMachine):
 
 TestWal = WalMachine.TestCase
 TestWal.settings = settings(
-    max_examples=80,
+    max_examples=int(os.environ.get("DEEDBOOK_EXAMPLES", "80")),
     stateful_step_count=25,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
