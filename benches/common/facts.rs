@@ -41,6 +41,32 @@ pub fn machine(dir: &Path) -> String {
     )
 }
 
+/// The day of the run.
+pub fn day() -> String {
+    said("date", &["-u", "+%F"])
+}
+
+/// The commit that is measured; `-dirty` where files differ from it.
+pub fn commit() -> String {
+    said("git", &["describe", "--always", "--dirty"])
+}
+
+/// What a program prints that is asked in the repository.
+fn said(program: &str, words: &[&str]) -> String {
+    let mut command = std::process::Command::new(program);
+    let done = command.args(words).current_dir(env!("CARGO_MANIFEST_DIR")).output();
+    let text = done.map(|done| String::from_utf8_lossy(&done.stdout).trim().to_string());
+    text.ok().filter(|text| !text.is_empty()).unwrap_or_else(|| "unknown".to_string())
+}
+
+/// A paragraph for the page of figures that were measured beside other work; else nothing.
+pub fn provisional(load_before: f64) -> &'static str {
+    match load_before > 1.0 {
+        true => "**The load was above 1 when it began: provisional figures.**\n\n",
+        false => "",
+    }
+}
+
 /// Processes that wanted to run in the last minute.
 pub fn load() -> f64 {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();

@@ -2,7 +2,8 @@
 //!
 //! Environment: `DEEDBOOK_BENCH_QUICK` set: once, and a tenth of the data. `DEEDBOOK_BENCH_CPU` set:
 //! the times are processor time of all threads. `DEEDBOOK_BENCH_ONLY`: only the measurements whose
-//! names contain this. `DEEDBOOK_BENCH_RESULTS`: another file for the results.
+//! names contain this. `DEEDBOOK_BENCH_RESULTS`: another file for the results; without it, a run with
+//! one of the others, or with `DEEDBOOK_BENCH_EVENTS`, only prints.
 
 // Each bench uses a part of it.
 #![allow(dead_code)]
@@ -33,7 +34,17 @@ pub fn count(full: usize) -> usize {
 }
 
 fn quick() -> bool {
-    std::env::var_os("DEEDBOOK_BENCH_QUICK").is_some()
+    is_set("DEEDBOOK_BENCH_QUICK")
+}
+
+fn is_set(name: &str) -> bool {
+    std::env::var_os(name).is_some()
+}
+
+/// Whether its figures must not replace those of a whole run.
+fn only_prints() -> bool {
+    let other = ["DEEDBOOK_BENCH_ONLY", "DEEDBOOK_BENCH_CPU", "DEEDBOOK_BENCH_EVENTS"];
+    quick() || (other.into_iter().any(is_set) && !is_set("DEEDBOOK_BENCH_RESULTS"))
 }
 
 /// Numbers that look random and are the same in every run (SplitMix64).
@@ -126,9 +137,6 @@ impl<'a> Bench<'a> {
 
     /// One line per figure, so that every bench can replace its own and keep the others'.
     fn write(&self) {
-        if quick() {
-            return;
-        }
         let figures = self.cases.iter().map(|case| {
             let runs: Vec<String> = case.rates.iter().map(|rate| format!("{rate:.0}")).collect();
             let (median, runs) = (case.median(), runs.join(", "));
@@ -139,9 +147,10 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// Replace the figures of one bench in the results, each a name and a JSON object.
+/// Replace the figures of one bench in the results, each a name and a JSON object, and what they
+/// were measured on.
 pub fn write_figures(bench: &str, figures: Vec<(String, String)>) {
-    if quick() {
+    if only_prints() {
         return;
     }
     let path = results();
@@ -153,9 +162,21 @@ pub fn write_figures(bench: &str, figures: Vec<(String, String)>) {
         .map(String::from)
         .collect();
     lines.extend(figures.iter().map(|(name, figure)| format!("{mine}{name}\": {figure}")));
+    #[cfg(unix)]
+    lines.push(format!("{mine}measured on\": {}", measured_on()));
     lines.sort();
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(&path, format!("{{\n{}\n}}\n", lines.join(",\n"))).unwrap();
+}
+
+#[cfg(unix)]
+fn measured_on() -> String {
+    let (machine, load) = (facts::machine(&std::env::temp_dir()), facts::load());
+    let (date, commit) = (facts::day(), facts::commit());
+    format!(
+        "{{\"machine\": \"{machine}\", \"load_after\": {load}, \"date\": \"{date}\", \
+         \"commit\": \"{commit}\"}}"
+    )
 }
 
 impl Case<'_> {
@@ -196,7 +217,7 @@ pub fn timed(work: impl FnOnce() -> usize) -> (u64, Duration) {
 /// The clock that was asked for: the time since some moment.
 fn clock() -> Box<dyn Fn() -> Duration> {
     #[cfg(unix)]
-    if std::env::var_os("DEEDBOOK_BENCH_CPU").is_some() {
+    if is_set("DEEDBOOK_BENCH_CPU") {
         return Box::new(facts::cpu_time);
     }
     let start = Instant::now();

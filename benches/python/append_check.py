@@ -2,13 +2,14 @@
 
     python benches/python/append_check.py [--lines N] [--runs N] [--quick]
 
-Lines are appended with the check and without it in turn, each run to a new log. `--quick` only
-prints.
+Lines are appended with the check and without it in turn, each run to a new log. With any option
+but `--results` it only prints.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import platform
 import resource
 import subprocess
@@ -17,16 +18,16 @@ import tempfile
 import time
 from pathlib import Path
 
-from facts import filesystem, load, processor, provisional
+from facts import filesystem, load, occasion, processor, provisional, when
+from run import RESULTS_HELP, completed, write
 
-OUT = Path(__file__).resolve().parents[1] / "results" / "append.md"
 DURABILITIES = ("always", "none")
 TEXT = """# What the check of `deedbook append` costs
 
-Made by `benches/python/append_check.py`: {lines:,} JSON lines of {bytes:.0f} bytes to a new book, \
-with the check that each line is JSON and without it (`--no-validate`) in turn, the best of {runs} \
-runs each. Processor time is that of all threads, with starting Python. {processor}, {filesystem}, \
-CPython {python}; load {before} before and {after} after.
+Made by `benches/python/append_check.py`{when}: {lines:,} JSON lines of {bytes:.0f} bytes to a new \
+book, with the check that each line is JSON and without it (`--no-validate`) in turn, the best of \
+{runs} runs each. Processor time is that of all threads, with starting Python. {cores} x \
+{processor}, {filesystem}, CPython {python}; load {before} before and {after} after.
 
 {busy}| durability | checked, lines/s | not checked | ratio \
 | checked, by processor time | not checked | ratio |
@@ -40,12 +41,13 @@ Spent = tuple[float, float]
 def main() -> None:
     """Measure, print, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--lines", type=int, default=1_000_000)
+    parser.add_argument("--lines", type=int, help="lines in each run (1000000)")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="fewer lines, and no page")
-    given = parser.parse_args()
-    count = 20_000 if given.quick else given.lines
-    before = load()
+    parser.add_argument("--results", type=Path, help=RESULTS_HELP)
+    given = completed(parser, {"lines": (20_000, 1_000_000)})
+    count = given.lines
+    before, now = load(), occasion()
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         lines = place / "lines.jsonl"
@@ -53,9 +55,11 @@ def main() -> None:
         rows = [_row(place, lines, count, given.runs, durability) for durability in DURABILITIES]
         kind, size = filesystem(place), lines.stat().st_size / count
     text = TEXT.format(
+        when=when(now),
         lines=count,
         bytes=size,
         runs=given.runs,
+        cores=os.cpu_count(),
         processor=processor(),
         filesystem=kind,
         python=platform.python_version(),
@@ -65,8 +69,7 @@ def main() -> None:
         rows="\n".join(rows),
     )
     print(text, end="")
-    if not given.quick:
-        OUT.write_text(text)
+    write(given.results, {"append.md": text})
 
 
 def _write(path: Path, lines: int) -> None:

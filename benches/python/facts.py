@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
 import sys
+import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 IN_MEMORY = {"tmpfs", "ramfs", "devtmpfs"}
+HERE = Path(__file__).resolve().parent
 
 
 def filesystem(path: Path) -> str:
@@ -59,7 +63,36 @@ def provisional(load_before: float | None) -> list[str]:
     """A paragraph for the page of figures that were measured beside other work; else nothing."""
     if (load_before or 0) <= 1:
         return []
-    return ["**The machine was busy with other work: provisional figures.**", ""]
+    return ["**The load was above 1 when it began: provisional figures.**", ""]
+
+
+def loads(machine: Mapping[str, Any]) -> str:
+    """The load around a run, for the head of a page; older results have the first one only."""
+    after = machine.get("load_after")
+    return f"load {machine['load_before']} before" + (
+        "" if after is None else f" and {after} after"
+    )
+
+
+def commit() -> str:
+    """The commit that is measured; `-dirty` where files differ from it."""
+    command = ["git", "describe", "--always", "--dirty"]
+    try:
+        done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return done.stdout.strip()
+
+
+def occasion() -> dict[str, str]:
+    """Day and commit of a run that begins now."""
+    return {"began": time.strftime("%Y-%m-%d", time.gmtime()), "commit": commit()}
+
+
+def when(run: Mapping[str, Any]) -> str:
+    """Day and commit of a run, as far as its results have them, to follow what made it."""
+    day, commit = run.get("began", run.get("date")), run.get("commit")
+    return (f" on {day}" if day else "") + (f" at {commit}" if commit else "")
 
 
 def facts(place: Path) -> dict[str, Any]:

@@ -60,7 +60,9 @@ def chart(results: dict[str, Any]) -> str:
 def panel(figures: dict[str, Any], title: str, less: bool) -> str:
     """One figure of all stores, as bars from 0."""
     measured = {
-        name: figures[name]["median"] for name in STORES if "median" in figures.get(name, {})
+        name: figures[name]["median"]
+        for name in STORES
+        if figures.get(name, {}).get("median") is not None
     }
     most = max(measured.values())
     better = "less is better" if less else "more is better"

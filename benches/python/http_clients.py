@@ -28,7 +28,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from facts import provisional
+from facts import occasion, provisional, when
 
 EVENT = b'{"event":"page_view","userId":"u-000001","properties":{"path":"/a/b/c","ref":"%s"}}' % (
     b"x" * 170
@@ -80,7 +80,10 @@ def answer(client: socket.socket) -> None:
             return
         left = int(length[1]) - len(body)
         while left > 0:
-            left -= client.recv_into(buffer, min(left, len(buffer)))
+            got = client.recv_into(buffer, min(left, len(buffer)))
+            if not got:
+                return
+            left -= got
         client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 
 
@@ -200,7 +203,7 @@ def main() -> None:
         print(json.dumps({"seconds": spent, "cpu": cpu, "version": version}))
         return None
     pythons = dict(pair.split("=", 1) for pair in given.other)
-    load = os.getloadavg()[0]
+    load, now = os.getloadavg()[0], occasion()
     runs: dict[str, list[dict[str, Any]]] = {}
     failed: set[str] = set()
     with subprocess.Popen(
@@ -224,7 +227,7 @@ def main() -> None:
                     print(f"{name}: failed\n{found.stderr}", file=sys.stderr, flush=True)
                     failed.add(name)
         server.stdin.close()
-    text = table(runs, failed, given, load)
+    text = table(runs, failed, given, load, when(now))
     print(text)
     if given.results is not None:
         (given.results / "http.md").write_text(text)
@@ -241,13 +244,17 @@ def _version(name: str) -> str:
 
 
 def table(
-    runs: dict[str, list[dict[str, Any]]], failed: set[str], given: argparse.Namespace, load: float
+    runs: dict[str, list[dict[str, Any]]],
+    failed: set[str],
+    given: argparse.Namespace,
+    load: float,
+    day: str,
 ) -> str:
     """The medians, as a page."""
     lines = [
         "# Speed of HTTP clients and of the senders",
         "",
-        "Made by `benches/python/http_clients.py`: batches of 475 KB on loopback, "
+        f"Made by `benches/python/http_clients.py`{day}: batches of 475 KB on loopback, "
         f"{EVENTS} events of {len(EVENT)} bytes each, {given.batches} batches, medians of "
         f"{given.repetitions} repetitions in which the clients take turns. "
         f"{os.cpu_count()} cores, {platform.system()}, CPython {platform.python_version()}; load "

@@ -16,11 +16,11 @@ from typing import Any
 
 import spooling
 from clock import Figures, human, say
-from facts import facts, load, provisional
+from facts import facts, load, loads, occasion, provisional, when
 from outage import draw, story
 from peers import DURABLE, EACH, LOST
-from report import Row, against, best, cell
-from run import command, data_dir, installed
+from report import HEAD, Row, against, best, cell
+from run import RESULTS_HELP, command, completed, data_dir, installed, write
 from spooling import MIB, Spools
 from spools import LEDGER, LINES, OURS, PERSIST, SPOOLS, Lines, Spool, events
 from stores import make_keys
@@ -48,8 +48,7 @@ def arguments() -> argparse.Namespace:
     add("--stores", nargs="+", help="only these spools, by the beginnings of their names")
     add("--only", choices=PARTS, nargs="+", default=PARTS, help="only these parts")
     add("--dir", type=Path, help="where the data goes; on a disk, not in memory")
-    add("--results", type=Path, help="where the results go; else quick or partial runs only print")
-    given = parser.parse_args()
+    add("--results", type=Path, help=RESULTS_HELP)
     quick = {
         "events": (20_000, 200_000),
         "durable": (200, 2000),
@@ -59,13 +58,7 @@ def arguments() -> argparse.Namespace:
         "outage": (20, 60),
         "repetitions": (2, 5),
     }
-    for name, (small, full) in quick.items():
-        if getattr(given, name) is None:
-            setattr(given, name, small if given.quick else full)
-    is_partial = given.quick or given.only != PARTS or given.stores
-    if given.results is None and not is_partial:
-        given.results = Path(__file__).resolve().parent.parent / "results"
-    return given
+    return completed(parser, quick)
 
 
 def measure(given: argparse.Namespace, place: Path, kinds: list[type[Spool]]) -> Figures:
@@ -143,23 +136,28 @@ def markdown(figures: Figures, about: dict[str, Any]) -> str:
     lines = [
         "# Speed of the ledger beside what people use in its place",
         "",
-        f"Made by `{run['command']}`: {human(run['events'])} events of {run['event_bytes']} bytes "
-        f"(durable: {human(run['durable'])}), medians of {run['repetitions']} repetitions that "
-        f"visit every spool in turn, in changing order. {machine['processors']} x "
-        f"{machine['processor']}, {machine['memory_gib']} GiB, {machine['kernel']}, "
-        f"{machine['filesystem']}, {machine['python']}; load {machine['load_before']} before and "
-        f"{machine['load_after']} after. Absolute figures move between machines; compare within "
-        "the table. All runs, versions and seeds: [ledger.json](ledger.json); Rust: "
+        f"Made by `{run['command']}`{when(run)}: {human(run['events'])} events of "
+        f"{run['event_bytes']} bytes, of which a slow spool is given a part (durable: "
+        f"{human(run['durable'])}), medians of {run['repetitions']} repetitions that visit every "
+        f"spool in turn, in changing order. {machine['processors']} x {machine['processor']}, "
+        f"{machine['memory_gib']} GiB, {machine['kernel']}, {machine['filesystem']}, "
+        f"{machine['python']}; {loads(machine)}. Absolute figures move between machines; compare "
+        "within the table. All runs, versions and seeds: [ledger.json](ledger.json); Rust: "
         "[ledger-rust.md](ledger-rust.md); HTTP clients: [http.md](http.md).",
         "",
     ]
     if run["quick"]:
         lines += ["**A quick run: too small to judge by.**", ""]
     lines += provisional(machine["load_before"])
-    lines += ["| what | ours | best peer | ratio | required | met |", "|---" * 6 + "|"]
+    lines += HEAD
     lines += [row.line() for row in promises(figures, run["backlogs"])]
-    lines += ["", "## Every spool", "", "Per second, by wall time and by processor time.", ""]
-    lines += table(figures, about["stores"])
+    lines += ["", "## Every spool", ""]
+    lines += [
+        "Per second, by wall time and by processor time. Events: how many a repetition appends one "
+        "by one, and in batches.",
+        "",
+    ]
+    lines += table(figures, about["stores"], run["events"])
     lines += [
         "",
         f"Lost: events missing after kill -9 of a process that had appended {KILLED_EVENTS:,}. A "
@@ -203,8 +201,8 @@ def markdown(figures: Figures, about: dict[str, Any]) -> str:
 ALT = "Backlog, rate and retries while a server answers 503, resets connections, and stalls"
 
 
-def table(figures: Figures, versions: dict[str, str]) -> list[str]:
-    """All spools by all their measurements."""
+def table(figures: Figures, versions: dict[str, str], events: int) -> list[str]:
+    """All spools by all their measurements, with how many events each was given."""
     columns = {
         EACH: "one by one",
         spooling.BATCH: "batch",
@@ -212,11 +210,11 @@ def table(figures: Figures, versions: dict[str, str]) -> list[str]:
         spooling.READ: "read, B",
     }
     heads = [f"{head} | by CPU" for head in columns.values()]
-    lines = ["| spool | " + " | ".join(heads) + " | lost | power cut |", "|---" * 11 + "|"]
+    lines = ["| spool | events | " + " | ".join(heads) + " | lost | power cut |", "|---" * 12 + "|"]
     for kind in SPOOLS:
         if kind.name not in versions:
             continue
-        cells = []
+        cells = [human(kind.given(events))]
         for measure in columns:
             figure = figures.by.get(measure, {}).get(kind.name)
             by_cpu = figure and figure.median_by_cpu
@@ -231,7 +229,7 @@ def main() -> None:
     kinds, versions, missing = installed(given.stores, SPOOLS, LEDGER)
     place = data_dir(given.dir)
     begun = time.monotonic()
-    machine = facts(place)
+    machine, day = facts(place), occasion()
     say(f"data on {machine['filesystem']}, spools: {', '.join(versions)}")
     picture = None
     try:
@@ -244,21 +242,18 @@ def main() -> None:
     sizes = ("events", "event_bytes", "durable", "batches", "backlogs", "single", "outage")
     run: dict[str, Any] = {"command": command(sys.argv[1:], ALONE), "quick": given.quick}
     run |= {name: getattr(given, name) for name in (*sizes, "repetitions", "seed", "only")}
-    run["began"] = time.strftime("%Y-%m-%d", time.gmtime())
+    run |= day
     run["seconds"] = round(time.monotonic() - begun)
     about = {"run": run, "machine": machine, "stores": versions, "missing": missing}
     if picture is not None:
         about["outage"] = picture.to_json()
     text = markdown(figures, about)
     print(text)
-    if given.results is not None:
-        given.results.mkdir(parents=True, exist_ok=True)
-        shown = json.dumps({**about, "figures": figures.to_json()}, indent=1)
-        (given.results / "ledger.json").write_text(shown + "\n")
-        (given.results / "ledger.md").write_text(text)
-        if picture is not None:
-            draw(picture, given.results / "ledger.svg")
-        say("written: ledger.json, ledger.md, ledger.svg in the directory of the results")
+    shown = json.dumps({**about, "figures": figures.to_json()}, indent=1)
+    write(given.results, {"ledger.json": shown + "\n", "ledger.md": text})
+    if given.results is not None and picture is not None:
+        draw(picture, given.results / "ledger.svg")
+        say("written: ledger.svg")
 
 
 if __name__ == "__main__":

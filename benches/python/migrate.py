@@ -19,9 +19,9 @@ from random import Random
 from typing import Any
 
 from clock import Figures, Watch, human, say
-from facts import facts, load, provisional
+from facts import facts, load, loads, occasion, provisional, when
 from report import Row, cell
-from run import data_dir
+from run import RESULTS_HELP, command, completed, data_dir, write
 
 from deedbook import Book
 
@@ -55,8 +55,7 @@ def arguments() -> argparse.Namespace:
     add("--repetitions", type=int, help="of which the median is taken (5)")
     add("--seed", type=int, default=20260219)
     add("--dir", type=Path, help="where the data goes; on a disk, not in memory")
-    add("--results", type=Path, help="where the results go; a quick run only prints without it")
-    given = parser.parse_args()
+    add("--results", type=Path, help=RESULTS_HELP)
     quick = {
         "events": (20_000, 1_000_000),
         "replay": ([2_000, 20_000, 60_000], [100_000, 1_000_000, 3_000_000]),
@@ -64,12 +63,7 @@ def arguments() -> argparse.Namespace:
         "durable": (100, 2000),
         "repetitions": (2, 5),
     }
-    for name, (small, full) in quick.items():
-        if getattr(given, name) is None:
-            setattr(given, name, small if given.quick else full)
-    if given.results is None and not given.quick:
-        given.results = ROOT / "benches" / "results"
-    return given
+    return completed(parser, quick)
 
 
 def jams(given: argparse.Namespace, count: int) -> Iterator[bytes]:
@@ -312,19 +306,19 @@ def markdown(figures: Figures, given: argparse.Namespace, about: dict[str, Any])
     lines = [
         "# From LMDB, between layouts, and the layout slots",
         "",
-        f"Made by `{run['command']}` on {run['date']}: {human(given.events)} events of {low} to"
+        f"Made by `{run['command']}`{when(run)}: {human(given.events)} events of {low} to"
         f" {high} bytes, medians of {given.repetitions} repetitions in which all take turns."
         f" {machine['processors']} x {machine['processor']}, {machine['memory_gib']} GiB, "
-        f"{machine['kernel']}, {machine['filesystem']}, {machine['python']}; load "
-        f"{machine['load_before']} before and {machine['load_after']} after. Absolute figures move "
-        "between machines; compare within the table. All runs: [migrate.json](migrate.json).",
+        f"{machine['kernel']}, {machine['filesystem']}, {machine['python']}; {loads(machine)}. "
+        "Absolute figures move between machines; compare within the table. All runs: "
+        "[migrate.json](migrate.json).",
         "",
     ]
     if given.quick:
         lines += ["**A quick run: too small to judge by.**", ""]
     lines += provisional(machine["load_before"])
     lines += ["| what | ours | beside | ratio | required | met |", "|---|---|---|---|---|---|"]
-    lines += [row.line().replace("not measured |", " |") for row in promises(figures, given)]
+    lines += [row.line() for row in promises(figures, given)]
     lines += [
         "",
         "LMDB's walk is a cursor in Rust that takes a byte of each value (`benches/lmdb.rs`). A "
@@ -357,7 +351,7 @@ def main() -> None:
     given = arguments()
     place = data_dir(given.dir)
     begun = time.monotonic()
-    machine = facts(place)
+    machine, day = facts(place), occasion()
     figures = Figures()
     say(f"data on {machine['filesystem']}")
     try:
@@ -367,24 +361,20 @@ def main() -> None:
     finally:
         shutil.rmtree(place)
     machine["load_after"] = load()
-    options = [word for word in sys.argv[1:] if word == "--quick"]
     sizes = ("events", "event_bytes", "replay", "finds", "durable", "repetitions", "seed", "quick")
     about: dict[str, Any] = {
         "run": {
-            "command": " ".join(["make bench-migrate", *(f"ARGS={word}" for word in options)]),
-            "date": time.strftime("%Y-%m-%d", time.gmtime()),
+            "command": command(sys.argv[1:], make="make bench-migrate"),
+            **day,
             "seconds": round(time.monotonic() - begun),
             **{name: getattr(given, name) for name in sizes},
         },
         "machine": machine,
     }
     text = markdown(figures, given, about)
-    if given.results is not None:
-        given.results.mkdir(parents=True, exist_ok=True)
-        shown = json.dumps({**about, "figures": figures.to_json()}, indent=1)
-        (given.results / "migrate.json").write_text(shown + "\n")
-        (given.results / "migrate.md").write_text(text)
     print(text)
+    shown = json.dumps({**about, "figures": figures.to_json()}, indent=1)
+    write(given.results, {"migrate.json": shown + "\n", "migrate.md": text})
 
 
 if __name__ == "__main__":

@@ -173,11 +173,11 @@ class Peers:
         import pyarrow as pa
 
         watch = Watch()
-        with pa.OSFile(str(store.path), "rb") as file:
+        with pa.memory_map(str(store.path)) as file:
             rows = sum(batch.num_rows for batch in store.readable(file))
         self.figures.rate(ARROW, store.name, rows, watch)
         watch = Watch()
-        with pa.OSFile(str(store.path), "rb") as file:
+        with pa.memory_map(str(store.path)) as file:
             table = pa.ipc.open_stream(file).read_all()
         self.figures.rate(TABLE, store.name, table.num_rows, watch)
         assert rows == table.num_rows == len(self.jams)

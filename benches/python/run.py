@@ -11,19 +11,23 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
 
 from clock import Figures, say
-from facts import IN_MEMORY, facts, filesystem, load
+from facts import IN_MEMORY, facts, filesystem, load, occasion
 from peers import Peers
 from report import markdown
 from scale import FRAMING, measure_floors, measure_memory, open_large
 from stores import OURS, STORES, Store, make_keys
 
 GIB = 1 << 30
+RESULTS = Path(__file__).resolve().parent.parent / "results"
+PLACES = {"dir", "results"}
+"""Options that change nothing of what is measured."""
+RESULTS_HELP = "where the results go; else a run with any other option only prints"
 
 StoreT = TypeVar("StoreT", bound=Store)
 
@@ -45,8 +49,7 @@ def arguments() -> argparse.Namespace:
     add("--seed", type=int, default=20260219)
     add("--stores", nargs="+", help="only these stores, by the beginnings of their names")
     add("--dir", type=Path, help="where the data goes; on a disk, not in memory")
-    add("--results", type=Path, help="where the results go; else quick or partial runs only print")
-    given = parser.parse_args()
+    add("--results", type=Path, help=RESULTS_HELP)
     quick = {
         "records": (20_000, 200_000),
         "durable": (200, 2000),
@@ -54,13 +57,42 @@ def arguments() -> argparse.Namespace:
         "open_events": ([30_000, 300_000], [3_000_000, 30_000_000]),
         "memory_bytes": (GIB // 16, GIB),
     }
+    return completed(parser, quick)
+
+
+def completed(
+    parser: argparse.ArgumentParser,
+    quick: Mapping[str, tuple[Any, Any]],
+    besides: frozenset[str] = frozenset(),
+) -> argparse.Namespace:
+    """The command line, with the sizes of `quick`, small and full, that were not given.
+
+    Results go to the repository's only where all is as it is without options: the page of a run of
+    another size, or of a part, would replace that of the whole. `besides` are options that may be
+    given all the same.
+    """
+    given = parser.parse_args()
     for name, (small, full) in quick.items():
         if getattr(given, name) is None:
             setattr(given, name, small if given.quick else full)
-    is_partial = given.quick or given.stores
-    if given.results is None and not is_partial:
-        given.results = Path(__file__).resolve().parent.parent / "results"
+    usual = {name: parser.get_default(name) for name in vars(given)}
+    usual |= {name: full for name, (_, full) in quick.items()}
+    names = usual.keys() - PLACES - besides
+    if given.results is None and all(getattr(given, name) == usual[name] for name in names):
+        given.results = RESULTS
     return given
+
+
+def write(results: Path | None, files: Mapping[str, str]) -> None:
+    """Write files of results, and say so; or that there is no place for them."""
+    names = ", ".join(files)
+    if results is None:
+        say(f"not written: {names}; a quick or partial run has results with --results only")
+        return
+    results.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (results / name).write_text(text, encoding="utf-8")
+    say(f"written: {names} in the directory of the results")
 
 
 def data_dir(given: Path | None) -> Path:
@@ -111,15 +143,15 @@ def measure(given: argparse.Namespace, place: Path, stores: list[type[Store]]) -
     return figures
 
 
-def command(options: list[str], alone: str | None = None) -> str:
+def command(options: list[str], alone: str | None = None, make: str = "make bench") -> str:
     """How to repeat the run; directories do not matter. `alone` is the program by itself, if
-    `make bench` does not give it all options."""
-    places = {"--dir", "--results"}
+    `make` does not give it all options."""
+    places = {f"--{name}" for name in PLACES}
     pairs = zip(["", *options], options, strict=False)
     shown = [word for before, word in pairs if word not in places and before not in places]
     if alone is not None and shown not in ([], ["--quick"]):
         return " ".join([alone, *shown])
-    return f"make bench ARGS='{' '.join(shown)}'" if shown else "make bench"
+    return f"{make} ARGS='{' '.join(shown)}'" if shown else make
 
 
 def main() -> None:
@@ -127,7 +159,7 @@ def main() -> None:
     stores, versions, missing = installed(given.stores, STORES, OURS)
     place = data_dir(given.dir)
     begun = time.monotonic()
-    machine = facts(place)
+    machine, when = facts(place), occasion()
     say(f"data on {machine['filesystem']}, stores: {', '.join(versions)}")
     if missing:
         say(f"not installed: {', '.join(missing)}")
@@ -150,7 +182,7 @@ def main() -> None:
             "open_bytes": given.open_bytes,
             "memory_bytes": given.memory_bytes,
             "seed": given.seed,
-            "began": time.strftime("%Y-%m-%d", time.gmtime()),
+            **when,
             "seconds": round(time.monotonic() - begun),
         },
         "machine": machine,
@@ -159,12 +191,8 @@ def main() -> None:
     }
     text = markdown(figures, about)
     print(text)
-    if given.results is not None:
-        given.results.mkdir(parents=True, exist_ok=True)
-        shown = json.dumps({**about, "figures": figures.to_json()}, indent=1)
-        (given.results / "python.json").write_text(shown + "\n")
-        (given.results / "python.md").write_text(text)
-        say("written: python.json, python.md in the directory of the results")
+    shown = json.dumps({**about, "figures": figures.to_json()}, indent=1)
+    write(given.results, {"python.json": shown + "\n", "python.md": text})
 
 
 if __name__ == "__main__":

@@ -20,20 +20,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
-from facts import filesystem, load, processor, provisional
+from facts import filesystem, load, occasion, processor, provisional
+from run import RESULTS_HELP, completed, write
 
 ROOT = Path(__file__).resolve().parents[2]
-OUT = ROOT / "benches" / "results" / "since.md"
 BENCHES = ["append", "scan", "recover"]
 CLOCKS: dict[str, dict[str, str]] = {"processor": {"DEEDBOOK_BENCH_CPU": "1"}, "wall": {}}
 # The last commit before the engine (src/log).
 BEFORE = "4c3476e"
 TEXT = """# Book's benchmarks since an earlier commit
 
-Made by `make bench-since`: `benches/append.rs`, `scan.rs` and `recover.rs` at {old} and at {new}, \
-in turn, medians of {runs} runs each, things per second. A ratio above 1 is faster now. Processor \
-time is that of all threads; a wait for the disk costs none. {processor}, Linux {kernel}, \
-{filesystem}; load {before} before and {after} after.
+Made by `make bench-since` on {day}: `benches/append.rs`, `scan.rs` and `recover.rs` at {old} and \
+at {new}, in turn, medians of {runs} runs each, things per second. A ratio above 1 is faster now. \
+Processor time is that of all threads; a wait for the disk costs none. {cores} x {processor}, \
+Linux {kernel}, {filesystem}; load {before} before and {after} after.
 
 {busy}| what | by processor time, then | now | ratio | by the clock, then | now | ratio |
 |---|---|---|---|---|---|---|
@@ -48,7 +48,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rev", default=BEFORE, help=f"the earlier commit ({BEFORE})")
     parser.add_argument("--rounds", type=int, default=2, help="of five runs each (2)")
-    given = parser.parse_args()
+    parser.add_argument("--results", type=Path, help=RESULTS_HELP)
+    given = completed(parser, {})
+    day = occasion()["began"]
     with checkout(given.rev) as old:
         trees = {"then": old, "now": ROOT}
         programs = {side: built(tree) for side, tree in trees.items()}
@@ -56,9 +58,11 @@ def main() -> None:
         runs = measured(programs, given.rounds)
     cases = [name for name in runs["then", "wall"] if name in runs["now", "wall"]]
     text = TEXT.format(
+        day=day,
         old=name_of(given.rev),
         new=name_of("HEAD"),
         runs=len(runs["now", "wall"][cases[0]]),
+        cores=os.cpu_count(),
         processor=processor(),
         kernel=platform.release(),
         filesystem=filesystem(Path(tempfile.gettempdir())),
@@ -68,7 +72,7 @@ def main() -> None:
         rows="\n".join(row(name, runs) for name in cases),
     )
     print(text, end="")
-    OUT.write_text(text)
+    write(given.results, {"since.md": text})
 
 
 @contextmanager
@@ -119,7 +123,8 @@ def run(program: Path, environment: dict[str, str]) -> Runs:
         environment = {**os.environ, **environment, "DEEDBOOK_BENCH_RESULTS": str(results)}
         subprocess.run([program], check=True, env=environment, stdout=subprocess.DEVNULL)
         figures = json.loads(results.read_text())
-    return {case: figure["runs_per_s"] for case, figure in figures.items()}
+    # One more entry says what they were measured on.
+    return {case: found["runs_per_s"] for case, found in figures.items() if "runs_per_s" in found}
 
 
 def row(name: str, runs: dict[tuple[str, str], Runs]) -> str:

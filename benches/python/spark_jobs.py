@@ -16,7 +16,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from spark_measure import CORES, Row, Sizes, Spent, medians, rate, session
+from spark_measure import (
+    CORES,
+    Row,
+    Sizes,
+    Spent,
+    has_rows,
+    is_verified,
+    medians,
+    rate,
+    session,
+)
 
 TIMES = 20
 """Of the lines in the book that is verified."""
@@ -70,6 +80,17 @@ def works(
     }
 
 
+def checks(events: int) -> dict[str, Callable[[Any], None]]:
+    """Whether the jobs did their work, by their names."""
+    all_rows = has_rows(events)
+    return {
+        "the core alone": lambda report: is_verified([report]),
+        "verify": is_verified,
+        **{f"ingest, {log}": all_rows for log in ("Book", "WAL")},
+        **{f"export, {table}": all_rows for table in ("Parquet", "Delta")},
+    }
+
+
 def measure(place: Path, sizes: Sizes) -> list[Row]:
     """The rows of the table about jobs."""
     from deedbook import Book
@@ -88,7 +109,8 @@ def measure(place: Path, sizes: Sizes) -> list[Row]:
         shutil.rmtree(out, ignore_errors=True)
         out.mkdir()
 
-    found = medians(works(spark, lines, book, large, out), sizes.rounds, clear)
+    measured = works(spark, lines, book, large, out)
+    found = medians(measured, sizes.rounds, clear, checks(sizes.events))
     spark.stop()
     alone = found["the core alone"]
     found["cores x the core alone"] = Spent(alone.wall / CORES)

@@ -137,11 +137,13 @@ def cpu_seconds(root: int) -> dict[str, float]:
     return total
 
 
-def spend(work: Callable[[], object]) -> Spent:
-    """Do it once."""
+def spend(work: Callable[[], object], check: Callable[[Any], object] | None = None) -> Spent:
+    """Do it once; afterwards what it returned is checked."""
     before, begun = cpu_seconds(os.getpid()), time.perf_counter()
-    work()
+    done = work()
     wall, after = time.perf_counter() - begun, cpu_seconds(os.getpid())
+    if check is not None:
+        check(done)
     return Spent(wall, after["python"] - before["python"], after["jvm"] - before["jvm"])
 
 
@@ -155,14 +157,39 @@ def medians(
     measured: Mapping[str, Callable[[], object]],
     rounds: int,
     before: Callable[[], object] = lambda: None,
+    checks: Mapping[str, Callable[[Any], object]] | None = None,
 ) -> dict[str, Spent]:
-    """Medians of all, measured in turn; the first round warms up. ``before`` is not measured."""
+    """Medians of all, measured in turn; the first round warms up. ``before`` is not measured, nor
+    are the ``checks`` of what was returned, by the names of the measured."""
     runs: dict[str, list[Spent]] = {name: [] for name in measured}
     for _ in range(rounds + 1):
         for name, work in measured.items():
             before()
-            runs[name].append(spend(work))
+            runs[name].append(spend(work, (checks or {}).get(name)))
     return {name: median(all_[1:]) for name, all_ in runs.items()}
+
+
+def is_verified(done: Any) -> None:
+    """Of the job verify: there are logs, and all were checked and are as they should be."""
+    assert done and all(one.ok for one in done), done
+
+
+def has_rows(rows: int) -> Callable[[Any], None]:
+    """Of the jobs ingest and export: they read so many rows."""
+
+    def check(done: Any) -> None:
+        assert done.rows == rows, done
+
+    return check
+
+
+def warm(path: Path) -> None:
+    """Read the files below a path, so that no run waits for the disk more than another."""
+    for file in sorted(path.rglob("*")):
+        if file.is_file():
+            with file.open("rb", buffering=0) as data:
+                while data.read(1 << 24):
+                    pass
 
 
 def payloads(count: int) -> Iterator[bytes]:

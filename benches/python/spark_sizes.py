@@ -1,14 +1,14 @@
 """Time and peak memory of each process: by size, by partitions, and by the number of logs.
 
 The events are synthetic, in the proportions of public Nostr relays; a block of them is repeated.
-Each case has a session of its own, so that peaks are its own. Draws spark-sizes.svg.
+Each case has a session of its own, so that peaks are its own, and runs once, when its files were
+read before. Draws spark-sizes.svg.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -17,7 +17,18 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from spark_measure import Row, Sizes, Spent, deedbook, read_all, session
+from clock import say
+from spark_measure import (
+    Row,
+    Sizes,
+    Spent,
+    deedbook,
+    has_rows,
+    is_verified,
+    read_all,
+    session,
+    warm,
+)
 
 GB = 10**9
 BLOCK_EVENTS = 100_000
@@ -27,9 +38,11 @@ PARTITIONS = (8, 64, 512)
 """Of a book of 1 GB."""
 LOGS = (1, 100, 10_000)
 """That have 0.1 GB together."""
+DISK_TIMES = 2.5
+"""So many times a book's size must be free, for the table that it is exported to."""
 
 
-def case(work: str, path: str, split_bytes: int | None) -> None:
+def case(work: str, path: str, events: int, split_bytes: int | None) -> None:
     """In a process of its own: do it once, and print seconds and peaks in MB."""
     from deedbook.spark import jobs
 
@@ -42,11 +55,16 @@ def case(work: str, path: str, split_bytes: int | None) -> None:
         "verify": lambda: jobs.verify(spark, path),
         "export": lambda: jobs.export(spark, path, f"{path}.table"),
     }
+    checks = {"verify": is_verified, "export": has_rows(events)}
+    warm(Path(path))
     begun = time.perf_counter()
-    works[work]()
+    done = works[work]()
     seconds = time.perf_counter() - begun
+    if work in checks:
+        checks[work](done)
     peaks = dict(_peaks(os.getpid()))
-    peaks["driver's Python"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    # What getrusage has of the process is carried over from the one that began it.
+    peaks["driver's Python"] = _peak_mb(_status(Path("/proc/self")))
     tasks = frame.rdd.getNumPartitions() if work == "read" else None
     spark.stop()
     print(json.dumps({"seconds": round(seconds, 2), "peak MB": peaks, "tasks": tasks}))
@@ -59,23 +77,32 @@ def _peaks(root: int) -> Iterator[tuple[str, int]]:
         if not entry.name.isdecimal() or int(entry.name) == root:
             continue
         try:
-            lines = (entry / "status").read_text().splitlines()
+            status = _status(entry)
             if os.getsid(int(entry.name)) != os.getsid(root):
                 continue
         except OSError:
             continue
-        status = dict(one.split(":", 1) for one in lines if ":" in one)
         program = status["Name"].strip()
         if "VmHWM" in status and program.startswith(("java", "python")):
             name = "JVM" if program == "java" else "Python worker"
-            found[name] = max(found[name], int(status["VmHWM"].split()[0]) // 1024)
+            found[name] = max(found[name], _peak_mb(status))
     yield from found.items()
 
 
-def run_case(work: str, path: Path, split_bytes: int | None = None) -> dict[str, Any]:
+def _status(process: Path) -> dict[str, str]:
+    """What the system says of a process."""
+    lines = (process / "status").read_text().splitlines()
+    return dict(one.split(":", 1) for one in lines if ":" in one)
+
+
+def _peak_mb(status: Mapping[str, str]) -> int:
+    return int(status["VmHWM"].split()[0]) // 1024
+
+
+def run_case(work: str, path: Path, events: int, split_bytes: int | None = None) -> dict[str, Any]:
     """What a case printed."""
     code = "import json, sys, spark_sizes; spark_sizes.case(*json.loads(sys.argv[1]))"
-    command = [sys.executable, "-c", code, json.dumps([work, str(path), split_bytes])]
+    command = [sys.executable, "-c", code, json.dumps([work, str(path), events, split_bytes])]
     done = subprocess.run(
         command,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
@@ -113,10 +140,13 @@ def measure(place: Path, sizes: Sizes) -> list[Row]:
     cases = _Cases()
     by_size: dict[str, dict[float, dict[str, Any]]] = {}
     for size in SIZES:
-        path = place / "book"
+        path, need = place / "book", DISK_TIMES * size * GB * scale
+        if shutil.disk_usage(place).free < need:
+            say(f"skipped: {size:g} GB need {need / GB:.1f} GB of disk")
+            continue
         events = fill(path, block, size * GB * scale)
         for work in ("read", "verify", "export"):
-            found = run_case(work, path)
+            found = run_case(work, path, events)
             by_size.setdefault(work, {})[size * scale] = found
             cases.add(work, f"{work}, {size:g} GB", events, found)
             for made in ("table", "table.jobs"):  # with the checkpoint of the export
@@ -124,7 +154,7 @@ def measure(place: Path, sizes: Sizes) -> list[Row]:
         if size == 1.0:
             bytes_ = (path / "book.log").stat().st_size
             for tasks in PARTITIONS:
-                found = run_case("read", path, bytes_ // tasks + 1)
+                found = run_case("read", path, events, bytes_ // tasks + 1)
                 cases.add("partitions", f"read, 1 GB in {tasks} partitions", events, found)
         shutil.rmtree(path)
     for logs in LOGS:
@@ -132,7 +162,8 @@ def measure(place: Path, sizes: Sizes) -> list[Row]:
         folder.mkdir()
         each = 0.1 * GB * scale / logs
         events = sum(fill(folder / f"{number:05}", block, each) for number in range(logs))
-        cases.add("logs", f"read, 0.1 GB in {logs:,} logs", events, run_case("read", folder))
+        found = run_case("read", folder, events)
+        cases.add("logs", f"read, 0.1 GB in {logs:,} logs", events, found)
         shutil.rmtree(folder)
     if sizes.results is not None:
         draw(by_size, sizes.results / "spark-sizes.svg")
@@ -190,6 +221,7 @@ class _Cases:
         rate = events / spent.wall
         first, first_spent, first_rate = self._firsts.setdefault(kind, (name, spent, rate))
         facts = {
+            "rounds": "one, of a new session, its files read before",
             "events": f"{events:,}",
             "tasks": found["tasks"],
             **{f"peak MB of {process}": peak for process, peak in found["peak MB"].items()},

@@ -2,8 +2,10 @@
 
 ``make bench-spark``, or ``python benches/python/spark_table.py [--quick] [--only read,stream]``:
 about fifteen minutes. Writes spark.json and spark.md, but not with some parts of the table only.
-Each part has a session of its own, on two cores; `workers` is on a standalone cluster, and draws
-spark-workers.svg; `sizes` draws spark-sizes.svg.
+Each part has a session of its own, on two cores. Two more parts have results of their own, as soon
+as they are done: ``--only workers`` a cluster of confined workers (as root; spark-workers.json, .md
+and .svg), ``--only sizes`` books of up to 10 GB and up to 10,000 logs (25 GB of disk and hours;
+spark-sizes.json, .md and .svg).
 """
 
 from __future__ import annotations
@@ -15,42 +17,37 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from clock import say
-from facts import facts
-from run import command, data_dir
+from facts import facts, load, loads, occasion, provisional, when
+from run import RESULTS, RESULTS_HELP, command, completed, data_dir, write
 from spark_measure import Sizes
 
 TABLE = ("read", "tasks", "stream", "write", "jobs")
 SCALING = ("workers", "sizes")
-"""Takes as long as the table, and has results of its own."""
+"""Not without being asked: they take root, or disk and hours."""
 PARTS = (*TABLE, *SCALING)
-RESULTS = Path(__file__).resolve().parent.parent / "results"
 
 
 def arguments() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="small sizes, to try the benchmark")
-    parser.add_argument("--only", help="these parts, separated by commas: " + ", ".join(PARTS))
+    parser.add_argument("--only", help=f"these parts, separated by commas: {', '.join(PARTS)}")
     parser.add_argument("--events", type=int, help="of 200 bytes in most logs (1000000)")
     parser.add_argument("--rounds", type=int, help="of which the medians are taken (5)")
     parser.add_argument("--dir", type=Path, help="where the data goes; on a disk, not in memory")
-    parser.add_argument(
-        "--results", type=Path, help="where the results go; else quick or partial runs only print"
-    )
+    parser.add_argument("--results", type=Path, help=RESULTS_HELP)
     parser.add_argument("--part", choices=PARTS, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    given.events = given.events or (100_000 if given.quick else 1_000_000)
-    given.rounds = given.rounds or (2 if given.quick else 5)
-    # Some parts replace no results of the whole table. A part run apart has --results.
-    given.parts = given.only.split(",") if given.only else list(PARTS)
-    is_whole = not set(TABLE) & set(given.parts) or set(TABLE) <= set(given.parts)
-    if given.results is None and not given.quick and given.part is None and is_whole:
-        given.results = RESULTS
+    given = completed(
+        parser, {"events": (100_000, 1_000_000), "rounds": (2, 5)}, frozenset({"only"})
+    )
+    given.parts = given.only.split(",") if given.only else list(TABLE)
+    if unknown := set(given.parts) - set(PARTS):
+        parser.error(f"--only: no parts: {', '.join(sorted(unknown))}")
     return given
 
 
@@ -103,11 +100,15 @@ def markdown(about: dict[str, Any], rows: list[dict[str, Any]]) -> str:
     head = [
         "# Deedbook in Spark, measured",
         "",
-        f"`{run['command']}` on {run['began']}: unless a row says otherwise, medians of"
+        f"`{run['command']}`{when(run)}: unless a row says otherwise, medians of"
         f" {run['rounds']} rounds after one that warms up, of {run['events']:,} events of 200"
         f" bytes; PySpark {about['spark']}, {machine['python']}, {machine['processor']},"
-        f" {machine['processors']} cores, {machine['filesystem']}. Seconds are of wall and of CPU.",
+        f" {machine['processors']} cores, {machine['filesystem']}; {loads(machine)}. Seconds are of"
+        " wall and of CPU. Deedbook syncs the logs and the Parquet that it writes, and its ingest"
+        " checks that lines are JSON; what Spark writes, as Parquet or Delta, is not synced, and"
+        " its lines are not checked.",
         "",
+        *provisional(machine["load_before"]),
         "| what | Deedbook | beside | ratio | asked | met |",
         "|---|---|---|---|---|---|",
     ]
@@ -120,37 +121,48 @@ def markdown(about: dict[str, Any], rows: list[dict[str, Any]]) -> str:
     return "\n".join([*head, *map(line, rows), "", *notes, ""])
 
 
-def main() -> None:
-    """Measure all parts, or some."""
-    given = arguments()
-    if given.part is not None:
-        run_part(given)
-        return
+def report(given: argparse.Namespace, name: str, parts: Sequence[str]) -> None:
+    """Measure parts, and write them into the files of one name."""
     import pyspark
 
-    rows: list[dict[str, Any]] = []
     place = data_dir(given.dir)
+    place.rmdir()
+    machine = facts(place.parent)
     about = {
         "spark": pyspark.__version__,
-        "machine": facts(place),
+        "machine": machine,
         "run": {
-            "command": command(sys.argv[1:]).replace("make bench", "make bench-spark"),
-            "began": time.strftime("%Y-%m-%d", time.gmtime()),
+            "command": command(sys.argv[1:], make="make bench-spark"),
+            **occasion(),
             "events": given.events,
             "rounds": given.rounds,
         },
     }
-    place.rmdir()
-    for part in given.parts:
+    rows: list[dict[str, Any]] = []
+    for part in parts:
         with tempfile.TemporaryDirectory(prefix="deedbook-bench-", dir=place.parent) as directory:
             rows += [{"part": part, **row} for row in child(given, part, Path(directory))]
+    machine["load_after"] = load()
     text = markdown(about, rows)
     print(text)
-    if given.results is not None:
-        found = json.dumps({**about, "rows": rows}, indent=1, ensure_ascii=False)
-        scaling = "" if set(given.parts) - set(SCALING) else "-" + "-".join(given.parts)
-        (given.results / f"spark{scaling}.json").write_text(found + "\n", encoding="utf-8")
-        (given.results / f"spark{scaling}.md").write_text(text, encoding="utf-8")
+    found = json.dumps({**about, "rows": rows}, indent=1, ensure_ascii=False)
+    # Some parts of the table must not replace the whole, where no other place was named.
+    is_partial = name == "spark" and set(parts) != set(TABLE)
+    results = None if is_partial and given.results == RESULTS else given.results
+    write(results, {f"{name}.json": found + "\n", f"{name}.md": text})
+
+
+def main() -> None:
+    """Measure all parts of the table, or those that are named."""
+    given = arguments()
+    if given.part is not None:
+        run_part(given)
+        return
+    if table := [part for part in given.parts if part in TABLE]:
+        report(given, "spark", table)
+    for part in given.parts:
+        if part in SCALING:
+            report(given, f"spark-{part}", [part])
 
 
 if __name__ == "__main__":

@@ -21,7 +21,18 @@ from pathlib import Path
 from typing import Any
 
 from spark_cgroup import Group, groups
-from spark_measure import Row, Sizes, Spent, book, deedbook, read_all, session
+from spark_measure import (
+    Row,
+    Sizes,
+    Spent,
+    book,
+    deedbook,
+    has_rows,
+    is_verified,
+    read_all,
+    session,
+    warm,
+)
 
 from deedbook.pipeline.cluster import standalone_cluster
 
@@ -30,6 +41,7 @@ QUOTA_CORES = 0.2
 READ_TIMES = 4
 """Of the events of the table, so that eight workers have enough to do."""
 VERIFY_TIMES = 40
+SOME_TIMES = 2
 EVENTS_SHARE = 20
 """So many fewer events go through the pipeline."""
 WAVES = 4
@@ -46,6 +58,11 @@ lines = "in"
 """
 ASKED = {"read": 0.75, "verify": 0.75, "write": 0.6}
 """Of linear, by eight workers."""
+LINEAR_MAX = 1.1
+"""Above, one worker was slower than the work explains, and the ratio says nothing."""
+Check = Callable[[Any], object]
+Checks = Mapping[str, Check]
+"""Of what was returned, by the name of the work; not measured."""
 
 
 @dataclass(frozen=True)
@@ -83,12 +100,15 @@ def _time(text: str) -> datetime:
     )
 
 
-def timed(spark: Any, work: Callable[[], object]) -> Run:
-    """Run it once, and look where the time went."""
+def timed(spark: Any, work: Callable[[], object], check: Check | None) -> Run:
+    """Run it once, look where the time went, and check what it returned."""
     begun = datetime.now(timezone.utc)
     clock = time.perf_counter()
-    work()
-    return parted(spark, begun, time.perf_counter() - clock)
+    done = work()
+    found = parted(spark, begun, time.perf_counter() - clock)
+    if check is not None:
+        check(done)
+    return found
 
 
 def parted(spark: Any, begun: datetime, wall: float) -> Run:
@@ -128,15 +148,6 @@ def works(spark: Any, place: Path, workers: int) -> dict[str, tuple[str, Callabl
             ),
         ),
     }
-
-
-def warm(path: Path) -> None:
-    """Read the files below a path, so that no run waits for the disk more than another."""
-    for file in sorted(path.rglob("*")):
-        if file.is_file():
-            with file.open("rb", buffering=0) as data:
-                while data.read(1 << 24):
-                    pass
 
 
 class _Stop(Exception):
@@ -193,7 +204,7 @@ def pipeline_seconds(
 
 
 def of_workers(
-    master: str, place: Path, confined: list[Group], workers: int, rounds: int
+    master: str, place: Path, confined: list[Group], workers: int, rounds: int, checks: Checks
 ) -> dict[str, list[Run]]:
     """The runs with so many workers: warmed up without a quota, then measured with it."""
     spark = session(
@@ -215,7 +226,7 @@ def of_workers(
                 for made in ("out", "out.jobs"):  # the log or table, and the job's checkpoint
                     shutil.rmtree(place / made, ignore_errors=True)
                 warm(place / reads)
-                run = timed(spark, work)
+                run = timed(spark, work, checks.get(name))
                 if number:
                     found.setdefault(name, []).append(run)
     finally:
@@ -242,13 +253,14 @@ def measure(place: Path, sizes: Sizes) -> list[Row]:
     from deedbook.pipeline.events import Synthetic
 
     book(place / "book", READ_TIMES * sizes.events)
-    book(place / "some", 2 * sizes.events)
+    book(place / "some", SOME_TIMES * sizes.events)
     book(place / "large", VERIFY_TIMES * sizes.events)
-    _table(place / "table", 2 * sizes.events)
+    _table(place / "table", SOME_TIMES * sizes.events)
     count = sizes.events // EVENTS_SHARE
     source = Synthetic(7, int(time.time()) - 86400, 86400.0, count)
     events = [source.line(number, 0).data + b"\n" for number in range(count)]
     rounds = max(1, sizes.rounds // 2)
+    checks: Checks = {"verify": is_verified, "export": has_rows(SOME_TIMES * sizes.events)}
     runs: dict[str, dict[int, list[Run]]] = {}
     with (
         groups(max(WORKERS)) as confined,
@@ -258,7 +270,7 @@ def measure(place: Path, sizes: Sizes) -> list[Row]:
         for group, pid in zip(confined, cluster.pids, strict=True):
             group.add(pid)
         for workers in WORKERS:
-            found = of_workers(cluster.master, place, confined, workers, rounds)
+            found = of_workers(cluster.master, place, confined, workers, rounds, checks)
             found["pipeline"] = [
                 pipeline_seconds(cluster.master, place, confined, workers, events)
                 for _ in range(rounds)
@@ -291,13 +303,16 @@ def row(name: str, runs: Mapping[int, list[Run]]) -> Row:
         part: statistics.median(getattr(run, part) for run in runs[most])
         for part in ("planning", "stages", "between", "ending")
     }
+    linear = seconds[1] / seconds[most] / most
+    nothing = {"of linear": "says nothing, one worker was slower than the work explains"}
     return Row(
         f"{name}, {most} workers of {QUOTA_CORES} cores",
         {f"{most} workers": Spent(seconds[most]), "one worker": Spent(seconds[1])},
         "of linear",
-        seconds[1] / seconds[most] / most,
-        ASKED.get(name),
+        linear,
+        ASKED.get(name) if linear <= LINEAR_MAX else None,
         facts={
+            **(nothing if linear > LINEAR_MAX else {}),
             "rounds": min(len(ones) for ones in runs.values()),
             "seconds by workers": {workers: round(one, 3) for workers, one in seconds.items()},
             "fitted serial seconds": round(serial, 3),

@@ -97,7 +97,7 @@ class Spools(Peers):
     def share(self, kind: type[Store]) -> list[bytes]:
         """The events that a spool is given."""
         assert issubclass(kind, Spool)
-        return self.jams[: len(self.jams) // kind.slowness]
+        return self.jams[: kind.given(len(self.jams))]
 
     def batch(self, kind: type[Store], path: Path) -> None:
         self.fill(kind, path, BATCH)

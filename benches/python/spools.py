@@ -49,6 +49,11 @@ class Spool(Store):
     read_mode: ClassVar[str | None] = None
     """How a request's body is read, if it is measured."""
 
+    @classmethod
+    def given(cls, events: int) -> int:
+        """How many of so many events it is given."""
+        return events // cls.slowness
+
     def last(self) -> int:
         return sum(1 for _ in self.jams())
 

@@ -458,7 +458,7 @@ class Apsw(Sqlite):
 class JsonLines(Store):
     name = "JSON lines"
     checks = "nothing"
-    batch_mode = f"one write per {PART} lines"
+    batch_mode = f"one write per {PART} lines; payloads are base64, a third longer"
     each_mode = "write and flush each line (without the flush, kill -9 loses records)"
 
     def open(self, durable: bool = False) -> None:
@@ -565,7 +565,7 @@ class FastAvro(Store):
 class ArrowStream(Store):
     name = "pyarrow IPC stream"
     package = "pyarrow"
-    checks = "nothing"
+    checks = "nothing; the file is mapped"
     batch_mode = "a record batch of 10,000 rows at a time"
     each_mode = "a record batch each, flushed (without the flush, kill -9 loses records)"
     reopen_mode = "all batches read; a stream cannot be appended to again"
@@ -589,7 +589,7 @@ class ArrowStream(Store):
             self.writer = pa.ipc.new_stream(self.file, self.schema)
             self.file.flush()
             return
-        with pa.OSFile(str(self.path), "rb") as file:
+        with pa.memory_map(str(self.path)) as file:
             self.count = sum(batch.num_rows for batch in self.readable(file))
 
     @staticmethod
@@ -630,7 +630,7 @@ class ArrowStream(Store):
     def jams(self) -> Iterator[bytes]:
         import pyarrow as pa
 
-        with pa.OSFile(str(self.path), "rb") as file:
+        with pa.memory_map(str(self.path)) as file:
             for batch in self.readable(file):
                 yield from batch.column(0).to_pylist()
 

@@ -72,12 +72,15 @@ fn main() -> ExitCode {
     };
     let Some(real) = nostr_events::real(&root) else { return ExitCode::SUCCESS };
     let (begun, load) = (Instant::now(), facts::load());
+    let (date, commit) = (facts::day(), facts::commit());
     let place = tempfile::tempdir_in(&given.dir).unwrap();
     let measured = measure::run(&real, given.events, place.path());
     let about = report::About {
         quick: given.quick,
         events: given.events,
         machine: facts::machine(&given.dir),
+        date,
+        commit,
         load: (load, facts::load()),
         seconds: begun.elapsed().as_secs(),
     };

@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use serde_json::json;
 
+use crate::facts::provisional;
 use crate::figures::{Figure, Figures, Unit};
 use crate::floor::PLAIN_FILE;
 use crate::measure::{
@@ -18,6 +19,8 @@ pub struct About {
     pub quick: bool,
     pub events: usize,
     pub machine: String,
+    pub date: String,
+    pub commit: String,
     pub load: (f64, f64),
     pub seconds: u64,
 }
@@ -30,15 +33,16 @@ const ALT: &str = "Events by kind and by day, and how long queries take in each 
 
 /// The tables.
 pub fn markdown(measured: &Measured, about: &About) -> String {
-    let About { events, machine, load, seconds, .. } = about;
+    let About { events, machine, date, commit, load, seconds, .. } = about;
     let mut text = String::new();
     let _ = writeln!(
         text,
         "# Speed of the event store beside its peers\n\n\
-         Made by `make bench-nostr`: {events} synthetic events, whose kinds, tags and sizes are distributed \
-         as those of real ones (`benches/common/nostr_events.rs`), and queries of {} of them. Opening, \
-         scanning, finding, compacting and queries: medians of {ROUNDS} rounds in which the stores \
-         take turns; imports: one each. {machine}; load {} before and {} after; {seconds} s in all. \
+         Made by `make bench-nostr` on {date} at {commit}: {events} synthetic events, whose kinds, tags \
+         and sizes are distributed as those of real ones (`benches/common/nostr_events.rs`), and \
+         queries of {} of them. Opening, scanning, finding, compacting and queries: medians of \
+         {ROUNDS} rounds in which the stores take turns; imports: one each. {machine}; load {} \
+         before and {} after; {seconds} s in all. \
          Absolute figures move between machines; compare within the tables. All runs, kinds and \
          days: [nostr.json](nostr.json).\n",
         2 * events,
@@ -48,9 +52,7 @@ pub fn markdown(measured: &Measured, about: &About) -> String {
     if about.quick {
         text.push_str("**A quick run: too small to judge by.**\n\n");
     }
-    if load.0 > 1.0 {
-        text.push_str("**The machine was busy with other work: provisional figures.**\n\n");
-    }
+    text.push_str(provisional(load.0));
     text.push_str(
         "| what | ours | best peer | ratio | required | met |\n|---|---|---|---|---|---|\n",
     );
@@ -205,6 +207,8 @@ pub fn json(measured: &Measured, about: &About) -> String {
     });
     let value = json!({
         "machine": about.machine,
+        "date": about.date,
+        "commit": about.commit,
         "load": [about.load.0, about.load.1],
         "quick": about.quick,
         "events": about.events,

@@ -15,7 +15,7 @@ mod spools;
 
 use std::process::ExitCode;
 
-use facts::{load, machine};
+use facts::{commit, day, load, machine};
 use harness::{Arguments, Bench};
 
 fn main() -> ExitCode {
@@ -30,6 +30,7 @@ fn main() -> ExitCode {
         }
     };
     let (machine, before) = (machine(&given.dir), load());
+    let (date, commit) = (day(), commit());
     let data = rows::Data::new(&given);
     let events = spools::Events::new(&given);
     let mut wal = Bench::default();
@@ -50,6 +51,8 @@ fn main() -> ExitCode {
             records: data.records,
             commits: data.commits,
             machine: machine.clone(),
+            date: date.clone(),
+            commit: commit.clone(),
             load: (before, load()),
         };
         let text = report::markdown(&page, &figures, &about);

@@ -2,8 +2,8 @@
 
 use crate::report::{Against, Page, Promise};
 use crate::rows::{
-    APPEND, APPEND_8, BATCHES, COMMIT, COMMIT_16, GROWING, OPEN, OPEN_LARGE, PEER, PEER_SEGMENTED,
-    PLAIN, SCAN, SCAN_SMALL, SEGMENTED, SINGLE,
+    APPEND, APPEND_8, BATCHES, COMMIT, COMMIT_16, GROWING, OKAYWAL, OPEN, OPEN_LARGE, PEER,
+    PEER_SEGMENTED, PLAIN, SCAN, SCAN_SMALL, SEGMENTED, SINGLE,
 };
 use crate::spools::{self, DIRECTORY, LEDGER};
 
@@ -34,10 +34,12 @@ pub const WAL: Page = Page {
         times(BATCHES, SEGMENTED, 0.9, PLAIN),
         times(COMMIT, SINGLE, 1.2, GROWING),
         times(COMMIT, SEGMENTED, 1.2, GROWING),
+        times(COMMIT, SEGMENTED, 1.0, OKAYWAL),
         group(SINGLE),
         group(SEGMENTED),
         times(COMMIT_16, SINGLE, 1.0, PEER),
         times(COMMIT_16, SEGMENTED, 1.0, PEER_SEGMENTED),
+        times(COMMIT_16, SEGMENTED, 1.0, OKAYWAL),
         rate(SCAN, 15e6),
         rate(SCAN_SMALL, 15e6),
         rate(OPEN, 200.0),

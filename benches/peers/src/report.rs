@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
+use crate::facts::provisional;
 use crate::harness::Figure;
+
 /// What has to be known to read the figures.
 pub struct About {
     pub quick: bool,
@@ -10,6 +12,8 @@ pub struct About {
     pub records: usize,
     pub commits: usize,
     pub machine: String,
+    pub date: String,
+    pub commit: String,
     pub load: (f64, f64),
 }
 
@@ -91,23 +95,21 @@ fn promise(figures: &[Figure], promise: &Promise) -> Option<String> {
 /// The tables.
 pub fn markdown(page: &Page, figures: &[Figure], about: &About) -> String {
     let Page { file, title, peers, python, notes, .. } = page;
-    let About { repetitions, records, commits, machine, load, .. } = about;
+    let About { repetitions, records, commits, machine, date, commit, load, .. } = about;
     let mut text = String::new();
     let _ = writeln!(
         text,
         "# {title}\n\n\
-         Made by `make bench`: {records} records of 256 bytes (durable: {commits} a thread), medians \
-         of {repetitions} repetitions in which the stores of a row take turns. {machine}; load {} \
-         before and {} after. Absolute figures move between machines; compare within the tables. \
-         {peers}. All runs: [{file}.json]({file}.json); Python: [{python}]({python}).\n",
+         Made by `make bench` on {date} at {commit}: {records} records of 256 bytes (durable: {commits} \
+         a thread), medians of {repetitions} repetitions in which the stores of a row take turns. \
+         {machine}; load {} before and {} after. Absolute figures move between machines; compare \
+         within the tables. {peers}. All runs: [{file}.json]({file}.json); Python: [{python}]({python}).\n",
         load.0, load.1,
     );
     if about.quick {
         text.push_str("**A quick run: too small to judge by.**\n\n");
     }
-    if load.0 > 1.0 {
-        text.push_str("**The machine was busy with other work: provisional figures.**\n\n");
-    }
+    text.push_str(provisional(load.0));
     text.push_str(
         "| what | which | ours | peer | ratio | by CPU time | required | met |\n|---|---|---|---|---|---|---|---|\n",
     );
@@ -160,9 +162,12 @@ pub fn json(figures: &[Figure], about: &About) -> String {
         })
         .collect();
     format!(
-        "{{\n \"machine\": \"{}\",\n \"load\": [{}, {}],\n \"quick\": {},\n \"repetitions\": {},\n \
-         \"records\": {},\n \"commits_per_thread\": {},\n \"figures\": [\n{}\n ]\n}}\n",
+        "{{\n \"machine\": \"{}\",\n \"date\": \"{}\",\n \"commit\": \"{}\",\n \"load\": [{}, {}],\n \
+         \"quick\": {},\n \"repetitions\": {},\n \"records\": {},\n \"commits_per_thread\": {},\n \
+         \"figures\": [\n{}\n ]\n}}\n",
         about.machine,
+        about.date,
+        about.commit,
         about.load.0,
         about.load.1,
         about.quick,

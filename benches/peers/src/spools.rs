@@ -98,10 +98,7 @@ pub fn appending<'a>(bench: &mut Bench<'a>, events: &'a Events) {
         timed(all, || {
             let mut line = Vec::new();
             for text in &events.texts {
-                line.clear();
-                line.extend_from_slice(text);
-                line.push(b'\n');
-                file.write_all(&line).unwrap();
+                write_line(&mut file, &mut line, text);
             }
         })
     });
@@ -154,8 +151,9 @@ pub fn appending<'a>(bench: &mut Bench<'a>, events: &'a Events) {
     bench.case(DURABLE, LINES, move |dir| {
         let mut file = File::create(dir.join("events.jsonl")).unwrap();
         timed(few.len(), || {
+            let mut line = Vec::new();
             for text in few {
-                file.write_all(text).unwrap();
+                write_line(&mut file, &mut line, text);
                 file.sync_data().unwrap();
             }
         })
@@ -168,6 +166,14 @@ pub fn appending<'a>(bench: &mut Bench<'a>, events: &'a Events) {
             }
         })
     });
+}
+
+/// A line with its end in one write; `line` is memory that is used again.
+fn write_line(file: &mut File, line: &mut Vec<u8>, text: &[u8]) {
+    line.clear();
+    line.extend_from_slice(text);
+    line.push(b'\n');
+    file.write_all(line).unwrap();
 }
 
 fn encoded(part: &[Vec<u8>]) -> Batch {
