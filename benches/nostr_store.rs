@@ -86,7 +86,7 @@ fn main() {
     store.close().unwrap();
     report.add("close", 1, begun);
     let begun = begin();
-    let store = EventStore::open(&place).unwrap();
+    let store = EventStore::append_to(&place).unwrap();
     report.add("open after close", 1, begun);
 
     let begun = begin();

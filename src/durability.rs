@@ -13,8 +13,8 @@ use crate::error::{Error, ErrorKind, Result};
 pub enum Durability {
     /// Each append is on stable storage when it returns. A power cut takes nothing acknowledged.
     Always,
-    /// Appends are synced after this time and up to two syncs. A power cut takes at most the appends of
-    /// that time.
+    /// Appends are synced after this time, at least a millisecond, and up to two syncs, by a thread of
+    /// the handle. A power cut takes at most the appends of that time.
     Interval(Duration),
     /// A sync after so many bytes. A power cut takes at most that many bytes, and one append.
     Bytes(u64),
@@ -25,6 +25,23 @@ pub enum Durability {
     Rotate,
     /// Never synced, not even at close. A power cut takes what the system had not yet written.
     None,
+}
+
+/// A shorter time would keep a core busy.
+const INTERVAL_MIN: Duration = Duration::from_millis(1);
+
+impl Durability {
+    /// Refuse a time without a pause between two syncs.
+    pub(crate) fn check(self) -> Result<()> {
+        match self {
+            Self::Interval(time) if time < INTERVAL_MIN => {
+                let message =
+                    format!("durability: interval of {time:?}, at least {INTERVAL_MIN:?}");
+                Err(Error::new(ErrorKind::InvalidArgument, message))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 impl fmt::Display for Durability {

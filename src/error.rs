@@ -17,7 +17,8 @@ pub enum ErrorKind {
     Missing,
     /// A log is created where one exists.
     AlreadyExists,
-    /// The file is not of the format: wrong magic, version, size or file type.
+    /// The file is not of the format: wrong magic, version, size or file type. Or another log lies where
+    /// the one was that was read, split or marked before.
     NotALog,
     /// A known layout that this version cannot read or write.
     Unsupported,
@@ -25,23 +26,24 @@ pub enum ErrorKind {
     Corrupt,
     /// Records that were acknowledged as durable are missing or damaged.
     LostRecords,
-    /// Another writer holds the log.
+    /// Another writer holds the log, or a lock in its `.deedbook` was not free in time.
     Locked,
     /// An earlier write or sync failed; the handle takes no more writes.
     Poisoned,
-    /// A write through a handle opened for reading.
+    /// A write, or a wait for one's durability, through a handle opened for reading.
     ReadOnly,
     /// A call on a closed handle.
     Closed,
     /// A call on a handle opened before a fork, in the child.
     Forked,
-    /// No record with that number.
+    /// No record with that number; it may have been there, and be dropped or cut off since.
     OutOfRange,
     /// A number that would leave a gap in the log, or repeat one.
     Contiguity,
     /// A record beyond the format's or the caller's limit.
     TooLarge,
-    /// An argument outside its domain.
+    /// An argument outside its domain, or one that the log as it is now does not allow: to drop what is
+    /// not durable, or what a consumer needs.
     InvalidArgument,
 }
 
@@ -121,7 +123,7 @@ impl Error {
         error
     }
 
-    /// Name the file.
+    /// Name the file, unless one is named.
     #[must_use]
     pub fn at(mut self, path: &Path) -> Self {
         self.0.path.get_or_insert_with(|| path.to_path_buf());
@@ -135,7 +137,7 @@ impl Error {
         self
     }
 
-    /// Name the format.
+    /// Name the format, unless one is named.
     #[must_use]
     pub fn of(mut self, format: &'static str) -> Self {
         self.0.format.get_or_insert(format);
@@ -235,6 +237,20 @@ impl fmt::Display for Error {
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}: {self}", self.0.kind)
+    }
+}
+
+/// For callers that read or write: of the kind that the system gave, of damage
+/// [`InvalidData`](io::ErrorKind::InvalidData), else [`Other`](io::ErrorKind::Other). The error is its
+/// inner one.
+impl From<Error> for io::Error {
+    fn from(error: Error) -> Self {
+        let kind = match (error.io_source(), error.kind()) {
+            (Some(source), _) => source.kind(),
+            (None, ErrorKind::Corrupt | ErrorKind::LostRecords) => io::ErrorKind::InvalidData,
+            (None, _) => io::ErrorKind::Other,
+        };
+        Self::new(kind, error)
     }
 }
 

@@ -84,7 +84,7 @@
 //!     kind: 1,
 //!     tags: vec![vec!["t".into(), "logs".into()]],
 //!     content: "hello".into(),
-//!     sig: [0; 64], // checked where events are imported
+//!     sig: [0; 64], // not checked here; an import checks it with Check::Signature
 //! };
 //! event.id = event.canonical_id();
 //! store.append(&event)?;
@@ -101,8 +101,20 @@
 //! # Words
 //!
 //! *append* returned: the bytes are in the operating system's page cache and survive the death of
-//! the process. *sync* returned: they are on stable storage. *commit* is both. What is covered by
-//! a sync that returned is never lost; [`Durability`] chooses when syncs happen.
+//! the process. *sync* returned: they are on stable storage. *commit* of a record is both; an event
+//! store's, which takes none, is its sync. What is covered by a sync that returned is never lost;
+//! [`Durability`] chooses when syncs happen.
+//!
+//! # In your process
+//!
+//! - A handle with [`Durability::Interval`] has a thread, `deedbook-sync`, which ends with it.
+//! - The last clone of a handle that is dropped closes it, which may wait for the disk; what fails then
+//!   is only logged, so call `close`. A walk that follows a log, and staged records, hold a handle, too.
+//! - After a sync that failed, a handle takes no more appends ([`ErrorKind::Poisoned`]); in a process
+//!   forked meanwhile it does nothing at all ([`ErrorKind::Forked`]).
+//! - What went wrong and was mended, or is waited for, is told to the `log` crate, target `deedbook`.
+//! - On Linux, the first file that is mapped sets a handler of SIGBUS ([`storage::Disk`]): a file that
+//!   another program cuts is an error, and ends no process. Other faults go to the handler before.
 
 pub mod book;
 mod checksum;
@@ -148,7 +160,7 @@ pub use error::{Durable, Error, ErrorKind, Result};
 // What `book` and `wal` give under their own names: without these, their common methods have no page.
 pub use log::Log;
 #[cfg(feature = "arrow")]
-pub use log::arrow::{Batches, Columns};
+pub use log::arrow::{Batches, Columns, Value};
 pub use log::batch::Batch;
 pub use log::bookmark::{Bookmark, Reach};
 pub use log::cursor::{Cursor, Iter};

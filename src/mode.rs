@@ -8,7 +8,8 @@ use crate::error::{Error, ErrorKind, Result};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mode {
-    /// Read: no lock, no writes.
+    /// Read: takes no writer's lock, and never changes the log. Calls that say so write beside it, in
+    /// `.deedbook`: consumers, staged records.
     Read,
     /// Append; create the log if it is missing.
     Append,

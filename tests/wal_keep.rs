@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use deedbook::storage::{Disk, LockAttempt, Storage};
 use deedbook::wal::{Archive, Dropped, Layout, Lsn, Mode, Options, Retention, Wal};
@@ -275,6 +275,32 @@ fn while_the_archive_works_appends_go_on() {
     assert_eq!(wal.len().unwrap(), 50 + lsns[50].0 / 256);
     assert_eq!(wal.iter(None).unwrap().last().unwrap().unwrap().payload, b"from the archive");
     slot.lock().unwrap().take();
+}
+
+/// A hook panicked on the thread that syncs, which ended, and nothing was synced from then on.
+#[test]
+fn syncs_in_the_background_go_on_after_a_hook_that_panicked() {
+    let dir = TempDir::new().unwrap();
+    let calls = Arc::new(AtomicU64::new(0));
+    let archive = {
+        let calls = calls.clone();
+        Archive::new(move |_, _| {
+            assert!(calls.fetch_add(1, Ordering::SeqCst) > 0, "the first call of the hook panics");
+            Ok(())
+        })
+    };
+    let every = Durability::Interval(Duration::from_millis(1));
+    let options = options().archive(archive).retention(Retention::new().bytes_max(0));
+    let wal = options.durability(every).open(dir.path(), Mode::Create).unwrap();
+    let until = Instant::now() + Duration::from_secs(20);
+    while calls.load(Ordering::SeqCst) < 2 {
+        wal.append(&[1; 200]).unwrap();
+        let end = wal.end().unwrap();
+        while wal.durable_end().unwrap() != Some(end) {
+            assert!(Instant::now() < until, "nothing is synced any more");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
 }
 
 #[test]

@@ -188,8 +188,12 @@ ROWS = [
     ),
     Row(
         "panic in a callback or in a group leader",
-        "waiters woken with an error, P",
-        ("lib::a_panicking_leader_fails_the_waiters", "py:test_book_mend.py"),
+        "waiters woken with an error, P; syncs in the background go on",
+        (
+            "lib::a_panicking_leader_fails_the_waiters",
+            "wal_keep::syncs_in_the_background_go_on_after_a_hook_that_panicked",
+            "py:test_book_mend.py",
+        ),
     ),
     Row(
         "crash during recovery, again and again",

@@ -169,7 +169,7 @@ impl Book {
     }
 
     /// Byte up to which the log is known to be on stable storage; `None` for a reader that finds no
-    /// mark.
+    /// mark, or one since which another program appended.
     pub fn durable_end(&self) -> Result<Option<u64>> {
         self.durable_offset()
     }
@@ -332,7 +332,9 @@ impl Book {
         self.bookmark_of_offset(self.shared.locate_ordinal(extent, event)?)
     }
 
-    /// Walk the deeds of a part with `start <= event < stop`.
+    /// Walk the deeds of a part with `start <= event < stop`, without opening the log; without `check`,
+    /// checksums are not compared. Another log at the path is
+    /// [`ErrorKind::NotALog`](crate::ErrorKind::NotALog).
     pub fn read_split(
         split: &Split,
         options: &Options,

@@ -130,7 +130,8 @@ impl LedgerFile {
         self.splits_over(split_bytes, extent.start, extent.end, true)
     }
 
-    /// Walk the records of a part.
+    /// Walk the records of a part, without opening the log; without `check`, checksums are not compared.
+    /// Another log at the path is [`ErrorKind::NotALog`](crate::ErrorKind::NotALog).
     pub fn read_split(
         split: &Split,
         options: &Options,

@@ -226,6 +226,7 @@ impl Options {
         let refused = |message: String| {
             Err(Error::new(ErrorKind::InvalidArgument, message).of(FORMAT).at(location))
         };
+        self.durability.check().map_err(|error| error.of(FORMAT).at(location))?;
         let limit = RECORD_BYTES_LIMIT;
         if !(1..=limit).contains(&self.record_bytes_max) {
             let asked = self.record_bytes_max;

@@ -9,7 +9,8 @@ use crate::log::framing::Framing;
 use crate::storage::segmented::remove;
 use crate::transaction::{Part, StagedWriter, Target};
 
-/// Records that a task stages for a commit of its job.
+/// Records that a task stages for a commit of its job. Dropped before it is finished, it removes them.
+#[must_use]
 #[derive(Debug)]
 pub struct Stage {
     store: LedgerStore,

@@ -212,7 +212,7 @@ impl<F: Format> Shared<F> {
     ) -> Result<(u64, u32)> {
         let framing = self.appending;
         let (head, trailer) = framing.enclose(tag, payload_len, Default::default());
-        let len = (head.len() + payload_len + trailer.len()) as u64;
+        let len = head.len() as u64 + payload_len as u64 + trailer.len() as u64;
         self.begin(state, len)?;
         let offset = state.extent.end;
         let mut at = offset + head.len() as u64;

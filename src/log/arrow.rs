@@ -74,7 +74,8 @@ pub trait Columns: Copy + Debug + Eq + FromStr<Err = Error> + Send + 'static {
     }
 }
 
-/// A stream of record batches over a cursor.
+/// A stream of record batches over a cursor. Before an error come the records that were read until then,
+/// and nothing comes after it.
 #[derive(Debug)]
 pub struct Batches<F: Format> {
     cursor: Cursor<F>,
@@ -84,6 +85,9 @@ pub struct Batches<F: Format> {
     bytes_max: usize,
     /// Stepped to already, but did not fit the batch before.
     carried: Option<Stepped<F>>,
+    /// What ended the batch before.
+    failed: Option<Error>,
+    ended: bool,
 }
 
 enum Growing {
@@ -102,7 +106,8 @@ impl<F: Format> Batches<F> {
     ) -> Self {
         let schema = F::Column::schema(&columns);
         let bytes_max = bytes_max.clamp(1, 1 << 30);
-        Self { cursor, columns, schema, rows_max: rows_max.max(1), bytes_max, carried: None }
+        let (rows_max, carried, failed) = (rows_max.max(1), None, None);
+        Self { cursor, columns, schema, rows_max, bytes_max, carried, failed, ended: false }
     }
 
     /// The schema of every batch.
@@ -132,13 +137,22 @@ impl<F: Format> Batches<F> {
 
     /// The next batch.
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
         let mut growing = self.begin();
         let with_payload = growing.iter().any(|(value, _)| *value == Value::Payload);
         let (mut rows, mut bytes) = (0, 0);
         while rows < self.rows_max && bytes < self.bytes_max {
             let stepped = match self.carried.take() {
                 Some(carried) => Some(carried),
-                None => self.cursor.advance()?,
+                None => match self.cursor.advance() {
+                    Err(error) if rows > 0 => {
+                        self.failed = Some(error);
+                        break;
+                    }
+                    stepped => stepped?,
+                },
             };
             let Some((ordinal, offset, frame)) = stepped else { break };
             let payload = frame.payload(self.cursor.bytes());
@@ -203,6 +217,11 @@ impl<F: Format> Iterator for Batches<F> {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.next_batch().transpose()
+        if self.ended {
+            return None;
+        }
+        let batch = self.next_batch().transpose();
+        self.ended = !matches!(batch, Some(Ok(_)));
+        batch
     }
 }

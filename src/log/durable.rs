@@ -1,6 +1,7 @@
 //! Syncing, the mark that follows each sync, and closing.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -237,12 +238,17 @@ fn run_syncs<F: Format>(weak: &Weak<Shared<F>>, interval: Duration) {
             return;
         }
         let end = shared.state().extent.end;
-        if end > shared.commits.durable()
-            && let Err(error) = shared.sync_to(end)
-        {
+        if end <= shared.commits.durable() {
+            continue;
+        }
+        if let Err(error) = shared.sync_and_keep_to(end) {
             // The handle is poisoned: the next append fails.
             shared.warn("the sync in the background failed", &error);
             return;
+        }
+        // This may call what the caller gave, whose panic must not end the syncs.
+        if catch_unwind(AssertUnwindSafe(|| F::synced(&shared))).is_err() {
+            shared.warn("the syncs in the background go on", &"what was called after one panicked");
         }
     }
 }

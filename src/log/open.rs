@@ -53,9 +53,12 @@ impl<F: Format> Log<F> {
         let open = || {
             let common = F::common(&options)?;
             let path = located(&*common.storage, path)?;
-            if common.durability == Durability::Rotate && mode != Mode::Read {
-                let message = "durability \"rotate\" is for ledgers only";
-                return Err(Error::new(ErrorKind::InvalidArgument, message).at(&path));
+            if mode != Mode::Read {
+                common.durability.check().map_err(|error| error.at(&path))?;
+                if common.durability == Durability::Rotate {
+                    let message = "durability \"rotate\" is for ledgers only";
+                    return Err(Error::new(ErrorKind::InvalidArgument, message).at(&path));
+                }
             }
             let place = F::place(&options, &path)?;
             let (options, path) = (options.clone(), place.log.clone());

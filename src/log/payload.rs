@@ -102,7 +102,7 @@ impl<F: Format> PayloadReader<F> {
 
 impl<F: Format> Read for PayloadReader<F> {
     fn read(&mut self, block: &mut [u8]) -> io::Result<usize> {
-        self.read_part(block).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+        self.read_part(block).map_err(io::Error::from)
     }
 }
 
@@ -142,8 +142,10 @@ impl<F: Format> Log<F> {
         payload: &mut dyn Read,
     ) -> Result<Appended> {
         let shared = self.writable()?;
-        // Beyond what a machine of 32 bits addresses, and so beyond the limit.
-        let len = usize::try_from(len).unwrap_or(usize::MAX);
+        let Ok(len) = usize::try_from(len) else {
+            let message = format!("payload of {len} bytes, this machine addresses {}", usize::MAX);
+            return Err(shared.error(ErrorKind::TooLarge, message));
+        };
         let mut read = 0;
         shared.append_filled(tag, len, &mut |part| {
             let mut filled = 0;

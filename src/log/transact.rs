@@ -26,7 +26,8 @@ use crate::transaction::{
     TransactionId,
 };
 
-/// Records that a task stages for a commit of its job.
+/// Records that a task stages for a commit of its job. Dropped before it is finished, it removes them.
+#[must_use]
 #[derive(Debug)]
 pub struct Stage<F: Format> {
     log: Log<F>,
@@ -64,7 +65,8 @@ impl<F: Format> Drop for Stage<F> {
 /// Transactions.
 impl<F: Format> Log<F> {
     /// Stage records for a commit of `job`: the file of one attempt of a task. `first` is the number
-    /// that its first record must get. Any handle may stage, in any process.
+    /// that its first record must get; of a write-ahead log, whose records have none, it says nothing.
+    /// Any handle may stage, in any process.
     pub fn stage(
         &self,
         job: &str,

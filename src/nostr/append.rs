@@ -85,9 +85,11 @@ struct Planned {
 }
 
 impl EventStore {
-    /// Append an event whose id is the hash of its content. When this returns, the event survives the
-    /// death of the process; [`Options::durability`](super::Options::durability) says when it survives
-    /// a power cut.
+    /// Append an event whose id is the hash of its content; its signature is not checked. When this
+    /// returns, the event survives the death of the process;
+    /// [`Options::durability`](super::Options::durability) says when it survives a power cut. The append
+    /// that passes [`Options::checkpoint_bytes`](super::Options::checkpoint_bytes) makes the checkpoint, and
+    /// other calls on the store wait for it.
     pub fn append(&self, event: &Event) -> Result<Outcome> {
         let outcomes = self.append_many(std::slice::from_ref(event))?;
         Ok(outcomes.first().copied().unwrap_or(Outcome::Ephemeral))

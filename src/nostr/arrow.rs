@@ -30,7 +30,8 @@ const PART_BYTES_MAX: u64 = 128 << 20;
 /// Each core holds a batch, so this bounds the memory.
 const CORES_MAX: usize = 8;
 
-/// A stream of record batches over a walk.
+/// A stream of record batches over a walk. Before an error come the events that were read until then, and
+/// nothing comes after it.
 #[derive(Debug)]
 pub struct Batches {
     walk: Walk,
@@ -59,6 +60,8 @@ struct Walk {
     events: Events,
     /// Stepped onto already, but did not fit the batch before.
     carried: Option<Seen>,
+    /// What ended the batch before.
+    failed: Option<Error>,
     /// Room that the columns of the batch before took.
     room: Vec<Room>,
     walked: Walked,
@@ -147,7 +150,7 @@ impl Batches {
     fn take_parts(&mut self) -> Vec<Walk> {
         let walk = &mut self.walk;
         // The first batch alone: many callers want no more, and it tells how large a part is.
-        if self.threads < 2 || walk.walked.page_bytes == 0 || walk.carried.is_some() {
+        if self.threads < 2 || walk.walked.page_bytes == 0 || walk.is_between() {
             return Vec::new();
         }
         let part_bytes = self.form.part_bytes(walk.walked).max(self.part_bytes_min);
@@ -193,7 +196,13 @@ impl Batches {
 
 impl Walk {
     fn new(events: Events, room: Vec<Room>) -> Self {
-        Self { events, carried: None, room, walked: Walked::default(), noted: 0 }
+        let (carried, failed, walked) = (None, None, Walked::default());
+        Self { events, carried, failed, room, walked, noted: 0 }
+    }
+
+    /// Whether something comes before its next event.
+    fn is_between(&self) -> bool {
+        self.carried.is_some() || self.failed.is_some()
     }
 
     fn new_damages(&mut self) -> Vec<Damage> {
@@ -225,13 +234,22 @@ impl Form {
     }
 
     fn make(&self, walk: &mut Walk) -> Result<Option<RecordBatch>> {
+        if let Some(error) = walk.failed.take() {
+            return Err(error);
+        }
         let grow = |(column, room): (&Column, &Room)| Growing::new(*column, *room);
         let mut growing: Vec<Growing> = self.columns.iter().zip(&walk.room).map(grow).collect();
         let (mut rows, mut bytes, mut passed) = (0, 0, 0);
         while passed < PASSED_BYTES_MAX && rows < self.rows_max && bytes < self.bytes_max {
             let seen = match walk.carried.take() {
                 Some(carried) => Some(carried),
-                None => walk.events.step()?,
+                None => match walk.events.step() {
+                    Err(error) if rows > 0 => {
+                        walk.failed = Some(error);
+                        break;
+                    }
+                    seen => seen?,
+                },
             };
             let Some(seen) = seen else { break };
             let Some((at, looker)) = walk.events.at(seen) else { break };

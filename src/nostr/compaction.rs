@@ -85,8 +85,8 @@ impl CompactionReport {
 impl EventStore {
     /// Drop deleted, replaced and expired events from the segments in which they take at least this
     /// part of the bytes; 0 is each that has any of them, and `None` is the [`Options::compaction_ratio`].
-    /// Segments with nothing to drop stay as they are. Appends wait. A dry run only says what would go, and a
-    /// store that is open for reading will do.
+    /// Segments with nothing to drop stay as they are. Other calls on the store wait until it ends; walks that
+    /// have begun go on. A dry run only says what would go, and a store that is open for reading will do.
     ///
     /// [`Options::compaction_ratio`]: super::Options::compaction_ratio
     ///

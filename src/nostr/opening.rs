@@ -35,8 +35,14 @@ impl EventStore {
         Options::default().open(path, Mode::Create)
     }
 
-    /// Open the store of a directory for reading and appending.
+    /// Open a store for reading. It shows the events of this moment: what is appended later is seen by
+    /// a handle that is opened later.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Options::default().open(path, Mode::Read)
+    }
+
+    /// Open a store for appending, creating it if it is missing.
+    pub fn append_to(path: impl AsRef<Path>) -> Result<Self> {
         Options::default().open(path, Mode::Append)
     }
 

@@ -30,7 +30,8 @@ const PIECE_BYTES: usize = 4 << 20;
 /// Where a transaction is to lie: anywhere.
 const ANYWHERE: &str = "-";
 
-/// Events that a task stages for a commit of its job.
+/// Events that a task stages for a commit of its job. Dropped before it is finished, it removes them.
+#[must_use]
 #[derive(Debug)]
 pub struct Stage {
     store: EventStore,

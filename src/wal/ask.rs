@@ -76,7 +76,9 @@ fn encode(retention: &Retention) -> String {
         text.push_str(&format!("bytes_max {bytes}\n"));
     }
     if let Some(age) = retention.age_max {
-        text.push_str(&format!("age_max_ms {}\n", age.as_millis()));
+        // Whole ones, and not fewer: 0 would drop all.
+        let ms = age.as_nanos().div_ceil(1_000_000).min(u64::MAX.into());
+        text.push_str(&format!("age_max_ms {ms}\n"));
     }
     if retention.consumed {
         text.push_str("consumed\n");
@@ -100,6 +102,19 @@ fn decode(text: &str) -> Option<Retention> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Less than a millisecond became 0, which drops all, and the longest time was taken for damage.
+    #[test]
+    fn an_age_is_stored_in_whole_milliseconds_and_not_less() {
+        for (age, stored) in [
+            (Duration::from_micros(1), Duration::from_millis(1)),
+            (Duration::from_micros(1500), Duration::from_millis(2)),
+            (Duration::MAX, Duration::from_millis(u64::MAX)),
+        ] {
+            let asked = Retention { age_max: Some(age), ..Retention::default() };
+            assert_eq!(decode(&encode(&asked)).unwrap().age_max, Some(stored));
+        }
+    }
 
     #[test]
     fn what_is_asked_is_read_back_and_damage_is_seen() {

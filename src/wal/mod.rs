@@ -265,7 +265,8 @@ impl Wal {
         self.bookmark_of_offset(lsn.0)
     }
 
-    /// Walk the records of a part.
+    /// Walk the records of a part, without opening the log; without `check`, checksums are not compared.
+    /// Another log at the path is [`ErrorKind::NotALog`](crate::ErrorKind::NotALog).
     pub fn read_split(
         split: &Split,
         options: &Options,

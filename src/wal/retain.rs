@@ -25,6 +25,10 @@ type Hook = dyn Fn(u64, &Path) -> io::Result<()> + Send + Sync;
 /// Called with the number and the path of every segment before it is removed. If it fails, nothing
 /// is removed and the head stays where it is. Appends and reads go on meanwhile; truncating the log
 /// or setting its consumers from within would wait for itself.
+///
+/// The call that drops waits for it: a truncation, an opening, or the first sync in a segment. With
+/// [`Durability::Interval`](crate::Durability::Interval) that is the thread that syncs, so nothing is synced
+/// while the hook works: a slow one hands the segment on to a thread of its own.
 #[derive(Clone)]
 pub struct Archive(Arc<Hook>);
 
@@ -53,8 +57,8 @@ impl Wal {
         shared.drop_allowed(retention)
     }
 
-    /// What [`Wal::retain`] would drop. Changes nothing, so a reader may ask, too: what it does not know
-    /// to be durable stays.
+    /// What [`Wal::retain`] would drop. Changes nothing, so a reader may ask, too: it takes all that was
+    /// there when it was opened for durable.
     pub fn retainable(&self, retention: &Retention) -> Result<Dropped> {
         let shared = self.usable()?;
         shared.check_segmented()?;

@@ -23,9 +23,12 @@ use crate::sidecar::{Mark, MarkFile};
 
 impl Wal {
     /// Drop every record before the one that begins at `lsn`; with the log's end, drop all. Whole
-    /// segments that hold nothing else are removed. Syncs what is not yet. Needs a segmented log, a
-    /// record's beginning, and one that is on stable storage; refuses to drop what a named consumer
-    /// needs. [`Wal::would_drop`] says beforehand what would go.
+    /// segments that hold nothing else are removed. Needs a segmented log, and a record's beginning.
+    /// [`Wal::would_drop`] says beforehand what would go.
+    ///
+    /// What would be dropped must be on stable storage already ([`Wal::sync`]), and no named consumer
+    /// may need it: else [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument). What comes after
+    /// it is synced by this call.
     pub fn truncate_before(&self, lsn: Lsn) -> Result<Dropped> {
         self.drop_prefix(lsn, true)
     }

@@ -199,6 +199,10 @@ impl Case<'_> {
         let arrow = log.arrow(true);
         assert!(arrow.error.is_none(), "{}: {:?}", what(), arrow.error);
         assert_eq!(arrow.records, skipped.records, "{}: Arrow", what());
+        // Up to the damage, too, which may lie within a batch.
+        let (strict, arrow) = (log.forward(None, None, false), log.arrow(false));
+        assert_eq!(arrow.error.is_some(), strict.error.is_some(), "{}: Arrow", what());
+        assert_eq!(arrow.records, strict.records, "{}: Arrow up to the damage", what());
         let followed = log.follow().records;
         assert_eq!(followed[..], skipped.records[..followed.len()], "{}: followed", what());
         assert!(followed.len() >= self.answer.prefix(), "{}: followed {followed:?}", what());

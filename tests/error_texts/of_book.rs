@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use deedbook::book::{Batch, Batches, Book, Column, META_NAME, Mode, OnCorrupt, Options};
 use deedbook::book::{repair, verify};
@@ -67,6 +68,8 @@ fn another_log(texts: &mut Texts) {
     here.refused("advance", reader.advance(&bookmark, &Reach::default()));
     let rotate = options(&Sim::new()).durability(Durability::Rotate);
     here.refused("open with a ledger's durability", rotate.open("/log", Mode::Create));
+    let at_once = options(&Sim::new()).durability(Durability::Interval(Duration::ZERO));
+    here.refused("open with an interval of nothing", at_once.open("/log", Mode::Create));
 }
 
 fn all_deeds(book: &Book) -> Result<()> {

@@ -37,7 +37,7 @@ pub const UNMET: &[(&str, &str)] = &[
     ("read what to retain", LOGGED),
     ("remove what to retain", LOGGED),
     ("the file that says what to drop is damaged: ask again, which replaces it", LOGGED),
-    ("age_max_ms {}\n", "what a file holds"),
+    ("age_max_ms {ms}\n", "what a file holds"),
     ("segment_bytes {bytes}\n", "what a file holds"),
     ("records {records}\nfirst {first}\noffset {offset}\n", "what a file holds"),
     ("the file was cut, or its disk failed, under the map", "only through the map, on Linux"),
@@ -56,6 +56,7 @@ pub const UNMET: &[(&str, &str)] = &[
     ),
     ("the log was written since its events were counted", "tests/lmdb/source.rs does"),
     ("every epoch was dropped while it was checked: check again", "tests/pier/retain.rs does"),
+    ("payload of {len} bytes, this machine addresses {}", "needs a machine of 32 bits"),
     ("part of {} bytes, or {count} parts, beyond 2^32", "takes 4 GiB"),
     (
         "event {event} of the copy is not that of the source",

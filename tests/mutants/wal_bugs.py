@@ -3,8 +3,21 @@
 from __future__ import annotations
 
 from bug import Bug
-from rows import AGAIN, FLIP, HEAD, LENGTH, PLACE, POWER, READER, REPLACED, SEGMENT, TRUNCATION
+from rows import (
+    AGAIN,
+    FLIP,
+    HEAD,
+    LENGTH,
+    PANIC,
+    PLACE,
+    POWER,
+    READER,
+    REPLACED,
+    SEGMENT,
+    TRUNCATION,
+)
 
+ASK = "src/wal/ask.rs"
 CONSUMERS = "src/wal/consumers.rs"
 POSITIONS = "src/sidecar/consumers.rs"
 CUT = "src/wal/cut.rs"
@@ -12,6 +25,7 @@ FILES = "src/wal/files.rs"
 FORMAT = "src/wal/format.rs"
 INSPECT = "src/wal/inspect.rs"
 RECORD = "src/wal/record.rs"
+DURABLE = "src/log/durable.rs"
 RETAIN = "src/wal/retain.rs"
 SETTLE = "src/log/settle.rs"
 TRUNCATE = "src/wal/truncate.rs"
@@ -417,5 +431,21 @@ WAL_BUGS = [
         " > end) || was_cut)",
         " > end) || (false && was_cut))",
         [("wal_keep", "an_opening_that_cuts_waits")],
+    ),
+    Bug(
+        "wal: a hook that panics ends the syncs in the background",
+        PANIC,
+        DURABLE,
+        "        if catch_unwind(AssertUnwindSafe(|| F::synced(&shared))).is_err() {\n",
+        "        F::synced(&shared);\n        if false {\n",
+        [("wal_keep", "syncs_in_the_background")],
+    ),
+    Bug(
+        "wal: less than a millisecond is asked for as none",
+        TRUNCATION,
+        ASK,
+        "age.as_nanos().div_ceil(1_000_000)",
+        "(age.as_nanos() / 1_000_000)",
+        [("lib", "an_age_is_stored")],
     ),
 ]

@@ -4,9 +4,9 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type, TimestampMicrosecondType};
 use arrow_array::{Array, RecordBatch};
 use deedbook::nostr::{
-    Batches, Column, Event, EventStore, Filter, Flags, Id, Include, Location, StoredEvent,
+    Batches, Column, Event, EventStore, Events, Filter, Flags, Id, Include, Location, StoredEvent,
 };
-use deedbook::{ErrorKind, Mode, OnCorrupt};
+use deedbook::{Error, ErrorKind, Mode, OnCorrupt};
 
 use super::support::{event, in_memory, note, notes, open};
 
@@ -99,6 +99,18 @@ pub fn as_walked(store: &EventStore, stored: &[StoredEvent]) -> Result<(), Strin
         }
     }
     Ok(())
+}
+
+/// The error of a damaged walk as columns, which come after the events before the damage.
+pub fn error_after_rows(walk: impl Fn() -> Events) -> Error {
+    let before = walk().take_while(Result::is_ok).count();
+    let mut batches = Batches::new(walk(), vec![Column::Id], 1000, 1 << 20);
+    if before > 0 {
+        assert_eq!(batches.next().unwrap().unwrap().num_rows(), before);
+    }
+    let error = batches.next().unwrap().unwrap_err();
+    assert!(batches.next().is_none(), "something comes after {error}");
+    error
 }
 
 fn walked(store: &EventStore, include: Include) -> Vec<StoredEvent> {

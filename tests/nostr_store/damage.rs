@@ -90,6 +90,13 @@ fn damaged_pages_are_named_by_walks_and_verify_and_stay_where_they_are() {
                 };
                 let error = walk(OnCorrupt::Raise).find_map(Result::err).expect(&what);
                 named(&error, from, reason, &what);
+                #[cfg(feature = "arrow")]
+                named(
+                    &crate::columns::error_after_rows(|| walk(OnCorrupt::Raise)),
+                    from,
+                    reason,
+                    &what,
+                );
                 let mut skips = walk(OnCorrupt::Skip);
                 let mut found: Vec<Event> = skips.by_ref().map(|f| f.unwrap().event).collect();
                 found.sort_by_key(|event| event.created_at);

@@ -217,7 +217,7 @@ fn reading(dirs: &[PathBuf], measured: &mut Measured) {
 
 /// Count, and give the ids and kinds of the events that count.
 fn look(dir: &Path, measured: &mut Measured) -> Vec<(Id, u16)> {
-    let store = EventStore::open(dir).unwrap();
+    let store = EventStore::append_to(dir).unwrap();
     let census = store.census().unwrap();
     (measured.kinds, measured.days) = (census.kinds, census.days);
     let events = store.iter(Include::Live, OnCorrupt::Raise).unwrap();

@@ -201,7 +201,7 @@ impl Pier {
     }
 
     /// Last event known to be on stable storage: what lies before the last epoch was synced when that
-    /// one began. `None` for a reader that finds no mark.
+    /// one began. `None` for a reader that finds no mark, or one since which another program appended.
     pub fn durable_last(&self) -> Result<Option<u64>> {
         self.on_last(Book::durable_last)
     }

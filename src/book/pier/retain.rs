@@ -78,7 +78,8 @@ impl Pier {
     }
 
     /// Note, durably, that a consumer needs a deed and all after it: its event is the pier's, or the
-    /// one after the last. A handle for reading may do so, too: that is all that it ever writes.
+    /// one after the last. A handle for reading may do so, too. Waits up to 30 s for a process that is
+    /// dropping epochs, then fails with [`ErrorKind::Locked`].
     pub fn set_consumer(&self, name: &str, event: u64) -> Result<()> {
         let named = check_name("consumer", name);
         named.map_err(|e| e.of(FORMAT).at(&self.shared.dir).with_durable(Durable::No))?;

@@ -283,7 +283,7 @@ fn an_intent_that_is_found_is_finished_once_the_index_can_be_asked() {
     let lines = format!("job {JOB}\nid etl 4 -\nplace -\npart 0 0 1 {bytes} 3 {sum:08x} -\n");
     let intent = format!("{lines}crc {:08x}\n", common::crc32(lines.as_bytes()));
     std::fs::write(path.join(".deedbook/transaction"), intent).unwrap();
-    let store = EventStore::open(&path).unwrap();
+    let store = EventStore::append_to(&path).unwrap();
     let expected = [before(), vec![note("a"), note("b")]].concat();
     assert_eq!(ids(&read(&store)), expected.iter().map(|event| event.id).collect::<Vec<_>>());
     assert_eq!(store.find(&note("b").id).unwrap().unwrap().event, note("b"));
