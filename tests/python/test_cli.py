@@ -6,6 +6,7 @@ import base64
 import ctypes
 import json
 import os
+import re
 import shlex
 import struct
 import subprocess
@@ -190,6 +191,20 @@ def test_the_demo_is_loaded_only_on_request() -> None:
     )
     assert subprocess.run([sys.executable, "-c", code], stdout=subprocess.DEVNULL).returncode == 0
     assert b"--events" in ok("demo", "--help")
+
+
+def test_each_command_is_added_by_what_its_name_says() -> None:
+    """Only the module of the command that is asked for is imported: the table must not miss one."""
+    listed = ok("--help").decode().partition("\ncommands:")[2].partition("\nexamples:")[0]
+    names = re.findall(r"^    ([a-z-]+)", listed, re.MULTILINE)
+    assert len(names) > 25
+    for name in names:
+        assert ok(name, "--help").decode().startswith(f"usage: deedbook {name} "), name
+    code = (
+        "import sys; from deedbook.cli import main; main(['info', '--help']);"
+        "sys.exit([name for name in sys.modules if name.startswith('deedbook.pipeline')] != [])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], stdout=subprocess.DEVNULL).returncode == 0
 
 
 def test_debug_shows_the_traceback_and_keeps_the_exit_code(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from deedbook import Error
+from deedbook.cli.arguments import Commands, add_base, add_json, add_paths, add_quiet
 from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, CliError, describe, details, exit_code, trace
 from deedbook.cli.output import Output, complain, table
 from deedbook.cli.progress import Progress
@@ -14,6 +15,57 @@ from deedbook.formats import FORMATS, Found, Outcome, require
 
 _COLOURS: Final = {"clean": "green", "open": "yellow", "torn": "yellow", "corrupt": "red"}
 """Of verdicts, on a terminal."""
+
+
+def add_info(commands: Commands) -> None:
+    """Add the command ``info``."""
+    parser = commands.add_parser(
+        "info",
+        help="show what a log holds and how it was left",
+        description="Show layout, entries, size, durable end, metadata or consumers, writer, and "
+        "what opening found. Reads only; works while another process writes.",
+        epilog="examples:\n"
+        "  deedbook info events.book\n"
+        "  deedbook info --json events.book | jq .recovery.verdict\n"
+        "  deedbook info logs/*\n\n"
+        "With --json there is an object for each log. Every format has path, format, layout,\n"
+        "records, bounds (of the first and the last record), bytes, end, file_end, durable_end,\n"
+        "recovery, writer; a book and a WAL\n"
+        "also transactions and staged; a book epoch, durable_event, meta; a WAL head,\n"
+        "segment_bytes, segments, record_bytes_max,\n"
+        "consumers; a saved end of a log saved_from, the byte at which it was cut off. A pier has\n"
+        "epochs, each with number, path, layout, bounds, deeds, bytes and verdict, and log_path,\n"
+        "epoch, durable_event and meta; recovery is that of the last epoch.\n\n"
+        "Of a ledger every file is read: it has path, format, records, bytes, finished_files,\n"
+        "active_files, quarantined_files, dead_letters, and for each base in ledgers the same,\n"
+        "verdicts and files. Of an event store only the manifest is read, and no event: path,\n"
+        "format, segments, records, page_bytes, history, segment_bytes, wal_bytes, index_bytes,\n"
+        "compactions, created, last_compaction.\n\n"
+        "Exits with 1 if a log is corrupt. A torn tail is what a crash leaves: not damage.",
+    )
+    add_paths(parser)
+    add_base(parser)
+    add_json(parser)
+    parser.set_defaults(run=run_info)
+
+
+def add_verify(commands: Commands) -> None:
+    """Add the command ``verify``."""
+    parser = commands.add_parser(
+        "verify",
+        help="check every checksum, without changing anything",
+        description="Check every deed or record of each log, without changing anything.",
+        epilog="examples:\n"
+        "  deedbook verify events.book\n"
+        "  deedbook verify --json *.book | jq 'select(.ok | not)'\n\n"
+        "With --json, one object for each log. Exits with 1 if a log is damaged, torn or has\n"
+        "lost what it acknowledged, and with 2 if one cannot be opened.",
+    )
+    parser.add_argument("paths", metavar="PATH", nargs="+", help="a log, or a ledger")
+    add_base(parser)
+    add_json(parser)
+    add_quiet(parser)
+    parser.set_defaults(run=run_verify)
 
 
 def asked_for(args: argparse.Namespace, path: str) -> tuple[Found, dict[str, Any]]:

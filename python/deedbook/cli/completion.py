@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from typing import Any
 
 from deedbook.cli.arguments import Commands
@@ -20,10 +19,8 @@ _PATHS = (
 """Names of arguments that are files or directories."""
 
 
-def add_arguments(
-    commands: Commands, build: Callable[[], argparse.ArgumentParser], exit_codes: str
-) -> None:
-    """Add the command. ``build`` makes the whole parser."""
+def add_arguments(commands: Commands) -> None:
+    """Add the command."""
     parser = commands.add_parser(
         "completion",
         help="what bash, zsh or tcsh completes; the manual page",
@@ -42,13 +39,16 @@ def add_arguments(
         help="bash, zsh, tcsh or man",
     )
 
-    def run(args: argparse.Namespace, out: Output) -> int:
-        made = manual(build(), exit_codes) if args.kind == "man" else _script(build(), args.kind)
-        out.data(made.encode())
-        out.flush()
-        return EXIT_OK
+    parser.set_defaults(run=_run)
 
-    parser.set_defaults(run=run)
+
+def _run(args: argparse.Namespace, out: Output) -> int:
+    from deedbook.cli.parser import EXIT_CODES, whole  # which imports this module
+
+    made = manual(whole(), EXIT_CODES) if args.kind == "man" else _script(whole(), args.kind)
+    out.data(made.encode())
+    out.flush()
+    return EXIT_OK
 
 
 def _script(parser: argparse.ArgumentParser, shell: str) -> str:

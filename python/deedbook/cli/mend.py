@@ -6,12 +6,68 @@ import argparse
 from typing import Any
 
 from deedbook._text import count, damage_text
+from deedbook.cli.arguments import Commands, add_base, add_json, add_path, add_quiet
 from deedbook.cli.check import asked_for
 from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, CliError
 from deedbook.cli.output import Output
 from deedbook.cli.progress import Progress
 from deedbook.formats import require
 from deedbook.formats._log import LogInfo, loss_text
+
+
+def add_repair(commands: Commands) -> None:
+    """Add the command ``repair``."""
+    parser = commands.add_parser(
+        "repair",
+        help="cut a damaged log after its intact beginning, saving what is cut",
+        description="Cut a damaged log after its intact beginning. What is cut is saved beside "
+        "the log first; what is intact after the damage goes with it, so try salvage before.",
+        epilog="examples:\n"
+        "  deedbook salvage events.book rescued.book   keep what is after the damage\n"
+        "  deedbook repair events.book --dry-run       what would be cut, and what goes with it\n"
+        "  deedbook repair events.book --force         then make the log usable again\n\n"
+        "Exits with 0 when the log is usable, whatever had to be cut, and with 1 when it is not.",
+    )
+    add_path(parser)
+    parser.add_argument(
+        "--dry-run", action="store_true", help="say what would be cut, and change nothing"
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="cut also if intact records go with it"
+    )
+    parser.add_argument(
+        "--accept-loss",
+        action="store_true",
+        help="go on without acknowledged records that are missing; the loss stays noted",
+    )
+    add_json(parser)
+    parser.set_defaults(run=run_repair)
+
+
+def add_salvage(commands: Commands) -> None:
+    """Add the command ``salvage``."""
+    parser = commands.add_parser(
+        "salvage",
+        help="copy everything intact to a new log",
+        description="Copy every intact deed and the metadata, or every intact record, to a new "
+        "log. The source is not changed. What lies after a gap gets new numbers or LSNs; the "
+        "report has both.",
+        epilog="examples:\n"
+        "  deedbook salvage broken.book rescued.book\n"
+        "  deedbook salvage --json broken.book rescued.book | jq .damages\n\n"
+        "Exits with 0 when everything intact was copied, whatever was left out, and with 1 when\n"
+        "there was something, but nothing intact. What was lost at the end is reported, too.",
+    )
+    parser.add_argument(
+        "source",
+        metavar="SRC",
+        help="the damaged log, or the file in which a repair saved what it cut",
+    )
+    parser.add_argument("target", metavar="DST", help="the new log")
+    add_base(parser)
+    add_json(parser)
+    add_quiet(parser)
+    parser.set_defaults(run=run_salvage)
 
 
 def run_repair(args: argparse.Namespace, out: Output) -> int:
