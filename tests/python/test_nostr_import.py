@@ -20,7 +20,7 @@ import pytest
 import deedbook
 from deedbook import EventStore, ImportReport, _compressed
 from deedbook.cli import main
-from deedbook.cli._import_notes import Aside, Notes
+from deedbook.cli._import_notes import Notes
 from test_nostr import flip, has_zstd, made
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
@@ -299,33 +299,6 @@ def test_the_whole_lines_of_a_torn_file_are_stored(path: Path, tmp_path: Path, k
         source.write_bytes(packed)
         found = store.import_json(source, after=first)
         assert (found.lines, found.stored, found.bytes) == (400, 400, len(text))
-
-
-def test_bad_lines_are_not_written_aside_twice(tmp_path: Path) -> None:
-    path = tmp_path / "bad"
-    first = Aside(str(path))
-    for line in (b"one\n", b"two\n"):
-        first.write(line)
-    noted = first.sync()
-    for line in (b"two\n", b"three\n"):
-        first.write(line)
-    first.close()
-    with path.open("ab") as file:
-        file.write(b"fo")  # of what a kill left in part
-    again = Aside(str(path), noted)
-    for line in (b"two\n", b"three\n"):
-        again.write(line)
-        assert again.sync() < path.stat().st_size
-    again.write(b"four\n")
-    again.write(b"five\n")
-    assert again.sync() == path.stat().st_size
-    again.close()
-    assert path.read_bytes() == b"one\ntwo\ntwo\nthree\nfour\nfive\n"
-    # What follows the note may be of others, and stays.
-    other = Aside(str(path), noted)
-    other.write(b"one\n")
-    other.close()
-    assert path.read_bytes() == b"one\ntwo\ntwo\nthree\nfour\nfive\none\n"
 
 
 def test_a_report_of_the_same_lines_is_gone_on_from(path: Path, tmp_path: Path) -> None:

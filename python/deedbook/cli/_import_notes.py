@@ -105,10 +105,13 @@ class Aside:
         self._file.write(line[begun:])
         return len(line)
 
-    def sync(self) -> int:
-        """Put what was written on stable storage; return up to where that is this import's."""
+    def sync(self) -> None:
+        """Put what was written on stable storage."""
         if self._file is not None:
             os.fsync(self._file.fileno())
+
+    def end(self) -> int:
+        """Up to where the file is this import's."""
         try:
             return os.path.getsize(self._path) - len(self._ahead)
         except FileNotFoundError:

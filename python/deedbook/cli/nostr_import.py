@@ -77,6 +77,8 @@ def run_import(args: argparse.Namespace, out: Output) -> int:
     for file in run.files:
         if not _is_pipe(file):
             _Input(file, run.stop).close()
+    if args.aside is not None:
+        _refuse_an_input(args.aside, run.files)
     try:
         with (
             # Not yet under `stop`: a signal ends the wait for another writer.
@@ -106,6 +108,18 @@ def run_import(args: argparse.Namespace, out: Output) -> int:
 def _is_pipe(file: str) -> bool:
     """Whether a file can be opened only once: a look at a pipe ends what writes to it."""
     return os.path.exists(file) and not (os.path.isfile(file) or os.path.isdir(file))
+
+
+def _refuse_an_input(aside: str, files: list[str]) -> None:
+    """`CliError` if bad lines would go to the end of an input: they would come again, for ever."""
+    try:
+        written = os.stat(aside)
+    except OSError:  # none is there yet, or writing to it says what is wrong
+        return
+    for file in files:
+        read = os.fstat(0) if file == "-" else os.stat(file)
+        if stat.S_ISREG(read.st_mode) and os.path.samestat(written, read):
+            raise CliError(f"nostr import: --aside {aside} is one of the inputs", path=aside)
 
 
 class _Run:
@@ -149,17 +163,21 @@ class _Run:
 
         def keep() -> None:
             if notes is not None and file in self.done:
-                aside_bytes = aside.sync() if isinstance(aside, Aside) else 0
+                if isinstance(aside, Aside):
+                    aside.sync()
                 store.commit()
                 notes.keep(file, self.done[file], aside_bytes)
 
+        # Of the report, not of the moment: after it, bad lines are written that come again.
+        aside_bytes = aside.end() if isinstance(aside, Aside) else 0
         next_note = time.monotonic() + NOTE_SECONDS
         try:
             with Progress("import", source.size, enabled=not self._args.quiet) as progress:
 
                 def tell(report: ImportReport) -> None:
-                    nonlocal next_note
+                    nonlocal next_note, aside_bytes
                     self.done[file] = report
+                    aside_bytes = aside.end() if isinstance(aside, Aside) else 0
                     progress.update(source.bytes_read, note=count(report.stored, "event"))
                     if self.stop.requested:
                         raise _Stopped
