@@ -55,6 +55,13 @@ def test_lines_are_appended_sent_and_gone(tmp_path: Path, lines: Path) -> None:
     assert json.loads(spool("send", path, "http://127.0.0.1:9/", "--json")[0])["requests"] == 0
 
 
+def test_a_line_that_is_too_long_for_a_ledger_is_named(tmp_path: Path) -> None:
+    """The error named an option that the command has not, and did not say which line it was."""
+    short, long = '{"n":1}\n' * 40_000, '"%s"\n' % ("x" * (1 << 20))
+    _, err = spool("append", tmp_path / "spool", code=2, text=short + long + short)
+    assert err == "deedbook: line 40001 of standard input is longer than 1,048,576 bytes\n"
+
+
 def test_refused_events_are_dead_letters_and_can_be_sent_again(tmp_path: Path) -> None:
     path = tmp_path / "spool"
     spool("append", path, text='{"n":1}\n{"n":2}\n')

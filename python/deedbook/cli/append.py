@@ -32,7 +32,9 @@ def run(args: argparse.Namespace, out: Output) -> int:
     """
     info = _format(args)
     with (
-        LineSource.open(args.file, line_bytes_max=args.line_bytes_max) as source,
+        LineSource.open(
+            args.file, line_bytes_max=args.line_bytes_max, option="--line-bytes-max"
+        ) as source,
         _open(args, info) as log,
     ):
         if any(map(source.is_file, info.files(log))):

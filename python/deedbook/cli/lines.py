@@ -36,10 +36,13 @@ class Batch(NamedTuple):
 class LineSource:
     """Lines from a file descriptor. A last line without a newline counts as a line.
 
-    Raises `CliError` on a read error, and on a line over ``line_bytes_max``.
+    Raises `CliError` on a read error, and on a line over ``line_bytes_max``, which ``option`` sets
+    if there is one.
     """
 
-    def __init__(self, fd: int, name: str, *, owned: bool, line_bytes_max: int) -> None:
+    def __init__(
+        self, fd: int, name: str, *, owned: bool, line_bytes_max: int, option: str | None
+    ) -> None:
         self.name = name
         self.bytes_read = 0
         self.total_bytes = _size_if_regular(fd)
@@ -47,6 +50,9 @@ class LineSource:
         self._fd = fd
         self._owned = owned
         self._line_bytes_max = line_bytes_max
+        self._option = option
+        self._lines = 0
+        """Lines that were read to their ends."""
         self._partial: list[bytes] = []
         self._partial_bytes = 0
         self._first: bytes | None = b""
@@ -56,12 +62,13 @@ class LineSource:
         """Whether plain bytes come without reading more."""
 
     @classmethod
-    def open(cls, file: str, *, line_bytes_max: int) -> LineSource:
+    def open(cls, file: str, *, line_bytes_max: int, option: str | None = None) -> LineSource:
         """Open a file, or standard input for ``-``. Raises `CliError`."""
         if file == "-":
             if sys.stdin is None:
                 raise CliError("standard input is closed")
-            return cls(0, "standard input", owned=False, line_bytes_max=line_bytes_max)
+            fd, name = 0, "standard input"
+            return cls(fd, name, owned=False, line_bytes_max=line_bytes_max, option=option)
         try:
             fd = os.open(file, os.O_RDONLY | getattr(os, "O_BINARY", 0))
             if stat.S_ISDIR(os.fstat(fd).st_mode):
@@ -69,7 +76,7 @@ class LineSource:
                 raise CliError(f"{file}: is a directory, not a file of lines", path=file)
         except OSError as error:
             raise CliError(f"{file}: {error.strerror}", path=file) from error
-        return cls(fd, file, owned=True, line_bytes_max=line_bytes_max)
+        return cls(fd, file, owned=True, line_bytes_max=line_bytes_max, option=option)
 
     def __enter__(self) -> LineSource:
         return self
@@ -142,11 +149,14 @@ class LineSource:
         if rest:
             self._partial.append(rest)
             self._partial_bytes += len(rest)
-        if max([self._partial_bytes, *map(len, lines)]) > self._line_bytes_max:
-            raise CliError(
-                f"{self.name}: a line is longer than {self._line_bytes_max:,} bytes "
-                "(--line-bytes-max)"
-            )
+        lengths = [*map(len, lines), self._partial_bytes]
+        if max(lengths) > self._line_bytes_max:
+            too_long = next(at for at, size in enumerate(lengths, 1) if size > self._line_bytes_max)
+            number = self._lines + too_long
+            hint = f" ({self._option})" if self._option else ""
+            text = f"line {number} of {self.name} is longer than {self._line_bytes_max:,} bytes"
+            raise CliError(text + hint, line=number)
+        self._lines += len(lines)
         return lines, False
 
     def _plain(self) -> tuple[bytes, bool]:
