@@ -12,7 +12,7 @@ class Writer(NamedTuple):
     """Whether a writer holds a log's lock, as far as this machine can tell."""
 
     held: bool | None
-    """None: not known."""
+    """None: not known, as of a process that has another number here than where it runs."""
     pid: int | None
     """Process that signed the lock last, if it did not release it."""
 
@@ -20,7 +20,9 @@ class Writer(NamedTuple):
 def writer_of(sidecar: str) -> Writer:
     """Find the process that holds the lock in ``sidecar``, a log's ``.deedbook``.
 
-    It does not try the lock: a writer that opens at that moment would be refused.
+    It does not try the lock: a writer that opens at that moment would be refused. A writer in a
+    container has another number outside, where the system lists its lock. From inside, one that
+    runs outside is not listed at all.
     """
     path = os.path.join(sidecar, "lock")
     try:
@@ -36,16 +38,22 @@ def writer_of(sidecar: str) -> Writer:
     pid = int(text)
     try:
         with open("/proc/locks", encoding="ascii", errors="replace") as locks:
-            held = any(_is_lock_of(line, pid, inode) for line in locks)
+            owners = {owner for line in locks if (owner := _owner(line, inode)) is not None}
     except OSError:
         return Writer(None, pid)
-    return Writer(held, pid)
+    if str(pid) in owners:
+        return Writer(True, pid)
+    return Writer(None if owners else False, pid)
 
 
-def _is_lock_of(line: str, pid: int, inode: int) -> bool:
-    """Whether a line like ``3: FLOCK  ADVISORY  WRITE 812 08:01:4711 0 EOF`` is that lock."""
+def _owner(line: str, inode: int) -> str | None:
+    """The process of a line like ``3: FLOCK  ADVISORY  WRITE 812 08:01:4711 0 EOF``.
+
+    None of a lock on another file, and of a process that waits for one: its line has ``->``.
+    """
     words = line.split()
-    return len(words) > 5 and words[4] == str(pid) and words[5].rpartition(":")[2] == str(inode)
+    is_it = len(words) > 5 and words[5].rpartition(":")[2] == str(inode)
+    return words[4] if is_it else None
 
 
 def writer_text(writer: Writer) -> str:
