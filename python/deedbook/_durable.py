@@ -34,12 +34,14 @@ def load_json(file: Path) -> dict[str, Any] | None:
 
 def sync_file(file: Path) -> None:
     """Put what a file holds on stable storage. Raises OSError."""
-    _sync(file)
+    # Windows syncs only what is open for writing; elsewhere the file may be read-only.
+    _sync(file, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
 
 
 def sync_folder(folder: Path) -> None:
-    """Put the names in a folder on stable storage. Raises OSError."""
-    _sync(folder)
+    """Put the names in a folder on stable storage, where the system can. Raises OSError."""
+    if os.name != "nt":  # Windows opens no folder
+        _sync(folder, os.O_RDONLY)
 
 
 def sync_folders(top: Path, files: Iterable[Path]) -> None:
@@ -51,8 +53,8 @@ def sync_folders(top: Path, files: Iterable[Path]) -> None:
         sync_folder(folder)
 
 
-def _sync(path: Path) -> None:
-    fd = os.open(path, os.O_RDONLY)
+def _sync(path: Path, flags: int) -> None:
+    fd = os.open(path, flags)
     try:
         os.fsync(fd)
     finally:

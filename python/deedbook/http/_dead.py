@@ -16,6 +16,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from deedbook._durable import sync_folder
 from deedbook._errors import CorruptError
 from deedbook.transient import DataStore
 
@@ -109,7 +110,7 @@ class DeadLetters:
             with contextlib.suppress(OSError):
                 os.unlink(scratch)
             raise
-        _sync_folder(self.path)
+        sync_folder(self.path)
         return target
 
     def files(self) -> list[Path]:
@@ -168,7 +169,7 @@ class DeadLetters:
             if sync is not None:
                 sync()
             file.unlink()
-            _sync_folder(file.parent)
+            sync_folder(file.parent)
             count += len(payloads)
         return count
 
@@ -180,7 +181,7 @@ class DeadLetters:
         for path in reversed(missing):
             with contextlib.suppress(FileExistsError):
                 path.mkdir(mode=0o700)
-            _sync_folder(path.parent)
+            sync_folder(path.parent)
 
 
 def _file_name(id: str) -> str:
@@ -191,14 +192,3 @@ def _file_name(id: str) -> str:
 
 def _line(values: Mapping[str, Any]) -> bytes:
     return json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
-
-
-def _sync_folder(path: Path) -> None:
-    """Make names in a folder durable, where the system can."""
-    if os.name == "nt":
-        return
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
