@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import importlib
 import io
@@ -219,15 +220,23 @@ class Writer:
 
     def close(self, complete: bool) -> None:
         """Finish the file. A new one that did not get everything is removed."""
+        kept = self._append
         try:
-            if self._file is not None and self._file is not self._own and self._path is not None:
-                self._file.close()  # of the compression: what it still holds is written
-            if self._own is not None and complete:
-                os.fsync(self._own.fileno())
+            if self._own is not None:
+                if self._file is not self._own:
+                    self._file.close()  # of the compression: what it still holds is written
+                self._own.flush()
+                if complete:
+                    os.fsync(self._own.fileno())
+                    kept = True
+        except OSError as error:
+            error.filename = error.filename or self._path
+            raise
         finally:
             if self._own is not None:
-                self._own.close()
-                if not complete and not self._append:
+                with contextlib.suppress(OSError):  # of bytes that could not be written above
+                    self._own.close()
+                if not kept:
                     os.unlink(self._path)
 
     def _open(self) -> None:
@@ -235,6 +244,9 @@ class Writer:
         compressed = zstd("writing zstd") if name.endswith(".zst") else None
         mode = "ab" if self._append else "xb"
         self._own = self._file = open(self._path, mode, buffering=0)  # noqa: SIM115
+        if name.endswith((".gz", ".zst")):
+            # What compresses does not look how much of a piece was written: a buffer does.
+            self._own = io.BufferedWriter(self._own)
         if name.endswith(".gz"):
             self._file = gzip.GzipFile("", "wb", 6, self._own, 0)
         elif compressed is not None:

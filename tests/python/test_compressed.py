@@ -1,0 +1,60 @@
+"""Files that are compressed while they are written, on disks that take less than they are given."""
+
+from __future__ import annotations
+
+import errno
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deedbook import _compressed
+from deedbook.cli import main
+from test_nostr import SMALL, has_zstd
+
+SUFFIXES = [".gz", ".zst"] if has_zstd() else [".gz"]
+
+
+class Short(io.FileIO):
+    """A file that takes a few bytes at a time, as a system may."""
+
+    def write(self, data: Any) -> int:
+        return super().write(memoryview(data)[:7])
+
+
+class Full(io.FileIO):
+    """A file on a disk that has no room: what is small is held until the end, and fails there."""
+
+    def write(self, data: Any) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.fixture(params=SUFFIXES)
+def out(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return tmp_path / f"out{request.param}"
+
+
+def test_short_writes_of_a_compressed_file_are_gone_on_with(
+    out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was written short was lost: the file could not be read."""
+    monkeypatch.setattr(_compressed, "open", lambda *a, buffering: Short(*a), raising=False)
+    writer = _compressed.Writer(str(out))
+    writer.write(b"line\n" * 1000)
+    writer.close(True)
+    monkeypatch.undo()
+    assert _compressed.read_all(out) == b"line\n" * 1000
+
+
+def test_a_compressed_export_whose_end_fails_leaves_no_file(
+    path: Path, out: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A part of it stayed, under its name, and the error named no file."""
+    (path.parent / "events").write_bytes(SMALL.read_bytes().splitlines()[0])
+    assert main(["nostr", "import", str(path), str(path.parent / "events")]) == 0
+    capsys.readouterr()
+    monkeypatch.setattr(_compressed, "open", lambda *a, buffering: Full(*a), raising=False)
+    assert main(["nostr", "export", str(path), str(out)]) == 2
+    assert capsys.readouterr().err == f"deedbook: {out}: No space left on device\n"
+    assert not out.exists()
