@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import filecmp
 import os
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from typing import BinaryIO, Final
 from deedbook._durable import sync_folder
 from deedbook._errors import InvalidArgumentError
 
-__all__ = ["Changed", "Copier", "read_small"]
+__all__ = ["NEW", "Changed", "Copier", "read_small", "same"]
 
 COMPARED_BYTES: Final = 64 << 10
 """Of what a file of the backup has already, its end is compared with the source."""
@@ -30,6 +31,13 @@ def read_small(file: Path) -> bytes | None:
         return file.read_bytes()
     except FileNotFoundError:
         return None
+
+
+def same(one: Path, other: Path) -> bool:
+    """Whether two files hold the same bytes now. Raises OSError."""
+    # It keeps what it found by size and time, which a writer may leave as they are.
+    filecmp.clear_cache()
+    return filecmp.cmp(one, other, shallow=False)
 
 
 class Copier:
@@ -65,16 +73,20 @@ class Copier:
                 raise
             raise Changed(f"{source} is gone") from error
 
-    def whole(self, target: Path, content: bytes | None, mode: int = 0o600) -> None:
-        """Have a small file hold this, or remove it: the old one or the new one, never a part."""
+    def whole(self, source: Path, target: Path, content: bytes | None) -> None:
+        """Have a small file hold what was read of the source, or remove it if that is nothing.
+
+        Whatever happens, it is the old one or the new one, never a part.
+        """
         if content is None:
             if target.exists():
                 target.unlink()
                 self._folders.add(target.parent)
         elif read_small(target) != content:
-            self._make_folder(target.parent)
+            self.make_folder(target.parent)
             new = target.with_name(target.name + NEW)
-            with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
+            new.unlink(missing_ok=True)
+            with _create(new, source) as file:
                 file.write(content)
                 self._done(file, target)
             new.replace(target)
@@ -85,14 +97,13 @@ class Copier:
 
         None if the target holds the same already.
         """
-        if target.exists() and filecmp.cmp(source, target, shallow=False):
+        if target.exists() and same(source, target):
             return None
         new = target.with_name(target.name + NEW)
         with source.open("rb") as read:
-            self._make_folder(target.parent)
+            self.make_folder(target.parent)
             new.unlink(missing_ok=True)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-            with os.fdopen(os.open(new, flags, _mode(read)), "wb") as written:
+            with _create(new, source) as written:
                 while piece := read.read(PIECE_BYTES):
                     self._wrote(written, piece)
                 self._done(written, target)
@@ -119,9 +130,10 @@ class Copier:
             sync_folder(folder)
         self._folders.clear()
 
-    def _make_folder(self, folder: Path) -> None:
+    def make_folder(self, folder: Path) -> None:
+        """Have a folder, and those above it."""
         if not folder.is_dir():
-            self._make_folder(folder.parent)
+            self.make_folder(folder.parent)
             folder.mkdir(exist_ok=True)
             self._folders.add(folder.parent)
 
@@ -130,8 +142,8 @@ class Copier:
         try:
             there = target.stat().st_size
         except FileNotFoundError:
-            self._make_folder(target.parent)
-            os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _mode(read)))
+            self.make_folder(target.parent)
+            _create(target, source).close()
             self._folders.add(target.parent)
             return 0
         if there > end:
@@ -170,6 +182,11 @@ class Copier:
         self._folders.add(target.parent)
 
 
-def _mode(file: BinaryIO) -> int:
-    """The permissions of an open file."""
-    return os.fstat(file.fileno()).st_mode & 0o777
+def _create(file: Path, source: Path) -> BinaryIO:
+    """A new file, which has the permissions of the source's where files have such."""
+    opened = os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+    with contextlib.suppress(OSError):  # the source is gone, or the disk keeps no permissions
+        if hasattr(os, "fchmod"):
+            # The next backup writes to it, also where nobody may write to the source any more.
+            os.fchmod(opened.fileno(), source.stat().st_mode & 0o777 | 0o600)
+    return opened

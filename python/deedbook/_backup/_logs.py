@@ -114,11 +114,11 @@ def _copy(
     start = start if head is None else int.from_bytes(head[:8], "little")
     if start > end:
         raise Changed("all that was there was dropped")
-    theirs.sidecar.mkdir(parents=True, exist_ok=True)
-    copier.whole(theirs.sidecar / FIRST, small.pop(FIRST, None))
+    copier.make_folder(theirs.sidecar)
+    copier.whole(ours.sidecar / FIRST, theirs.sidecar / FIRST, small.pop(FIRST, None))
     if segment_bytes is not None:
         _copy_segments(ours, theirs, (start, end), segment_bytes, copier)
-        copier.whole(theirs.folder / HEAD, head)
+        copier.whole(ours.folder / HEAD, theirs.folder / HEAD, head)
         copier.sync_names()
         for file in _segments(theirs.folder):
             if int(file.name[:20]) < start // segment_bytes:
@@ -129,17 +129,17 @@ def _copy(
         header = header[: HEADER_BYTES[layout]]
         _copy_book(ours.log / "book.log", theirs.log / "book.log", header, end, copier)
     for name in BESIDE if kind is Book else ():
-        copier.whole(theirs.folder / name, read_small(ours.folder / name))
+        copier.whole(ours.folder / name, theirs.folder / name, read_small(ours.folder / name))
     _copy_saved(ours, theirs, copier)
     # Not before all that it vouches for was read back.
     copied = _read_back(theirs.log, kind, before, end)
     mark = small.pop(LAST, None)
     for gone in _names(theirs.sidecar) - small.keys() - NOT_COPIED - {FIRST, LAST}:
-        copier.whole(theirs.sidecar / gone, None)
+        copier.remove(theirs.sidecar / gone)
     for name, content in sorted(small.items()):
-        copier.whole(theirs.sidecar / name, content)
+        copier.whole(ours.sidecar / name, theirs.sidecar / name, content)
     copier.sync_names()
-    copier.whole(theirs.sidecar / LAST, mark)
+    copier.whole(ours.sidecar / LAST, theirs.sidecar / LAST, mark)
     copier.sync_names()
     return copied
 
@@ -196,7 +196,7 @@ def _copy_segments(
 def _copy_book(source: Path, target: Path, header: bytes, end: int, copier: Copier) -> None:
     """The header of a book changes in place, a slot at a time: one of them is always whole."""
     if not target.exists():
-        copier.whole(target, header)
+        copier.whole(source, target, header)
     elif len(header) < SLOT_BYTES:
         copier.overwrite(target, 0, header)
     copier.grow(source, target, len(header), max(end, len(header)))

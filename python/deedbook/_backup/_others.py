@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import filecmp
 import os
 import re
 import shutil
@@ -12,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from deedbook._backup._files import Changed, Copier, read_small
+from deedbook._backup._files import Changed, Copier, read_small, same
 from deedbook._backup._logs import TRANSACTIONS, Copied, backup_log, wait_until_none
 from deedbook._core import Book, LedgerSnapshot, Pier
 from deedbook._durable import sync_folder
@@ -62,10 +61,8 @@ def backup_pier(source: Path, target: Path, copier: Copier) -> Copied:
             continue  # one was dropped meanwhile
         break
     consumers = read_small(log / SIDECAR / _CONSUMERS)
-    if (consumers, transactions) != (None, None):
-        (theirs / SIDECAR).mkdir(exist_ok=True)
-    copier.whole(theirs / SIDECAR / _CONSUMERS, consumers)
-    copier.whole(theirs / SIDECAR / TRANSACTIONS, transactions)
+    for name, content in ((_CONSUMERS, consumers), (TRANSACTIONS, transactions)):
+        copier.whole(log / SIDECAR / name, theirs / SIDECAR / name, content)
     _copy_metadata(log / _METADATA, theirs / _METADATA, copier)
     copier.sync_names()
     _remove_epochs_before(theirs, epochs[0].name)
@@ -84,7 +81,7 @@ def _copy_metadata(source: Path, target: Path, copier: Copier) -> None:
         new = copier.staged(source, target)
         if new is None:
             return
-        if filecmp.cmp(source, new, shallow=False):
+        if same(source, new):
             new.replace(target)
             return
         new.unlink()
@@ -121,7 +118,7 @@ def backup_ledger(source: Path, target: Path, copier: Copier) -> Copied:
     """The files that wait to be sent, and dead letters. What is gone goes from the backup, too."""
     bases = LedgerSnapshot.bases(source)
     ours, theirs = source / SIDECAR, target / SIDECAR
-    theirs.mkdir(parents=True, exist_ok=True)
+    copier.make_folder(theirs)
     wait_until_none(source, [ours / f"{_JOBS}{base}" / "transaction" for base in bases])
     # Before the files, and after them: a file that is refused under the copying becomes letters.
     letters = _copy_letters(ours, theirs, copier, set())
@@ -137,7 +134,7 @@ def backup_ledger(source: Path, target: Path, copier: Copier) -> Copied:
         there = set(_ledger_files(source, bases))
         # Before a file goes: its index must not come again.
         for file in _small_files(ours):
-            copier.whole(theirs / file.relative_to(ours), read_small(file))
+            copier.whole(file, theirs / file.relative_to(ours), read_small(file))
         quarantine = sorted(ours.joinpath(_QUARANTINE).glob("*"))
         for file in quarantine:
             copier.grow(file, theirs / _QUARANTINE / file.name, 0, file.stat().st_size)

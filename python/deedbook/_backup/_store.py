@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from deedbook._backup._files import Changed, Copier, read_small
+from deedbook._backup._files import NEW, Changed, Copier, read_small
 from deedbook._backup._logs import Copied, wait_until_none
 from deedbook._errors import CorruptError, InvalidArgumentError
 from deedbook.formats import by_name
@@ -35,6 +35,8 @@ NOT_COPIED: Final = ("lock", "backup-lock", UNDER_WAY, IMPORTS)
 INDEX: Final = "events"
 DERIVED: Final = (INDEX, "staged")
 """Of the sidecar: the index is made again, and what no commit took belongs to its job."""
+OWNED: Final = ("data", LOG, SIDECAR, MANIFEST, MANIFEST + NEW)
+"""What a store has in its directory. Of a backup, nothing else is removed."""
 SEGMENT: Final = re.compile(r"data\.(0|[1-9][0-9]*)(\.seg)?")
 ATTEMPTS: Final = 50
 DAMAGED_MAX: Final = 3
@@ -138,13 +140,11 @@ def _copy(source: Path, target: Path, copier: Copier, staged: _Staged) -> int:
         shutil.rmtree(target / SIDECAR / INDEX, ignore_errors=True)
     staged.put(kept)
     for file, content in sorted(beside.items(), key=lambda item: (item[0].name == "mark", item)):
-        place = target / file.relative_to(source)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        copier.whole(place, content)
-    copier.whole(target / MANIFEST, state.manifest)
+        copier.whole(file, target / file.relative_to(source), content)
+    copier.whole(source / MANIFEST, target / MANIFEST, state.manifest)
     copier.sync_names()
     for left in _files(target, None):
-        if left not in kept:
+        if left not in kept and left.relative_to(target).parts[0] in OWNED:
             copier.remove(left)
     copier.sync_names()
     return total
