@@ -1,13 +1,15 @@
-"""Files of a backup: they are the log's, and permitted as those of the log."""
+"""Files of a backup: on stable storage whatever failed before, permitted as those of the log."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 from pathlib import Path
 
 import pytest
 
+import deedbook
 from deedbook import EventStore, Ledger, backup
 from deedbook._backup._files import Copier, same
 from test_backup import KINDS, payload
@@ -30,6 +32,78 @@ def write(name: str, path: Path, first: int = 0) -> None:
         log = kind.open(path, "a", **options)
     with log:
         log.append_many(payload(number) for number in range(first, first + 300))
+
+
+class Disk:
+    """Stands for ``os.fsync``: what was synced, and as it was then. It fails at one call."""
+
+    def __init__(self, fail_at: int = 0) -> None:
+        self.calls, self.fail_at = 0, fail_at
+        self._synced: dict[int, tuple[int, int]] = {}
+
+    def __call__(self, fd: int) -> None:
+        self.calls += 1
+        if self.calls == self.fail_at:
+            raise OSError("cut here")
+        facts = os.fstat(fd)
+        self._synced[facts.st_ino] = (facts.st_mtime_ns, facts.st_size)
+
+    def lost(self, top: Path) -> list[str]:
+        """What a power cut may take: files, and folders with the names in them."""
+        lost = []
+        for path in [top, *top.rglob("*")]:
+            facts = path.stat()
+            is_lock = path.name in ("lock", "backup-lock")
+            if not is_lock and self._synced.get(facts.st_ino) != (facts.st_mtime_ns, facts.st_size):
+                lost.append(str(path.relative_to(top)))
+        return lost
+
+
+@posix
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_backup_that_failed_left_is_synced_by_the_next_one(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that was whole was passed over, though nothing had synced it, and vouched for."""
+    write(name, tmp_path / "log")
+    backup(tmp_path / "log", tmp_path / "first" / "copy")
+    write(name, tmp_path / "log", 300)
+    fail_at, failed = 0, True
+    while failed:
+        fail_at += 1
+        top = tmp_path / f"top{fail_at}"
+        # By cp, which syncs nothing.
+        shutil.copytree(tmp_path / "first", top / "in")
+        disk = Disk(fail_at)
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "fsync", disk)
+            try:
+                backup(tmp_path / "log", top / "in" / "copy")
+                failed = False
+            except OSError as error:
+                assert str(error) == "cut here"
+            backup(tmp_path / "log", top / "in" / "copy")
+        assert disk.lost(top) == [], fail_at
+        shutil.rmtree(top)
+    assert fail_at > 10
+
+
+@posix
+@pytest.mark.parametrize("name", NAMES)
+def test_the_names_of_a_new_backup_are_synced_and_later_what_is_new(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The names of its own folder and of those above it were left out."""
+    write(name, tmp_path / "log")
+    disk = Disk()
+    monkeypatch.setattr(os, "fsync", disk)
+    target = tmp_path / "a" / "b" / "copy"
+    backup(tmp_path / "log", target)
+    assert disk.lost(tmp_path / "a") == []
+    assert os.stat(tmp_path).st_ino in disk._synced
+    disk.calls = 0
+    backup(tmp_path / "log", target)
+    assert disk.calls == 0
 
 
 @posix
@@ -80,3 +154,16 @@ def test_a_backup_of_a_store_removes_what_is_a_stores_only(tmp_path: Path) -> No
         file.write_bytes(b"mine")
     backup(tmp_path / "store", tmp_path / "copy")
     assert [file.exists() for file in [*kept, *gone]] == [True, True, False, False]
+
+
+@pytest.mark.parametrize("name", ["packed", "store"])
+def test_a_log_and_its_backup_do_not_lie_in_each_other(name: str, tmp_path: Path) -> None:
+    """A copy in the log's folder became a part of the log, and was copied with it."""
+    log = tmp_path / "in" / "log"
+    log.parent.mkdir()
+    write(name, log)
+    before = sorted(tmp_path.rglob("*"))
+    for target in (log / "copy", log.parent, log / ".deedbook" / "copy", tmp_path):
+        with pytest.raises(deedbook.InvalidArgumentError, match=r" and .* lie in each other"):
+            backup(log, target)
+    assert sorted(tmp_path.rglob("*")) == before

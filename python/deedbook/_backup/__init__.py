@@ -7,9 +7,7 @@ interrupted is a log, too, and is continued by the next one.
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from deedbook._backup._files import Copier
 from deedbook._backup._logs import backup_log
 from deedbook._backup._others import backup_ledger, backup_pier
 from deedbook._backup._store import backup_store
+from deedbook._backup._target import alone, sidecar_of
 from deedbook._core import Book, Wal
 from deedbook._errors import InvalidArgumentError, LockedError, NotALogError
 from deedbook.formats import find, require
@@ -98,7 +97,7 @@ def backup(
         )
     _check_target(ours, theirs, name)
     copier = Copier(progress or (lambda done: None))
-    with _alone(theirs, ours.is_file()):
+    with alone(theirs, ours.is_file()):
         if name == "pier":
             copied = backup_pier(ours, theirs, copier)
         elif name == "ledger":
@@ -120,10 +119,16 @@ def backup(
 
 
 def _check_target(source: Path, target: Path, name: str) -> None:
-    if not os.path.lexists(target):
-        return
-    if source.samefile(target):
+    is_there = os.path.lexists(target)
+    if is_there and source.samefile(target):
         raise InvalidArgumentError(f"{target} is the log itself")
+    ours, theirs = source.resolve(), target.resolve()
+    if source.is_dir() and (ours in theirs.parents or theirs in ours.parents):
+        raise InvalidArgumentError(
+            f"{source} and {target} lie in each other: choose another directory"
+        )
+    if not is_there:
+        return
     if source.is_dir() != target.is_dir():
         raise NotALogError(
             f"{target} is no directory as {source} is"
@@ -137,28 +142,6 @@ def _check_target(source: Path, target: Path, name: str) -> None:
         raise InvalidArgumentError(
             f"{target} holds other files and no log: choose another directory"
         )
-    writer = writer_of(str(_sidecar(target, target.is_file())))
+    writer = writer_of(str(sidecar_of(target, target.is_file())))
     if writer.held:
         raise LockedError(f"{target} is open for writing, by process {writer.pid}")
-
-
-def _sidecar(log: Path, is_file: bool) -> Path:
-    return log.parent / SIDECAR / log.name if is_file else log / SIDECAR
-
-
-@contextmanager
-def _alone(target: Path, is_file: bool) -> Iterator[None]:
-    """Keep a second backup from the same target."""
-    sidecar = _sidecar(target, is_file)
-    sidecar.mkdir(parents=True, exist_ok=True)
-    if sys.platform == "win32":
-        yield
-        return
-    import fcntl
-
-    with sidecar.joinpath("backup-lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise LockedError(f"{target} is the target of another backup right now") from error
-        yield

@@ -1,0 +1,82 @@
+"""The target of a backup: one backup has it alone, and what is there is on stable storage.
+
+A backup that was killed, or failed, leaves bytes and names that nothing has synced, and the next
+one writes nothing again that is there. So one that ends notes it, and one that finds no such note
+syncs first whatever is there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from deedbook._durable import sync_file, sync_folder
+from deedbook._errors import LockedError
+from deedbook.formats._info import SIDECAR
+
+__all__ = ["alone", "sidecar_of"]
+
+
+def sidecar_of(log: Path, is_file: bool) -> Path:
+    """Where a log has its `.deedbook`."""
+    return log.parent / SIDECAR / log.name if is_file else log / SIDECAR
+
+
+@contextmanager
+def alone(target: Path, is_file: bool) -> Iterator[None]:
+    """Keep a second backup from a target, and begin with one that is on stable storage.
+
+    Raises `LockedError` and OSError.
+    """
+    sidecar = sidecar_of(target, is_file)
+    sidecar.mkdir(parents=True, exist_ok=True)
+    with sidecar.joinpath("backup-lock").open("a+", encoding="ascii") as file:
+        _lock(file, target)
+        # What another program copied is not synced either: there, the file has another number.
+        ended = str(os.fstat(file.fileno()).st_ino)
+        file.seek(0)
+        is_durable = file.read() == ended
+        # Not synced itself: what is there after a power cut is on stable storage anyway.
+        file.truncate(0)
+        if not is_durable:
+            _sync_all(target, sidecar, is_file)
+        yield
+        file.write(ended)
+
+
+def _lock(file: IO[str], target: Path) -> None:
+    if sys.platform != "win32":
+        import fcntl
+
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise LockedError(f"{target} is the target of another backup right now") from error
+
+
+def _sync_all(target: Path, sidecar: Path, is_file: bool) -> None:
+    """Sync the files of a backup, and the names in their folders and in those above."""
+    folders = {sidecar, *sidecar.parents, *sidecar.resolve().parents}
+    files: list[Path] = []
+    if is_file:
+        files += (file for file in target.parent.iterdir() if file.name.startswith(target.name))
+    for folder, _, names in os.walk(sidecar if is_file else target):
+        folders.add(Path(folder))
+        files += (Path(folder, name) for name in names)
+    device = sidecar.stat().st_dev
+    for path in [*files, *folders]:
+        # What this user may not read, and what lies on another disk, is of no backup of this user.
+        with contextlib.suppress(PermissionError, FileNotFoundError):
+            facts = path.stat()
+            if facts.st_dev != device:
+                continue
+            if stat.S_ISDIR(facts.st_mode):
+                sync_folder(path)
+            elif stat.S_ISREG(facts.st_mode):
+                sync_file(path)
