@@ -36,7 +36,7 @@ def alone(target: Path, is_file: bool) -> Iterator[None]:
     """
     sidecar = sidecar_of(target, is_file)
     sidecar.mkdir(parents=True, exist_ok=True)
-    with sidecar.joinpath("backup-lock").open("a+", encoding="ascii") as file:
+    with sidecar.joinpath("backup-lock").open("a+", encoding="ascii", errors="replace") as file:
         _lock(file, target)
         # What another program copied is not synced either: there, the file has another number.
         ended = str(os.fstat(file.fileno()).st_ino)
