@@ -8,34 +8,40 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 from deedbook.cli.failure import CliError, describe
 
 __all__ = ["refuse_within", "written_aside"]
+
+_NAME_BYTES: Final = 100
+"""Of a file's name, in that of the temporary file beside it."""
 
 
 @contextmanager
 def written_aside(path: str) -> Iterator[BinaryIO]:
     """A file that gets its name when all of it is written; if anything fails, nothing is left.
 
-    What is there and no regular file (a pipe, a device) is written to as it is. Raises `CliError`
-    if writing fails, and `BrokenPipeError` if the reader of a pipe went away.
+    A link stays, and the file it leads to is replaced; one that was there keeps its mode. What is
+    there and no regular file (a pipe, a device) is written to as it is. Raises `CliError` if
+    writing fails, and `BrokenPipeError` if the reader of a pipe went away.
     """
     aside: str | None = None
     try:
-        if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
+        target = os.path.realpath(path)
+        before = _status(path)
+        if before is not None and not _can_be_replaced(before, target):
             with open(path, "wb") as file:
                 yield file
             return
-        folder = os.path.dirname(os.path.abspath(path))
-        fd, aside = tempfile.mkstemp(prefix=f".{os.path.basename(path)[:100]}.", dir=folder)
+        folder, name = os.path.split(target)
+        fd, aside = tempfile.mkstemp(prefix=f".{_cut(name)}.", dir=folder)
         with open(fd, "wb") as file:
             yield file
             file.flush()
-            _set_mode(file.fileno())
+            _set_mode(file.fileno(), before)
             os.fsync(file.fileno())  # else a power cut could leave the name without the bytes
-        os.replace(aside, path)
+        os.replace(aside, target)
         aside = None
     except BrokenPipeError:  # the reader went away
         raise
@@ -60,9 +66,35 @@ def _reason(error: OSError) -> str:
     return error.strerror or describe(error)
 
 
-def _set_mode(fd: int) -> None:
-    """As of any new file: a temporary one is for its owner alone."""
-    if hasattr(os, "fchmod"):
-        mask = os.umask(0)
-        os.umask(mask)
-        os.fchmod(fd, 0o666 & ~mask)
+def _status(path: str) -> os.stat_result | None:
+    """Of what a path leads to; None if there is nothing. A circle of links is an error."""
+    try:
+        return os.stat(path)
+    except FileNotFoundError:
+        return None
+
+
+def _can_be_replaced(found: os.stat_result, target: str) -> bool:
+    """Whether it is a regular file that has a name: an unlinked /dev/stdout has none."""
+    there = _status(target)
+    return stat.S_ISREG(found.st_mode) and there is not None and os.path.samestat(found, there)
+
+
+def _cut(name: str) -> str:
+    """The beginning of a name: with what is put around it, it takes no more than 255 bytes."""
+    return os.fsencode(name)[:_NAME_BYTES].decode("utf-8", "ignore")
+
+
+def _set_mode(fd: int, before: os.stat_result | None) -> None:
+    """As of the file that was there, else of any new one: a temporary file is its owner's alone."""
+    if not hasattr(os, "fchmod"):
+        return
+    if before is not None:
+        # With the mode alone, a file that root replaces would be lost to its owner.
+        with contextlib.suppress(OSError):
+            os.fchown(fd, before.st_uid, before.st_gid)
+        os.fchmod(fd, stat.S_IMODE(before.st_mode))
+        return
+    mask = os.umask(0)
+    os.umask(mask)
+    os.fchmod(fd, 0o666 & ~mask)

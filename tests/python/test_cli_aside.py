@@ -1,0 +1,85 @@
+"""Files that commands replace: report, export and metrics write aside, and rename."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from deedbook import Wal
+from deedbook.cli import main
+from deedbook.cli.aside import written_aside
+
+POSIX = pytest.mark.skipif(os.name == "nt", reason="needs POSIX")
+
+
+def write(path: Path, data: bytes) -> None:
+    with written_aside(str(path)) as file:
+        file.write(data)
+
+
+@POSIX
+def test_a_link_stays_and_its_target_is_replaced(tmp_path: Path) -> None:
+    """The link was replaced: /dev/stdout itself, where root had redirected it to a file."""
+    (tmp_path / "far").mkdir()
+    target, link = tmp_path / "far" / "page.html", tmp_path / "link"
+    link.symlink_to(target)
+    for data in (b"the target is not there yet", b"the target is replaced"):
+        write(link, data)
+        assert link.is_symlink() and target.read_bytes() == data
+    with pytest.raises(OSError, match="not written"), written_aside(str(link)) as file:
+        file.write(b"half")
+        error = OSError("not written")
+        error.kind = "io"  # type: ignore[attr-defined]
+        raise error
+    assert target.read_bytes() == data and os.listdir(target.parent) == ["page.html"]
+
+
+@POSIX
+def test_standard_output_in_a_file_gets_the_page_and_is_still_a_link(tmp_path: Path) -> None:
+    """With ``-o /dev/stdout > page.html`` the page was where the link to it had been."""
+    links = tmp_path / "dev"
+    links.mkdir()
+    (links / "stdout").symlink_to("/dev/fd/1")  # as /dev/stdout, which is not put at risk here
+    with Wal.create(tmp_path / "wal") as wal:
+        wal.append(b"one")
+    command = [sys.executable, "-m", "deedbook", "report", str(tmp_path / "wal"), "-q"]
+    with (tmp_path / "page.html").open("wb") as page:
+        arguments = ["-o", str(links / "stdout")]
+        done = subprocess.run([*command, *arguments], stdout=page, stderr=subprocess.PIPE)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert (links / "stdout").is_symlink() and os.listdir(links) == ["stdout"]
+    text = (tmp_path / "page.html").read_text()
+    assert text.startswith("<!doctype html>") and text.rstrip().endswith("</html>")
+
+
+@POSIX
+def test_a_file_keeps_its_mode(tmp_path: Path) -> None:
+    """A page that nobody else may read came back as one for everybody."""
+    file = tmp_path / "page.html"
+    mask = os.umask(0o022)
+    try:
+        write(file, b"new")
+        assert stat.S_IMODE(file.stat().st_mode) == 0o644
+        for mode in (0o600, 0o660, 0o444):
+            file.chmod(mode)
+            write(file, b"%o" % mode)
+            assert stat.S_IMODE(file.stat().st_mode) == mode and file.read_bytes() == b"%o" % mode
+    finally:
+        os.umask(mask)
+
+
+def test_a_name_may_be_as_long_as_the_system_allows(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """252 bytes of CJK characters: the name of the temporary file was longer than 255 bytes."""
+    with Wal.create(tmp_path / "wal") as wal:
+        wal.append(b"one")
+    file = tmp_path / ("記" * 82 + ".jsonl")
+    assert main(["export", str(tmp_path / "wal"), str(file)]) == 0, capfd.readouterr().err
+    write(tmp_path / "here" if os.name == "nt" else tmp_path / ("x" * 255), b"new")
+    assert file.read_bytes().count(b"\n") == 1 and len(os.listdir(tmp_path)) == 3
