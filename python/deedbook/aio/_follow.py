@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 from weakref import WeakValueDictionary
 
@@ -160,6 +161,14 @@ def _refresh(logs: list[Book | Wal]) -> tuple[float, list[int | None]]:
     return time.thread_time() - begun, ends
 
 
+@dataclass(frozen=True)
+class _Source(Generic[RecordT]):
+    """From where a follower has its records. It refers to the log, and so to its files."""
+
+    follow: Callable[[], Iterator[RecordT]]
+    side: Callable[[], LogSide]
+
+
 class Follower(Generic[RecordT]):
     """The records of a log as they are appended: an asynchronous iterator, for one task at a time.
 
@@ -174,9 +183,8 @@ class Follower(Generic[RecordT]):
         side: Callable[[], LogSide],
         at_end: bool,
     ) -> None:
-        self._log = log
-        self._follow: Callable[[], Iterator[RecordT]] = follow
-        self._side = side
+        # None after the end: whoever keeps the follower does not keep the log's files.
+        self._source: _Source[RecordT] | None = _Source(follow, side)
         self._records: Iterator[RecordT] | None = None
         self._ready: deque[RecordT] = deque()
         self._reading: concurrent.futures.Future[None] | None = None
@@ -199,9 +207,11 @@ class Follower(Generic[RecordT]):
         self._busy = True
         try:
             while not self._ready:
-                if self._reading is None:  # else a thread may add records yet
+                source = self._source
+                if source is None or self._reading is None:  # else a thread may add records yet
                     self._raise_if_over()
-                await self._look()
+                assert source is not None
+                await self._look(source)
             return self._ready.popleft()
         finally:
             self._busy = False
@@ -211,22 +221,28 @@ class Follower(Generic[RecordT]):
         self._over = True
         self._ready = deque()
         self._wake()
+        if self._reading is not None:  # a thread has the records in hand
+            self._reading.add_done_callback(self._forget)
+        self._forget()
 
     def _raise_if_over(self) -> None:
-        if self._error is not None:
-            error, self._error, self._over = self._error, None, True
-            raise error
-        if self._over:
-            self._records = None  # which holds the log's files
-            raise StopAsyncIteration
+        if self._error is None and not self._over:
+            return
+        error, self._error, self._over = self._error, None, True
+        self._forget()
+        raise StopAsyncIteration if error is None else error
+
+    def _forget(self, read: object = None) -> None:
+        """Let go of all that refers to the log. ``read`` is the reading that ended."""
+        self._source = self._records = self._watcher = None
 
     def _wake(self) -> None:
         if self._wakeup is not None and not self._wakeup.done():
             self._wakeup.set_result(None)
 
-    async def _look(self) -> None:
+    async def _look(self, source: _Source[RecordT]) -> None:
         """Read, or wait until there is something to read."""
-        side = self._side()
+        side = source.side()
         watcher = self._watcher = Watcher.here()  # which its followers keep
         if self._reading is None:
             try:
@@ -239,9 +255,9 @@ class Follower(Generic[RecordT]):
                 return
             if side.writes and self._seen is not None and 0 <= end - self._seen <= _LOOP_BYTES:
                 await asyncio.sleep(0)  # other tasks run, however much there is to read
-                self._read(end)
+                self._read(source, end)
                 return
-            self._reading = watcher.submit(self._read, end)
+            self._reading = watcher.submit(self._read, source, end)
         await settled(self._reading)
         self._reading = None
 
@@ -257,7 +273,7 @@ class Follower(Generic[RecordT]):
             side.waiting.discard(self)
             self._wakeup = None
 
-    def _read(self, end: int) -> None:
+    def _read(self, source: _Source[RecordT], end: int) -> None:
         """Read a bounded number of records, in the loop or in a thread.
 
         `end`: that of the log before. The records land in `_ready` even if nothing waits for them
@@ -265,9 +281,10 @@ class Follower(Generic[RecordT]):
         """
         ready, size = self._ready, 0
         try:
-            if self._records is None:
-                self._records = self._follow()
-            for record in self._records:
+            records = self._records
+            if records is None:
+                records = self._records = source.follow()
+            for record in records:
                 ready.append(record)
                 size += len(record)
                 if len(ready) >= _BATCH_RECORDS or size >= _BATCH_BYTES:

@@ -55,7 +55,7 @@ class AsyncHandle(ABC, Generic[HandleT, SideT]):
         await self._here().rounds.join()
 
     async def close(self) -> None:
-        """Wait for what tasks wait for, then close the handle."""
+        """Wait for what tasks wait for, in every thread of the handle, then close it."""
         side = self._here()
         try:
             await self._settle(side)
@@ -96,11 +96,14 @@ class AsyncHandle(ABC, Generic[HandleT, SideT]):
         return self._syncs, self._appends
 
     async def _settle(self, side: SideT) -> None:
-        """Wait for the appends in a thread, and for the syncs that tasks wait for.
+        """Wait for the appends and other calls in threads, and for the syncs that tasks wait for.
 
         The tasks get the errors.
         """
-        await self._appends.settle()
+        for worker in self._workers():
+            # The close comes after what the thread of syncs was given, as one of its jobs.
+            if worker is not self._syncs:
+                await worker.settle()
         if side.rounds.busy:
             with contextlib.suppress(Exception):
                 await side.rounds.join()
