@@ -145,8 +145,8 @@ def test_a_file_that_is_sent_meanwhile_is_no_error(
         ledger.append(b"2")
     listed = _LedgerInfo.data_files
 
-    def sent(info: _LedgerInfo, path: str) -> list[str]:
-        files = listed(info, path)
+    def sent(info: _LedgerInfo, path: str, **options: Any) -> list[str]:
+        files = listed(info, path, **options)
         os.unlink(files[0])
         return files
 

@@ -12,6 +12,7 @@ from deedbook._errors import Error, InvalidArgumentError
 from deedbook._report._figures import DataFile, LogReport, Size, Sizes, Stretch, Times, Type
 from deedbook._report._scan import Scan
 from deedbook.formats import Found, of_handle, require
+from deedbook.formats._info import FormatInfo
 
 __all__ = [
     "DataFile",
@@ -51,7 +52,8 @@ def report(
     payload.
 
     The report of a damaged log says where and what is wrong. Raises `MissingError` if there is no
-    log, and what opening raises if nothing of it can be read.
+    log, `InvalidArgumentError` if there are several ledgers and no ``base``, and what opening
+    raises if nothing of it can be read.
     """
     options = {} if base is None else {"base": base}
     if isinstance(log, str | os.PathLike):
@@ -91,13 +93,13 @@ def look(
             ok, checked, findings = outcome.ok, outcome.facts, list(outcome.lines)
             parts = info.parts(path, outcome.facts)
         except Error as error:
-            errors.append(error)
+            _note(error, errors)
     try:
         described = info.describe(path, found, **options)
         ok = ok and not described.corrupt
     except Error as error:
-        errors.append(error)
-    files = _files(info, path, errors)
+        _note(error, errors)
+    files = _files(info, path, options, errors)
     total = sum(part.end - part.begin for part in parts) or sum(file.bytes for file in files)
     scan = Scan()
     try:
@@ -115,7 +117,7 @@ def look(
                     f"bytes {one.offset:,}..{one.end:,}: {one.reason}" for one in around.damages
                 ]
     except Error as error:
-        errors.append(error)
+        _note(error, errors)
     if errors and not checked and described is None and scan.records == 0:
         raise errors[0]
     return LogReport(
@@ -143,11 +145,13 @@ def look(
     )
 
 
-def _files(info: Any, path: str, errors: list[Error]) -> tuple[DataFile, ...]:
+def _files(
+    info: FormatInfo, path: str, options: dict[str, Any], errors: list[Error]
+) -> tuple[DataFile, ...]:
     """The files that hold the records, such as are there."""
 
     def found() -> Iterator[DataFile]:
-        for file in info.data_files(path):
+        for file in info.data_files(path, **options):
             try:
                 status = os.stat(file)
             except FileNotFoundError:  # retention, or a sender, removed it
@@ -158,5 +162,12 @@ def _files(info: Any, path: str, errors: list[Error]) -> tuple[DataFile, ...]:
     try:
         return tuple(found())
     except Error as error:
-        errors.append(error)
+        _note(error, errors)
         return ()
+
+
+def _note(error: Error, errors: list[Error]) -> None:
+    """Take an error for a finding; one that says what the caller must say is raised."""
+    if isinstance(error, InvalidArgumentError):
+        raise error
+    errors.append(error)

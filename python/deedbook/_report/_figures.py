@@ -10,7 +10,7 @@ from deedbook._core import Stats
 from deedbook._text import count, size
 from deedbook.formats._info import Part
 
-__all__ = ["DataFile", "LogReport", "Size", "Sizes", "Stretch", "Times", "Type"]
+__all__ = ["DataFile", "LogReport", "Size", "Sizes", "Stretch", "Times", "Type", "state_of"]
 
 
 @dataclass(frozen=True)
@@ -164,8 +164,9 @@ class LogReport:
 
     @property
     def damages(self) -> int:
-        """How many damaged stretches there are."""
-        return sum(len(part.damages) for part in self.parts)
+        """How many damaged stretches there are; of an event store ``parts`` has the first alone."""
+        faults: int = self.checked.get("faults", 0)
+        return max(faults, sum(len(part.damages) for part in self.parts))
 
     @property
     def rate(self) -> float | None:
@@ -199,11 +200,17 @@ class LogReport:
         return part_of_page(self)
 
     def __repr__(self) -> str:
-        state = "ok" if self.ok else f"damaged, {count(self.damages, 'damage')}"
         return (
             f"<LogReport {self.path!r} {self.format}, {count(self.records, self.noun)},"
-            f" {size(self.bytes)}, {state}>"
+            f" {size(self.bytes)}, {state_of(self)}>"
         )
+
+
+def state_of(report: LogReport) -> str:
+    """The outcome: ``ok``, how many damages there are, or ``NOT OK`` where none was counted."""
+    if report.ok:
+        return "ok"
+    return count(report.damages, "damage") if report.damages else "NOT OK"
 
 
 def _plain(value: Any) -> Any:

@@ -10,7 +10,7 @@ from datetime import datetime
 from deedbook import __version__
 from deedbook._charts import Bar, Piece, bars, columns, strip
 from deedbook._page import fragment, page, table, tiles
-from deedbook._report._figures import LogReport, Times, Type
+from deedbook._report._figures import LogReport, Times, Type, state_of
 from deedbook._text import count, size
 
 __all__ = ["page_of", "page_of_several", "part_of_page", "rate_text", "span_text"]
@@ -38,7 +38,7 @@ def page_of_several(reports: Sequence[LogReport]) -> str:
             os.path.abspath(report.path),
             count(report.records, report.noun),
             size(report.bytes),
-            _state(report),
+            state_of(report),
         ]
         for report in reports
     ]
@@ -63,13 +63,7 @@ def part_of_page(report: LogReport) -> str:
 def title_of(report: LogReport) -> str:
     """The log and the outcome in a line."""
     name = os.path.basename(os.path.abspath(report.path))
-    return f"{name}: {count(report.records, report.noun)}, {_state(report)}"
-
-
-def _state(report: LogReport) -> str:
-    if report.ok:
-        return "ok"
-    return count(report.damages, "damage") if report.damages else "NOT OK"
+    return f"{name}: {count(report.records, report.noun)}, {state_of(report)}"
 
 
 def rate_text(rate: float, noun: str) -> str:
@@ -122,8 +116,9 @@ def _tiles(report: LogReport) -> Iterator[tuple[str, str]]:
     if len(report.files) > 1:
         yield "files", f"{len(report.files):,}"
     if (loss := report.checked.get("loss")) is not None:
-        yield "lost, as a repair noted", count(loss["records"], report.noun)
-    if report.checked:
+        lost = count(loss["records"], report.noun) if loss["records"] else "not known how many"
+        yield "lost, as a repair noted", lost
+    if report.checked and (report.ok or report.damages):
         yield "damages", f"{report.damages:,}"
 
 
@@ -157,7 +152,8 @@ def _damage(report: LogReport) -> Iterator[str]:
             yield f'<p class="note">{len(rows) - len(shown):,} more without damage.</p>\n'
     damages = [(part, one) for part in report.parts for one in part.damages]
     if not damages:
-        yield '<p class="note">Every checksum was checked: no damage.</p>\n'
+        if report.ok:
+            yield '<p class="note">Every checksum was checked: no damage.</p>\n'
         return
     yield table(
         ["in", "from byte", "to byte", "what is wrong"],
@@ -167,8 +163,8 @@ def _damage(report: LogReport) -> Iterator[str]:
         ],
         "damages",
     )
-    if len(damages) > _DAMAGES_MAX:
-        yield f'<p class="note">And {len(damages) - _DAMAGES_MAX:,} more.</p>\n'
+    if (more := report.damages - len(damages[:_DAMAGES_MAX])) > 0:
+        yield f'<p class="note">And {more:,} more.</p>\n'
 
 
 def _times(report: LogReport) -> Iterator[str]:

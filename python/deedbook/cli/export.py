@@ -16,7 +16,7 @@ from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, CliError
 from deedbook.cli.output import Output
 from deedbook.cli.payloads import add_payload, in_base64, json_of, text_of
 from deedbook.cli.progress import Progress
-from deedbook.formats._info import Entry, FormatInfo, View
+from deedbook.formats._info import Entry, FormatInfo, View, size_of
 
 __all__ = ["add_arguments", "run"]
 
@@ -86,7 +86,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     name, encode = _encoder(args.payload, kind)
     columns = (*info.columns, name)
     damages: list[Any] = []
-    total = sum(map(_size_of, info.data_files(args.path)))
+    total = sum(map(size_of, info.data_files(args.path, **options)))
     with (
         info.read(args.path, **options) as view,
         Progress(f"export {args.path}", total, enabled=not args.quiet) as progress,
@@ -109,14 +109,6 @@ def run(args: argparse.Namespace, out: Output) -> int:
         out.line(f"{args.output}: {count(records, info.noun)}{of}")
         out.flush()
     return EXIT_DAMAGE if damages else EXIT_OK
-
-
-def _size_of(file: str) -> int:
-    """Bytes; 0 if it is gone: a sender removes what it sent of a ledger."""
-    try:
-        return os.path.getsize(file)
-    except FileNotFoundError:
-        return 0
 
 
 def _entries(info: FormatInfo, view: View, damages: list[Any] | None) -> Iterator[Entry]:

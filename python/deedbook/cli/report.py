@@ -6,6 +6,7 @@ import argparse
 from typing import Any, Final
 
 from deedbook._report import LogReport, look
+from deedbook._report._figures import state_of
 from deedbook._report._html import page_of_several, rate_text
 from deedbook._text import count, exact_size, size
 from deedbook.cli.arguments import Commands, add_base, add_json, add_paths, add_quiet
@@ -100,11 +101,10 @@ def run_report(args: argparse.Namespace, out: Output) -> int:
 
 
 def _tell(args: argparse.Namespace, found: LogReport, out: Output) -> None:
-    state = "ok" if found.ok else f"damaged, {count(found.damages, 'damage')}"
     of = "" if len(args.paths) == 1 else f"{found.path}, "
     out.line(
         f"{args.output}: {of}{count(found.records, found.noun)}, {size(found.bytes)} of payloads,"
-        f" {state}"
+        f" {state_of(found)}"
     )
 
 

@@ -284,12 +284,20 @@ class FormatInfo(ABC):
         """Where damage lies, by the facts of an `Outcome` of `verify`."""
 
     @abstractmethod
-    def data_files(self, path: str) -> list[str]:
+    def data_files(self, path: str, **options: Any) -> list[str]:
         """The files that hold the records at a path, in their order. Raises as opening does."""
 
     @abstractmethod
     def salvage(self, source: str, target: str, progress: Progress, **options: Any) -> Outcome:
         """Copy everything intact; the source is not changed."""
+
+
+def size_of(file: str) -> int:
+    """Its bytes; 0 if it is gone: a sender, retention and a compaction remove files."""
+    try:
+        return os.path.getsize(file)
+    except FileNotFoundError:
+        return 0
 
 
 def part_of(name: str, checked: Mapping[str, Any], begin: int = 0) -> Part:
@@ -324,4 +332,5 @@ __all__ = [
     "View",
     "first_setting",
     "part_of",
+    "size_of",
 ]

@@ -207,10 +207,10 @@ class _LedgerInfo(FormatInfo):
             parts.append(part._replace(damages=()) if fine else part)
         return parts
 
-    def data_files(self, path: str) -> list[str]:
-        """The files of all ledgers there."""
+    def data_files(self, path: str, **options: Any) -> list[str]:
+        """The files of the ledger asked for, or of all there."""
         found: list[str] = []
-        for base in _asked(path):
+        for base in _asked(path, **options):
             with LedgerSnapshot.open(path, base) as snapshot:
                 found += [file.path for file in snapshot.files]
         return found

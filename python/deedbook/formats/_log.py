@@ -188,7 +188,7 @@ class LogInfo(FormatInfo, Generic[LogT]):
         """The log, from its first byte on."""
         return [part_of(os.path.basename(os.path.abspath(path)), checked)]
 
-    def data_files(self, path: str) -> list[str]:
+    def data_files(self, path: str, **options: Any) -> list[str]:
         """Those of the opened log."""
         with self.log.open(path) as log:
             return list(self.files(log))

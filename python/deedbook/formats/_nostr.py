@@ -26,6 +26,7 @@ from deedbook.formats._info import (
     Place,
     Progress,
     Stretch,
+    size_of,
 )
 
 __all__ = ["NOSTR"]
@@ -133,20 +134,27 @@ class _NostrInfo(FormatInfo):
         return self.outcome(path, report)
 
     def parts(self, path: str, checked: dict[str, Any]) -> list[Part]:
-        """A part for each segment's file, with the first faults of the report."""
-        parts = []
-        for file in self.data_files(path):
-            number = int(os.path.basename(file).split(".")[1])
-            damages = tuple(
-                Stretch(one["location"][1], one["end"], one["reason"])
-                for one in checked["first_faults"]
-                if one["location"][0] == number
-            )
-            end = max([os.path.getsize(file), *(one.end for one in damages)])
-            parts.append(Part(os.path.basename(file), 0, end, damages))
-        return parts
+        """A part for each segment's file, with the first faults of the report.
 
-    def data_files(self, path: str) -> list[str]:
+        And one for each damaged file of the write-ahead log.
+        """
+        found: dict[str, list[Stretch]] = {file: [] for file in self.data_files(path)}
+        numbers = {int(os.path.basename(file).split(".")[1]): file for file in found}
+        for one in checked["first_faults"]:
+            segment, offset = one["location"]
+            if segment in numbers:  # else a compaction dropped it meanwhile
+                stretch = Stretch(offset, one["end"], one["reason"])
+                found[numbers[segment]].append(stretch)
+        for one in checked["log_damages"]:
+            stretch = Stretch(one["offset"], one["end"], one["reason"])
+            found.setdefault(one["path"], []).append(stretch)
+        return [
+            Part(os.path.basename(file), 0, end, tuple(damages))
+            for file, damages in found.items()
+            if (end := max([size_of(file), *(one.end for one in damages)]))
+        ]
+
+    def data_files(self, path: str, **options: Any) -> list[str]:
         """The segments' files."""
         folder = os.path.join(path, _SEGMENTS)
         names = filter(_SEGMENT.fullmatch, os.listdir(folder))
