@@ -14,7 +14,7 @@ def size(count_bytes: int) -> str:
     amount = float(count_bytes)
     for unit in ("KiB", "MiB", "GiB", "TiB"):
         amount /= 1024
-        if amount < 1024 or unit == "TiB":
+        if round(amount, 1) < 1024 or unit == "TiB":  # as it is shown
             break
     return f"{amount:,.1f} {unit}"
 

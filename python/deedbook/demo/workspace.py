@@ -159,7 +159,7 @@ def size(nbytes: int) -> str:
     """Bytes with a decimal unit and three digits or so."""
     value, unit = float(nbytes), "B"
     for larger in ("kB", "MB", "GB", "TB"):
-        if value < 1000:
+        if round(value, 1) < 1000:  # as it is shown
             break
         value, unit = value / 1000, larger
     return f"{nbytes:,} B" if unit == "B" else f"{value:,.1f} {unit}"
