@@ -10,6 +10,7 @@ import pytest
 
 import deedbook
 from deedbook import Book, EventStore, InvalidArgumentError, NotALogError, formats
+from deedbook.cli import main
 from test_cli import deedbook as run
 from test_nostr import made
 
@@ -103,3 +104,15 @@ def test_what_a_store_does_not_have_says_what_there_is(
     found = run(*(arg.format(store=store) for arg in args))
     assert found.returncode == 2 and says in found.stderr.decode()
     assert not store.with_name(f"{store.name}-copy").exists()
+
+
+def test_both_commands_that_verify_name_the_path_as_given(
+    store: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """``nostr verify --json`` named another path than ``verify --json``, which scripts compare."""
+    monkeypatch.chdir(store.parent)
+    found = []
+    for command in (["verify"], ["nostr", "verify"]):
+        assert main([*command, "--json", store.name]) == 0
+        found.append(json.loads(capfd.readouterr().out))
+    assert found[0] == found[1] and found[0]["path"] == store.name

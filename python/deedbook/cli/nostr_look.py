@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 import sys
 from collections.abc import Mapping
 from datetime import date, timedelta
@@ -103,7 +102,7 @@ def run_verify(args: argparse.Namespace, out: Output) -> int:
             args.store, progress.update, check=args.check, mapped_reads=args.mapped_reads
         )
     if args.json:
-        out.emit({"path": os.path.abspath(args.store), "format": NOSTR.name, **outcome.facts})
+        out.emit({"path": args.store, "format": NOSTR.name, **outcome.facts})
     else:
         for line in outcome.lines:
             out.line(line)
