@@ -255,7 +255,10 @@ def run_send(args: argparse.Namespace, out: Output) -> int:
     preset = presets.ndjson(args.url) if args.lines else presets.json_array(args.url)
     options = {"headers": dict(args.header), "compression": args.compression}
     with Ledger.open(args.path, args.base, durability="rotate") as ledger:
-        sender = Sender(ledger, preset=preset, concurrency=args.concurrency, **options)
+        try:
+            sender = Sender(ledger, preset=preset, concurrency=args.concurrency, **options)
+        except ImportError as error:  # which says what to install
+            raise CliError(f"spool send: {error}") from error
         try:
             empty = sender.drain(args.timeout)
         finally:
