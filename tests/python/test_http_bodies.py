@@ -187,3 +187,15 @@ def test_requests_repeats_it_by_itself(endpoint: Endpoint, body: Batch) -> None:
         session.mount("http://", requests.adapters.HTTPAdapter(max_retries=retries))
         assert session.post(endpoint.url, data=body, headers=headers(body)).status_code == 200
     assert endpoint.events == EVENTS
+
+
+def test_nothing_can_be_read_anywhere(body: Batch) -> None:
+    """read(0) raised "has other records than when it was made", as if the body were too short."""
+    for place in (0, 1, body.content_length // 2, body.content_length):
+        body.seek(place)
+        assert body.read(0) == b"" and body.tell() == place
+    body.seek(0)
+    whole = body.read()
+    body.seek(0)
+    head = body.read(9)
+    assert body.read(0) == b"" and head + body.read() == whole

@@ -118,7 +118,7 @@ class BatchBody(Body):
         """Fill ``buffer``; the number of bytes is less only at the end of the body, and then 0."""
         self._check_open()
         view = memoryview(buffer).cast("B")
-        if self._position >= self._length:
+        if self._position >= self._length or not view:
             return 0
         if self._reached != self._position:
             self._rewind()
