@@ -12,7 +12,7 @@ from deedbook.cli.pipeline_check import add_check, add_follow
 from deedbook.cli.pipeline_generate import add_generate
 from deedbook.cli.pipeline_report import add_chaos, add_report
 from deedbook.cli.signals import Terminated
-from deedbook.cli.spark import settings_of
+from deedbook.cli.spark import settings_of, told
 from deedbook.pipeline.config import Config, load
 
 if TYPE_CHECKING:
@@ -89,7 +89,6 @@ def _run(args: argparse.Namespace, out: Output) -> int:
     config = _load(args.file)
     try:
         from deedbook.pipeline.run import run
-        from deedbook.spark.jobs import JobFailedError
     except ImportError as error:
         raise CliError(
             f"a pipeline needs PySpark: pip install 'deedbook[pipeline]' ({error})"
@@ -105,12 +104,14 @@ def _run(args: argparse.Namespace, out: Output) -> int:
     settings = settings_of("pipeline", args.conf)
     try:
         run(config, once=args.once, master=args.master, settings=settings, tell=tell)
-    except JobFailedError as error:
-        log = config.directory / "spark.log"
-        raise CliError(f"pipeline {config.name}: {error}; see {log}") from error
     except (KeyboardInterrupt, Terminated):
         out.talk("stopped; a later run goes on where this one was")
         raise
+    except Exception as error:
+        shown = told(f"pipeline {config.name}", error, config.directory / "spark.log")
+        if shown is error:
+            raise
+        raise shown from error
     return EXIT_OK
 
 

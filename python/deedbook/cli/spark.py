@@ -27,7 +27,7 @@ from deedbook.cli.output import Output
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["add_arguments", "settings_of"]
+__all__ = ["add_arguments", "settings_of", "told"]
 
 
 _JOBS: dict[str, Any] = {
@@ -99,13 +99,10 @@ def settings_of(command: str, given: list[str]) -> dict[str, str]:
 def _session(args: argparse.Namespace) -> Iterator[SparkSession]:
     """The session of a job; Spark's own log is kept only where the job fails."""
     try:
-        from pyspark.errors import PySparkRuntimeError
-
         from deedbook.spark._session import session
-        from deedbook.spark.jobs._run import JobFailedError, clear
 
         # Spark asks for pandas where Arrow batches go through a function.
-        for name in ("pyarrow", "pandas"):
+        for name in ("pyspark", "pyarrow", "pandas"):
             importlib.import_module(name)
     except ImportError as error:
         raise CliError(
@@ -115,19 +112,29 @@ def _session(args: argparse.Namespace) -> Iterator[SparkSession]:
     fd, name = tempfile.mkstemp(prefix=f"deedbook-spark-{args.job}-", suffix=".log")
     os.close(fd)
     log = Path(name)
-    with ExitStack() as stack:
-        try:
-            spark = stack.enter_context(session(f"deedbook {args.job}", log, args.master, settings))
-        except PySparkRuntimeError as error:
-            raise CliError(f"Spark does not start; it needs Java 17 or newer; see {log}") from error
-        try:
-            yield spark
-        except Exception as error:
-            cleared = clear(error)
-            if isinstance(cleared, JobFailedError):
-                raise CliError(f"spark {args.job}: {cleared}; see {log}") from error
+    is_named = False
+    try:
+        with ExitStack() as stack:
+            begun = session(f"deedbook {args.job}", log, args.master, settings)
+            try:
+                yield stack.enter_context(begun)
+            except Exception as error:
+                # Before the session ends: the JVM has the text of its errors.
+                shown = told(f"spark {args.job}", error, log)
+                if shown is error:
+                    raise
+                is_named = isinstance(shown, CliError)
+                raise shown from error
+    finally:
+        if not is_named:
             log.unlink(missing_ok=True)
-            if cleared is error:
-                raise
-            raise cleared from error
-    log.unlink(missing_ok=True)
+
+
+def told(command: str, error: Exception, log: Path) -> BaseException:
+    """The error of a job, or of Spark's start, to be shown: where Spark failed, in one line."""
+    from deedbook.spark.jobs._run import JobFailedError, clear
+
+    cleared = clear(error)
+    if isinstance(cleared, JobFailedError):
+        return CliError(f"{command}: {cleared}; see {log}")
+    return cleared

@@ -19,7 +19,10 @@ Tell = Callable[[int, "int | None", str], object]
 """Called with what is done, what there is in all (None: not known) and a note; bytes both."""
 
 _LOOK_SECONDS = 0.2
-_LAST_LINE = re.compile(r"^(?:[A-Za-z_]\w*\.)*([A-Za-z_]\w*(?:Error|Exception)): (.+)$", re.M)
+# One of the JVM stands after a colon, in the line below the call that met it.
+_LAST_LINE = re.compile(
+    r"^(?:: )?(?:[A-Za-z_]\w*\.)*([A-Za-z_]\w*(?:Error|Exception)): (.+)$", re.M
+)
 T = TypeVar("T")
 
 
@@ -84,6 +87,8 @@ def clear(error: BaseException) -> BaseException:
     if not isinstance(error, PySparkException | Py4JError):
         return error
     text = str(error)
+    if "JAVA_GATEWAY_EXITED" in text:
+        return JobFailedError("Spark does not start; it needs Java 17 or newer")
     found: list[tuple[str, str]] = _LAST_LINE.findall(text)
     for name, message in reversed(found):
         kind: Any = getattr(deedbook, name, None)

@@ -1,0 +1,115 @@
+"""What ``deedbook spark`` and ``pipeline run`` say and leave where Spark does not start."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deedbook import Wal
+from deedbook.cli import main
+from deedbook.cli.signals import Terminated
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+pytest.importorskip("pandas", reason="pandas is not installed")
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkRuntimeError
+
+from deedbook.spark import _session
+
+PARSED = "Could not parse Master URL: 'foo://x'"
+TRACE = f"""An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.
+: org.apache.spark.SparkException: {PARSED}
+\tat org.apache.spark.SparkContext$.createTaskScheduler(SparkContext.scala:3204)
+\tat org.apache.spark.SparkContext.<init>(SparkContext.scala:576)
+"""
+"""As the bridge gives it."""
+NO_JAVA = PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
+FAILURES = [(Py4JError(TRACE), PARSED), (NO_JAVA, "Spark does not start; it needs Java 17")]
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def wal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A log; temporary files go beside it."""
+    with Wal.create(tmp_path / "wal") as opened:
+        opened.append(b"one")
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    return tmp_path / "wal"
+
+
+def failing(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every session fail as it starts."""
+
+    @contextmanager
+    def session(*args: Any, **options: Any) -> Iterator[None]:
+        raise error
+        yield
+
+    monkeypatch.setattr(_session, "session", session)
+    if (run := sys.modules.get("deedbook.pipeline.run")) is not None:
+        monkeypatch.setattr(run, "session", session)
+
+
+@pytest.mark.parametrize(("error", "said"), FAILURES)
+def test_a_session_that_does_not_start_is_told_in_a_line(
+    wal: Path, capfd: Capture, monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
+) -> None:
+    """A master that Spark does not know was an internal error, with the stack of the JVM."""
+    failing(error, monkeypatch)
+    assert main(["spark", "stats", str(wal), "--master", "foo://x"]) == 2
+    told = capfd.readouterr().err
+    (log,) = (wal.parent / "temporary").iterdir()
+    assert told.startswith(f"deedbook: spark stats: {said}") and told.endswith(f"; see {log}\n")
+    assert told.count("\n") == 1 and len(told) < 400
+
+
+@pytest.mark.parametrize(("error", "said"), FAILURES)
+def test_a_pipeline_whose_session_does_not_start_says_so_in_a_line(
+    tmp_path: Path, capfd: Capture, monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
+) -> None:
+    """It was an internal error, whatever kept Spark from starting."""
+    pytest.importorskip("deedbook.pipeline.run", reason="pyspark is not installed")
+    if sys.version_info < (3, 11):
+        pytest.importorskip("tomli", reason="tomli is not installed")
+    failing(error, monkeypatch)
+    file = tmp_path / "pipeline.toml"
+    file.write_text(
+        '[pipeline]\nname = "p"\ndirectory = "out"\n[[source]]\nname = "s"\nlines = "in"\n'
+    )
+    assert main(["pipeline", "run", str(file), "--once", "--master", "foo://x"]) == 2
+    told = capfd.readouterr().err
+    assert told.startswith(f"deedbook: pipeline p: {said}") and told.endswith("spark.log\n")
+    assert told.count("\n") == 1 and len(told) < 400
+
+
+@pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt(), 130), (Terminated(), 143)])
+def test_a_job_that_is_stopped_leaves_no_log_of_spark(
+    wal: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int
+) -> None:
+    """Each Ctrl-C left a file in the directory of temporary files, which nothing named."""
+    failing(error, monkeypatch)
+    assert main(["spark", "stats", str(wal)]) == code
+    assert os.listdir(wal.parent / "temporary") == []
+
+
+@pytest.mark.spark
+def test_a_master_that_spark_does_not_know_is_one_line(wal: Path) -> None:
+    """It was an internal error, with the stack of the JVM."""
+    command = [sys.executable, "-m", "deedbook", "spark", "stats", str(wal)]
+    done = subprocess.run(
+        [*command, "--master", "foo://x"], capture_output=True, text=True, timeout=280
+    )
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.count("\n") == 1 and len(done.stderr) < 400
+    assert "internal error" not in done.stderr and "spark stats: " in done.stderr
