@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -126,3 +127,37 @@ def test_colour_is_for_terminals_that_want_it(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: False, raising=False)
     assert not small._is_coloured()
+
+
+def small_demo(out: Path, *more: str) -> list[str]:
+    command = [sys.executable, "-m", "deedbook", "demo", "--small", "--events", "1000"]
+    return [*command, "--out", str(out), *more]
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_the_names_of_files_need_not_be_utf_8(tmp_path: Path, as_json: bool) -> None:
+    """The demo ended with the traceback of a UnicodeEncodeError, at the first line or the last."""
+    lines = tmp_path / os.fsdecode(b"caf\xe9.jsonl")
+    lines.write_bytes(b'{"n":1}\n' * 1000)
+    out = tmp_path / os.fsdecode(b"out\xff")
+    options = ["--input", str(lines), *(["--json"] if as_json else [])]
+    done = subprocess.run(small_demo(out, *options), capture_output=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, b"")
+    report = report_of(out)
+    assert report["ok"] and report["input"]["name"] == lines.name
+    if as_json:
+        assert json.loads(done.stdout) == report
+    else:
+        assert b"caf\\udce9.jsonl, 1,000 lines" in done.stdout
+        assert b"out\\udcff/report.html" in done.stdout
+
+
+def test_a_reader_that_went_away_ends_the_demo_in_silence(tmp_path: Path) -> None:
+    """With ``deedbook demo --small | head -1`` there was a line about a broken pipe, and exit 1."""
+    command = small_demo(tmp_path / "out")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as demo:
+        assert demo.stdout is not None and demo.stderr is not None
+        assert demo.stdout.readline().startswith(b"input: ")
+        demo.stdout.close()
+        said = demo.stderr.read()
+    assert (demo.returncode, said) == (141, b"")

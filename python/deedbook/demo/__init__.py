@@ -25,6 +25,7 @@ from deedbook.demo.workspace import (
     Workspace,
     is_from_spark,
     prepare,
+    put,
     reason,
     require,
     size,
@@ -96,7 +97,8 @@ def main(args: argparse.Namespace) -> int:
     """Run the demo.
 
     Returns 0 if every check passed, 1 if one failed or the demo could not go on, 2 if something
-    that it needs is missing or an argument is of no use.
+    that it needs is missing or an argument is of no use. Raises BrokenPipeError if the reader of
+    standard output went away.
     """
     try:
         return _run(args)
@@ -104,6 +106,8 @@ def main(args: argparse.Namespace) -> int:
         return _fail(str(error), error.code)
     except KeyboardInterrupt:
         return _fail("interrupted", 130)
+    except BrokenPipeError:  # the command line reports it by its exit code alone
+        raise
     except Exception as error:
         return _fail(_told(error, args.out), 1)
 
@@ -123,7 +127,7 @@ def _told(error: Exception, out: Path) -> str:
 
 
 def _run(args: argparse.Namespace) -> int:
-    say: Callable[[str], None] = (lambda _: None) if args.json else _say
+    say: Callable[[str], None] = (lambda _: None) if args.json else put
     if args.small:
         return small.run(args, say)
     require()
@@ -153,10 +157,10 @@ def _run(args: argparse.Namespace) -> int:
     with _timed(seconds, "report"):
         written = report.write_files(result, space.report)
     if args.json:
-        print(space.report.with_suffix(".json").read_text(encoding="utf-8"), end="")
+        put(space.report.with_suffix(".json").read_text(encoding="utf-8"), end="")
     else:
         report.show(result)
-        print(f"\nwrote {', '.join(map(str, written))} in {time.monotonic() - began:.0f} s")
+        put(f"\nwrote {', '.join(map(str, written))} in {time.monotonic() - began:.0f} s")
     return 0 if result.ok else 1
 
 
@@ -201,7 +205,3 @@ def _timed(seconds: dict[str, float], name: str) -> Iterator[None]:
     began = time.monotonic()
     yield
     seconds[name] = time.monotonic() - began
-
-
-def _say(text: str) -> None:
-    print(text, flush=True)

@@ -13,7 +13,7 @@ from deedbook.demo.crash import Writing, tell_recovery
 from deedbook.demo.generate import Source
 from deedbook.demo.picture import draw
 from deedbook.demo.pipeline import OTHER, Count, Summary
-from deedbook.demo.workspace import Check, size
+from deedbook.demo.workspace import Check, put, save, size
 
 # The table by time takes the next larger unit, so that it stays readable.
 COARSER = {"hour": "day", "day": "month", "month": "year"}
@@ -134,9 +134,9 @@ def show(result: Result) -> None:
     """Print the tables."""
     if result.summary:
         for table in (type_rows(result.summary), time_rows(result.summary)):
-            print("\n" + text_table(*table))
-    print("\n" + text_table(*check_rows(result.checks)))
-    print(f"\n{result.verdict}")
+            put("\n" + text_table(*table))
+    put("\n" + text_table(*check_rows(result.checks)))
+    put(f"\n{result.verdict}")
 
 
 def as_json(result: Result) -> str:
@@ -180,8 +180,8 @@ def _iso(time: datetime | None) -> str | None:
 
 def write_files(result: Result, path: Path) -> list[Path]:
     """Write ``path`` with `.json`, `.md` and, where there is something to see, `.png`."""
-    path.with_suffix(".json").write_text(as_json(result) + "\n", encoding="utf-8")
-    path.with_suffix(".md").write_text(_markdown(result), encoding="utf-8")
+    save(path.with_suffix(".json"), as_json(result) + "\n")
+    save(path.with_suffix(".md"), _markdown(result))
     written = [path.with_suffix(".md"), path.with_suffix(".json")]
     if result.summary:
         draw(result.summary, result.title, result.ok, path.with_suffix(".png"))

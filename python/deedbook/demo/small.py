@@ -16,7 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import deedbook
-from deedbook.demo.workspace import Check, DemoError, Workspace, prepare, require_kill, size
+from deedbook.demo.workspace import (
+    Check,
+    DemoError,
+    Workspace,
+    prepare,
+    put,
+    require_kill,
+    save,
+    size,
+)
 
 if TYPE_CHECKING:
     from deedbook.demo.crash import Writing
@@ -58,15 +67,15 @@ def run(args: argparse.Namespace, say: Callable[[str], None]) -> int:
 
     text = as_json(result) + "\n"
     written = [space.report.with_suffix(suffix) for suffix in (".html", ".json")]
-    written[0].write_text(small_page.page_of(result), encoding="utf-8")
-    written[1].write_text(text, encoding="utf-8")
+    save(written[0], small_page.page_of(result))
+    save(written[1], text)
     if args.json:
-        print(text, end="")
+        put(text, end="")
     else:
-        print("\n" + "\n".join(_picture(result, _is_coloured())))
-        print("\n" + text_table(*check_rows(checks)))
-        print(f"\n{result.title}")
-        print(f"wrote {', '.join(map(str, written))} in {time.monotonic() - began:.1f} s")
+        put("\n" + "\n".join(_picture(result, _is_coloured())))
+        put("\n" + text_table(*check_rows(checks)))
+        put(f"\n{result.title}")
+        put(f"wrote {', '.join(map(str, written))} in {time.monotonic() - began:.1f} s")
     return 0 if result.ok else 1
 
 

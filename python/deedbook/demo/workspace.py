@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -153,6 +154,17 @@ def java_version() -> int | None:
     if run.returncode != 0:
         return None
     return int(found[1]) if found else 0
+
+
+def put(text: str, end: str = "\n") -> None:
+    """Print at once. What cannot be printed is escaped: the name of a file need not be UTF-8."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    print(text.encode(encoding, "backslashreplace").decode(encoding), end=end, flush=True)
+
+
+def save(path: Path, text: str) -> None:
+    """Write a file of the report; of a name in it, what is not UTF-8 is escaped."""
+    path.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def size(nbytes: int) -> str:
