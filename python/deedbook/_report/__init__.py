@@ -80,7 +80,8 @@ def look(
     stats = None if handle is None else found.format.stats_of(handle)
     step = progress or (lambda done, total: None)
     shares = 2 if check else 1
-    info, findings, errors = found.format, [], []
+    info, findings = found.format, []
+    errors: list[Error] = []
     ok, checked, described, parts = True, {}, None, []
     total = 0
 
