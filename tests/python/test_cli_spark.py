@@ -18,6 +18,7 @@ from deedbook.cli import main
 from deedbook.cli.signals import Terminated
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
+pytest.importorskip("py4j", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 pytest.importorskip("pandas", reason="pandas is not installed")
 
