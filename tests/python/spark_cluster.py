@@ -1,4 +1,4 @@
-"""What the Spark tests share: one local session, books made by hand, drivers of a cluster.
+"""What the Spark tests share: a local session, commands in it, books by hand, a cluster's drivers.
 
 Nothing here needs pyspark until it is called.
 """
@@ -6,15 +6,18 @@ Nothing here needs pyspark until it is called.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import os
 import shutil
+import signal
 import struct
 import subprocess
 import sys
 import tempfile
+import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +92,46 @@ def local_session() -> Any:
     session.sparkContext.setLogLevel("OFF")
     atexit.register(session.stop)
     return session
+
+
+@contextlib.contextmanager
+def shared_session(
+    name: str, log: Path, master: str | None = None, settings: Mapping[str, str] | None = None
+) -> Iterator[Any]:
+    """In place of a command's own session: that of the tests, which goes on."""
+    assert not settings, f"{name}: the session has those of the tests"
+    yield local_session()
+
+
+def run_here(words: Sequence[str], patch: pytest.MonkeyPatch) -> int:
+    """Run a command of ``deedbook`` in this process and in the tests' session; its exit code."""
+    from deedbook.cli import main
+
+    patch.setattr("deedbook.spark._session.session", shared_session)
+    return main(words)
+
+
+def kill_all(process: subprocess.Popen[Any]) -> None:
+    """Kill a command that has a session of its own, and its JVM; wait until its workers have ended.
+
+    These are a group of their own, and end when the JVM is gone: what comes next finds none of them
+    at work. Where there is no /proc, nothing waits.
+    """
+    os.killpg(process.pid, signal.SIGKILL)
+    until = time.monotonic() + 60
+    while _is_alive(process.pid):
+        assert time.monotonic() < until, "a process of the command does not end"
+        time.sleep(0.01)
+
+
+def _is_alive(session: int) -> bool:
+    """Whether a process of a session is left that has not ended."""
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            state, _, _, of = file.read_text().rpartition(")")[2].split()[:4]
+            if int(of) == session and state not in ("Z", "X"):
+                return True
+    return False
 
 
 def run_driver(script: str, master: str, *arguments: str, timeout_s: float = 120) -> str:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -14,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from spark_cluster import local_session
+from spark_cluster import kill_all, local_session, run_here
 from test_spark_stream import events
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
@@ -288,27 +286,34 @@ def test_what_cannot_be_exported_is_refused(spark: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_killed_export_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_a_killed_export_goes_on_where_it_was(
+    spark: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """The driver, its JVM and the workers are killed in the middle of the batches."""
     log, table = tmp_path / "log", tmp_path / "table"
     with Wal.create(log) as wal:
         wal.append_many([b"%08d" % n + bytes(1000) for n in range(4000)])
-    command = [sys.executable, "-m", "deedbook", "spark", "export", str(log), str(table)]
+    command = ["spark", "export", str(log), str(table)]
     command += ["--to", "delta", "--batch-size", "500k", "--master", "local[2]", "--json"]
 
     def batches() -> int:
         return len(list(table.glob("_delta_log/*.json")))
 
-    with subprocess.Popen(command, start_new_session=True, stdout=subprocess.PIPE) as killed:
+    own = [sys.executable, "-m", "deedbook", *command]
+    with subprocess.Popen(own, start_new_session=True, stdout=subprocess.PIPE) as killed:
         until = time.monotonic() + 120
         while batches() < 4:
             assert killed.poll() is None and time.monotonic() < until
             time.sleep(0.02)
-        os.killpg(killed.pid, signal.SIGKILL)
+        kill_all(killed)
     assert batches() < 8
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert ended.returncode == 0, ended.stderr[-4000:]
-    assert json.loads(ended.stdout)["last_batch"] >= 7
+    code = run_here(command, monkeypatch)
+    out, err = capsys.readouterr()
+    assert code == 0, err
+    assert json.loads(out)["last_batch"] >= 7
     found = deltalake.DeltaTable(table).to_pyarrow_table().to_pylist()
     numbers = sorted(int(row["payload"][:8]) for row in found)
     assert numbers == list(range(4000))

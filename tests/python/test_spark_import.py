@@ -7,7 +7,6 @@ import io
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -16,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from spark_cluster import local_session
+from spark_cluster import kill_all, local_session, run_here
 from test_nostr import EVENTS, LARGE, LINES, made
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
@@ -219,7 +218,12 @@ def test_what_cannot_be_imported_is_refused(spark: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_an_import_that_is_killed_ends_with_every_event_once(tmp_path: Path) -> None:
+def test_an_import_that_is_killed_ends_with_every_event_once(
+    spark: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """The driver, its JVM and the workers are killed in the middle of the batches."""
     source, store = tmp_path / "in", tmp_path / "store"
     expected: list[bytes] = []
@@ -229,7 +233,7 @@ def test_an_import_that_is_killed_ends_with_every_event_once(tmp_path: Path) -> 
         expected += lines
     put(source / "7.jsonl", [b"{"])
     os.utime(source / "7.jsonl", (1_700_000_009,) * 2)
-    command = [sys.executable, "-m", "deedbook", "spark", "import", str(source), str(store)]
+    command = ["spark", "import", str(source), str(store)]
     command += ["--check", "id", "--batch-size", "40k", "--master", "local[2]", "--json"]
 
     def count() -> int:
@@ -238,27 +242,29 @@ def test_an_import_that_is_killed_ends_with_every_event_once(tmp_path: Path) -> 
         except MissingError:
             return 0
 
-    with subprocess.Popen(command, start_new_session=True, stdout=subprocess.PIPE) as killed:
+    own = [sys.executable, "-m", "deedbook", *command]
+    with subprocess.Popen(own, start_new_session=True, stdout=subprocess.PIPE) as killed:
         until = time.monotonic() + 120
         while count() < 2500:  # the second batch: the first one is not done again
             assert killed.poll() is None and time.monotonic() < until
             time.sleep(0.2)  # a look reads the whole store
-        os.killpg(killed.pid, signal.SIGKILL)
+        kill_all(killed)
     there = count()
     assert 2500 <= there < 6500
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert ended.returncode == 1, ended.stderr[-4000:]
-    result = json.loads(ended.stdout)
+    code = run_here(command, monkeypatch)
+    out, err = capsys.readouterr()
+    assert (code, err) == (1, "")
+    result = json.loads(out)
     assert not result["ok"] and result["bad"] == 1 and result["lines"] < len(expected)
     assert stored(store) == [
         (Event.from_json(line).to_json(), False, False) for line in dict.fromkeys(expected)
     ]
     with EventStore.open(store) as opened:
         assert opened.verify().ok and opened.transactions.staged() == []
-    assert ended.stderr == ""
-    again = subprocess.run(command[:-1], capture_output=True, text=True, timeout=300, check=False)
-    assert (again.returncode, again.stdout) == (0, "")
-    assert f"stored 0 events in {store}" in again.stderr
+    code = run_here(command[:-1], monkeypatch)
+    out, err = capsys.readouterr()
+    assert (code, out) == (0, "")
+    assert f"stored 0 events in {store}" in err
 
 
 def test_a_report_is_plain() -> None:

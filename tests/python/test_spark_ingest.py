@@ -7,7 +7,6 @@ import io
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -19,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_cluster import local_session
+from spark_cluster import kill_all, local_session, run_here
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -455,14 +454,19 @@ def test_the_newline_of_a_long_line_is_looked_for_once() -> None:
 
 
 @pytest.mark.slow
-def test_a_killed_job_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_a_killed_job_goes_on_where_it_was(
+    spark: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """The driver, its JVM and the workers are killed in the middle of the batches."""
     source, log = tmp_path / "in", tmp_path / "events"
     expected: list[bytes] = []
     for number in range(6):
         expected += put(source / f"{number}.jsonl", records(number, 2000))
         os.utime(source / f"{number}.jsonl", (1_700_000_000 + number,) * 2)
-    command = [sys.executable, "-m", "deedbook", "spark", "ingest", str(source), str(log)]
+    command = ["spark", "ingest", str(source), str(log)]
     command += ["--format", "wal", "--batch-size", "40k", "--master", "local[2]", "--json"]
 
     def written() -> int:
@@ -470,17 +474,18 @@ def test_a_killed_job_goes_on_where_it_was(tmp_path: Path) -> None:
             return len(payloads(log))
         return 0
 
-    with subprocess.Popen(command, start_new_session=True, stdout=subprocess.PIPE) as killed:
+    own = [sys.executable, "-m", "deedbook", *command]
+    with subprocess.Popen(own, start_new_session=True, stdout=subprocess.PIPE) as killed:
         until = time.monotonic() + 120
         while written() < 2000:
             assert killed.poll() is None and time.monotonic() < until
             time.sleep(0.05)
-        os.killpg(killed.pid, signal.SIGKILL)
+        kill_all(killed)
     there = len(payloads(log))
     assert there % 2000 == 0 and there < len(expected)
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert ended.returncode == 0, ended.stderr[-4000:]
-    result = json.loads(ended.stdout)
+    code = run_here(command, monkeypatch)
+    out, err = capsys.readouterr()
+    assert (code, err) == (0, "")
+    result = json.loads(out)
     assert result["ok"] and result["last_batch"] == 5
     assert payloads(log) == expected
-    assert ended.stderr == ""

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -15,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from spark_cluster import local_session
+from spark_cluster import kill_all, local_session, run_here
 from test_spark_stream import events
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
@@ -264,7 +262,13 @@ def test_many_event_stores_become_one_with_each_event_once(spark: Any, tmp_path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["book", "nostr"])
-def test_a_killed_compaction_goes_on_where_it_was(tmp_path: Path, kind: str) -> None:
+def test_a_killed_compaction_goes_on_where_it_was(
+    spark: Any,
+    tmp_path: Path,
+    kind: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """The driver, its JVM and the workers are killed when the first log has its name."""
     (tmp_path / "small").mkdir()
     for number in range(8):
@@ -276,18 +280,20 @@ def test_a_killed_compaction_goes_on_where_it_was(tmp_path: Path, kind: str) -> 
             with EventStore.create(path) as store:
                 store.append_many(events(number * 200, number * 200 + 200))
     few = tmp_path / "few"
-    command = [sys.executable, "-m", "deedbook", "spark", "compact", str(tmp_path / "small")]
-    command += [str(few), "--size", "1", "--master", "local[1]", "--json"]
-    with subprocess.Popen(command, start_new_session=True, stdout=subprocess.PIPE) as killed:
+    command = ["spark", "compact", str(tmp_path / "small"), str(few)]
+    command += ["--size", "1", "--master", "local[1]", "--json"]
+    own = [sys.executable, "-m", "deedbook", *command]
+    with subprocess.Popen(own, start_new_session=True, stdout=subprocess.PIPE) as killed:
         until = time.monotonic() + 120
         while not (few / "00000").exists():
             assert killed.poll() is None and time.monotonic() < until
             time.sleep(0.002)
-        os.killpg(killed.pid, signal.SIGKILL)
+        kill_all(killed)
     assert not (few / "00007").exists()
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert ended.returncode == 0, ended.stderr[-4000:]
-    report = json.loads(ended.stdout)
+    code = run_here(command, monkeypatch)
+    out, err = capsys.readouterr()
+    assert code == 0, err
+    report = json.loads(out)
     assert 0 < report["made"] < 8 == len(report["logs"])
     assert sorted(one.name for one in few.iterdir() if one.name[0] == ".") == []
     for number, log in enumerate(report["logs"]):

@@ -6,7 +6,6 @@ import errno
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -16,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from spark_cluster import local_session
+from spark_cluster import kill_all, local_session, run_here
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -200,24 +199,32 @@ def test_a_book_gets_the_layout_that_is_asked_for(spark: Any, tmp_path: Path, ki
 
 
 @pytest.mark.slow
-def test_a_killed_migration_of_a_pier_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_a_killed_migration_of_a_pier_goes_on_where_it_was(
+    spark: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """The driver, its JVM and the workers are killed when the first epoch has its name."""
-    source, dest = pier_of(tmp_path, 4, 20_000, 1000), tmp_path / "dest"
-    command = [sys.executable, "-m", "deedbook", "spark", "migrate", str(source), str(dest)]
-    command += ["--master", "local[1]", "--json"]
+    # Many small epochs give the kill as much time as few large ones, for less data.
+    epochs, events = 8, 5000
+    source, dest = pier_of(tmp_path, epochs, events, 1000), tmp_path / "dest"
+    command = ["spark", "migrate", str(source), str(dest), "--master", "local[1]", "--json"]
     first = dest / ".urb" / "log" / "0i0" / "epoc.txt"
-    with subprocess.Popen(command, start_new_session=True, stdout=subprocess.PIPE) as killed:
+    own = [sys.executable, "-m", "deedbook", *command]
+    with subprocess.Popen(own, start_new_session=True, stdout=subprocess.PIPE) as killed:
         until = time.monotonic() + 120
         while not first.exists():
             assert killed.poll() is None and time.monotonic() < until
-            time.sleep(0.005)
-        os.killpg(killed.pid, signal.SIGKILL)
+            time.sleep(0.002)
+        kill_all(killed)
     assert not (dest / ".urb" / "log" / "data.mdb").exists()
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert ended.returncode == 0, ended.stderr[-4000:]
-    report = json.loads(ended.stdout)
-    assert report["ok"] and report["events"] == 80_000
-    assert 0 < report["brought"] <= 60_000
-    made = {"0i0", "0i20000", "0i40000", "0i60000", "data.mdb", "lock.mdb"}
-    assert set(names(dest)) == made
+    code = run_here(command, monkeypatch)
+    out, err = capsys.readouterr()
+    assert code == 0, err
+    report = json.loads(out)
+    assert report["ok"] and report["events"] == epochs * events
+    assert 0 < report["brought"] <= (epochs - 1) * events
+    made = {f"0i{number * events}" for number in range(epochs)}
+    assert set(names(dest)) == {*made, "data.mdb", "lock.mdb"}
     assert held(dest) == held(tmp_path / "books")

@@ -423,5 +423,8 @@ def test_the_command_prints_what_verify_prints(logs: Path) -> None:
         json.loads(line) for line in local.stdout.splitlines()
     ][:-1]
     assert spread.returncode == local.returncode == 2, spread.stderr
+    # What Spark and its JVM have to say is in a file.
+    said = spread.stderr.splitlines()
+    assert said and all(line.startswith("deedbook: ") for line in said), spread.stderr
     gone = json.loads(spread.stdout.splitlines()[-1])
     assert not gone["ok"] and gone["error"]["kind"] == "missing"
