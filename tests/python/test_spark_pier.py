@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 
 from spark_cluster import local_session, overwrite
+from test_spark_stream import all_after, reader
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 from pyspark.errors import PySparkException, StreamingQueryException
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from deedbook import Book, Meta, Pier, Wal
 from deedbook.cli import main
@@ -64,6 +66,14 @@ def stream(spark: Any, log: Path, checkpoint: Path, **options: Any) -> list[Any]
     finally:
         query.stop()
     return [tuple(row) for row in rows]
+
+
+def streamed(log: Path, **options: str) -> list[Any]:
+    """What the reader of a stream answers to a query like that of `stream`, which takes longer."""
+    answers = reader(log, **options)
+    start = answers.initialOffset()
+    answers.prepareForTriggerAvailableNow()
+    return all_after(answers, start, ReadAllAvailable())
 
 
 def write(spark: Any, at: Path, jams: list[str], **options: Any) -> None:
@@ -150,7 +160,9 @@ def test_the_layouts_slots_and_padded_are_read(
         assert book.layout == layout
     wanted = golden("book", count, epoch)
     assert read(spark, log) == wanted
-    assert stream(spark, log, tmp_path / "checkpoint") == wanted
+    assert streamed(log) == wanted
+    if name in ("head-torn", "specC-epoch100"):
+        assert stream(spark, log, tmp_path / "checkpoint") == wanted
 
 
 def test_a_book_in_slots_is_cut_and_followed_and_written(spark: Any, tmp_path: Path) -> None:
@@ -284,10 +296,7 @@ def test_damage_in_slots_is_told_in_each_mode(spark: Any, tmp_path: Path) -> Non
         with pytest.raises(StreamingQueryException):
             stream(spark, path, tmp_path / f"{name}-failfast")
         for mode in ("DROPMALFORMED", "PERMISSIVE"):
-            for rows in (
-                read(spark, path, mode=mode),
-                stream(spark, path, tmp_path / f"{name}-{mode}", mode=mode),
-            ):
+            for rows in (read(spark, path, mode=mode), streamed(path, mode=mode)):
                 told = [row for row in rows if len(row) > 3 and row[3] is not None]
                 assert len(rows) - len(told) == kept, (name, mode)
                 if mode == "PERMISSIVE":

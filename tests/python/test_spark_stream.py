@@ -270,23 +270,24 @@ def everything(stream: DeedbookStreamReader) -> tuple[list[tuple[Any, ...]], dic
     return read(stream, start, stop), stop
 
 
+def all_after(stream: DeedbookStreamReader, place: Any, limit: Any) -> list[tuple[Any, ...]]:
+    """The rows from a place on, batch by batch, until there are no more."""
+    rows: list[tuple[Any, ...]] = []
+    while (stop := stream.latestOffset(place, limit)) != place:
+        rows += read(stream, place, stop)
+        place = stop
+    return rows
+
+
 def intact_by_mode(
     stream: DeedbookStreamReader, start: Any, limit: Any, mode: str
 ) -> list[bytes] | None:
     """The payloads that a stream gives past one damaged record; None where the mode ends it."""
-    rows: list[tuple[Any, ...]] = []
-
-    def run() -> None:
-        place = start
-        while (stop := stream.latestOffset(place, limit)) != place:
-            rows.extend(read(stream, place, stop))
-            place = stop
-
     if mode == "FAILFAST":
         with pytest.raises(CorruptError, match="mode DROPMALFORMED or PERMISSIVE reads on"):
-            run()
+            all_after(stream, start, limit)
         return None
-    run()
+    rows = all_after(stream, start, limit)
     shows = mode == "PERMISSIVE"
     damaged = [row for row in rows if shows and row[-1] is not None]
     assert len(damaged) == int(shows)
