@@ -20,6 +20,8 @@ from deedbook.cli import main
 
 VECTORS = Path(__file__).parents[1] / "data" / "lmdb"
 META = Meta(who=0x11223344, version=3, life=7, fake=False)
+# Events of a kilobyte in each of two epochs: two batches of a migration, so kills find one done.
+EPOCH = 15_000
 
 
 def golden() -> list[bytes]:
@@ -44,13 +46,13 @@ def source(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def pier(tmp_path: Path) -> Path:
-    """A pier of two epochs, 30 MiB each, as environments."""
+    """A pier of two epochs, 15 MB each, as environments."""
     book_pier, made = tmp_path / "books", tmp_path / "pier"
     log = book_pier / ".urb" / "log"
     log.mkdir(parents=True)
-    for epoch in (0, 30_000):
+    for epoch in (0, EPOCH):
         with Book.create(log_dir := log / f"0i{epoch}") as book:
-            for start in range(0, 30_000, 1000):
+            for start in range(0, EPOCH, 1000):
                 book.append_many([bytes([start // 1000]) * 1000] * 1000)
         (log_dir / "epoc.txt").write_text("3")
         (log_dir / "vere.txt").write_text("3.1")
@@ -182,20 +184,20 @@ def test_a_migration_killed_at_any_moment_goes_on(pier: Path, tmp_path: Path, ve
             time.sleep(whole * 0.08 * moment)
             migrator.kill()
             kills += migrator.wait() == -signal.SIGKILL
-            last = dest / ".urb" / "log" / "0i30000" / "epoc.txt"
+            last = dest / ".urb" / "log" / f"0i{EPOCH}" / "epoc.txt"
             assert last.exists() or not (dest / ".urb" / "log" / "data.mdb").exists()
         report = getattr(Book, verb)(source, dest)
         resumed += report.resumed_from is not None
-        assert report.events == 60_000
+        assert report.events == 2 * EPOCH
         books = dest
         if verb == "export_lmdb":
             books = tmp_path / "returned"
             Book.migrate_lmdb(dest, books)
-        for epoch in (0, 30_000):
+        for epoch in (0, EPOCH):
             with Book.open(books / ".urb" / "log" / f"0i{epoch}") as book:
-                assert book.bounds == (epoch + 1, epoch + 30_000)
+                assert book.bounds == (epoch + 1, epoch + EPOCH)
                 jams = [deed.jam for deed in book]
-            assert jams == [bytes([n // 1000]) * 1000 for n in range(30_000)]
+            assert jams == [bytes([n // 1000]) * 1000 for n in range(EPOCH)]
         shutil.rmtree(dest)
         shutil.rmtree(tmp_path / "returned", ignore_errors=True)
     assert kills >= 10 and resumed >= 2
@@ -214,7 +216,7 @@ def test_ctrl_c_ends_it_between_batches_without_a_traceback(pier: Path, tmp_path
     process.send_signal(signal.SIGINT)
     _, shown = process.communicate(timeout=60)
     assert process.returncode == 130 and b"Traceback" not in shown
-    assert Book.migrate_lmdb(pier, dest).events == 60_000
+    assert Book.migrate_lmdb(pier, dest).events == 2 * EPOCH
 
 
 def test_the_metadata_of_a_pier_is_what_lmdb_holds(
