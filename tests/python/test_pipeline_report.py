@@ -224,9 +224,10 @@ def test_a_batch_of_silver_that_left_something_in_bronze_does_not_count(
 # -- the page -------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def window(tmp_path: Path) -> Iterator[Browser]:
-    with browser(tmp_path / "profile") as opened:
+@pytest.fixture(scope="module")
+def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """One for all tests here: it takes seconds to start."""
+    with browser(tmp_path_factory.mktemp("browser") / "profile") as opened:
         yield opened
 
 
@@ -269,40 +270,40 @@ def look(window: Browser, page: Path, width: int) -> dict[str, Any]:
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("width", WIDTHS)
 def test_a_reader_sees_the_page_of_a_run_in_which_all_is_well(
-    home: Path, config: Config, window: Browser, width: int
+    home: Path, config: Config, window: Browser
 ) -> None:
     checks = check(config)
-    seen = look(window, write_report(config, checks), width)
+    page = write_report(config, checks)
     events = sum(1 for _ in rows_of(home / "out" / "silver" / "parquet"))
-    assert seen["heading"] == (
-        f"checked: {events:,} events, 0 runs broken off, all {len(checks)} checks passed"
-    )
-    assert len(seen["checks"]) == len(checks) == 22
-    for one, (text, *colours) in zip(checks, seen["checks"], strict=True):
-        assert one.name in text and RED not in colours
-    assert seen["headingColour"] != RED
-    *of_sources, of_all = seen["latency"]
-    assert [row[0] for row in of_sources] == ["files", "orders", "spool"]
-    assert of_all[:2] == ["all", f"{events:,}"]
-    assert all(re.fullmatch(r"[0-9,]+\.[0-9] s", cell) for cell in of_all[2:])
+    for width in WIDTHS:
+        seen = look(window, page, width)
+        assert seen["heading"] == (
+            f"checked: {events:,} events, 0 runs broken off, all {len(checks)} checks passed"
+        )
+        assert len(seen["checks"]) == len(checks) == 22
+        for one, (text, *colours) in zip(checks, seen["checks"], strict=True):
+            assert one.name in text and RED not in colours
+        assert seen["headingColour"] != RED
+        *of_sources, of_all = seen["latency"]
+        assert [row[0] for row in of_sources] == ["files", "orders", "spool"]
+        assert of_all[:2] == ["all", f"{events:,}"]
+        assert all(re.fullmatch(r"[0-9,]+\.[0-9] s", cell) for cell in of_all[2:])
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("width", WIDTHS)
-def test_a_reader_sees_a_failed_check_in_red(
-    home: Path, config: Config, window: Browser, width: int
-) -> None:
+def test_a_reader_sees_a_failed_check_in_red(home: Path, config: Config, window: Browser) -> None:
     change_top(events=1)(home)
     runs = home / "out" / "progress" / "run.jsonl"
     begin = lines_of(runs)[0]
     with runs.open("a") as opened:  # one that was killed, and one that may be running
         for run in "ab":
             opened.write(json.dumps({**begin, "run": run}) + "\n")
-    seen = look(window, write_report(config, check(config)), width)
-    assert seen["heading"].endswith("1 run broken off, 1 of 22 checks FAILED")
-    assert seen["headingColour"] == RED
-    red = [text for text, *colours in seen["checks"] if set(colours) == {RED}]
-    assert len(red) == 1 and TOTALS in red[0] and "✗" in red[0]
-    assert sum(RED in colours for _, *colours in seen["checks"]) == 1
+    page = write_report(config, check(config))
+    for width in WIDTHS:
+        seen = look(window, page, width)
+        assert seen["heading"].endswith("1 run broken off, 1 of 22 checks FAILED")
+        assert seen["headingColour"] == RED
+        red = [text for text, *colours in seen["checks"] if set(colours) == {RED}]
+        assert len(red) == 1 and TOTALS in red[0] and "✗" in red[0]
+        assert sum(RED in colours for _, *colours in seen["checks"]) == 1

@@ -184,9 +184,10 @@ def test_without_a_writing_handle_the_page_says_why_there_are_no_latencies(logs:
 # -- the page -------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def window(tmp_path: Path) -> Iterator[Browser]:
-    with browser(tmp_path / "profile") as opened:
+@pytest.fixture(scope="module")
+def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """One for all tests here: it takes seconds to start."""
+    with browser(tmp_path_factory.mktemp("browser") / "profile") as opened:
         yield opened
 
 
@@ -262,13 +263,13 @@ def test_the_page_is_dark_where_the_reader_wants_it(
     file = tmp_path / "page.html"
     file.write_text(deedbook.report(logs / "book").to_html(), encoding="utf-8")
     colours = []
-    for scheme in ("light", "dark"):
+    for scheme in ("dark", "light"):  # the window stays light for the other tests
         window.prefer(scheme)
         seen = look(window, file, 1200)
         colours.append((seen["background"], seen["headingColour"]))
     assert colours == [
-        ("rgb(255, 255, 255)", "rgb(36, 41, 47)"),
         ("rgb(13, 17, 23)", "rgb(230, 237, 243)"),
+        ("rgb(255, 255, 255)", "rgb(36, 41, 47)"),
     ]
 
 
