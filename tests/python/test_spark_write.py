@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -167,7 +166,7 @@ def test_a_commit_waits_for_another_writer(spark: Any, tmp_path: Path, format: s
     write(frame(spark, 1), log, log=format)
     other = open_log(log, "a")
     with pytest.raises(PySparkException, match="as option lockTimeout says"):
-        write(frame(spark, 1, start=1), log, lockTimeout="1s")
+        write(frame(spark, 1, start=1), log, lockTimeout="100ms")
     assert payloads(log) == expected(1)
     threading.Timer(2, other.close).start()
     write(frame(spark, 1, start=1), log, lockTimeout="1m")
@@ -244,6 +243,8 @@ def test_a_stream_writes_each_batch_once(spark: Any, tmp_path: Path, format: str
         assert opened.transactions.staged() == []
 
 
+# What is noted of transactions is the core's, and the same for all formats (tests/transactions).
+@pytest.mark.parametrize("format", ["book"], indirect=True)
 def test_a_new_checkpoint_under_the_same_application_is_refused(
     spark: Any, tmp_path: Path, format: str
 ) -> None:
@@ -261,6 +262,7 @@ def test_a_new_checkpoint_under_the_same_application_is_refused(
     assert payloads(log) == [b"a"]
 
 
+@pytest.mark.parametrize("format", ["wal"], indirect=True)
 def test_a_log_without_the_record_of_transactions_refuses_later_batches(
     spark: Any, tmp_path: Path, format: str
 ) -> None:
@@ -277,8 +279,10 @@ def test_a_log_without_the_record_of_transactions_refuses_later_batches(
 
 def test_other_output_modes_are_refused(spark: Any, tmp_path: Path) -> None:
     Book.create(tmp_path / "log").close()
-    counted = spark.readStream.format("rate").load().groupBy("value").count()
-    rows = counted.selectExpr("cast(value as string) as payload")
+    (tmp_path / "input").mkdir()
+    (tmp_path / "input" / "1").write_text("a\nb\n")
+    lines = spark.readStream.format("text").load(str(tmp_path / "input"))
+    rows = lines.groupBy("value").count().selectExpr("value as payload")
     modes = {"complete": "a log is only appended to", "update": "does not support Update mode"}
     for mode, wanted in modes.items():
         query = None
@@ -286,7 +290,6 @@ def test_other_output_modes_are_refused(spark: Any, tmp_path: Path) -> None:
             writer = rows.writeStream.format("deedbook").outputMode(mode)
             writer = writer.option("checkpointLocation", str(tmp_path / mode))
             query = writer.start(str(tmp_path / "log"))
-            time.sleep(3)
             query.processAllAvailable()
         if query is not None:
             query.stop()

@@ -160,7 +160,7 @@ def test_a_commit_waits_for_another_writer_of_a_store(spark: Any, tmp_path: Path
     frame = spark.read.format("deedbook").load(str(tmp_path / "from")).drop("flags")
     other = EventStore.create(tmp_path / "to")
     with pytest.raises(PySparkException, match="as option lockTimeout says"):
-        write(frame, tmp_path / "to", lockTimeout="1s")
+        write(frame, tmp_path / "to", lockTimeout="100ms")
     assert ids(tmp_path / "to") == []
     threading.Timer(2, other.close).start()
     write(frame, tmp_path / "to", lockTimeout="1m")
