@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -176,13 +177,13 @@ print(opened, interrupted, until < whole / 2, whole, tries)
 """
 
 
-@pytest.mark.parametrize("how", ["r", "a", "verify", "salvage"])
-@pytest.mark.parametrize("kind", [Book, Wal])
-def test_an_interrupt_ends_the_opening_of_a_large_log(
-    path: Path, run_child, kind: type[Book] | type[Wal], how: str
-) -> None:
-    """Without its `.deedbook` a log is read to its end to be opened: Ctrl-C waited for that."""
-    with kind.create(path) as log:
+@pytest.fixture(scope="module", params=[Book, Wal])
+def large(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, Path]]:
+    """The class of a log and its one file: three records, then 300 MB of noise."""
+    path = tmp_path_factory.mktemp("large") / "log"
+    with request.param.create(path) as log:
         log.append_many([b"deed"] * 3)
     shutil.rmtree(path / ".deedbook")
     (file,) = path.iterdir()
@@ -190,10 +191,24 @@ def test_an_interrupt_ends_the_opening_of_a_large_log(
     with file.open("ab") as tail:
         for _ in range(300):
             tail.write(noise)
-    size = file.stat().st_size
-    done = run_child(OPENS, kind.__name__, path, how)
-    assert done.stdout.startswith("opened interrupted True "), (done.stdout, done.stderr)
-    assert file.stat().st_size == size and not [*path.glob("*.cut-*")], "it was changed"
+    yield request.param.__name__, file
+    shutil.rmtree(path.parent)
+
+
+@pytest.mark.parametrize("how", ["r", "a", "verify", "salvage"])
+def test_an_interrupt_ends_the_opening_of_a_large_log(
+    large: tuple[str, Path], run_child, how: str
+) -> None:
+    """Without its `.deedbook` a log is read to its end to be opened: Ctrl-C waited for that."""
+    kind, file = large
+    path, size = file.parent, file.stat().st_size
+    try:
+        done = run_child(OPENS, kind, path, how)
+        assert done.stdout.startswith("opened interrupted True "), (done.stdout, done.stderr)
+        assert file.stat().st_size == size and not [*path.glob("*.cut-*")], "it was changed"
+    finally:  # the next test finds the file alone, as this one did
+        for other in {*path.iterdir(), *path.parent.glob("log-*")} - {file}:
+            shutil.rmtree(other) if other.is_dir() else other.unlink()
 
 
 # -- fork -----------------------------------------------------------------------------------------
