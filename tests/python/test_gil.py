@@ -49,9 +49,11 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("what", ["verify", "salvage", "append", "append_many", "sync", "read"])
 def test_other_threads_run_meanwhile(large: Path, path: Path, what: str) -> None:
-    with Book.create(path, durability="manual") as book:
+    # Where nothing is to be synced, the disk need not take what was written.
+    with Book.create(path, durability="manual" if what == "sync" else "none") as book:
         huge = bytes(150 << 20)
-        book.append(huge)
+        if what in ("sync", "read"):
+            book.append(huge)
         works: dict[str, Callable[[], object]] = {
             "verify": lambda: Book.verify(large),
             "salvage": lambda: Book.salvage(large, path / "copy"),
