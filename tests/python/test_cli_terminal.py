@@ -77,6 +77,13 @@ def book(tmp_path: Path) -> Path:
 # -- completion ------------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def bash_script() -> bytes:
+    """What ``deedbook completion bash`` prints."""
+    pytest.importorskip("shtab")
+    return subprocess.run([*COMMAND, "completion", "bash"], capture_output=True, check=True).stdout
+
+
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is missing")
 @pytest.mark.parametrize(
     ("words", "completed"),
@@ -90,11 +97,11 @@ def book(tmp_path: Path) -> Path:
         (["deedbook", "demo", "--input", "some-l"], "some-log"),
     ],
 )
-def test_bash_completes(words: list[str], completed: str, tmp_path: Path) -> None:
-    pytest.importorskip("shtab")
+def test_bash_completes(
+    words: list[str], completed: str, bash_script: bytes, tmp_path: Path
+) -> None:
     (tmp_path / "some-log").mkdir()
-    script = subprocess.run([*COMMAND, "completion", "bash"], capture_output=True, check=True)
-    (tmp_path / "script").write_bytes(script.stdout)
+    (tmp_path / "script").write_bytes(bash_script)
     listed = " ".join(f"'{word}'" for word in words)
     ask = (
         "source ./script\n"
