@@ -38,7 +38,10 @@ silver = ["parquet", "delta"]
 
 
 def run_once(home: Path) -> None:
-    """Make a pipeline that has read everything, and what a follower saw of it."""
+    """Make a pipeline that has read everything, and what a follower saw of it.
+
+    What the run had to say is in ``said.txt``.
+    """
     from deedbook.pipeline.config import load
     from deedbook.pipeline.follow import follow
     from deedbook.pipeline.generate import start
@@ -54,11 +57,13 @@ def run_once(home: Path) -> None:
     try:
         command = [sys.executable, "-m", "deedbook", "pipeline", "run", "pipeline.toml", "--once"]
         few = ["--master", "local[2]", "--conf", "spark.sql.shuffle.partitions=2"]
-        run = subprocess.run([*command, *few], cwd=home, timeout=280)
+        with (home / "said.txt").open("wb") as said:
+            run = subprocess.run([*command, *few], cwd=home, stderr=said, timeout=280)
     finally:
         stop.set()
         follower.join()
-    assert run.returncode == 0, (home / "out" / "spark.log").read_text()[-2000:]
+    logs = (home / "said.txt", home / "out" / "spark.log")
+    assert run.returncode == 0, [log.read_text()[-2000:] for log in logs]
     assert [one.error for one in followed] == [None] * 3
     # Again, from what it noted on.
     followed = follow(config, threading.Event(), idle_seconds=1.0)

@@ -69,6 +69,12 @@ def test_all_is_well_after_a_run(pipeline_ran: Path) -> None:
     assert (shown.returncode, shown.stdout.count("ok "), shown.stderr) == (0, 22, "")
 
 
+def test_a_command_with_streams_says_nothing_of_spark(pipeline_ran: Path) -> None:
+    """What Spark and its JVM have to say is in a file."""
+    (said,) = (pipeline_ran / "said.txt").read_text().splitlines()
+    assert said.startswith("deedbook: ") and " events in all, " in said
+
+
 # -- what is broken -------------------------------------------------------------------------------
 
 
